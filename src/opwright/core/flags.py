@@ -1,0 +1,306 @@
+"""The switches: every one there is, in one table, read from `OPWRIGHT_<NAME>` once.
+
+Lives here: the table `FLAGS`, reading it from the environment, changing it for a while, listing it.
+Not here: what a switch does; the part it belongs to reads it as a plain attribute:
+
+    from opwright.core import flags
+    if flags.check_numerics: ...
+
+The values are attributes of this module, filled at the first read of any: a read then costs as much as any
+module attribute does, 15 ns against 60 for a context variable.  They are the process's, not the thread's, as the
+threads of a data pipeline or a plan must see what the main thread asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from opwright.core.errors import InvalidArgumentError
+
+# The values, for readers and the type checker; set by `load`.  Names and types repeat FLAGS, a test compares them.
+show: frozenset[str]
+verify: bool
+check_numerics: bool
+run_functions_eagerly: bool
+deterministic: bool
+num_threads: int
+cache_dir: Path
+max_model_bytes: int
+
+PREFIX = "OPWRIGHT_"
+PEER_PREFIX = "OPWRIGHT_PEER_"  # other frameworks' interpreters, for benchmarks and comparisons: no flags
+
+
+# --- types of flags: a reader of text or Python values, which gives None for what it does not take ------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FlagType:
+    """text: how the type is written in docs and errors; read: a str or Python value -> the value, or None."""
+
+    text: str
+    read: Callable[[Any], Any]
+
+
+_SWITCH_WORDS = dict.fromkeys(("1", "true", "on", "yes"), True) | dict.fromkeys(("0", "false", "off", "no"), False)
+
+
+def _read_switch(value: Any) -> bool | None:
+    return value if isinstance(value, bool) else _SWITCH_WORDS.get(str(value).strip().lower())
+
+
+def _read_count(value: Any) -> int | None:
+    if isinstance(value, str) and value.strip().isdecimal():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+def _read_size(value: Any) -> int | None:
+    if not isinstance(value, str):
+        return _read_count(value) or None
+    text = value.strip().upper().removesuffix("B").removesuffix("I")
+    unit = _UNITS.get(text[-1:], 1)
+    number = _read_count(text[:-1] if unit > 1 else text)
+    return number * unit if number else None
+
+
+def _read_folder(value: Any) -> Path | None:
+    return Path(value).expanduser() if isinstance(value, str | os.PathLike) and str(value).strip() else None
+
+
+def words(*allowed: str) -> FlagType:
+    """The type of a flag that is a set of these words, written with commas between."""
+
+    def read(value: Any) -> frozenset[str] | None:
+        parts = value.replace(" ", "").split(",") if isinstance(value, str) else value
+        if not isinstance(parts, list | tuple | set | frozenset):
+            return None
+        chosen = frozenset(part for part in parts if part)
+        return chosen if chosen <= frozenset(allowed) else None
+
+    return FlagType("words of " + ", ".join(allowed), read)
+
+
+SWITCH = FlagType("switch: 1/0, on/off, true/false, yes/no", _read_switch)
+COUNT = FlagType("whole number, 0 or more", _read_count)
+SIZE = FlagType("bytes, 1 or more; K, M, G, T stand for 1024s", _read_size)
+FOLDER = FlagType("folder", _read_folder)
+
+
+# --- the table ------------------------------------------------------------------------------------------------------
+
+
+def _user_cache() -> Path:
+    """The folder for this package under the user's cache folder, as each system places it."""
+    try:
+        home = Path.home()
+    except RuntimeError:  # no such user: a container with a bare user number
+        return Path(tempfile.gettempdir()) / f"opwright-{getattr(os, 'getuid', lambda: 'user')()}"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "opwright" / "cache"
+    if sys.platform == "darwin":
+        return home / "Library" / "Caches" / "opwright"
+    xdg = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(xdg) if os.path.isabs(xdg) else home / ".cache") / "opwright"  # XDG 0.8: relative paths are ignored
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """One switch.  default: the value, or a function that finds it on this machine."""
+
+    name: str
+    type: FlagType
+    default: Any
+    doc: str
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that sets it."""
+        return PREFIX + self.name.upper()
+
+    def read(self, value: Any, source: str) -> Any:
+        """`value` checked and converted; source: what to call the place it came from in an error."""
+        result = self.type.read(value)
+        if result is None:
+            raise InvalidArgumentError(
+                op=source, what="this flag does not take this value", found=repr(value), wanted=self.type.text
+            )
+        return result
+
+
+FLAGS: dict[str, Flag] = {
+    flag.name: flag
+    for flag in (
+        Flag(
+            "show",
+            words("graph", "passes", "kernel", "llvm", "asm", "time", "plan"),
+            frozenset(),
+            "Print these stages to stderr as they happen: graphs, rewrites, kernels, LLVM IR, assembly, times, plans.",
+        ),
+        Flag("verify", SWITCH, False, "Check every graph after each pass, against the table of what makes one valid."),
+        Flag("check_numerics", SWITCH, False, "Stop at the first operator whose result has a NaN or an infinity."),
+        Flag("run_functions_eagerly", SWITCH, False, "Run the Python of a `function` at each call; trace nothing."),
+        Flag("deterministic", SWITCH, False, "Give the same bits on every run, where that costs speed."),
+        Flag("num_threads", COUNT, 0, "Threads that one operator may use; 0 means one for each core."),
+        Flag("cache_dir", FOLDER, _user_cache, "Where compiled kernels are kept between runs."),
+        Flag("max_model_bytes", SIZE, 2**31, "Largest model file that is read; a larger one is refused."),
+    )
+}
+
+
+# --- values: the base (defaults, environment, `configure`) under the overrides in force -----------------------------
+
+_lock = threading.RLock()
+_base: dict[str, Any] = {}
+_source: dict[str, str] = {}
+_overrides: list[dict[str, Any]] = []  # in order of entry; each `with` takes out its own, whoever leaves first
+
+
+def load(environ: Mapping[str, str] | None = None) -> None:
+    """Sets every flag from the environment, or its default; overrides in force stay.  An empty variable is unset.
+
+    Happens by itself at the first read.
+    raises InvalidArgumentError naming the variable, what it holds and what it may hold; then no flag has changed.
+    """
+    environ = os.environ if environ is None else environ
+    base, source = {}, {}
+    for name, flag in FLAGS.items():
+        text = environ.get(flag.variable, "")
+        if text.strip():
+            base[name], source[name] = flag.read(text, f"environment variable {flag.variable}"), "environment"
+        else:
+            base[name], source[name] = flag.default() if callable(flag.default) else flag.default, "default"
+    for variable in unknown_variables(environ):
+        close = get_close_matches(variable, [flag.variable for flag in FLAGS.values()], n=1, cutoff=0.85)
+        if close:
+            warnings.warn(f"environment variable {variable} sets nothing: did you mean {close[0]}?", stacklevel=2)
+    with _lock:
+        _base.update(base)
+        _source.update(source)
+        _publish()
+
+
+def unknown_variables(environ: Mapping[str, str] | None = None) -> list[str]:
+    """Variables that look like flags and are none, sorted: for `opwright doctor`."""
+    known = {flag.variable for flag in FLAGS.values()}
+    environ = os.environ if environ is None else environ
+    return sorted(v for v in environ if v.startswith(PREFIX) and not v.startswith(PEER_PREFIX) and v not in known)
+
+
+def _publish() -> None:
+    """Writes the values in force to this module's attributes.  Call with the lock held."""
+    values = dict(_base)
+    for layer in _overrides:
+        values.update(layer)
+    globals().update(values)
+
+
+def _ensure_loaded() -> None:
+    if not _base:
+        load()
+
+
+def __getattr__(name: str) -> Any:
+    """Called for an attribute that is not there yet: a flag before the first `load`."""
+    if name not in FLAGS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    _ensure_loaded()
+    return globals()[name]
+
+
+def _checked(values: Mapping[str, Any], caller: str) -> dict[str, Any]:
+    return {name: _flag(name).read(value, f"{caller}({name}=...)") for name, value in values.items()}
+
+
+def _flag(name: str) -> Flag:
+    if name not in FLAGS:
+        raise InvalidArgumentError(op="flags", what="there is no such flag", found=repr(name), wanted=", ".join(FLAGS))
+    return FLAGS[name]
+
+
+def get(name: str) -> Any:
+    """The value of the flag with this name.
+
+    get("num_threads") is flags.num_threads
+    """
+    _flag(name)
+    _ensure_loaded()
+    return globals()[name]
+
+
+def configure(**values: Any) -> None:
+    """Sets flags for the rest of the process; Python values or the texts the environment takes.
+
+    configure(num_threads=4)
+    """
+    checked = _checked(values, "flags.configure")
+    _ensure_loaded()
+    with _lock:
+        _base.update(checked)
+        _source.update(dict.fromkeys(checked, "configure"))
+        _publish()
+
+
+@contextmanager
+def override(**values: Any) -> Iterator[None]:
+    """Sets flags inside a `with`, in all threads; afterwards they are as they would be without it.
+
+    with override(show="graph,passes", verify=True):
+        run()
+    """
+    layer = _checked(values, "flags.override")
+    _ensure_loaded()
+    with _lock:
+        _overrides.append(layer)
+        _publish()
+    try:
+        yield
+    finally:
+        with _lock:
+            _overrides[:] = [each for each in _overrides if each is not layer]
+            _publish()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of `table`: source is "default", "environment", "configure" or "override"."""
+
+    name: str
+    variable: str
+    type: str
+    default: Any
+    value: Any
+    source: str
+    doc: str
+
+
+def table() -> list[Row]:
+    """Every flag with its value and where that came from: for the docs and `opwright doctor`."""
+    _ensure_loaded()
+    with _lock:
+        overridden = {name for layer in _overrides for name in layer}
+        return [
+            Row(
+                name=flag.name,
+                variable=flag.variable,
+                type=flag.type.text,
+                default=flag.default() if callable(flag.default) else flag.default,
+                value=globals()[flag.name],
+                source="override" if flag.name in overridden else _source[flag.name],
+                doc=flag.doc,
+            )
+            for flag in FLAGS.values()
+        ]

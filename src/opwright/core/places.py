@@ -1,0 +1,125 @@
+"""Places: where a tensor lives and a kernel runs.
+
+Lives here: the place types and the reader of device names.  Not here: kernels and how one is chosen (ops/, compiler/).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, ClassVar, NoReturn
+
+from opwright.core.errors import InvalidArgumentError
+
+
+class Place:
+    """A kind of device and which one of them.  Immutable; equal when both agree."""
+
+    __slots__ = ("_device_id", "_hash")
+
+    kind: ClassVar[str] = ""
+    """The word that kernel keys use: "cpu", "gpu"."""
+
+    _device_id: int
+    _hash: int
+
+    def __init__(self, device_id: int = 0) -> None:
+        if type(self) is Place:
+            raise TypeError("Place has no kind of its own: use CPUPlace() or CUDAPlace(0)")
+        if isinstance(device_id, bool) or not isinstance(device_id, int) or device_id < 0:
+            raise InvalidArgumentError(
+                op=type(self).__name__,
+                what="this is no device number",
+                found=f"{device_id!r} ({type(device_id).__name__})",
+                wanted="an int, 0 or more",
+            )
+        object.__setattr__(self, "_device_id", device_id)
+        object.__setattr__(self, "_hash", hash((self.kind, device_id)))
+
+    @property
+    def device_id(self) -> int:
+        """The number among devices of this kind, from 0."""
+        return self._device_id
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"{self!r} is immutable: {name!r} cannot be set")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"{self!r} is immutable: {name!r} cannot be deleted")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Place):
+            return NotImplemented
+        return self.kind == other.kind and self._device_id == other._device_id
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._device_id})"
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self._device_id}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._device_id,)
+
+
+class CPUPlace(Place):
+    """The processor this process runs on; there is one.
+
+    >>> CPUPlace() == place_of("/device:CPU:0")
+    True
+    """
+
+    __slots__ = ()
+    kind = "cpu"
+
+    def __init__(self) -> None:
+        super().__init__(0)
+
+    def __repr__(self) -> str:
+        return "CPUPlace()"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CPUPlace, ()
+
+
+class CUDAPlace(Place):
+    """The GPU with this number.
+
+    >>> CUDAPlace(1).kind, CUDAPlace(1).device_id
+    ('gpu', 1)
+    """
+
+    __slots__ = ()
+    kind = "gpu"
+
+
+_KINDS = {"cpu": CPUPlace, "gpu": CUDAPlace, "cuda": CUDAPlace}
+
+# "gpu:1", "/device:GPU:1", "/job:localhost/replica:0/task:0/device:GPU:1"; the number may be left out.
+_NAME = re.compile(r"(?:/job:\w+)?(?:/replica:\d+)?(?:/task:\d+)?(?:/device:|/)?(?P<kind>[A-Za-z]+)(?::(?P<id>\d+))?")
+
+
+def place_of(name: str | Place) -> Place:
+    """The place that a device name means; a place means itself.
+
+    name: "cpu", "cpu:0", "gpu:1", "cuda:1", "/device:GPU:1" or the long form with job, replica and task; any case.
+    raises InvalidArgumentError for any other text, and for a processor other than number 0.
+
+    >>> place_of("gpu:1")
+    CUDAPlace(1)
+    """
+    if isinstance(name, Place):
+        return name
+    match = _NAME.fullmatch(name) if isinstance(name, str) else None
+    cls = _KINDS.get(match["kind"].lower()) if match else None
+    number = int(match["id"] or 0) if match else 0
+    if cls is None or (cls is CPUPlace and number != 0):
+        raise InvalidArgumentError(
+            op="place_of",
+            what="there is one processor, number 0" if cls is CPUPlace else "this names no device",
+            found=repr(name) if isinstance(name, str) else f"a {type(name).__name__}",
+            wanted='"cpu", "gpu:0", "/device:GPU:1" or a place',
+        )
+    return CPUPlace() if cls is CPUPlace else cls(number)

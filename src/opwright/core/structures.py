@@ -1,0 +1,236 @@
+"""Which Python types are structure, and how each is taken apart and rebuilt: the table behind `nest`.
+
+Lives here: the table `STRUCTURES`, its rows by type, and the registry of composites.  Not here: walks (core/nest.py).
+
+    type                                         children, in order        packed again as
+    class with __tf_flatten__, __tf_unflatten__  its components            what __tf_unflatten__ gives
+    dict and every other Mapping                 values by sorted key      the same type, keys in their own order
+    namedtuple                                   fields                    the same type
+    attrs class                                  attributes                the same type
+    list, tuple and their subclasses             as they stand             the same type
+    deque, range, dict views, other Sequences    as they stand             the same type; range and views as a list
+    registered composite, when asked             its components            what was registered
+
+All else is a leaf: None, numbers, str, bytes, arrays, sets, dataclasses without the two methods.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable, Iterable, Mapping, MappingView, MutableMapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+
+class Field(str):
+    """A path step that is an attribute's name; a dict key with the same letters is a plain `str` and equal to it."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """How one family of types is read and rebuilt.
+
+    children: the parts in flattening order; keys: one path step for each of them; rebuild: the original and new
+    children to a structure of the same form; alike: whether two different types of this family count as one.
+    """
+
+    name: str
+    has: Callable[[type], bool]
+    children: Callable[[Any], Sequence[Any]]
+    keys: Callable[[Any], Iterable[Any]]
+    rebuild: Callable[[Any, list[Any]], Any]
+    alike: Callable[[type, type], bool]
+
+
+class UnsortableKeys(TypeError):
+    """Keys of one mapping have no order.  `nest` turns it into a `TypeError` that knows the path."""
+
+
+def sorted_keys(mapping: Mapping[Any, Any]) -> list[Any]:
+    try:
+        return sorted(mapping)
+    except TypeError as error:
+        raise UnsortableKeys(str(error)) from error
+
+
+def _mapping_children(mapping: Mapping[Any, Any]) -> list[Any]:
+    return [mapping[key] for key in sorted_keys(mapping)]
+
+
+def _mapping_rebuild(mapping: Mapping[Any, Any], children: list[Any]) -> Any:
+    new = dict(zip(sorted_keys(mapping), children))
+    cls = type(mapping)
+    if cls is dict:
+        return {key: new[key] for key in mapping}
+    if cls is MappingProxyType:
+        return MappingProxyType({key: new[key] for key in mapping})
+    if isinstance(mapping, MutableMapping):
+        result = cls(mapping.default_factory) if cls is collections.defaultdict else cls()  # type: ignore[attr-defined, call-arg]
+        for key in mapping:
+            result[key] = new[key]  # type: ignore[index]
+        return result
+    return cls([(key, new[key]) for key in mapping])  # type: ignore[call-arg]
+
+
+def is_namedtuple(cls: type) -> bool:
+    fields = getattr(cls, "_fields", None)
+    return issubclass(cls, tuple) and isinstance(fields, tuple) and all(isinstance(name, str) for name in fields)
+
+
+def _same_namedtuple(a: type, b: type) -> bool:
+    return a.__name__ == b.__name__ and a._fields == b._fields  # type: ignore[attr-defined]
+
+
+def _attrs_rebuild(structure: Any, children: list[Any]) -> Any:
+    arguments, later = {}, {}
+    for attribute, child in zip(type(structure).__attrs_attrs__, children):
+        if getattr(attribute, "init", True):
+            arguments[getattr(attribute, "alias", None) or attribute.name.lstrip("_")] = child
+        else:
+            later[attribute.name] = child
+    result = type(structure)(**arguments)
+    for name, child in later.items():
+        object.__setattr__(result, name, child)  # frozen classes too
+    return result
+
+
+def _custom_rebuild(structure: Any, children: list[Any]) -> Any:
+    metadata, _ = structure.__tf_flatten__()
+    return type(structure).__tf_unflatten__(metadata, tuple(children))
+
+
+def _sequence_rebuild(structure: Any, children: list[Any]) -> Any:
+    cls = type(structure)
+    if cls is range or cls is list or isinstance(structure, MappingView):
+        return children
+    return tuple(children) if cls is tuple else cls(children)
+
+
+def _itself(structure: Any) -> Any:
+    return structure
+
+
+def _positions(structure: Any) -> Iterable[int]:
+    return range(len(structure))
+
+
+def _never(a: type, b: type) -> bool:
+    return False
+
+
+def _always(a: type, b: type) -> bool:
+    return True
+
+
+TEXT = (str, bytes, bytearray, memoryview)
+
+STRUCTURES = (  # first match wins; a type that no row has is a leaf
+    Structure(
+        "custom",
+        has=lambda cls: hasattr(cls, "__tf_flatten__") and hasattr(cls, "__tf_unflatten__"),
+        children=lambda s: s.__tf_flatten__()[1],
+        keys=lambda s: range(len(s.__tf_flatten__()[1])),
+        rebuild=_custom_rebuild,
+        alike=_never,
+    ),
+    Structure(
+        "mapping",
+        has=lambda cls: issubclass(cls, Mapping),
+        children=_mapping_children,
+        keys=sorted_keys,
+        rebuild=_mapping_rebuild,
+        alike=_always,  # a dict stands for an OrderedDict
+    ),
+    Structure(
+        "namedtuple",
+        has=is_namedtuple,
+        children=_itself,
+        keys=lambda s: map(Field, s._fields),
+        rebuild=lambda s, children: type(s)(*children),
+        alike=_same_namedtuple,  # defined twice, as in two modules
+    ),
+    Structure(
+        "attrs",
+        has=lambda cls: hasattr(cls, "__attrs_attrs__"),
+        children=lambda s: [getattr(s, a.name) for a in type(s).__attrs_attrs__],
+        keys=lambda s: [Field(a.name) for a in type(s).__attrs_attrs__],
+        rebuild=_attrs_rebuild,
+        alike=_never,
+    ),
+    Structure(
+        "list",
+        has=lambda cls: issubclass(cls, list),
+        children=_itself,
+        keys=_positions,
+        rebuild=_sequence_rebuild,
+        alike=_always,  # subclasses of list are used as lists
+    ),
+    Structure(
+        "view",
+        has=lambda cls: issubclass(cls, MappingView),
+        children=list,
+        keys=_positions,
+        rebuild=_sequence_rebuild,
+        alike=_never,
+    ),
+    Structure(
+        "sequence",
+        has=lambda cls: issubclass(cls, Sequence) and not issubclass(cls, TEXT),
+        children=_itself,
+        keys=_positions,
+        rebuild=_sequence_rebuild,
+        alike=_never,
+    ),
+)
+
+_COMPOSITES: dict[type, Structure] = {}
+
+
+def _composite_of(cls: type) -> Structure | None:
+    return next((_COMPOSITES[base] for base in cls.__mro__ if base in _COMPOSITES), None)
+
+
+class RowByType(dict[type, "Structure | None"]):
+    """Type -> its row, None for leaves.  Filled at the first sight of a type, kept for the life of the process."""
+
+    def __init__(self, expand_composites: bool) -> None:
+        super().__init__()
+        self.expand_composites = expand_composites
+
+    def __missing__(self, cls: type) -> Structure | None:
+        composite = _composite_of(cls)
+        if composite is not None:
+            row = composite if self.expand_composites else None
+        else:
+            row = next((row for row in STRUCTURES if row.has(cls)), None)
+        self[cls] = row
+        return row
+
+
+PLAIN, EXPANDED = RowByType(False), RowByType(True)
+
+
+def register_composite(
+    cls: type,
+    to_components: Callable[[Any], Sequence[Any]],
+    from_components: Callable[[Any, list[Any]], Any],
+) -> None:
+    """Makes `cls` and its subclasses composites: leaves, unless `expand_composites=True` asks for their parts.
+
+    to_components: value -> parts; from_components: (original value, new parts) -> value.
+
+    register_composite(IndexedSlices, lambda s: [s.values, s.indices], lambda s, parts: IndexedSlices(*parts))
+    """
+    _COMPOSITES[cls] = Structure(
+        "composite",
+        has=lambda other: issubclass(other, cls),
+        children=to_components,
+        keys=lambda s: range(len(to_components(s))),
+        rebuild=from_components,
+        alike=_never,
+    )
+    PLAIN.clear()
+    EXPANDED.clear()
