@@ -1,0 +1,16 @@
+"""The .tflite file format: models as plain Python objects, read, written, checked and stamped with versions.
+
+    model = Model.read("net.tflite")        # mapped, weights are views
+    model.verify()                          # raises InvalidArgumentError with the first thing wrong
+    model.write("copy.tflite")              # atomic; the same contents give the same bytes
+
+Lives here: the bytes and their meaning as a file. Not here: graphs, kernels, conversion (the rest of lite/).
+Other tables' classes are attributes of `objects` (`objects.Tensor`), enums of `schema` (`schema.TensorType`).
+"""
+
+from opwright.lite.format import objects, schema, versions
+from opwright.lite.format.model import Model
+from opwright.lite.format.strings import pack_strings, unpack_strings
+from opwright.lite.format.verify import findings, verify
+
+__all__ = ["Model", "findings", "objects", "pack_strings", "schema", "unpack_strings", "verify", "versions"]

@@ -1,0 +1,141 @@
+"""Does a constant's buffer hold what its tensor says: by shape and type, packed, as strings, or sparse.
+
+Lives here: the bits of each tensor type, the bytes of a dense or sparse tensor, the check of one tensor.
+Not here: the other rules (verify.py), reading the elements (the interpreter).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from opwright.core.errors import DataLossError
+from opwright.lite.format.findings import Finding
+from opwright.lite.format.strings import string_offsets
+
+# Bits an element; below 8 they are packed, and the last byte is filled up. STRING, RESOURCE and VARIANT have no size.
+BITS = {
+    "FLOAT32": 32, "FLOAT16": 16, "INT32": 32, "UINT8": 8, "INT64": 64, "BOOL": 8, "INT16": 16, "COMPLEX64": 64,
+    "INT8": 8, "FLOAT64": 64, "COMPLEX128": 128, "UINT64": 64, "UINT32": 32, "UINT16": 16, "INT4": 4, "BFLOAT16": 16,
+    "INT2": 2, "UINT4": 4, "FLOAT8_E4M3FN": 8, "FLOAT8_E5M2": 8,
+}  # fmt: skip
+
+UNCOUNTABLE = 2**63
+
+
+def element_count(shape: Sequence[int]) -> int:
+    """Product of the dimensions; UNCOUNTABLE as soon as it passes 2**63 - 1, so that long shapes stay cheap."""
+    count = 1
+    for d in shape:
+        count *= d
+        if count >= UNCOUNTABLE:
+            return UNCOUNTABLE
+    return count
+
+
+def bytes_of(type_name: str, elements: int) -> int | None:
+    """Bytes of that many elements, packed; None for a type whose elements have no fixed size."""
+    bits = BITS.get(type_name)
+    return None if bits is None else -(-elements * bits // 8)
+
+
+def check(at: str, index: int, tensor: Any, buffer: Any, strings: dict[int, Finding | None]) -> Iterator[Finding]:
+    """Findings for one tensor and its buffer. `strings`: what was found for string buffers walked before, by index."""
+    if tensor.sparsity is not None:
+        stored, finding = sparse_elements(f"{at}.sparsity", tensor)
+        if finding is not None:
+            yield finding
+            return
+    else:
+        stored = element_count(np.asarray(tensor.shape).tolist())
+    if buffer.data is None or tensor.buffer == 0:
+        return
+    if tensor.is_variable:
+        yield Finding(at, f"Tensor {index} is a variable tensor with buffer. It's not supported now.")
+        return
+    if tensor.type.name == "STRING":
+        if tensor.buffer not in strings:
+            strings[tensor.buffer] = _check_strings(at, buffer)
+        broken = strings[tensor.buffer]
+        held = 0 if broken else int(np.frombuffer(buffer.data, "<i4", 1)[0])
+        if broken is not None:
+            yield broken
+        elif held != stored:
+            yield Finding(at, f"Tensor {index} is invalidly specified in schema: wrong number of strings",
+                          found=f"{held} strings", wanted=f"{stored} for shape {_brief(tensor.shape)}")  # fmt: skip
+        return
+    required = bytes_of(tensor.type.name, stored)
+    if required is not None and required > len(buffer.data):
+        yield Finding(at, f"Tensor {index} is invalidly specified in schema: its buffer is too short",
+                      found=f"{len(buffer.data)} bytes in buffer {tensor.buffer}",
+                      wanted=f"{required} for {tensor.type.name} {_brief(tensor.shape)}")  # fmt: skip
+
+
+def _check_strings(at: str, buffer: Any) -> Finding | None:
+    try:
+        string_offsets(buffer.data)
+    except DataLossError as error:
+        return Finding(at, str(error).splitlines()[0])
+    return None
+
+
+def sparse_elements(at: str, tensor: Any) -> tuple[int, Finding | None]:
+    """How many values a sparse tensor stores, after checking its index arrays; or what is wrong with them.
+
+    The dimensions in traversal order are the tensor's own, each divided by its block where it is blocked, and then
+    those of the blocks. A dense one multiplies the number of positions, a compressed one (CSR) has as many as indices.
+    Source: tflite/kernels/internal/utils/sparsity_format_converter.h.
+    """
+    sparsity = tensor.sparsity
+    shape = np.asarray(tensor.shape).tolist()
+    order, blocks = np.asarray(sparsity.traversal_order).tolist(), np.asarray(sparsity.block_map).tolist()
+    rank, levels = len(shape), len(sparsity.dim_metadata)
+    if sorted(order) != list(range(rank + len(blocks))) or levels != len(order):
+        return 0, Finding(f"{at}.traversal_order", "is no order of the dimensions and blocks", found=_brief(order),
+                          wanted=f"0 to {rank + len(blocks) - 1}, once each, with metadata for each")  # fmt: skip
+    if any(not 0 <= d < rank for d in blocks) or len(set(blocks)) != len(blocks):
+        return 0, Finding(f"{at}.block_map", "names dimensions that are not there or twice", found=_brief(blocks))
+    sizes = list(shape)  # of each dimension in blocks, then of the blocks themselves
+    for level, metadata in zip(order, sparsity.dim_metadata):
+        if level >= rank:
+            block = metadata.dense_size
+            if metadata.format != 0 or block <= 0 or sizes[blocks[level - rank]] % block:
+                return 0, Finding(f"{at}.dim_metadata", "block is not dense or does not divide", found=block)
+            sizes[blocks[level - rank]] //= block
+    positions = 1
+    for i, (level, metadata) in enumerate(zip(order, sparsity.dim_metadata)):
+        here = f"{at}.dim_metadata[{i}]"
+        if metadata.format == 0:
+            size = metadata.dense_size
+            if size < 0 or (level < rank and size != sizes[level]):
+                return 0, Finding(f"{here}.dense_size", "differs from the shape", found=size)
+            positions = min(positions * size, UNCOUNTABLE)
+            continue
+        finding = _check_segments(here, metadata, positions, sizes[level])
+        if finding is not None:
+            return 0, finding
+        positions = len(metadata.array_indices.values)
+    return positions, None
+
+
+def _check_segments(at: str, metadata: Any, positions: int, size: int) -> Finding | None:
+    if metadata.format != 1 or metadata.array_segments is None or metadata.array_indices is None:
+        return Finding(at, "compressed dimension lacks its segments or indices")
+    if not hasattr(metadata.array_segments, "values") or not hasattr(metadata.array_indices, "values"):
+        return Finding(at, "segments or indices of an unknown kind")
+    segments = np.asarray(metadata.array_segments.values).astype(np.int64)
+    indices = np.asarray(metadata.array_indices.values)
+    if len(segments) != positions + 1 or segments[0] != 0 or (np.diff(segments) < 0).any():
+        return Finding(f"{at}.array_segments", "segments do not rise from 0", found=f"{len(segments)} segments",
+                       wanted=f"{positions + 1}")  # fmt: skip
+    if segments[-1] != len(indices) or (len(indices) and not 0 <= indices.min() <= indices.max() < size):
+        return Finding(f"{at}.array_indices", "indices and segments disagree, or lie outside the dimension",
+                       found=f"{len(indices)} indices", wanted=f"{segments[-1]}, below {size}")  # fmt: skip
+    return None
+
+
+def _brief(shape: Any) -> str:
+    numbers = np.asarray(shape).tolist()
+    return str(numbers) if len(numbers) <= 8 else f"{str(numbers[:8])[:-1]}, ...]"

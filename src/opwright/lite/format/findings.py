@@ -1,0 +1,14 @@
+"""`Finding`: one thing wrong with a model, as the rules of verify.py and constants.py report it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Finding(NamedTuple):
+    """at: path of the field from the model's root. what: the sentence. found, wanted: as errors print them."""
+
+    at: str
+    what: str
+    found: object = None
+    wanted: object = None

@@ -1,0 +1,249 @@
+"""Custom options: a dict of attributes to FlexBuffers bytes and back.
+
+Lives here: `encode_options`, `decode_options`, and `decode` for any FlexBuffers document.
+Not here: which attributes an operator has (its definition says), options tables of builtin operators (objects.py).
+
+Encoding is the `flatbuffers` library's. Decoding is our own, as the library's reader trusts the bytes: offsets leave
+the buffer, sizes ask for any memory, documents may nest into themselves. Here depth, values and bytes are bounded.
+
+    Python                    FlexBuffers                   comes back as
+    None, bool, int, float    null, bool, (u)int, float     the same
+    str, bytes                string, blob                  the same
+    list of ints, of floats   typed vector                  list
+    or of bools; 1-d array
+    any other list, tuple     vector                        list
+    dict with str keys        map, sorted by key            dict, sorted by key
+
+Source: FlexBuffers internals, flatbuffers.dev/internals, and flexbuffers.h.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from flatbuffers import flexbuffers
+
+from opwright.core.errors import DataLossError, InvalidArgumentError
+
+MAX_DEPTH = 64
+_INT64_MIN, _INT64_MAX, _UINT64_MAX = -(2**63), 2**63 - 1, 2**64 - 1
+
+
+def encode_options(attributes: Mapping[str, Any]) -> bytes:
+    """FlexBuffers bytes of a map with these entries; the same entries in any order give the same bytes.
+
+    raises InvalidArgumentError, naming the entry, for a value that FlexBuffers has no place for
+    """
+    builder = flexbuffers.Builder()
+    if not isinstance(attributes, Mapping):
+        raise InvalidArgumentError(what="options are no dict", found=type(attributes).__name__)
+    _add(builder, attributes, "options", 0)
+    return bytes(builder.Finish())
+
+
+def _add(builder: Any, value: Any, at: str, depth: int) -> None:
+    if depth > MAX_DEPTH:
+        raise InvalidArgumentError(what=f"{at[:80]} nests too deep", wanted=f"at most {MAX_DEPTH} levels")
+    if isinstance(value, np.ndarray) and value.ndim != 1:
+        raise InvalidArgumentError(what=f"{at} is an array of rank {value.ndim}", wanted="a flat array or nested lists")
+    if isinstance(value, (np.generic, np.ndarray)):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        _add_list(builder, list(value), at, depth)
+    elif isinstance(value, Mapping):
+        with builder.Map():
+            for key in sorted(value, key=str):
+                builder.Key(_key(key, at))
+                _add(builder, value[key], f"{at}[{key!r}]", depth + 1)
+    elif value is None:
+        builder.Null()
+    elif isinstance(value, bool):
+        builder.Bool(value)
+    elif isinstance(value, int):
+        _add_int(builder, value, at)
+    elif isinstance(value, float):
+        builder.Float(value)
+    elif isinstance(value, str):
+        try:
+            builder.String(value)
+        except UnicodeEncodeError:
+            raise InvalidArgumentError(what=f"{at} is no valid text", found=ascii(value[:40])) from None
+    elif isinstance(value, (bytes, bytearray, memoryview)):
+        builder.Blob(bytes(value))
+    else:
+        raise InvalidArgumentError(
+            what=f"{at} cannot be stored in custom options", found=type(value).__name__,
+            wanted="None, bool, int, float, str, bytes, or lists and dicts of them",
+        )  # fmt: skip
+
+
+def _add_list(builder: Any, items: list[Any], at: str, depth: int) -> None:
+    kinds = {type(item) for item in items}
+    typed = kinds in ({bool}, {float}) or (kinds == {int} and max(items) <= _INT64_MAX)
+    with builder.TypedVector() if typed else builder.Vector():
+        for i, item in enumerate(items):
+            _add(builder, item, f"{at}[{i}]", depth + 1)
+
+
+def _add_int(builder: Any, value: int, at: str) -> None:
+    if not _INT64_MIN <= value <= _UINT64_MAX:
+        raise InvalidArgumentError(what=f"{at} does not fit 64 bits", found=f"an int of {value.bit_length()} bits")
+    if value > _INT64_MAX:
+        builder.UInt(value)
+    else:
+        builder.Int(value)
+
+
+def _key(key: Any, at: str) -> bytes:
+    if not isinstance(key, str) or "\0" in key:
+        raise InvalidArgumentError(what=f"{at} has a key that is no text", found=repr(key)[:80])
+    try:
+        return key.encode()
+    except UnicodeEncodeError:
+        raise InvalidArgumentError(what=f"{at} has a key that is no valid text", found=ascii(key)[:80]) from None
+
+
+def decode_options(options: Any) -> dict[str, Any]:
+    """The attributes in custom options; none for no bytes or a null document.
+
+    options: bytes or a uint8 array. raises DataLossError for damaged bytes, InvalidArgumentError where they are a
+    FlexBuffers document but no map
+    """
+    value = decode(options) if len(options) else None
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise InvalidArgumentError(what="custom options hold no map", found=type(value).__name__, wanted="a map")
+    return value
+
+
+def decode(document: Any) -> Any:
+    """The value of a FlexBuffers document. Raises DataLossError for damaged bytes."""
+    raw = bytes(document)
+    try:
+        return _Decoder(raw).root()
+    except _Damage as damage:
+        raise DataLossError(what=f"damaged FlexBuffers document: {damage}", found=f"{len(raw)} bytes") from None
+
+
+class _Damage(Exception):
+    pass
+
+
+# FlexBuffers types (flexbuffers.h, enum Type)
+NULL, INT, UINT, FLOAT, KEY, STRING, INDIRECT_INT, INDIRECT_UINT, INDIRECT_FLOAT, MAP, VECTOR = range(11)
+VECTOR_INT, VECTOR_STRING, VECTOR_INT2, VECTOR_FLOAT4, BLOB, BOOL, VECTOR_BOOL = 11, 15, 16, 24, 25, 26, 36
+
+_CODES = {  # by type, then by width: the struct code
+    INT: {1: "b", 2: "h", 4: "i", 8: "q"},
+    UINT: {1: "B", 2: "H", 4: "I", 8: "Q"},
+    FLOAT: {2: "e", 4: "f", 8: "d"},
+}
+_INDIRECT = {INDIRECT_INT: INT, INDIRECT_UINT: UINT, INDIRECT_FLOAT: FLOAT}
+
+
+class _Decoder:
+    """Positions are bytes from the start. A value's width comes from its holder, that of its target from its type."""
+
+    def __init__(self, raw: bytes) -> None:
+        self.raw = raw
+        self.left = 4 * len(raw) + 64  # values and bytes still to be handed out
+
+    def root(self) -> Any:
+        if len(self.raw) < 3:
+            raise _Damage("too short")
+        packed, width = self.raw[-2], self.raw[-1]
+        if width not in (1, 2, 4, 8) or width + 2 > len(self.raw):
+            raise _Damage(f"root of {width} bytes")
+        return self.value(len(self.raw) - 2 - width, width, packed >> 2, 1 << (packed & 3), 0)
+
+    def value(self, at: int, width: int, kind: int, child_width: int, depth: int) -> Any:
+        """The value at a position. width: its own. child_width: that of what its offset points to, if it is one."""
+        self.spend(1)
+        if depth > MAX_DEPTH:
+            raise _Damage(f"nests deeper than {MAX_DEPTH} levels")
+        if kind == NULL:
+            return None
+        if kind == BOOL:
+            return self.number(UINT, at, width) != 0
+        if kind in _CODES:
+            return self.number(kind, at, width)
+        target = at - self.number(UINT, at, width)
+        if kind in _INDIRECT:
+            return self.number(_INDIRECT[kind], target, child_width)
+        if kind == KEY:
+            return self.key(target)
+        if kind == STRING:
+            return str(self.sized(target, child_width), "utf-8", "surrogateescape")
+        if kind == BLOB:
+            return self.sized(target, child_width)
+        if kind in (MAP, VECTOR):
+            items = self.vector(target, child_width, depth)
+            return dict(zip(self.keys(target, child_width, len(items)), items)) if kind == MAP else items
+        if VECTOR_INT2 <= kind <= VECTOR_FLOAT4:
+            n, element = (kind - VECTOR_INT2) // 3 + 2, (kind - VECTOR_INT2) % 3 + INT
+            return self.typed(target, child_width, element, n, depth)
+        if VECTOR_INT <= kind <= VECTOR_STRING or kind == VECTOR_BOOL:
+            n = self.number(UINT, target - child_width, child_width)
+            return self.typed(target, child_width, kind - VECTOR_INT + INT, n, depth)
+        raise _Damage(f"unknown type {kind}")
+
+    def number(self, kind: int, at: int, width: int) -> Any:
+        code = _CODES[kind].get(width)
+        if code is None:
+            raise _Damage(f"floating-point number of {width} bytes")
+        if not 0 <= at <= len(self.raw) - width:
+            raise _Damage(f"position {at} is outside")
+        return struct.unpack_from(f"<{code}", self.raw, at)[0]
+
+    def sized(self, at: int, width: int) -> bytes:
+        n = self.number(UINT, at - width, width)
+        if n > len(self.raw) - at:
+            raise _Damage(f"string of {n} bytes at {at} runs past the end")
+        self.spend(n)
+        return self.raw[at : at + n]
+
+    def key(self, at: int) -> str:
+        end = self.raw.find(b"\0", at) if 0 <= at < len(self.raw) else -1
+        if end < 0:
+            raise _Damage(f"key at {at} has no end")
+        self.spend(end - at)
+        return str(self.raw[at:end], "utf-8", "surrogateescape")
+
+    def keys(self, at: int, width: int, n: int) -> list[str]:
+        """The keys of a map: two words before its size are the offset to their vector and the width of its elements."""
+        slot = at - 3 * width
+        start = slot - self.number(UINT, slot, width)
+        key_width = self.number(UINT, slot + width, width)
+        if key_width not in (1, 2, 4, 8) or self.number(UINT, start - key_width, key_width) != n:
+            raise _Damage(f"keys and values of the map at {at} disagree")
+        self.spend(n)
+        slots = [start + i * key_width for i in range(n)]
+        return [self.key(slot - self.number(UINT, slot, key_width)) for slot in slots]
+
+    def vector(self, at: int, width: int, depth: int) -> list[Any]:
+        n = self.number(UINT, at - width, width)
+        types = at + n * width
+        if types + n > len(self.raw):
+            raise _Damage(f"vector of {n} at {at} runs past the end")
+        self.spend(n)
+        return [
+            self.value(at + i * width, width, packed >> 2, 1 << (packed & 3), depth + 1)
+            for i, packed in enumerate(self.raw[types : types + n])
+        ]
+
+    def typed(self, at: int, width: int, kind: int, n: int, depth: int) -> list[Any]:
+        if at + n * width > len(self.raw):
+            raise _Damage(f"vector of {n} at {at} runs past the end")
+        kind = BOOL if kind == VECTOR_BOOL - VECTOR_INT + INT else kind
+        self.spend(n)
+        # The sizes of strings in a typed vector are one byte wide, whatever the vector's width (flexbuffers.h).
+        return [self.value(at + i * width, width, kind, 1, depth + 1) for i in range(n)]
+
+    def spend(self, n: int) -> None:
+        self.left -= n
+        if self.left < 0:
+            raise _Damage("the same bytes are used again and again")

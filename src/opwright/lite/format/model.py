@@ -1,0 +1,106 @@
+"""`Model`: a whole .tflite file as Python objects, read from and written to disk.
+
+Lives here: the root of the object tree, paths, mapping into memory, atomic writing.
+Not here: the bytes (reader.py, writer.py), the other tables' classes (objects.py), the checks (verify.py).
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opwright.core.errors import DataLossError, InvalidArgumentError, NotFoundError
+from opwright.lite.format import reader, schema, verify, writer
+from opwright.lite.format.objects import TableObject, register
+
+
+@register
+class Model(TableObject):
+    """A .tflite file. `Model(subgraphs=[...], ...)` makes one, `Model.read` reads one.
+
+    Weights in `buffers[i].data` are NumPy arrays; those of a file that was read are read-only views on it, and the file
+    stays mapped as long as any of them lives. Replace an array to change it: `buffers[i].data = new`.
+    """
+
+    __slots__ = ("buffers", "description", "external_buffer_groups", "external_buffers", "metadata", "metadata_buffer",
+                 "operator_codes", "signature_defs", "subgraphs", "version")  # fmt: skip
+    table_name = "Model"
+
+    version: int
+    operator_codes: list[Any]
+    subgraphs: list[Any]
+    description: str | None
+    buffers: list[Any]
+    metadata_buffer: np.ndarray
+    metadata: list[Any]
+    signature_defs: list[Any]
+    external_buffer_groups: list[Any]
+    external_buffers: list[Any]
+
+    def __init__(self, **values: Any) -> None:
+        """Fields by keyword; `version` is 3 unless given."""
+        super().__init__(**{"version": schema.VERSION} | values)
+
+    @staticmethod
+    def read(source: str | os.PathLike[str] | bytes | bytearray | memoryview) -> Model:
+        """The model in a file, which is mapped and not copied, or in bytes.
+
+        raises NotFoundError for a missing file, DataLossError for a damaged one, InvalidArgumentError for one of
+        another kind or schema version. `verify` checks what the file says; this checks that it can be read.
+        """
+        model = reader.read(_map(source) if isinstance(source, (str, os.PathLike)) else source)
+        assert isinstance(model, Model)
+        return model
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the file: to a temporary name in the same folder, then renamed over `path`, so never half a file.
+
+        raises InvalidArgumentError where a field holds what the schema does not allow, OSError from the file system
+        """
+        parts = writer.chunks(self)
+        target = Path(path)
+        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.writelines(parts)
+            os.chmod(temporary, _usual_mode())
+            os.replace(temporary, target)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+
+    def to_bytes(self) -> bytes:
+        """The file's bytes; the same contents always give the same bytes. Raises as `write`."""
+        return writer.write(self)
+
+    def verify(self) -> None:
+        """Check what the reader cannot: indices, shapes against buffers, calls between subgraphs and the rest of
+        `verify.RULES`.
+
+        raises InvalidArgumentError with the first finding
+        """
+        verify.verify(self)
+
+
+def _map(path: str | os.PathLike[str]) -> Any:
+    try:
+        with open(path, "rb") as file:
+            if os.fstat(file.fileno()).st_size == 0:
+                raise DataLossError(what=f"{reader.NOT_VALID}: the file is empty", at=os.fspath(path))
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except FileNotFoundError:
+        raise NotFoundError(what="Could not open the model file", found=f"no file {os.fspath(path)!r}") from None
+    except IsADirectoryError:
+        raise InvalidArgumentError(what="Could not open the model file", found=f"folder {os.fspath(path)!r}") from None
+
+
+def _usual_mode() -> int:
+    """The mode that `open` would give a new file; a temporary file gets a stricter one."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask

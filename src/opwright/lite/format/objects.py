@@ -1,0 +1,185 @@
+"""The contents of a .tflite file as plain Python objects, one class per table of the schema.
+
+Lives here: `TableObject` and the classes made from it on demand: `objects.Tensor(shape=[1, 4], name="x")`.
+Not here: the root, `Model` (model.py); bytes (reader.py, writer.py).
+
+What a field holds, by its kind in the schema:
+
+    scalar, bool         int, float, bool;  absent in the file: the schema's default
+    enum                 member of the IntEnum, or a plain int when the number is newer than this schema
+    string               str, or None when absent;  bytes that are not UTF-8 survive as surrogates
+    vector of scalars    NumPy array (a read-only view on the file when read); lists, tuples and bytes are accepted.
+                         An absent one reads as empty, but bytes (uint8) read as None: see `Field.keeps_absence`
+    table                object or None
+    vector of tables     list, empty when absent
+    union                object of any member's class or None; the type tag is implied by the class
+"""
+
+from __future__ import annotations
+
+import enum as _enum
+import functools
+import struct
+from typing import Any, ClassVar
+
+import numpy as np
+
+from opwright.lite.format import schema
+
+REPR_LIMIT = 8  # elements of a vector that repr shows
+
+
+class TableObject:
+    """Base of all tables' classes: keyword constructor, deep `==`, bounded `repr`.
+
+    Equal means: same class and equal contents, whatever holds them (list or array); NaN equals NaN.
+    """
+
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]  # compared by contents, and contents may change
+    table_name: ClassVar[str]
+
+    def __init__(self, **values: Any) -> None:
+        for field in schema.table(self.table_name).fields:
+            value = values.pop(field.name, None)
+            setattr(self, field.name, default_of(field) if value is None else value)
+        if values:
+            raise TypeError(f"{self.table_name} has no field {', '.join(map(repr, values))}")
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        fields = schema.table(self.table_name).fields
+        return all(_same(field, getattr(self, field.name), getattr(other, field.name)) for field in fields)
+
+    def __repr__(self) -> str:
+        parts = []
+        for field in schema.table(self.table_name).fields:
+            value = getattr(self, field.name)
+            if not _same(field, value, default_of(field)):
+                parts.append(f"{field.name}={_brief(field, value)}")
+        return f"{self.table_name}({', '.join(parts)})"
+
+
+class UnknownUnionMember(TableObject):
+    """Stands for a union's table that is newer than this schema: its tag is known, its contents are not readable.
+
+    A model that holds one can be inspected; writing it raises UnimplementedError, as the contents would be lost.
+    """
+
+    __slots__ = ("tag",)
+    table_name = "UnknownUnionMember"
+
+    def __init__(self, tag: int) -> None:
+        self.tag = tag
+
+    def __eq__(self, other: object) -> bool:
+        return self.tag == other.tag if isinstance(other, UnknownUnionMember) else NotImplemented
+
+    def __repr__(self) -> str:
+        return f"UnknownUnionMember(tag={self.tag})"
+
+
+@functools.cache
+def _empty(scalar: str) -> np.ndarray:
+    array = np.zeros(0, schema.SCALARS[scalar][2])
+    array.flags.writeable = False
+    return array
+
+
+def default_of(field: schema.Field) -> Any:
+    """What an absent field reads as; a fresh list for a vector of tables."""
+    if field.kind == "scalar":
+        return schema.enum_members(field.enum).get(field.default, field.default) if field.enum else field.default
+    if field.kind == "tables":
+        return []
+    if field.kind == "vector" and not field.keeps_absence:
+        return _empty(field.scalar)
+    return None
+
+
+def as_vector(field: schema.Field, value: Any) -> np.ndarray:
+    """A vector field's value as a one-dimensional array of the stored dtype.
+
+    Bytes-like values are taken as they are for uint8. Raises ValueError where a value does not fit the dtype.
+    """
+    dtype = schema.SCALARS[field.scalar][2]
+    if isinstance(value, np.ndarray) and value.dtype == dtype:
+        return value.reshape(-1)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        if field.scalar != "uint8":
+            raise ValueError(f"bytes in a vector of {field.scalar}")
+        return np.frombuffer(value, np.uint8)
+    if isinstance(value, np.ndarray) and field.scalar == "uint8":
+        raise ValueError(f"{value.dtype} array in a vector of uint8; its bytes are array.view(np.uint8)")
+    given = np.asarray(value)
+    if given.ndim != 1 or (given.size and given.dtype.kind not in "biuf"):
+        raise ValueError(f"{type(value).__name__} is not a flat list of numbers")
+    if dtype.kind in "iu" and given.size:
+        if given.dtype.kind == "f":
+            raise ValueError(f"floating-point numbers in a vector of {field.scalar}")
+        limits = np.iinfo(dtype)
+        if int(given.min()) < limits.min or int(given.max()) > limits.max:
+            raise ValueError(f"{int(given.min())}..{int(given.max())} does not fit {field.scalar}")
+    with np.errstate(over="ignore"):
+        return given.astype(dtype)
+
+
+def _same(field: schema.Field, a: Any, b: Any) -> bool:
+    if a is b:
+        return True
+    if field.kind == "vector":
+        if a is None or b is None:
+            return False
+        a, b = as_vector(field, a), as_vector(field, b)
+        return np.array_equal(a, b, equal_nan=field.scalar == "float32")
+    if field.kind == "scalar" and field.scalar == "float32":
+        return a == b or _float32(a) == _float32(b)
+    return bool(a == b)
+
+
+def _float32(value: float) -> bytes:
+    """The stored bits, all NaNs alike."""
+    if value != value:
+        return b"nan"
+    try:
+        return struct.pack("<f", value)
+    except OverflowError:
+        return struct.pack("<d", value)  # too large for the file; still equal to itself
+
+
+def _brief(field: schema.Field, value: Any) -> str:
+    if field.kind == "tables":
+        return f"[{len(value)} x {field.of}]"
+    if field.kind == "vector":
+        shown = ", ".join(str(x) for x in value[:REPR_LIMIT])
+        return f"[{shown}]" if len(value) <= REPR_LIMIT else f"[{shown}, ... {len(value)} {field.scalar}]"
+    if isinstance(value, _enum.Enum):
+        return value.name
+    text = repr(value)
+    return text if field.kind != "string" or len(text) <= 80 else text[:77] + "...'"
+
+
+def register(cls: type[TableObject]) -> type[TableObject]:
+    """Class decorator: use a hand-written class for its `table_name`, as model.py does for the root."""
+    _written_by_hand[cls.table_name] = cls
+    return cls
+
+
+_written_by_hand: dict[str, type[TableObject]] = {}
+
+
+@functools.cache
+def table_class(name: str) -> type[TableObject]:
+    """The class of a table's objects. Raises KeyError for a name the schema lacks."""
+    if name in _written_by_hand:
+        return _written_by_hand[name]
+    slots = tuple(field.name for field in schema.table(name).fields)
+    doc = f"Table {name} of the .tflite schema, with fields {', '.join(slots) or '(none)'}."
+    return type(name, (TableObject,), {"__slots__": slots, "__module__": __name__, "__doc__": doc, "table_name": name})
+
+
+def __getattr__(name: str) -> Any:
+    if not name.startswith("_") and name in schema.tables():
+        return table_class(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

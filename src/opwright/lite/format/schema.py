@@ -1,0 +1,152 @@
+"""The schema of the .tflite format: its tables, unions and enums, as data read from `schema.json`.
+
+Lives here: `Field`, `Table`, the lookups `table`, `tables`, `enum`, and the scalar widths every other module packs by.
+`schema.TensorType`, `schema.BuiltinOperator` and every other enum are attributes of this module, made when first asked.
+Not here: bytes (reader.py, writer.py), the Python objects (objects.py), versions of operators (versions.py).
+
+Nothing is parsed at import. The first lookup reads the JSON once (about a millisecond) for the life of the process.
+
+Source: the schema of LiteRT at commit f67457790c9c (tflite/converter/schema/schema.fbs), with the ids and defaults of
+the generated reader shipped in ai-edge-litert 2.3.0, which is newer by three fields.
+"""
+
+from __future__ import annotations
+
+import enum as _enum
+import functools
+import json
+from importlib import resources
+from typing import Any, NamedTuple
+
+import numpy as np
+
+FILE_IDENTIFIER = b"TFL3"
+FILE_IDENTIFIER_AT = 4  # byte offset of the identifier
+VERSION = 3
+
+# name: (struct code, width in bytes, NumPy dtype). FlatBuffers is little-endian everywhere.
+SCALARS: dict[str, tuple[str, int, np.dtype[Any]]] = {
+    "bool": ("B", 1, np.dtype(np.bool_)),
+    "int8": ("b", 1, np.dtype(np.int8)),
+    "uint8": ("B", 1, np.dtype(np.uint8)),
+    "uint16": ("H", 2, np.dtype("<u2")),
+    "int32": ("i", 4, np.dtype("<i4")),
+    "uint32": ("I", 4, np.dtype("<u4")),
+    "int64": ("q", 8, np.dtype("<i8")),
+    "uint64": ("Q", 8, np.dtype("<u8")),
+    "float32": ("f", 4, np.dtype("<f4")),
+}
+
+# Vectors written even when empty: run times take them without asking whether they are there.
+ALWAYS_PRESENT = frozenset(
+    {
+        "Model.operator_codes", "Model.subgraphs", "Model.buffers",
+        "SubGraph.tensors", "SubGraph.inputs", "SubGraph.outputs", "SubGraph.operators",
+        "Operator.inputs", "Operator.outputs", "Tensor.shape",
+    }
+)  # fmt: skip
+
+
+class Field(NamedTuple):
+    """One field of a table.
+
+    kind: "scalar" (bools and enums too), "string", "table", "union", "vector" (of scalars), "tables" (vector of).
+    of: the table's name for "table" and "tables", the union's for "union", else "".
+    scalar: the key in SCALARS of the inline value, or of a vector's element; "uint32" (an offset) for the other kinds.
+    enum: the enum's name when the scalar or the elements are of one, else "".
+    default: the value of an absent scalar; None for the other kinds.
+    align: least alignment in bytes of a vector's first element from the start of the file.
+    """
+
+    name: str
+    id: int
+    kind: str
+    of: str
+    scalar: str
+    enum: str
+    default: Any
+    align: int
+
+    @property
+    def inline(self) -> str:
+        """The key in SCALARS of what the table itself holds: the scalar, or an offset to the value."""
+        return self.scalar if self.kind == "scalar" else "uint32"
+
+    @property
+    def keeps_absence(self) -> bool:
+        """Whether an absent value (None) differs from an empty one: so for strings and for vectors of bytes.
+
+        A buffer without data belongs to a tensor computed at run time, one with zero bytes to an empty constant.
+        """
+        return self.kind == "string" or (self.kind == "vector" and self.scalar == "uint8")
+
+
+class Table(NamedTuple):
+    """One table: its name and fields in order of id. A union's type tag is no field of its own here (see `Field.of`);
+    it is stored under the id before the union's."""
+
+    name: str
+    fields: tuple[Field, ...]
+
+
+@functools.cache
+def _facts() -> dict[str, Any]:
+    return json.loads(resources.files(__package__).joinpath("schema.json").read_text("utf-8"))
+
+
+def _field(owner: str, name: str, id: int, type: str, default: Any, align: int = 1) -> Field:
+    element = type.removeprefix("vector:")
+    family, _, of = element.partition(":")
+    is_vector = type.startswith("vector:")
+    if family in ("table", "union"):
+        return Field(name, id, "tables" if is_vector else family, of, "uint32", "", None, 4)
+    if family == "string":
+        return Field(name, id, "string", "", "uint32", "", None, 4)
+    scalar = _facts()["enum_base"][of] if family == "enum" else family
+    align = max(align, SCALARS[scalar][1])
+    return Field(name, id, "vector" if is_vector else "scalar", "", scalar, of, None if is_vector else default, align)
+
+
+@functools.cache
+def table(name: str) -> Table:
+    """The table of that name, spelled as in the schema ("Conv2DOptions"). Raises KeyError for a name it lacks."""
+    rows = [_field(name, *row) for row in _facts()["tables"][name]]
+    tags = {f"{field.name}_type" for field in rows if field.kind == "union"}
+    return Table(name, tuple(sorted((field for field in rows if field.name not in tags), key=lambda field: field.id)))
+
+
+@functools.cache
+def tables() -> tuple[str, ...]:
+    """The names of all tables."""
+    return tuple(_facts()["tables"])
+
+
+@functools.cache
+def union(name: str) -> dict[int, str]:
+    """type tag -> table name, for a union. Tag 0 (NONE) is left out."""
+    tags = _facts()["enums"][name]
+    return {tags[member]: member for member in _facts()["unions"][name]}
+
+
+@functools.cache
+def union_tags(name: str) -> dict[str, int]:
+    """table name -> type tag, for a union."""
+    return {member: tag for tag, member in union(name).items()}
+
+
+@functools.cache
+def enum(name: str) -> type[_enum.IntEnum]:
+    """The enum of that name as an IntEnum class. Raises KeyError for a name the schema lacks."""
+    return _enum.IntEnum(name, _facts()["enums"][name], module=__name__)  # type: ignore[return-value]
+
+
+@functools.cache
+def enum_members(name: str) -> dict[int, _enum.IntEnum]:
+    """value -> member, for turning stored numbers into members; a number it lacks is newer than this schema."""
+    return {int(member): member for member in enum(name)}
+
+
+def __getattr__(name: str) -> Any:
+    if not name.startswith("_") and name in _facts()["enums"]:
+        return enum(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,313 @@
+"""What makes a .tflite model valid beyond being readable, as one table of named rules.
+
+Lives here: `RULES`, `findings`, `verify`.
+Not here: structure of the bytes (reader.py), sizes of constants (constants.py), whether an operator has a kernel, or
+accepts its inputs (the interpreter's resolver and operators).
+
+Rules run in order and stop at the first that finds something: a rule may rely on all rules above it.
+Where the official run time has words for a finding, they are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from opwright.core.errors import InvalidArgumentError
+from opwright.lite.format import constants, schema
+from opwright.lite.format.findings import Finding
+
+MAX_FINDINGS = 100
+CUSTOM = 32
+_INT64_MAX = 2**63 - 1
+
+
+class Rule(NamedTuple):
+    """A check by name; `demands` is the sentence that a valid model fulfils."""
+
+    name: str
+    check: Callable[[Any], Iterator[Finding]]
+    demands: str
+
+
+def verify(model: Any) -> None:
+    """Check a model against RULES.
+
+    raises InvalidArgumentError with the first finding: rule, place, found and wanted
+    """
+    for rule in RULES:
+        for finding in rule.check(model):
+            raise InvalidArgumentError(
+                what=f"{finding.what} ({finding.at})", found=finding.found, wanted=finding.wanted or rule.demands
+            )
+
+
+def findings(model: Any) -> list[tuple[Rule, Finding]]:
+    """What is wrong by the first rule that finds something, at most MAX_FINDINGS; empty for a valid model."""
+    for rule in RULES:
+        found = [(rule, finding) for finding, _ in zip(rule.check(model), range(MAX_FINDINGS))]
+        if found:
+            return found
+    return []
+
+
+def _ints(vector: Any) -> list[int]:
+    return [] if vector is None else np.asarray(vector).tolist()
+
+
+def _tensors(model: Any) -> Iterator[tuple[str, int, Any]]:
+    for i, subgraph in enumerate(model.subgraphs):
+        for j, tensor in enumerate(subgraph.tensors):
+            yield f"subgraphs[{i}].tensors[{j}]", j, tensor
+
+
+def _operators(model: Any) -> Iterator[tuple[str, Any, Any]]:
+    for i, subgraph in enumerate(model.subgraphs):
+        for j, operator in enumerate(subgraph.operators):
+            yield f"subgraphs[{i}].operators[{j}]", subgraph, operator
+
+
+def schema_version(model: Any) -> Iterator[Finding]:
+    if model.version != schema.VERSION:
+        what = f"Model provided is schema version {model.version} not equal to supported version {schema.VERSION}."
+        yield Finding("version", what)
+
+
+def has_subgraph(model: Any) -> Iterator[Finding]:
+    if not model.subgraphs:
+        yield Finding("subgraphs", "No subgraph in the model.")
+
+
+def has_buffers(model: Any) -> Iterator[Finding]:
+    if not model.buffers:
+        yield Finding("buffers", "No buffers in the model.", wanted="buffer 0, which is empty by convention")
+
+
+def operator_codes(model: Any) -> Iterator[Finding]:
+    known = schema.enum_members("BuiltinOperator")
+    for i, code in enumerate(model.operator_codes):
+        number = max(code.builtin_code, code.deprecated_builtin_code)
+        if number not in known:
+            what = f"Op builtin_code out of range: {number}. Are you using old TFLite binary with newer model?"
+            yield Finding(f"operator_codes[{i}]", what, wanted=f"0 to {max(known)}")
+        elif number == CUSTOM and not code.custom_code:
+            yield Finding(f"operator_codes[{i}]", "Operator with CUSTOM builtin_code has no custom_code.")
+
+
+def tensor_types(model: Any) -> Iterator[Finding]:
+    known = schema.enum_members("TensorType")
+    for at, _, tensor in _tensors(model):
+        if tensor.type not in known:
+            yield Finding(at, f"Unsupported data type {int(tensor.type)} in tensor", wanted=f"0 to {max(known)}")
+
+
+def tensor_buffers(model: Any) -> Iterator[Finding]:
+    for at, j, tensor in _tensors(model):
+        if not 0 <= tensor.buffer < len(model.buffers):
+            what = f"Tensor {j} specifies out of range buffer {tensor.buffer} (only {len(model.buffers)} buffers)."
+            yield Finding(at, what)
+
+
+def tensor_shapes(model: Any) -> Iterator[Finding]:
+    for at, _, tensor in _tensors(model):
+        shape, signature = _ints(tensor.shape), _ints(tensor.shape_signature)
+        if any(d < 0 for d in shape):
+            yield Finding(f"{at}.shape", "negative dimension", found=_brief(shape))
+        elif constants.element_count(shape) > _INT64_MAX // 16:
+            yield Finding(f"{at}.shape", "shape asks for more elements than can be counted", found=_brief(shape))
+        elif signature and len(signature) != len(shape):
+            yield Finding(f"{at}.shape_signature", "rank differs from the shape's", found=_brief(signature))
+        elif any(d < -1 for d in signature):
+            yield Finding(f"{at}.shape_signature", "negative dimension other than -1", found=_brief(signature))
+
+
+def external_buffers(model: Any) -> Iterator[Finding]:
+    ids = {buffer.id for buffer in model.external_buffers}
+    for i, buffer in enumerate(model.external_buffers):
+        if not 0 <= buffer.group < len(model.external_buffer_groups):
+            yield Finding(f"external_buffers[{i}].group", "no such group", found=buffer.group,
+                          wanted=f"below {len(model.external_buffer_groups)}")  # fmt: skip
+    for at, _, tensor in _tensors(model):
+        if tensor.external_buffer and tensor.external_buffer not in ids:
+            yield Finding(f"{at}.external_buffer", "no external buffer has this id", found=tensor.external_buffer)
+
+
+def subgraph_interfaces(model: Any) -> Iterator[Finding]:
+    for i, subgraph in enumerate(model.subgraphs):
+        for side in ("inputs", "outputs"):
+            yield from _indices(f"subgraphs[{i}]", subgraph, side, getattr(subgraph, side), 0, f"subgraph {side}")
+
+
+def opcode_indices(model: Any) -> Iterator[Finding]:
+    for at, _, operator in _operators(model):
+        if not 0 <= operator.opcode_index < len(model.operator_codes):
+            yield Finding(at, f"Missing registration for opcode_index {operator.opcode_index}",
+                          wanted=f"below {len(model.operator_codes)}")  # fmt: skip
+
+
+def operator_tensors(model: Any) -> Iterator[Finding]:
+    for at, subgraph, operator in _operators(model):
+        yield from _indices(at, subgraph, "inputs", operator.inputs, -1, "node inputs")
+        yield from _indices(at, subgraph, "outputs", operator.outputs, 0, "node outputs")
+        yield from _indices(at, subgraph, "intermediates", operator.intermediates, -1, "node intermediates")
+        if len(operator.mutating_variable_inputs) > len(operator.inputs):
+            found, most = len(operator.mutating_variable_inputs), len(operator.inputs)
+            yield Finding(f"{at}.mutating_variable_inputs", "more than inputs", found=found, wanted=f"at most {most}")
+
+
+def _indices(at: str, subgraph: Any, field: str, vector: Any, least: int, words: str) -> Iterator[Finding]:
+    n = len(subgraph.tensors)
+    for position, index in enumerate(_ints(vector)):
+        if not least <= index < n:
+            what = f"Invalid tensor index {index} in {words}. The subgraph has {n} tensors"
+            yield Finding(f"{at}.{field}[{position}]", what)
+
+
+def constant_sizes(model: Any) -> Iterator[Finding]:
+    checked: dict[int, Finding | None] = {}  # string buffers by index: each is walked once however many tensors use it
+    for at, j, tensor in _tensors(model):
+        yield from constants.check(at, j, tensor, model.buffers[tensor.buffer], checked)
+
+
+def quantizations(model: Any) -> Iterator[Finding]:
+    for at, _, tensor in _tensors(model):
+        q = tensor.quantization
+        if q is None:
+            continue
+        at, shape, scales, zeros = f"{at}.quantization", _ints(tensor.shape), len(q.scale), len(q.zero_point)
+        if scales and zeros != scales:
+            what = f"QuantizationParam has {zeros} zero_point values and {scales} scale values. Must have same number."
+            yield Finding(at, what)
+        elif scales > 1 and not 0 <= q.quantized_dimension < len(shape):
+            what = f"quantized_dimension must be in range [0, {len(shape)}). Was {q.quantized_dimension}."
+            yield Finding(at, what)
+        elif scales > 1 and shape[q.quantized_dimension] != scales:
+            yield Finding(at, "number of scales is neither 1 nor the size of the quantized dimension", found=scales,
+                          wanted=f"1 or {shape[q.quantized_dimension]}")  # fmt: skip
+
+
+def block_quantizations(model: Any) -> Iterator[Finding]:
+    for i, subgraph in enumerate(model.subgraphs):
+        n = len(subgraph.tensors)
+        for j, tensor in enumerate(subgraph.tensors):
+            details: Any = tensor.quantization.details if tensor.quantization is not None else None
+            if getattr(details, "table_name", "") not in ("BlockwiseQuantization", "MultiAxisQuantization"):
+                continue
+            at = f"subgraphs[{i}].tensors[{j}].quantization.details"
+            if not 0 <= details.scales < n:
+                yield Finding(f"{at}.scales", "no such tensor", found=details.scales, wanted=f"below {n}")
+            if not -1 <= details.zero_points < n:
+                yield Finding(f"{at}.zero_points", "no such tensor", found=details.zero_points, wanted=f"below {n}")
+            if details.block_size < 0:
+                yield Finding(f"{at}.block_size", "negative block size", found=details.block_size)
+
+
+def called_subgraphs(operator: Any) -> list[tuple[str, int]]:
+    """(field, subgraph index) for every subgraph that an operator's options name."""
+    calls = []
+    for union in ("builtin_options", "builtin_options_2"):
+        options = getattr(operator, union)
+        if options is None:
+            continue
+        for name in type(options).__slots__:
+            if "subgraph" in name:
+                calls += [(f"{union}.{name}", int(index)) for index in np.atleast_1d(getattr(options, name))]
+    return calls
+
+
+def subgraph_calls(model: Any) -> Iterator[Finding]:
+    n = len(model.subgraphs)
+    for at, _, operator in _operators(model):
+        for field, index in called_subgraphs(operator):
+            if not 0 <= index < n:
+                yield Finding(f"{at}.{field}", "no such subgraph", found=index, wanted=f"below {n}")
+
+
+def no_recursion(model: Any) -> Iterator[Finding]:
+    """Depth-first search over the call graph, with a list in place of recursion."""
+    calls = [
+        sorted({index for op in subgraph.operators for _, index in called_subgraphs(op)})
+        for subgraph in model.subgraphs
+    ]
+    done: set[int] = set()
+    for start in range(len(calls)):
+        stack, path, on_path = [iter([start])], list[int](), set[int]()
+        while stack:
+            index = next(stack[-1], None)
+            if index is None:
+                stack.pop()
+                if path:
+                    done.add(path[-1])
+                    on_path.discard(path.pop())
+            elif index in on_path:
+                cycle = [*path[path.index(index) :], index]
+                yield Finding(f"subgraphs[{index}]", "subgraph calls itself", found=" -> ".join(map(str, cycle)))
+                return
+            elif index not in done:
+                path.append(index)
+                on_path.add(index)
+                stack.append(iter(calls[index]))
+
+
+def signatures(model: Any) -> Iterator[Finding]:
+    seen = set()
+    for i, signature in enumerate(model.signature_defs):
+        at = f"signature_defs[{i}]"
+        if signature.signature_key in seen:
+            yield Finding(f"{at}.signature_key", "two signatures have one name", found=repr(signature.signature_key))
+        seen.add(signature.signature_key)
+        if not 0 <= signature.subgraph_index < len(model.subgraphs):
+            yield Finding(f"{at}.subgraph_index", "no such subgraph", found=signature.subgraph_index,
+                          wanted=f"below {len(model.subgraphs)}")  # fmt: skip
+            continue
+        n = len(model.subgraphs[signature.subgraph_index].tensors)
+        for side in ("inputs", "outputs"):
+            names = set()
+            for j, entry in enumerate(getattr(signature, side)):
+                if not 0 <= entry.tensor_index < n:
+                    yield Finding(f"{at}.{side}[{j}].tensor_index", "no such tensor", found=entry.tensor_index,
+                                  wanted=f"below {n}")  # fmt: skip
+                if entry.name in names:
+                    yield Finding(f"{at}.{side}[{j}].name", f"two {side} have one name", found=repr(entry.name))
+                names.add(entry.name)
+
+
+def metadata_buffers(model: Any) -> Iterator[Finding]:
+    n = len(model.buffers)
+    for i, entry in enumerate(model.metadata):
+        if not 0 <= entry.buffer < n:
+            yield Finding(f"metadata[{i}].buffer", "no such buffer", found=entry.buffer, wanted=f"below {n}")
+    for i, index in enumerate(_ints(model.metadata_buffer)):
+        if not 0 <= index < n:
+            yield Finding(f"metadata_buffer[{i}]", "no such buffer", found=index, wanted=f"below {n}")
+
+
+def _brief(numbers: list[int]) -> str:
+    return str(numbers) if len(numbers) <= 8 else f"{str(numbers[:8])[:-1]}, ... {len(numbers)} numbers]"
+
+
+RULES = tuple(
+    Rule(check.__name__, check, demands)
+    for check, demands in (
+        (schema_version, "version 3"),
+        (has_subgraph, "at least one subgraph"),
+        (has_buffers, "at least one buffer"),
+        (operator_codes, "a builtin code of the schema, and a name for a custom operator"),
+        (tensor_types, "a type of the schema"),
+        (tensor_buffers, "the index of a buffer"),
+        (tensor_shapes, "no negative dimension, but -1 in shape_signature; a shape whose elements can be counted"),
+        (external_buffers, "an external buffer of the model, in a group of the model"),
+        (subgraph_interfaces, "the index of a tensor of the subgraph"),
+        (opcode_indices, "the index of an operator code"),
+        (operator_tensors, "the index of a tensor of the subgraph; -1 only for an input left out"),
+        (constant_sizes, "a buffer that holds the elements of every tensor that uses it"),
+        (quantizations, "as many zero points as scales: one, or one for each slice of the quantized dimension"),
+        (block_quantizations, "scales and zero points in tensors of the same subgraph"),
+        (subgraph_calls, "the index of a subgraph"),
+        (no_recursion, "subgraphs that do not call themselves, directly or by way of others"),
+        (signatures, "names used once, for tensors and subgraphs that exist"),
+        (metadata_buffers, "the index of a buffer"),
+    )
+)
