@@ -25,7 +25,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from opwright.core.errors import InvalidArgumentError
+from .errors import InvalidArgumentError
 
 # The values, for readers and the type checker; set by `load`.  Names and types repeat FLAGS, a test compares them.
 show: frozenset[str]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from opwright.core.errors import compose
-from opwright.core.structures import (
+from .errors import compose
+from .structures import (
     EXPANDED,
     PLAIN,
     TEXT,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any, ClassVar, NoReturn
 
-from opwright.core.errors import InvalidArgumentError
+from .errors import InvalidArgumentError
 
 
 class Place:

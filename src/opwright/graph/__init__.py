@@ -1,0 +1,10 @@
+"""The IR: Graph, Node, Value; its text form; passes as rule tables.
+
+Lives here: what a program is once traced.  Not here: what operators mean (ops/) or how graphs are made (tracing/).
+An operator is known here only as an object with a name, an effect and rules to call.
+"""
+
+from .ir import Graph, GraphBuilder, Node, Value, same
+from .text import parse, text
+
+__all__ = ["Graph", "GraphBuilder", "Node", "Value", "parse", "same", "text"]

@@ -1,0 +1,139 @@
+"""Error classes, under the names and codes of TensorFlow's `tf.errors`.
+
+Lives here: the classes and the one layout of an error text (what, where, found, wanted, what to do).
+Not here: the checks that raise them.
+
+An error made from keywords reads
+
+    matmul 'y' (head.py:15): inner sizes differ, 128 and 10
+      found   a f32[8,128], b f32[10,128]
+      wanted  a.shape[-1] == b.shape[-2]
+      try     transpose_b=True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+def compose(
+    what: str,
+    *,
+    op: str | None = None,
+    node: str | None = None,
+    at: str | None = None,
+    found: object = None,
+    wanted: object = None,
+    do: str | None = None,
+) -> str:
+    """The project's one layout of an error text; every part but `what` may be left out."""
+    where = " ".join(part for part in (op, f"{node!r}" if node else None, f"({at})" if at else None) if part)
+    lines = [f"{where}: {what}" if where else what]
+    if found is not None:
+        if isinstance(found, Mapping):
+            found = ", ".join(f"{k} {v}" for k, v in found.items())
+        lines.append(f"  found   {found}")
+    if wanted is not None:
+        lines.append(f"  wanted  {wanted}")
+    if do is not None:
+        lines.append(f"  try     {do}")
+    return "\n".join(lines)
+
+
+class OpError(Exception):
+    """Base of all errors that running, tracing or loading operators raise.
+
+    message: the whole text; or leave it out and give the parts by keyword:
+    op, node, at: operator, node name, "file:line" of the user's code; what: the sentence; found, wanted: values or
+    types (a mapping prints as "name value" pairs); do: the next step for the reader.
+    """
+
+    code = 2  # numbers are those of the field's status codes
+    code_name = "UNKNOWN"
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        op: str | None = None,
+        node: str | None = None,
+        at: str | None = None,
+        what: str | None = None,
+        found: object = None,
+        wanted: object = None,
+        do: str | None = None,
+    ) -> None:
+        self.op, self.node, self.at = op, node, at
+        text = compose(what or message, op=op, node=node, at=at, found=found, wanted=wanted, do=do)
+        super().__init__(text or f"{type(self).__name__} without a message")
+
+    @property
+    def message(self) -> str:
+        """The whole error text."""
+        return str(self.args[0])
+
+    @property
+    def error_code(self) -> int:
+        """The status code's number."""
+        return self.code
+
+
+class InvalidArgumentError(OpError, ValueError):
+    """An argument has a wrong dtype, shape, rank or value."""
+
+    code, code_name = 3, "INVALID_ARGUMENT"
+
+
+class SignatureError(InvalidArgumentError, TypeError):
+    """A call does not fit what is called: an unknown or missing argument, or a dtype it does not take.
+
+    TensorFlow raises TypeError for some of these and InvalidArgumentError for others; this is both.
+    """
+
+
+class NotFoundError(OpError):
+    """A file, variable or operator that was asked for is not there."""
+
+    code, code_name = 5, "NOT_FOUND"
+
+
+class AlreadyExistsError(OpError):
+    """A name is taken."""
+
+    code, code_name = 6, "ALREADY_EXISTS"
+
+
+class ResourceExhaustedError(OpError):
+    """A limit on memory or work was reached."""
+
+    code, code_name = 8, "RESOURCE_EXHAUSTED"
+
+
+class FailedPreconditionError(OpError):
+    """The system is not in the state that the call needs, such as an uninitialised variable."""
+
+    code, code_name = 9, "FAILED_PRECONDITION"
+
+
+class OutOfRangeError(OpError):
+    """An iterator is at its end, or an index is past one."""
+
+    code, code_name = 11, "OUT_OF_RANGE"
+
+
+class UnimplementedError(OpError):
+    """An operator has no kernel for this dtype, place or form."""
+
+    code, code_name = 12, "UNIMPLEMENTED"
+
+
+class InternalError(OpError):
+    """An invariant of this package does not hold: a bug here, not in the caller's code."""
+
+    code, code_name = 13, "INTERNAL"
+
+
+class DataLossError(OpError):
+    """A file is damaged."""
+
+    code, code_name = 15, "DATA_LOSS"

@@ -1,0 +1,109 @@
+"""The eager interpreter: check, compute, wrap, and tell the tapes.
+
+Lives here: `execute`, the hottest path of the package.  Not here: tensors (tensor.py), tapes (tape.py).
+
+An element-wise call of tensors takes the short way: output dtypes come from a table by input dtypes, NumPy's own
+broadcast is the shape check, and only a failure looks for the words. Everything else is inferred before it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..core import flags
+from ..core.errors import InvalidArgumentError, OpError
+from ..ops import dispatch
+from ..ops.arguments import tensors
+from ..ops.autodiff import OpRecord
+from ..ops.call import Call
+from ..ops.definition import Operator
+from .tensor import EagerTensor, make
+
+state = dispatch.state
+quietly = dispatch.quietly
+
+
+def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) -> Any:
+    """Run one call now. inputs: one entry for each declared input, in any form the arguments rules take."""
+    for x in inputs:
+        if type(x) is not EagerTensor:
+            inputs = tensors(op, inputs, make, name)
+            break
+    if op.elementwise and op.simple:
+        out_dtypes = op.accept(tuple([x._dtype for x in inputs]))
+        try:
+            result = quietly(op.kernel(bound), *[x._array for x in inputs])
+        except Exception as error:
+            raise explain(op, bound, inputs, name, error) from _cause(error)
+        if op.single:
+            out = EagerTensor(result, out_dtypes[0])  # type: ignore[arg-type]
+            if state.tapes:
+                _remember(op, bound, inputs, (out,))
+            if flags.check_numerics:
+                _check_numerics(op, (out,), name)
+            return out
+        specs: list[Any] = list(out_dtypes)
+    else:
+        specs = [s.dtype for s in _flat_specs(op.infer(bound, inputs, name))]
+        arrays = [
+            None if x is None else [y._array for y in x] if type(x) is tuple else x._array for x in inputs
+        ]
+        try:
+            result = quietly(op.kernel(bound), *arrays)
+        except Exception as error:
+            raise explain(op, bound, inputs, name, error) from _cause(error)
+    flat = op.flat_outputs(result)
+    outs = tuple([EagerTensor(a, d) for a, d in zip(flat, specs, strict=True)])
+    if state.tapes:
+        _remember(op, bound, inputs, outs)
+    if flags.check_numerics:
+        _check_numerics(op, outs, name)
+    return op.pack_outputs(outs)
+
+
+def _flat_specs(specs: Sequence[Any]) -> list[Any]:
+    flat: list[Any] = []
+    for spec in specs:
+        flat.extend(spec) if isinstance(spec, list) else flat.append(spec)
+    return flat
+
+
+def _remember(op: Operator, bound: Call, inputs: Sequence[Any], outputs: Sequence[EagerTensor]) -> None:
+    record = OpRecord(op, bound, inputs, outputs)
+    for tape in state.tapes:
+        tape.record(record)
+
+
+def _cause(error: Exception) -> BaseException | None:
+    return None if isinstance(error, OpError) else error
+
+
+def explain(op: Operator, bound: Call, inputs: Sequence[Any], name: str | None, error: Exception) -> Exception:
+    """The error to raise for a kernel that failed: inference's own words if it objects, else NumPy's with the operator."""
+    if isinstance(error, OpError):
+        return error
+    try:
+        op.infer(bound, inputs, name)
+    except InvalidArgumentError as better:
+        return better
+    found = {
+        declared.name: "absent" if x is None else [y.spec.short() for y in x] if isinstance(x, tuple) else x.spec.short()
+        for declared, x in zip(op.inputs, inputs)
+    }
+    if isinstance(error, (MemoryError, NotImplementedError, LookupError)) and not isinstance(error, (IndexError, KeyError)):
+        return error
+    return InvalidArgumentError(op=op.name, node=name, what=f"{type(error).__name__}: {error}", found=found)
+
+
+def _check_numerics(op: Operator, outputs: Sequence[EagerTensor], name: str | None) -> None:
+    import numpy as np
+
+    for out in outputs:
+        if out._dtype.is_floating and not np.isfinite(out._array.astype(np.float64)).all():
+            raise InvalidArgumentError(op=op.name, node=name, what="NaN or Inf in the output",
+                                       found=out.spec.short(), wanted="finite numbers",
+                                       do="look at the inputs of this operator")  # fmt: skip
+
+
+dispatch.install_eager(execute, make)

@@ -1,0 +1,349 @@
+"""GradientTape, custom_gradient: what is remembered while it runs, so that gradients can be asked for afterwards.
+
+Lives here: tapes and the functions around them.  Not here: the reverse pass itself (ops/autodiff.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import functools
+import inspect
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core import nest
+from ..core.dtypes import DType
+from ..ops import array, dispatch
+from ..ops.autodiff import CustomRecord, backpropagate, is_trainable
+from ..ops.indexed_slices import IndexedSlices
+from ..ops.tensor import TensorLike
+from .variable import Variable
+
+log = logging.getLogger("opwright")
+
+
+class UnconnectedGradients(enum.Enum):
+    """What `gradient` gives where the target does not depend on a source: nothing, or zeros."""
+
+    NONE = "none"
+    ZERO = "zero"
+
+
+class GradientTape:
+    """Remembers operators that run inside its `with`, for `gradient`, `jacobian` and `batch_jacobian`.
+
+    persistent: whether gradients may be asked for more than once. watch_accessed_variables: whether trainable
+    variables are watched by being read. Tapes nest; a gradient taken inside another tape can be differentiated again.
+
+    >>> x = ow.constant(3.0)
+    >>> with ow.GradientTape() as tape:
+    ...     tape.watch(x)
+    ...     y = x * x
+    >>> tape.gradient(y, x)
+    <tf.Tensor: shape=(), dtype=float32, numpy=6.0>
+    """
+
+    def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
+        self.persistent, self.watches_variables = persistent, watch_accessed_variables
+        self._records: list[Any] = []
+        self._watched: dict[int, Any] = {}
+        self._live: set[int] = set()
+        self._recording = False
+        self._used = False
+
+    # ---- recording ----------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> GradientTape:
+        self._start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._recording:
+            self._stop()
+
+    def _start(self) -> None:
+        if self._recording:
+            raise ValueError("Tape is still recording, This can happen if you try to re-enter an already-active tape.")
+        self._recording = True
+        dispatch.state.tapes = (*dispatch.state.tapes, self)
+
+    def _stop(self) -> None:
+        if not self._recording:
+            raise ValueError("Tape is not recording.")
+        self._recording = False
+        dispatch.state.tapes = tuple(t for t in dispatch.state.tapes if t is not self)
+
+    def record(self, record: Any) -> None:
+        """Remember a call if one of its inputs depends on what is watched."""
+        live = self._live
+        for x in record.inputs:
+            if id(x) in live:
+                live.update([id(y) for y in record.outputs if is_trainable(y.dtype)])
+                self._records.append(record)
+                return
+
+    def watch(self, tensor: Any) -> None:
+        """Remember what is computed from `tensor`: a tensor, a variable or a nesting of them."""
+        for one in nest.flatten(tensor):
+            if not isinstance(one, TensorLike):
+                raise ValueError(f"Passed in object {one!r} of type {type(one).__name__!r}, not tf.Tensor or tf.Variable.")
+            if not (one.dtype.is_floating or one.dtype.is_complex):  # type: ignore[attr-defined]
+                log.warning("The dtype of the watched tensor must be floating (e.g. tf.float32), got %r", one.dtype)  # type: ignore[attr-defined]
+            self._watched[id(one)] = one
+            self._live.add(id(one))
+
+    def watch_variable(self, variable: Variable) -> None:
+        """Remember a variable that was read."""
+        key = id(variable)
+        if key not in self._watched:
+            self._watched[key] = variable
+            self._live.add(key)
+
+    def watched_variables(self) -> tuple[Variable, ...]:
+        """The variables watched so far, in the order they were first read."""
+        return tuple(v for v in self._watched.values() if isinstance(v, Variable))
+
+    @contextlib.contextmanager
+    def stop_recording(self) -> Iterator[None]:
+        """Nothing that runs inside is remembered. Raises ValueError if the tape is not recording."""
+        self._stop()
+        try:
+            yield
+        finally:
+            self._start()
+
+    def reset(self) -> None:
+        """Forget everything, as if the `with` were entered anew."""
+        self._records.clear()
+        self._watched.clear()
+        self._live.clear()
+        self._used = False
+
+    # ---- differentiating ------------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        if self._used and not self.persistent:
+            raise RuntimeError(
+                "A non-persistent GradientTape can only be used to compute one set of gradients (or jacobians)"
+            )
+        self._used = True
+        if self._recording:
+            if not self.persistent:
+                self._stop()
+            else:
+                log.warning(
+                    "Calling GradientTape.gradient on a persistent tape inside its context is slower and uses more "
+                    "memory: the gradient itself is recorded. Only do so to differentiate it again."
+                )
+
+    def gradient(
+        self,
+        target: Any,
+        sources: Any,
+        output_gradients: Any = None,
+        unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+    ) -> Any:
+        """d target / d sources, in the structure of `sources`; several targets add up.
+
+        output_gradients: what the targets' gradients start from, instead of ones. unconnected_gradients: NONE gives
+        None for a source that the target does not depend on, ZERO gives zeros.
+        A gradient of `gather` comes as IndexedSlices.
+        raises RuntimeError at a second call on a non-persistent tape, LookupError through an operator without gradient
+        """
+        unconnected = UnconnectedGradients(unconnected_gradients)
+        for source in nest.flatten(sources):
+            if not isinstance(source, TensorLike):
+                raise TypeError(f"a source of gradient() is a tensor or variable, found {source!r}")
+        self._begin()
+        flat_targets, flat_dys = [], []
+        targets = nest.flatten(target)
+        dys = [None] * len(targets) if output_gradients is None else nest.flatten(output_gradients)
+        if len(dys) != len(targets):
+            raise ValueError(f"output_gradients has {len(dys)} entries, target has {len(targets)}")
+        for t, dy in zip(targets, dys):
+            if t is None:
+                raise TypeError("Argument `target` should be a list or nested structure of Tensors, found None")
+            if not isinstance(t, TensorLike) or not is_trainable(t.dtype):  # type: ignore[attr-defined]
+                log.warning("The dtype of the target tensor must be floating (e.g. tf.float32) when calling GradientTape.gradient, got %r",
+                            getattr(t, "dtype", type(t)))  # fmt: skip
+                if not isinstance(t, TensorLike):
+                    continue
+            flat_targets.append(t)
+            flat_dys.append(dy)
+        result = self._gradients(flat_targets, flat_dys, nest.flatten(sources), unconnected)
+        if not self.persistent:
+            self._records, self._live = [], set()
+        return nest.pack_sequence_as(sources, result)
+
+    def _gradients(self, targets: Sequence[Any], dys: Sequence[Any], sources: Sequence[Any],
+                   unconnected: UnconnectedGradients) -> list[Any]:  # fmt: skip
+        start: dict[int, Any] = {}
+        for t, dy in zip(targets, dys):
+            if not is_trainable(t.dtype):
+                continue
+            if dy is None:
+                dy = array.ones_like(t)
+            else:
+                dy = dispatch.to_tensor(dy, t.dtype, None)
+            start[id(t)] = start[id(t)] + dy if id(t) in start else dy
+        wanted = {id(s) for s in sources if id(s) in self._live}
+        found = backpropagate(self._records, start, wanted)
+        result = []
+        for source in sources:
+            grad = found.get(id(source))
+            if grad is None and unconnected is UnconnectedGradients.ZERO:
+                grad = array.zeros_like(source)
+            result.append(grad)
+        return result
+
+    def jacobian(
+        self,
+        target: Any,
+        sources: Any,
+        unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+        parallel_iterations: int | None = None,
+        experimental_use_pfor: bool = True,
+    ) -> Any:
+        """Each element of `target` by each element of each source: shape target.shape + source.shape.
+
+        raises ValueError where the target's shape is not fully known
+        """
+        unconnected = UnconnectedGradients(unconnected_gradients)
+        self._begin()
+        shape = _known_shape(target, "jacobian")
+        flat_sources = nest.flatten(sources)
+        rows = []
+        for i in range(int(np.prod(shape))):
+            seed = _one_hot(shape, i, target.dtype)
+            rows.append(self._gradients([target], [seed], flat_sources, unconnected))
+        result = []
+        for k, source in enumerate(flat_sources):
+            column = [_dense(row[k]) for row in rows]
+            if not column:  # a target without elements
+                result.append(array.zeros((*shape, *_known_shape(source, "jacobian")), target.dtype))
+            elif any(g is None for g in column):
+                result.append(None)
+            else:
+                stacked = array.stack(column)
+                result.append(array.reshape(stacked, (*shape, *stacked.shape[1:])))
+        if not self.persistent:
+            self._records, self._live = [], set()
+        return nest.pack_sequence_as(sources, result)
+
+    def batch_jacobian(
+        self,
+        target: Any,
+        source: Any,
+        unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+        parallel_iterations: int | None = None,
+        experimental_use_pfor: bool = True,
+    ) -> Any:
+        """The jacobian of each batch entry by itself: target [b, ...t], source [b, ...s] -> [b, ...t, ...s].
+
+        Right where entry i of the target depends on entry i of the source only.
+        raises ValueError for ranks below 1 or batch sizes that differ
+        """
+        unconnected = UnconnectedGradients(unconnected_gradients)
+        shape, source_shape = _known_shape(target, "batch_jacobian"), _known_shape(source, "batch_jacobian")
+        if not shape or not source_shape or shape[0] != source_shape[0]:
+            raise ValueError("Need first dimension of target shape and source shape to match, found "
+                             f"{target.shape} and {source.shape}")  # fmt: skip
+        self._begin()
+        batch, inner = shape[0], shape[1:]
+        rows = []
+        for i in range(int(np.prod(inner))):
+            seed = np.zeros((batch, int(np.prod(inner))), target.dtype.np)
+            seed[:, i] = 1
+            (grad,) = self._gradients([target], [dispatch.to_tensor(seed.reshape(shape), target.dtype, None)], [source], unconnected)
+            rows.append(_dense(grad))
+        if not self.persistent:
+            self._records, self._live = [], set()
+        if not rows:
+            return array.zeros((*shape, *source_shape[1:]), target.dtype)
+        if any(g is None for g in rows):
+            return None
+        return array.reshape(array.stack(rows, axis=1), (batch, *inner, *source_shape[1:]))
+
+
+def _dense(grad: Any) -> Any:
+    return grad.to_dense() if isinstance(grad, IndexedSlices) else grad
+
+
+def _known_shape(tensor: Any, use: str) -> tuple[int, ...]:
+    if not tensor.shape.is_fully_defined():
+        raise ValueError(f"{use} needs a fully known shape; found {tensor.shape}")
+    return tuple(tensor.shape)
+
+
+def _one_hot(shape: tuple[int, ...], i: int, dtype: DType) -> Any:
+    seed = np.zeros(int(np.prod(shape)), dtype.np)
+    seed[i] = 1
+    return dispatch.to_tensor(seed.reshape(shape), dtype, None)
+
+
+@contextlib.contextmanager
+def _no_tapes() -> Iterator[None]:
+    state = dispatch.state
+    saved, state.tapes = state.tapes, ()
+    try:
+        yield
+    finally:
+        state.tapes = saved
+
+
+def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
+    """A function with a gradient of its own: `f(*args)` gives `(result, grad_fn)`.
+
+    grad_fn takes the gradients of the results and gives those of the arguments. Where `f` reads trainable variables
+    grad_fn must take `variables=` and give `(argument gradients, variable gradients)`.
+
+    >>> @ow.custom_gradient
+    ... def log1pexp(x):
+    ...     e = ow.exp(x)
+    ...     return ow.math.log(1 + e), lambda upstream: upstream * (1 - 1 / (1 + e))
+
+    raises TypeError where variables are read and grad_fn does not take them
+    """
+
+    @functools.wraps(f)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        tensors = nest.map_structure(lambda a: dispatch.to_tensor(a, None, None), list(args))
+        # A fresh identity for each argument: what f computes from them belongs to it alone.
+        outer = dispatch.state.tapes
+        with _no_tapes(), GradientTape() as watcher:
+            result, grad_fn = f(*tensors, **kwargs)
+        variables = list(watcher.watched_variables())
+        flat = [array.identity_without_record(y) for y in nest.flatten(result)]
+        inputs = [t for t in nest.flatten(tensors) if isinstance(t, TensorLike)]
+
+        def backward(dys: Sequence[Any]) -> list[Any]:
+            dys = [array.zeros_like(y) if dy is None else dy for dy, y in zip(dys, flat)]
+            if variables:
+                if "variables" not in inspect.signature(grad_fn).parameters and not any(
+                    p.kind is p.VAR_KEYWORD for p in inspect.signature(grad_fn).parameters.values()
+                ):
+                    raise TypeError(
+                        "If using @custom_gradient with a function that uses variables, then grad_fn must accept a "
+                        f"'variables' keyword argument; {f.__name__} reads {', '.join(v.name for v in variables)}"
+                    )
+                input_grads, variable_grads = grad_fn(*dys, variables=variables)
+                return [*nest.flatten(input_grads), *nest.flatten(variable_grads)]
+            grads = nest.flatten(grad_fn(*dys))
+            if len(grads) != len(inputs):
+                raise ValueError(f"custom_gradient function {f.__name__} expected to return {len(inputs)} gradients, but returned {len(grads)} instead.")
+            return grads
+
+        if outer:
+            record = CustomRecord([*inputs, *variables], flat, backward)
+            for tape in outer:
+                for variable in variables:
+                    if getattr(tape, "watches_variables", False):
+                        tape.watch_variable(variable)  # type: ignore[attr-defined]
+                tape.record(record)
+        return nest.pack_sequence_as(result, flat)
+
+    return wrapped

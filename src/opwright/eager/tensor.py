@@ -1,0 +1,317 @@
+"""EagerTensor: a tensor that has its value, in a NumPy array nobody writes to again.
+
+Lives here: the type, how it prints and speaks NumPy and DLPack, and `to_array`/`constant`, which make one.
+Not here: running operators (execute.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..core import dtypes
+from ..core.dtypes import DType, as_dtype, of_numpy
+from ..core.errors import InvalidArgumentError
+from ..core.shapes import TensorShape, of_known
+from ..core.specs import TensorSpec
+from ..ops.arguments import natural_dtype
+from ..ops.indexed_slices import IndexedSlices
+from ..ops.tensor import Tensor, TensorLike
+
+
+class EagerTensor(Tensor):
+    """A computed tensor. Immutable: `numpy()` gives a copy, `__array__` a read-only view.
+
+    Strings are arrays of Python `bytes`.
+    """
+
+    __slots__ = ("__weakref__", "_array", "_dtype")
+
+    def __init__(self, array: Any, dtype: DType) -> None:
+        self._array = array if type(array) is np.ndarray else _as_array(array, dtype)
+        self._dtype = dtype
+
+    @property
+    def dtype(self) -> DType:
+        """Element type."""
+        return self._dtype
+
+    @property
+    def shape(self) -> TensorShape:
+        """Shape, fully known."""
+        return of_known(self._array.shape)
+
+    @property
+    def spec(self) -> TensorSpec:
+        """dtype and shape."""
+        return TensorSpec(of_known(self._array.shape), self._dtype)
+
+    @property
+    def constant(self) -> np.ndarray:
+        """The value, not to be written to."""
+        return self._array
+
+    @property
+    def device(self) -> str:
+        """Where the value lives."""
+        return "/job:localhost/replica:0/task:0/device:CPU:0"
+
+    def numpy(self) -> Any:
+        """The value as a NumPy array of its own, or a NumPy scalar for shape ()."""
+        return self._array[()] if self._array.ndim == 0 else self._array.copy()
+
+    def tolist(self) -> Any:
+        """The value as nested Python lists, or a Python number for shape ()."""
+        return self._array.tolist()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if dtype is not None and np.dtype(dtype) != self._array.dtype:
+            if copy is False:
+                raise ValueError(f"a {self._dtype.name} tensor as {np.dtype(dtype)} needs a copy")
+            return self._array.astype(dtype)
+        if copy:
+            return self._array.copy()
+        view = self._array.view()
+        view.flags.writeable = False
+        return view
+
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+                   ) -> Any:  # fmt: skip
+        return self._array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._array.__dlpack_device__()
+
+    def _scalar(self, what: str) -> Any:
+        if self._array.size != 1 or self._array.ndim > 0 and what != "a truth value":
+            raise TypeError(f"only a tensor with one element has {what}; this one has shape {self.shape}")
+        return self._array.reshape(())[()]
+
+    def __bool__(self) -> bool:
+        if self._array.size != 1:
+            raise ValueError(
+                f"The truth value of a tensor with {self._array.size} elements (shape {self.shape}) is ambiguous; "
+                "use ow.reduce_any or ow.reduce_all"
+            )
+        return bool(self._array.reshape(())[()])
+
+    def __int__(self) -> int:
+        return int(self._scalar("an integer value"))
+
+    def __float__(self) -> float:
+        return float(self._scalar("a float value"))
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar("a complex value"))
+
+    def __index__(self) -> int:
+        if not self._dtype.is_integer:
+            raise TypeError(f"only an integer tensor can be an index; this one is {self._dtype.name}")
+        return int(self._scalar("an index value"))
+
+    def __len__(self) -> int:
+        if self._array.ndim == 0:
+            raise TypeError("Scalar tensor has no `len()`")
+        return len(self._array)
+
+    def __iter__(self) -> Any:
+        if self._array.ndim == 0:
+            raise TypeError("Cannot iterate over a scalar tensor.")
+        return (self[i] for i in range(len(self._array)))  # type: ignore[index]
+
+    def __format__(self, spec: str) -> str:
+        return format(self._array[()] if self._array.ndim == 0 else self, spec) if spec else str(self)
+
+    def __copy__(self) -> EagerTensor:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> EagerTensor:
+        return self
+
+    def __reduce__(self) -> Any:
+        return EagerTensor, (self._array, self._dtype)
+
+    def __str__(self) -> str:
+        return f"tf.Tensor({_numpy_text(self._array, str)}, shape={self.shape}, dtype={self._dtype.name})"
+
+    def __repr__(self) -> str:
+        return f"<tf.Tensor: shape={self.shape}, dtype={self._dtype.name}, numpy={_numpy_text(self._array, repr)}>"
+
+
+def _numpy_text(array: np.ndarray, show: Any) -> str:
+    if array.ndim == 0:
+        value = array[()]
+        return repr(value) if isinstance(value, (bytes, str)) else str(value)
+    text = show(array)
+    return "\n" + text if "\n" in text else text
+
+
+def _as_array(value: Any, dtype: DType) -> np.ndarray:
+    """A kernel's scalar result as an array of shape ()."""
+    if dtype is dtypes.string:
+        array = np.empty((), object)
+        array[()] = value
+        return array
+    return np.asarray(value, dtype.np)
+
+
+def _fits(found: DType, wanted: DType) -> bool:
+    """Whether values of dtype `found` may become `wanted` without an explicit cast: kinds only widen."""
+    if found is wanted or (found.is_integer and wanted.is_integer):
+        return True
+    if wanted.is_floating:
+        return found.is_floating or found.is_integer
+    return wanted.is_complex and (found.is_complex or found.is_floating or found.is_integer)
+
+
+def to_array(value: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
+    """A fresh array of `value`, and its dtype.
+
+    raises TypeError where the value is not of a kind that `dtype` holds, ValueError for ragged nesting
+    """
+    kind = type(value)
+    if dtype is not None and (kind is float or kind is int):  # the common case of a number beside a tensor
+        if (kind is int and (dtype.is_integer or dtype.is_floating)) or dtype.is_floating:
+            try:
+                return np.array(value, dtype.np), dtype
+            except OverflowError:
+                raise TypeError(f"Cannot convert {value!r} to EagerTensor of dtype {dtype.name}: out of range") from None
+        if not dtype.is_complex:
+            raise TypeError(f"Cannot convert {value!r} to EagerTensor of dtype {dtype.name}")
+    if value is None:
+        raise ValueError("Attempt to convert a value (None) with an unsupported type (<class 'NoneType'>) to a Tensor.")
+    if isinstance(value, IndexedSlices):
+        value = value.to_dense()
+    if isinstance(value, (list, tuple)) and value:
+        value = _without_tensors(value)
+    if isinstance(value, TensorLike):
+        value = value.numpy()  # type: ignore[attr-defined]
+    try:
+        found = natural_dtype(value)
+    except TypeError as error:
+        raise TypeError(
+            f"Attempt to convert a value of type {type(value).__name__} to a Tensor: {error}"
+        ) from None
+    if dtype is None:
+        dtype = found
+    elif not _fits(found, dtype) and not (isinstance(value, (list, tuple, np.ndarray)) and np.size(value) == 0):
+        shown = repr(value) if len(repr(value)) < 60 else type(value).__name__
+        raise TypeError(f"Cannot convert {shown} of dtype {found.name} to EagerTensor of dtype {dtype.name}")
+    if dtype is dtypes.string:
+        return _string_array(value), dtype
+    try:
+        array = np.array(value, dtype.np)
+    except ValueError:
+        raise ValueError(f"Can't convert non-rectangular Python sequence to Tensor: {_shown(value)}") from None
+    except OverflowError as error:
+        raise TypeError(f"Cannot convert {_shown(value)} to EagerTensor of dtype {dtype.name}: {error}") from None
+    return array, dtype
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) < 80 else text[:77] + "..."
+
+
+def _without_tensors(value: Any) -> Any:
+    """A nesting with the tensors in it as arrays."""
+    if isinstance(value, TensorLike):
+        return np.asarray(value.numpy())  # type: ignore[attr-defined]
+    if isinstance(value, (list, tuple)):
+        return [_without_tensors(v) for v in value]
+    return value
+
+
+def _string_array(value: Any) -> np.ndarray:
+    array = np.array(value, dtype=object)
+    flat = array.reshape(-1)
+    fresh = np.empty(flat.shape, object)
+    for i, item in enumerate(flat):
+        if isinstance(item, str):
+            item = item.encode()
+        elif isinstance(item, (np.bytes_, bytearray)):
+            item = bytes(item)
+        if type(item) is not bytes:
+            raise TypeError(f"Cannot convert {item!r} to EagerTensor of dtype string")
+        fresh[i] = item
+    return fresh.reshape(array.shape)
+
+
+def make(value: Any, dtype: DType | None = None, name: str | None = None) -> Any:
+    """`value` as an eager tensor; a tensor of whatever dtype is given back as it is."""
+    if type(value) is EagerTensor:
+        return value
+    if isinstance(value, TensorLike):
+        convert = getattr(value, "_as_tensor", None)
+        if convert is None:
+            raise TypeError(f"{value!r} is not a tensor that has a value here")
+        return convert()
+    convert = getattr(value, "__tf_tensor__", None)
+    if convert is not None:
+        return make(convert(dtype, name))
+    return EagerTensor(*to_array(value, dtype))
+
+
+def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = None) -> Any:
+    """A tensor of a Python value, a nesting of them, or an array, copied.
+
+    dtype: by default that of the value (float -> float32, int -> int32, an array's own). shape: the values are
+    reshaped to it, or one value is repeated.
+    raises TypeError for values of another kind than `dtype`, ValueError for ragged nesting or a shape that does not fit
+    """
+    from ..ops import array, dispatch
+
+    wanted = None if dtype is None else as_dtype(dtype)
+    if isinstance(value, Tensor) and not isinstance(value, EagerTensor):
+        raise TypeError(f"constant() needs a value; {value!r} has none while tracing. Use it as it is")
+    made, found = to_array(value, wanted)
+    if shape is not None:
+        dims = tuple(TensorShape(shape).as_list())
+        if made.size == 1:
+            made = np.full(dims, made.reshape(())[()], made.dtype)
+        elif made.size != np.prod(dims):
+            raise TypeError(f"Eager execution of tf.constant with unsupported shape. Tensor {list(made.shape)} "
+                            f"(converted from {_shown(value)}) has {made.size} elements, but got `shape` {dims} "
+                            f"with {int(np.prod(dims))} elements)")  # fmt: skip
+        else:
+            made = made.reshape(dims)
+    if dispatch.state.trace is not None:
+        made.setflags(write=False)
+        return array.Const(value=made, name=name)
+    return EagerTensor(made, found)
+
+
+def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None) -> Any:
+    """`value` as a tensor: tensors as they are, variables read, everything else as by `constant`.
+
+    dtype: wanted, an error if it cannot be had. dtype_hint: taken where it can be had.
+    raises ValueError for a tensor of another dtype, TypeError for values of another kind
+    """
+    from ..ops import dispatch
+
+    wanted = None if dtype is None else as_dtype(dtype)
+    if wanted is None and dtype_hint is not None and not isinstance(value, TensorLike):
+        try:
+            return dispatch.to_tensor(value, as_dtype(dtype_hint), name)
+        except (TypeError, ValueError):
+            pass
+    tensor = dispatch.to_tensor(value, wanted, name)
+    if wanted is not None and tensor.dtype is not wanted:
+        raise ValueError(
+            f"Tensor conversion requested dtype {wanted.name} for Tensor with dtype {tensor.dtype.name}: {value!r}"
+        )
+    return tensor
+
+
+def from_dlpack(value: Any) -> EagerTensor:
+    """A tensor of anything that speaks DLPack, without a copy where the memory is the host's.
+
+    raises InvalidArgumentError for dtypes or devices that tensors do not have
+    """
+    try:
+        array = np.from_dlpack(value)
+        return EagerTensor(array, of_numpy(array.dtype))
+    except (BufferError, TypeError, RuntimeError) as error:
+        raise InvalidArgumentError(what=f"cannot take the DLPack tensor: {error}", found=type(value).__name__,
+                                   wanted="a contiguous tensor in host memory with a dtype of ours") from error  # fmt: skip

@@ -1,0 +1,259 @@
+"""Variable: a tensor that can be set.
+
+Lives here: the type and its assignments, eager and traced alike.  Not here: the operators on its handle (ops/state.py).
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from ..core.dtypes import DType, as_dtype
+from ..core.errors import FailedPreconditionError, InvalidArgumentError
+from ..core.shapes import SCALAR, TensorShape
+from ..core.specs import TensorSpec
+from ..ops import dispatch, state as state_ops
+from ..ops.autodiff import OpRecord
+from ..ops.indexed_slices import IndexedSlices
+from ..ops.tensor import Reference, TensorLike
+from .tensor import EagerTensor, make, to_array
+
+_count = threading.local()
+
+
+class Variable(TensorLike):
+    """Mutable state with a fixed dtype and shape.
+
+    initial_value: anything `constant` takes, or a function of no arguments that gives it. trainable: whether tapes
+    watch it by themselves. name: for people; need not be unique. shape: wider than the initial value's, such as
+    TensorShape(None), where later values differ in shape. constraint: a function applied by optimizers after updates.
+    raises TypeError or ValueError as `constant` does
+    """
+
+    __slots__ = ("__weakref__", "_lock", "_value", "constraint", "dtype", "name", "shape", "trainable")
+
+    def __init__(
+        self,
+        initial_value: Any = None,
+        trainable: bool | None = None,
+        validate_shape: bool = True,
+        caching_device: Any = None,
+        name: str | None = None,
+        variable_def: Any = None,
+        dtype: Any = None,
+        import_scope: Any = None,
+        constraint: Any = None,
+        synchronization: Any = None,
+        aggregation: Any = None,
+        shape: Any = None,
+    ) -> None:
+        if initial_value is None:
+            raise ValueError("The `initial_value` arg to `tf.Variable` must be specified; found None")
+        trace = dispatch.state.trace
+        if trace is not None:
+            initial_value = trace.lift_initial_value(self, initial_value)  # type: ignore[attr-defined]
+        elif callable(initial_value) and not isinstance(initial_value, TensorLike):
+            initial_value = initial_value()
+        wanted = None if dtype is None else as_dtype(dtype)
+        if isinstance(initial_value, TensorLike):
+            array, found = np.asarray(initial_value.numpy()), initial_value.dtype  # type: ignore[attr-defined]
+            if wanted is not None and wanted is not found:
+                raise ValueError(f"Tensor conversion requested dtype {wanted.name} for Tensor with dtype {found.name}")
+            array = array.astype(found.np, copy=True)
+        else:
+            array, found = to_array(initial_value, wanted)
+        self.dtype: DType = found
+        self.shape: TensorShape = TensorShape(array.shape if shape is None else shape)
+        if not self.shape.is_compatible_with(array.shape):
+            raise ValueError(f"The initial value's shape {array.shape} is not compatible with the explicitly supplied `shape` argument ({self.shape}).")
+        self.name = f"{name or 'Variable'}:0"
+        self.trainable = True if trainable is None else bool(trainable)
+        self.constraint = constraint
+        self._lock = threading.Lock()
+        self._value: EagerTensor | None = EagerTensor(array, found)
+
+    # ---- what graphs and kernels see ---------------------------------------------------------------------------
+
+    def read_array(self) -> np.ndarray:
+        """The value as an array, not to be written to. Raises FailedPreconditionError if it was deleted."""
+        value = self._value
+        if value is None:
+            raise FailedPreconditionError(what=f"variable {self.name!r} has no value", do="assign to it first")
+        return value._array
+
+    def write_array(self, array: Any) -> None:
+        """Set the value; the array becomes the variable's own."""
+        array = np.asarray(array, self.dtype.np)
+        if not self.shape.is_compatible_with(array.shape):
+            raise InvalidArgumentError(
+                what=f"Cannot assign value to variable '{self.name}': Shape mismatch.The variable shape {self.shape}, "
+                f"and the assigned value shape {TensorShape(array.shape)} are incompatible."
+            )
+        self._value = EagerTensor(array, self.dtype)
+
+    @property
+    def handle(self) -> Variable:
+        """What operators on state take: itself."""
+        return self
+
+    @property
+    def spec(self) -> TensorSpec:
+        """The type of its handle, as operators on state see it."""
+        return _HANDLE
+
+    @property
+    def constant(self) -> None:
+        """Its value may change, so none is known ahead."""
+        return None
+
+    # ---- reading ------------------------------------------------------------------------------------------------
+
+    def value(self) -> Any:
+        """The value as a tensor; tapes see the read."""
+        s = dispatch.state
+        if s.trace is not None:
+            return state_ops.ReadVariable(self, dtype=self.dtype, shape=self.shape)
+        if s.tapes:
+            fresh = EagerTensor(self.read_array(), self.dtype)
+            record = OpRecord(state_ops.ReadVariable, _read_call(self.dtype, self.shape), (self,), (fresh,))
+            for tape in s.tapes:
+                if self.trainable and getattr(tape, "watches_variables", False):
+                    tape.watch_variable(self)  # type: ignore[attr-defined]
+                tape.record(record)
+            return fresh
+        if self._value is None:
+            self.read_array()
+        return self._value
+
+    read_value = value
+
+    def _as_tensor(self) -> Any:
+        return self.value()
+
+    def numpy(self) -> Any:
+        """The value as a NumPy array of its own."""
+        array = self.read_array()
+        return array[()] if array.ndim == 0 else array.copy()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return EagerTensor(self.read_array(), self.dtype).__array__(dtype, copy)
+
+    def initialized_value(self) -> Any:
+        """Same as `value()`."""
+        return self.value()
+
+    # ---- writing ------------------------------------------------------------------------------------------------
+
+    def _update(self, op: Any, value: Any, use: str) -> Variable:
+        wanted = self.dtype
+        tensor = dispatch.to_tensor(value, wanted, None)
+        if tensor.dtype is not wanted:
+            raise ValueError(f"Tensor conversion requested dtype {wanted.name} for Tensor with dtype {tensor.dtype.name} ({use} of variable {self.name!r})")
+        if not self.shape.is_compatible_with(tensor.shape) and (op is state_ops.AssignVariable or tensor.shape.rank != 0):
+            raise ValueError(
+                f"Cannot assign value to variable '{self.name}': Shape mismatch.The variable shape {self.shape}, "
+                f"and the assigned value shape {tensor.shape} are incompatible."
+            )
+        if dispatch.state.trace is not None:
+            op(self, tensor)
+        else:
+            with self._lock:
+                op.kernel(op.bind({}))(self, tensor._array if op is not state_ops.AssignVariable else tensor._array)
+        return self
+
+    def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Variable:
+        """Set to `value`, of this dtype and a shape that fits. Raises ValueError otherwise. Gives itself."""
+        return self._update(state_ops.AssignVariable, value, "assign")
+
+    def assign_add(self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Variable:
+        """Add `delta`. Gives itself."""
+        return self._update(state_ops.AssignAddVariable, delta, "assign_add")
+
+    def assign_sub(self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Variable:
+        """Subtract `delta`. Gives itself."""
+        return self._update(state_ops.AssignSubVariable, delta, "assign_sub")
+
+    def _scatter(self, op: Any, slices: IndexedSlices) -> Variable:
+        values = dispatch.to_tensor(slices.values, self.dtype, None)
+        indices = dispatch.to_tensor(slices.indices, None, None)
+        if dispatch.state.trace is not None:
+            op(self, indices, values)
+        else:
+            rows = self.read_array().shape[0] if self.read_array().ndim else 0
+            bad = indices._array[(indices._array < 0) | (indices._array >= rows)]
+            if bad.size:
+                raise InvalidArgumentError(op=op.name, what=f"index {int(bad.flat[0])} is out of range",
+                                           wanted=f"0 <= index < {rows}")  # fmt: skip
+            with self._lock:
+                op.kernel(op.bind({}))(self, indices._array, values._array)
+        return self
+
+    def scatter_update(self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None) -> Variable:
+        """Set rows: self[indices[i]] = values[i]. Raises InvalidArgumentError for rows that are not there."""
+        return self._scatter(state_ops.ScatterUpdateVariable, sparse_delta)
+
+    def scatter_add(self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None) -> Variable:
+        """Add to rows, equal indices adding up."""
+        return self._scatter(state_ops.ScatterAddVariable, sparse_delta)
+
+    def scatter_sub(self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None) -> Variable:
+        """Subtract from rows, equal indices adding up."""
+        return self._scatter(state_ops.ScatterSubVariable, sparse_delta)
+
+    # ---- showing ------------------------------------------------------------------------------------------------
+
+    def get_shape(self) -> TensorShape:
+        """Same as `shape`."""
+        return self.shape
+
+    @property
+    def rank(self) -> int | None:
+        """Number of dimensions."""
+        return self.shape.rank
+
+    @property
+    def ndim(self) -> int | None:
+        """Same as `rank`."""
+        return self.shape.rank
+
+    def ref(self) -> Reference:
+        """A hashable stand-in that compares by identity."""
+        return Reference(self)
+
+    def __hash__(self) -> int:
+        raise TypeError("Variable is unhashable. Instead, use variable.ref() as the key.")
+
+    def __bool__(self) -> bool:
+        return bool(self.value())
+
+    def __int__(self) -> int:
+        return int(self.value())
+
+    def __float__(self) -> float:
+        return float(self.value())
+
+    def __index__(self) -> int:
+        return self.value().__index__()
+
+    def __len__(self) -> int:
+        return len(self.value())
+
+    def __iter__(self) -> Any:
+        return iter(self.value())
+
+    def __deepcopy__(self, memo: Any) -> Variable:
+        return Variable(self.numpy(), self.trainable, name=self.name.rpartition(":")[0], dtype=self.dtype,
+                        constraint=self.constraint, shape=self.shape)  # fmt: skip
+
+    def __repr__(self) -> str:
+        shown = repr(self._value).partition("numpy=")[2][:-1] if self._value is not None else "<deleted>"
+        return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}, numpy={shown}>"
+
+
+_HANDLE = TensorSpec(SCALAR, "resource")
+
+
+def _read_call(dtype: DType, shape: TensorShape) -> Any:
+    return state_ops.ReadVariable.bind({"dtype": dtype, "shape": shape})

@@ -1,0 +1,237 @@
+"""Graph, Node and Value: an SSA program that never changes once built, and the builder that makes one.
+
+Lives here: the three types, `GraphBuilder`, structural equality (`same`).
+Not here: text (text.py), validity (verify.py), rewriting (rules.py, passes.py).
+
+Nodes stand in program order, which is also the order of their effects: running them first to last is always right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Protocol, Union
+
+import numpy as np
+
+from ..core.dtypes import DType
+from ..core.shapes import TensorShape
+from ..core.specs import TensorSpec
+
+Effect = str | None
+"""None: pure. "read": depends on state. "write": changes state or the world. "random": a new answer each run."""
+
+
+class OperatorLike(Protocol):
+    """What the graph needs to know of an operator."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def effect(self) -> Effect: ...
+
+
+class Value:
+    """One tensor of a graph: a graph input (node is None) or output `index` of a node. Compared by identity."""
+
+    __slots__ = ("index", "name", "node", "spec")
+
+    def __init__(self, name: str, spec: TensorSpec, node: Node | None = None, index: int = 0) -> None:
+        self.name, self.spec, self.node, self.index = name, spec, node, index
+
+    @property
+    def dtype(self) -> DType:
+        """Element type."""
+        return self.spec.dtype
+
+    @property
+    def shape(self) -> TensorShape:
+        """Shape, perhaps partly unknown."""
+        return self.spec.shape
+
+    @property
+    def constant(self) -> np.ndarray | None:
+        """The value where it is known without running: that of a Const node. Read-only."""
+        node = self.node
+        return node.attrs["value"] if node is not None and node.op.name == "Const" else None
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {self.spec.short()}"
+
+
+Operand = Union[Value, None, tuple[Value, ...]]
+"""What fills one input of an operator: a value, nothing (optional and absent), or several (repeated)."""
+
+
+class Node:
+    """One call of an operator. inputs: one Operand for each input the operator declares; attrs: all attributes.
+
+    name: unique in its graph. at: "file:line" of the user's code, or None.
+    """
+
+    __slots__ = ("at", "attrs", "inputs", "name", "op", "outputs")
+
+    def __init__(
+        self,
+        op: OperatorLike,
+        inputs: Sequence[Operand],
+        attrs: Mapping[str, Any],
+        specs: Sequence[TensorSpec],
+        name: str,
+        at: str | None = None,
+    ) -> None:
+        self.op: Any = op
+        self.inputs: tuple[Operand, ...] = tuple(inputs)
+        self.attrs: Mapping[str, Any] = attrs if type(attrs) is MappingProxyType else MappingProxyType(dict(attrs))
+        self.name, self.at = name, at
+        self.outputs = tuple(Value(name if i == 0 else f"{name}.{i}", s, self, i) for i, s in enumerate(specs))
+
+    @property
+    def operands(self) -> Iterator[Value]:
+        """Every value read, in order; absent inputs are left out."""
+        for operand in self.inputs:
+            if type(operand) is tuple:
+                yield from operand
+            elif operand is not None:
+                yield operand  # type: ignore[misc]
+
+    @property
+    def subgraphs(self) -> Iterator[Graph]:
+        """Graphs held as attributes: the branches and bodies of control flow."""
+        for value in self.attrs.values():
+            if isinstance(value, Graph):
+                yield value
+            elif isinstance(value, tuple):
+                yield from (v for v in value if isinstance(v, Graph))
+
+    def __repr__(self) -> str:
+        ins = ", ".join("_" if o is None else str([v.name for v in o]) if isinstance(o, tuple) else o.name
+                        for o in self.inputs)  # fmt: skip
+        return f"{', '.join(map(repr, self.outputs)) or self.name} = {self.op.name}({ins})"
+
+
+class Graph:
+    """A program: `inputs` to `outputs` through `nodes`, in order. Prints to text that parses back to an equal graph."""
+
+    __slots__ = ("inputs", "name", "nodes", "outputs")
+
+    def __init__(self, name: str, inputs: Sequence[Value], nodes: Sequence[Node], outputs: Sequence[Value]) -> None:
+        self.name = name
+        self.inputs, self.nodes, self.outputs = tuple(inputs), tuple(nodes), tuple(outputs)
+
+    def values(self) -> Iterator[Value]:
+        """Every value: the inputs, then each node's outputs."""
+        yield from self.inputs
+        for node in self.nodes:
+            yield from node.outputs
+
+    def find(self, name: str) -> Node:
+        """The node of that name. Raises KeyError."""
+        for node in self.nodes:
+            if node.name == name:
+                return node
+        raise KeyError(f"graph {self.name} has no node {name!r}; it has {', '.join(n.name for n in self.nodes)}")
+
+    def __str__(self) -> str:
+        from .text import text
+
+        return text(self)
+
+    def __repr__(self) -> str:
+        return f"<Graph {self.name}: {len(self.inputs)} inputs, {len(self.nodes)} nodes, {len(self.outputs)} outputs>"
+
+
+class GraphBuilder:
+    """Adds nodes one by one and gives them unique names; `build` closes it to a Graph."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.inputs: list[Value] = []
+        self.nodes: list[Node] = []
+        self._taken: dict[str, int] = {}
+
+    def unique(self, wanted: str) -> str:
+        """`wanted`, or with _1, _2 ... where it is taken."""
+        count = self._taken.get(wanted)
+        if count is None:
+            self._taken[wanted] = 0
+            return wanted
+        while True:
+            count += 1
+            name = f"{wanted}_{count}"
+            if name not in self._taken:
+                self._taken[wanted] = count
+                self._taken[name] = 0
+                return name
+
+    def input(self, name: str, spec: TensorSpec) -> Value:
+        """A new graph input, last in order."""
+        value = Value(self.unique(name), spec)
+        self.inputs.append(value)
+        return value
+
+    def node(
+        self,
+        op: OperatorLike,
+        inputs: Sequence[Operand],
+        attrs: Mapping[str, Any],
+        specs: Sequence[TensorSpec],
+        name: str | None = None,
+        at: str | None = None,
+    ) -> Node:
+        """A new node, last in order; specs: one for each output."""
+        node = Node(op, inputs, attrs, specs, self.unique(name or op.name), at)
+        self.nodes.append(node)
+        return node
+
+    def build(self, outputs: Sequence[Value]) -> Graph:
+        """The graph as it stands now."""
+        return Graph(self.name, self.inputs, self.nodes, outputs)
+
+
+def same(a: Graph, b: Graph) -> bool:
+    """Whether two graphs are equal in all but where in the user's code they come from."""
+    if a.name != b.name or len(a.inputs) != len(b.inputs) or len(a.nodes) != len(b.nodes):
+        return False
+    pair: dict[Value, Value] = {}
+
+    def same_value(x: Value, y: Value) -> bool:
+        return pair.get(x) is y
+
+    def declare(x: Value, y: Value) -> bool:
+        pair[x] = y
+        return x.name == y.name and same_attr(x.spec.with_shape(x.shape), y.spec.with_shape(y.shape))
+
+    if not all(map(declare, a.inputs, b.inputs)):
+        return False
+    for m, n in zip(a.nodes, b.nodes):
+        if m.op is not n.op or m.name != n.name or len(m.inputs) != len(n.inputs) or len(m.outputs) != len(n.outputs):
+            return False
+        for p, q in zip(m.inputs, n.inputs):
+            if isinstance(p, tuple):
+                if not isinstance(q, tuple) or len(p) != len(q) or not all(map(same_value, p, q)):
+                    return False
+            elif (p is None or q is None or isinstance(q, tuple)) and p is not q:
+                return False
+            elif p is not None and not same_value(p, q):  # type: ignore[arg-type]
+                return False
+        if m.attrs.keys() != n.attrs.keys() or not all(same_attr(m.attrs[k], n.attrs[k]) for k in m.attrs):
+            return False
+        if not all(map(declare, m.outputs, n.outputs)):
+            return False
+    return len(a.outputs) == len(b.outputs) and all(map(same_value, a.outputs, b.outputs))
+
+
+def same_attr(x: Any, y: Any) -> bool:
+    """Whether two attribute values are equal: by type, arrays by dtype and bits, graphs by `same`."""
+    if isinstance(x, np.ndarray):
+        if not isinstance(y, np.ndarray) or x.dtype != y.dtype or x.shape != y.shape:
+            return False
+        return x.tolist() == y.tolist() if x.dtype == object else x.tobytes() == y.tobytes()
+    if isinstance(x, Graph):
+        return isinstance(y, Graph) and same(x, y)
+    if isinstance(x, tuple):
+        return isinstance(y, tuple) and len(x) == len(y) and all(map(same_attr, x, y))
+    if type(x) is not type(y):
+        return False
+    return x == y or (isinstance(x, float) and x != x and y != y)

@@ -1,0 +1,303 @@
+"""The text form of graphs: printing, and parsing back to an equal graph.
+
+Lives here: `text(graph)` and `parse(text, operators)`.  Not here: drawing graphs for people (tools/).
+
+    graph head(x: f32[1,7,7,1280], w: f32[1280,1000]) {
+      m: f32[1,1280] = Mean(x, axis=[1, 2], keepdims=False)  # head.py:14
+      MatMul: f32[1,1000] = MatMul(m, w)  # head.py:15
+      return MatMul
+    }
+
+A node without outputs prints as `name: () = Op(...)`; an absent optional input as `_`; a repeated input as `[a, b]`.
+Attribute values: Python's literals, dtype(f32), shape(2,?), tensor(f32[2], [1.0, 2.0]), sub-graphs in place.
+"""
+
+from __future__ import annotations
+
+import ast
+import base64
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..core import dtypes
+from ..core.dtypes import DType
+from ..core.errors import InvalidArgumentError
+from ..core.shapes import TensorShape
+from ..core.specs import TensorSpec, spec_of_short
+from .ir import Graph, Node, Operand, Value
+
+INLINE_ELEMENTS = 16  # longer constants print as base64, to keep lines readable
+
+
+def text(graph: Graph, indent: str = "") -> str:
+    """The graph as text."""
+    inside = indent + "  "
+    args = ", ".join(repr(v) for v in graph.inputs)
+    lines = [f"graph {graph.name}({args}) {{"]
+    for node in graph.nodes:
+        parts = [_operand(o) for o in node.inputs]
+        parts += [f"{k}={_attr(v, inside)}" for k, v in node.attrs.items()]
+        left = ", ".join(map(repr, node.outputs)) or f"{node.name}: ()"
+        at = f"  # {node.at}" if node.at else ""
+        lines.append(f"{inside}{left} = {node.op.name}({', '.join(parts)}){at}")
+    lines.append(f"{inside}return {', '.join(v.name for v in graph.outputs)}".rstrip())
+    lines.append(indent + "}")
+    return "\n".join(lines)
+
+
+def _operand(operand: Operand) -> str:
+    if operand is None:
+        return "_"
+    if isinstance(operand, tuple):
+        return f"[{', '.join(v.name for v in operand)}]"
+    return operand.name
+
+
+def _attr(value: Any, indent: str) -> str:
+    if isinstance(value, DType):
+        return f"dtype({value.short})"
+    if isinstance(value, TensorShape):
+        return f"shape({TensorSpec(value).short()[3:].strip('[]')})"
+    if isinstance(value, np.ndarray):
+        spec = TensorSpec(value.shape, dtypes.of_numpy(value.dtype))
+        return f"tensor({spec.short()}, {_elements(value, spec.dtype)})"
+    if isinstance(value, Graph):
+        return text(value, indent)
+    if isinstance(value, (tuple, list)):
+        return f"[{', '.join(_attr(v, indent) for v in value)}]"
+    if value is None or isinstance(value, (bool, int, float, complex, str, bytes)):
+        return repr(value)
+    return f"opaque({type(value).__name__})"  # Python callables: printed, but such a graph does not parse back
+
+
+def _elements(array: np.ndarray, dtype: DType) -> str:
+    flat = array.reshape(-1)
+    if dtype is dtypes.string or (array.size <= INLINE_ELEMENTS and not dtype.is_complex):
+        items = flat.tolist() if dtype is dtypes.string or dtype.np.kind in "iub" else [float(x) for x in flat]
+        if dtype.is_integer:
+            items = [int(x) for x in items]
+        if not any(isinstance(x, float) and x != x for x in items):  # a NaN's bits would be lost
+            return repr(items)
+    return repr(base64.b64encode(np.ascontiguousarray(array).tobytes()).decode())
+
+
+_TOKEN = re.compile(
+    r"""(?P<comment>\#[^\n]*)|(?P<space>\s+)
+    |(?P<string>b?'(?:[^'\\\n]|\\.)*'|b?"(?:[^"\\\n]|\\.)*")
+    |(?P<number>[-+]?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|inf\b|nan\b)j?)
+    |(?P<word>[A-Za-z_][\w./\-]*)
+    |(?P<sign>[][(){},:=?]|\.\.\.)""",
+    re.VERBOSE,
+)
+
+
+class _Parser:
+    def __init__(self, source: str, operators: Callable[[str], Any]) -> None:
+        self.source, self.operators = source, operators
+        self.tokens: list[tuple[str, str, int]] = []
+        at = 0
+        while at < len(source):
+            m = _TOKEN.match(source, at)
+            if not m:
+                self.fail("a token", repr(source[at]), at)
+            assert m is not None
+            if m.lastgroup != "space":
+                self.tokens.append((m.lastgroup or "", m.group(), at))
+            at = m.end()
+        self.tokens.append(("end", "the end", at))
+        self.i = 0
+        self.depth = 0
+
+    def fail(self, wanted: str, found: str, at: int) -> None:
+        line = self.source.count("\n", 0, at) + 1
+        raise InvalidArgumentError(what=f"graph text, line {line}", found=found, wanted=wanted)
+
+    def peek(self, skip_comments: bool = True) -> tuple[str, str]:
+        while skip_comments and self.tokens[self.i][0] == "comment":
+            self.i += 1
+        return self.tokens[self.i][:2]
+
+    def next(self, wanted: str | None = None, kind: str | None = None) -> str:
+        got_kind, got = self.peek()
+        if (wanted is not None and got != wanted) or (kind is not None and got_kind != kind):
+            self.fail(repr(wanted) if wanted else f"a {kind}", repr(got), self.tokens[self.i][2])
+        self.i += 1
+        return got
+
+    def accept(self, wanted: str) -> bool:
+        if self.peek()[1] == wanted and self.peek()[0] != "string":
+            self.i += 1
+            return True
+        return False
+
+    def comma_list(self, close: str, item: Callable[[], Any]) -> list[Any]:
+        items: list[Any] = []
+        while not self.accept(close):
+            items.append(item())
+            if not self.accept(","):
+                self.next(close)
+                break
+        return items
+
+    def graph(self) -> Graph:
+        self.depth += 1
+        if self.depth > 64:
+            self.fail("sub-graphs at most 64 deep", "more", self.tokens[self.i][2])
+        self.next("graph")
+        name = self.next(kind="word")
+        self.next("(")
+        scope: dict[str, Value] = {}
+        inputs = self.comma_list(")", lambda: self.declare(Value(*self.typed()), scope))
+        self.next("{")
+        nodes: list[Node] = []
+        while not self.accept("return"):
+            nodes.append(self.node(scope))
+        outputs = [] if self.peek()[1] == "}" else [self.use(scope)]
+        while self.accept(","):
+            outputs.append(self.use(scope))
+        self.next("}")
+        self.depth -= 1
+        return Graph(name, inputs, nodes, outputs)
+
+    def declare(self, value: Value, scope: dict[str, Value]) -> Value:
+        if value.name in scope:
+            self.fail("a new name", repr(value.name), self.tokens[self.i][2])
+        scope[value.name] = value
+        return value
+
+    def use(self, scope: dict[str, Value]) -> Value:
+        at = self.tokens[self.i][2]
+        name = self.next(kind="word")
+        if name not in scope:
+            self.fail("a value defined before", repr(name), at)
+        return scope[name]
+
+    def typed(self) -> tuple[str, TensorSpec]:
+        name = self.next(kind="word")
+        self.next(":")
+        return name, self.spec()
+
+    def spec(self) -> TensorSpec:
+        at = self.tokens[self.i][2]
+        parts = [self.next(kind="word"), self.next("[")]
+        while not self.accept("]"):
+            parts.append(self.next())
+        try:
+            return spec_of_short("".join(parts) + "]")
+        except ValueError as error:
+            self.fail("a type", str(error), at)
+            raise
+
+    def node(self, scope: dict[str, Value]) -> Node:
+        outs: list[tuple[str, TensorSpec]] = []
+        name = self.next(kind="word")
+        self.next(":")
+        if self.accept("("):
+            self.next(")")
+        else:
+            outs.append((name, self.spec()))
+            while self.accept(","):
+                outs.append(self.typed())
+        self.next("=")
+        at = self.tokens[self.i][2]
+        op_name = self.next(kind="word")
+        try:
+            op = self.operators(op_name)
+        except KeyError:
+            self.fail("a known operator", repr(op_name), at)
+        self.next("(")
+        inputs: list[Operand] = []
+        attrs: dict[str, Any] = {}
+
+        def argument() -> None:
+            if self.accept("["):
+                inputs.append(tuple(self.comma_list("]", lambda: self.use(scope))))
+            elif self.tokens[self.i + 1][1] == "=":
+                key = self.next(kind="word")
+                self.next("=")
+                attrs[key] = self.attr()
+            elif self.accept("_"):
+                inputs.append(None)
+            else:
+                inputs.append(self.use(scope))
+
+        self.comma_list(")", argument)
+        kind, where = self.peek(skip_comments=False)
+        node = Node(op, inputs, attrs, [s for _, s in outs], name, where[1:].strip() if kind == "comment" else None)
+        for value, (out_name, _) in zip(node.outputs, outs):
+            value.name = out_name  # the text is the authority on names
+            self.declare(value, scope)
+        return node
+
+    def attr(self) -> Any:
+        kind, word = self.peek()
+        at = self.tokens[self.i][2]
+        if word == "graph" and kind == "word":
+            return self.graph()
+        if self.accept("["):
+            return tuple(self.comma_list("]", self.attr))
+        if kind == "string":
+            return ast.literal_eval(self.next())
+        if kind == "number":
+            text = self.next()
+            if text.strip("+-") in ("inf", "nan"):
+                return float(text)
+            return ast.literal_eval(text.lstrip("+"))
+        self.next(kind="word")
+        if word in ("True", "False", "None"):
+            return {"True": True, "False": False, "None": None}[word]
+        if word in ("inf", "nan"):
+            return float(word)
+        if word == "dtype":
+            self.next("(")
+            short = self.next(kind="word")
+            self.next(")")
+            return dtypes.of_short(short)
+        if word == "shape":
+            self.next("(")
+            inside = []
+            while not self.accept(")"):
+                inside.append(self.next())
+            return spec_of_short(f"f32[{''.join(inside)}]").shape
+        if word == "tensor":
+            self.next("(")
+            spec = self.spec()
+            self.next(",")
+            elements = self.attr()
+            self.next(")")
+            return self.tensor(spec, elements, at)
+        self.fail("an attribute value", repr(word), at)
+        return None
+
+    def tensor(self, spec: TensorSpec, elements: Any, at: int) -> np.ndarray:
+        shape, np_dtype = tuple(spec.shape), spec.dtype.np
+        try:
+            if isinstance(elements, str):
+                array = np.frombuffer(base64.b64decode(elements, validate=True), np_dtype).reshape(shape).copy()
+            elif spec.dtype is dtypes.string:
+                array = np.empty(len(elements), object)
+                array[:] = elements
+                array = array.reshape(shape)
+            else:
+                array = np.array(elements, np_dtype).reshape(shape)
+        except (ValueError, TypeError, OverflowError) as error:
+            self.fail(f"elements for {spec.short()}", str(error), at)
+            raise
+        array.setflags(write=False)
+        return array
+
+
+def parse(source: str, operators: Callable[[str], Any]) -> Graph:
+    """The graph of its text. operators: gives the operator of a name, or raises KeyError.
+
+    raises InvalidArgumentError with the line, what was found and what was wanted
+    """
+    parser = _Parser(source, operators)
+    graph = parser.graph()
+    kind, found = parser.peek()
+    if kind != "end":
+        parser.fail("the end", repr(found), parser.tokens[parser.i][2])
+    return graph

@@ -1,0 +1,59 @@
+"""What makes a graph valid, as a table of rules, and the check of it.
+
+Lives here: rules that hold for any graph.  Not here: rules of single operators (their `infer`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ..core.errors import InternalError
+from .ir import Graph
+
+
+def _names(graph: Graph) -> Iterator[str]:
+    seen: set[str] = set()
+    for value in graph.values():
+        if value.name in seen:
+            yield f"two values are named {value.name!r}"
+        seen.add(value.name)
+
+
+def _order(graph: Graph) -> Iterator[str]:
+    known = set(graph.inputs)
+    for node in graph.nodes:
+        for value in node.operands:
+            if value not in known:
+                yield f"node {node.name!r} ({node.op.name}) reads {value.name!r} before it is made"
+        known.update(node.outputs)
+    for value in graph.outputs:
+        if value not in known:
+            yield f"output {value.name!r} is not made in the graph"
+
+
+def _arity(graph: Graph) -> Iterator[str]:
+    for node in graph.nodes:
+        wanted = len(getattr(node.op, "inputs", node.inputs))
+        if len(node.inputs) != wanted:
+            yield f"node {node.name!r} ({node.op.name}) has {len(node.inputs)} inputs, wanted {wanted}"
+
+
+VALID: tuple[tuple[str, Callable[[Graph], Iterator[str]]], ...] = (
+    # name               rule: yields a sentence for each violation
+    ("unique names", _names),
+    ("made before use", _order),
+    ("one operand an input", _arity),
+)
+
+
+def verify(graph: Graph, after: str = "") -> None:
+    """Raises InternalError naming the rule, the violation and the pass it came after; sub-graphs too."""
+    for name, rule in VALID:
+        for violation in rule(graph):
+            raise InternalError(
+                what=f"graph {graph.name!r} is not valid{f' after {after}' if after else ''}: {name}: {violation}",
+                found=str(graph)[:2000],
+            )
+    for node in graph.nodes:
+        for inner in node.subgraphs:
+            verify(inner, after)

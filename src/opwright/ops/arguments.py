@@ -1,0 +1,131 @@
+"""Arguments of a call become tensors: which dtype a Python number takes, and errors that name the argument.
+
+Lives here: `tensors`, used by both interpreters.  Not here: how a tensor is made of a value (each interpreter's own).
+
+The rule is TensorFlow's, without promotion: among inputs that must have one dtype (`like=`), the first tensor decides
+and Python numbers, lists and NumPy arrays follow it where no information about their kind is lost (an int becomes a
+float, a float never an int). Where no input is a tensor their own types decide: int -> int32, float -> float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..core import dtypes
+from ..core.dtypes import DType
+from ..core.errors import InvalidArgumentError, SignatureError
+from .indexed_slices import IndexedSlices
+from .tensor import TensorLike
+
+if TYPE_CHECKING:
+    from .definition import Operator
+
+ToTensor = Callable[[Any, Any, Any], Any]
+
+
+def tensors(op: Operator, inputs: Sequence[Any], to_tensor: ToTensor, name: str | None = None) -> list[Any]:
+    """One entry for each input of `op`: a tensor, None where absent, a tuple of tensors where repeated.
+
+    raises SignatureError naming operator and input for what has no such dtype or is missing
+    """
+    leader: dict[str, DType] = {}
+    for declared, value in zip(op.inputs, inputs):
+        group = declared.like or declared.name
+        if group not in leader:
+            for one in value if declared.repeated and isinstance(value, (list, tuple)) else (value,):
+                if isinstance(one, (TensorLike, IndexedSlices)):
+                    leader[group] = one.dtype
+                    break
+    for declared, value in zip(op.inputs, inputs):
+        group = declared.like or declared.name
+        if group not in leader and value is not None:
+            if declared.like or any(other.like == declared.name for other in op.inputs):
+                members = [v for d, v in zip(op.inputs, inputs) if (d.like or d.name) == group and v is not None]
+            else:
+                members = [value]
+            natural = _natural(members, declared.repeated, declared.dtypes)
+            if natural is not None:
+                leader[group] = natural
+    result: list[Any] = []
+    for declared, value in zip(op.inputs, inputs):
+        dtype = leader.get(declared.like or declared.name)
+        if value is None:
+            if not declared.optional:
+                raise SignatureError(op=op.name, node=name, what=f"input {declared.name!r} is missing",
+                                     wanted=f"a tensor; the call is {op.signature()}")  # fmt: skip
+            result.append(None)
+            continue
+        try:
+            if declared.repeated:
+                if isinstance(value, TensorLike) or not isinstance(value, (list, tuple)):
+                    value = list(value)
+                result.append(tuple([to_tensor(v, dtype, None) for v in value]))
+            else:
+                result.append(to_tensor(value, dtype, None))
+        except (TypeError, ValueError, OverflowError) as error:
+            if isinstance(error, InvalidArgumentError) and error.op is not None:
+                raise
+            raise SignatureError(op=op.name, node=name, what=f"input {declared.name!r}: {error}") from error
+    return result
+
+
+def _natural(members: Sequence[Any], repeated: bool, allowed: Sequence[DType]) -> DType | None:
+    """The dtype that Python values agree on by themselves; None leaves it to each value."""
+    flat: list[Any] = []
+    for member in members:
+        flat.extend(member) if repeated and isinstance(member, (list, tuple)) else flat.append(member)
+    if len(flat) < 2:
+        return _of_empty(flat, allowed)
+    try:
+        kinds = [natural_dtype(v) for v in flat]
+    except (TypeError, ValueError):
+        return None
+    for kind in kinds:
+        if kind.is_floating or kind.is_complex:
+            return kind
+    return kinds[0]
+
+
+def _of_empty(flat: Sequence[Any], allowed: Sequence[DType]) -> DType | None:
+    """An empty list has no dtype of its own: it takes int32 where only indices are wanted."""
+    if flat and isinstance(flat[0], (list, tuple)) and not flat[0] and dtypes.float32 not in allowed:
+        return allowed[0] if dtypes.int32 not in allowed else dtypes.int32
+    return None
+
+
+def natural_dtype(value: Any) -> DType:
+    """The dtype `constant(value)` would have: an array's own; for Python values bool, int32, float32, complex128 or string.
+
+    raises ValueError for ragged nesting, TypeError for what is no number, text or nesting of these
+    """
+    if isinstance(value, TensorLike):
+        return value.dtype
+    if isinstance(value, bool):
+        return dtypes.bool
+    if isinstance(value, int):
+        return dtypes.int32 if -(2**31) <= value < 2**31 else dtypes.int64
+    if isinstance(value, float):
+        return dtypes.float32
+    if isinstance(value, (np.ndarray, np.generic)):
+        return dtypes.of_numpy(value.dtype)
+    if isinstance(value, (list, tuple)):
+        found: DType | None = None
+        stack = list(value)
+        while stack:
+            item = stack.pop()
+            if isinstance(item, (list, tuple)):
+                stack.extend(item)
+                continue
+            one = natural_dtype(item)
+            if one.is_floating or one.is_complex or found is None or found is dtypes.int32:
+                found = one
+        return found or dtypes.float32
+    if isinstance(value, complex):
+        return dtypes.complex128
+    if isinstance(value, (str, bytes)):
+        return dtypes.string
+    array = np.asarray(value)
+    return dtypes.of_numpy(array.dtype)

@@ -1,0 +1,190 @@
+"""Attributes of operators: their declaration, checking, and the checks users compose (`ow.attr.at_least(0)`).
+
+Lives here: `Attr`, `Check` and the check constructors.  Not here: where attributes are stored (call.py).
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..core.dtypes import DType, as_dtype
+from ..core.shapes import TensorShape, as_shape
+
+
+class _Required:
+    def __repr__(self) -> str:
+        return "required"
+
+
+REQUIRED: Any = _Required()
+
+
+@dataclass(frozen=True)
+class Check:
+    """A condition on an attribute's value: `holds(value)`, and `wanted` in words for the error."""
+
+    wanted: str
+    holds: Callable[[Any], bool]
+
+    def __and__(self, other: Check) -> Check:
+        return Check(f"{self.wanted} and {other.wanted}", lambda v: self.holds(v) and other.holds(v))
+
+
+def at_least(low: float) -> Check:
+    """value >= low"""
+    return Check(f"at least {low}", lambda v: v >= low)
+
+
+def greater_than(low: float) -> Check:
+    """value > low"""
+    return Check(f"greater than {low}", lambda v: v > low)
+
+
+def at_most(high: float) -> Check:
+    """value <= high"""
+    return Check(f"at most {high}", lambda v: v <= high)
+
+
+def less_than(high: float) -> Check:
+    """value < high"""
+    return Check(f"less than {high}", lambda v: v < high)
+
+
+def between(low: float, high: float) -> Check:
+    """low <= value <= high"""
+    return Check(f"between {low} and {high}", lambda v: low <= v <= high)
+
+
+def one_of(*choices: Any) -> Check:
+    """value is one of the choices; a single list, tuple or set of choices is taken too"""
+    if len(choices) == 1 and isinstance(choices[0], (list, tuple, set, frozenset)):
+        choices = tuple(choices[0])
+    return Check(f"one of {', '.join(map(repr, choices))}", lambda v: v in choices)
+
+
+def length(n: int) -> Check:
+    """a sequence of n items"""
+    return Check(f"{n} items", lambda v: len(v) == n)
+
+
+def each(check: Check) -> Check:
+    """every item of a sequence passes the check"""
+    return Check(f"every item {check.wanted}", lambda v: all(map(check.holds, v)))
+
+
+def finite() -> Check:
+    """neither NaN nor infinite"""
+    return Check("finite", lambda v: bool(np.isfinite(v)))
+
+
+def satisfies(wanted: str, holds: Callable[[Any], bool]) -> Check:
+    """a condition of your own, with its words"""
+    return Check(wanted, holds)
+
+
+def _to_int(value: Any) -> int:
+    if isinstance(value, (bool, np.bool_)):
+        raise TypeError
+    return int(value.__index__())
+
+
+def _to_float(value: Any) -> float:
+    if isinstance(value, (bool, np.bool_, str, bytes)):
+        raise TypeError
+    return float(value)
+
+
+def _to_bool(value: Any) -> bool:
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    raise TypeError
+
+
+def _to_str(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, str):
+        return value
+    raise TypeError
+
+
+def _to_bytes(value: Any) -> bytes:
+    return value.encode() if isinstance(value, str) else bytes(memoryview(value))
+
+
+def _to_array(value: Any) -> np.ndarray:
+    array = np.array(value, copy=True)
+    array.setflags(write=False)
+    return array
+
+
+_CONVERT: dict[Any, Callable[[Any], Any]] = {
+    int: _to_int,
+    float: _to_float,
+    bool: _to_bool,
+    str: _to_str,
+    bytes: _to_bytes,
+    DType: as_dtype,
+    TensorShape: as_shape,
+    np.ndarray: _to_array,
+    object: lambda value: value,
+}
+
+
+class Attr:
+    """An attribute of an operator: static, known when the operator is called.
+
+    type: int, float, bool, str, bytes, DType, TensorShape, np.ndarray, object, or [T] for a list of T (kept as a
+    tuple). default: left out means required; None is allowed as a default of any type and means "not given".
+    check: a `Check` the value must pass. since: the operator version that introduced it; its default is then what
+    earlier versions did, so it needs one.
+    raises TypeError or ValueError at definition for a default that is itself not allowed
+    """
+
+    __slots__ = ("check", "default", "doc", "name", "since", "type")
+
+    def __init__(self, type: Any, *, default: Any = REQUIRED, check: Check | None = None, since: int = 1,
+                 doc: str = "") -> None:  # fmt: skip
+        item = type[0] if isinstance(type, list) and len(type) == 1 else type
+        if isinstance(type, builtins.type(list[int])):  # list[int] is written too
+            item = type.__args__[0]
+            type = [item]
+        if item not in _CONVERT:
+            known = ", ".join(t.__name__ for t in _CONVERT)
+            raise TypeError(f"an attribute's type is one of {known}, or [T]; found {type!r}")
+        self.type, self.check, self.since, self.doc = type, check, since, doc
+        self.name = ""
+        if since > 1 and default is REQUIRED:
+            raise ValueError("an attribute with since > 1 needs a default: what the operator did before it")
+        self.default = default if default is REQUIRED or default is None else self.convert(default)
+
+    @property
+    def required(self) -> bool:
+        """Whether a call must give it."""
+        return self.default is REQUIRED
+
+    def type_name(self) -> str:
+        """The type in words, such as int or list of int."""
+        return f"list of {self.type[0].__name__}" if isinstance(self.type, list) else self.type.__name__
+
+    def convert(self, value: Any) -> Any:
+        """`value` as this attribute holds it. Raises TypeError (wrong type) or ValueError (fails the check)."""
+        if value is None and self.default is None:
+            return None
+        try:
+            if isinstance(self.type, list):
+                if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+                    raise TypeError
+                value = tuple(map(_CONVERT[self.type[0]], value))
+            else:
+                value = _CONVERT[self.type](value)
+        except (TypeError, ValueError, AttributeError, OverflowError):
+            raise TypeError(f"{self.type_name()}") from None
+        if self.check is not None and not self.check.holds(value):
+            raise ValueError(self.check.wanted)
+        return value

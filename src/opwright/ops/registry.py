@@ -1,0 +1,60 @@
+"""The table of operators by name.
+
+Lives here: adding, finding and listing.  Not here: the definitions.
+The catalogue's own names are fixed: defining a second operator of such a name (a user's `Atan`) is allowed and gives
+a working operator, but `get` keeps finding the catalogue's. Among users' own definitions the latest counts, so that a
+notebook cell may be run again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..core.errors import AlreadyExistsError
+
+if TYPE_CHECKING:
+    from .definition import Operator
+
+_catalogue: dict[str, Operator] = {}
+_users: dict[str, Operator] = {}
+_functions: dict[str, Operator] = {}
+
+
+def add(op: Operator) -> None:
+    """Enter a definition. Raises AlreadyExistsError for a second catalogue operator of one name."""
+    if not op.catalogue:
+        _users[op.name] = op
+        return
+    if op.name in _catalogue:
+        raise AlreadyExistsError(op=op.name, what="the catalogue has two operators of this name")
+    _catalogue[op.name] = op
+
+
+def name_function(name: str, op: Operator) -> None:
+    """Let `get` find an operator by its public function's name too."""
+    _functions.setdefault(name, op)
+
+
+def get(name: str) -> Any:
+    """The operator of that name, such as "Atan", or of that public function, such as "atan".
+
+    raises KeyError with names that look alike
+    """
+    found = _catalogue.get(name) or _users.get(name) or _functions.get(name)
+    if found is None:
+        import difflib
+
+        near = difflib.get_close_matches(name, [*_catalogue, *_users, *_functions], 3)
+        hint = f"; did you mean {', '.join(near)}?" if near else "; `opwright op list` names them all"
+        raise KeyError(f"no operator is named {name!r}{hint}")
+    return found
+
+
+def list_names() -> list[str]:
+    """Every operator's name, sorted: the catalogue's and users' own."""
+    return sorted({*_catalogue, *_users})
+
+
+def catalogue() -> dict[str, Operator]:
+    """The catalogue's operators by name, in the order of their definition."""
+    return dict(_catalogue)

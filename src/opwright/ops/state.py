@@ -1,0 +1,135 @@
+"""Operators on state: reading and writing variables through their handles.
+
+Lives here: what a variable does inside a graph.  Not here: `Variable` itself (eager/variable.py).
+A handle is a scalar of dtype resource; when a graph runs, the value behind it is the variable object, which answers
+`read_array()` and `write_array(array)`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.dtypes import DType, numeric, any_dtype, resource
+from ..core.shapes import TensorShape
+from ..core.specs import TensorSpec
+from .attributes import Attr
+from .definition import Input, Output, operator
+
+
+@operator
+class ReadVariable:
+    """The value of a variable at this point of the program.
+
+    .. math:: value = variable
+    """
+
+    handle = Input(resource)
+    value = Output()
+    dtype = Attr(DType)
+    shape = Attr(TensorShape)
+    effect = "read"
+
+    def infer(op) -> Any:
+        return TensorSpec(op.shape, op.dtype)
+
+    def compute(op, handle) -> Any:
+        return handle.read_array()
+
+    def gradient(op, dvalue) -> Any:
+        return dvalue
+
+
+@operator
+class AssignVariable:
+    """Set a variable.
+
+    .. math:: variable \\leftarrow value
+    """
+
+    handle = Input(resource)
+    value = Input(any_dtype)
+    effect = "write"
+    gradient = None
+
+    def infer(op) -> Any:
+        return ()
+
+    def compute(op, handle, value) -> Any:
+        handle.write_array(value)
+        return ()
+
+
+@operator
+class AssignAddVariable:
+    """Add to a variable.
+
+    .. math:: variable \\leftarrow variable + value
+    """
+
+    handle = Input(resource)
+    value = Input(numeric)
+    effect = "write"
+    gradient = None
+
+    def infer(op) -> Any:
+        return ()
+
+    def compute(op, handle, value) -> Any:
+        handle.write_array(handle.read_array() + value)
+        return ()
+
+
+@operator
+class AssignSubVariable:
+    """Subtract from a variable.
+
+    .. math:: variable \\leftarrow variable - value
+    """
+
+    handle = Input(resource)
+    value = Input(numeric)
+    effect = "write"
+    gradient = None
+
+    def infer(op) -> Any:
+        return ()
+
+    def compute(op, handle, value) -> Any:
+        handle.write_array(handle.read_array() - value)
+        return ()
+
+
+def _scatter(name: str, sign: str) -> Any:
+    class Scatter:
+        handle = Input(resource)
+        indices = Input(("int32", "int64"))
+        updates = Input(any_dtype)
+        effect = "write"
+        gradient = None
+
+        def infer(op) -> Any:
+            return ()
+
+        def compute(op, handle, indices, updates) -> Any:
+            import numpy as np
+
+            array = handle.read_array().copy()
+            if sign == "add":
+                np.add.at(array, indices, updates)
+            elif sign == "sub":
+                np.subtract.at(array, indices, updates)
+            else:
+                array[indices] = updates
+            handle.write_array(array)
+            return ()
+
+    Scatter.__doc__ = f"""Rows of a variable, by index: {sign}.
+
+    .. math:: variable[indices_i] \\leftarrow {{}}_{{{sign}}} updates_i
+    """
+    return operator(name=name)(Scatter)
+
+
+ScatterUpdateVariable = _scatter("ScatterUpdateVariable", "update")
+ScatterAddVariable = _scatter("ScatterAddVariable", "add")
+ScatterSubVariable = _scatter("ScatterSubVariable", "sub")
