@@ -139,7 +139,7 @@ class _Writer:
                 stored = _scalar(field, value)
                 if stored is not None or field.name in behind:
                     slots.append((field.id, field.scalar))
-                    values.append(stored or 0)
+                    values.append(0 if stored is None else stored)
             elif _is_present(name, field, value):
                 if field.kind == "union":
                     slots.append((field.id - 1, "uint8"))

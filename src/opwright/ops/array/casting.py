@@ -1,0 +1,110 @@
+"""Changing dtype: Cast, Bitcast and saturate_cast.
+
+Lives here: dtype changes.  Not here: quantisation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core import dtypes
+from ...core.dtypes import DType, as_dtype
+from ...core.errors import InvalidArgumentError
+from ...core.specs import TensorSpec
+from .. import dispatch
+from ..attributes import Attr
+from ..definition import Input, Output, operator
+from ..indexed_slices import IndexedSlices
+
+_CASTABLE = tuple(d for d in dtypes.ALL if d is not dtypes.string)
+
+
+@operator
+class Cast:
+    """Change the dtype. Floats to integers truncate toward zero; to bool, non-zero is True; complex to real keeps the real part.
+
+    .. math:: y = (dtype) x
+    """
+
+    x = Input(_CASTABLE)
+    y = Output()
+    dtype = Attr(DType)
+
+    def infer(op) -> Any:
+        if op.dtype not in _CASTABLE:
+            raise InvalidArgumentError(what=f"Cast {op.x.spec.dtype.name} to {op.dtype.name} is not supported")
+        return op.x.spec.with_dtype(op.dtype)
+
+    def compute(op, x) -> Any:
+        if x.dtype.kind == "c" and not op.dtype.is_complex and not op.dtype.is_bool:
+            x = x.real
+        return x.astype(op.dtype.np)
+
+    def gradient(op, dy) -> Any:
+        source = op.x.dtype
+        return Cast(dy, dtype=source) if source.is_floating or source.is_complex else None
+
+
+def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
+    """`x` as `dtype`; itself where it already is. Sparse rows stay sparse. See Cast."""
+    wanted = as_dtype(dtype)
+    if isinstance(x, IndexedSlices):
+        return IndexedSlices(cast(x.values, wanted), x.indices, x.dense_shape)
+    tensor = dispatch.to_tensor(x)
+    return tensor if tensor.dtype is wanted else Cast(tensor, dtype=wanted, name=name)
+
+
+def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Any:
+    """`value` clipped to what `dtype` holds, then cast."""
+    from ..math import clip_by_value
+
+    wanted, tensor = as_dtype(dtype), dispatch.to_tensor(value)
+    low, high = wanted.limits
+    if tensor.dtype.is_floating or tensor.dtype.is_integer:
+        found_low, found_high = tensor.dtype.limits
+        limits = [max(float(low), float(found_low)), min(float(high), float(found_high))]
+        as_found = [np.asarray(v).astype(tensor.dtype.np) for v in limits]
+        if tensor.dtype.is_floating and float(as_found[1]) > float(high):  # rounding up the limit would overflow
+            as_found[1] = np.nextafter(as_found[1], as_found[1].dtype.type(0))
+        tensor = clip_by_value(tensor, *as_found)
+    return cast(tensor, wanted, name)
+
+
+@operator
+class Bitcast:
+    """The same bits read as another dtype.
+
+    .. math:: y = bits^{-1}_{type}(bits(x))
+
+    A wider dtype takes up the last dimension, a narrower one adds one.
+    """
+
+    input = Input(_CASTABLE)
+    output = Output()
+    type = Attr(DType)
+    gradient = None
+
+    def infer(op) -> Any:
+        spec, size, wanted = op.input.spec, op.input.spec.dtype.size, op.type.size
+        if size == wanted or spec.shape.rank is None:
+            return spec.with_dtype(op.type)
+        if size > wanted:
+            return TensorSpec([*spec.shape, size // wanted], op.type)
+        if spec.shape.rank == 0 or spec.shape[-1] not in (None, wanted // size):
+            raise InvalidArgumentError(what=f"Cannot bitcast from {spec.dtype.name} to {op.type.name}", found=spec.short(),
+                                       wanted=f"a last dimension of {wanted // size}")  # fmt: skip
+        return TensorSpec(spec.shape[:-1], op.type)
+
+    def compute(op, input) -> Any:
+        x = np.ascontiguousarray(input)
+        size, wanted = x.dtype.itemsize, op.type.size
+        if size == wanted:
+            return x.view(op.type.np)
+        if size > wanted:
+            return x.reshape(*np.shape(input), 1).view(op.type.np)
+        return x.view(op.type.np).reshape(x.shape[:-1])
+
+
+bitcast = Bitcast.as_function("bitcast")

@@ -1,0 +1,286 @@
+"""Making tensors of nothing but numbers: constants, fills, ranges.
+
+Lives here: Const, Fill, Range, LinSpace, OneHot, Eye and the functions over them.
+Not here: `ow.constant`, which makes tensors of Python values (eager/tensor.py), random numbers (ops/random/).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core import dtypes
+from ...core.dtypes import DType, as_dtype, index, of_numpy, real
+from ...core.errors import InvalidArgumentError
+from ...core.shapes import UNKNOWN, TensorShape
+from ...core.specs import TensorSpec
+from .. import dispatch
+from ..attributes import Attr
+from ..definition import Input, Output, operator
+from ..inference import axis_in, shape_from
+
+
+@operator
+class Const:
+    """A constant.
+
+    .. math:: output = value
+    """
+
+    output = Output()
+    value = Attr(np.ndarray)
+
+    def infer(op) -> Any:
+        return TensorSpec(op.value.shape, of_numpy(op.value.dtype))
+
+    def compute(op) -> Any:
+        return op.value
+
+
+@operator
+class Fill:
+    """A tensor of shape `dims` filled with one value.
+
+    .. math:: output_i = value
+
+    dims: int32 or int64 [rank]; value: a scalar; output: `value`'s dtype.
+    raises InvalidArgumentError if value is not a scalar or a size is negative
+    """
+
+    dims = Input(index, rank=1)
+    value = Input(dtypes.ALL, rank=0)
+    output = Output(like="value")
+
+    def infer(op) -> Any:
+        constant = op.dims.constant
+        if constant is not None and (constant < 0).any():
+            raise InvalidArgumentError(what="dims has a negative size", found=constant.tolist(), wanted="sizes >= 0")
+        return TensorSpec(shape_from(op.dims), op.value.spec.dtype)
+
+    def compute(op, dims, value) -> Any:
+        return np.full(tuple(dims), value, value.dtype)
+
+    def gradient(op, doutput) -> Any:
+        from ..math import reduce_sum
+
+        return None, reduce_sum(doutput)
+
+
+fill = Fill.as_function("fill")
+
+
+def _static(shape: Any) -> tuple[int, ...] | None:
+    """A shape as sizes where all are known, else None."""
+    if isinstance(shape, TensorShape):
+        return shape.dims if shape.is_fully_defined() else None  # type: ignore[return-value]
+    constant = getattr(shape, "constant", shape)
+    if constant is None:
+        return None
+    if isinstance(constant, np.ndarray):
+        return tuple(constant.reshape(-1).tolist())
+    if isinstance(constant, (int, np.integer)):
+        return (int(constant),)
+    sizes = []
+    for size in constant:
+        known = getattr(size, "constant", size)
+        if known is None:
+            return None
+        sizes.append(int(known))
+    return tuple(sizes)
+
+
+def _filled(shape: Any, value: Any, dtype: DType, name: str | None) -> Any:
+    sizes = _static(shape)
+    if sizes is None:
+        return Fill(shape, dispatch.to_tensor(np.asarray(value, dtype.np), dtype), name=name)
+    if any(s < 0 for s in sizes):
+        raise InvalidArgumentError(op="Fill", node=name, what="a negative size", found=list(sizes), wanted="sizes >= 0")
+    array = np.full(sizes, value, dtype.np)
+    return dispatch.to_tensor(array, dtype, name)
+
+
+def zeros(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Any:
+    """A tensor of zeros (empty strings, False). shape: sizes, a TensorShape or an integer tensor."""
+    dtype = as_dtype(dtype)
+    return _filled(shape, b"" if dtype is dtypes.string else 0, dtype, name)
+
+
+def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Any:
+    """A tensor of ones (True). shape: sizes, a TensorShape or an integer tensor."""
+    return _filled(shape, 1, as_dtype(dtype), name)
+
+
+def _like(value: Any, number: Any, dtype: Any, name: str | None) -> Any:
+    tensor = value if hasattr(value, "spec") or hasattr(value, "read_array") else dispatch.to_tensor(value)
+    dtype = tensor.dtype if dtype is None else as_dtype(dtype)
+    if dtype is dtypes.string:
+        number = b""
+    if tensor.shape.is_fully_defined():
+        return _filled(tensor.shape, number, dtype, name)
+    from .shaping import shape_op
+
+    return _filled(shape_op(tensor), number, dtype, name)
+
+
+def zeros_like(input: Any, dtype: Any = None, name: str | None = None) -> Any:
+    """Zeros in the shape, and unless `dtype` is given the dtype, of `input`."""
+    return _like(input, 0, dtype, name)
+
+
+def ones_like(input: Any, dtype: Any = None, name: str | None = None) -> Any:
+    """Ones in the shape, and unless `dtype` is given the dtype, of `input`."""
+    return _like(input, 1, dtype, name)
+
+
+@operator
+class Range:
+    """Numbers from start, up to but without limit, in steps of delta.
+
+    .. math:: output_i = start + i \\cdot delta, \\quad 0 \\le i < \\lceil (limit - start) / delta \\rceil
+
+    start, limit, delta: scalars of one dtype. Output: [n] of that dtype.
+    raises InvalidArgumentError if delta is 0 or leads away from limit
+    """
+
+    start = Input(real, rank=0)
+    limit = Input(real, rank=0, like="start")
+    delta = Input(real, rank=0, like="start")
+    output = Output(like="start")
+    gradient = None
+
+    def infer(op) -> Any:
+        bounds = [op.start.constant, op.limit.constant, op.delta.constant]
+        if any(b is None for b in bounds):
+            return TensorSpec([None], op.start.spec.dtype)
+        return TensorSpec([_range_length(*(b.item() for b in bounds))], op.start.spec.dtype)
+
+    def compute(op, start, limit, delta) -> Any:
+        n = _range_length(start.item(), limit.item(), delta.item())
+        return (start + np.arange(n).astype(start.dtype) * delta).astype(start.dtype)
+
+
+def _range_length(start: Any, limit: Any, delta: Any) -> int:
+    if delta == 0:
+        raise InvalidArgumentError(what="Requires delta != 0", found="delta 0")
+    if (limit - start) * delta < 0:
+        relation = "start <= limit when delta > 0" if delta > 0 else "start >= limit when delta < 0"
+        raise InvalidArgumentError(what=f"Requires {relation}", found=f"{start}/{limit}")
+    return max(0, -int((start - limit) // delta))
+
+
+def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str | None = "range") -> Any:
+    """`range(limit)` or `range(start, limit, delta)`: see Range. dtype: by default the widest of the arguments'."""
+    if limit is None:
+        start, limit = 0, start
+    if dtype is not None:
+        wanted = as_dtype(dtype)
+        arguments = [_cast_to(v, wanted) for v in (start, limit, delta)]
+    else:
+        from ..arguments import natural_dtype
+
+        found = [natural_dtype(v) for v in (start, limit, delta)]
+        order = [dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64]
+        wanted = max((d for d in found if d in order), key=order.index, default=found[0])
+        arguments = [_cast_to(v, wanted) for v in (start, limit, delta)]
+    return Range(*arguments, name=name)
+
+
+def _cast_to(value: Any, dtype: DType) -> Any:
+    from .casting import cast
+
+    if hasattr(value, "spec") or isinstance(value, (np.ndarray, np.generic)):
+        return cast(value, dtype)
+    return dispatch.to_tensor(value, dtype)
+
+
+@operator
+class LinSpace:
+    """num evenly spaced numbers from start to stop, both included.
+
+    .. math:: output_i = start + i \\frac{stop - start}{num - 1}
+
+    start, stop: floating scalars. Output: [num].
+    """
+
+    start = Input(dtypes.floating, rank=0)
+    stop = Input(dtypes.floating, rank=0, like="start")
+    output = Output(like="start")
+    num = Attr(int)
+
+    def infer(op) -> Any:
+        if op.num < 1:
+            raise InvalidArgumentError(what="Requires num > 0", found=op.num)
+        return TensorSpec([op.num], op.start.spec.dtype)
+
+    def compute(op, start, stop) -> Any:
+        return np.linspace(start, stop, op.num).astype(start.dtype)
+
+    def gradient(op, doutput) -> Any:
+        from ..math import reduce_sum
+
+        weight = np.linspace(0.0, 1.0, op.num).astype(op.start.dtype.np)
+        return reduce_sum(doutput * (1.0 - weight)), reduce_sum(doutput * weight)
+
+
+linspace = LinSpace.as_function("linspace")
+
+
+@operator
+class OneHot:
+    """on_value at the index, off_value elsewhere; a new dimension of size depth at `axis`.
+
+    .. math:: output[..., j, ...] = on\\_value \\text{ if } indices[...] = j \\text{ else } off\\_value
+
+    indices: integers of any shape, those outside [0, depth) give all off_value. Output: on_value's dtype.
+    """
+
+    indices = Input((dtypes.uint8, dtypes.int8, dtypes.int32, dtypes.int64))
+    depth = Input(index, rank=0)
+    on_value = Input(dtypes.ALL, rank=0)
+    off_value = Input(dtypes.ALL, rank=0, like="on_value")
+    output = Output(like="on_value")
+    axis = Attr(int, default=-1)
+
+    def infer(op) -> Any:
+        shape, dtype = op.indices.spec.shape, op.on_value.spec.dtype
+        if shape.rank is None:
+            return TensorSpec(UNKNOWN, dtype)
+        depth = op.depth.constant
+        if depth is not None and depth < 0:
+            raise InvalidArgumentError(what="depth must be non-negative", found=int(depth))
+        at = axis_in(op.axis, shape.rank + 1)
+        return TensorSpec([*shape[:at], None if depth is None else int(depth), *shape[at:]], dtype)
+
+    def compute(op, indices, depth, on_value, off_value) -> Any:
+        indices = np.asarray(indices)
+        axis = op.axis % (indices.ndim + 1)
+        classes = np.arange(int(depth)).reshape((-1,) + (1,) * (indices.ndim - axis))
+        return np.where(np.expand_dims(indices, axis) == classes, on_value, off_value).astype(on_value.dtype)
+
+    gradient = None
+
+
+def one_hot(indices: Any, depth: Any, on_value: Any = None, off_value: Any = None, axis: Any = None,
+            dtype: Any = None, name: str | None = None) -> Any:  # fmt: skip
+    """See OneHot. on_value and off_value default to 1 and 0, dtype to theirs, else float32."""
+    if dtype is None:
+        known = [v.dtype for v in (on_value, off_value) if hasattr(v, "dtype")]
+        dtype = known[0] if known else None
+    wanted = dtypes.float32 if dtype is None and on_value is None and off_value is None else dtype
+    on = dispatch.to_tensor(1 if on_value is None else on_value, None if wanted is None else as_dtype(wanted))
+    off = dispatch.to_tensor(0 if off_value is None else off_value, as_dtype(wanted) if wanted else on.dtype)
+    return OneHot(indices, depth, on, off, axis=-1 if axis is None else axis, name=name)
+
+
+def eye(num_rows: int, num_columns: int | None = None, batch_shape: Any = None, dtype: Any = dtypes.float32,
+        name: str | None = None) -> Any:  # fmt: skip
+    """The identity matrix, repeated over `batch_shape`: output[..., i, j] = 1 if i = j else 0."""
+    dtype = as_dtype(dtype)
+    matrix = np.eye(int(num_rows), None if num_columns is None else int(num_columns), dtype=dtype.np)
+    batch = () if batch_shape is None else _static(batch_shape)
+    if batch is None:
+        raise TypeError("eye: batch_shape must be known while tracing")
+    return dispatch.to_tensor(np.broadcast_to(matrix, (*batch, *matrix.shape)).copy(), dtype, name)
+
+

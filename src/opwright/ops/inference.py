@@ -1,0 +1,78 @@
+"""What shape rules share: shapes given as tensors, axes, and the error for values out of range.
+
+Lives here: helpers of `infer` rules.  Not here: any operator's rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..core.errors import InvalidArgumentError
+from ..core.shapes import UNKNOWN, TensorShape
+
+
+def shape_from(operand: Any) -> TensorShape:
+    """The shape that a 1-D integer tensor spells, as far as it is known; a size of -1 is unknown.
+
+    raises InvalidArgumentError for sizes below -1
+    """
+    constant = operand.constant
+    if constant is not None:
+        sizes: Iterable[Any] = constant.reshape(-1).tolist()
+    else:
+        partial = getattr(operand, "partial", None)  # traced tensors know what of a shape is known
+        if partial is None:
+            length = operand.spec.shape
+            if length.rank == 1 and length[0] is not None:
+                return TensorShape([None] * length[0])
+            return UNKNOWN
+        sizes = partial
+    dims = []
+    for size in sizes:
+        if size is not None and size < -1:
+            raise InvalidArgumentError(what=f"Dimension {size} must be >= 0", found=list(sizes))
+        dims.append(None if size is None or size == -1 else int(size))
+    return TensorShape(dims)
+
+
+def axis_in(axis: int, rank: int, what: str = "axis") -> int:
+    """`axis` counted from the front. Raises InvalidArgumentError where it is not in [-rank, rank)."""
+    if not -rank <= axis < rank:
+        raise InvalidArgumentError(what=f"{what} {axis} is out of range", wanted=f"in [{-rank}, {rank})")
+    return axis + rank if axis < 0 else axis
+
+
+def axes_in(axes: Any, rank: int) -> tuple[int, ...]:
+    """Several axes counted from the front, each once; None means all. Raises InvalidArgumentError."""
+    if axes is None:
+        return tuple(range(rank))
+    found = tuple(axis_in(a, rank) for a in axes)
+    if len(set(found)) != len(found):
+        raise InvalidArgumentError(what="an axis is given twice", found=list(axes), wanted="each axis once")
+    return found
+
+
+def static_axes(axis: Any, what: str = "axis") -> tuple[int, ...] | None:
+    """The axes a caller gave: None, an int, a sequence, or a tensor or array whose value is known.
+
+    raises TypeError for a tensor whose value is known only when the graph runs
+    """
+    if axis is None:
+        return None
+    constant = getattr(axis, "constant", axis)
+    if constant is None:
+        raise TypeError(f"{what} must be known while tracing; found {axis!r}. Pass Python integers")
+    if hasattr(constant, "reshape"):
+        constant = constant.reshape(-1).tolist()
+    if isinstance(constant, Iterable):
+        return tuple(int(getattr(a, "constant", a)) for a in constant)
+    return (constant.__index__(),)
+
+
+def static_int(value: Any, what: str) -> int:
+    """One integer a caller gave as an int or a tensor whose value is known. Raises TypeError otherwise."""
+    axes = static_axes(value, what)
+    if axes is None or len(axes) != 1:
+        raise TypeError(f"{what} is one integer; found {value!r}")
+    return axes[0]

@@ -1,0 +1,382 @@
+"""Arithmetic of two tensors, element by element with broadcasting, and of one: sums, products, quotients, powers.
+
+Lives here: Add ... Pow, Neg, Abs, Sign, Maximum, Minimum, AddN.
+Not here: functions of analysis (elementary.py), comparisons (comparison.py).
+
+Gradients may ignore broadcasting: for element-wise operators each is summed down to its input's shape (autodiff.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core import dtypes
+from ...core.dtypes import floating_or_complex, numeric, real, signed
+from ...core.errors import InvalidArgumentError
+from ...core.shapes import broadcast
+from ...core.specs import TensorSpec
+from .. import dispatch
+from ..definition import Input, Output, operator
+
+
+@operator
+class Add:
+    """Sum. Strings are joined.
+
+    .. math:: z = x + y
+    """
+
+    x = Input((*numeric, dtypes.string))
+    y = Input((*numeric, dtypes.string), like="x")
+    z = Output(like="x")
+    elementwise = True
+    inplace = {"z": "x"}
+    compute = np.add
+
+    def gradient(op, dz) -> Any:
+        return dz, dz
+
+
+add = Add.as_function("add")
+
+
+@operator
+class Sub:
+    """Difference.
+
+    .. math:: z = x - y
+    """
+
+    x = Input(numeric)
+    y = Input(numeric, like="x")
+    z = Output(like="x")
+    elementwise = True
+    inplace = {"z": "x"}
+    compute = np.subtract
+
+    def gradient(op, dz) -> Any:
+        return dz, -dz
+
+
+subtract = Sub.as_function("subtract")
+
+
+@operator
+class Mul:
+    """Product.
+
+    .. math:: z = x y
+    """
+
+    x = Input(numeric)
+    y = Input(numeric, like="x")
+    z = Output(like="x")
+    elementwise = True
+    inplace = {"z": "x"}
+    compute = np.multiply
+
+    def gradient(op, dz) -> Any:
+        return dz * _conj(op.y), dz * _conj(op.x)
+
+
+multiply = Mul.as_function("multiply")
+
+
+def _conj(x: Any) -> Any:
+    """The complex conjugate; real tensors as they are."""
+    if not x.dtype.is_complex:
+        return x
+    from .complexes import conj
+
+    return conj(x)
+
+
+@operator
+class RealDiv:
+    """Quotient of floating or complex tensors, by IEEE 754: x / 0 is infinite, 0 / 0 is NaN.
+
+    .. math:: z = x / y
+    """
+
+    x = Input(floating_or_complex)
+    y = Input(floating_or_complex, like="x")
+    z = Output(like="x")
+    elementwise = True
+    inplace = {"z": "x"}
+    compute = np.true_divide
+
+    def gradient(op, dz) -> Any:
+        y = _conj(op.y)
+        return dz / y, -dz * _conj(op.z) / y
+
+
+def divide(x: Any, y: Any, name: str | None = None) -> Any:
+    """x / y as Python 3 has it: integers are made floating first (8 and 16 bits float32, wider float64). See RealDiv."""
+    x, y = _pair(x, y)
+    if x.dtype.is_integer:
+        from ..array import cast
+
+        wide = dtypes.float32 if x.dtype.size <= 2 else dtypes.float64
+        x, y = cast(x, wide), cast(y, wide)
+    return RealDiv(x, y, name=name)
+
+
+truediv = divide
+
+
+def _pair(x: Any, y: Any) -> tuple[Any, Any]:
+    """Two arguments as tensors, a Python number taking the other's dtype."""
+    from ..tensor import TensorLike
+
+    if isinstance(x, TensorLike):
+        return dispatch.to_tensor(x), dispatch.to_tensor(y, None if isinstance(y, TensorLike) else x.dtype)  # type: ignore[attr-defined]
+    if isinstance(y, TensorLike):
+        return dispatch.to_tensor(x, y.dtype), dispatch.to_tensor(y)  # type: ignore[attr-defined]
+    x = dispatch.to_tensor(x)
+    y = dispatch.to_tensor(y)
+    if x.dtype is not y.dtype and {x.dtype, y.dtype} == {dtypes.int32, dtypes.float32}:
+        from ..array import cast
+
+        x, y = cast(x, dtypes.float32), cast(y, dtypes.float32)
+    return x, y
+
+
+def _no_zero(y: np.ndarray) -> None:
+    if y.dtype.kind in "iu" and not np.all(y):
+        raise InvalidArgumentError(what="Integer division by zero", wanted="a divisor without zeros")
+
+
+@operator
+class FloorDiv:
+    """Quotient rounded toward minus infinity.
+
+    .. math:: z = \\lfloor x / y \\rfloor
+
+    raises InvalidArgumentError for an integer divisor of 0
+    """
+
+    x = Input(real)
+    y = Input(real, like="x")
+    z = Output(like="x")
+    elementwise = True
+    gradient = None
+
+    def compute(op, x, y) -> Any:
+        _no_zero(y)
+        return np.floor_divide(x, y)
+
+
+floordiv = FloorDiv.as_function("floordiv")
+
+
+@operator
+class FloorMod:
+    """Remainder with the divisor's sign.
+
+    .. math:: z = x - y \\lfloor x / y \\rfloor
+
+    raises InvalidArgumentError for an integer divisor of 0
+    """
+
+    x = Input(real)
+    y = Input(real, like="x")
+    z = Output(like="x")
+    elementwise = True
+
+    def compute(op, x, y) -> Any:
+        _no_zero(y)
+        return np.mod(x, y)
+
+    def gradient(op, dz) -> Any:
+        return dz, -dz * FloorDiv(op.x, op.y)
+
+
+floormod = FloorMod.as_function("floormod")
+
+
+@operator
+class Pow:
+    """Power.
+
+    .. math:: z = x^y
+
+    raises InvalidArgumentError for an integer raised to a negative integer
+    """
+
+    x = Input(numeric)
+    y = Input(numeric, like="x")
+    z = Output(like="x")
+    elementwise = True
+
+    def compute(op, x, y) -> Any:
+        if y.dtype.kind == "i" and np.any(y < 0):
+            raise InvalidArgumentError(what="Integers to negative integer powers are not allowed")
+        return np.power(x, y)
+
+    def gradient(op, dz) -> Any:
+        from ..array import ones_like, where, zeros_like
+        from .elementary import log
+
+        x, y = _conj(op.x), _conj(op.y)
+        # log x only where it is finite: at x = 0 the power's own limit, 0, is the derivative by y
+        safe = x > 0 if not x.dtype.is_complex else x != 0
+        log_x = where(safe, log(where(safe, x, ones_like(x))), zeros_like(x))
+        return dz * y * Pow(x, y - 1), dz * _conj(op.z) * log_x
+
+
+pow = Pow.as_function("pow")
+
+
+@operator
+class Maximum:
+    """The larger of two; a NaN in either gives NaN. Where they are equal the gradient goes to x.
+
+    .. math:: z = \\max(x, y)
+    """
+
+    x = Input(real)
+    y = Input(real, like="x")
+    z = Output(like="x")
+    elementwise = True
+    inplace = {"z": "x"}
+    compute = np.maximum
+
+    def gradient(op, dz) -> Any:
+        from ..array import where, zeros_like
+
+        first = op.x >= op.y
+        return where(first, dz, zeros_like(dz)), where(first, zeros_like(dz), dz)
+
+
+maximum = Maximum.as_function("maximum")
+
+
+@operator
+class Minimum:
+    """The smaller of two; a NaN in either gives NaN. Where they are equal the gradient goes to x.
+
+    .. math:: z = \\min(x, y)
+    """
+
+    x = Input(real)
+    y = Input(real, like="x")
+    z = Output(like="x")
+    elementwise = True
+    inplace = {"z": "x"}
+    compute = np.minimum
+
+    def gradient(op, dz) -> Any:
+        from ..array import where, zeros_like
+
+        first = op.x <= op.y
+        return where(first, dz, zeros_like(dz)), where(first, zeros_like(dz), dz)
+
+
+minimum = Minimum.as_function("minimum")
+
+
+@operator
+class SquaredDifference:
+    """Square of the difference.
+
+    .. math:: z = (x - y)^2
+    """
+
+    x = Input(numeric)
+    y = Input(numeric, like="x")
+    z = Output(like="x")
+    elementwise = True
+    inplace = {"z": "x"}
+
+    def compute(op, x, y) -> Any:
+        difference = np.subtract(x, y)
+        return difference * np.conj(difference)
+
+    def gradient(op, dz) -> Any:
+        dx = dz * (2 * (op.x - op.y))
+        return dx, -dx
+
+
+squared_difference = SquaredDifference.as_function("squared_difference")
+
+
+@operator
+class DivNoNan:
+    """Quotient, with 0 where the divisor is 0.
+
+    .. math:: z = x / y \\text{ if } y \\ne 0 \\text{ else } 0
+    """
+
+    x = Input(floating_or_complex)
+    y = Input(floating_or_complex, like="x")
+    z = Output(like="x")
+    elementwise = True
+
+    def compute(op, x, y) -> Any:
+        zero = y == 0
+        return np.where(zero, x.dtype.type(0), np.divide(x, np.where(zero, y.dtype.type(1), y)))
+
+    def gradient(op, dz) -> Any:
+        y = _conj(op.y)
+        return DivNoNan(dz, y), DivNoNan(-dz * _conj(op.z), y)
+
+
+divide_no_nan = DivNoNan.as_function("divide_no_nan")
+
+
+@operator
+class Neg:
+    """Negative.
+
+    .. math:: y = -x
+    """
+
+    x = Input(signed)
+    y = Output(like="x")
+    elementwise = True
+    inplace = {"y": "x"}
+    compute = np.negative
+
+    def gradient(op, dy) -> Any:
+        return -dy
+
+
+negative = Neg.as_function("negative")
+
+
+@operator
+class AddN:
+    """Sum of several tensors of one shape, without broadcasting.
+
+    .. math:: sum = \\sum_k inputs_k
+    """
+
+    inputs = Input(numeric, repeated=True)
+    sum = Output(like="inputs")
+
+    def infer(op) -> Any:
+        if not op.inputs:
+            raise InvalidArgumentError(what="no tensors to add", wanted="at least one")
+        shape = op.inputs[0].spec.shape
+        for i, other in enumerate(op.inputs[1:], 1):
+            if not shape.is_compatible_with(other.spec.shape):
+                raise InvalidArgumentError(what=f"inputs 0 and {i} differ in shape",
+                                           found=f"{op.inputs[0].spec.short()}, {other.spec.short()}")  # fmt: skip
+            shape = broadcast(shape, other.spec.shape)
+        return TensorSpec(shape, op.inputs[0].spec.dtype)
+
+    def compute(op, inputs) -> Any:
+        total = inputs[0]
+        for x in inputs[1:]:
+            total = total + x
+        return total
+
+    def gradient(op, dsum) -> Any:
+        return [dsum] * len(op.inputs)
+
+
+def add_n(inputs: Any, name: str | None = None) -> Any:
+    """Sum of a list of tensors; sparse rows are made dense. See AddN."""
+    return AddN([dispatch.to_tensor(x) for x in inputs], name=name)

@@ -1,0 +1,109 @@
+"""Python's operators on tensors: which operator each means.
+
+Lives here: the table, and how it is put on `TensorLike`.  Not here: the operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from . import array, math
+from .tensor import TensorLike
+
+
+def _matmul(x: Any, y: Any) -> Any:
+    from . import linalg
+
+    return linalg.matmul(x, y)
+
+
+def _bitwise_or_logical(bitwise: str, logical: Callable[..., Any]) -> Callable[..., Any]:
+    def apply(x: Any, y: Any) -> Any:
+        first = x if isinstance(x, TensorLike) else y
+        if first.dtype.is_bool:  # type: ignore[attr-defined]
+            return logical(x, y)
+        from . import bitwise as ops
+
+        return getattr(ops, bitwise)(x, y)
+
+    return apply
+
+
+def _invert(x: Any) -> Any:
+    if x.dtype.is_bool:
+        return math.logical_not(x)
+    from . import bitwise
+
+    return bitwise.invert(x)
+
+
+BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "add": math.add,
+    "sub": math.subtract,
+    "mul": math.multiply,
+    "truediv": math.divide,
+    "floordiv": math.floordiv,
+    "mod": math.floormod,
+    "pow": math.pow,
+    "matmul": _matmul,
+    "and": _bitwise_or_logical("bitwise_and", math.logical_and),
+    "or": _bitwise_or_logical("bitwise_or", math.logical_or),
+    "xor": _bitwise_or_logical("bitwise_xor", math.logical_xor),
+}
+COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "lt": math.less,
+    "le": math.less_equal,
+    "gt": math.greater,
+    "ge": math.greater_equal,
+}
+UNARY: dict[str, Callable[[Any], Any]] = {"neg": math.negative, "abs": math.abs, "invert": _invert, "pos": array.identity}
+
+
+def _forward(function: Callable[[Any, Any], Any], reflected: str) -> Callable[[Any, Any], Any]:
+    def method(self: Any, other: Any) -> Any:
+        try:
+            return function(self, other)
+        except (TypeError, ValueError):
+            if not isinstance(other, TensorLike) and hasattr(type(other), reflected) and not hasattr(other, "dtype") \
+                    and not isinstance(other, (bool, int, float, complex, str, bytes, list, tuple)):  # fmt: skip
+                return NotImplemented  # the other object may know better
+            raise
+
+    return method
+
+
+def _backward(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda self, other: function(other, self)
+
+
+def _equality(function: Callable[[Any, Any], Any], when_incomparable: bool) -> Callable[[Any, Any], Any]:
+    def method(self: Any, other: Any) -> Any:
+        if other is None:
+            return when_incomparable
+        try:
+            return function(self, other)
+        except (TypeError, ValueError):
+            if isinstance(other, TensorLike):
+                if self.shape.is_compatible_with(other.shape):  # type: ignore[attr-defined]
+                    raise
+                return when_incomparable
+            return when_incomparable
+
+    return method
+
+
+def _install() -> None:
+    for name, function in BINARY.items():
+        setattr(TensorLike, f"__{name}__", _forward(function, f"__r{name}__"))
+        setattr(TensorLike, f"__r{name}__", _backward(function))
+    for name, function in COMPARISONS.items():
+        setattr(TensorLike, f"__{name}__", lambda self, other, f=function: f(self, other))
+    for name, unary in UNARY.items():
+        setattr(TensorLike, f"__{name}__", lambda self, f=unary: f(self))
+    TensorLike.__eq__ = _equality(math.equal, False)  # type: ignore[method-assign,assignment]
+    TensorLike.__ne__ = _equality(math.not_equal, True)  # type: ignore[method-assign,assignment]
+    TensorLike.__getitem__ = array.getitem  # type: ignore[attr-defined]
+
+
+_install()
