@@ -64,6 +64,9 @@ class AttrsLike:
     def __eq__(self, other):
         return vars(self) == vars(other)
 
+    def __repr__(self):
+        return f"AttrsLike{tuple(vars(self).values())}"
+
     __hash__ = None
 
 

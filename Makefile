@@ -1,0 +1,69 @@
+# Every target sets up what it needs: Python's own venv in .venv, this package in it, again when pyproject.toml changes.
+#
+#   make demo       the whole life of an operator, on this machine
+#   make test       layers check and tests      make test-all   with the slow ones
+#   make lint       ruff, mypy, layers check    make bench      figures against their targets
+#   make clean      remove what was built and cached; .venv stays
+#
+# PYTHON=... picks the Python for a new .venv (3.11 or newer); WORKERS=... the test processes.
+
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?=
+WORKERS ?= 2
+RUNTIME := $(VENV)/.installed-runtime
+DEV := $(VENV)/.installed-dev
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+# Test processes share the cores; a BLAS that starts a thread per core in each of them only gets in its own way.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all lint layers bench clean
+
+help:
+	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
+
+demo: $(RUNTIME)
+	@$(BIN)/opwright demo
+
+test: layers
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS)
+
+test-all: layers
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) -m "slow or not slow"
+
+lint: layers
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+layers: $(DEV)
+	$(BIN)/lint-imports
+
+bench: $(DEV)
+	@$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf build dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .benchmarks
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Asking each candidate to run is the only sure test: a name on the path may be a launcher without a Python behind it.
+$(BIN)/python:
+	@for candidate in $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11); do \
+	  if $$candidate -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	    echo "making $(VENV) with $$($$candidate --version)"; \
+	    exec $$candidate -m venv --clear $(VENV); \
+	  fi; \
+	done; \
+	echo "found no Python >= 3.11 with venv among: $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11)" >&2; \
+	echo "install one (on Debian and Ubuntu with its -venv package), or name it: make PYTHON=path/to/python3" >&2; \
+	exit 1
+
+# pip knows the install but not whether it is current, so a stamp's time is compared with pyproject.toml's.
+$(RUNTIME): pyproject.toml | $(BIN)/python
+	$(PIP) --editable .
+	@touch $@
+
+$(DEV): pyproject.toml | $(BIN)/python
+	$(PIP) --editable '.[dev]'
+	@touch $(RUNTIME) $@

@@ -1,0 +1,1 @@
+"""Speed and size against targets and peers: `make bench`, or `python -m benchmarks --help`."""

@@ -1,0 +1,100 @@
+"""How a figure is taken: one thread, one core, the median of repeated batches.
+
+Lives here: the quiet environment, the clock, and the command line that every measured process has.
+Not here: what is measured (ours.py, peers/).  Standard library only, as peers' Pythons run this too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+
+QUIET = {  # read by NumPy's BLAS, OpenMP, TensorFlow, XLA and Opwright when they start
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "VECLIB_MAXIMUM_THREADS": "1",
+    "TF_NUM_INTRAOP_THREADS": "1",
+    "TF_NUM_INTEROP_THREADS": "1",
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+    "JAX_PLATFORMS": "cpu",
+    "CUDA_VISIBLE_DEVICES": "",
+    "OPWRIGHT_NUM_THREADS": "1",
+}
+
+Prepare = Callable[[], "Callable[[], object] | float"]
+"""Sets a row up and gives the call to time; or the figure itself, where it is taken another way."""
+
+
+def pin() -> str:
+    """Keeps this process and its children on one core, where the system can; says which or that it cannot."""
+    if not hasattr(os, "sched_setaffinity"):
+        return "not pinned"
+    core = max(os.sched_getaffinity(0))  # core 0 is where interrupts tend to go
+    os.sched_setaffinity(0, {core})
+    return f"pinned to core {core}"
+
+
+def median_seconds(
+    call: Callable[[], object], *, batches: int = 25, batch_s: float = 0.01, budget_s: float = 5.0
+) -> float:
+    """Seconds for one `call`: the median over batches, each of as many calls as last `batch_s`.
+
+    Calls for 0.2 s first, so that caches, allocators and compilers are warm.  Slow calls get fewer batches, at least
+    five, so that a row keeps near `budget_s`.  The garbage collector stays on: its work is part of the cost.
+    """
+    clock = time.perf_counter
+    start, calls = clock(), 0
+    while calls < 3 or clock() - start < 0.2:
+        call()
+        calls += 1
+    once = time_batch(call, 1)
+    size = max(1, int(batch_s / max(once, 1e-9)))
+    count = max(5, min(batches, int(budget_s / max(once * size, 1e-9))))
+    return statistics.median(time_batch(call, size) / size for _ in range(count))
+
+
+def time_batch(call: Callable[[], object], size: int) -> float:
+    """Seconds for `size` calls in a row."""
+    clock, rounds = time.perf_counter, range(size)
+    start = clock()
+    for _ in rounds:
+        call()
+    return clock() - start
+
+
+def process_seconds(code: str) -> float:
+    """Seconds from starting this Python with `code` to its end."""
+    start = time.perf_counter()
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return time.perf_counter() - start
+
+
+def import_seconds(module: str, *, bare: bool = True, repeats: int = 11) -> float:
+    """Seconds to import `module` in a fresh process with warm file caches; `bare` takes the interpreter's start off.
+
+    The two are measured in turn, so that a slow minute of the machine touches both.
+    """
+    whole, start = [], []
+    process_seconds(f"import {module}")  # writes bytecode, fills the file cache
+    for _ in range(repeats):
+        whole.append(process_seconds(f"import {module}"))
+        start.append(process_seconds("pass"))
+        if sum(whole) > 20.0 and len(whole) >= 3:
+            break
+    return statistics.median(whole) - (statistics.median(start) if bare else 0.0)
+
+
+def main(runs: Mapping[str, Prepare]) -> None:
+    """Measures the rows named on the command line and prints `{row: figure}` as JSON, the last line of stdout."""
+    figures = {}
+    for row in sys.argv[1:]:
+        run = runs[row]()
+        figures[row] = median_seconds(run) if callable(run) else float(run)
+    print(json.dumps(figures), flush=True)

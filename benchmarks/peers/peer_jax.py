@@ -1,0 +1,68 @@
+"""The rows in JAX.  Run by a Python that has it: `python -m benchmarks.peers.peer_jax ROW...`.
+
+JAX has no tape; `tape_step` is its gradient transformation run without `jit`, the nearest thing to an eager step.
+Calls return before the work is done, so each one waits for its result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks import measure
+
+
+def _matrices() -> tuple[Any, Any, Any, Any, Any]:
+    import jax  # type: ignore[import-not-found]
+    import jax.numpy as jnp  # type: ignore[import-not-found]
+
+    x, w, b = jax.random.normal(jax.random.key(0), (3, 4, 4))
+    return jax, jnp, x, w, b
+
+
+def eager_add() -> Callable[[], object]:
+    _, jnp, x, y, _ = _matrices()
+    return lambda: jnp.add(x, y).block_until_ready()
+
+
+def traced_call() -> Callable[[], object]:
+    jax, jnp, x, w, b = _matrices()
+    layer = jax.jit(lambda x, w, b: jnp.tanh(jnp.matmul(x, w) + b))
+    return lambda: layer(x, w, b).block_until_ready()
+
+
+def trace() -> Callable[[], object]:
+    jax, jnp, x, w, _ = _matrices()
+
+    def trace_anew() -> object:
+        def sixty(x, w):  # a new function each time: JAX keeps traces by function
+            for _ in range(20):
+                x = jnp.tanh(jnp.matmul(x, w) + w)
+            return x
+
+        return jax.jit(sixty).trace(x, w)
+
+    return trace_anew
+
+
+def tape_step() -> Callable[[], object]:
+    jax, jnp, x, w, b = _matrices()
+
+    def step() -> object:
+        y, pullback = jax.vjp(lambda w: jnp.tanh(jnp.matmul(x, w) + b), w)
+        return pullback(jnp.ones_like(y))[0].block_until_ready()
+
+    return step
+
+
+RUNS: dict[str, measure.Prepare] = {
+    "import": lambda: measure.import_seconds("jax"),
+    "import_whole": lambda: measure.import_seconds("jax", bare=False),
+    "eager_add": eager_add,
+    "traced_call": traced_call,
+    "trace": trace,
+    "tape_step": tape_step,
+}
+
+if __name__ == "__main__":
+    measure.main(RUNS)

@@ -1,0 +1,126 @@
+"""What a run found: as a table, as JSON, and the machine it was found on.
+
+Lives here: the result of a row and its forms.  Not here: measuring (measure.py), running rows (__main__.py).
+"""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import os
+import platform
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.rows import Row
+
+
+@dataclass(slots=True)
+class Result:
+    """ours: the figure, or None with the reason in `error`; peers: a figure for each peer that was there."""
+
+    row: Row
+    ours: float | None = None
+    error: str | None = None
+    peers: dict[str, float] = field(default_factory=dict)
+    peer_errors: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the target is met; None where there is none, or no figure."""
+        if self.row.target is None or self.ours is None:
+            return None
+        return self.ours <= self.row.target
+
+
+_SCALES = {
+    "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")),
+    "B": ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")),
+}
+
+
+def amount(value: float | None, unit: str) -> str:
+    """Three digits and a unit that suits the size: 2.41 µs, 187 MB."""
+    if value is None:
+        return ""
+    scale, name = next((s for s in _SCALES[unit] if abs(value) >= s[0]), _SCALES[unit][-1])
+    return f"{value / scale:.3g} {name}"
+
+
+def print_table(results: Sequence[Result], console: Console) -> None:
+    """Row, ours, target, met or missed; for each peer its figure and how many times ours that is."""
+    table = Table("row", title="Opwright, one thread on one core")
+    for heading in ("ours", "target", "", "peer", "peer / ours"):
+        table.add_column(heading, no_wrap=True)
+    for result in results:
+        row, ours = result.row, result.ours
+        verdict = {True: "[green]met[/]", False: "[red]missed[/]", None: ""}[result.met]
+        peers = [f"{name} {amount(value, row.unit)}" for name, value in result.peers.items()]
+        ratios = [f"{value / ours:.2g}x" if ours else "" for value in result.peers.values()]
+        table.add_row(
+            row.what,
+            "[red]error[/]" if result.error else amount(ours, row.unit),
+            amount(row.target, row.unit),
+            verdict,
+            "\n".join(peers),
+            "\n".join(ratios),
+        )
+    console.print(table)
+    for result in results:
+        for who, error in [("ours", result.error), *result.peer_errors.items()]:
+            if error:
+                console.print(f"{result.row.name}, {who}: {error}", style="red", markup=False, highlight=False)
+
+
+def as_json(results: Sequence[Result], pinned: str) -> dict[str, Any]:
+    """The same as plain data; figures in seconds or bytes."""
+    return {
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "machine": machine() | {"pinning": pinned},
+        "rows": {
+            result.row.name: {
+                "what": result.row.what,
+                "unit": result.row.unit,
+                "ours": result.ours,
+                "target": result.row.target,
+                "met": result.met,
+                "peers": result.peers,
+            }
+            | ({"error": result.error} if result.error else {})
+            | ({"peer_errors": result.peer_errors} if result.peer_errors else {})
+            for result in results
+        },
+    }
+
+
+def machine() -> dict[str, Any]:
+    """The processor, the system and the versions that figures depend on; nothing that names the host."""
+    versions: dict[str, str | None] = {}
+    for name in ("opwright", "numpy", "llvmlite", "ai-edge-litert"):
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            versions[name] = None
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": f"{sys.implementation.name} {platform.python_version()}",
+        "versions": versions,
+    }
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            for line in lines:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass  # not Linux
+    return platform.processor() or platform.machine()

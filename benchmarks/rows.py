@@ -1,0 +1,55 @@
+"""The table of rows: what is measured, the target, and who is asked for the same.
+
+Lives here: names, words and targets.  Not here: our side of a row (ours.py) and the peers' (peers/peer_*.py), where a
+row has a function under its name, or has none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """name: in code and JSON; what: in the table; target: at most this, None if only watched; unit: "s" or "B"."""
+
+    name: str
+    what: str
+    target: float | None
+    peers: tuple[str, ...] = ()
+    unit: str = "s"
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """variable: names the Python that has this framework; None for our own, where the tests' extras bring it."""
+
+    name: str
+    module: str
+    variable: str | None
+
+
+PEERS = {
+    peer.name: peer
+    for peer in (
+        Peer("tensorflow", "benchmarks.peers.peer_tensorflow", "OPWRIGHT_PEER_TENSORFLOW"),
+        Peer("jax", "benchmarks.peers.peer_jax", "OPWRIGHT_PEER_JAX"),
+        Peer("torch", "benchmarks.peers.peer_torch", "OPWRIGHT_PEER_TORCH"),
+        Peer("litert", "benchmarks.peers.peer_litert", None),
+    )
+}
+
+FRAMEWORKS = ("tensorflow", "jax", "torch")
+
+ROWS = (
+    Row("import", "import in a fresh process, less the bare interpreter's start", 0.15, FRAMEWORKS),
+    Row("import_whole", "the same with the interpreter's start", None, FRAMEWORKS),
+    Row("eager_add", "eager add of two 4x4 float32 tensors", 2.5e-6, FRAMEWORKS),
+    Row("traced_call", "cached call of a traced 4x4 matmul + add + tanh", 8e-6, FRAMEWORKS),
+    Row("trace", "tracing a function of 60 operators", 6e-3, FRAMEWORKS),
+    Row("tape_step", "gradient by tape of 4x4 matmul + add + tanh, eager", None, FRAMEWORKS),
+    Row("convert", "converting y = atan(x + offset) on 5 floats to .tflite", 20e-3, ("tensorflow",)),
+    Row("interpreter", "constructing the interpreter on that model, allocating (peer: sin model)", 3e-3, ("litert",)),
+    Row("invoke", "invoke of y = sin(x + offset) on 5 floats", None, ("litert",)),
+    Row("installed_size", "installed size with all run-time dependencies", 300e6, unit="B"),
+)
