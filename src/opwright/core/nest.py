@@ -245,8 +245,6 @@ def _difference(path: Path, a: Any, b: Any, check_types: bool, rows: RowByType) 
         names = _type_name(a, b), _type_name(b, a)
         return TypeError, path, "their types do", names, "one type, or check_types=False"
     children, others = row.children(a), other.children(b)
-    if len(children) != len(others):
-        return ValueError, path, f"{len(children)} parts and {len(others)}", (_outline(a), _outline(b)), "as many parts"
     keys = list(row.keys(a))
     if check_types and row.name == "mapping" and keys != list(other.keys(b)):
         return ValueError, path, "their keys do", (_keys_text(a), _keys_text(b)), "the same keys"
@@ -254,6 +252,8 @@ def _difference(path: Path, a: Any, b: Any, check_types: bool, rows: RowByType) 
         found = _difference((*path, key), child, other_child, check_types, rows)
         if found is not None:
             return found
+    if len(children) != len(others):  # last: tf.nest too tells of the shared parts first
+        return ValueError, path, f"{len(children)} parts and {len(others)}", (_outline(a), _outline(b)), "as many parts"
     return None
 
 
