@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from opwright.lite.format import Model, objects, schema
+from opwright.lite.format import Model, objects, pack_strings, schema
+from opwright.lite.format.flex import encode_options
 from opwright.lite.format.versions import operator_code
 
 
@@ -39,17 +40,14 @@ def add_model(type=0, shape=(2, 3)) -> Model:
 
 
 def rich_model() -> Model:
-    """Strings, sparse and packed constants, control flow, unions of both kinds, custom options: much for mutants to hit."""
-    from opwright.lite.format import pack_strings
-    from opwright.lite.format.flex import encode_options
-
+    """Strings, sparse and packed constants, control flow, both unions, custom options: much for mutants to hit."""
     model = add_model()
     t = schema.TensorType
     model.buffers += [
         objects.Buffer(data=pack_strings(["a", "bc", ""])),
         objects.Buffer(data=bytes(3)),
         objects.Buffer(data=np.array([1, 2, 3], np.float32).view(np.uint8)),
-        objects.Buffer(data=bytes(40), offset=1),
+        objects.Buffer(data=bytes(40), offset=1, size=1),
     ]
     sparsity = objects.SparsityParameters(
         traversal_order=[0, 1],
@@ -75,13 +73,13 @@ def rich_model() -> Model:
         objects.Tensor(shape=[], type=t.RESOURCE, name="handle", has_rank=True,
                        variant_tensors=[objects.VariantSubType(shape=[1], type=t.INT64)]),
     ]  # fmt: skip
-    model.operator_codes += [operator_code("IF"), operator_code("CUSTOM", 2, "Mine"), operator_code("BITCAST")]
+    model.operator_codes += [operator_code("IF"), operator_code("CUSTOM", 2, "Mine"), operator_code("STABLEHLO_IOTA")]
     main.operators += [
         objects.Operator(opcode_index=1, inputs=[0, 2], outputs=[2],
                          builtin_options=objects.IfOptions(then_subgraph_index=1, else_subgraph_index=2)),
         objects.Operator(opcode_index=2, inputs=[0, -1], outputs=[2], custom_options=encode_options({"k": [1, 2]}),
                          mutating_variable_inputs=[False, True], intermediates=[-1]),
-        objects.Operator(opcode_index=3, inputs=[0], outputs=[2], builtin_options_2=objects.BitcastOptions()),
+        objects.Operator(opcode_index=3, inputs=[0], outputs=[2], builtin_options_2=objects.StablehloIotaOptions()),
     ]  # fmt: skip
     model.subgraphs += [
         objects.SubGraph(tensors=[objects.Tensor(shape=[1])], inputs=[0], outputs=[0]) for _ in range(2)

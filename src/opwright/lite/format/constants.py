@@ -116,7 +116,7 @@ def sparse_elements(at: str, tensor: Any) -> tuple[int, Finding | None]:
         finding = _check_segments(here, metadata, positions, sizes[level])
         if finding is not None:
             return 0, finding
-        positions = len(metadata.array_indices.values)
+        positions = len(_values(metadata.array_indices))
     return positions, None
 
 
@@ -125,8 +125,8 @@ def _check_segments(at: str, metadata: Any, positions: int, size: int) -> Findin
         return Finding(at, "compressed dimension lacks its segments or indices")
     if not hasattr(metadata.array_segments, "values") or not hasattr(metadata.array_indices, "values"):
         return Finding(at, "segments or indices of an unknown kind")
-    segments = np.asarray(metadata.array_segments.values).astype(np.int64)
-    indices = np.asarray(metadata.array_indices.values)
+    segments = _values(metadata.array_segments).astype(np.int64)
+    indices = _values(metadata.array_indices)
     if len(segments) != positions + 1 or segments[0] != 0 or (np.diff(segments) < 0).any():
         return Finding(f"{at}.array_segments", "segments do not rise from 0", found=f"{len(segments)} segments",
                        wanted=f"{positions + 1}")  # fmt: skip
@@ -134,6 +134,10 @@ def _check_segments(at: str, metadata: Any, positions: int, size: int) -> Findin
         return Finding(f"{at}.array_indices", "indices and segments disagree, or lie outside the dimension",
                        found=f"{len(indices)} indices", wanted=f"{segments[-1]}, below {size}")  # fmt: skip
     return None
+
+
+def _values(index_vector: Any) -> np.ndarray:
+    return np.asarray(() if index_vector.values is None else index_vector.values)
 
 
 def _brief(shape: Any) -> str:

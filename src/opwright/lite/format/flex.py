@@ -37,14 +37,18 @@ def encode_options(attributes: Mapping[str, Any]) -> bytes:
 
     raises InvalidArgumentError, naming the entry, for a value that FlexBuffers has no place for
     """
-    builder = flexbuffers.Builder()
     if not isinstance(attributes, Mapping):
         raise InvalidArgumentError(what="options are no dict", found=type(attributes).__name__)
-    _add(builder, attributes, "options", 0)
+    builder = flexbuffers.Builder()
+    _add(builder, _plain(attributes, "options", 0))
     return bytes(builder.Finish())
 
 
-def _add(builder: Any, value: Any, at: str, depth: int) -> None:
+def _plain(value: Any, at: str, depth: int) -> Any:
+    """The value in plain Python types, with keys as sorted bytes, after checking that FlexBuffers has a place for it.
+
+    Checked first, as an exception that passes through the builder's context managers is replaced by one of theirs.
+    """
     if depth > MAX_DEPTH:
         raise InvalidArgumentError(what=f"{at[:80]} nests too deep", wanted=f"at most {MAX_DEPTH} levels")
     if isinstance(value, np.ndarray) and value.ndim != 1:
@@ -52,49 +56,53 @@ def _add(builder: Any, value: Any, at: str, depth: int) -> None:
     if isinstance(value, (np.generic, np.ndarray)):
         value = value.tolist()
     if isinstance(value, (list, tuple)):
-        _add_list(builder, list(value), at, depth)
-    elif isinstance(value, Mapping):
-        with builder.Map():
-            for key in sorted(value, key=str):
-                builder.Key(_key(key, at))
-                _add(builder, value[key], f"{at}[{key!r}]", depth + 1)
-    elif value is None:
-        builder.Null()
-    elif isinstance(value, bool):
-        builder.Bool(value)
-    elif isinstance(value, int):
-        _add_int(builder, value, at)
-    elif isinstance(value, float):
-        builder.Float(value)
-    elif isinstance(value, str):
+        return [_plain(item, f"{at}[{i}]", depth + 1) for i, item in enumerate(value)]
+    if isinstance(value, Mapping):
+        entries = {_key(key, at): _plain(item, f"{at}[{key!r}]", depth + 1) for key, item in value.items()}
+        return dict(sorted(entries.items()))
+    if isinstance(value, int) and not _INT64_MIN <= value <= _UINT64_MAX:
+        raise InvalidArgumentError(what=f"{at} does not fit 64 bits", found=f"an int of {value.bit_length()} bits")
+    if isinstance(value, str):
         try:
-            builder.String(value)
+            value.encode()
         except UnicodeEncodeError:
             raise InvalidArgumentError(what=f"{at} is no valid text", found=ascii(value[:40])) from None
-    elif isinstance(value, (bytes, bytearray, memoryview)):
-        builder.Blob(bytes(value))
-    else:
-        raise InvalidArgumentError(
-            what=f"{at} cannot be stored in custom options", found=type(value).__name__,
-            wanted="None, bool, int, float, str, bytes, or lists and dicts of them",
-        )  # fmt: skip
+    if isinstance(value, (bytearray, memoryview)):
+        return bytes(value)
+    if value is None or isinstance(value, (bool, int, float, str, bytes)):
+        return value
+    raise InvalidArgumentError(
+        what=f"{at} cannot be stored in custom options",
+        found=type(value).__name__,
+        wanted="None, bool, int, float, str, bytes, or lists and dicts of them",
+    )
 
 
-def _add_list(builder: Any, items: list[Any], at: str, depth: int) -> None:
-    kinds = {type(item) for item in items}
-    typed = kinds in ({bool}, {float}) or (kinds == {int} and max(items) <= _INT64_MAX)
-    with builder.TypedVector() if typed else builder.Vector():
-        for i, item in enumerate(items):
-            _add(builder, item, f"{at}[{i}]", depth + 1)
-
-
-def _add_int(builder: Any, value: int, at: str) -> None:
-    if not _INT64_MIN <= value <= _UINT64_MAX:
-        raise InvalidArgumentError(what=f"{at} does not fit 64 bits", found=f"an int of {value.bit_length()} bits")
-    if value > _INT64_MAX:
+def _add(builder: Any, value: Any) -> None:
+    """Append a plain value to the builder."""
+    if isinstance(value, dict):
+        with builder.Map():
+            for key, item in value.items():
+                builder.Key(key)
+                _add(builder, item)
+    elif isinstance(value, list):
+        kinds = {type(item) for item in value}
+        typed = kinds in ({bool}, {float}) or (kinds == {int} and max(value) <= _INT64_MAX)
+        with builder.TypedVector() if typed else builder.Vector():
+            for item in value:
+                _add(builder, item)
+    elif isinstance(value, int) and value > _INT64_MAX:
         builder.UInt(value)
+    elif isinstance(value, float):
+        builder.Float(value, _float_width(value))
     else:
-        builder.Int(value)
+        builder.Add(value)
+
+
+def _float_width(value: float) -> int:
+    """4 where float32 holds the value exactly, else 8. Given to the builder, whose own test overflows past float32."""
+    with np.errstate(over="ignore"):
+        return 4 if float(np.float32(value)) == value else 8
 
 
 def _key(key: Any, at: str) -> bytes:

@@ -4,10 +4,11 @@ Lives here: `read`, from any buffer (bytes, mmap) to a `Model` object tree, with
 and string checked before use, and the work bounded by the size of the file. Vectors of scalars are views on the buffer.
 Not here: whether the contents make sense (verify.py), files and paths (model.py), writing (writer.py).
 
-How the work is bounded. The tree is at most six tables deep, as no table of the schema holds itself. A table that is
-reached needs an offset of four bytes that points to it, so a file that shares nothing has fewer tables than a quarter
-of its bytes; more is refused. The bytes in strings and vectors, counted each time one is reached, may be SHARING times
-the file and a megabyte. So offsets that share or overlap cannot blow up a small file.
+How the work is bounded. The tree is at most six tables deep, as no table of the schema holds itself. A table takes four
+bytes and the offset to it four, so a file that shares nothing has one in eight bytes; more are refused, and more than
+MAX_TABLES, the limit of the official verifier. Strings that are not the same may not overlap. The bytes in vectors,
+counted each time one is reached, may be SHARING times the file and a megabyte. So offsets that share or overlap cannot
+blow up a small file.
 
 How it is fast. Tables written alike share a vtable; a vtable is checked and compiled once to a `_Layout`, which then
 reads all inline fields of a table by one `struct` call. Fields newer than the schema are skipped, and so not written.
@@ -27,6 +28,7 @@ from opwright.lite.format.objects import TableObject, UnknownUnionMember, defaul
 
 NOT_VALID = "The model is not a valid Flatbuffer buffer"  # the words of the official run time
 SHARING = 4
+MAX_TABLES = 1_000_000
 SMALLEST = 8  # root offset and identifier
 
 _u32 = struct.Struct("<I")
@@ -67,8 +69,9 @@ class _Reader:
     def __init__(self, buffer: Any) -> None:
         self.view = memoryview(buffer).cast("B")
         self.size = len(self.view)
-        self.tables_left = self.size // 4
+        self.tables_left = min(self.size // 8, MAX_TABLES)
         self.bytes_left = SHARING * self.size + (1 << 20)
+        self.text_left = self.size
         self.layouts: dict[tuple[str, int], _Layout] = {}
         self.strings: dict[int, str] = {}
 
@@ -102,7 +105,7 @@ class _Reader:
     def table(self, name: str, at: int) -> TableObject:
         self.tables_left -= 1
         if self.tables_left < 0:
-            raise _Damage(f"more tables than {self.size} bytes can hold: offsets share them")
+            raise _Damage(f"more tables than {self.size} bytes can hold or {MAX_TABLES}: offsets share them")
         if at & 3 or at + 4 > self.size:
             raise self.misplaced(f"table {name}", at)
         vtable = at - _i32.unpack_from(self.view, at)[0]
@@ -219,7 +222,9 @@ class _Reader:
             n = self.length("bytes (a string)", 1, at)
             if at + 4 + n >= self.size or self.view[at + 4 + n] != 0:
                 raise _Damage(f"string of {n} bytes at offset {at} has no zero byte at its end")
-            self.spend(n)
+            self.text_left -= n
+            if self.text_left < 0:
+                raise _Damage("strings overlap")
             text = str(self.view[at + 4 : at + 4 + n], "utf-8", "surrogateescape")
             self.strings[at] = text
         return text
