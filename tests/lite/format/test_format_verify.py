@@ -7,7 +7,7 @@ import pytest
 from format_models import add_model, rich_model
 
 from opwright.core import errors
-from opwright.lite.format import Model, findings, objects, schema, verify
+from opwright.lite.format import Model, findings, objects, schema
 from opwright.lite.format.verify import RULES
 
 
@@ -108,14 +108,14 @@ def test_long_call_chains_and_cycles_through_others():
         call = objects.Operator(opcode_index=1, builtin_options=objects.CallOptions(subgraph=i + 1 if i + 1 < n else i))
         model.subgraphs.append(objects.SubGraph(operators=[call]))
     with pytest.raises(errors.InvalidArgumentError, match=f"{n - 1} -> {n - 1}"):
-        verify(model)
+        model.verify()
     model.subgraphs[-1].operators = []
-    verify(model)
+    model.verify()
     model.subgraphs[-1].operators = [
         objects.Operator(opcode_index=1, builtin_options=objects.CallOptions(subgraph=n - 3))
     ]
     with pytest.raises(errors.InvalidArgumentError, match=f"{n - 3} -> {n - 2} -> {n - 1} -> {n - 3}"):
-        verify(model)
+        model.verify()
 
 
 def test_a_blocked_sparse_tensor():

@@ -111,8 +111,8 @@ def test_look_ups():
     assert versions.min_runtime("CONV_2D", 99) == ""
     with pytest.raises(errors.NotFoundError, match="'CONV3'"):
         stamp("CONV3", op())
-    names = ["", "1.5.0", "1.14.0", "2.3", "2.3.0", "2.10.0"]
-    assert sorted(names[::-1], key=versions.runtime_key) == names
+    names = ["2.10.0", "2.3", "2.3.0", "", "1.14.0", "1.5.0"]
+    assert sorted(names, key=versions.runtime_key) == ["", "1.5.0", "1.14.0", "2.3", "2.3.0", "2.10.0"]
 
 
 def test_versions_of_a_model_are_the_greatest_of_each_code():

@@ -11,6 +11,6 @@ Other tables' classes are attributes of `objects` (`objects.Tensor`), enums of `
 from opwright.lite.format import objects, schema, versions
 from opwright.lite.format.model import Model
 from opwright.lite.format.strings import pack_strings, unpack_strings
-from opwright.lite.format.verify import findings, verify
+from opwright.lite.format.verify import findings
 
-__all__ = ["Model", "findings", "objects", "pack_strings", "schema", "unpack_strings", "verify", "versions"]
+__all__ = ["Model", "findings", "objects", "pack_strings", "schema", "unpack_strings", "versions"]

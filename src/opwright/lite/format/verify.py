@@ -17,7 +17,7 @@ import numpy as np
 
 from opwright.core.errors import InvalidArgumentError
 from opwright.lite.format import constants, schema
-from opwright.lite.format.findings import Finding
+from opwright.lite.format.finding import Finding
 
 MAX_FINDINGS = 100
 CUSTOM = 32

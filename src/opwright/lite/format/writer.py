@@ -47,8 +47,14 @@ def chunks(model: TableObject) -> list[Any]:
 
 
 def _bytes_of_buffers(model: Any) -> int:
-    return sum(getattr(buffer.data, "nbytes", 0) or len(buffer.data) for buffer in model.buffers or ()
-               if getattr(buffer, "data", None) is not None)  # fmt: skip
+    """Bytes of all buffers; what is no buffer or holds no bytes counts nothing, and is found on writing."""
+    total = 0
+    for buffer in model.buffers if isinstance(model.buffers, (list, tuple)) else ():
+        data = getattr(buffer, "data", None)
+        total += (
+            data.nbytes if isinstance(data, np.ndarray) else len(data) if isinstance(data, (bytes, bytearray)) else 0
+        )
+    return total
 
 
 class _Misfit(Exception):
@@ -166,10 +172,10 @@ class _Writer:
 
     def goes_behind(self, name: str, table: Any) -> dict[str, Any]:
         """For a table whose bytes are stored behind the FlatBuffer: the fields to write in place of its own."""
-        if name == "Buffer" and table.data is not None and (table.offset >= 1 or self.outside):
+        if name == "Buffer" and table.data is not None and (self.outside or _is_mark(table.offset)):
             contents = _array(_field("Buffer", "data"), table.data)
             return {"data": None, "offset": 2, "size": len(contents), "at": "offset", "contents": contents}
-        if name == "Operator" and table.custom_options is not None and table.large_custom_options_offset >= 1:
+        if name == "Operator" and table.custom_options is not None and _is_mark(table.large_custom_options_offset):
             contents = _array(_field("Operator", "custom_options"), table.custom_options)
             offset, size = "large_custom_options_offset", "large_custom_options_size"
             return {"custom_options": None, offset: 2, size: len(contents), "at": offset, "contents": contents}
@@ -222,7 +228,10 @@ class _Writer:
     def string(self, text: Any) -> int:
         if not isinstance(text, str):
             raise _Misfit(f"found {type(text).__name__}, wanted str")
-        encoded = text.encode("utf-8", "surrogateescape")
+        try:
+            encoded = text.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            raise _Misfit(f"{text[:40]!a} is no valid text") from None
         self.pad(4)
         at = len(self.out)
         self.out += _u32.pack(len(encoded)) + encoded + b"\0"
@@ -233,10 +242,17 @@ def _field(table: str, name: str) -> schema.Field:
     return next(field for field in schema.table(table).fields if field.name == name)
 
 
+def _is_mark(offset: Any) -> bool:
+    """Whether an offset says that the bytes are stored behind the FlatBuffer."""
+    return isinstance(offset, (int, np.integer)) and bool(offset >= 1)
+
+
 def _is_present(table: str, field: schema.Field, value: Any) -> bool:
     if value is None:
         return f"{table}.{field.name}" in schema.ALWAYS_PRESENT
     if field.kind in ("vector", "tables") and not field.keeps_absence:
+        if not hasattr(value, "__len__"):
+            raise _Misfit(f"found {type(value).__name__}, wanted a list", f".{field.name}")
         return len(value) > 0 or f"{table}.{field.name}" in schema.ALWAYS_PRESENT
     return True
 

@@ -1,4 +1,7 @@
-"""`Finding`: one thing wrong with a model, as the rules of verify.py and constants.py report it."""
+"""`Finding`: one thing wrong with a model, as the rules of verify.py and constants.py report it.
+
+Not here: the rules, and the error made of the first finding (verify.py).
+"""
 
 from __future__ import annotations
 
