@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.dtypes import DType, as_dtype
+from ..core.dtypes import DType, as_dtype, resource
 from ..core.errors import FailedPreconditionError, InvalidArgumentError
 from ..core.shapes import SCALAR, TensorShape
 from ..core.specs import TensorSpec
@@ -93,6 +93,13 @@ class Variable(TensorLike):
             )
         self._value = EagerTensor(array, self.dtype)
 
+    # A kernel on state gets the variable itself where others get an array.
+    _dtype = resource
+
+    @property
+    def _array(self) -> Variable:
+        return self
+
     @property
     def handle(self) -> Variable:
         """What operators on state take: itself."""
@@ -114,6 +121,9 @@ class Variable(TensorLike):
         """The value as a tensor; tapes see the read."""
         s = dispatch.state
         if s.trace is not None:
+            for tape in s.tapes:
+                if self.trainable and getattr(tape, "watches_variables", False):
+                    tape.watch_variable(self)  # type: ignore[attr-defined]
             return state_ops.ReadVariable(self, dtype=self.dtype, shape=self.shape)
         if s.tapes:
             fresh = EagerTensor(self.read_array(), self.dtype)
@@ -160,7 +170,7 @@ class Variable(TensorLike):
             op(self, tensor)
         else:
             with self._lock:
-                op.kernel(op.bind({}))(self, tensor._array if op is not state_ops.AssignVariable else tensor._array)
+                op.kernel(op.bind({}))(self, tensor._array)
         return self
 
     def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Variable:

@@ -58,6 +58,9 @@ def tensors(op: Operator, inputs: Sequence[Any], to_tensor: ToTensor, name: str 
                                      wanted=f"a tensor; the call is {op.signature()}")  # fmt: skip
             result.append(None)
             continue
+        if declared.dtypes == (dtypes.resource,) and isinstance(value, TensorLike):
+            result.append(value)  # a handle: the variable itself, not its value
+            continue
         try:
             if declared.repeated:
                 if isinstance(value, TensorLike) or not isinstance(value, (list, tuple)):

@@ -1,0 +1,190 @@
+"""Program: a finished trace that can be run, inlined and differentiated.
+
+Lives here: running on arrays through a Plan, and the derived programs that gradients need.
+Not here: argument structures and caches (function.py).
+
+A call under a tape runs the forward graph with the intermediate values that the backward graph reads as further
+outputs. Where gradients of gradients may be asked for (nested or persistent tapes) these intermediates are themselves
+outputs that gradients can flow into, so every order is the same construction again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..compiler.plan import Plan
+from ..core import flags
+from ..eager.tensor import EagerTensor
+from ..eager.variable import Variable
+from ..graph import Graph
+from ..graph.passes import run_passes
+from ..ops import dispatch
+from ..ops.autodiff import CustomRecord, backpropagate, is_trainable
+from ..ops.indexed_slices import IndexedSlices
+from .symbolic import SymbolicTensor
+from .trace import FuncTrace
+
+state = dispatch.state
+quietly = dispatch.quietly
+
+
+class Program:
+    """A finished trace with chosen outputs. Called with flat tensors: arguments only, the captures are its own."""
+
+    __slots__ = ("_derivatives", "_plan", "captured", "graph", "outputs", "trace")
+
+    def __init__(self, trace: FuncTrace, outputs: Sequence[SymbolicTensor]) -> None:
+        self.trace = trace
+        self.outputs = tuple(outputs)
+        self.captured: tuple[Any, ...] = tuple(outer for outer, _ in trace.captures.values())
+        builder = trace.builder
+        inputs = [t.value_in_graph for t in (*trace.inputs, *(p for _, p in trace.captures.values()))]
+        raw = Graph(builder.name, inputs, builder.nodes, [o.value_in_graph for o in outputs])
+        self.graph = run_passes(raw)
+        if "graph" in flags.show:
+            print(self.graph)
+        self._plan: Plan | None = None
+        self._derivatives: dict[bool, _Derivative] = {}
+
+    @property
+    def plan(self) -> Plan:
+        """The plan, made at first use."""
+        if self._plan is None:
+            self._plan = Plan(self.graph)
+            if "plan" in flags.show:
+                print(self._plan)
+        return self._plan
+
+    def run(self, arguments: Sequence[Any], captured: Sequence[Any]) -> list[EagerTensor]:
+        """Compute on eager tensors (and variables); tapes are not told."""
+        plan = self.plan
+        try:
+            arrays = quietly(plan.run, *[a._array for a in arguments], *[c._array for c in captured])
+        except Exception as error:
+            raise plan.explain(error) from None
+        return [EagerTensor(a, v.spec.dtype) for a, v in zip(arrays, self.graph.outputs)]
+
+    def call(self, arguments: Sequence[Any]) -> list[Any]:
+        """Run now or inline into the current trace; tapes are told."""
+        trace = state.trace
+        if trace is not None:
+            assert isinstance(trace, FuncTrace)
+            inputs = [trace.to_tensor(a) if not isinstance(a, Variable) else a for a in (*arguments, *self.captured)]
+            return trace.inline(self.trace, [trace.capture(a) if isinstance(a, Variable) else a for a in inputs], self.outputs)
+        tapes = state.tapes
+        if tapes:
+            for variable in self.captured:
+                if isinstance(variable, Variable) and variable.trainable:
+                    for tape in tapes:
+                        if getattr(tape, "watches_variables", False):
+                            tape.watch_variable(variable)  # type: ignore[attr-defined]
+            inputs = [*arguments, *self.captured]
+            live = [t for t in tapes if any(id(x) in t._live for x in inputs)]  # type: ignore[attr-defined]
+            if live:
+                higher = len(live) > 1 or any(t.persistent for t in live)  # type: ignore[attr-defined]
+                return self._call_recorded(inputs, len(arguments), higher)
+        return self.run(arguments, self.captured)
+
+    def _call_recorded(self, inputs: list[Any], n_arguments: int, higher: bool) -> list[Any]:
+        derivative = self._derivatives.get(higher)
+        if derivative is None:
+            derivative = self._derivatives[higher] = _Derivative(self, higher)
+        forward = derivative.forward
+        results = forward.run(inputs[:n_arguments], inputs[n_arguments:])
+        n = len(self.outputs)
+        known = dict(zip((id(o) for o in forward.outputs), results))
+        known.update(zip((id(p) for p in derivative.placeholders), inputs))
+        recorded = results if higher else results[:n]
+
+        def backward(dys: Sequence[Any]) -> list[Any]:
+            return derivative.backward(dys, known)
+
+        record = CustomRecord(inputs, recorded, backward)
+        for tape in state.tapes:
+            tape.record(record)
+        return results[:n]
+
+
+class _Derivative:
+    """What a program's gradient needs: the forward program with intermediates, and backward programs.
+
+    higher: whether gradients may also flow into the intermediates. placeholders: the program's inputs and captures.
+    """
+
+    def __init__(self, program: Program, higher: bool) -> None:
+        trace = program.trace
+        self.program, self.trace = program, trace
+        self.placeholders = [*trace.inputs, *(p for _, p in trace.captures.values())]
+        self._backward: dict[tuple[bool, ...], tuple[Program, list[Any]]] = {}
+        first = self._build(program.outputs, [is_trainable(o.dtype) for o in program.outputs])
+        needed = self._needed(first)
+        if higher:  # until gradients of the intermediates need no further ones
+            while True:
+                outputs = (*program.outputs, *needed)
+                more = self._needed(self._build(outputs, [is_trainable(o.dtype) for o in outputs]))
+                new = [v for v in more if all(v is not o for o in outputs)]
+                if not new:
+                    break
+                needed = [*needed, *new]
+        self.forward = Program(trace, (*program.outputs, *(v for v in needed if all(v is not o for o in program.outputs))))
+
+    def _needed(self, built: tuple[Program, list[Any]]) -> list[SymbolicTensor]:
+        inputs = {id(p) for p in self.placeholders}
+        return [c for c in built[0].captured if isinstance(c, SymbolicTensor) and c.trace is self.trace and id(c) not in inputs]
+
+    def _build(self, outputs: Sequence[SymbolicTensor], mask: Sequence[bool]) -> tuple[Program, list[Any]]:
+        """The backward program for gradients arriving at the masked outputs: arguments are those gradients.
+
+        Also gives, for each input and capture of the forward program: None, "dense" or "sparse".
+        """
+        trace = FuncTrace(f"{self.trace.name}_backward", parent=self.trace)
+        with trace.recording():
+            targets: dict[int, Any] = {}
+            for y, arrives in zip(outputs, mask):
+                if arrives:
+                    dy = trace.placeholder(y.spec, f"d_{y.value_in_graph.name}")
+                    targets[id(y)] = targets[id(y)] + dy if id(y) in targets else dy
+            sources = [
+                outer if isinstance(outer, Variable) else placeholder
+                for outer, placeholder in zip((*self.trace.inputs, *self.program.captured), self.placeholders)
+            ]
+            found = backpropagate(self.trace.recorder.records, targets, {id(s) for s in sources})
+            kinds: list[Any] = []
+            flat: list[SymbolicTensor] = []
+            for source in sources:
+                grad = found.get(id(source))
+                if grad is None:
+                    kinds.append(None)
+                elif isinstance(grad, IndexedSlices):
+                    kinds.append("sparse")
+                    dense_shape = grad.dense_shape
+                    flat += [trace.to_tensor(x) for x in (grad.values, grad.indices, dense_shape)]
+                else:
+                    kinds.append("dense")
+                    flat.append(trace.to_tensor(grad))
+        return Program(trace, flat), kinds
+
+    def backward(self, dys: Sequence[Any], known: dict[int, Any]) -> list[Any]:
+        """Gradients of inputs and captures. known: the forward run's tensors by id of their symbolic ones."""
+        mask = tuple(dy is not None and is_trainable(o.dtype) for dy, o in zip(dys, self.forward.outputs))
+        built = self._backward.get(mask)
+        if built is None:
+            built = self._backward[mask] = self._build(self.forward.outputs[: len(mask)], mask)
+        program, kinds = built
+        arguments = [dy.to_dense() if isinstance(dy, IndexedSlices) else dy for dy, m in zip(dys, mask) if m]
+        captured = [known.get(id(c), c) for c in program.captured]
+        flat = iter(_call_with(program, arguments, captured))
+        return [
+            None if kind is None else next(flat) if kind == "dense" else IndexedSlices(next(flat), next(flat), next(flat))
+            for kind in kinds
+        ]
+
+
+def _call_with(program: Program, arguments: Sequence[Any], captured: Sequence[Any]) -> list[Any]:
+    """Call a program whose captures are given, not its own: the tensors of one forward run."""
+    bound = Program.__new__(Program)
+    bound.trace, bound.outputs, bound.graph = program.trace, program.outputs, program.graph
+    bound._plan, bound._derivatives = program.plan, program._derivatives
+    bound.captured = tuple(captured)
+    return bound.call(arguments)

@@ -1,0 +1,179 @@
+"""SymbolicTensor: a tensor inside `function`, to be computed when the graph runs.
+
+Lives here: the type and the errors for what cannot be done before there is a value.  Not here: recording (trace.py).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from ..core.dtypes import DType
+from ..core.shapes import TensorShape, as_shape
+from ..core.specs import TensorSpec
+from ..graph import Value
+from ..ops.tensor import Tensor
+
+if TYPE_CHECKING:
+    from .trace import FuncTrace
+
+
+class OperatorNotAllowedInGraphError(TypeError):
+    """Python asked a symbolic tensor for a value it does not have yet."""
+
+
+class SymbolicTensor(Tensor):
+    """A graph value seen as a tensor. trace: the recording it belongs to."""
+
+    __slots__ = ("__weakref__", "_spec", "trace", "value_in_graph")
+
+    def __init__(self, value: Value, trace: FuncTrace) -> None:
+        self.value_in_graph, self.trace = value, trace
+        self._spec = value.spec
+
+    @property
+    def dtype(self) -> DType:
+        """Element type."""
+        return self._spec.dtype
+
+    @property
+    def shape(self) -> TensorShape:
+        """Shape, as far as it is known."""
+        return self._spec.shape
+
+    @property
+    def spec(self) -> TensorSpec:
+        """dtype and shape."""
+        return self._spec
+
+    @property
+    def spec_name(self) -> str:
+        """The name a TensorSpec made of it gets."""
+        return self.value_in_graph.name
+
+    @property
+    def constant(self) -> np.ndarray | None:
+        """The value, where it is a constant of the graph."""
+        return self.value_in_graph.constant
+
+    @property
+    def partial(self) -> list[int | None] | None:
+        """For a small vector of sizes: the elements that are known, None for others; None if nothing is known."""
+        return partial_sizes(self.value_in_graph)
+
+    @property
+    def name(self) -> str:
+        """The name in the graph, with the output's number, such as "add:0"."""
+        value = self.value_in_graph
+        node = value.node.name if value.node is not None else value.name
+        return f"{node}:{value.index}"
+
+    @property
+    def op(self) -> Any:
+        """The node that makes it; None for an input of the graph."""
+        return self.value_in_graph.node
+
+    @property
+    def graph(self) -> Any:
+        """The recording it belongs to."""
+        return self.trace
+
+    def set_shape(self, shape: Any) -> None:
+        """State what is known of the shape besides what was inferred. Raises ValueError if both cannot be true."""
+        self._spec = TensorSpec(self._spec.shape.merge_with(as_shape(shape)), self._spec.dtype)
+
+    def _refuse(self, what: str, instead: str) -> NoReturn:
+        raise OperatorNotAllowedInGraphError(
+            f"{what} is not allowed while tracing: {self} has no value yet (made at {self._where()}). {instead}"
+        )
+
+    def _where(self) -> str:
+        node = self.value_in_graph.node
+        return node.at or "an unknown line" if node is not None else "the function's arguments"
+
+    def __bool__(self) -> NoReturn:
+        self._refuse("Using a symbolic `tf.Tensor` as a Python `bool`", "Use ow.cond or ow.where")
+
+    def __iter__(self) -> Any:
+        first = self.shape[0] if self.shape.rank else None
+        if first is None:
+            self._refuse("Iterating over a symbolic `tf.Tensor`", "Use ow.map_fn or ow.while_loop")
+        return (self[i] for i in range(first))  # type: ignore[index]
+
+    def __len__(self) -> int:
+        raise TypeError(
+            f"len is not well defined for a symbolic Tensor ({self.name}). Please call `x.shape` rather than `len(x)` for shape information."
+        )
+
+    def __index__(self) -> NoReturn:
+        self._refuse("Using a symbolic `tf.Tensor` as an index", "Pass it to ow.gather or to tensor[...]")
+
+    def __int__(self) -> NoReturn:
+        self._refuse("Converting a symbolic `tf.Tensor` to int", "Use ow.cast")
+
+    def __float__(self) -> NoReturn:
+        self._refuse("Converting a symbolic `tf.Tensor` to float", "Use ow.cast")
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
+        raise NotImplementedError(
+            f"Cannot convert a symbolic tf.Tensor ({self.name}) to a numpy array. This error may indicate that you're "
+            "trying to pass a Tensor to a NumPy call, which is not supported. Use ow.numpy_function for that"
+        )
+
+    def numpy(self) -> NoReturn:
+        """There is no value yet: raises AttributeError, as in TensorFlow."""
+        raise AttributeError(f"'SymbolicTensor' object has no attribute 'numpy': {self} has no value while tracing")
+
+    def __repr__(self) -> str:
+        return f"<tf.Tensor '{self.name}' shape={self.shape} dtype={self.dtype.name}>"
+
+    def __str__(self) -> str:
+        return f'Tensor("{self.name}", shape={self.shape}, dtype={self.dtype.name})'
+
+
+MOVES = ("Pack", "Concat", "StridedSlice", "Slice", "Gather", "Identity", "ExpandDims", "Squeeze", "Reshape")
+
+
+def partial_sizes(value: Value, depth: int = 0) -> list[int | None] | None:
+    """What is known of a small integer vector: through Shape, and operators that only move elements (MOVES).
+
+    The moving is done by the operators' own reference computations, on arrays of objects in which None is unknown.
+    """
+    found = _partial(value, depth)
+    return None if found is None or found.ndim > 1 else found.reshape(-1).tolist()
+
+
+def _partial(value: Value, depth: int) -> np.ndarray | None:
+    constant, node = value.constant, value.node
+    if constant is not None:
+        return constant if constant.size <= 64 else None
+    if node is None or depth > 16:
+        return None
+    if node.op.name == "Shape":
+        (operand,) = node.operands
+        return None if operand.shape.dims is None else np.array(operand.shape.dims, object)
+    if node.op.name == "Cast" and node.attrs["dtype"].is_integer:
+        return _partial(next(node.operands), depth + 1)
+    if node.op.name not in MOVES:
+        return None
+    known = []
+    for operand in node.inputs:
+        items = operand if isinstance(operand, tuple) else (operand,)
+        arrays: list[Any] = []
+        for item in items:
+            if item is None:
+                arrays.append(None)
+                continue
+            array = _partial(item, depth + 1)
+            if array is None:
+                if item.spec.shape.rank != 0:
+                    return None
+                array = np.array(None, object)  # one unknown size
+            arrays.append(array)
+        known.append(arrays if isinstance(operand, tuple) else arrays[0])
+    try:
+        result = node.op.kernel(node.op.bind(dict(node.attrs)))(*known)
+    except (TypeError, ValueError, IndexError):
+        return None
+    return np.asarray(result)

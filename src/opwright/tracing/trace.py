@@ -1,0 +1,309 @@
+"""FuncTrace: one recording of a Python function as a graph.
+
+Lives here: turning calls into nodes, captures of what comes from outside, inlining of other recordings.
+Not here: when to trace and what a trace is kept for (function.py), running (program.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core import dtypes
+from ..core.errors import FailedPreconditionError
+from ..core.specs import TensorSpec
+from ..eager.tensor import EagerTensor, to_array
+from ..eager.variable import Variable
+from ..graph import GraphBuilder, Value
+from ..ops import dispatch
+from ..ops.arguments import tensors
+from ..ops.autodiff import CustomRecord, OpRecord
+from ..ops.call import Call
+from ..ops.definition import Operator
+from ..ops.indexed_slices import IndexedSlices
+from ..ops.tensor import TensorLike
+from .symbolic import SymbolicTensor
+
+state = dispatch.state
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_HANDLE = TensorSpec((), dtypes.resource)
+
+
+def user_line() -> str | None:
+    """file:line of the innermost frame outside this package."""
+    frame = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename.startswith(_OURS):
+        frame = frame.f_back  # type: ignore[assignment]
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else None
+
+
+class _Recorder:
+    """The tape that every trace has: it keeps all records, for gradients of the finished function."""
+
+    watches_variables = False
+
+    def __init__(self) -> None:
+        self.records: list[Any] = []
+
+    def record(self, record: Any) -> None:
+        self.records.append(record)
+
+
+class FuncTrace:
+    """A recording in progress, then the record of it.
+
+    inputs: placeholders of the arguments. captures: what the program uses from outside, in order of first use, each
+    with its placeholder: eager tensors, variables (by handle), tensors of an enclosing trace.
+    """
+
+    def __init__(self, name: str, parent: FuncTrace | None = None) -> None:
+        self.name, self.parent = name, parent
+        self.builder = GraphBuilder(name)
+        self.inputs: list[SymbolicTensor] = []
+        self.captures: dict[int, tuple[Any, SymbolicTensor]] = {}
+        self.recorder = _Recorder()
+        self.created_variables: list[Any] = []
+        self.may_create_variables = True
+        self.aliases: dict[int, SymbolicTensor] = {}
+        self.finished = False
+
+    # ---- being the current trace ----------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def recording(self) -> Iterator[FuncTrace]:
+        """Calls inside are recorded here; tapes from outside do not see them."""
+        saved = state.trace, state.tapes, state.names
+        state.trace, state.tapes, state.names = self, (self.recorder,), ()
+        try:
+            yield self
+        finally:
+            state.trace, state.tapes, state.names = saved
+            self.finished = True
+
+    def placeholder(self, spec: TensorSpec, name: str) -> SymbolicTensor:
+        """A new argument."""
+        tensor = SymbolicTensor(self.builder.input(name, TensorSpec(spec.shape, spec.dtype)), self)
+        self.inputs.append(tensor)
+        return tensor
+
+    # ---- recording ------------------------------------------------------------------------------------------------
+
+    def record(self, op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) -> Any:
+        """Add a node for the call; gives symbolic tensors."""
+        for x in inputs:
+            if type(x) is not SymbolicTensor or x.trace is not self:
+                inputs = tensors(op, inputs, self.to_tensor, name)
+                break
+        specs = op.infer(bound, inputs, name)
+        flat = [s for spec in specs for s in (spec if isinstance(spec, list) else (spec,))]
+        operands = [
+            None if x is None else tuple([self.value_of(y) for y in x]) if type(x) is tuple else self.value_of(x)
+            for x in inputs
+        ]
+        wanted = "/".join((*state.names, name or op.name)) if state.names else name or op.name
+        node = self.builder.node(op, operands, bound.attrs, flat, wanted, user_line())
+        outs = [SymbolicTensor(v, self) for v in node.outputs]
+        if state.tapes:
+            record = OpRecord(op, bound, inputs, outs)
+            for tape in state.tapes:
+                tape.record(record)
+        return op.pack_outputs(outs)
+
+    def to_tensor(self, value: Any, dtype: Any = None, name: str | None = None) -> Any:
+        """`value` as a tensor of this trace."""
+        if type(value) is SymbolicTensor:
+            return value if value.trace is self else self.capture(value)
+        if type(value) is EagerTensor:
+            return self.capture(value)
+        if isinstance(value, Variable):
+            return value.value()
+        if isinstance(value, IndexedSlices):
+            return self.to_tensor(value.to_dense())
+        convert = getattr(value, "__tf_tensor__", None)
+        if convert is not None:
+            return self.to_tensor(convert(dtype, name))
+        if isinstance(value, (list, tuple)) and _has_tensors(value):
+            from ..ops import array
+
+            found = next(v.dtype for v in _leaves(value) if isinstance(v, TensorLike))  # type: ignore[attr-defined]
+            return array.stack([self.to_tensor(v, dtype or found) for v in value])
+        array_, found = to_array(value, dtype)
+        return self.constant(array_, found, name)
+
+    def constant(self, array: np.ndarray, dtype: dtypes.DType, name: str | None = None) -> SymbolicTensor:
+        """A Const node."""
+        from ..ops.array.constants import Const
+
+        array.setflags(write=False)
+        node = self.builder.node(Const, (), {"value": array}, [TensorSpec(array.shape, dtype)], name, user_line())
+        return SymbolicTensor(node.outputs[0], self)
+
+    def value_of(self, tensor: Any) -> Value:
+        """The graph value of a tensor of this trace, or of the handle of a variable."""
+        if isinstance(tensor, Variable):
+            return self.capture(tensor).value_in_graph
+        return tensor.value_in_graph
+
+    def capture(self, outer: Any) -> SymbolicTensor:
+        """The placeholder in this graph for something made outside it.
+
+        raises FailedPreconditionError for a tensor of a trace that has ended and does not enclose this one
+        """
+        alias = self.aliases.get(id(outer))
+        if alias is not None:
+            return alias
+        known = self.captures.get(id(outer))
+        if known is not None:
+            return known[1]
+        spec, name = _HANDLE, "captured"
+        if type(outer) is SymbolicTensor:
+            if outer.constant is not None:
+                return self.constant(outer.constant, outer.dtype, outer.value_in_graph.name)
+            ancestor = self.parent
+            while ancestor is not None and ancestor is not outer.trace:
+                if id(outer) in ancestor.aliases:
+                    return self.capture(ancestor.aliases[id(outer)])
+                ancestor = ancestor.parent
+            if ancestor is None:
+                raise FailedPreconditionError(
+                    what=f"{outer} is out of scope: it belongs to the trace of function {outer.trace.name!r}, made at "
+                    f"{outer._where()}, and is used in {self.name!r}",
+                    wanted="a tensor of this function",
+                    do="return it from its function, or keep it in an ow.Variable",
+                )
+            if self.parent is not outer.trace and self.parent is not None:
+                outer_here = self.parent.capture(outer)  # hand it down one trace at a time
+                placeholder = self.capture(outer_here)
+                self.captures[id(outer)] = (outer, placeholder)
+                return placeholder
+            spec, name = outer.spec, outer.value_in_graph.name
+        elif type(outer) is EagerTensor:
+            spec = outer.spec
+        else:
+            name = outer.name.partition(":")[0]
+        placeholder = SymbolicTensor(self.builder.input(name, spec), self)
+        self.captures[id(outer)] = (outer, placeholder)
+        return placeholder
+
+    # ---- inlining ---------------------------------------------------------------------------------------------------
+
+    def inline(self, inner: FuncTrace, arguments: Sequence[Any], outputs: Sequence[SymbolicTensor]) -> list[Any]:
+        """Copy another trace's nodes into this one. arguments: for its inputs, then its captures.
+
+        Its records are replayed to the active tapes, so that gradients of any order pass through.
+        """
+        at: dict[Value, Any] = {}
+        for placeholder, argument in zip([*inner.inputs, *(p for _, p in inner.captures.values())], arguments):
+            at[placeholder.value_in_graph] = argument
+        for node in inner.builder.nodes:
+            operands = [
+                None if o is None else tuple([self.value_of(at[v]) for v in o]) if type(o) is tuple else self.value_of(at[o])
+                for o in node.inputs
+            ]
+            copy = self.builder.node(node.op, operands, node.attrs, [v.spec for v in node.outputs], node.name, node.at)
+            for old, new in zip(node.outputs, copy.outputs):
+                at[old] = SymbolicTensor(new, self)
+        if state.tapes:
+            self._replay(inner, at)
+        return [at[o.value_in_graph] for o in outputs]
+
+    def _replay(self, inner: FuncTrace, at: dict[Value, Any]) -> None:
+        def here(x: Any) -> Any:
+            if type(x) is tuple:
+                return tuple(map(here, x))
+            return at.get(x.value_in_graph, x) if type(x) is SymbolicTensor else x
+
+        mapping: dict[int, Any] | None = None
+        for record in inner.recorder.records:
+            if isinstance(record, OpRecord):
+                copy: Any = OpRecord(record.op, record.bound, [here(x) for x in record.structure], [here(y) for y in record.outputs])
+            else:
+                if mapping is None:  # its backward function speaks of the inner trace's tensors
+                    mapping = {}
+                    for other in inner.recorder.records:
+                        for tensor in (*other.inputs, *other.outputs):
+                            if type(tensor) is SymbolicTensor and tensor.value_in_graph in at:
+                                mapping[id(tensor)] = at[tensor.value_in_graph]
+                copy = CustomRecord([here(x) for x in record.inputs], [here(y) for y in record.outputs],
+                                    _under_aliases(record, mapping))  # fmt: skip
+            for x in copy.inputs:
+                if isinstance(x, Variable):
+                    for tape in state.tapes:
+                        if x.trainable and getattr(tape, "watches_variables", False):
+                            tape.watch_variable(x)  # type: ignore[attr-defined]
+            for tape in state.tapes:
+                tape.record(copy)
+
+    # ---- variables ------------------------------------------------------------------------------------------------
+
+    def lift_initial_value(self, variable: Any, value: Any) -> Any:
+        """The initial value of a variable made while tracing, computed outside the graph, once.
+
+        raises ValueError where the function was traced before, or where the value depends on its arguments
+        """
+        if not self.may_create_variables:
+            raise ValueError(
+                "tf.function only supports singleton tf.Variables created on the first call. Make sure the tf.Variable "
+                "is only created once or created outside tf.function. "
+                f"This one is made at {user_line()}"
+            )
+        self.created_variables.append(variable)
+        with init_scope():
+            if callable(value) and not isinstance(value, TensorLike):
+                return value()
+        if isinstance(value, SymbolicTensor):
+            if value.constant is None:
+                raise ValueError(
+                    f"The initial value of a variable made inside a function must not depend on its arguments; {value} does. "
+                    "Give a function of no arguments: Variable(lambda: ...)"
+                )
+            return np.array(value.constant)
+        return value
+
+
+def _under_aliases(record: Any, mapping: dict[int, Any]) -> Any:
+    def backward(dys: Sequence[Any]) -> Sequence[Any]:
+        trace = state.trace
+        assert isinstance(trace, FuncTrace)
+        home: FuncTrace = trace
+        saved, home.aliases = home.aliases, {**home.aliases, **{k: home.to_tensor(v) for k, v in mapping.items()}}
+        try:
+            return record.backward(dys)
+        finally:
+            home.aliases = saved
+
+    return backward
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    for item in value:
+        if isinstance(item, (list, tuple)):
+            yield from _leaves(item)
+        else:
+            yield item
+
+
+def _has_tensors(value: Any) -> bool:
+    return any(isinstance(v, TensorLike) for v in _leaves(value))
+
+
+@contextlib.contextmanager
+def init_scope() -> Iterator[None]:
+    """Out of every trace, into eager execution, while it lasts."""
+    saved = state.trace, state.tapes
+    state.trace, state.tapes = None, ()
+    try:
+        yield
+    finally:
+        state.trace, state.tapes = saved
+
+
+def executing_eagerly() -> bool:
+    """Whether operators compute now (True) or are recorded (False)."""
+    return state.trace is None
+
