@@ -1,0 +1,60 @@
+"""Every check on every row of every table (cases_*.py).
+
+Lives here: collection.  Not here: the checks (harness.py), whether the catalogue is covered (test_catalogue.py).
+"""
+
+from __future__ import annotations
+
+import importlib
+import traceback
+from pathlib import Path
+
+import harness
+import pytest
+
+BROKEN: dict[str, str] = {}
+
+
+def tables() -> dict[str, list[harness.Case]]:
+    """All rows by key; a file that does not load is noted in BROKEN and fails by itself."""
+    merged: dict[str, list[harness.Case]] = {}
+    for path in sorted(Path(__file__).parent.glob("cases_*.py")):
+        try:
+            module = importlib.import_module(path.stem)
+        except Exception:
+            BROKEN[path.name] = traceback.format_exc()
+            continue
+        harness.SHAPE_DEPENDS_ON_DATA.update(getattr(module, "SHAPE_DEPENDS_ON_DATA", ()))
+        for key, rows in module.CASES.items():
+            merged.setdefault(key, []).extend(rows)
+            for row in rows:
+                row.key = key
+    return merged
+
+
+TABLES = tables()
+
+
+def pairs() -> list[object]:
+    """One test for each row and each check that is for it."""
+    found = []
+    for key, rows in TABLES.items():
+        try:
+            harness.resolve(key)
+        except LookupError as error:
+            BROKEN[key] = str(error)
+            continue
+        for i, row in enumerate(rows):
+            for name, (applies, check) in harness.CHECKS.items():
+                if applies(row):
+                    found.append(pytest.param(check, row, id=f"{key}-{i}-{name}"))
+    return found
+
+
+@pytest.mark.parametrize(("check", "row"), pairs())
+def test_operator(check: harness.Check, row: harness.Case) -> None:
+    check(row)
+
+
+def test_every_table_loads() -> None:
+    assert not BROKEN, "\n".join(f"{name}: {why}" for name, why in BROKEN.items())
