@@ -1,6 +1,6 @@
 """Every check on every row of every table (cases_*.py).
 
-Lives here: collection.  Not here: the checks (harness.py), whether the catalogue is covered (test_catalogue.py).
+Lives here: collection.  Not here: the checks (checks.py), whether the catalogue is covered (test_catalogue.py).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import importlib
 import traceback
 from pathlib import Path
 
+import checks
 import harness
 import pytest
 
@@ -24,7 +25,7 @@ def tables() -> dict[str, list[harness.Case]]:
         except Exception:
             BROKEN[path.name] = traceback.format_exc()
             continue
-        harness.SHAPE_DEPENDS_ON_DATA.update(getattr(module, "SHAPE_DEPENDS_ON_DATA", ()))
+        checks.SHAPE_DEPENDS_ON_DATA.update(getattr(module, "SHAPE_DEPENDS_ON_DATA", ()))
         for key, rows in module.CASES.items():
             merged.setdefault(key, []).extend(rows)
             for row in rows:
@@ -45,14 +46,14 @@ def pairs() -> list[object]:
             BROKEN[key] = str(error)
             continue
         for i, row in enumerate(rows):
-            for name, (applies, check) in harness.CHECKS.items():
+            for name, (applies, check) in checks.CHECKS.items():
                 if applies(row):
                     found.append(pytest.param(check, row, id=f"{key}-{i}-{name}"))
     return found
 
 
 @pytest.mark.parametrize(("check", "row"), pairs())
-def test_operator(check: harness.Check, row: harness.Case) -> None:
+def test_operator(check: checks.Check, row: harness.Case) -> None:
     check(row)
 
 
