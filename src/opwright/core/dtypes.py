@@ -158,6 +158,8 @@ def as_dtype(value: Any) -> DType:
     except (KeyError, TypeError):
         pass
     try:
+        if value is None:  # NumPy takes it for float64
+            raise TypeError
         return of_numpy(np.dtype(value))
     except TypeError:
         raise TypeError(
