@@ -1,10 +1,13 @@
-"""Graph to plan: the order of kernels, where results lie, and when memory is free again.
+"""Graph to plan to machine code: kernels, the order they run in, where results lie.
 
-Lives here: `Plan` (plan.py), the offline arena planner (memory.py).  Not here: tapes, traces, files. The compiler takes
-a Graph and gives a Plan, and knows neither who made the one nor who runs the other.
+Lives here: `Plan` (plan.py), the offline arena planner (memory.py), the kernel language (kernel.py, elementwise.py) and
+LLVM (engine.py, imported at the first compile).
+Not here: tapes, traces, files. The compiler takes a Graph and gives a Plan, and knows neither who made the one nor
+who runs the other.
 """
 
+from .kernel import Kernel, kernel
 from .memory import Allocation, plan_arena
 from .plan import Plan
 
-__all__ = ["Allocation", "Plan", "plan_arena"]
+__all__ = ["Allocation", "Kernel", "Plan", "kernel", "plan_arena"]

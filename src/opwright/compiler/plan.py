@@ -96,7 +96,8 @@ def _write(graph: Graph) -> tuple[str, dict[str, Any], dict[int, Node]]:
             if names[value] in shared:
                 shared[names[value]] += 1
         else:
-            scope[f"k{i}"] = op.kernel(op.bind(dict(node.attrs)))
+            first = next(node.operands, None)
+            scope[f"k{i}"] = op.kernel(op.bind(dict(node.attrs)), None if first is None else first.dtype)
             arguments = ", ".join(_argument(o, names) for o in node.inputs)
             for value in node.outputs:
                 name_value(value, f"t{i}" if value.index == 0 else f"t{i}_{value.index}")

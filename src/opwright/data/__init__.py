@@ -1,0 +1,1 @@
+"""Input pipelines. Empty until `Dataset` is built."""

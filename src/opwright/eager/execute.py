@@ -31,9 +31,11 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
             inputs = tensors(op, inputs, make, name)
             break
     if op.elementwise and op.simple:
-        out_dtypes = op.accept(tuple([x._dtype for x in inputs]))
+        found = tuple([x._dtype for x in inputs])
+        out_dtypes = op.accepted.get(found) or op.accept(found)
         try:
-            result = quietly(op.kernel(bound), *[x._array for x in inputs])
+            kernel = op.kernel(bound, found[0]) if op.kernels else bound.reference or op.reference(bound)
+            result = quietly(kernel, *[x._array for x in inputs])
         except Exception as error:
             raise explain(op, bound, inputs, name, error) from _cause(error)
         if op.single:
@@ -50,7 +52,7 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
             None if x is None else [y._array for y in x] if type(x) is tuple else x._array for x in inputs
         ]
         try:
-            result = quietly(op.kernel(bound), *arrays)
+            result = quietly(op.kernel(bound, _first_dtype(inputs)), *arrays)
         except Exception as error:
             raise explain(op, bound, inputs, name, error) from _cause(error)
     flat = op.flat_outputs(result)
@@ -60,6 +62,13 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
     if flags.check_numerics:
         _check_numerics(op, outs, name)
     return op.pack_outputs(outs)
+
+
+def _first_dtype(inputs: Sequence[Any]) -> Any:
+    for x in inputs:
+        if x is not None and (type(x) is not tuple or x):
+            return x[0]._dtype if type(x) is tuple else x._dtype
+    return None
 
 
 def _flat_specs(specs: Sequence[Any]) -> list[Any]:

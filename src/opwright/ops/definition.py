@@ -17,16 +17,16 @@ import numpy as np
 
 from ..core import dtypes
 from ..core.dtypes import DType
-from ..core.errors import InternalError, InvalidArgumentError, SignatureError
+from ..core.errors import InternalError, InvalidArgumentError, SignatureError, UnimplementedError
 from ..core.shapes import SCALAR, broadcast
 from ..core.specs import TensorSpec
-from . import dispatch, registry
+from . import dispatch, kernels, registry
 from .attributes import Attr
 from .call import Call, call_class
 
 RULES = ("infer", "compute", "gradient", "kernel")
 SETTINGS = {"inplace": {}, "no_need_buffer": (), "lod": "unchanged", "elementwise": False, "effect": None}
-RESERVED = {"operator", "attrs", "with_inputs", "name"}
+RESERVED = {"operator", "attrs", "with_inputs", "reference", "name"}
 
 
 class Input:
@@ -114,13 +114,15 @@ class Operator:
         self.gradient_rule: Callable[..., Any] | None = body.pop("gradient", None)
         self.compute_rule: Any = body.pop("compute", None)
         self.kernel_rule: Any = body.pop("kernel", None)
-        self.kernels: dict[Any, Callable[..., Any]] = {}
+        self.kernels: dict[kernels.KernelKey, Callable[..., Any]] = {}
+        if self.kernel_rule is not None:
+            self.kernels[kernels.KernelKey("cpu")] = self.kernel_rule
         self._check_definition(body)
         self.input_names = tuple(i.name for i in self.inputs)
         self.output_names = tuple(o.name for o in self.outputs)
         self._call_class = call_class(name, self.attr_defs, self.input_names, self.output_names, body)
         self._bound: dict[Any, Call] = {}
-        self._accepted: dict[Any, tuple[DType | None, ...]] = {}
+        self.accepted: dict[Any, tuple[DType | None, ...]] = {}
         self.simple = not any(i.repeated or i.optional for i in self.inputs)
         self.single = len(self.outputs) == 1 and not self.outputs[0].repeated
         self.__name__ = self.__qualname__ = name
@@ -200,6 +202,8 @@ class Operator:
             else:
                 value = attr.default
             setattr(call, name, value)
+        rule = self.compute_rule
+        call.reference = rule if isinstance(rule, np.ufunc) or rule is None else functools.partial(rule, call)
         if key is not None and len(self._bound) < 256:  # a program uses few combinations; a sweep must not leak
             self._bound[key] = call
         return call
@@ -208,12 +212,12 @@ class Operator:
 
     def accept(self, found: tuple[DType, ...]) -> tuple[DType | None, ...]:
         """For an operator with simple inputs: check their dtypes; the output dtypes that follow (None: by infer)."""
-        known = self._accepted.get(found)
+        known = self.accepted.get(found)
         if known is None:
             self.check_dtypes(found)
             by_name = dict(zip(self.input_names, found))
             known = tuple(o.dtype or (by_name[o.like] if o.like else None) for o in self.outputs)
-            self._accepted[found] = known
+            self.accepted[found] = known
         return known
 
     def check_dtypes(self, found: Sequence[Any], name: str | None = None) -> None:
@@ -278,17 +282,18 @@ class Operator:
 
     # ---- computing ----------------------------------------------------------------------------------------------
 
-    def kernel(self, bound: Call) -> Callable[..., Any]:
+    def reference(self, bound: Call) -> Callable[..., Any]:
         """The reference computation with attributes filled in: arrays in, an array or tuple of arrays out.
 
         raises UnimplementedError for an operator that has none
         """
-        rule = self.compute_rule
-        if rule is None:
-            from ..core.errors import UnimplementedError
-
+        if bound.reference is None:
             raise UnimplementedError(op=self.name, what="no `compute` rule is defined", do="define compute(op, ...)")
-        return rule if isinstance(rule, np.ufunc) else functools.partial(rule, bound)
+        return bound.reference
+
+    def kernel(self, bound: Call, dtype: DType | None = None) -> Callable[..., Any]:
+        """What computes a call whose first input has `dtype`: the best kernel registered, else the reference."""
+        return kernels.bind(self, bound, dtype) if self.kernels else self.reference(bound)
 
     def evaluate(self, operands: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[np.ndarray, ...]:
         """Compute on the constants of graph operands; for constant folding."""
@@ -366,7 +371,7 @@ class Operator:
         scope: dict[str, Any] = {"_op": self, "_call": dispatch.call, "_defaults": defaults}
         if not attrs:
             scope["_bound"] = self.bind({})
-        exec(source, scope)
+        exec(compile(source, f"{__file__}:{name}", "exec"), scope)  # the file name tells traces that this frame is ours
         function = scope[name]
         function.__doc__, function.__module__, function.operator = self.doc, self.__module__, self
         registry.name_function(name, self)

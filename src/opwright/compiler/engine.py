@@ -1,0 +1,60 @@
+"""The machine: LLVM for this host, and code in memory.
+
+Lives here: the host's target machine, optimisation, the execution engine.  Not here: what is compiled.
+llvmlite is imported here and nowhere above module level elsewhere: `import opwright` must not pay for it.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from typing import Any
+
+from llvmlite import binding as llvm
+
+from ..core import flags
+
+_lock = threading.Lock()
+
+
+@functools.cache
+def target_machine() -> Any:
+    """LLVM's description of this processor, with all its features."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_default_triple()
+    return target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3, jit=True
+    )
+
+
+@functools.cache
+def _engine() -> Any:
+    return llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
+
+
+def has_symbol(name: str) -> bool:
+    """Whether this process has a C function of that name to call."""
+    return llvm.address_of_symbol(name) is not None
+
+
+def compile_module(module: Any, entry: str) -> int:
+    """Optimise and load a module; the address of its function `entry`. Kept for the process's life."""
+    with _lock:
+        machine = target_machine()
+        parsed = llvm.parse_assembly(str(module))
+        parsed.triple = machine.triple
+        parsed.verify()
+        options = llvm.create_pipeline_tuning_options(speed_level=3)
+        options.loop_vectorization = True
+        options.slp_vectorization = True
+        builder = llvm.create_pass_builder(machine, options)
+        builder.getModulePassManager().run(parsed, builder)
+        if "llvm" in flags.show:
+            print(parsed)
+        if "asm" in flags.show:
+            print(machine.emit_assembly(parsed))
+        engine = _engine()
+        engine.add_module(parsed)
+        engine.finalize_object()
+        return engine.get_function_address(entry)
