@@ -1,0 +1,155 @@
+"""Activations and normalisations over the last dimension.
+
+Lives here: RELU to GELU, LOGISTIC, TANH, SOFTMAX, LOG_SOFTMAX, L2_NORMALIZATION.
+Not here: activations fused into other operators (fusing.py).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import float16, float32
+from ...core.specs import TensorSpec
+from ...ops.definition import Input, Output
+from .definition import lite_operator
+from .elementwise import unary
+from .fusing import fuse
+from .shapes import broadcast, refuse, text
+
+_erf = np.frompyfunc(math.erf, 1, 1)
+_f = np.float32
+
+
+def _clip(low: float, high: float) -> Any:
+    return lambda x: np.clip(x, _f(low), _f(high))
+
+
+def logistic(x: Any) -> Any:
+    """1 / (1 + e^-x)"""
+    one = x.dtype.type(1)
+    return one / (one + np.exp(-x))
+
+
+#    name           compute                                            formula                        dtypes
+ACTIVATIONS = (
+    ("RELU",         lambda x: np.maximum(x, _f(0)),                    r"\max(x, 0)",                 (float32,), None, (1, 3)),
+    ("RELU6",        _clip(0, 6),                                       r"\min(\max(x, 0), 6)",        (float32,), None, (1, 3)),
+    ("RELU_N1_TO_1", _clip(-1, 1),                                      r"\min(\max(x, -1), 1)",       (float32,), None, (1, 1)),
+    ("RELU_0_TO_1",  _clip(0, 1),                                       r"\min(\max(x, 0), 1)",        (float32,), None, (1, 1)),
+    ("ELU",          lambda x: np.where(x < 0, np.expm1(np.minimum(x, _f(0))), x), r"x \ge 0: x,\ \text{else}\ e^x - 1",
+     (float32,), None, (1, 1)),
+    ("HARD_SWISH",   lambda x: x * np.clip(x + _f(3), _f(0), _f(6)) / _f(6), r"x \min(\max(x + 3, 0), 6) / 6",
+     (float32,), "HardSwishOptions", (1, 1)),
+    ("TANH",         np.tanh,                                           r"\tanh x",            (float32, float16), None, (1, 3)),
+    ("LOGISTIC",     logistic,                                          "1 / (1 + e^{-x})",    (float32, float16), None, (1, 3)),
+)  # fmt: skip
+
+for row in ACTIVATIONS:
+    unary(*row)
+
+
+@lite_operator("LEAKY_RELU", options="LeakyReluOptions", versions=(1, 2))
+class LeakyRelu:
+    """.. math:: y = x > 0: x,\\ \\text{else}\\ \\alpha x"""
+
+    x = Input((float32,))
+    y = Output(like="x")
+    elementwise = True
+
+    def compute(op: Any, x: Any) -> Any:
+        return np.where(x > 0, x, x * _f(op.alpha))
+
+
+@lite_operator("PRELU")
+class PRelu:
+    """As LEAKY_RELU, with alpha as a tensor that is broadcast to x.
+
+    .. math:: y = x \\ge 0: x,\\ \\text{else}\\ \\alpha x
+    """
+
+    x = Input((float32,))
+    alpha = Input((float32,), like="x")
+    y = Output(like="x")
+
+    def infer(op: Any) -> TensorSpec:
+        shape = broadcast(op.x, op.alpha)
+        if not shape.is_compatible_with(op.x.spec.shape):
+            raise refuse("alpha is not broadcastable to x",
+                         found={"x": text(op.x.spec.shape), "alpha": text(op.alpha.spec.shape)})  # fmt: skip
+        return TensorSpec(shape, op.x.spec.dtype)
+
+    def compute(op: Any, x: Any, alpha: Any) -> Any:
+        return np.where(x >= 0, x, x * alpha)
+
+
+@lite_operator("GELU", options="GeluOptions", versions=(1, 3))
+class Gelu:
+    """Gaussian error linear unit, exact or by tanh.
+
+    .. math:: y = x (1 + \\operatorname{erf}(x / \\sqrt 2)) / 2
+    """
+
+    x = Input((float32, float16))
+    y = Output(like="x")
+    elementwise = True
+
+    def compute(op: Any, x: Any) -> Any:
+        wide = x.astype(np.float64)
+        if op.approximate:  # Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016
+            inner = np.tanh(math.sqrt(2 / math.pi) * (wide + 0.044715 * wide**3))
+        else:
+            inner = np.asarray(_erf(wide * math.sqrt(0.5))).astype(np.float64)
+        return (0.5 * wide * (1 + inner)).astype(x.dtype)
+
+
+def _has_rank(op: Any) -> TensorSpec:
+    if op.x.spec.shape.rank == 0:
+        raise refuse("the input is a scalar", wanted="at least one dimension")
+    return TensorSpec(op.x.spec.shape, op.x.spec.dtype)
+
+
+def _shifted(x: Any) -> Any:
+    """x minus the greatest of each row, so that exp cannot overflow."""
+    return x - x.max(-1, keepdims=True) if x.shape[-1] else x
+
+
+@lite_operator("SOFTMAX", options="SoftmaxOptions", versions=(1, 4))
+class Softmax:
+    """.. math:: y_i = e^{\\beta x_i} / \\sum_j e^{\\beta x_j}    over the last dimension"""
+
+    x = Input((float32, float16))
+    y = Output(like="x")
+    infer = _has_rank
+
+    def compute(op: Any, x: Any) -> Any:
+        e = np.exp(_shifted(x) * x.dtype.type(op.beta))
+        return e / e.sum(-1, keepdims=True)
+
+
+@lite_operator("LOG_SOFTMAX", options="LogSoftmaxOptions", versions=(1, 2))
+class LogSoftmax:
+    """.. math:: y_i = x_i - \\ln \\sum_j e^{x_j}    over the last dimension"""
+
+    x = Input((float32,))
+    y = Output(like="x")
+    infer = _has_rank
+
+    def compute(op: Any, x: Any) -> Any:
+        shifted = _shifted(x)
+        return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
+
+
+@lite_operator("L2_NORMALIZATION", options="L2NormOptions", versions=(1, 2))
+class L2Normalization:
+    """.. math:: y = x / \\max(\\sqrt{\\sum x^2}, 10^{-6})    over the last dimension"""
+
+    x = Input((float32,))
+    y = Output(like="x")
+    infer = _has_rank
+
+    def compute(op: Any, x: Any) -> Any:
+        norm = np.sqrt(np.square(x).sum(-1, keepdims=True))
+        return fuse(op, x / np.maximum(norm, _f(1e-6)))

@@ -1,0 +1,167 @@
+"""Arithmetic of two tensors, broadcast: ADD to ATAN2, and ADD_N of many.
+
+Lives here: the table of binary operators and their computations.  Not here: comparison and logic (comparison.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import DType, complex64, float16, float32, float64, int8, int16, int32, int64, uint8, uint32
+from ...core.specs import TensorSpec
+from ...ops.definition import Input, Output
+from .definition import LiteOperator, lite_operator
+from .fusing import fuse
+from .shapes import broadcast, refuse, text
+
+
+def binary(name: str, compute: Any, formula: str, dtypes: tuple[DType, ...], options: str | None = None,
+           versions: tuple[int, int] = (1, 1), out: DType | None = None) -> LiteOperator:  # fmt: skip
+    """Define an operator of two broadcast tensors.
+
+    compute: a NumPy ufunc or a function of two arrays. out: the output's dtype where it is not the inputs'.
+    """
+
+    def infer(op: Any) -> TensorSpec:
+        return TensorSpec(broadcast(op.x, op.y), out or op.x.spec.dtype)
+
+    def computed(op: Any, x: Any, y: Any) -> Any:
+        return compute(x, y)
+
+    body = {
+        "__doc__": f"{name}, broadcast.\n\n.. math:: z = {formula}",
+        "__module__": __name__,
+        "x": Input(dtypes),
+        "y": Input(dtypes, like="x"),
+        "z": Output(like=None if out else "x", dtype=out),
+        "elementwise": True,
+        "infer": infer,
+        "compute": compute if isinstance(compute, np.ufunc) else computed,
+    }
+    return lite_operator(name, options=options, versions=versions)(type(name, (), body))
+
+
+def fused(name: str, compute: Any, formula: str, dtypes: tuple[DType, ...], options: str, versions: tuple[int, int],
+          ufunc: np.ufunc | None) -> LiteOperator:  # fmt: skip
+    """As `binary`, for an operator with a fused activation. ufunc: does the same where no activation is fused."""
+
+    def infer(op: Any) -> TensorSpec:
+        return TensorSpec(broadcast(op.x, op.y), op.x.spec.dtype)
+
+    def computed(op: Any, x: Any, y: Any) -> Any:
+        return fuse(op, compute(x, y))
+
+    def writes(op: Any, dtype: DType) -> np.ufunc | None:
+        return ufunc if op.fused_activation_function == "NONE" else None
+
+    body = {
+        "__doc__": f"{name}, broadcast, with a fused activation.\n\n.. math:: z = act({formula})",
+        "__module__": __name__,
+        "x": Input(dtypes),
+        "y": Input(dtypes, like="x"),
+        "z": Output(like="x"),
+        "elementwise": True,
+        "infer": infer,
+        "compute": computed,
+    }
+    if ufunc is not None:
+        body["writes"] = writes
+    return lite_operator(name, options=options, versions=versions)(type(name, (), body))
+
+
+def nonzero(y: Any) -> None:
+    """Raises InvalidArgumentError where a divisor is 0."""
+    if not np.all(y):
+        raise refuse("Division by 0", wanted="divisors other than 0")
+
+
+def divide(x: Any, y: Any) -> Any:
+    """x / y; integers are truncated toward zero, as in C."""
+    if x.dtype.kind == "f":
+        return np.divide(x, y)
+    nonzero(y)
+    quotient = np.floor_divide(x, y)
+    return quotient + ((quotient * y != x) & ((x < 0) != (y < 0)))
+
+
+def floor_divide(x: Any, y: Any) -> Any:
+    nonzero(y)
+    return np.floor(np.divide(x, y)) if x.dtype.kind == "f" else np.floor_divide(x, y)
+
+
+def floor_mod(x: Any, y: Any) -> Any:
+    if x.dtype.kind != "f":
+        nonzero(y)
+    return np.mod(x, y)
+
+
+def power(x: Any, y: Any) -> Any:
+    if x.dtype.kind != "f" and np.any(y < 0):
+        raise refuse("POW does not support negative exponent for int32", wanted="exponents of at least 0")
+    return np.power(x, y)
+
+
+def squared_difference(x: Any, y: Any) -> Any:
+    d = np.subtract(x, y)
+    return np.multiply(d, d)
+
+
+_NUMBERS = (float32, int32, int64)
+_FLOAT_AND_RAW = (float32, float16, int32, int64, int16)
+Rows = tuple[tuple[str, Callable[..., Any], str, tuple[DType, ...], str, tuple[int, int], Any], ...]
+
+#    name   compute      formula   dtypes                              options       versions  ufunc where nothing is fused
+FUSED: Rows = (
+    ("ADD", np.add,      "x + y",  _FLOAT_AND_RAW,                     "AddOptions", (1, 6), np.add),
+    ("SUB", np.subtract, "x - y",  _NUMBERS,                           "SubOptions", (1, 5), np.subtract),
+    ("MUL", np.multiply, "x y",    (*_FLOAT_AND_RAW, uint32, complex64), "MulOptions", (1, 8), np.multiply),
+    ("DIV", divide,      "x / y",  (float32, int32),                   "DivOptions", (1, 2), None),
+)  # fmt: skip
+
+#    name                 compute          formula                 dtypes                        options, versions
+BINARY = (
+    ("FLOOR_DIV",          floor_divide,    r"\lfloor x / y \rfloor", (float32, int32, int16, int8), "FloorDivOptions", (1, 3)),
+    ("FLOOR_MOD",          floor_mod,       r"x - y \lfloor x / y \rfloor", (*_NUMBERS, int16, int8), "FloorModOptions", (1, 2)),
+    ("POW",                power,           "x^y",                  (float32, int32),             "PowOptions", (1, 1)),
+    ("MAXIMUM",            np.maximum,      r"\max(x, y)", (float32, float16, int32, int64, int16, int8, uint8),
+     "MaximumMinimumOptions", (1, 4)),
+    ("MINIMUM",            np.minimum,      r"\min(x, y)", (float32, float16, int32, int64, int16, int8, uint8),
+     "MaximumMinimumOptions", (1, 4)),
+    ("SQUARED_DIFFERENCE", squared_difference, "(x - y)^2",         (float32, int32),   "SquaredDifferenceOptions", (1, 2)),
+    ("ATAN2",              np.arctan2,      r"\operatorname{atan2}(x, y)", (float32, float16, float64), "ATan2Options", (1, 1)),
+)  # fmt: skip
+
+for row in FUSED:
+    fused(*row)
+for row_ in BINARY:
+    binary(*row_)
+
+
+@lite_operator("ADD_N", options="AddNOptions")
+class AddN:
+    """Sum of tensors of one shape.
+
+    .. math:: y = \\sum_i x_i
+    """
+
+    xs = Input((float32, int32), repeated=True)
+    y = Output(like="xs")
+
+    def infer(op: Any) -> TensorSpec:
+        if not op.xs:
+            raise refuse("ADD_N has no inputs", wanted="at least one")
+        shape = op.xs[0].spec.shape
+        for x in op.xs[1:]:
+            if not shape.is_compatible_with(x.spec.shape):
+                raise refuse("inputs differ in shape", found=", ".join(text(i.spec.shape) for i in op.xs[:8]))
+            shape = shape.merge_with(x.spec.shape)
+        return TensorSpec(shape, op.xs[0].spec.dtype)
+
+    def compute(op: Any, xs: Any) -> Any:
+        total = np.array(xs[0])
+        for x in xs[1:]:
+            total += x
+        return total

@@ -1,0 +1,170 @@
+"""The lite dialect's definitions: a class body becomes the `LiteOperator` of one builtin operator of `.tflite` files.
+
+Lives here: `lite_operator`, `LiteOperator` (an `Operator` that also reads and writes its options table), the dialect's
+table, `EnumAttr`.  Not here: the operators (the other modules of lite/ops/), running them (registration.py).
+
+The attributes are the fields of the operator's options table, with the schema's names, types and defaults, so they are
+written nowhere else. An enum's values are the schema's names: padding="SAME", fused_activation_function="RELU6".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ...core.dtypes import DType
+from ...core.errors import InternalError, InvalidArgumentError, NotFoundError
+from ...ops.attributes import Attr, Check, one_of
+from ...ops.call import Call
+from ...ops.definition import Operator
+from ..format import objects, schema, versions
+from . import types
+
+_table: dict[str, LiteOperator] = {}
+
+
+class EnumAttr(Attr):
+    """An attribute that is a member of one of the schema's enums, kept as the member's name.
+
+    Takes the name, the member or its number.
+    """
+
+    __slots__ = ("enum",)
+
+    def __init__(self, enum: str, default: int = 0, check: Check | None = None) -> None:
+        self.enum = enum
+        super().__init__(str, default=default, check=check)
+
+    def convert(self, value: Any) -> str:
+        """The member's name. Raises TypeError where the enum has no such member."""
+        members = schema.enum(self.enum).__members__
+        name = value if isinstance(value, str) else None
+        if isinstance(value, int):
+            name = getattr(schema.enum_members(self.enum).get(int(value)), "name", None)
+        if name is not None and name in members:
+            if self.check is not None and not self.check.holds(name):
+                raise ValueError(self.check.wanted)
+            return name
+        shown = [*list(members)[:12], *(["..."] if len(members) > 12 else [])]
+        raise TypeError(f"a member of {self.enum}: {', '.join(shown)}")
+
+
+_SCALARS: dict[str, type] = {"bool": bool, "float32": float}
+_CHECKS = {"ActivationFunctionType": one_of("NONE", "RELU", "RELU_N1_TO_1", "RELU6")}  # what run times can fuse
+
+
+def _attr(field: schema.Field) -> Attr:
+    """The attribute for one field of an options table."""
+    if field.kind == "vector":
+        return Attr([_SCALARS.get(field.scalar, int)], default=())
+    if field.enum:
+        return EnumAttr(field.enum, field.default, _CHECKS.get(field.enum))
+    return Attr(_SCALARS.get(field.scalar, int), default=field.default)
+
+
+class LiteOperator(Operator):
+    """A builtin operator of `.tflite` files.
+
+    options: name of its options table, or None. versions: (least, greatest) version of it that is implemented.
+    typed_by: the attribute that says the output's dtype and is read off the output tensor, as files leave it out.
+    """
+
+    def __init__(
+        self, cls: type, name: str, options: str | None, versions: tuple[int, int], typed_by: str | None
+    ) -> None:
+        fields = schema.table(options).fields if options else ()
+        for field in fields:
+            if field.name not in vars(cls):
+                setattr(cls, field.name, _attr(field))
+        super().__init__(cls, name, versions[1], catalogue=False)
+        self.options, self.versions, self.typed_by = options, versions, typed_by
+        self.option_names = tuple(field.name for field in fields)
+        self.code = int(versions_code(name))
+
+    def from_options(self, options: Any, outputs: Sequence[DType] = ()) -> Call:
+        """The attributes in an options object (None: every option is 0, as the official run time has it).
+
+        outputs: dtypes of the output tensors, for an operator that is `typed_by` them.
+        raises InvalidArgumentError for options of another operator or a value that is not allowed
+        """
+        attrs: dict[str, Any] = {}
+        if options is not None and self.options and options.table_name != self.options:
+            raise InvalidArgumentError(op=self.name, what="the options are those of another operator",
+                                       found=options.table_name, wanted=self.options)  # fmt: skip
+        if self.options:
+            for name in self.option_names:
+                value: Any = getattr(options, name, 0)
+                definition = self.attr_defs[name]
+                if isinstance(definition.type, list):
+                    value = () if options is None or value is None else tuple(value.tolist())
+                elif definition.type is bool:
+                    value = bool(value)
+                attrs[name] = value
+        if self.typed_by and outputs:
+            attrs[self.typed_by] = types.name_of(outputs[0])
+        return self.bind(attrs)
+
+    def to_options(self, attrs: Mapping[str, Any]) -> Any:
+        """The options object that holds these attributes; None for an operator without options.
+
+        raises SignatureError or InvalidArgumentError for attributes that do not fit
+        """
+        if not self.options:
+            return None
+        bound = self.bind(dict(attrs))
+        values = {}
+        for name in self.option_names:
+            definition, value = self.attr_defs[name], getattr(bound, name)
+            if isinstance(definition, EnumAttr):
+                value = schema.enum(definition.enum)[value]
+            if isinstance(definition.type, list) and not value:
+                continue
+            values[name] = value
+        return objects.table_class(self.options)(**values)
+
+    def __reduce__(self) -> Any:
+        return get, (self.name,)
+
+    __hash__ = Operator.__hash__
+
+
+def versions_code(name: str) -> int:
+    """The number of a builtin operator. Raises InternalError for a name the schema lacks."""
+    try:
+        return int(versions.facts(name)["code"])
+    except NotFoundError:
+        raise InternalError(what=f"the schema has no builtin operator {name!r}") from None
+
+
+def lite_operator(
+    name: str, *, options: str | None = None, versions: tuple[int, int] = (1, 1), typed_by: str | None = None
+) -> Callable[[type], LiteOperator]:
+    """Class decorator: define the builtin operator of that name. Arguments as the attributes of LiteOperator."""
+
+    def define(cls: type) -> LiteOperator:
+        made = LiteOperator(cls, name, options, versions, typed_by)
+        if name in _table:
+            raise InternalError(what=f"the lite dialect has two operators {name}")
+        _table[name] = made
+        return made
+
+    return define
+
+
+def get(name: str) -> LiteOperator:
+    """The builtin operator of that name, such as "CONV_2D". Raises NotFoundError."""
+    found = _table.get(name)
+    if found is None:
+        raise NotFoundError(what="the lite dialect has no operator of this name", found=repr(name),
+                            do="lite.ops.list_names() gives them all")  # fmt: skip
+    return found
+
+
+def list_names() -> list[str]:
+    """The names of the dialect's operators, sorted."""
+    return sorted(_table)
+
+
+def operators() -> dict[str, LiteOperator]:
+    """The dialect's operators by name."""
+    return dict(_table)

@@ -1,0 +1,81 @@
+"""Functions of one tensor, element by element: ABS to ZEROS_LIKE, and CAST.
+
+Lives here: the table of unary operators.  Not here: activations (activation.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core import dtypes
+from ...core.dtypes import DType, float16, float32, float64, int16, int32, int64
+from ...core.dtypes import bool as bool_
+from ...core.specs import TensorSpec
+from ...ops.definition import Input, Output
+from . import types
+from .definition import LiteOperator, lite_operator
+
+
+def unary(name: str, compute: Any, formula: str, taken: tuple[DType, ...] = (float32,), options: str | None = None,
+          versions: tuple[int, int] = (1, 1)) -> LiteOperator:  # fmt: skip
+    """Define an element-wise operator. compute: a NumPy ufunc or a function of one array."""
+
+    def computed(op: Any, x: Any) -> Any:
+        return compute(x)
+
+    body = {
+        "__doc__": f"{name}, element by element.\n\n.. math:: y = {formula}",
+        "__module__": __name__,
+        "x": Input(taken),
+        "y": Output(like="x"),
+        "elementwise": True,
+        "compute": compute if isinstance(compute, np.ufunc) else computed,
+    }
+    return lite_operator(name, options=options, versions=versions)(type(name, (), body))
+
+
+#    name          compute         formula                     dtypes                 options           versions
+UNARY = (
+    ("ABS",         np.absolute,    "|x|",                      (float32, int32, int16), "AbsOptions",  (1, 5)),
+    ("NEG",         np.negative,    "-x",                       (float32, float16, int32, int64), "NegOptions", (1, 1)),
+    ("EXP",         np.exp,         "e^x",                      (float32,),            "ExpOptions",    (1, 2)),
+    ("LOG",         np.log,         r"\ln x",                   (float32,),            None,            (1, 2)),
+    ("SQRT",        np.sqrt,        r"\sqrt{x}",                (float32,),            None,            (1, 2)),
+    ("RSQRT",       lambda x: np.divide(np.float32(1), np.sqrt(x)), r"1 / \sqrt{x}", (float32,), None,  (1, 3)),
+    ("SQUARE",      np.square,      "x^2",                      (float32,),            "SquareOptions", (1, 1)),
+    ("SIN",         np.sin,         r"\sin x",                  (float32, float16),    None,            (1, 2)),
+    ("COS",         np.cos,         r"\cos x",                  (float32, float16),    "CosOptions",    (1, 2)),
+    ("FLOOR",       np.floor,       r"\lfloor x \rfloor",       (float32, float16),    None,            (1, 1)),
+    ("CEIL",        np.ceil,        r"\lceil x \rceil",         (float32, float16),    None,            (1, 1)),
+    ("ROUND",       np.rint,        "x to the nearest integer, halves to even", (float32,), None,       (1, 1)),
+    ("SIGN",        np.sign,        r"\operatorname{sgn} x",    (float32, float64, int32), "SignOptions", (1, 2)),
+    ("LOGICAL_NOT", np.logical_not, r"\neg x",                  (bool_,),              "LogicalNotOptions", (1, 1)),
+    ("ZEROS_LIKE",  np.zeros_like,  "0",                        (float32, int32, int64), "ZerosLikeOptions", (1, 1)),
+)  # fmt: skip
+
+for row in UNARY:
+    unary(*row)
+
+
+@lite_operator("CAST", options="CastOptions", versions=(1, 7), typed_by="out_data_type")
+class Cast:
+    """Every element converted to another type, as C does: fractions are cut off, truth is "not 0".
+
+    .. math:: y = (\\text{out\\_data\\_type}) x
+
+    The types are the tensors'; what the file's options say of them is ignored, as converters leave them out.
+    """
+
+    x = Input(tuple(d for d in dtypes.ALL if d is not dtypes.string))
+    y = Output(like="x")
+
+    def infer(op: Any) -> TensorSpec:
+        return TensorSpec(op.x.spec.shape, types.dtype_of(op.out_data_type))
+
+    def compute(op: Any, x: Any) -> Any:
+        wanted = types.dtype_of(op.out_data_type).np
+        if x.dtype.kind == "c" and wanted.kind != "c":
+            x = x.real
+        return x.astype(wanted)

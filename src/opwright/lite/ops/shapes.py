@@ -1,0 +1,68 @@
+"""What the lite dialect's shape rules share: broadcasting, axes, known integers, sizes that may be unknown.
+
+Lives here: helpers of `infer` rules.  Not here: any operator's rule.
+A size is an int, or None where it is unknown until the model runs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ...core.errors import InvalidArgumentError
+from ...core.shapes import TensorShape
+from ...core.shapes import broadcast as broadcast_two
+from ...core.specs import TensorSpec
+from ...ops.inference import axes_in, axis_in
+
+__all__ = ["axes_in", "axis_in", "broadcast", "ints", "product", "refuse", "same", "spec", "text"]
+
+Size = int | None
+
+
+def text(shape: Any) -> str:
+    """A shape as the official run time prints it: [2,3], ? for an unknown size."""
+    dims = shape.dims if isinstance(shape, TensorShape) else tuple(shape)
+    return "[...]" if dims is None else f"[{','.join('?' if d is None else str(d) for d in dims)}]"
+
+
+def refuse(what: str, found: object = None, wanted: object = None, do: str | None = None) -> InvalidArgumentError:
+    """The error of a shape rule; the caller of the rule adds operator and node."""
+    return InvalidArgumentError(what=what, found=found, wanted=wanted, do=do)
+
+
+def spec(dims: Iterable[Size] | None, dtype: Any) -> TensorSpec:
+    """A TensorSpec of sizes (None: unknown rank) and a dtype."""
+    return TensorSpec(None if dims is None else tuple(dims), dtype)
+
+
+def broadcast(*operands: Any) -> TensorShape:
+    """The broadcast shape of operands. Raises InvalidArgumentError where they are not broadcastable."""
+    shape = operands[0].spec.shape
+    for other in operands[1:]:
+        try:
+            shape = broadcast_two(shape, other.spec.shape)
+        except InvalidArgumentError:
+            shapes = " and ".join(text(o.spec.shape) for o in operands)
+            raise refuse(f"Given shapes, {shapes}, are not broadcastable.",
+                         wanted="sizes that are equal or 1, aligned at the last dimension") from None  # fmt: skip
+    return shape
+
+
+def ints(operand: Any) -> list[int] | None:
+    """The integers in an operand whose value is known, flat; None where it is not."""
+    constant = operand.constant
+    return None if constant is None else [int(v) for v in constant.reshape(-1).tolist()]
+
+
+def product(dims: Sequence[Size]) -> Size:
+    """Product of sizes, None where one is unknown (and none is 0)."""
+    if any(d == 0 for d in dims):
+        return 0
+    return None if any(d is None for d in dims) else math.prod(dims)  # type: ignore[arg-type]
+
+
+def same(*sizes: Size) -> bool:
+    """Whether sizes can be equal: unknown ones can."""
+    return len({s for s in sizes if s is not None}) <= 1

@@ -1,0 +1,38 @@
+"""Tensor types of the file format and the dtypes that they are here.
+
+Lives here: the table, both ways.  Not here: packing of types below a byte (runtime/constants.py).
+"""
+
+from __future__ import annotations
+
+from ...core import dtypes
+from ...core.dtypes import DType
+from ...core.errors import InvalidArgumentError, UnimplementedError
+
+BY_NAME: dict[str, DType] = {
+    "FLOAT32": dtypes.float32, "FLOAT16": dtypes.float16, "INT32": dtypes.int32, "UINT8": dtypes.uint8,
+    "INT64": dtypes.int64, "STRING": dtypes.string, "BOOL": dtypes.bool, "INT16": dtypes.int16,
+    "COMPLEX64": dtypes.complex64, "INT8": dtypes.int8, "FLOAT64": dtypes.float64, "COMPLEX128": dtypes.complex128,
+    "UINT64": dtypes.uint64, "RESOURCE": dtypes.resource, "UINT32": dtypes.uint32, "UINT16": dtypes.uint16,
+    "INT4": dtypes.int4, "BFLOAT16": dtypes.bfloat16,
+}  # fmt: skip
+
+_NAMES = {dtype: name for name, dtype in BY_NAME.items()}
+
+
+def name_of(dtype: DType) -> str:
+    """The schema's name of a dtype, such as FLOAT32. Raises InvalidArgumentError where files have no such type."""
+    try:
+        return _NAMES[dtype]
+    except KeyError:
+        raise InvalidArgumentError(what=f".tflite files have no tensor type {dtype.name}",
+                                   wanted=", ".join(sorted(d.name for d in _NAMES))) from None  # fmt: skip
+
+
+def dtype_of(name: str, tensor: str = "") -> DType:
+    """The dtype of a TensorType's name. Raises UnimplementedError for VARIANT, INT2, UINT4 and the FLOAT8s."""
+    try:
+        return BY_NAME[name]
+    except KeyError:
+        raise UnimplementedError(what=f"tensor {tensor!r} has type {name}" if tensor else f"tensor type {name}",
+                                 wanted=", ".join(BY_NAME)) from None  # fmt: skip
