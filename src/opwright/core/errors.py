@@ -25,6 +25,7 @@ def compose(
     found: object = None,
     wanted: object = None,
     do: str | None = None,
+    explain: str | None = None,
 ) -> str:
     """The project's one layout of an error text; every part but `what` may be left out."""
     where = " ".join(part for part in (op, f"{node!r}" if node else None, f"({at})" if at else None) if part)
@@ -37,6 +38,8 @@ def compose(
         lines.append(f"  wanted  {wanted}")
     if do is not None:
         lines.append(f"  try     {do}")
+    if explain is not None:
+        lines.append(f"  more    opwright explain {explain}")
     return "\n".join(lines)
 
 
@@ -45,7 +48,8 @@ class OpError(Exception):
 
     message: the whole text; or leave it out and give the parts by keyword:
     op, node, at: operator, node name, "file:line" of the user's code; what: the sentence; found, wanted: values or
-    types (a mapping prints as "name value" pairs); do: the next step for the reader.
+    types (a mapping prints as "name value" pairs); do: the next step for the reader; explain: a stable code that
+    `opwright explain` expands (tools/explain.py lists them).
     """
 
     code = 2  # numbers are those of the field's status codes
@@ -62,9 +66,10 @@ class OpError(Exception):
         found: object = None,
         wanted: object = None,
         do: str | None = None,
+        explain: str | None = None,
     ) -> None:
-        self.op, self.node, self.at = op, node, at
-        text = compose(what or message, op=op, node=node, at=at, found=found, wanted=wanted, do=do)
+        self.op, self.node, self.at, self.explain = op, node, at, explain
+        text = compose(what or message, op=op, node=node, at=at, found=found, wanted=wanted, do=do, explain=explain)
         super().__init__(text or f"{type(self).__name__} without a message")
 
     @property

@@ -1,0 +1,5 @@
+"""`python -m opwright`: the command line."""
+
+from .tools.cli import main
+
+main()

@@ -1,0 +1,188 @@
+"""The command line: `opwright COMMAND`.
+
+Lives here: commands, their options, exit codes.  Not here: what they do (the other modules, imported when called).
+
+Exit codes: 0 all well; 1 a check failed or a model does not run; 2 wrong usage; 3 a file that cannot be read.
+Results go to stdout, notes and progress to stderr.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from ..core.errors import DataLossError, OpError
+
+EXIT_FAILED, EXIT_BAD_FILE = 1, 3
+
+
+class _Group(click.Group):
+    """A group whose commands report this package's errors as one message, without a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (DataLossError, FileNotFoundError, IsADirectoryError, PermissionError) as error:
+            click.echo(f"opwright: {error}", err=True)
+            ctx.exit(EXIT_BAD_FILE)
+        except OpError as error:
+            click.echo(f"opwright: {error}", err=True)
+            ctx.exit(EXIT_FAILED)
+
+
+def _examples(*lines: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Two examples at the end of a command's help."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        command.__doc__ = (command.__doc__ or "").rstrip() + "\n\n\b\nExamples:\n" + "\n".join(f"  {x}" for x in lines)
+        return command
+
+    return add
+
+
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
+_model = click.argument("model", type=click.Path(dir_okay=False))
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="opwright", prog_name="opwright")
+def cli() -> None:
+    """Define, run, differentiate, trace, convert, interpret and compile machine-learning operators."""
+
+
+@cli.command()
+@click.option("--out", default="out", type=click.Path(file_okay=False), help="Folder for the files it makes.")
+@click.option("--steps", default=1000, show_default=True, help="Training steps.")
+@_examples("opwright demo", "opwright demo --out /tmp/demo")
+def demo(out: str, steps: int) -> None:
+    """Train atan and sin, convert them, and run the files with a custom operator; checks every step."""
+    from .demo import run_demo
+
+    sys.exit(0 if run_demo(out, steps) else EXIT_FAILED)
+
+
+@cli.command()
+@_model
+@_json
+@_examples("opwright inspect model.tflite", "opwright inspect model.tflite --json")
+def inspect(model: str, as_json: bool) -> None:
+    """What is in a .tflite file: signatures, operators with versions, tensors, metadata."""
+    from .models import inspect_model
+
+    inspect_model(model, as_json)
+
+
+@cli.command()
+@_model
+@click.option("--runtime", help="A run time's version, such as 2.8: does the model run there?")
+@_json
+@_examples("opwright check model.tflite", "opwright check model.tflite --runtime 2.8")
+def check(model: str, runtime: str | None, as_json: bool) -> None:
+    """Verify a .tflite file and say which operators, versions and custom operators it needs. Exit code 1 if it cannot run."""
+    from .models import check_model
+
+    sys.exit(0 if check_model(model, runtime, as_json) else EXIT_FAILED)
+
+
+@cli.command()
+@_model
+@click.option("--input", "inputs", multiple=True, metavar="[NAME=]FILE.npy", help="An input, in order or by name; random where left out.")
+@click.option("--output", "outputs", type=click.Path(file_okay=False), help="Folder to save the outputs in, as .npy files.")
+@click.option("--seed", default=0, show_default=True, help="Seed of random inputs.")
+@_json
+@_examples("opwright run model.tflite", "opwright run model.tflite --input x=x.npy --output results")
+def run(model: str, inputs: tuple[str, ...], outputs: str | None, seed: int, as_json: bool) -> None:
+    """Run a .tflite file once and show its outputs."""
+    from .models import run_model
+
+    run_model(model, inputs, outputs, seed, as_json)
+
+
+@cli.command()
+@_model
+@click.option("--runs", default=200, show_default=True, help="Timed runs.")
+@click.option("--threads", default=1, show_default=True, help="Threads to use.")
+@click.option("--ops", "by_operator", is_flag=True, help="Also the time of each operator.")
+@_json
+@_examples("opwright bench model.tflite", "opwright bench model.tflite --runs 1000 --ops")
+def bench(model: str, runs: int, threads: int, by_operator: bool, as_json: bool) -> None:
+    """Time a .tflite file: load, allocate, invoke (median, fastest, slowest)."""
+    from .models import bench_model
+
+    bench_model(model, runs, threads, by_operator, as_json)
+
+
+@cli.group(cls=_Group)
+def op() -> None:
+    """The operator catalogue."""
+
+
+@op.command("list")
+@click.argument("pattern", default="")
+@_json
+@_examples("opwright op list", "opwright op list Pool")
+def op_list(pattern: str, as_json: bool) -> None:
+    """Operators whose name contains PATTERN, with their formula."""
+    from .catalogue import list_operators
+
+    list_operators(pattern, as_json)
+
+
+@op.command("show")
+@click.argument("name")
+@_json
+@_examples("opwright op show Atan", "opwright op show Conv2D --json")
+def op_show(name: str, as_json: bool) -> None:
+    """One operator: signature, dtypes, attributes, formula, gradient."""
+    from .catalogue import show_operator
+
+    sys.exit(0 if show_operator(name, as_json) else EXIT_FAILED)
+
+
+@op.command("spec")
+@_examples("opwright op spec > catalogue.json", "opwright op spec | head")
+def op_spec() -> None:
+    """The whole catalogue as JSON, for `op compat`."""
+    from .catalogue import print_spec
+
+    print_spec()
+
+
+@op.command("compat")
+@click.argument("old", type=click.Path(dir_okay=False))
+@click.argument("new", type=click.Path(dir_okay=False), required=False)
+@_json
+@_examples("opwright op compat catalogue.json", "opwright op compat old.json new.json")
+def op_compat(old: str, new: str | None, as_json: bool) -> None:
+    """What changed from OLD to NEW (by default this installation). Exit code 1 if a change breaks users of OLD."""
+    from .catalogue import print_compatibility
+
+    sys.exit(0 if print_compatibility(old, new, as_json) else EXIT_FAILED)
+
+
+@cli.command()
+@_json
+@_examples("opwright doctor", "opwright doctor --json")
+def doctor(as_json: bool) -> None:
+    """What this installation has: versions, processor, compiler, switches. Exit code 1 if something needed is missing."""
+    from .doctor import run_doctor
+
+    sys.exit(0 if run_doctor(as_json) else EXIT_FAILED)
+
+
+@cli.command()
+@click.argument("code", required=False)
+@_examples("opwright explain OW101", "opwright explain")
+def explain(code: str | None) -> None:
+    """What an error's code means, why it happens, and the ways out. Without CODE: the list."""
+    from .explain import print_explanation
+
+    sys.exit(0 if print_explanation(code) else EXIT_FAILED)
+
+
+def main() -> None:
+    """The entry point."""
+    cli(prog_name="opwright")

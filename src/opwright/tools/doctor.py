@@ -1,0 +1,106 @@
+"""`opwright doctor`: is everything here that is needed, and what else is there.
+
+Lives here: the table of checks.  Not here: mending anything.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from rich.table import Table
+
+from ..core import flags
+from .report import out, print_json
+
+Finding = tuple[str, str, bool]  # what, found, whether it is as it must be
+
+RUN_TIME = ("numpy", "llvmlite", "flatbuffers", "ml_dtypes", "safetensors", "click", "rich")
+OPTIONAL = ("ai-edge-litert", "ziglang")
+
+
+def _python() -> Iterator[Finding]:
+    yield "Python", platform.python_version(), sys.version_info >= (3, 11)
+    yield "system", f"{platform.system()} {platform.machine()}", True
+
+
+def _packages() -> Iterator[Finding]:
+    for name in RUN_TIME:
+        try:
+            yield name, importlib.metadata.version(name), True
+        except importlib.metadata.PackageNotFoundError:
+            yield name, "missing", False
+    for name in OPTIONAL:
+        try:
+            yield f"{name} (optional)", importlib.metadata.version(name), True
+        except importlib.metadata.PackageNotFoundError:
+            yield f"{name} (optional)", "not installed", True
+
+
+def _processor() -> Iterator[Finding]:
+    try:
+        from llvmlite import binding as llvm
+
+        features = llvm.get_host_cpu_features()
+        wanted = ("avx2", "fma", "avx512f", "avx512vnni", "neon", "dotprod", "i8mm")
+        yield "processor", llvm.get_host_cpu_name(), True
+        yield "vector features", ", ".join(f for f in wanted if features.get(f)) or "none known", True
+    except Exception as error:
+        yield "LLVM", f"does not load: {error}", False
+    yield "cores", str(os.cpu_count()), True
+
+
+def _kernel() -> Iterator[Finding]:
+    import numpy as np
+
+    try:
+        from ..compiler.elementwise import compile_elementwise
+
+        x = np.arange(5, dtype=np.float32)
+        y = np.empty_like(x)
+        compiled = compile_elementwise(lambda v: v * v + 1.0, "doctor", [x.dtype], {})
+        compiled.run(y.ctypes.data, x.ctypes.data, 5)
+        right = bool((y == x * x + 1).all())
+        yield "compiling a kernel", "works" if right else f"gives {y.tolist()}", right
+    except Exception as error:
+        yield "compiling a kernel", f"{type(error).__name__}: {error}", False
+
+
+def _compilers() -> Iterator[Finding]:
+    yield "C compiler (optional)", shutil.which("cc") or shutil.which("clang") or "none; pip install 'opwright[c]' brings one", True
+
+
+def _cache() -> Iterator[Finding]:
+    folder = Path(flags.get("cache_dir"))
+    nearest = next(p for p in (folder, *folder.parents) if p.exists())
+    yield "cache folder", str(folder), os.access(nearest, os.W_OK)
+
+
+def _switches() -> Iterator[Finding]:
+    for row in flags.table():
+        yield f"OPWRIGHT_{str(row.name).upper()}", str(flags.get(row.name)), True
+    for name in flags.unknown_variables():
+        yield name, "is not a switch of Opwright", False
+
+
+CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
+    _python, _packages, _processor, _kernel, _compilers, _cache, _switches,
+)  # fmt: skip
+
+
+def run_doctor(as_json: bool) -> bool:
+    """Print every finding; True if nothing needed is missing."""
+    findings = [f for check in CHECKS for f in check()]
+    if as_json:
+        print_json([{"what": w, "found": f, "ok": ok} for w, f, ok in findings])
+    else:
+        table = Table("", "found", "")
+        for what, found, ok in findings:
+            table.add_row(what, found, "[green]ok[/green]" if ok else "[red]not as it must be[/red]")
+        out().print(table)
+    return all(ok for _, _, ok in findings)
