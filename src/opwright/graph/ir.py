@@ -8,9 +8,10 @@ Nodes stand in program order, which is also the order of their effects: running 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Protocol, Union
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -59,7 +60,7 @@ class Value:
         return f"{self.name}: {self.spec.short()}"
 
 
-Operand = Union[Value, None, tuple[Value, ...]]
+Operand = Value | None | tuple[Value, ...]
 """What fills one input of an operator: a value, nothing (optional and absent), or several (repeated)."""
 
 
@@ -141,17 +142,26 @@ class Graph:
         return f"<Graph {self.name}: {len(self.inputs)} inputs, {len(self.nodes)} nodes, {len(self.outputs)} outputs>"
 
 
+def written(name: str) -> str:
+    """`name` as graph text can have it: letters, digits, _ . / and -, starting with a letter; others become _."""
+    name = re.sub(r"[^\w./\-]", "_", name)
+    if not re.match(r"[A-Za-z_]", name):
+        name = f"_{name}"
+    return f"{name}_" if name in ("_", "return") else name  # these two mean something else in the text
+
+
 class GraphBuilder:
     """Adds nodes one by one and gives them unique names; `build` closes it to a Graph."""
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.name = written(name)
         self.inputs: list[Value] = []
         self.nodes: list[Node] = []
         self._taken: dict[str, int] = {}
 
     def unique(self, wanted: str) -> str:
-        """`wanted`, or with _1, _2 ... where it is taken."""
+        """`wanted`, or with _1, _2 ... where it is taken; signs that names do not have become _."""
+        wanted = written(wanted)
         count = self._taken.get(wanted)
         if count is None:
             self._taken[wanted] = 0
@@ -181,6 +191,8 @@ class GraphBuilder:
     ) -> Node:
         """A new node, last in order; specs: one for each output."""
         node = Node(op, inputs, attrs, specs, self.unique(name or op.name), at)
+        for value in node.outputs[1:]:
+            value.name = self.unique(value.name)
         self.nodes.append(node)
         return node
 
@@ -211,9 +223,10 @@ def same(a: Graph, b: Graph) -> bool:
             if isinstance(p, tuple):
                 if not isinstance(q, tuple) or len(p) != len(q) or not all(map(same_value, p, q)):
                     return False
-            elif (p is None or q is None or isinstance(q, tuple)) and p is not q:
-                return False
-            elif p is not None and not same_value(p, q):  # type: ignore[arg-type]
+            elif p is None or q is None or isinstance(q, tuple):
+                if p is not q:
+                    return False
+            elif not same_value(p, q):
                 return False
         if m.attrs.keys() != n.attrs.keys() or not all(same_attr(m.attrs[k], n.attrs[k]) for k in m.attrs):
             return False
@@ -234,4 +247,4 @@ def same_attr(x: Any, y: Any) -> bool:
         return isinstance(y, tuple) and len(x) == len(y) and all(map(same_attr, x, y))
     if type(x) is not type(y):
         return False
-    return x == y or (isinstance(x, float) and x != x and y != y)
+    return repr(x) == repr(y) if isinstance(x, (float, complex)) else x == y  # 0.0 == -0.0, NaN != NaN

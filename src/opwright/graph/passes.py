@@ -87,8 +87,11 @@ def _attr_key(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         if value.dtype == object or value.nbytes > 256:
             return id(value)
-        return (value.dtype.str, value.shape, value.tobytes())
-    return (type(value), repr(value)) if isinstance(value, float) else (type(value), value)
+        return (value.dtype, value.shape, value.tobytes())
+    if isinstance(value, tuple):
+        return tuple(map(_attr_key, value))
+    # by repr, because 0.0 equals -0.0 and NaN does not equal itself
+    return (type(value), repr(value)) if isinstance(value, (float, complex)) else (type(value), value)
 
 
 def common_subexpression(node: Node, state: Rewrite) -> Sequence[Value] | None:

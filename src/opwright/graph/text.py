@@ -9,7 +9,8 @@ Lives here: `text(graph)` and `parse(text, operators)`.  Not here: drawing graph
     }
 
 A node without outputs prints as `name: () = Op(...)`; an absent optional input as `_`; a repeated input as `[a, b]`.
-Attribute values: Python's literals, dtype(f32), shape(2,?), tensor(f32[2], [1.0, 2.0]), sub-graphs in place.
+Attribute values: Python's literals, complex(1.0, 2.0), dtype(f32), shape(2,?), tensor(f32[2], [1.0, 2.0]),
+sub-graphs in place.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from __future__ import annotations
 import ast
 import base64
 import re
+import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -30,6 +32,7 @@ from ..core.specs import TensorSpec, spec_of_short
 from .ir import Graph, Node, Operand, Value
 
 INLINE_ELEMENTS = 16  # longer constants print as base64, to keep lines readable
+DEEPEST = 64  # nesting of sub-graphs and lists that the parser follows; Python's own stack ends somewhere above
 
 
 def text(graph: Graph, indent: str = "") -> str:
@@ -68,7 +71,9 @@ def _attr(value: Any, indent: str) -> str:
         return text(value, indent)
     if isinstance(value, (tuple, list)):
         return f"[{', '.join(_attr(v, indent) for v in value)}]"
-    if value is None or isinstance(value, (bool, int, float, complex, str, bytes)):
+    if isinstance(value, complex):
+        return f"complex({value.real!r}, {value.imag!r})"
+    if value is None or isinstance(value, (bool, int, float, str, bytes)):
         return repr(value)
     return f"opaque({type(value).__name__})"  # Python callables: printed, but such a graph does not parse back
 
@@ -87,7 +92,7 @@ def _elements(array: np.ndarray, dtype: DType) -> str:
 _TOKEN = re.compile(
     r"""(?P<comment>\#[^\n]*)|(?P<space>\s+)
     |(?P<string>b?'(?:[^'\\\n]|\\.)*'|b?"(?:[^"\\\n]|\\.)*")
-    |(?P<number>[-+]?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|inf\b|nan\b)j?)
+    |(?P<number>[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|[-+](?:inf|nan)\b)
     |(?P<word>[A-Za-z_][\w./\-]*)
     |(?P<sign>[][(){},:=?]|\.\.\.)""",
     re.VERBOSE,
@@ -103,7 +108,6 @@ class _Parser:
             m = _TOKEN.match(source, at)
             if not m:
                 self.fail("a token", repr(source[at]), at)
-            assert m is not None
             if m.lastgroup != "space":
                 self.tokens.append((m.lastgroup or "", m.group(), at))
             at = m.end()
@@ -111,7 +115,7 @@ class _Parser:
         self.i = 0
         self.depth = 0
 
-    def fail(self, wanted: str, found: str, at: int) -> None:
+    def fail(self, wanted: str, found: str, at: int) -> NoReturn:
         line = self.source.count("\n", 0, at) + 1
         raise InvalidArgumentError(what=f"graph text, line {line}", found=found, wanted=wanted)
 
@@ -124,6 +128,8 @@ class _Parser:
         got_kind, got = self.peek()
         if (wanted is not None and got != wanted) or (kind is not None and got_kind != kind):
             self.fail(repr(wanted) if wanted else f"a {kind}", repr(got), self.tokens[self.i][2])
+        if got_kind == "end" and kind is None:
+            self.fail("more text", repr(got), self.tokens[self.i][2])
         self.i += 1
         return got
 
@@ -143,9 +149,6 @@ class _Parser:
         return items
 
     def graph(self) -> Graph:
-        self.depth += 1
-        if self.depth > 64:
-            self.fail("sub-graphs at most 64 deep", "more", self.tokens[self.i][2])
         self.next("graph")
         name = self.next(kind="word")
         self.next("(")
@@ -159,16 +162,16 @@ class _Parser:
         while self.accept(","):
             outputs.append(self.use(scope))
         self.next("}")
-        self.depth -= 1
         return Graph(name, inputs, nodes, outputs)
 
     def declare(self, value: Value, scope: dict[str, Value]) -> Value:
         if value.name in scope:
-            self.fail("a new name", repr(value.name), self.tokens[self.i][2])
+            self.fail("a new name", repr(value.name), self.tokens[self.i - 1][2])
         scope[value.name] = value
         return value
 
     def use(self, scope: dict[str, Value]) -> Value:
+        self.peek()
         at = self.tokens[self.i][2]
         name = self.next(kind="word")
         if name not in scope:
@@ -189,7 +192,6 @@ class _Parser:
             return spec_of_short("".join(parts) + "]")
         except ValueError as error:
             self.fail("a type", str(error), at)
-            raise
 
     def node(self, scope: dict[str, Value]) -> Node:
         outs: list[tuple[str, TensorSpec]] = []
@@ -215,7 +217,7 @@ class _Parser:
         def argument() -> None:
             if self.accept("["):
                 inputs.append(tuple(self.comma_list("]", lambda: self.use(scope))))
-            elif self.tokens[self.i + 1][1] == "=":
+            elif self.tokens[min(self.i + 1, len(self.tokens) - 1)][1] == "=":
                 key = self.next(kind="word")
                 self.next("=")
                 attrs[key] = self.attr()
@@ -226,57 +228,91 @@ class _Parser:
 
         self.comma_list(")", argument)
         kind, where = self.peek(skip_comments=False)
-        node = Node(op, inputs, attrs, [s for _, s in outs], name, where[1:].strip() if kind == "comment" else None)
+        beside = "\n" not in self.source[self.tokens[self.i - 1][2] : self.tokens[self.i][2]]
+        comes_from = where[1:].strip() if kind == "comment" and beside else None
+        node = Node(op, inputs, attrs, [s for _, s in outs], name, comes_from)
         for value, (out_name, _) in zip(node.outputs, outs):
             value.name = out_name  # the text is the authority on names
             self.declare(value, scope)
         return node
 
     def attr(self) -> Any:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            self.fail(f"values nested at most {DEEPEST} deep", "more", self.tokens[self.i][2])
+        value = self.value()
+        self.depth -= 1
+        return value
+
+    def literal(self) -> Any:
+        """A number or string as Python reads it."""
+        self.peek()
+        at = self.tokens[self.i][2]
+        source = self.next()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")  # an escape that Python does not know
+                return ast.literal_eval(source.lstrip("+"))
+        except (ValueError, SyntaxError, Warning) as error:
+            self.fail("a literal as Python has them", f"{source[:40]} ({error})", at)
+
+    def value(self) -> Any:
         kind, word = self.peek()
         at = self.tokens[self.i][2]
         if word == "graph" and kind == "word":
             return self.graph()
         if self.accept("["):
             return tuple(self.comma_list("]", self.attr))
-        if kind == "string":
-            return ast.literal_eval(self.next())
-        if kind == "number":
-            text = self.next()
-            if text.strip("+-") in ("inf", "nan"):
-                return float(text)
-            return ast.literal_eval(text.lstrip("+"))
+        if kind == "number" and word.strip("+-") in ("inf", "nan"):
+            return float(self.next())
+        if kind in ("string", "number"):
+            return self.literal()
         self.next(kind="word")
-        if word in ("True", "False", "None"):
-            return {"True": True, "False": False, "None": None}[word]
-        if word in ("inf", "nan"):
-            return float(word)
-        if word == "dtype":
-            self.next("(")
-            short = self.next(kind="word")
-            self.next(")")
-            return dtypes.of_short(short)
-        if word == "shape":
-            self.next("(")
-            inside = []
-            while not self.accept(")"):
-                inside.append(self.next())
-            return spec_of_short(f"f32[{''.join(inside)}]").shape
-        if word == "tensor":
-            self.next("(")
-            spec = self.spec()
-            self.next(",")
-            elements = self.attr()
-            self.next(")")
-            return self.tensor(spec, elements, at)
-        self.fail("an attribute value", repr(word), at)
-        return None
+        if word in _CONSTANTS:
+            return _CONSTANTS[word]
+        if word not in _CALLS:
+            self.fail("an attribute value", repr(word), at)
+        self.next("(")
+        return _CALLS[word](self, at)
 
-    def tensor(self, spec: TensorSpec, elements: Any, at: int) -> np.ndarray:
-        shape, np_dtype = tuple(spec.shape), spec.dtype.np
+    def dtype(self, at: int) -> DType:
+        short = self.next(kind="word")
+        self.next(")")
         try:
+            return dtypes.of_short(short)
+        except KeyError:
+            self.fail("a dtype such as f32", repr(short), at)
+
+    def shape(self, at: int) -> TensorShape:
+        inside = []
+        while not self.accept(")"):
+            inside.append(self.next())
+        try:
+            return spec_of_short(f"f32[{''.join(inside)}]").shape
+        except ValueError as error:
+            self.fail("a shape such as shape(2,?)", str(error), at)
+
+    def complex(self, at: int) -> complex:
+        parts = self.comma_list(")", self.attr)
+        if len(parts) != 2 or not all(isinstance(p, float) for p in parts):
+            self.fail("complex(real, imaginary)", repr(parts), at)
+        return complex(*parts)
+
+    def tensor(self, at: int) -> np.ndarray:
+        spec = self.spec()
+        self.next(",")
+        elements = self.attr()
+        self.next(")")
+        np_dtype, wanted = spec.dtype.np, _element_type(spec.dtype)
+        array: np.ndarray
+        try:
+            shape: Any = tuple(spec.shape.as_list())
+            if spec.dtype is dtypes.resource:
+                raise TypeError("handles have no text")
             if isinstance(elements, str):
                 array = np.frombuffer(base64.b64decode(elements, validate=True), np_dtype).reshape(shape).copy()
+            elif not isinstance(elements, tuple) or not all(isinstance(e, wanted) for e in elements):
+                raise TypeError(f"wanted a list of {wanted.__name__}")
             elif spec.dtype is dtypes.string:
                 array = np.empty(len(elements), object)
                 array[:] = elements
@@ -285,9 +321,21 @@ class _Parser:
                 array = np.array(elements, np_dtype).reshape(shape)
         except (ValueError, TypeError, OverflowError) as error:
             self.fail(f"elements for {spec.short()}", str(error), at)
-            raise
         array.setflags(write=False)
         return array
+
+
+_CONSTANTS = {"True": True, "False": False, "None": None, "inf": float("inf"), "nan": float("nan")}
+_CALLS: dict[str, Callable[[_Parser, int], Any]] = {
+    "dtype": _Parser.dtype,
+    "shape": _Parser.shape,
+    "complex": _Parser.complex,
+    "tensor": _Parser.tensor,
+}
+
+
+def _element_type(dtype: DType) -> type:
+    return bytes if dtype is dtypes.string else bool if dtype.is_bool else int if dtype.is_integer else float
 
 
 def parse(source: str, operators: Callable[[str], Any]) -> Graph:

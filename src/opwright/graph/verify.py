@@ -13,10 +13,10 @@ from .ir import Graph
 
 def _names(graph: Graph) -> Iterator[str]:
     seen: set[str] = set()
-    for value in graph.values():
-        if value.name in seen:
-            yield f"two values are named {value.name!r}"
-        seen.add(value.name)
+    for name in (*(v.name for v in graph.values()), *(n.name for n in graph.nodes if not n.outputs)):
+        if name in seen:
+            yield f"two values or nodes are named {name!r}"
+        seen.add(name)
 
 
 def _order(graph: Graph) -> Iterator[str]:

@@ -119,6 +119,11 @@ def _to_bytes(value: Any) -> bytes:
 
 def _to_array(value: Any) -> np.ndarray:
     array = np.array(value, copy=True)
+    if array.dtype.kind in "SU":  # strings are arrays of bytes
+        items = [v.encode() if isinstance(v, str) else v for v in array.ravel().tolist()]
+        array = np.array(items, object).reshape(array.shape)
+    elif not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
     array.setflags(write=False)
     return array
 
