@@ -10,13 +10,14 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ...core.errors import InvalidArgumentError
+from ...core import flags
+from ...core.errors import InvalidArgumentError, ResourceExhaustedError
 from ...core.shapes import TensorShape
 from ...core.shapes import broadcast as broadcast_two
 from ...core.specs import TensorSpec
 from ...ops.inference import axes_in, axis_in
 
-__all__ = ["axes_in", "axis_in", "broadcast", "ints", "product", "refuse", "same", "spec", "text"]
+__all__ = ["axes_in", "axis_in", "bounded", "broadcast", "ints", "product", "refuse", "same", "spec", "text"]
 
 Size = int | None
 
@@ -66,3 +67,13 @@ def product(dims: Sequence[Size]) -> Size:
 def same(*sizes: Size) -> bool:
     """Whether sizes can be equal: unknown ones can."""
     return len({s for s in sizes if s is not None}) <= 1
+
+
+def bounded(dims: Sequence[int], dtype: Any, what: str) -> None:
+    """Raises ResourceExhaustedError where an array of these sizes passes the limit on activations."""
+    limit = flags.get("max_activation_bytes")
+    size = math.prod(dims) * max(dtype.size, 1)
+    if size > limit:
+        raise ResourceExhaustedError(what=f"{what} would take {size} bytes", found=f"{dtype.name} {text(dims)}",
+                                     wanted=f"at most {limit}",
+                                     do="set the flag max_activation_bytes higher if the model is right")  # fmt: skip

@@ -1,0 +1,230 @@
+"""Convolutions and pools over images [n, h, w, c]: CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV, the pools.
+
+Lives here: these operators' shapes and checks.
+Not here: the arithmetic of windows and of convolutions on arrays, which the catalogue has (ops/nn/).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import DType, float32, int32
+from ...core.specs import TensorSpec
+from ...ops.definition import Input, Output
+from ...ops.nn import conv_arrays
+from ...ops.nn.windows import Window, out_size, window
+from .definition import lite_operator
+from .fusing import fuse
+from .shapes import bounded, ints, product, refuse, same, spec, text
+
+_F = (float32,)
+
+
+def _positive(op: Any, *names: str) -> None:
+    for name in names:
+        if getattr(op, name) < 1:
+            raise refuse(f"{name} must be positive", found=getattr(op, name), wanted="at least 1")
+
+
+def _windows(op: Any, image: Any, kernel: Any) -> list[Window]:
+    """The windows over h and w. image, kernel: (h, w) sizes."""
+    steps = ((op.stride_h, getattr(op, "dilation_h_factor", 1)), (op.stride_w, getattr(op, "dilation_w_factor", 1)))
+    return [window(size, k, s, d, op.padding) for size, k, (s, d) in zip(image, kernel, steps)]
+
+
+def _slide(op: Any, x: Any, kernel: Any, depth: Any, dtype: DType) -> TensorSpec:
+    """The output of a kernel of (h, w) over x, after checking strides, dilations and the padded image's size."""
+    _positive(op, "stride_w", "stride_h")
+    if hasattr(op, "dilation_w_factor"):
+        _positive(op, "dilation_w_factor", "dilation_h_factor")
+    n, h, w, c = x.dims or (None,) * 4
+    steps = ((op.stride_h, getattr(op, "dilation_h_factor", 1)), (op.stride_w, getattr(op, "dilation_w_factor", 1)))
+    out = [out_size(size, k, s, d, op.padding) for size, k, (s, d) in zip((h, w), kernel, steps)]
+    if None not in (n, h, w, c, *kernel):
+        padded = [v.before + v.size + v.after for v in _windows(op, (h, w), kernel)]
+        bounded((n, *padded, c), dtype, "the padded image")
+    return spec((n, *out, depth), dtype)
+
+
+def _check_bias(op: Any, depth: Any) -> None:
+    if op.bias is not None and not same(product(op.bias.spec.shape.dims or (None,)), depth):
+        raise refuse("the bias does not fit the filter", found=text(op.bias.spec.shape), wanted=f"[{depth}]")
+
+
+def _finish(op: Any, y: Any, bias: Any) -> Any:
+    if bias is not None:
+        y += bias.reshape(-1)
+    return fuse(op, y)
+
+
+@lite_operator("CONV_2D", options="Conv2DOptions", versions=(1, 6))
+class Conv2D:
+    """A convolution; with fewer channels in the filter than in x, in groups.
+
+    .. math:: y_{npqo} = act(b_o + \\sum_{ijc} x_{n, p s + i d, q s + j d, c} f_{oijc})
+
+    x: [n, h, w, c]; filter: [o, kh, kw, c / groups]; bias: [o]
+    """
+
+    x = Input(_F, rank=4)
+    filter = Input(_F, like="x", rank=4)
+    bias = Input(_F, like="x", optional=True)
+    y = Output(like="x")
+
+    def infer(op: Any) -> TensorSpec:
+        x, f = op.x.spec.shape, op.filter.spec.shape
+        o, kh, kw, depth = f.dims or (None,) * 4
+        channels = x[3] if x.rank else None
+        if channels is not None and depth is not None:
+            groups = channels // depth if depth else 0
+            if depth == 0 or channels % depth or (groups and o is not None and o % groups) or groups == 0:
+                raise refuse("the filter's depth does not divide the channels", found={"x": text(x), "filter": text(f)},
+                             wanted="x.shape[3] a multiple of filter.shape[3], filter.shape[0] of their quotient")  # fmt: skip
+        _check_bias(op, o)
+        return _slide(op, x, (kh, kw), o, op.x.spec.dtype)
+
+    def compute(op: Any, x: Any, filter: Any, bias: Any) -> Any:
+        y = conv_arrays.convolve(x, filter.transpose(1, 2, 3, 0), _windows(op, x.shape[1:3], filter.shape[1:3]))
+        return _finish(op, y, bias)
+
+
+@lite_operator("DEPTHWISE_CONV_2D", options="DepthwiseConv2DOptions", versions=(1, 3))
+class DepthwiseConv2D:
+    """A convolution of each channel by itself, giving depth_multiplier channels each.
+
+    .. math:: y_{n, p, q, c m + j} = act(b_{c m + j} + \\sum_{ik} x_{n, p s + i d, q s + k d, c} f_{1, i, k, c m + j})
+
+    x: [n, h, w, c]; filter: [1, kh, kw, c m]; bias: [c m]
+    """
+
+    x = Input(_F, rank=4)
+    filter = Input(_F, like="x", rank=4)
+    bias = Input(_F, like="x", optional=True)
+    y = Output(like="x")
+
+    def infer(op: Any) -> TensorSpec:
+        x, f = op.x.spec.shape, op.filter.spec.shape
+        one, kh, kw, depth = f.dims or (None,) * 4
+        channels = x[3] if x.rank else None
+        if not same(one, 1):
+            raise refuse("the filter's first size is not 1", found=text(f), wanted="[1, kh, kw, channels]")
+        _positive(op, "depth_multiplier")
+        if channels is not None and not same(channels * op.depth_multiplier, depth):
+            raise refuse("the filter's depth is not that of x by depth_multiplier",
+                         found={"x": text(x), "filter": text(f), "depth_multiplier": op.depth_multiplier})  # fmt: skip
+        _check_bias(op, depth)
+        return _slide(op, x, (kh, kw), depth, op.x.spec.dtype)
+
+    def compute(op: Any, x: Any, filter: Any, bias: Any) -> Any:
+        by_channel = filter.reshape(*filter.shape[1:3], x.shape[3], -1 if x.shape[3] else op.depth_multiplier)
+        y = conv_arrays.depthwise(x, by_channel, _windows(op, x.shape[1:3], filter.shape[1:3]))
+        return _finish(op, y, bias)
+
+
+@lite_operator("TRANSPOSE_CONV", options="TransposeConvOptions", versions=(1, 4))
+class TransposeConv:
+    """The adjoint of a convolution by its input: each pixel of x spreads over a window of y.
+
+    .. math:: y_{n, p s + i, q s + j, o} \\mathrel{+}= x_{npqc} f_{oijc}
+
+    output_shape: int32 [4]; filter: [o, kh, kw, c]; x: [n, p, q, c]; bias: [o]
+    """
+
+    output_shape = Input((int32,), rank=1)
+    filter = Input(_F, rank=4)
+    x = Input(_F, like="filter", rank=4)
+    bias = Input(_F, like="filter", optional=True)
+    y = Output(like="x")
+
+    def infer(op: Any) -> TensorSpec:
+        _positive(op, "stride_w", "stride_h")
+        f, x, sizes = op.filter.spec.shape, op.x.spec.shape, ints(op.output_shape)
+        o, kh, kw, c = f.dims or (None,) * 4
+        if not same(op.output_shape.spec.shape[0], 4):
+            raise refuse("output_shape has not four sizes", found=text(op.output_shape.spec.shape))
+        if x.rank and not same(x[3], c):
+            raise refuse("channels of filter and x differ", found={"filter": text(f), "x": text(x)})
+        _check_bias(op, o)
+        if sizes is None:
+            return spec((x[0] if x.rank else None, None, None, o), op.x.spec.dtype)
+        if min(sizes) < 0:
+            raise refuse("output_shape has a negative size", found=sizes)
+        if None not in (*(x.dims or (None,)), o, kh, kw):
+            windows = _windows(op, sizes[1:3], (kh, kw))
+            if [w.out for w in windows] != list(x.dims[1:3]) or sizes[0] != x[0] or sizes[3] != o:
+                raise refuse("output_shape does not fit x and filter",
+                             found={"output_shape": sizes, "x": text(x), "filter": text(f)},
+                             wanted="a shape that the convolution takes to that of x")  # fmt: skip
+            bounded((x[0], *(w.before + w.size + w.after for w in windows), o), op.x.spec.dtype, "the padded image")
+        return spec(sizes, op.x.spec.dtype)
+
+    def compute(op: Any, output_shape: Any, filter: Any, x: Any, bias: Any) -> Any:
+        shape = [int(s) for s in output_shape]
+        windows = _windows(op, shape[1:3], filter.shape[1:3])
+        return _finish(op, conv_arrays.by_input(x, filter.transpose(1, 2, 0, 3), shape, windows), bias)
+
+
+def _pooled(op: Any) -> TensorSpec:
+    _positive(op, "filter_width", "filter_height")
+    x = op.x.spec.shape
+    return _slide(op, x, (op.filter_height, op.filter_width), x[3] if x.rank else None, op.x.spec.dtype)
+
+
+def _pool_windows(op: Any, x: Any) -> list[Window]:
+    return _windows(op, x.shape[1:3], (op.filter_height, op.filter_width))
+
+
+@lite_operator("AVERAGE_POOL_2D", options="Pool2DOptions", versions=(1, 3))
+class AveragePool2D:
+    """The mean over each window; padding does not count.
+
+    .. math:: y_{npqc} = act(\\operatorname{mean}_{ij} x_{n, p s + i, q s + j, c})
+    """
+
+    x = Input(_F, rank=4)
+    y = Output(like="x")
+    infer = _pooled
+
+    def compute(op: Any, x: Any) -> Any:
+        rows, columns = _pool_windows(op, x)
+        total = _along(_along(x, rows, 1, np.add, 0.0), columns, 2, np.add, 0.0)
+        return fuse(op, total / np.multiply.outer(_counts(rows), _counts(columns))[..., None])
+
+
+def _counts(w: Window) -> np.ndarray:
+    """How many elements of the image each position of a window sees."""
+    first = np.arange(w.out) * w.stride - w.before
+    return (np.minimum(first + w.kernel, w.size) - np.maximum(first, 0)).astype(np.float32)
+
+
+@lite_operator("MAX_POOL_2D", options="Pool2DOptions", versions=(1, 3))
+class MaxPool2D:
+    """The greatest of each window.
+
+    .. math:: y_{npqc} = act(\\max_{ij} x_{n, p s + i, q s + j, c})
+    """
+
+    x = Input(_F, rank=4)
+    y = Output(like="x")
+    infer = _pooled
+
+    def compute(op: Any, x: Any) -> Any:
+        rows, columns = _pool_windows(op, x)
+        return fuse(op, _along(_along(x, rows, 1, np.maximum, -np.inf), columns, 2, np.maximum, -np.inf))
+
+
+def _along(x: Any, w: Window, axis: int, combine: np.ufunc, initial: float) -> np.ndarray:
+    """Combine what each position of a window sees along one axis; what lies outside the image is left out."""
+    before = (slice(None),) * axis
+    y = np.full((*x.shape[:axis], w.out, *x.shape[axis + 1 :]), initial, x.dtype)
+    for i in range(max(0, w.before - (w.out - 1) * w.stride), min(w.kernel, w.before + w.size)):
+        first = max(0, -((i - w.before) // w.stride))
+        last = min(w.out - 1, (w.size - 1 + w.before - i) // w.stride)
+        if first <= last:
+            pixel = first * w.stride + i - w.before
+            target = y[(*before, slice(first, last + 1))]
+            seen = x[(*before, slice(pixel, pixel + (last - first) * w.stride + 1, w.stride))]
+            combine(target, seen, out=target)
+    return y

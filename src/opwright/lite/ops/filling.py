@@ -1,0 +1,109 @@
+"""Tensors made of a few numbers: FILL, RANGE, ONE_HOT.
+
+Lives here: these operators.  Not here: stretching tensors (shaping.py).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import bool as bool_
+from ...core.dtypes import float32, int8, int32, int64, uint8
+from ...core.shapes import UNKNOWN
+from ...core.specs import TensorSpec
+from ...ops.definition import Input, Output
+from .definition import lite_operator
+from .shapes import axis_in, ints, refuse, spec
+from .shaping import ANY, INDEX
+
+
+def _scalar(operand: Any, what: str) -> None:
+    if operand.spec.shape.num_elements() not in (None, 1):
+        raise refuse(f"{what} is one number", found=operand.spec.short())
+
+
+@lite_operator("FILL", options="FillOptions", versions=(1, 4))
+class Fill:
+    """A tensor of shape `dims` filled with one value."""
+
+    dims = Input(INDEX, rank=1)
+    value = Input(ANY, rank=0)
+    y = Output(like="value")
+
+    def infer(op: Any) -> TensorSpec:
+        sizes = ints(op.dims)
+        if sizes is None:
+            rank = op.dims.spec.shape[0]
+            return spec(None if rank is None else (None,) * rank, op.value.spec.dtype)
+        if min(sizes, default=0) < 0:
+            raise refuse("Fill dimensions must be >= 0", found=sizes)
+        return spec(sizes, op.value.spec.dtype)
+
+    def compute(op: Any, dims: Any, value: Any) -> Any:
+        return np.full(tuple(int(d) for d in dims), value, value.dtype)
+
+
+@lite_operator("RANGE", options="RangeOptions", versions=(1, 2))
+class Range:
+    """Numbers from start, up to but without limit, in steps of delta.
+
+    .. math:: y_i = start + i \\cdot delta
+    """
+
+    start = Input((float32, int32, int64))
+    limit = Input((float32, int32, int64), like="start")
+    delta = Input((float32, int32, int64), like="start")
+    y = Output(like="start")
+
+    def infer(op: Any) -> TensorSpec:
+        for operand, name in ((op.start, "start"), (op.limit, "limit"), (op.delta, "delta")):
+            _scalar(operand, name)
+        values = [op.start.constant, op.limit.constant, op.delta.constant]
+        known = all(v is not None for v in values)
+        return spec((_count(*(v.reshape(-1)[0].item() for v in values)) if known else None,), op.start.spec.dtype)
+
+    def compute(op: Any, start: Any, limit: Any, delta: Any) -> Any:
+        first, last, step = (v.reshape(-1)[0].item() for v in (start, limit, delta))
+        return (first + np.arange(_count(first, last, step), dtype=np.float64 if isinstance(first, float) else np.int64)
+                * step).astype(start.dtype)  # fmt: skip
+
+
+def _count(start: Any, limit: Any, delta: Any) -> int:
+    if delta == 0 or (start > limit and delta > 0) or (start < limit and delta < 0):
+        raise refuse("delta does not lead from start to limit", found={"start": start, "limit": limit, "delta": delta})
+    if isinstance(delta, int):
+        return -((start - limit) // delta) if delta > 0 else -((limit - start) // -delta)
+    count = (limit - start) / delta
+    if not math.isfinite(count) or count >= 2**62:
+        raise refuse("the range has no end", found={"start": start, "limit": limit, "delta": delta})
+    return math.ceil(count)
+
+
+@lite_operator("ONE_HOT", options="OneHotOptions")
+class OneHot:
+    """For each index a vector of `depth`, on_value at the index and off_value elsewhere, put along `axis`."""
+
+    indices = Input((int32, int64))
+    depth = Input((int32,))
+    on_value = Input((float32, int32, int64, int8, uint8, bool_))
+    off_value = Input((float32, int32, int64, int8, uint8, bool_), like="on_value")
+    y = Output(like="on_value")
+
+    def infer(op: Any) -> TensorSpec:
+        for operand, name in ((op.depth, "depth"), (op.on_value, "on_value"), (op.off_value, "off_value")):
+            _scalar(operand, name)
+        dims, depth, dtype = op.indices.spec.shape.dims, ints(op.depth), op.on_value.spec.dtype
+        if depth is not None and depth[0] < 0:
+            raise refuse("depth is negative", found=depth[0])
+        if dims is None:
+            return TensorSpec(UNKNOWN, dtype)
+        at = axis_in(op.axis, len(dims) + 1)
+        return spec((*dims[:at], None if depth is None else depth[0], *dims[at:]), dtype)
+
+    def compute(op: Any, indices: Any, depth: Any, on_value: Any, off_value: Any) -> Any:
+        at = op.axis % (indices.ndim + 1)
+        places = np.arange(int(depth.reshape(-1)[0])).reshape((-1,) + (1,) * (indices.ndim - at))
+        return np.where(np.expand_dims(indices, at) == places, on_value.reshape(-1)[0], off_value.reshape(-1)[0])

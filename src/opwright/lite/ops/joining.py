@@ -1,0 +1,285 @@
+"""Tensors joined, split, repeated, padded and turned round: CONCATENATION to REVERSE_V2.
+
+Lives here: these operators.  Not here: slices and gathers (slicing.py), blocks of space (spatial.py).
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import bool as bool_
+from ...core.dtypes import float16, float32, int8, int16, int32, int64, string, uint8, uint32
+from ...core.shapes import UNKNOWN
+from ...core.specs import TensorSpec
+from ...ops.definition import Input, Output
+from .definition import lite_operator
+from .fusing import fuse
+from .shapes import axes_in, axis_in, ints, refuse, same, spec, text
+from .shaping import ANY, INDEX
+
+_COMMON = (float32, int32, int64, int8, uint8, int16)
+_PADDED = (*_COMMON, float16, bool_)
+
+
+@lite_operator("CONCATENATION", options="ConcatenationOptions", versions=(1, 6))
+class Concatenation:
+    """Tensors one after the other along an axis; their other sizes agree."""
+
+    xs = Input((*_PADDED, uint32, string), repeated=True)
+    y = Output(like="xs")
+
+    def infer(op: Any) -> TensorSpec:
+        if not op.xs:
+            raise refuse("CONCATENATION has no inputs", wanted="at least one")
+        dtype = op.xs[0].spec.dtype
+        if op.fused_activation_function != "NONE" and not dtype.is_floating:
+            raise refuse("a fused activation on a concatenation of no floats", found=dtype.name)
+        shapes = [x.spec.shape.dims for x in op.xs]
+        if None in shapes:
+            return TensorSpec(UNKNOWN, dtype)
+        rank = len(shapes[0])
+        axis = axis_in(op.axis, rank)
+        for shape in shapes:
+            if len(shape) != rank or not all(same(a, b) for i, (a, b) in enumerate(zip(shapes[0], shape)) if i != axis):
+                raise refuse(f"inputs differ beside axis {axis}", found=", ".join(map(text, shapes[:8])))
+        dims = [functools.reduce(lambda a, b: b if a is None else a, column) for column in zip(*shapes)]
+        along = [shape[axis] for shape in shapes]
+        dims[axis] = None if None in along else sum(along)
+        return spec(dims, dtype)
+
+    def compute(op: Any, xs: Any) -> Any:
+        return fuse(op, np.concatenate(xs, op.axis))
+
+
+@lite_operator("PACK", options="PackOptions", versions=(1, 4))
+class Pack:
+    """Tensors of one shape stacked along a new axis."""
+
+    xs = Input((*_PADDED, uint32), repeated=True)
+    y = Output(like="xs")
+
+    def infer(op: Any) -> TensorSpec:
+        if not op.xs or op.values_count not in (0, len(op.xs)):
+            raise refuse("values_count is not the number of inputs", found=op.values_count, wanted=len(op.xs) or "at least 1")
+        shape = op.xs[0].spec.shape
+        for x in op.xs[1:]:
+            if not shape.is_compatible_with(x.spec.shape):
+                raise refuse("inputs differ in shape", found=", ".join(text(i.spec.shape) for i in op.xs[:8]))
+            shape = shape.merge_with(x.spec.shape)
+        if shape.dims is None:
+            return TensorSpec(UNKNOWN, op.xs[0].spec.dtype)
+        axis = axis_in(op.axis, len(shape.dims) + 1)
+        return spec((*shape.dims[:axis], len(op.xs), *shape.dims[axis:]), op.xs[0].spec.dtype)
+
+    def compute(op: Any, xs: Any) -> Any:
+        return np.stack(xs, op.axis)
+
+
+@lite_operator("UNPACK", options="UnpackOptions", versions=(1, 5))
+class Unpack:
+    """The slices along an axis, without it; num is their number."""
+
+    x = Input(_PADDED)
+    ys = Output(like="x", repeated=True)
+
+    def infer(op: Any) -> Any:
+        dims, dtype = op.x.spec.shape.dims, op.x.spec.dtype
+        _check_count(op.num, "num")
+        if dims is None:
+            return [[TensorSpec(UNKNOWN, dtype)] * op.num]
+        axis = axis_in(op.axis, len(dims))
+        if not same(dims[axis], op.num):
+            raise refuse("num is not the size of the axis", found=op.num, wanted=dims[axis])
+        return [[spec((*dims[:axis], *dims[axis + 1 :]), dtype)] * op.num]
+
+    def compute(op: Any, x: Any) -> Any:
+        return [x.take(i, op.axis) for i in range(op.num)]
+
+
+MOST_PARTS = 1 << 16
+
+
+def _check_count(n: int, name: str) -> None:
+    if not 0 <= n <= MOST_PARTS:
+        raise refuse(f"{name} is out of range", found=n, wanted=f"between 0 and {MOST_PARTS}")
+
+
+def _known_axis(operand: Any, rank: int | None) -> int | None:
+    found = ints(operand)
+    if found is None or rank is None:
+        return None
+    if len(found) != 1:
+        raise refuse("axis is one number", found=found)
+    return axis_in(found[0], rank)
+
+
+@lite_operator("SPLIT", options="SplitOptions", versions=(1, 4))
+class Split:
+    """num_splits equal parts along an axis."""
+
+    axis = Input((int32,))
+    x = Input(_COMMON)
+    ys = Output(like="x", repeated=True)
+
+    def infer(op: Any) -> Any:
+        dims, dtype, n = op.x.spec.shape.dims, op.x.spec.dtype, op.num_splits
+        _check_count(n, "num_splits")
+        if dims is None:
+            return [[TensorSpec(UNKNOWN, dtype)] * n]
+        axis = _known_axis(op.axis, len(dims))
+        if axis is None:
+            return [[spec((None,) * len(dims), dtype)] * n]
+        size = dims[axis]
+        if n == 0 or (size is not None and size % n):
+            raise refuse("the axis does not split evenly", found={"size": size, "num_splits": n})
+        return [[spec((*dims[:axis], None if size is None else size // n, *dims[axis + 1 :]), dtype)] * n]
+
+    def compute(op: Any, axis: Any, x: Any) -> Any:
+        return np.split(x, op.num_splits, int(axis.reshape(-1)[0]))
+
+
+@lite_operator("SPLIT_V", options="SplitVOptions", versions=(1, 2))
+class SplitV:
+    """Parts of the given sizes along an axis; one size may be -1, which follows from the others."""
+
+    x = Input(_COMMON)
+    sizes = Input(INDEX, rank=1)
+    axis = Input((int32,))
+    ys = Output(like="x", repeated=True)
+
+    def infer(op: Any) -> Any:
+        dims, dtype, n = op.x.spec.shape.dims, op.x.spec.dtype, op.num_splits
+        _check_count(n, "num_splits")
+        if not same(op.sizes.spec.shape[0], n):
+            raise refuse("num_splits is not the number of sizes", found=n, wanted=op.sizes.spec.shape[0])
+        axis = None if dims is None else _known_axis(op.axis, len(dims))
+        sizes = ints(op.sizes)
+        if dims is None or axis is None:
+            return [[TensorSpec(UNKNOWN, dtype) if dims is None else spec((None,) * len(dims), dtype)] * n]
+        parts = [None] * n if sizes is None or dims[axis] is None else _part_sizes(sizes, dims[axis])
+        return [[spec((*dims[:axis], part, *dims[axis + 1 :]), dtype) for part in parts]]
+
+    def compute(op: Any, x: Any, sizes: Any, axis: Any) -> Any:
+        at = int(axis.reshape(-1)[0])
+        parts = _part_sizes([int(s) for s in sizes], x.shape[at])
+        return np.split(x, np.cumsum(parts)[:-1].tolist(), at) if parts else []
+
+
+def _part_sizes(sizes: list[int], whole: int) -> list[int]:
+    rest = whole - sum(s for s in sizes if s != -1)
+    parts = [rest if s == -1 else s for s in sizes]
+    if any(s < -1 for s in sizes) or sizes.count(-1) > 1 or min(parts, default=0) < 0 or sum(parts) != whole:
+        raise refuse("the sizes do not make up the axis", found=sizes, wanted=f"a sum of {whole}")
+    return parts
+
+
+@lite_operator("TILE", options="TileOptions", versions=(1, 3))
+class Tile:
+    """The input repeated multiples[i] times along each dimension i."""
+
+    x = Input(ANY)
+    multiples = Input(INDEX, rank=1)
+    y = Output(like="x")
+
+    def infer(op: Any) -> TensorSpec:
+        dims, times = op.x.spec.shape.dims, ints(op.multiples)
+        if dims is None or times is None:
+            return spec(None if dims is None else (None,) * len(dims), op.x.spec.dtype)
+        if len(times) != len(dims) or min(times, default=0) < 0:
+            raise refuse("multiples does not fit the input", found=times, wanted=f"{len(dims)} numbers >= 0")
+        return spec((None if d is None else d * t for d, t in zip(dims, times)), op.x.spec.dtype)
+
+    def compute(op: Any, x: Any, multiples: Any) -> Any:
+        return np.tile(x, tuple(int(m) for m in multiples))
+
+
+def _padded(op: Any) -> TensorSpec:
+    dims, shape, flat = op.x.spec.shape.dims, op.paddings.spec.shape, ints(op.paddings)
+    if dims is None:
+        return TensorSpec(UNKNOWN, op.x.spec.dtype)
+    if shape.rank != 2 or not same(shape[0], len(dims)) or not same(shape[1], 2):
+        raise refuse("paddings is no list of pairs", found=text(shape), wanted=f"[{len(dims)},2]")
+    if flat is None:
+        return spec((None,) * len(dims), op.x.spec.dtype)
+    if min(flat, default=0) < 0:
+        raise refuse("Pad value has to be greater than equal to 0.", found=flat)
+    return spec((None if d is None else d + a + b for d, a, b in zip(dims, flat[::2], flat[1::2])), op.x.spec.dtype)
+
+
+def _pairs(paddings: Any) -> list[tuple[int, int]]:
+    return [(int(a), int(b)) for a, b in paddings]
+
+
+@lite_operator("PAD", options="PadOptions", versions=(1, 5))
+class Pad:
+    """Zeros around the input: paddings[i] = (before, after) dimension i."""
+
+    x = Input(_PADDED)
+    paddings = Input(INDEX)
+    y = Output(like="x")
+    infer = _padded
+
+    def compute(op: Any, x: Any, paddings: Any) -> Any:
+        return np.pad(x, _pairs(paddings)) if x.ndim else np.array(x)
+
+
+@lite_operator("PADV2", options="PadV2Options", versions=(1, 5))
+class PadV2:
+    """One value around the input: paddings[i] = (before, after) dimension i."""
+
+    x = Input(_PADDED)
+    paddings = Input(INDEX)
+    value = Input(_PADDED, like="x")
+    y = Output(like="x")
+
+    def infer(op: Any) -> TensorSpec:
+        if op.value.spec.shape.num_elements() not in (None, 1):
+            raise refuse("the padding value is one number", found=op.value.spec.short())
+        return _padded(op)
+
+    def compute(op: Any, x: Any, paddings: Any, value: Any) -> Any:
+        return np.pad(x, _pairs(paddings), constant_values=value.reshape(-1)[0]) if x.ndim else np.array(x)
+
+
+@lite_operator("MIRROR_PAD", options="MirrorPadOptions", versions=(1, 3))
+class MirrorPad:
+    """The input continued by its mirror image. REFLECT: the edge is not repeated; SYMMETRIC: it is."""
+
+    x = Input(tuple(d for d in ANY if d is not string))
+    paddings = Input(INDEX)
+    y = Output(like="x")
+
+    def infer(op: Any) -> TensorSpec:
+        dims, flat = op.x.spec.shape.dims, ints(op.paddings)
+        found = _padded(op)
+        if flat is not None and dims is not None:
+            edge = 1 if op.mode == "REFLECT" else 0
+            for d, a, b in zip(dims, flat[::2], flat[1::2]):
+                if d is not None and max(a, b) > max(d - edge, 0):
+                    raise refuse("the padding is larger than the mirror image", found=flat, wanted=f"at most {d - edge}")
+        return found
+
+    def compute(op: Any, x: Any, paddings: Any) -> Any:
+        mode: Any = "reflect" if op.mode == "REFLECT" else "symmetric"
+        return np.pad(x, _pairs(paddings), mode) if x.ndim else np.array(x)
+
+
+@lite_operator("REVERSE_V2", options="ReverseV2Options", versions=(1, 3))
+class Reverse:
+    """The elements along the given axes in reverse order."""
+
+    x = Input(_PADDED)
+    axes = Input((int32,), rank=1)
+    y = Output(like="x")
+
+    def infer(op: Any) -> TensorSpec:
+        axes, rank = ints(op.axes), op.x.spec.shape.rank
+        if axes is not None and rank is not None:
+            axes_in(axes, rank)
+        return TensorSpec(op.x.spec.shape, op.x.spec.dtype)
+
+    def compute(op: Any, x: Any, axes: Any) -> Any:
+        return np.flip(x, tuple(int(a) for a in axes))

@@ -1,0 +1,101 @@
+"""Matrix products: FULLY_CONNECTED and BATCH_MATMUL.
+
+Lives here: the two operators.  Not here: convolutions (convolution.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import float32
+from ...core.errors import UnimplementedError
+from ...core.shapes import UNKNOWN, TensorShape
+from ...core.shapes import broadcast as broadcast_two
+from ...core.specs import TensorSpec
+from ...ops.definition import Input, Output
+from .definition import lite_operator
+from .fusing import fuse
+from .shapes import product, refuse, same, spec, text
+
+
+@lite_operator("FULLY_CONNECTED", options="FullyConnectedOptions", versions=(1, 6))
+class FullyConnected:
+    """A matrix product with the weights transposed, a bias and a fused activation.
+
+    .. math:: y_{ij} = act(\\sum_k x_{ik} w_{jk} + b_j)
+
+    x: any shape, read as [rows, k]; weights: [n, k]; bias: [n]; y: [rows, n], or x's shape with n for its last size
+    where keep_num_dims is set.
+    """
+
+    x = Input((float32,))
+    weights = Input((float32,), like="x", rank=2)
+    bias = Input((float32,), like="x", optional=True)
+    y = Output(like="x")
+
+    def infer(op: Any) -> TensorSpec:
+        if op.weights_format != "DEFAULT":
+            raise UnimplementedError(what=f"weights_format {op.weights_format}", wanted="DEFAULT")
+        shape, dtype = op.x.spec.shape, op.x.spec.dtype
+        n, k = op.weights.spec.shape.dims or (None, None)
+        if op.bias is not None and not same(product(op.bias.spec.shape.dims or (None,)), n):
+            raise refuse("the bias does not fit the weights",
+                         found={"weights": text(op.weights.spec.shape), "bias": text(op.bias.spec.shape)},
+                         wanted=f"{n} elements, one a row of the weights")  # fmt: skip
+        if shape.dims is None:
+            return TensorSpec(UNKNOWN, dtype)
+        if op.keep_num_dims:
+            if not shape.dims or not same(shape.dims[-1], k):
+                raise _does_not_fit(shape, op.weights.spec.shape)
+            return spec((*shape.dims[:-1], n), dtype)
+        total = product(shape.dims)
+        if total is None or k is None:
+            rows = shape.dims[0] if shape.rank == 2 else None
+            if shape.rank == 2 and not same(shape.dims[1], k):
+                raise _does_not_fit(shape, op.weights.spec.shape)
+            return spec((rows, n), dtype)
+        if k == 0 or total % k:
+            raise _does_not_fit(shape, op.weights.spec.shape)
+        return spec((total // k, n), dtype)
+
+    def compute(op: Any, x: Any, weights: Any, bias: Any) -> Any:
+        n, k = weights.shape
+        y = np.matmul(x.reshape(-1, k), weights.T)
+        if bias is not None:
+            y += bias.reshape(-1)
+        return fuse(op, y.reshape((*x.shape[:-1], n)) if op.keep_num_dims else y)
+
+
+def _does_not_fit(x: TensorShape, weights: TensorShape) -> Any:
+    return refuse("the weights do not fit the input", found={"x": text(x), "weights": text(weights)},
+                  wanted="a multiple of weights.shape[1] elements")  # fmt: skip
+
+
+@lite_operator("BATCH_MATMUL", options="BatchMatMulOptions", versions=(1, 4))
+class BatchMatMul:
+    """Matrix products over the last two dimensions; the others are broadcast. adj_x, adj_y: swap the last two first.
+
+    .. math:: z_{ij} = \\sum_k x_{ik} y_{kj}
+    """
+
+    x = Input((float32,))
+    y = Input((float32,), like="x")
+    z = Output(like="x")
+
+    def infer(op: Any) -> TensorSpec:
+        a, b = op.x.spec.shape, op.y.spec.shape
+        if a.dims is None or b.dims is None:
+            return TensorSpec(UNKNOWN, op.x.spec.dtype)
+        if len(a) < 2 or len(b) < 2:
+            raise refuse("operands of a matrix product have two dimensions or more", found={"x": text(a), "y": text(b)})
+        m, k = reversed(a.dims[-2:]) if op.adj_x else a.dims[-2:]
+        k2, n = reversed(b.dims[-2:]) if op.adj_y else b.dims[-2:]
+        if not same(k, k2):
+            raise refuse(f"inner sizes differ, {k} and {k2}",
+                         found={"x": text(a), "y": text(b), "adj_x": op.adj_x, "adj_y": op.adj_y})  # fmt: skip
+        return TensorSpec(broadcast_two(a[:-2], b[:-2]).concatenate((m, n)), op.x.spec.dtype)
+
+    def compute(op: Any, x: Any, y: Any) -> Any:
+        return np.matmul(x.swapaxes(-1, -2) if op.adj_x else x, y.swapaxes(-1, -2) if op.adj_y else y)

@@ -1,0 +1,194 @@
+"""Reductions over axes, and searches along one: SUM to REDUCE_ALL, ARG_MAX, ARG_MIN, TOPK_V2, CUMSUM.
+
+Lives here: the table of reductions, and the operators that look along one axis.
+Not here: normalisations (activation.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import DType, float32, int8, int16, int32, int64, of_numpy, uint8
+from ...core.dtypes import bool as bool_
+from ...core.shapes import UNKNOWN
+from ...core.specs import TensorSpec
+from ...ops.definition import Input, Output
+from . import types
+from .definition import LiteOperator, lite_operator
+from .shapes import axis_in, ints, refuse, spec
+
+
+def _axes(found: list[int], rank: int) -> tuple[int, ...]:
+    """Axes counted from the front, each once; a second naming of one is ignored, as the official run time has it."""
+    return tuple(sorted({axis_in(a, rank) for a in found}))
+
+
+def _reduced(op: Any) -> TensorSpec:
+    shape, dtype, found = op.x.spec.shape, op.x.spec.dtype, ints(op.axes)
+    if op.axes.spec.shape.rank not in (None, 0, 1):
+        raise refuse("axes is no list", found=op.axes.spec.short(), wanted="rank 0 or 1")
+    if shape.dims is None:
+        return TensorSpec(UNKNOWN, dtype)
+    if found is None:
+        return spec((None,) * shape.rank if op.keep_dims else None, dtype)
+    axes = _axes(found, shape.rank)
+    if op.keep_dims:
+        return spec((1 if i in axes else d for i, d in enumerate(shape.dims)), dtype)
+    return spec((d for i, d in enumerate(shape.dims) if i not in axes), dtype)
+
+
+def reduction(name: str, reduce: Any, formula: str, dtypes: tuple[DType, ...], versions: tuple[int, int]) -> LiteOperator:
+    """Define a reduction. reduce: function of an array, a tuple of axes and keepdims."""
+
+    def computed(op: Any, x: Any, axes: Any) -> Any:
+        found = _axes([int(a) for a in axes.reshape(-1)], x.ndim)
+        return reduce(x, found, op.keep_dims) if found or x.ndim else np.array(x)
+
+    body = {
+        "__doc__": f"{name} over axes.\n\n.. math:: y = {formula}\n\naxes: int32, a scalar or [count]",
+        "__module__": __name__,
+        "x": Input(dtypes),
+        "axes": Input((int32,)),
+        "y": Output(like="x"),
+        "infer": _reduced,
+        "compute": computed,
+    }
+    return lite_operator(name, options="ReducerOptions", versions=versions)(type(name, (), body))
+
+
+def _lowest(dtype: Any) -> Any:
+    return -np.inf if dtype.kind == "f" else of_numpy(dtype).min
+
+
+def _highest(dtype: Any) -> Any:
+    return np.inf if dtype.kind == "f" else of_numpy(dtype).max
+
+
+def _mean(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
+    """The mean; of integers, truncated toward zero."""
+    count = int(np.prod([x.shape[a] for a in axes]))
+    if x.dtype.kind == "f":
+        return x.sum(axes, keepdims=keep, dtype=x.dtype) / x.dtype.type(count)
+    if count == 0:
+        raise refuse("the mean of no elements", found=f"axes {list(axes)} of {list(x.shape)}")
+    total = x.sum(axes, keepdims=keep, dtype=np.int64)
+    return (np.sign(total) * (np.abs(total) // count)).astype(x.dtype)
+
+
+_NUMBERS = (float32, int32, int64)
+_ORDERED = (*_NUMBERS, int8, uint8, int16)
+
+#    name           function of array, axes, keepdims                                  formula           dtypes
+REDUCTIONS = (
+    ("SUM",         lambda x, a, k: x.sum(a, keepdims=k, dtype=x.dtype),               r"\sum x",        _NUMBERS, (1, 2)),
+    ("MEAN",        _mean,                                                             r"\bar x",        _NUMBERS, (1, 3)),
+    ("REDUCE_MAX",  lambda x, a, k: x.max(a, keepdims=k, initial=_lowest(x.dtype)),    r"\max x",        _ORDERED, (1, 3)),
+    ("REDUCE_MIN",  lambda x, a, k: x.min(a, keepdims=k, initial=_highest(x.dtype)),   r"\min x",        _ORDERED, (1, 3)),
+    ("REDUCE_PROD", lambda x, a, k: x.prod(a, keepdims=k, dtype=x.dtype),              r"\prod x",       _NUMBERS, (1, 2)),
+    ("REDUCE_ANY",  lambda x, a, k: x.any(a, keepdims=k),                              r"\bigvee x",     (bool_,), (1, 1)),
+    ("REDUCE_ALL",  lambda x, a, k: x.all(a, keepdims=k),                              r"\bigwedge x",   (bool_,), (1, 1)),
+)  # fmt: skip
+
+for row in REDUCTIONS:
+    reduction(*row)
+
+
+def _single(operand: Any, what: str) -> int | None:
+    """The one integer in an operand, None where it is not known. Raises InvalidArgumentError for any other count."""
+    if operand.spec.shape.is_fully_defined() and operand.spec.shape.num_elements() != 1:
+        raise refuse(f"{what} is one number", found=operand.spec.short())
+    found = ints(operand)
+    return None if found is None else found[0]
+
+
+def _without(op: Any) -> TensorSpec:
+    shape, axis = op.x.spec.shape, _single(op.axis, "axis")
+    if op.output_type not in ("INT32", "INT64"):
+        raise refuse("output_type is not an index type", found=op.output_type, wanted="INT32 or INT64")
+    dtype = types.dtype_of(op.output_type)
+    if shape.dims is None:
+        return TensorSpec(UNKNOWN, dtype)
+    if axis is None:
+        return spec((None,) * max(len(shape.dims) - 1, 0), dtype)
+    axis = axis_in(axis, len(shape.dims))
+    if shape.dims[axis] == 0:
+        raise refuse("the axis to search is empty", found=op.x.spec.short())
+    return spec((d for i, d in enumerate(shape.dims) if i != axis), dtype)
+
+
+def _search(name: str, options: str, find: Any, word: str) -> LiteOperator:
+    def compute(op: Any, x: Any, axis: Any) -> Any:
+        return find(x, axis=int(axis.reshape(-1)[0])).astype(types.dtype_of(op.output_type).np)
+
+    body = {
+        "__doc__": f"The first index of the {word} element along an axis.\n\n.. math:: y = \\arg\\{word[:3]} x",
+        "__module__": __name__,
+        "x": Input((float32, int32, bool_, int8, uint8)),
+        "axis": Input((int32, int64)),
+        "y": Output(dtype=int32),
+        "infer": _without,
+        "compute": compute,
+    }
+    return lite_operator(name, options=options, versions=(1, 3))(type(name, (), body))
+
+
+ArgMax = _search("ARG_MAX", "ArgMaxOptions", np.argmax, "maximal")
+ArgMin = _search("ARG_MIN", "ArgMinOptions", np.argmin, "minimal")
+
+
+@lite_operator("TOPK_V2", options="TopKV2Options", versions=(1, 3))
+class TopK:
+    """The k greatest along the last dimension, greatest first, and their indices; of equals the first comes first."""
+
+    x = Input((float32, int32, int64, int8, uint8, int16))
+    k = Input((int32, int16))
+    values = Output(like="x")
+    indices = Output(dtype=int32)
+
+    def infer(op: Any) -> Any:
+        shape, k = op.x.spec.shape, _single(op.k, "k")
+        if shape.dims is None:
+            return TensorSpec(UNKNOWN, op.x.spec.dtype), TensorSpec(UNKNOWN, int32)
+        if not shape.dims:
+            raise refuse("the input is a scalar", wanted="at least one dimension")
+        last = shape.dims[-1]
+        if k is not None and (k < 0 or (last is not None and k > last)):
+            raise refuse("TopK k is higher than the internal dimension.", found={"k": k, "last dimension": last},
+                         wanted="k between 0 and the last dimension")  # fmt: skip
+        return spec((*shape.dims[:-1], k), op.x.spec.dtype), spec((*shape.dims[:-1], k), int32)
+
+    def compute(op: Any, x: Any, k: Any) -> Any:
+        falling = -x if x.dtype.kind == "f" else ~x  # ~x reverses the order of integers of either sign, and never overflows
+        order = np.argsort(falling, axis=-1, kind="stable")[..., : int(k.reshape(-1)[0])]
+        return np.take_along_axis(x, order, -1), order.astype(np.int32)
+
+
+@lite_operator("CUMSUM", options="CumsumOptions")
+class Cumsum:
+    """Running sums along an axis. exclusive: without the element itself; reverse: from the end.
+
+    .. math:: y_i = \\sum_{j \\le i} x_j
+    """
+
+    x = Input(_NUMBERS)
+    axis = Input((int32,))
+    y = Output(like="x")
+
+    def infer(op: Any) -> TensorSpec:
+        axis, shape = _single(op.axis, "axis"), op.x.spec.shape
+        if axis is not None and shape.rank is not None:
+            axis_in(axis, shape.rank)
+        return TensorSpec(shape, op.x.spec.dtype)
+
+    def compute(op: Any, x: Any, axis: Any) -> Any:
+        at = int(axis.reshape(-1)[0])
+        turned = np.flip(x, at) if op.reverse else x
+        y = turned.cumsum(at, dtype=x.dtype)
+        if op.exclusive and x.shape[at]:
+            y = np.roll(y, 1, at)
+            y[(slice(None),) * (at % x.ndim) + (0,)] = 0
+        return np.flip(y, at) if op.reverse else y
+
+

@@ -1,0 +1,258 @@
+"""Shapes changed and told, elements kept: RESHAPE to BROADCAST_ARGS, BITCAST.
+
+Lives here: operators whose output holds the input's elements, or its shape.
+Not here: joining and splitting (joining.py), parts of tensors (slicing.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core import dtypes
+from ...core.dtypes import int32, int64
+from ...core.shapes import UNKNOWN, TensorShape
+from ...core.shapes import broadcast as broadcast_two
+from ...core.specs import TensorSpec
+from ...ops.definition import Input, Output
+from . import types
+from .definition import EnumAttr, lite_operator
+from .shapes import axis_in, ints, product, refuse, same, spec, text
+
+ANY = dtypes.ALL
+INDEX = (int32, int64)
+
+
+@lite_operator("RESHAPE", options="ReshapeOptions")
+class Reshape:
+    """The elements in row-major order, in another shape; one size may be -1, which follows from the others.
+
+    shape: int32 [rank]; where it is left out, the option new_shape counts.
+    """
+
+    x = Input(ANY)
+    shape = Input((int32,), optional=True)
+    y = Output(like="x")
+
+    def infer(op: Any) -> TensorSpec:
+        dims, dtype = op.x.spec.shape.dims, op.x.spec.dtype
+        wanted: list[Any] | None
+        if op.shape is not None:
+            if op.shape.spec.shape.rank not in (None, 1):
+                raise refuse("shape is no list of sizes", found=op.shape.spec.short(), wanted="rank 1")
+            wanted = ints(op.shape)
+            if wanted is None:
+                rank = op.shape.spec.shape[0]
+                return spec(None if rank is None else (None,) * rank, dtype)
+        else:
+            wanted = list(op.new_shape)
+            if wanted == [0]:  # old files write a scalar's shape so
+                wanted = []
+        if any(d < -1 for d in wanted) or wanted.count(-1) > 1:
+            raise refuse("the new shape is none", found=wanted, wanted="sizes, at most one of them -1")
+        total = None if dims is None else product(dims)
+        known = product([d for d in wanted if d != -1])
+        if -1 in wanted:
+            if total is not None and (total % known if known else total):
+                raise refuse(f"{total} elements do not fit the new shape", found=wanted)
+            rest = None if total is None or not known else total // known  # type: ignore[operator]
+            wanted[wanted.index(-1)] = 0 if total == 0 and not known else rest
+        elif total is not None and total != known:
+            raise refuse(f"num_input_elements != num_output_elements: {total} elements do not fit the new shape",
+                         found=wanted, wanted=f"{total} elements")  # fmt: skip
+        return spec(wanted, dtype)
+
+    def compute(op: Any, x: Any, shape: Any) -> Any:
+        wanted = [int(d) for d in shape] if shape is not None else [*op.new_shape]
+        if shape is None and wanted == [0]:
+            wanted = []
+        if -1 in wanted and not x.size:  # NumPy cannot tell a size from nothing
+            wanted[wanted.index(-1)] = 0
+        return x.reshape(wanted)
+
+
+@lite_operator("EXPAND_DIMS", options="ExpandDimsOptions")
+class ExpandDims:
+    """The input with a dimension of size 1 put in at an axis."""
+
+    x = Input(ANY)
+    axis = Input(INDEX)
+    y = Output(like="x")
+
+    def infer(op: Any) -> TensorSpec:
+        dims, axis = op.x.spec.shape.dims, ints(op.axis)
+        if axis is not None and len(axis) != 1:
+            raise refuse("axis is one number", found=axis)
+        if dims is None or axis is None:
+            return spec(None if dims is None else (None,) * (len(dims) + 1), op.x.spec.dtype)
+        at = axis_in(axis[0], len(dims) + 1)
+        return spec((*dims[:at], 1, *dims[at:]), op.x.spec.dtype)
+
+    def compute(op: Any, x: Any, axis: Any) -> Any:
+        return np.expand_dims(x, int(axis.reshape(-1)[0]))
+
+
+@lite_operator("SQUEEZE", options="SqueezeOptions", versions=(1, 2))
+class Squeeze:
+    """The input without dimensions of size 1: those named by squeeze_dims, or all."""
+
+    x = Input(ANY)
+    y = Output(like="x")
+
+    def infer(op: Any) -> TensorSpec:
+        dims = op.x.spec.shape.dims
+        if dims is None:
+            return TensorSpec(UNKNOWN, op.x.spec.dtype)
+        named = {axis_in(a, len(dims), "squeeze_dims") for a in op.squeeze_dims}
+        for axis in named:
+            if not same(dims[axis], 1):
+                raise refuse(f"dimension {axis} is not of size 1", found=text(dims))
+        if not named and None in dims:
+            return TensorSpec(UNKNOWN, op.x.spec.dtype)
+        named = named or {i for i, d in enumerate(dims) if d == 1}
+        return spec((d for i, d in enumerate(dims) if i not in named), op.x.spec.dtype)
+
+    def compute(op: Any, x: Any) -> Any:
+        return np.squeeze(x, tuple({a % x.ndim for a in op.squeeze_dims}) or None)
+
+
+@lite_operator("SHAPE", options="ShapeOptions")
+class Shape:
+    """The sizes of the input, as out_type [rank]."""
+
+    x = Input(ANY)
+    y = Output(dtype=int32)
+
+    def infer(op: Any) -> TensorSpec:
+        if op.out_type not in ("INT32", "INT64"):
+            raise refuse("out_type is not an index type", found=op.out_type, wanted="INT32 or INT64")
+        return spec((op.x.spec.shape.rank,), types.dtype_of(op.out_type))
+
+    def compute(op: Any, x: Any) -> Any:
+        return np.array(x.shape, types.dtype_of(op.out_type).np)
+
+
+@lite_operator("RANK", options="RankOptions")
+class Rank:
+    """The number of dimensions of the input, int32."""
+
+    x = Input(ANY)
+    y = Output(dtype=int32)
+
+    def infer(op: Any) -> TensorSpec:
+        return spec((), int32)
+
+    def compute(op: Any, x: Any) -> Any:
+        return np.array(x.ndim, np.int32)
+
+
+@lite_operator("TRANSPOSE", options="TransposeOptions", versions=(1, 9))
+class Transpose:
+    """The dimensions in another order.
+
+    .. math:: y.shape[i] = x.shape[perm[i]]
+    """
+
+    x = Input(ANY)
+    perm = Input((int32,))
+    y = Output(like="x")
+
+    def infer(op: Any) -> TensorSpec:
+        dims, perm = op.x.spec.shape.dims, ints(op.perm)
+        if dims is None or perm is None:
+            return spec(None if dims is None else (None,) * len(dims), op.x.spec.dtype)
+        order = [p + len(dims) if p < 0 else p for p in perm]
+        if sorted(order) != list(range(len(dims))):
+            raise refuse("Transpose op permutations array is out of bounds.", found=perm,
+                         wanted=f"0 to {len(dims) - 1}, each once")  # fmt: skip
+        return spec((dims[p] for p in order), op.x.spec.dtype)
+
+    def compute(op: Any, x: Any, perm: Any) -> Any:
+        return x.transpose([int(p) for p in perm.reshape(-1)])
+
+
+@lite_operator("BROADCAST_TO", options="BroadcastToOptions", versions=(2, 3))
+class BroadcastTo:
+    """The input stretched to a shape, int32 or int64 [rank]."""
+
+    x = Input(ANY)
+    shape = Input(INDEX, rank=1)
+    y = Output(like="x")
+
+    def infer(op: Any) -> TensorSpec:
+        dims, wanted = op.x.spec.shape, ints(op.shape)
+        if wanted is None:
+            rank = op.shape.spec.shape[0]
+            return spec(None if rank is None else (None,) * rank, op.x.spec.dtype)
+        if any(d < 0 for d in wanted):
+            raise refuse("the shape has a negative size", found=wanted)
+        if dims.rank is not None and (
+            dims.rank > len(wanted) or any(not same(d, w) and d != 1 for d, w in zip(reversed(dims.dims), reversed(wanted)))
+        ):
+            raise refuse("Output shape must be broadcastable from input shape.", found={"input": text(dims), "shape": wanted})
+        return spec(wanted, op.x.spec.dtype)
+
+    def compute(op: Any, x: Any, shape: Any) -> Any:
+        return np.broadcast_to(x, tuple(int(d) for d in shape))
+
+
+@lite_operator("BROADCAST_ARGS")
+class BroadcastArgs:
+    """The shape that two shapes broadcast to; all are int32 or int64 [rank]."""
+
+    x = Input(INDEX, rank=1)
+    y = Input(INDEX, like="x", rank=1)
+    z = Output(like="x")
+
+    def infer(op: Any) -> TensorSpec:
+        ranks = [op.x.spec.shape[0], op.y.spec.shape[0]]
+        a, b = ints(op.x), ints(op.y)
+        if a is not None and b is not None:
+            _broadcast_args(a, b)
+        return spec((None if None in ranks else max(ranks),), op.x.spec.dtype)
+
+    def compute(op: Any, x: Any, y: Any) -> Any:
+        return np.array(_broadcast_args(x.tolist(), y.tolist()), x.dtype)
+
+
+def _broadcast_args(a: list[int], b: list[int]) -> list[int]:
+    if min((*a, *b), default=0) < 0:
+        raise refuse("a shape has a negative size", found=[a, b])
+    return [d or 0 for d in broadcast_two(TensorShape(a), TensorShape(b)).dims or ()]
+
+
+@lite_operator("BITCAST", options="BitcastOptions", typed_by="output_type")
+class Bitcast:
+    """The same bytes as elements of another type.
+
+    To a smaller type a last dimension is added, to a larger one the last dimension is taken.
+    """
+
+    x = Input(tuple(d for d in dtypes.ALL if d.size))
+    y = Output(like="x")
+    output_type = EnumAttr("TensorType")
+
+    def infer(op: Any) -> TensorSpec:
+        dtype, dims = types.dtype_of(op.output_type), op.x.spec.shape.dims
+        old, new = op.x.spec.dtype.size, dtype.size
+        if not new:
+            raise refuse("a type whose elements have no fixed size", found=op.output_type)
+        if dims is None:
+            return TensorSpec(UNKNOWN, dtype)
+        if old > new:
+            return spec((*dims, old // new), dtype)
+        if old < new:
+            if not dims or not same(dims[-1], new // old):
+                raise refuse(f"the last dimension does not make one {dtype.name}", found=op.x.spec.short(), wanted=new // old)
+            dims = dims[:-1]
+        return spec(dims, dtype)
+
+    def compute(op: Any, x: Any) -> Any:
+        new = types.dtype_of(op.output_type).np
+        raw = np.ascontiguousarray(x)
+        if raw.itemsize == new.itemsize:
+            return raw.view(new).reshape(x.shape)
+        if raw.itemsize > new.itemsize:
+            return raw.reshape((*x.shape, 1)).view(new)
+        return raw.view(new).reshape(x.shape[:-1])

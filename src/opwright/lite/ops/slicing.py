@@ -1,0 +1,238 @@
+"""Parts of tensors by place: SLICE, STRIDED_SLICE, GATHER, GATHER_ND, SCATTER_ND.
+
+Lives here: these operators.  Not here: splitting (joining.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import bool as bool_
+from ...core.dtypes import float16, float32, int8, int16, int32, int64, string, uint8
+from ...core.shapes import UNKNOWN
+from ...core.specs import TensorSpec
+from ...ops.definition import Input, Output
+from .definition import lite_operator
+from .shapes import axis_in, ints, refuse, same, spec, text
+from .shaping import ANY, INDEX
+
+_GATHERED = (float32, float16, int32, int64, int8, uint8, int16, bool_, string)
+
+
+@lite_operator("SLICE", options="SliceOptions", versions=(1, 8))
+class Slice:
+    """size[i] elements from begin[i] along each dimension; a size of -1 takes the rest."""
+
+    x = Input(ANY)
+    begin = Input(INDEX, rank=1)
+    size = Input(INDEX, rank=1, like="begin")
+    y = Output(like="x")
+
+    def infer(op: Any) -> TensorSpec:
+        dims, begin, size = op.x.spec.shape.dims, ints(op.begin), ints(op.size)
+        if dims is None:
+            return TensorSpec(UNKNOWN, op.x.spec.dtype)
+        for part, name in ((op.begin, "begin"), (op.size, "size")):
+            if not same(part.spec.shape[0], len(dims)):
+                raise refuse(f"{name} does not fit the input", found=part.spec.short(), wanted=f"{len(dims)} numbers")
+        if size is None or begin is None:
+            return spec((None,) * len(dims), op.x.spec.dtype)
+        out = []
+        for d, b, s in zip(dims, begin, size):
+            if b < 0 or s < -1 or (d is not None and b + max(s, 0) > d):
+                raise refuse("the slice leaves the input", found={"begin": begin, "size": size, "input": text(dims)})
+            out.append(s if s >= 0 else None if d is None else d - b)
+        return spec(out, op.x.spec.dtype)
+
+    def compute(op: Any, x: Any, begin: Any, size: Any) -> Any:
+        return x[tuple(slice(int(b), None if s == -1 else int(b) + int(s)) for b, s in zip(begin, size))]
+
+
+@lite_operator("STRIDED_SLICE", options="StridedSliceOptions", versions=(1, 8))
+class StridedSlice:
+    """x[begin:end:strides, ...] as NumPy has it. Bit i of a mask is about entry i:
+
+    begin_mask, end_mask: the bound is left out; ellipsis_mask: as many full dimensions as are left; new_axis_mask: a
+    new dimension of size 1; shrink_axis_mask: one element, and the dimension goes. offset: end counts from begin.
+    """
+
+    x = Input(ANY)
+    begin = Input((int32,), rank=1)
+    end = Input((int32,), rank=1)
+    strides = Input((int32,), rank=1)
+    y = Output(like="x")
+
+    def infer(op: Any) -> TensorSpec:
+        dims = op.x.spec.shape.dims
+        lists = [ints(op.begin), ints(op.end), ints(op.strides)]
+        count = op.begin.spec.shape[0]
+        if not same(count, op.end.spec.shape[0], op.strides.spec.shape[0]):
+            raise refuse("begin, end and strides differ in length",
+                         found=[i.spec.short() for i in (op.begin, op.end, op.strides)])  # fmt: skip
+        if dims is None or count is None:
+            return TensorSpec(UNKNOWN, op.x.spec.dtype)
+        if None in lists:
+            n_new = bin(op.new_axis_mask & ~op.ellipsis_mask & ((1 << count) - 1)).count("1")
+            shrunk = op.shrink_axis_mask & ~(op.new_axis_mask | op.ellipsis_mask) & ((1 << count) - 1)
+            return spec((None,) * max(len(dims) + n_new - bin(shrunk).count("1"), 0), op.x.spec.dtype)
+        # An unknown size is tried with two values: what comes out the same of both does not depend on it.
+        tries = [tuple(probe if d is None else d for d in dims) for probe in (1009, 1013)]
+        first, second = (_probe(t)[_index(op, t, *lists)].shape for t in tries)  # type: ignore[arg-type]
+        return spec((a if a == b else None for a, b in zip(first, second)), op.x.spec.dtype)
+
+    def compute(op: Any, x: Any, begin: Any, end: Any, strides: Any) -> Any:
+        return x[_index(op, x.shape, begin.tolist(), end.tolist(), strides.tolist())]
+
+
+def _probe(shape: tuple[int, ...]) -> np.ndarray:
+    """An array of that shape that takes no memory."""
+    return np.broadcast_to(np.empty((), np.bool_), shape)
+
+
+def _index(op: Any, dims: tuple[int, ...], begin: list[int], end: list[int], strides: list[int]) -> tuple[Any, ...]:
+    """The NumPy index that a strided slice means for an input of known sizes."""
+    bit = [1 << i for i in range(len(begin))]
+    kinds = ["..." if op.ellipsis_mask & b else "new" if op.new_axis_mask & b else
+             "one" if op.shrink_axis_mask & b else ":" for b in bit]  # fmt: skip
+    taken = sum(kind in ("one", ":") for kind in kinds)
+    if taken > len(dims):
+        raise refuse("more entries than dimensions", found=f"{taken} entries", wanted=f"at most {len(dims)}")
+    if kinds.count("...") > 1:
+        raise refuse("multiple ellipses in slice are not allowed", found=bin(op.ellipsis_mask))
+    index: list[Any] = []
+    at = 0
+    for i, kind in enumerate(kinds):
+        if kind == "...":
+            index.append(Ellipsis)
+            at = len(dims) - sum(k in ("one", ":") for k in kinds[i + 1 :])
+            continue
+        if kind == "new":
+            index.append(None)
+            continue
+        size, b, e, s = dims[at], begin[i], end[i], strides[i]
+        at += 1
+        if s == 0:
+            raise refuse("strides[i] must be non-zero", found=strides)
+        if kind == "one":
+            b = 0 if op.begin_mask & bit[i] else b
+            if not -size <= b < size:
+                raise refuse(f"slice index {b} of dimension {at - 1} out of bounds", found=text(dims))
+            if s < 0:
+                raise refuse("only stride 1 allowed on non-range indexing", found=strides)
+            index.append(b)
+            continue
+        if op.offset and not op.end_mask & bit[i]:
+            b = 0 if op.begin_mask & bit[i] else b + size if b < 0 else b
+            e = b + e
+            if e < 0:
+                e = -size - 1  # before the first element; NumPy would count from the end
+        index.append(slice(None if op.begin_mask & bit[i] else b, None if op.end_mask & bit[i] else e, s))
+    return tuple(index)
+
+
+def _check_range(indices: Any, size: int, what: str) -> None:
+    if indices.size and (int(indices.min()) < 0 or int(indices.max()) >= size):
+        raise refuse(f"{what} index out of bounds", found=f"{int(indices.min())} to {int(indices.max())}",
+                     wanted=f"0 to {size - 1}")  # fmt: skip
+
+
+@lite_operator("GATHER", options="GatherOptions", versions=(1, 7))
+class Gather:
+    """Slices of x along an axis, by indices; the first batch_dims dimensions of both go together.
+
+    .. math:: y_{b, o, i, r} = x_{b, o, indices_{b, i}, r}
+    """
+
+    x = Input(_GATHERED)
+    indices = Input((int32, int64, int16))
+    y = Output(like="x")
+
+    def infer(op: Any) -> TensorSpec:
+        x, i = op.x.spec.shape.dims, op.indices.spec.shape.dims
+        if x is None or i is None:
+            return TensorSpec(UNKNOWN, op.x.spec.dtype)
+        axis = axis_in(op.axis, len(x))
+        batch = op.batch_dims + len(i) if op.batch_dims < 0 else op.batch_dims
+        if not 0 <= batch <= min(len(i), axis) or not all(map(same, x[:batch], i[:batch])):
+            raise refuse("batch_dims does not fit", found={"batch_dims": op.batch_dims, "axis": op.axis,
+                         "x": text(x), "indices": text(i)}, wanted="equal sizes before the axis")  # fmt: skip
+        return spec((*x[:axis], *i[batch:], *x[axis + 1 :]), op.x.spec.dtype)
+
+    def compute(op: Any, x: Any, indices: Any) -> Any:
+        axis, batch = op.axis % x.ndim, op.batch_dims + indices.ndim if op.batch_dims < 0 else op.batch_dims
+        _check_range(indices, x.shape[axis], "gather")
+        if not batch:
+            return x.take(indices, axis)
+        outer, inner, rest = x.shape[batch:axis], x.shape[axis + 1 :], indices.shape[batch:]
+        groups = int(np.prod(x.shape[:batch]))
+        flat = x.reshape(groups, int(np.prod(outer)), x.shape[axis], int(np.prod(inner)))
+        chosen = indices.reshape(groups, int(np.prod(rest)))
+        found = flat[np.arange(groups)[:, None], :, chosen].swapaxes(1, 2)  # NumPy puts the indices first
+        return found.reshape(*x.shape[:batch], *outer, *rest, *inner)
+
+
+def _locate(indices: Any, shape: tuple[int, ...], what: str) -> tuple[Any, ...]:
+    """Index arrays, one for each of the first dimensions of an array of that shape, after checking their range."""
+    parts = tuple(indices[..., i] for i in range(indices.shape[-1]))
+    for part, size in zip(parts, shape):
+        _check_range(part, size, what)
+    return parts
+
+
+@lite_operator("GATHER_ND", options="GatherNdOptions", versions=(1, 5))
+class GatherNd:
+    """The slice of x at each index vector: y[i] = x[indices[i, 0], indices[i, 1], ...]."""
+
+    x = Input(_GATHERED)
+    indices = Input((int32, int64, int16))
+    y = Output(like="x")
+
+    def infer(op: Any) -> TensorSpec:
+        x, i = op.x.spec.shape.dims, op.indices.spec.shape.dims
+        if x is None or i is None or (i and i[-1] is None):
+            return TensorSpec(UNKNOWN, op.x.spec.dtype)
+        if not x or not i or i[-1] > len(x):
+            raise refuse("Index innermost dimension length must be <= params rank.", found={"x": text(x), "indices": text(i)})
+        return spec((*i[:-1], *x[i[-1] :]), op.x.spec.dtype)
+
+    def compute(op: Any, x: Any, indices: Any) -> Any:
+        if not indices.shape[-1]:
+            return np.broadcast_to(x, (*indices.shape[:-1], *x.shape))
+        return x[_locate(indices, x.shape, "gather_nd")]
+
+
+@lite_operator("SCATTER_ND", options="ScatterNdOptions")
+class ScatterNd:
+    """Zeros of a shape, with each update added at its index vector."""
+
+    indices = Input((int32,))
+    updates = Input((float32, int32, int64, int8, uint8, bool_))
+    shape = Input((int32,), rank=1)
+    y = Output(like="updates")
+
+    def infer(op: Any) -> TensorSpec:
+        i, u, wanted = op.indices.spec.shape.dims, op.updates.spec.shape.dims, ints(op.shape)
+        dtype = op.updates.spec.dtype
+        if wanted is None:
+            rank = op.shape.spec.shape[0]
+            return spec(None if rank is None else (None,) * rank, dtype)
+        if min(wanted, default=0) < 0:
+            raise refuse("the shape has a negative size", found=wanted)
+        if i is not None and u is not None:
+            if not i or (i[-1] is not None and i[-1] > len(wanted)):
+                raise refuse("the indices do not fit the shape", found={"indices": text(i), "shape": wanted})
+            if i[-1] is not None:
+                fits = (*i[:-1], *wanted[i[-1] :])
+                if len(fits) != len(u) or not all(map(same, fits, u)):
+                    raise refuse("the updates do not fit", found={"indices": text(i), "updates": text(u), "shape": wanted},
+                                 wanted=f"updates of shape {text(fits)}")  # fmt: skip
+        return spec(wanted, dtype)
+
+    def compute(op: Any, indices: Any, updates: Any, shape: Any) -> Any:
+        sizes = tuple(int(d) for d in shape)
+        y = np.zeros(sizes, updates.dtype)
+        add = np.logical_or if updates.dtype.kind == "b" else np.add
+        add.at(y, _locate(indices, sizes, "scatter_nd") or Ellipsis, updates)
+        return y

@@ -1,0 +1,160 @@
+"""Blocks of space moved to depth or batch and back: SPACE_TO_DEPTH, DEPTH_TO_SPACE, SPACE_TO_BATCH_ND, BATCH_TO_SPACE_ND.
+
+Lives here: these operators.  Not here: other changes of shape (shaping.py).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import float32, int8, int32, int64, string, uint8
+from ...core.shapes import UNKNOWN
+from ...core.specs import TensorSpec
+from ...ops.definition import Input, Output
+from .definition import lite_operator
+from .shapes import ints, refuse, same, spec, text
+from .shaping import ANY
+
+_DEPTH = (float32, int32, int64, int8, uint8)
+_MOVED = tuple(d for d in ANY if d is not string)
+
+
+def _block(op: Any) -> int:
+    if op.block_size < 1:
+        raise refuse("block_size must be positive", found=op.block_size)
+    return int(op.block_size)
+
+
+def _divided(size: int | None, by: int, what: str, dims: Any) -> int | None:
+    if size is not None and size % by:
+        raise refuse(f"{what} is not a multiple of the block", found={"input": text(dims), "block": by})
+    return None if size is None else size // by
+
+
+def _times(size: int | None, by: int) -> int | None:
+    return None if size is None else size * by
+
+
+@lite_operator("SPACE_TO_DEPTH", options="SpaceToDepthOptions", versions=(1, 2))
+class SpaceToDepth:
+    """Blocks of b x b pixels become one pixel with b² times the channels. x: [n, h, w, c]"""
+
+    x = Input(_DEPTH, rank=4)
+    y = Output(like="x")
+
+    def infer(op: Any) -> TensorSpec:
+        b, dims = _block(op), op.x.spec.shape.dims
+        n, h, w, c = dims or (None,) * 4
+        return spec((n, _divided(h, b, "the height", dims), _divided(w, b, "the width", dims), _times(c, b * b)),
+                    op.x.spec.dtype)  # fmt: skip
+
+    def compute(op: Any, x: Any) -> Any:
+        (n, h, w, c), b = x.shape, op.block_size
+        return x.reshape(n, h // b, b, w // b, b, c).transpose(0, 1, 3, 2, 4, 5).reshape(n, h // b, w // b, b * b * c)
+
+
+@lite_operator("DEPTH_TO_SPACE", options="DepthToSpaceOptions", versions=(1, 2))
+class DepthToSpace:
+    """The inverse of SPACE_TO_DEPTH. x: [n, h, w, c b²]"""
+
+    x = Input(_DEPTH, rank=4)
+    y = Output(like="x")
+
+    def infer(op: Any) -> TensorSpec:
+        b, dims = _block(op), op.x.spec.shape.dims
+        n, h, w, c = dims or (None,) * 4
+        return spec((n, _times(h, b), _times(w, b), _divided(c, b * b, "the depth", dims)), op.x.spec.dtype)
+
+    def compute(op: Any, x: Any) -> Any:
+        (n, h, w, c), b = x.shape, op.block_size
+        depth = c // (b * b)
+        return x.reshape(n, h, w, b, b, depth).transpose(0, 1, 3, 2, 4, 5).reshape(n, h * b, w * b, depth)
+
+
+def _blocks(op: Any, pairs: Any, what: str) -> tuple[list[int] | None, list[int] | None]:
+    """The known block sizes and pairs, after checking them against the input."""
+    rank, m = op.x.spec.shape.rank, op.block_shape.spec.shape[0]
+    shape = pairs.spec.shape
+    if rank is not None and m is not None and m + 1 > rank:
+        raise refuse("block_shape has more entries than the input has spatial dimensions",
+                     found={"input": text(op.x.spec.shape), "block_shape": m})  # fmt: skip
+    if shape.rank != 2 or not same(shape[0], m) or not same(shape[1], 2):
+        raise refuse(f"{what} is no list of pairs", found=text(shape), wanted=f"[{m},2]")
+    block, flat = ints(op.block_shape), ints(pairs)
+    if block is not None and min(block, default=1) < 1:
+        raise refuse("block_shape must be positive", found=block)
+    if flat is not None and min(flat, default=0) < 0:
+        raise refuse(f"{what} must not be negative", found=flat)
+    return block, flat
+
+
+@lite_operator("SPACE_TO_BATCH_ND", options="SpaceToBatchNDOptions", versions=(1, 4))
+class SpaceToBatch:
+    """Blocks of space, after zero padding, moved to the batch: [n, s..., rest] -> [n prod(b), (s + pads) / b..., rest]."""
+
+    x = Input(_MOVED)
+    block_shape = Input((int32,), rank=1)
+    paddings = Input((int32,))
+    y = Output(like="x")
+
+    def infer(op: Any) -> TensorSpec:
+        dims = op.x.spec.shape.dims
+        block, pads = _blocks(op, op.paddings, "paddings")
+        if dims is None:
+            return TensorSpec(UNKNOWN, op.x.spec.dtype)
+        m = op.block_shape.spec.shape[0]
+        if block is None or pads is None:
+            return spec((None, *(None,) * (m or 0), *dims[(m or 0) + 1 :]) if m is not None else None, op.x.spec.dtype)
+        space = [
+            _divided(None if d is None else d + a + b, k, "a padded size", dims)
+            for d, k, a, b in zip(dims[1:], block, pads[::2], pads[1::2])
+        ]
+        return spec((_times(dims[0], math.prod(block)), *space, *dims[1 + len(block) :]), op.x.spec.dtype)
+
+    def compute(op: Any, x: Any, block_shape: Any, paddings: Any) -> Any:
+        block, m = [int(b) for b in block_shape], len(block_shape)
+        widths = [(0, 0), *((int(a), int(b)) for a, b in paddings), *((0, 0),) * (x.ndim - m - 1)]
+        padded = np.pad(x, widths)
+        n, rest = x.shape[0], x.shape[m + 1 :]
+        sizes = [s // b for s, b in zip(padded.shape[1:], block)]
+        split = padded.reshape(n, *(v for pair in zip(sizes, block) for v in pair), *rest)
+        order = [*range(2, 2 * m + 1, 2), 0, *range(1, 2 * m + 1, 2), *range(2 * m + 1, split.ndim)]
+        return split.transpose(order).reshape(n * math.prod(block), *sizes, *rest)
+
+
+@lite_operator("BATCH_TO_SPACE_ND", options="BatchToSpaceNDOptions", versions=(1, 4))
+class BatchToSpace:
+    """The inverse of SPACE_TO_BATCH_ND: blocks of the batch moved to space, then cropped."""
+
+    x = Input(_MOVED)
+    block_shape = Input((int32,), rank=1)
+    crops = Input((int32,))
+    y = Output(like="x")
+
+    def infer(op: Any) -> TensorSpec:
+        dims = op.x.spec.shape.dims
+        block, crops = _blocks(op, op.crops, "crops")
+        if dims is None:
+            return TensorSpec(UNKNOWN, op.x.spec.dtype)
+        m = op.block_shape.spec.shape[0]
+        if block is None or crops is None:
+            return spec((None, *(None,) * (m or 0), *dims[(m or 0) + 1 :]) if m is not None else None, op.x.spec.dtype)
+        space = []
+        for d, k, a, b in zip(dims[1:], block, crops[::2], crops[1::2]):
+            if d is not None and a + b > d * k:
+                raise refuse("the crops are larger than the image", found=crops, wanted=f"at most {d * k} together")
+            space.append(None if d is None else d * k - a - b)
+        return spec((_divided(dims[0], math.prod(block), "the batch", dims), *space, *dims[1 + len(block) :]),
+                    op.x.spec.dtype)  # fmt: skip
+
+    def compute(op: Any, x: Any, block_shape: Any, crops: Any) -> Any:
+        block, m = [int(b) for b in block_shape], len(block_shape)
+        n, space, rest = x.shape[0] // math.prod(block), x.shape[1 : m + 1], x.shape[m + 1 :]
+        split = x.reshape(*block, n, *space, *rest)
+        order = [m, *(v for i in range(m) for v in (m + 1 + i, i)), *range(2 * m + 1, split.ndim)]
+        joined = split.transpose(order).reshape(n, *(s * b for s, b in zip(space, block)), *rest)
+        cut = tuple(slice(int(a), size - int(b)) for (a, b), size in zip(crops, joined.shape[1:]))
+        return joined[(slice(None), *cut)]
