@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ..core import flags
-from ..core.errors import InvalidArgumentError, OpError
+from ..core.errors import InternalError, InvalidArgumentError, OpError
 from ..ops import dispatch
 from ..ops.arguments import tensors
 from ..ops.autodiff import OpRecord
@@ -30,7 +32,7 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
         if type(x) is not EagerTensor:
             inputs = tensors(op, inputs, make, name)
             break
-    if op.elementwise and op.simple:
+    if op.quick:
         found = tuple([x._dtype for x in inputs])
         out_dtypes = op.accepted.get(found) or op.accept(found)
         try:
@@ -39,6 +41,8 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
         except Exception as error:
             raise explain(op, bound, inputs, name, error) from _cause(error)
         if op.single:
+            if not op.catalogue:
+                _check_promise(op, (result,), (out_dtypes[0],), name)
             out = EagerTensor(result, out_dtypes[0])  # type: ignore[arg-type]
             if state.tapes:
                 _remember(op, bound, inputs, (out,))
@@ -47,7 +51,8 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
             return out
         specs: list[Any] = list(out_dtypes)
     else:
-        specs = [s.dtype for s in _flat_specs(op.infer(bound, inputs, name))]
+        promised = _flat_specs(op.infer(bound, inputs, name))
+        specs = [s.dtype for s in promised]
         arrays = [
             None if x is None else [y._array for y in x] if type(x) is tuple else x._array for x in inputs
         ]
@@ -56,6 +61,8 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
         except Exception as error:
             raise explain(op, bound, inputs, name, error) from _cause(error)
     flat = op.flat_outputs(result)
+    if not op.catalogue:
+        _check_promise(op, flat, specs if op.quick else promised, name)
     outs = tuple([EagerTensor(a, d) for a, d in zip(flat, specs, strict=True)])
     if state.tapes:
         _remember(op, bound, inputs, outs)
@@ -78,6 +85,24 @@ def _flat_specs(specs: Sequence[Any]) -> list[Any]:
     return flat
 
 
+def _check_promise(op: Operator, results: Sequence[Any], promised: Sequence[Any], name: str | None) -> None:
+    """Whether `compute` gave what inference said. Catalogue operators are checked by their tests, others here.
+
+    raises InternalError naming operator, found and wanted
+    """
+    if len(results) != len(promised):
+        raise InternalError(op=op.name, node=name, what="compute gave another number of results than infer",
+                            found=len(results), wanted=len(promised))  # fmt: skip
+    for result, spec in zip(results, promised):
+        dtype = getattr(spec, "dtype", spec)
+        if isinstance(result, (np.ndarray, np.generic)) and result.dtype != dtype.np:
+            raise InternalError(op=op.name, node=name, what="compute gave another dtype than was inferred",
+                                found=result.dtype.name, wanted=dtype.name, do=f"y.astype({dtype.np.name!r})")  # fmt: skip
+        if spec is not dtype and not spec.shape.is_compatible_with(np.shape(result)):
+            raise InternalError(op=op.name, node=name, what="compute gave another shape than was inferred",
+                                found=np.shape(result), wanted=spec.shape)  # fmt: skip
+
+
 def _remember(op: Operator, bound: Call, inputs: Sequence[Any], outputs: Sequence[EagerTensor]) -> None:
     record = OpRecord(op, bound, inputs, outputs)
     for tape in state.tapes:
@@ -91,7 +116,7 @@ def _cause(error: Exception) -> BaseException | None:
 def explain(op: Operator, bound: Call, inputs: Sequence[Any], name: str | None, error: Exception) -> Exception:
     """The error to raise for a kernel that failed: inference's own words if it objects, else NumPy's with the operator."""
     if isinstance(error, OpError):
-        return error
+        return error if error.op is not None else type(error)(op=op.name, node=name, what=error.message)
     try:
         op.infer(bound, inputs, name)
     except InvalidArgumentError as better:
@@ -106,8 +131,6 @@ def explain(op: Operator, bound: Call, inputs: Sequence[Any], name: str | None, 
 
 
 def _check_numerics(op: Operator, outputs: Sequence[EagerTensor], name: str | None) -> None:
-    import numpy as np
-
     for out in outputs:
         if out._dtype.is_floating and not np.isfinite(out._array.astype(np.float64)).all():
             raise InvalidArgumentError(op=op.name, node=name, what="NaN or Inf in the output",

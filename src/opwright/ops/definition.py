@@ -124,6 +124,7 @@ class Operator:
         self._bound: dict[Any, Call] = {}
         self.accepted: dict[Any, tuple[DType | None, ...]] = {}
         self.simple = not any(i.repeated or i.optional for i in self.inputs)
+        self.quick = self.elementwise and self.simple and not any(i.ranks for i in self.inputs)
         self.single = len(self.outputs) == 1 and not self.outputs[0].repeated
         self.__name__ = self.__qualname__ = name
         self.__module__ = cls.__module__
@@ -138,12 +139,28 @@ class Operator:
         for part in (*names, *(o.name for o in self.outputs), *self.attr_defs):
             if part in RESERVED:
                 raise ValueError(f"operator {self.name}: the name {part!r} is taken; name this input or attribute otherwise")
+        by_name = {i.name: i for i in self.inputs}
+        item: Any
         for item in (*self.inputs, *self.outputs):
-            if item.like is not None and item.like not in names:
-                raise ValueError(f"operator {self.name}: {item.name} is like {item.like!r}, which is not an input")
+            seen = {item.name}
+            while item.like is not None:  # like one that is like another: all are like the last
+                if item.like not in names:
+                    raise ValueError(f"operator {self.name}: {item.name} is like {item.like!r}, which is not an input")
+                if item.like in seen:
+                    raise ValueError(f"operator {self.name}: {item.name} is like {item.like!r}, in a circle")
+                seen.add(item.like)
+                if by_name[item.like].like is None:
+                    break
+                item.like = by_name[item.like].like
         for output in self.outputs:
-            if not self.infer_rule and output.like is None and not (self.elementwise and output.dtype):
+            if self.infer_rule:
+                continue
+            if output.like is None and not (self.elementwise and output.dtype):
                 raise ValueError(f"operator {self.name}: output {output.name} needs `like=`, or the operator an `infer` rule")
+            leader = by_name.get(output.like or "")
+            if output.repeated or (leader is not None and (leader.repeated or leader.optional)):
+                what = "repeated" if output.repeated else f"like {output.like!r}, which is repeated or optional"
+                raise ValueError(f"operator {self.name}: output {output.name} is {what}; that needs an `infer` rule")
         for out, inp in self.inplace.items():
             if inp not in names or all(o.name != out for o in self.outputs):
                 raise ValueError(f"operator {self.name}: inplace {out!r}: {inp!r} must name an output and an input")
@@ -177,8 +194,8 @@ class Operator:
         try:
             key = tuple(attrs.items())
             bound = self._bound.get(key)
-            if bound is not None and all(type(a) is type(getattr(bound, k)) or a is None for k, a in key):
-                return bound  # the types are compared because 1, 1.0 and True are one key
+            if bound is not None and all(_identical(a, getattr(bound, k)) for k, a in key):
+                return bound
         except TypeError:
             key = None
         for unknown in attrs.keys() - self.attr_defs.keys():
@@ -217,6 +234,8 @@ class Operator:
             self.check_dtypes(found)
             by_name = dict(zip(self.input_names, found))
             known = tuple(o.dtype or (by_name[o.like] if o.like else None) for o in self.outputs)
+            if self.elementwise and None in known:  # the dtype follows by `infer`, from dtypes alone: abs of a complex
+                known = tuple(s.dtype for s in self.infer(self.bind({}), [TensorSpec(None, d) for d in found]))
             self.accepted[found] = known
         return known
 
@@ -311,13 +330,19 @@ class Operator:
         return self.flat_outputs(result)
 
     def flat_outputs(self, result: Any) -> tuple[Any, ...]:
-        """What compute returned, as a flat tuple."""
+        """What compute returned, as a flat tuple. Raises InternalError where it is not one result for each output."""
         if self.single:
             return (result,)
         if len(self.outputs) == 1:
             return tuple(result)
+        if not self.outputs:
+            return ()
+        if not isinstance(result, (tuple, list)) or len(result) != len(self.outputs):
+            found = f"{len(result)} results" if isinstance(result, (tuple, list)) else type(result).__name__
+            raise InternalError(op=self.name, what="compute gave another number of results than there are outputs",
+                                found=found, wanted=f"a tuple of {', '.join(self.output_names)}")  # fmt: skip
         if not any(o.repeated for o in self.outputs):
-            return tuple(result) if self.outputs else ()
+            return tuple(result)
         flat: list[Any] = []
         for output, value in zip(self.outputs, result):
             flat.extend(value) if output.repeated else flat.append(value)
@@ -393,6 +418,15 @@ class Operator:
 
     def __hash__(self) -> int:
         return id(self) >> 4
+
+
+def _identical(given: Any, kept: Any) -> bool:
+    """Whether an attribute given now is the one kept under an equal key: 1, 1.0 and True are equal, 0.0 and -0.0 too."""
+    if type(given) is not type(kept):
+        return given is None
+    if type(given) is tuple:
+        return all(map(_identical, given, kept))
+    return given is kept or type(given) is not float or given != 0.0 or repr(given) == repr(kept)
 
 
 def _brief(value: Any) -> str:
