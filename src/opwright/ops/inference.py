@@ -36,6 +36,18 @@ def shape_from(operand: Any) -> TensorShape:
     return TensorShape(dims)
 
 
+def elements_of(operand: Any) -> list[int | None] | None:
+    """The elements of a 1-D integer tensor, None where one is unknown; None where even their number is unknown."""
+    constant = operand.constant
+    if constant is not None:
+        return constant.reshape(-1).tolist()
+    partial = getattr(operand, "partial", None)
+    if partial is not None:
+        return list(partial)
+    length = operand.spec.shape
+    return [None] * length[0] if length.rank == 1 and length[0] is not None else None
+
+
 def axis_in(axis: int, rank: int, what: str = "axis") -> int:
     """`axis` counted from the front. Raises InvalidArgumentError where it is not in [-rank, rank)."""
     if not -rank <= axis < rank:

@@ -6,7 +6,37 @@ Lives here: the family's public names.  Not here: arithmetic (math/), matrices (
 from __future__ import annotations
 
 from .casting import bitcast, cast, saturate_cast
+from .checking import (
+    broadcast_dynamic_shape,
+    broadcast_static_shape,
+    ensure_shape,
+    guarantee_const,
+    identity_n,
+    shape_n,
+)
 from .constants import Const, eye, fill, linspace, one_hot, ones, ones_like, range, zeros, zeros_like
+from .indexing import gather, gather_nd
+from .joining import concat, parallel_stack, repeat, split, stack, tile, unstack
+from .moving import reverse, reverse_sequence, roll, transpose
+from .padding import pad
+from .partitioning import dynamic_partition, dynamic_stitch
+from .scattering import (
+    scatter_nd,
+    tensor_scatter_nd_add,
+    tensor_scatter_nd_max,
+    tensor_scatter_nd_min,
+    tensor_scatter_nd_sub,
+    tensor_scatter_nd_update,
+)
+from .selecting import (
+    boolean_mask,
+    meshgrid,
+    searchsorted,
+    sequence_mask,
+    unique,
+    unique_with_counts,
+    where,
+)
 from .shaping import (
     broadcast_to,
     expand_dims,
@@ -21,31 +51,80 @@ from .shaping import (
     sum_to_shape_of,
 )
 from .shaping import shape_op as shape
+from .slicing import getitem, strided_slice
+from .slicing import slice_op as slice
+from .spaces import batch_to_space, depth_to_space, space_to_batch, space_to_batch_nd, space_to_depth
+
+newaxis = None
 
 __all__ = [
     "Const",
+    "batch_to_space",
     "bitcast",
+    "boolean_mask",
+    "broadcast_dynamic_shape",
+    "broadcast_static_shape",
     "broadcast_to",
     "cast",
+    "concat",
+    "depth_to_space",
+    "dynamic_partition",
+    "dynamic_stitch",
+    "ensure_shape",
     "expand_dims",
     "eye",
     "fill",
+    "gather",
+    "gather_nd",
+    "getitem",
+    "guarantee_const",
     "identity",
+    "identity_n",
     "identity_without_record",
     "linspace",
+    "meshgrid",
+    "newaxis",
     "one_hot",
     "ones",
     "ones_like",
+    "pad",
+    "parallel_stack",
     "range",
     "rank",
+    "repeat",
     "reshape",
+    "reverse",
+    "reverse_sequence",
+    "roll",
     "saturate_cast",
+    "scatter_nd",
+    "searchsorted",
+    "sequence_mask",
     "shape",
+    "shape_n",
     "shape_op",
     "size",
+    "slice",
+    "space_to_batch",
+    "space_to_batch_nd",
+    "space_to_depth",
+    "split",
     "squeeze",
+    "stack",
     "stop_gradient",
+    "strided_slice",
     "sum_to_shape_of",
+    "tensor_scatter_nd_add",
+    "tensor_scatter_nd_max",
+    "tensor_scatter_nd_min",
+    "tensor_scatter_nd_sub",
+    "tensor_scatter_nd_update",
+    "tile",
+    "transpose",
+    "unique",
+    "unique_with_counts",
+    "unstack",
+    "where",
     "zeros",
     "zeros_like",
 ]

@@ -1,0 +1,111 @@
+"""Shapes asked for, merged and insisted on.
+
+Lives here: EnsureShape, BroadcastArgs, `broadcast_static_shape`, `identity_n`, `shape_n`.
+Not here: changing a shape (shaping.py), assertions on values (debugging).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core import dtypes
+from ...core.dtypes import index
+from ...core.errors import InvalidArgumentError
+from ...core.shapes import TensorShape, as_shape, broadcast
+from .. import dispatch
+from ..attributes import Attr
+from ..definition import Input, Output, operator
+from ..inference import shape_from
+from .shaping import dims_tensor, identity, shape_op
+
+
+@operator
+class EnsureShape:
+    """The tensor itself, if it has the shape, of which parts may be unknown.
+
+    .. math:: output = x
+
+    raises InvalidArgumentError when run, or earlier where it is known, for another shape
+    """
+
+    x = Input()
+    output = Output(like="x")
+    shape = Attr(TensorShape)
+    inplace = {"output": "x"}
+
+    def infer(op) -> Any:
+        found = op.x.spec.shape
+        if not found.is_compatible_with(op.shape):
+            raise InvalidArgumentError(what=f"Shape of tensor {found} is not compatible with expected shape {op.shape}")
+        return op.x.spec.with_shape(found.merge_with(op.shape))
+
+    def compute(op, x) -> Any:
+        if not op.shape.is_compatible_with(np.shape(x)):
+            raise InvalidArgumentError(what=f"Shape of tensor {np.shape(x)} is not compatible with expected shape {op.shape}")
+        return x
+
+    def gradient(op, doutput) -> Any:
+        return doutput
+
+
+ensure_shape = EnsureShape.as_function("ensure_shape")
+
+
+@operator
+class BroadcastArgs:
+    """The shape that two shapes broadcast to.
+
+    .. math:: r_i = \\max(s0_i, s1_i)
+
+    s0, s1: int32 or int64 vectors. Output: [larger rank].
+    raises InvalidArgumentError if the shapes do not broadcast
+    """
+
+    s0 = Input(index, rank=1)
+    s1 = Input(index, rank=1, like="s0")
+    r0 = Output(like="s0")
+    gradient = None
+
+    def infer(op) -> Any:
+        ranks = [op.s0.spec.shape.with_rank(1)[0], op.s1.spec.shape.with_rank(1)[0]]
+        broadcast(shape_from(op.s0), shape_from(op.s1))
+        return op.s0.spec.with_shape([None if None in ranks else max(ranks)])
+
+    def compute(op, s0, s1) -> Any:
+        return np.array(tuple(broadcast(TensorShape(s0.tolist()), TensorShape(s1.tolist()))), s0.dtype)
+
+
+def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Any:
+    """See BroadcastArgs. shape_x, shape_y: sizes or integer tensors."""
+    x, y = (dims_tensor(list(s)) if isinstance(s, (list, tuple, TensorShape)) else dispatch.to_tensor(s)
+            for s in (shape_x, shape_y))  # fmt: skip
+    if x.dtype is not y.dtype:
+        from .casting import cast
+
+        x, y = cast(x, dtypes.int64), cast(y, dtypes.int64)
+    return BroadcastArgs(x, y)
+
+
+def broadcast_static_shape(shape_x: Any, shape_y: Any) -> TensorShape:
+    """The TensorShape that two shapes, perhaps partly unknown, broadcast to.
+
+    raises ValueError if they do not
+    """
+    return broadcast(as_shape(shape_x), as_shape(shape_y))
+
+
+def identity_n(input: Any, name: str | None = None) -> list[Any]:
+    """Each tensor of a list as a new tensor. See Identity."""
+    return [identity(x, name=name) for x in input]
+
+
+def guarantee_const(input: Any, name: str | None = None) -> Any:
+    """The tensor itself; kept for programs that promise that it never changes."""
+    return identity(input, name=name)
+
+
+def shape_n(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -> list[Any]:
+    """The shapes of a list of tensors. See Shape."""
+    return [shape_op(x, out_type, name) for x in input]

@@ -1,0 +1,241 @@
+"""Picking by tensors of indices.
+
+Lives here: Gather, GatherGrad, GatherNd.  Not here: the way back (scattering.py), slices (slicing.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import index
+from ...core.errors import InvalidArgumentError
+from ...core.shapes import UNKNOWN, TensorShape
+from .. import dispatch
+from ..attributes import Attr, at_least
+from ..definition import Input, Output, operator
+from ..indexed_slices import IndexedSlices
+from ..inference import axis_in, shape_from, static_int
+from .constants import range as range_
+from .joining import concat
+from .shaping import broadcast_to, expand_dims, reshape, shape_op, size
+from .slicing import getitem
+
+
+def _check_rows(indices: np.ndarray, limit: int) -> None:
+    """Raises InvalidArgumentError naming the first index that is not in [0, limit)."""
+    if indices.size and (indices.min() < 0 or indices.max() >= limit):
+        at = np.argwhere((indices < 0) | (indices >= limit))[0]
+        raise InvalidArgumentError(what=f"indices{at.tolist() or ''} = {indices[tuple(at)]} is not in [0, {limit})")
+
+
+def _batch(batch_dims: int, rank: int) -> int:
+    if not -rank <= batch_dims <= rank:
+        raise InvalidArgumentError(what=f"batch_dims {batch_dims} is out of range", wanted=f"in [{-rank}, {rank}]")
+    return batch_dims + rank if batch_dims < 0 else batch_dims
+
+
+def _same_batch(params: TensorShape, indices: TensorShape, batch_dims: int) -> list[int | None]:
+    """The batch dimensions of both. Raises InvalidArgumentError where they differ."""
+    merged = []
+    for i in range(batch_dims):
+        a, b = params[i], indices[i]
+        if a is not None and b is not None and a != b:
+            raise InvalidArgumentError(what=f"params.shape[{i}]: {a} should be equal to indices.shape[{i}]: {b}",
+                                       found={"params": params, "indices": indices})  # fmt: skip
+        merged.append(b if a is None else a)
+    return merged
+
+
+def _batch_key(indices: np.ndarray, batch_dims: int) -> tuple[Any, ...]:
+    """Index arrays of the batch dimensions that broadcast with `indices`."""
+    grid = np.ogrid[tuple(map(slice, indices.shape[:batch_dims]))] if batch_dims else ()
+    return tuple(g.reshape(g.shape + (1,) * (indices.ndim - batch_dims)) for g in grid)
+
+
+@operator
+class Gather:
+    """The slices of `params` along `axis` that `indices` names; the first batch_dims dimensions go side by side.
+
+    .. math:: output[b, p, i, q] = params[b, p, indices[b, i], q]
+
+    Shape params.shape[:axis] + indices.shape[batch_dims:] + params.shape[axis+1:].
+    raises InvalidArgumentError naming the first index that is not in [0, params.shape[axis])
+    The gradient at axis 0 without batch_dims is IndexedSlices.
+    """
+
+    params = Input()
+    indices = Input(index)
+    output = Output(like="params")
+    axis = Attr(int, default=0)
+    batch_dims = Attr(int, default=0)
+
+    def infer(op) -> Any:
+        spec, indices = op.params.spec, op.indices.spec.shape
+        if spec.shape.rank is None or indices.rank is None:
+            return spec.with_shape(UNKNOWN)
+        batch = _batch(op.batch_dims, indices.rank)
+        if spec.shape.rank == 0:
+            raise InvalidArgumentError(what="params must be at least 1 dimensional", found=spec.short())
+        axis = axis_in(op.axis, spec.shape.rank)
+        if batch > axis:
+            raise InvalidArgumentError(what=f"batch_dims {batch} must be less than or equal to axis {axis}")
+        merged = _same_batch(spec.shape, indices, batch)
+        return spec.with_shape([*merged, *spec.shape[batch:axis], *indices[batch:], *spec.shape[axis + 1 :]])
+
+    def compute(op, params, indices) -> Any:
+        _check_rows(indices, params.shape[op.axis])
+        if not op.batch_dims:
+            return np.take(params, indices, op.axis)
+        batch, axis = _batch(op.batch_dims, indices.ndim), op.axis % params.ndim
+        picked = np.moveaxis(params, axis, batch)[(*_batch_key(indices, batch), indices)]
+        middle = range(indices.ndim, indices.ndim + axis - batch)  # dimensions between the batch and the axis
+        return np.moveaxis(picked, tuple(middle), tuple(range(batch, axis)))
+
+    def gradient(op, doutput) -> Any:
+        if op.batch_dims == 0 and (op.axis == 0 or op.axis == -1 and op.params.shape.rank == 1):
+            return _sparse_rows(op.params, op.indices, doutput), None
+        return GatherGrad(doutput, op.indices, shape_op(op.params), op.axis, op.batch_dims), None
+
+
+def _sparse_rows(params: Any, indices: Any, dy: Any) -> IndexedSlices:
+    count, rows = indices.shape.num_elements(), params.shape
+    flat = indices if indices.shape.rank == 1 else reshape(indices, [-1])
+    if indices.shape.rank != 1:
+        if count is not None and rows.rank is not None and None not in rows[1:].dims:
+            dy = reshape(dy, [count, *rows[1:]])
+        else:
+            dy = reshape(dy, concat([reshape(size(indices), [1]), getitem(shape_op(params), slice(1, None))], 0))
+    return IndexedSlices(dy, flat, shape_op(params))
+
+
+def gather(params: Any, indices: Any, validate_indices: Any = None, axis: Any = None, batch_dims: Any = 0,
+           name: str | None = None) -> Any:  # fmt: skip
+    """See Gather. axis: by default batch_dims. validate_indices: ignored; indices are always checked."""
+    batch_dims = static_int(batch_dims, "batch_dims")
+    if axis is None:
+        axis = batch_dims
+        if batch_dims < 0:
+            axis = batch_dims + len(dispatch.to_tensor(indices).shape)
+    return Gather(params, indices, axis=static_int(axis, "axis"), batch_dims=batch_dims, name=name)
+
+
+@operator
+class GatherGrad:
+    """Zeros of shape `shape`, to which dy is added where Gather would read: the dense gradient of Gather.
+
+    .. math:: output[b, p, j, q] = \\sum_{i: indices[b, i] = j} dy[b, p, i, q]
+    """
+
+    dy = Input()
+    indices = Input(index)
+    shape = Input(index, rank=1)
+    output = Output(like="dy")
+    axis = Attr(int, default=0)
+    batch_dims = Attr(int, default=0)
+
+    def infer(op) -> Any:
+        return op.dy.spec.with_shape(shape_from(op.shape))
+
+    def compute(op, dy, indices, shape) -> Any:
+        dx = np.zeros(tuple(shape.tolist()), dy.dtype)
+        batch, axis = _batch(op.batch_dims, indices.ndim), op.axis % dx.ndim
+        key = (*_batch_key(indices, batch), indices)
+        middle = range(indices.ndim, indices.ndim + axis - batch)
+        np.add.at(np.moveaxis(dx, axis, batch), key, np.moveaxis(dy, tuple(range(batch, axis)), tuple(middle)))
+        return dx
+
+    def gradient(op, doutput) -> Any:
+        return Gather(doutput, op.indices, op.axis, op.batch_dims), None, None
+
+
+@operator
+class GatherNd:
+    """Elements or slices of `params` by index vectors in the last dimension of `indices`.
+
+    .. math:: output[b, i, q] = params[b, indices[b, i, 0], ..., indices[b, i, K-1], q]
+
+    Shape indices.shape[:-1] + params.shape[batch_dims+K:].
+    raises InvalidArgumentError naming the first index vector that is not inside params
+    """
+
+    params = Input()
+    indices = Input(index)
+    output = Output(like="params")
+    batch_dims = Attr(int, default=0, check=at_least(0))
+
+    def infer(op) -> Any:
+        spec, indices, batch = op.params.spec, op.indices.spec.shape, op.batch_dims
+        if indices.rank is None or spec.shape.rank is None:
+            return spec.with_shape(UNKNOWN)
+        if indices.rank <= batch or spec.shape.rank < batch:
+            raise InvalidArgumentError(what="indices must have more dimensions than batch_dims, params at least as many",
+                                       found={"params": spec.short(), "indices": indices, "batch_dims": batch})  # fmt: skip
+        merged, depth = _same_batch(spec.shape, indices, batch), indices[-1]
+        if depth is None:
+            return spec.with_shape(UNKNOWN)
+        if depth > spec.shape.rank - batch:
+            raise InvalidArgumentError(what=f"index innermost dimension length must be <= params rank; saw: {depth} vs. "
+                                       f"{spec.shape.rank - batch}", found={"params": spec.short(), "indices": indices})  # fmt: skip
+        return spec.with_shape([*merged, *indices[batch:-1], *spec.shape[batch + depth :]])
+
+    def compute(op, params, indices) -> Any:
+        batch, depth = op.batch_dims, indices.shape[-1]
+        check_vectors(indices, params.shape[batch:], "params")
+        if depth == 0:
+            spread = params.reshape(params.shape[:batch] + (1,) * (indices.ndim - 1 - batch) + params.shape[batch:])
+            return np.broadcast_to(spread, indices.shape[:-1] + params.shape[batch:])
+        grid = _batch_key(indices[..., 0], batch)
+        return params[(*grid, *(indices[..., k] for k in range(depth)))]
+
+    def gradient(op, doutput) -> Any:
+        from .scattering import scatter_nd
+
+        if not op.batch_dims:
+            return scatter_nd(op.indices, doutput, shape_op(op.params, op.indices.dtype)), None
+        return _scatter_batches(op.params, op.indices, doutput, op.batch_dims), None
+
+
+gather_nd = GatherNd.as_function("gather_nd")
+
+
+def check_vectors(indices: np.ndarray, sizes: tuple[int, ...], what: str) -> None:
+    """Raises InvalidArgumentError naming the first index vector of `indices` that is not inside `sizes`."""
+    if not indices.size:
+        return
+    limits = np.array(sizes[: indices.shape[-1]])
+    bad = ((indices < 0) | (indices >= limits)).any(-1)
+    if bad.any():
+        at = np.argwhere(bad)[0]
+        raise InvalidArgumentError(what=f"indices{at.tolist() or ''} = {indices[tuple(at)].tolist()} does not index into "
+                                   f"{what} of shape {list(sizes)}")  # fmt: skip
+
+
+def _scatter_batches(params: Any, indices: Any, dy: Any, batch_dims: int) -> Any:
+    """The gradient of GatherNd with batches: all batch dimensions made one, whose number joins each index vector."""
+    from .scattering import scatter_nd
+
+    dtype = indices.dtype
+    shape, index_shape = shape_op(params, dtype), shape_op(indices, dtype)
+    lead, tail = getitem(shape, slice(0, batch_dims)), getitem(shape, slice(batch_dims, None))
+    count = lead[0]  # type: ignore[index]
+    for i in range(1, batch_dims):
+        count = count * lead[i]  # type: ignore[index]
+    batches = reshape(count, [1])
+    depth = getitem(index_shape, slice(-1, None))
+    flat = reshape(indices, concat([batches, _product(getitem(index_shape, slice(batch_dims, -1))), depth], 0))
+    number = expand_dims(expand_dims(range_(count), 1), 2)
+    flat_shape = shape_op(flat, dtype)
+    number = broadcast_to(number, concat([getitem(flat_shape, slice(0, 2)), np.ones(1, dtype.np)], 0))
+    rest = getitem(shape, slice(batch_dims + (indices.shape[-1] or 0), None))
+    if indices.shape[-1] is None:
+        rest = getitem(shape, slice(batch_dims + getitem(depth, 0), None))
+    updates = reshape(dy, concat([getitem(flat_shape, slice(0, 2)), rest], 0))
+    return reshape(scatter_nd(concat([number, flat], 2), updates, concat([batches, tail], 0)), shape)
+
+
+def _product(sizes: Any) -> Any:
+    from ..math import reduce_prod
+
+    return reshape(reduce_prod(sizes), [1])

@@ -1,0 +1,184 @@
+"""Moving elements within a tensor: every element goes somewhere, none is lost.
+
+Lives here: Transpose, Reverse, Roll, ReverseSequence.  Not here: batches and blocks of images (spaces.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import index
+from ...core.errors import InvalidArgumentError
+from .. import dispatch
+from ..attributes import Attr
+from ..definition import Input, Output, operator
+from ..inference import axes_in, axis_in, static_axes, static_int
+from .shaping import reshape
+
+
+def _permutation(perm: tuple[int, ...], rank: int) -> tuple[int, ...]:
+    """The permutation counted from the front. Raises InvalidArgumentError if it is none of `rank` dimensions."""
+    if sorted(p + rank if p < 0 else p for p in perm) != list(range(rank)):
+        raise InvalidArgumentError(what="perm is not a permutation of the dimensions", found=list(perm),
+                                   wanted=f"each of 0 to {rank - 1} once" if rank else "an empty list, for a scalar")  # fmt: skip
+    return tuple(p + rank if p < 0 else p for p in perm)
+
+
+@operator
+class Transpose:
+    """The dimensions in another order; without perm reversed.
+
+    .. math:: output[i_{perm_0}, ..., i_{perm_n}] = a[i_0, ..., i_n]
+
+    raises InvalidArgumentError if perm does not name each dimension once
+    """
+
+    a = Input()
+    output = Output(like="a")
+    perm = Attr([int], default=None)
+
+    def infer(op) -> Any:
+        spec = op.a.spec
+        if spec.shape.rank is None:
+            return spec if op.perm is None else spec.with_shape([None] * len(op.perm))
+        if op.perm is None:
+            return spec.with_shape(spec.shape.dims[::-1])
+        return spec.with_shape([spec.shape[p] for p in _permutation(op.perm, spec.shape.rank)])
+
+    def compute(op, a) -> Any:
+        return np.transpose(a, op.perm)
+
+    def gradient(op, doutput) -> Any:
+        if op.perm is None:
+            return Transpose(doutput)
+        return Transpose(doutput, perm=np.argsort(_permutation(op.perm, len(op.perm))).tolist())
+
+
+def transpose(a: Any, perm: Any = None, conjugate: bool = False, name: str = "transpose") -> Any:
+    """See Transpose. conjugate: also the complex conjugate."""
+    moved = Transpose(a, perm=static_axes(perm, "perm"), name=name)
+    if conjugate and moved.dtype.is_complex:
+        from ..math import conj
+
+        return conj(moved)
+    return moved
+
+
+@operator
+class Reverse:
+    """The order of elements along some dimensions turned round.
+
+    .. math:: output[..., i, ...] = tensor[..., d - 1 - i, ...]
+
+    raises InvalidArgumentError for an axis given twice or out of range
+    """
+
+    tensor = Input()
+    output = Output(like="tensor")
+    axis = Attr([int])
+
+    def infer(op) -> Any:
+        if op.tensor.spec.shape.rank is not None:
+            axes_in(op.axis, op.tensor.spec.shape.rank)
+        return op.tensor.spec
+
+    def compute(op, tensor) -> Any:
+        return np.flip(tensor, op.axis)
+
+    def gradient(op, doutput) -> Any:
+        return Reverse(doutput, axis=op.axis)
+
+
+def reverse(tensor: Any, axis: Any, name: str | None = None) -> Any:
+    """See Reverse."""
+    return Reverse(tensor, axis=static_axes(axis) or (), name=name)
+
+
+@operator
+class Roll:
+    """Elements shifted along dimensions; what leaves at one end comes in at the other.
+
+    .. math:: output[..., (i + shift) \\bmod d, ...] = input[..., i, ...]
+
+    shift: int32 or int64, one for each axis. An axis may occur several times; the shifts add up.
+    """
+
+    input = Input()
+    shift = Input(index, rank=1)
+    output = Output(like="input")
+    axis = Attr([int])
+
+    def infer(op) -> Any:
+        shape, shifts = op.input.spec.shape, op.shift.spec.shape
+        if shifts.rank is not None and shifts[0] not in (None, len(op.axis)):
+            raise InvalidArgumentError(what="shift and axis must have the same size",
+                                       found={"shift": shifts[0], "axis": len(op.axis)})  # fmt: skip
+        if shape.rank == 0:
+            raise InvalidArgumentError(what="input must be 1-D or higher", found=op.input.spec.short())
+        if shape.rank is not None:
+            for axis in op.axis:
+                axis_in(axis, shape.rank)
+        return op.input.spec
+
+    def compute(op, input, shift) -> Any:
+        return np.roll(input, tuple(shift.tolist()), op.axis)
+
+    def gradient(op, doutput) -> Any:
+        return Roll(doutput, -op.shift, axis=op.axis), None
+
+
+def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Any:
+    """See Roll. shift and axis: numbers, or as many of the one as of the other."""
+    return Roll(input, reshape(dispatch.to_tensor(shift), [-1]), axis=static_axes(axis) or (), name=name)
+
+
+@operator
+class ReverseSequence:
+    """Along seq_axis, the first seq_lengths[b] elements of each batch entry turned round, the rest left.
+
+    .. math:: output[b, i] = input[b, n_b - 1 - i] \\text{ if } i < n_b \\text{ else } input[b, i]
+
+    seq_lengths: int32 or int64 [size of batch_axis].
+    raises InvalidArgumentError for a length that is negative or larger than the dimension
+    """
+
+    input = Input()
+    seq_lengths = Input(index, rank=1)
+    output = Output(like="input")
+    seq_axis = Attr(int)
+    batch_axis = Attr(int, default=0)
+
+    def infer(op) -> Any:
+        shape, lengths = op.input.spec.shape, op.seq_lengths.spec.shape
+        if shape.rank is None:
+            return op.input.spec
+        seq, batch = axis_in(op.seq_axis, shape.rank, "seq_axis"), axis_in(op.batch_axis, shape.rank, "batch_axis")
+        if seq == batch:
+            raise InvalidArgumentError(what=f"batch_axis == seq_axis == {seq}", wanted="two different dimensions")
+        if lengths.rank is not None and None not in (lengths[0], shape[batch]) and lengths[0] != shape[batch]:
+            raise InvalidArgumentError(what=f"Length of seq_lengths != input.dims({batch}), ({lengths[0]} vs. {shape[batch]})")
+        return op.input.spec
+
+    def compute(op, input, seq_lengths) -> Any:
+        front = np.moveaxis(input, (op.batch_axis, op.seq_axis), (0, 1))
+        n = front.shape[1]
+        bad = np.flatnonzero((seq_lengths < 0) | (seq_lengths > n))
+        if bad.size:
+            raise InvalidArgumentError(what=f"seq_lengths[{bad[0]}] = {seq_lengths[bad[0]]} is out of range", wanted=f"in [0, {n}]")
+        place, ends = np.arange(n), seq_lengths[:, None]
+        picked = front[np.arange(len(front))[:, None], np.where(place < ends, ends - 1 - place, place)]
+        return np.moveaxis(picked, (0, 1), (op.batch_axis, op.seq_axis))
+
+    def gradient(op, doutput) -> Any:
+        return ReverseSequence(doutput, op.seq_lengths, op.seq_axis, op.batch_axis), None
+
+
+def reverse_sequence(input: Any, seq_lengths: Any, seq_axis: Any = None, batch_axis: Any = None,
+                     name: str | None = None) -> Any:  # fmt: skip
+    """See ReverseSequence. seq_axis must be given; batch_axis is 0 by default."""
+    if seq_axis is None:
+        raise ValueError("reverse_sequence: seq_axis is missing")
+    batch_axis = 0 if batch_axis is None else static_int(batch_axis, "batch_axis")
+    return ReverseSequence(input, seq_lengths, static_int(seq_axis, "seq_axis"), batch_axis, name=name)

@@ -1,0 +1,162 @@
+"""Making a tensor larger at its borders.
+
+Lives here: Pad, MirrorPad, MirrorPadGrad, `pad`.  Not here: padding of convolutions and pools (nn/).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core import dtypes
+from ...core.dtypes import index
+from ...core.errors import InvalidArgumentError
+from ...core.shapes import UNKNOWN
+from .. import dispatch
+from ..attributes import Attr, one_of
+from ..definition import Input, Output, operator
+from .shaping import shape_op
+from .slicing import Slice, getitem
+
+
+def _padded(op: Any, sign: int) -> Any:
+    """The input's spec with the paddings added (sign 1) or taken away (-1), as far as they are known."""
+    spec, form = op.input.spec, op.paddings.spec.shape
+    rank = spec.shape.rank if spec.shape.rank is not None else None if form.rank is None else form[0]
+    if rank is None:
+        return spec.with_shape(UNKNOWN)
+    if not form.is_compatible_with((rank, 2)):
+        raise InvalidArgumentError(what="paddings must be a matrix with 2 columns and a row for each dimension",
+                                   found=form, wanted=f"({rank}, 2)")  # fmt: skip
+    paddings, dims = op.paddings.constant, spec.shape.dims
+    if paddings is None or dims is None:
+        return spec.with_shape([None] * rank)
+    _check_paddings(op, paddings, dims if sign > 0 else [None] * rank)
+    return spec.with_shape([None if d is None else d + sign * n for d, n in zip(dims, paddings.sum(1).tolist())])
+
+
+def _check_paddings(op: Any, paddings: np.ndarray, dims: Any) -> None:
+    """Raises InvalidArgumentError for a padding that is negative, or larger than what there is to mirror."""
+    mode = op.attrs.get("mode", "CONSTANT")
+    for i, ((before, after), d) in enumerate(zip(paddings.tolist(), dims)):
+        if before < 0 or after < 0:
+            raise InvalidArgumentError(what=f"Paddings must be non-negative: {before} {after} in dimension {i}")
+        if d is None or mode == "CONSTANT":
+            continue
+        limit = d - 1 if mode == "REFLECT" else d
+        if before > limit or after > limit:
+            raise InvalidArgumentError(what=f"paddings must be {'less' if mode == 'REFLECT' else 'no greater'} than the "
+                                       f"dimension size: {before}, {after} in dimension {i} of size {d}")  # fmt: skip
+
+
+@operator
+class Pad:
+    """The tensor with a border of one value, by default zero.
+
+    .. math:: output[i] = input[i - before] \\text{ inside, } constant\\_values \\text{ outside}
+
+    paddings: int32 or int64 [rank, 2], before and after each dimension. constant_values: a scalar.
+    raises InvalidArgumentError for a negative padding or paddings of another shape
+    """
+
+    input = Input()
+    paddings = Input(index, rank=2)
+    constant_values = Input(like="input", optional=True, rank=0)
+    output = Output(like="input")
+
+    def infer(op) -> Any:
+        return _padded(op, 1)
+
+    def compute(op, input, paddings, constant_values) -> Any:
+        _check_paddings(op, paddings, input.shape)
+        sizes = [d + n for d, n in zip(input.shape, paddings.sum(1).tolist())]
+        fill = constant_values if constant_values is not None else b"" if input.dtype == object else 0
+        result = np.full(sizes, fill, input.dtype)
+        result[(*(slice(b, b + d) for b, d in zip(paddings[:, 0].tolist(), input.shape)), ...)] = input
+        return result
+
+    def gradient(op, doutput) -> Any:
+        dx = Slice(doutput, getitem(op.paddings, (slice(None), 0)), shape_op(op.input, op.paddings.dtype))
+        if op.constant_values is None:
+            return dx, None, None
+        from ..math import reduce_sum
+
+        return dx, None, reduce_sum(doutput) - reduce_sum(dx)
+
+
+def _mirrored(n: int, before: int, after: int, mode: str) -> np.ndarray:
+    """For each place of the padded dimension the place it is a copy of."""
+    skip = mode == "REFLECT"
+    return np.concatenate([np.arange(before)[::-1] + skip, np.arange(n), n - 1 - skip - np.arange(after)])
+
+
+@operator
+class MirrorPad:
+    """The tensor with a border that mirrors what is inside: REFLECT without the edge itself, SYMMETRIC with it.
+
+    .. math:: output[i] = input[|i - before|] \\text{ (REFLECT, before the front)}
+
+    paddings: int32 or int64 [rank, 2], at most the size of the dimension, for REFLECT one less.
+    raises InvalidArgumentError for other paddings
+    """
+
+    input = Input()
+    paddings = Input(index, rank=2)
+    output = Output(like="input")
+    mode = Attr(str, check=one_of("REFLECT", "SYMMETRIC"))
+
+    def infer(op) -> Any:
+        return _padded(op, 1)
+
+    def compute(op, input, paddings) -> Any:
+        _check_paddings(op, paddings, input.shape)
+        rows = [_mirrored(n, b, a, op.mode) for n, (b, a) in zip(input.shape, paddings.tolist())]
+        return input[np.ix_(*rows)] if rows else input
+
+    def gradient(op, doutput) -> Any:
+        return MirrorPadGrad(doutput, op.paddings, op.mode), None
+
+
+@operator
+class MirrorPadGrad:
+    """The border folded back and added to what it mirrors: the gradient of MirrorPad.
+
+    .. math:: output[j] = \\sum_{i \\text{ copy of } j} input[i]
+    """
+
+    input = Input()
+    paddings = Input(index, rank=2)
+    output = Output(like="input")
+    mode = Attr(str, check=one_of("REFLECT", "SYMMETRIC"))
+
+    def infer(op) -> Any:
+        return _padded(op, -1)
+
+    def compute(op, input, paddings) -> Any:
+        folded = input
+        for axis, (before, after) in enumerate(paddings.tolist()):
+            n = folded.shape[axis] - before - after
+            sums = np.zeros((n, *np.delete(folded.shape, axis).tolist()), input.dtype)
+            np.add.at(sums, _mirrored(n, before, after, op.mode), np.moveaxis(folded, axis, 0))
+            folded = np.moveaxis(sums, 0, axis)
+        return folded
+
+    def gradient(op, doutput) -> Any:
+        return MirrorPad(doutput, op.paddings, op.mode), None
+
+
+def pad(tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0, name: str | None = None) -> Any:
+    """See Pad (mode CONSTANT) and MirrorPad (REFLECT, SYMMETRIC); mode in any case of letters.
+
+    raises ValueError for another mode
+    """
+    mode, tensor = str(mode).upper(), dispatch.to_tensor(tensor)
+    if mode in ("REFLECT", "SYMMETRIC"):
+        return MirrorPad(tensor, paddings, mode, name=name)
+    if mode != "CONSTANT":
+        raise ValueError(f"Value of argument `mode` expected to be one of 'CONSTANT', 'REFLECT', or 'SYMMETRIC'. Received `mode` = {mode}")
+    plain = not hasattr(constant_values, "dtype") and not isinstance(constant_values, (str, bytes)) and constant_values == 0
+    if plain and tensor.dtype is not dtypes.string:
+        constant_values = None
+    return Pad(tensor, paddings, constant_values, name=name)

@@ -1,0 +1,223 @@
+"""Writing by tensors of indices.
+
+Lives here: ScatterNd and the TensorScatter operators.  Not here: reading (indexing.py), variables' scatters (state.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core import dtypes
+from ...core.dtypes import index, numeric, real
+from ...core.errors import InvalidArgumentError
+from ...core.shapes import TensorShape
+from .. import dispatch
+from ..definition import Input, Output, operator
+from ..inference import shape_from
+from .casting import cast
+from .constants import zeros_like
+from .indexing import check_vectors, gather_nd
+from .shaping import dims_tensor, shape_op
+
+
+def _check_updates(indices: TensorShape, updates: TensorShape, shape: TensorShape) -> None:
+    """Raises InvalidArgumentError unless updates.shape is indices.shape[:-1] + shape[K:]."""
+    if indices.rank == 0:
+        raise InvalidArgumentError(what="indices must have rank at least 1", found="a scalar")
+    if indices.rank is None or shape.rank is None or indices[-1] is None:
+        return
+    if indices[-1] > shape.rank:
+        raise InvalidArgumentError(what=f"indices name {indices[-1]} dimensions, the shape has {shape.rank}",
+                                   found={"indices": indices, "shape": shape})  # fmt: skip
+    wanted = indices[:-1].concatenate(shape[indices[-1] :])
+    if not wanted.is_compatible_with(updates):
+        raise InvalidArgumentError(what="updates do not have the shape that indices and shape ask for",
+                                   found={"indices": indices, "updates": updates, "shape": shape},
+                                   wanted=f"updates of shape {wanted}")  # fmt: skip
+
+
+@operator
+class ScatterNd:
+    """Zeros of shape `shape`, to which each update is added at its index vector; equal index vectors add up.
+
+    .. math:: output[j, q] = \\sum_{i: indices[i] = j} updates[i, q]
+
+    updates.shape = indices.shape[:-1] + shape[K:], K the size of the last dimension of indices.
+    raises InvalidArgumentError naming the first index vector that is not inside shape
+    """
+
+    indices = Input(index)
+    updates = Input((*numeric, dtypes.bool))
+    shape = Input(index, rank=1, like="indices")
+    output = Output(like="updates")
+
+    def infer(op) -> Any:
+        shape = shape_from(op.shape)
+        _check_updates(op.indices.spec.shape, op.updates.spec.shape, shape)
+        return op.updates.spec.with_shape(shape)
+
+    def compute(op, indices, updates, shape) -> Any:
+        return _accumulate(np.add, np.zeros(tuple(shape.tolist()), updates.dtype), indices, updates, "shape")
+
+    def gradient(op, doutput) -> Any:
+        return None, gather_nd(doutput, op.indices), None
+
+
+def _accumulate(ufunc: Any, into: np.ndarray, indices: np.ndarray, updates: np.ndarray, what: str) -> np.ndarray:
+    """`into`, a fresh array, with the updates worked in one by one."""
+    check_vectors(indices, into.shape, what)
+    depth = indices.shape[-1]
+    if depth == 0:  # every update is of the whole
+        whole, key = into[None], (np.zeros(indices.shape[:-1], np.intp),)
+    else:
+        whole, key = into, tuple(indices[..., k] for k in range(depth))
+    if ufunc is None:
+        whole[key] = updates
+    else:
+        ufunc.at(whole, key, updates)
+    return into
+
+
+def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = None) -> Any:
+    """See ScatterNd. shape: sizes, a TensorShape, or an integer tensor of either dtype."""
+    indices = dispatch.to_tensor(indices)
+    if isinstance(shape, (list, tuple, TensorShape)):
+        shape = dims_tensor(list(shape))
+    return ScatterNd(indices, updates, cast(shape, indices.dtype), name=name)
+
+
+def _tensor_spec(op: Any) -> Any:
+    _check_updates(op.indices.spec.shape, op.updates.spec.shape, op.tensor.spec.shape)
+    return op.tensor.spec
+
+
+@operator
+class TensorScatterUpdate:
+    """The tensor with slices replaced; of equal index vectors the last wins.
+
+    .. math:: output[indices[i], q] = updates[i, q], \\text{ elsewhere } tensor
+
+    raises InvalidArgumentError naming the first index vector that is not inside the tensor
+    """
+
+    tensor = Input()
+    indices = Input(index)
+    updates = Input(like="tensor")
+    output = Output(like="tensor")
+    infer = _tensor_spec
+
+    def compute(op, tensor, indices, updates) -> Any:
+        return _accumulate(None, np.array(tensor), indices, updates, "tensor")
+
+    def gradient(op, doutput) -> Any:
+        return TensorScatterUpdate(doutput, op.indices, zeros_like(op.updates)), None, gather_nd(doutput, op.indices)
+
+
+tensor_scatter_nd_update = TensorScatterUpdate.as_function("tensor_scatter_nd_update")
+
+
+@operator
+class TensorScatterAdd:
+    """The tensor with the updates added at their index vectors; equal ones add up.
+
+    .. math:: output[j, q] = tensor[j, q] + \\sum_{i: indices[i] = j} updates[i, q]
+
+    raises InvalidArgumentError naming the first index vector that is not inside the tensor
+    """
+
+    tensor = Input(numeric)
+    indices = Input(index)
+    updates = Input(numeric, like="tensor")
+    output = Output(like="tensor")
+    infer = _tensor_spec
+
+    def compute(op, tensor, indices, updates) -> Any:
+        return _accumulate(np.add, np.array(tensor), indices, updates, "tensor")
+
+    def gradient(op, doutput) -> Any:
+        return doutput, None, gather_nd(doutput, op.indices)
+
+
+tensor_scatter_nd_add = TensorScatterAdd.as_function("tensor_scatter_nd_add")
+
+
+@operator
+class TensorScatterSub:
+    """The tensor with the updates subtracted at their index vectors; equal ones add up.
+
+    .. math:: output[j, q] = tensor[j, q] - \\sum_{i: indices[i] = j} updates[i, q]
+
+    raises InvalidArgumentError naming the first index vector that is not inside the tensor
+    """
+
+    tensor = Input(numeric)
+    indices = Input(index)
+    updates = Input(numeric, like="tensor")
+    output = Output(like="tensor")
+    infer = _tensor_spec
+
+    def compute(op, tensor, indices, updates) -> Any:
+        return _accumulate(np.subtract, np.array(tensor), indices, updates, "tensor")
+
+    def gradient(op, doutput) -> Any:
+        return doutput, None, -gather_nd(doutput, op.indices)
+
+
+tensor_scatter_nd_sub = TensorScatterSub.as_function("tensor_scatter_nd_sub")
+
+
+def _extremum_gradient(op: Any, doutput: Any) -> Any:
+    """Shared equally by the tensor and the updates that equal the result."""
+    dtype, chosen = doutput.dtype, gather_nd(op.output, op.indices)
+    from_tensor = cast(op.tensor == op.output, dtype)
+    from_updates = cast(op.updates == chosen, dtype)
+    share = doutput / (from_tensor + scatter_nd(op.indices, from_updates, shape_op(op.tensor)))
+    return share * from_tensor, None, gather_nd(share, op.indices) * from_updates
+
+
+@operator
+class TensorScatterMax:
+    """The larger of the tensor and the updates at their index vectors. Ties share the gradient.
+
+    .. math:: output[j, q] = \\max(tensor[j, q], \\max_{i: indices[i] = j} updates[i, q])
+
+    raises InvalidArgumentError naming the first index vector that is not inside the tensor
+    """
+
+    tensor = Input(real)
+    indices = Input(index)
+    updates = Input(real, like="tensor")
+    output = Output(like="tensor")
+    infer = _tensor_spec
+    gradient = _extremum_gradient
+
+    def compute(op, tensor, indices, updates) -> Any:
+        return _accumulate(np.maximum, np.array(tensor), indices, updates, "tensor")
+
+
+tensor_scatter_nd_max = TensorScatterMax.as_function("tensor_scatter_nd_max")
+
+
+@operator
+class TensorScatterMin:
+    """The smaller of the tensor and the updates at their index vectors. Ties share the gradient.
+
+    .. math:: output[j, q] = \\min(tensor[j, q], \\min_{i: indices[i] = j} updates[i, q])
+
+    raises InvalidArgumentError naming the first index vector that is not inside the tensor
+    """
+
+    tensor = Input(real)
+    indices = Input(index)
+    updates = Input(real, like="tensor")
+    output = Output(like="tensor")
+    infer = _tensor_spec
+    gradient = _extremum_gradient
+
+    def compute(op, tensor, indices, updates) -> Any:
+        return _accumulate(np.minimum, np.array(tensor), indices, updates, "tensor")
+
+
+tensor_scatter_nd_min = TensorScatterMin.as_function("tensor_scatter_nd_min")

@@ -1,0 +1,309 @@
+"""Selecting by truth and by value.
+
+Lives here: Where, Select, Unique, UniqueWithCounts, LowerBound, UpperBound, and `boolean_mask`, `sequence_mask`,
+`searchsorted`, `meshgrid` built of operators.  Not here: picking by index (indexing.py), sorting (math/).
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from typing import Any
+
+import numpy as np
+
+from ...core import dtypes
+from ...core.dtypes import DType, as_dtype, index, numeric, real
+from ...core.errors import InvalidArgumentError
+from ...core.specs import TensorSpec
+from .. import dispatch
+from ..attributes import Attr, one_of
+from ..definition import Input, Output, operator
+from ..inference import axis_in, static_int
+from .casting import cast
+from .constants import range as range_
+from .constants import zeros_like
+from .indexing import gather
+from .joining import concat
+from .shaping import broadcast_to, expand_dims, reshape, shape_op, squeeze
+from .slicing import getitem
+
+
+@operator
+class Where:
+    """The indices of the elements that are true, or not zero, in row-major order.
+
+    .. math:: index_k = (i_0, ..., i_{r-1}) \\text{ of the } k\\text{-th true element}
+
+    Output: int64 [n, rank], n the number of true elements.
+    """
+
+    condition = Input((*numeric, dtypes.bool))
+    index = Output(dtype=dtypes.int64)
+    gradient = None
+
+    def infer(op) -> Any:
+        count = None if op.condition.constant is None else int(np.count_nonzero(op.condition.constant))
+        return TensorSpec([count, op.condition.spec.shape.rank], dtypes.int64)
+
+    def compute(op, condition) -> Any:
+        return np.argwhere(condition).astype(np.int64)
+
+
+@operator
+class Select:
+    """x where the condition is true, y elsewhere, with broadcasting of all three.
+
+    .. math:: output_i = x_i \\text{ if } condition_i \\text{ else } y_i
+    """
+
+    condition = Input(dtypes.bool)
+    x = Input(dtypes.ALL)
+    y = Input(dtypes.ALL, like="x")
+    output = Output(like="x")
+    elementwise = True
+
+    def compute(op, condition, x, y) -> Any:
+        return np.where(condition, x, y)
+
+    def gradient(op, doutput) -> Any:
+        zero = zeros_like(doutput)
+        return None, Select(op.condition, doutput, zero), Select(op.condition, zero, doutput)
+
+
+def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Any:
+    """With x and y see Select, without them Where. Raises ValueError for only one of them."""
+    if x is None and y is None:
+        return Where(condition, name=name)
+    if x is None or y is None:
+        raise ValueError("x and y must both be non-None or both be None.")
+    return Select(condition, x, y, name=name)
+
+
+UniqueResult = namedtuple("Unique", ["y", "idx"])  # type: ignore[name-match]
+UniqueWithCountsResult = namedtuple("UniqueWithCounts", ["y", "idx", "count"])  # type: ignore[name-match]
+
+
+def _first_occurrences(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Distinct elements in the order of their first, the place of each element among them, how often each is."""
+    if x.dtype.kind not in "biufc":  # strings, and number types NumPy does not sort
+        places: dict[Any, int] = {}
+        idx = np.array([places.setdefault(v, len(places)) for v in x.tolist()], np.int64)
+        first = np.array([np.flatnonzero(idx == k)[0] for k in range(len(places))], np.int64)
+        return x[first], idx, np.bincount(idx, minlength=len(places))
+    y, first, idx, count = np.unique(x, return_index=True, return_inverse=True, return_counts=True, equal_nan=False)
+    order = np.argsort(first, kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(order.size)
+    return y[order], rank[idx.reshape(-1)], count[order]
+
+
+@operator
+class Unique:
+    """The distinct elements of a vector, in the order of their first occurrence, and where each element is among them.
+
+    .. math:: x_i = y_{idx_i}
+
+    x: [n]. Output: y [m]; idx: out_idx [n].
+    """
+
+    x = Input(dtypes.ALL, rank=1)
+    y = Output(like="x")
+    idx = Output()
+    out_idx = Attr(DType, default=dtypes.int32, check=one_of(*index))
+    gradient = None
+
+    def infer(op) -> Any:
+        return op.x.spec.with_shape([None]), TensorSpec([op.x.spec.shape[0]], op.out_idx)
+
+    def compute(op, x) -> Any:
+        y, idx, _ = _first_occurrences(x)
+        return y, idx.astype(op.out_idx.np)
+
+
+def unique(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> UniqueResult:
+    """See Unique; a named tuple (y, idx)."""
+    return UniqueResult(*Unique(x, out_idx=out_idx, name=name))
+
+
+@operator
+class UniqueWithCounts:
+    """The distinct elements of a vector as Unique has them, and how often each occurs.
+
+    .. math:: count_k = |\\{i : idx_i = k\\}|, \\quad x_i = y_{idx_i}
+
+    x: [n]. Output: y [m]; idx: out_idx [n]; count: out_idx [m].
+    """
+
+    x = Input(dtypes.ALL, rank=1)
+    y = Output(like="x")
+    idx = Output()
+    count = Output()
+    out_idx = Attr(DType, default=dtypes.int32, check=one_of(*index))
+    gradient = None
+
+    def infer(op) -> Any:
+        n = op.x.spec.shape[0]
+        return op.x.spec.with_shape([None]), TensorSpec([n], op.out_idx), TensorSpec([None], op.out_idx)
+
+    def compute(op, x) -> Any:
+        y, idx, count = _first_occurrences(x)
+        return y, idx.astype(op.out_idx.np), count.astype(op.out_idx.np)
+
+
+def unique_with_counts(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> UniqueWithCountsResult:
+    """See UniqueWithCounts; a named tuple (y, idx, count)."""
+    return UniqueWithCountsResult(*UniqueWithCounts(x, out_idx=out_idx, name=name))
+
+
+def _bound_spec(op: Any) -> Any:
+    rows, wanted = op.sorted_inputs.spec.shape, op.values.spec.shape
+    if None not in (rows.rank, wanted.rank) and None not in (rows[0], wanted[0]) and rows[0] != wanted[0]:
+        raise InvalidArgumentError(what="Leading dim_size of both tensors must match.",
+                                   found={"sorted_inputs": rows, "values": wanted})  # fmt: skip
+    return TensorSpec(wanted.with_rank(2), op.out_type)
+
+
+def _bounds(op: Any, sorted_inputs: np.ndarray, values: np.ndarray, side: Any) -> np.ndarray:
+    wide = (lambda a: a.astype(np.float32)) if sorted_inputs.dtype.kind not in "biufc" else lambda a: a  # bfloat16
+    found = np.empty(values.shape, op.out_type.np)
+    for row, (keys, wanted) in enumerate(zip(wide(sorted_inputs), wide(values))):
+        found[row] = np.searchsorted(keys, wanted, side)
+    return found
+
+
+@operator
+class LowerBound:
+    """Row by row, the first place at which each value could be inserted into a sorted row.
+
+    .. math:: output[b, j] = |\\{i : sorted\\_inputs[b, i] < values[b, j]\\}|
+
+    sorted_inputs: [b, n]; values: [b, m]. Output: out_type [b, m].
+    """
+
+    sorted_inputs = Input(real, rank=2)
+    values = Input(real, rank=2, like="sorted_inputs")
+    output = Output()
+    out_type = Attr(DType, default=dtypes.int32, check=one_of(*index))
+    gradient = None
+    infer = _bound_spec
+
+    def compute(op, sorted_inputs, values) -> Any:
+        return _bounds(op, sorted_inputs, values, "left")
+
+
+@operator
+class UpperBound:
+    """Row by row, the last place at which each value could be inserted into a sorted row.
+
+    .. math:: output[b, j] = |\\{i : sorted\\_inputs[b, i] \\le values[b, j]\\}|
+
+    sorted_inputs: [b, n]; values: [b, m]. Output: out_type [b, m].
+    """
+
+    sorted_inputs = Input(real, rank=2)
+    values = Input(real, rank=2, like="sorted_inputs")
+    output = Output()
+    out_type = Attr(DType, default=dtypes.int32, check=one_of(*index))
+    gradient = None
+    infer = _bound_spec
+
+    def compute(op, sorted_inputs, values) -> Any:
+        return _bounds(op, sorted_inputs, values, "right")
+
+
+def searchsorted(sorted_sequence: Any, values: Any, side: str = "left", out_type: Any = dtypes.int32,
+                 name: str | None = None) -> Any:  # fmt: skip
+    """Where each value would be inserted into the sorted last dimension. side: "left" LowerBound, "right" UpperBound."""
+    bound = {"left": LowerBound, "right": UpperBound}.get(side)
+    if bound is None:
+        raise ValueError(f"Argument `side` must be either 'right' or 'left'. Received: `side` = '{side}'.")
+    sequence = dispatch.to_tensor(sorted_sequence)
+    values = dispatch.to_tensor(values, sequence.dtype)
+    rows, wanted = _rows_of(sequence), _rows_of(values)
+    return reshape(bound(rows, wanted, out_type=as_dtype(out_type)), shape_op(values), name=name)
+
+
+def _rows_of(x: Any) -> Any:
+    """All leading dimensions as one."""
+    last = x.shape[-1] if x.shape.rank is not None else None
+    if last:
+        return reshape(x, [-1, last])
+    from ..math import reduce_prod
+
+    shape = shape_op(x)
+    count = reduce_prod(getitem(shape, slice(0, -1)))
+    return reshape(x, concat([reshape(count, [1]), getitem(shape, slice(-1, None))], 0))
+
+
+def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool, name: str | None = None) -> Any:
+    """mask[..., j] = j < lengths[...], for j below maxlen, by default the largest length.
+
+    raises ValueError for a maxlen that is not a scalar
+    """
+    from ..math import less, maximum, reduce_max
+
+    lengths = dispatch.to_tensor(lengths)
+    if maxlen is None:
+        maxlen = maximum(reduce_max(lengths), 0)
+    else:
+        maxlen = dispatch.to_tensor(maxlen)
+        if maxlen.shape.rank not in (None, 0):
+            raise ValueError("Argument `maxlen` must be scalar for sequence_mask, received `maxlen` with shape " f"{maxlen.shape}")
+    row = range_(cast(0, maxlen.dtype), maxlen, cast(1, maxlen.dtype))
+    result = less(cast(row, lengths.dtype), expand_dims(lengths, -1), name=name)
+    return result if as_dtype(dtype) is dtypes.bool else cast(result, dtype)
+
+
+def boolean_mask(tensor: Any, mask: Any, axis: Any = None, name: str | None = "boolean_mask") -> Any:
+    """The elements or slices of `tensor` where `mask`, laid over dimensions `axis` and on, is true.
+
+    Shape tensor.shape[:axis] + [n] + tensor.shape[axis+rank(mask):]. Built of Where and Gather.
+    raises ValueError if the mask is a scalar, of unknown rank, or does not fit
+    """
+    from ..math import reduce_prod
+
+    tensor, mask = dispatch.to_tensor(tensor), dispatch.to_tensor(mask, dtypes.bool)
+    rank = mask.shape.rank
+    if rank is None:
+        raise ValueError("Number of mask dimensions must be specified, even if some dimensions are None. E.g. shape=[None] is ok, "
+                         "but shape=None is not.")  # fmt: skip
+    if rank == 0:
+        raise ValueError("mask cannot be scalar.")
+    axis = 0 if axis is None else static_int(axis, "axis")
+    if tensor.shape.rank is not None:
+        axis = axis_in(axis, tensor.shape.rank)
+        if not tensor.shape[axis : axis + rank].is_compatible_with(mask.shape):
+            raise ValueError(f"Shapes {tensor.shape[axis : axis + rank]} and {mask.shape} are incompatible")
+    if rank > 1:
+        shape = shape_op(tensor)
+        count = reshape(reduce_prod(getitem(shape, slice(axis, axis + rank))), [1])
+        tensor = reshape(tensor, concat([getitem(shape, slice(0, axis)), count, getitem(shape, slice(axis + rank, None))], 0))
+    rows = squeeze(Where(reshape(mask, [-1])), [1])
+    return gather(tensor, rows, axis=axis, name=name)
+
+
+def meshgrid(*args: Any, **kwargs: Any) -> list[Any]:
+    """The coordinates of a grid: output_k[i_0, ..., i_n] = args_k[i_k].
+
+    indexing: "xy" (default: the first two dimensions swapped) or "ij"; name. Scalars count as vectors of one.
+    raises ValueError for another indexing, TypeError for other keywords
+    """
+    indexing, name = kwargs.pop("indexing", "xy"), kwargs.pop("name", "meshgrid")
+    if kwargs:
+        raise TypeError(f"{next(iter(kwargs))!r} is an invalid keyword argument for this function")
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"Argument `indexing` parameter must be either 'xy' or 'ij', got '{indexing}'")
+    vectors = [reshape(a, [-1]) for a in args]
+    if not vectors:
+        return []
+    places = list(range(len(vectors)))
+    if indexing == "xy" and len(vectors) > 1:
+        places[:2] = [1, 0]
+    lengths = [shape_op(v) for v in vectors]
+    shape = concat([lengths[places.index(i)] for i in range(len(vectors))], 0)
+    grids = []
+    for vector, at in zip(vectors, places):
+        spread = [1] * len(vectors)
+        spread[at] = -1
+        grids.append(broadcast_to(reshape(vector, spread), shape, name=name))
+    return grids

@@ -1,0 +1,299 @@
+"""Slices: rectangular parts of a tensor, by numbers or by Python's brackets.
+
+Lives here: Slice, StridedSlice, StridedSliceGrad, `getitem` (tensor[key]).
+Not here: picking by tensors of indices (indexing.py), by masks (selecting.py).
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core import dtypes
+from ...core.dtypes import index
+from ...core.errors import InvalidArgumentError
+from ...core.shapes import UNKNOWN
+from .. import dispatch
+from ..attributes import Attr
+from ..definition import Input, Output, operator
+from ..inference import elements_of, shape_from
+from .casting import cast
+from .constants import ones_like
+from .joining import stack
+from .shaping import shape_op
+
+Sizes = Sequence[int | None]
+
+
+@operator
+class Slice:
+    """`size` elements from `begin` on, in each dimension; a size of -1 means all that are left.
+
+    .. math:: output[i_0, ..., i_n] = input[begin_0 + i_0, ..., begin_n + i_n]
+
+    begin, size: int32 or int64 [rank].
+    raises InvalidArgumentError naming the first dimension in which the part is not inside the tensor
+    """
+
+    input = Input()
+    begin = Input(index, rank=1)
+    size = Input(index, rank=1, like="begin")
+    output = Output(like="input")
+
+    def infer(op) -> Any:
+        spec, begin, size = op.input.spec, elements_of(op.begin), elements_of(op.size)
+        rank = next((r for r in (spec.shape.rank, begin and len(begin), size and len(size)) if r is not None), None)
+        if rank is None:
+            return spec.with_shape(UNKNOWN)
+        dims = spec.shape.dims or [None] * rank
+        begin, size = begin or [None] * rank, size or [None] * rank
+        if not len(dims) == len(begin) == len(size):
+            raise InvalidArgumentError(what="begin and size name other dimensions than the input has",
+                                       found={"input": spec.short(), "begin": begin, "size": size},
+                                       wanted=f"{len(dims)} numbers each")  # fmt: skip
+        whole = op.size.constant is not None  # only then -1 is told from unknown
+        return spec.with_shape([_part_size(i, d, b, s, whole) for i, (d, b, s) in enumerate(zip(dims, begin, size))])
+
+    def compute(op, input, begin, size) -> Any:
+        ends = [None if n == -1 else b + n for b, n in zip(begin.tolist(), size.tolist())]
+        for i, (d, b, end) in enumerate(zip(input.shape, begin.tolist(), ends)):
+            _part_size(i, d, b, -1 if end is None else end - b, True)
+        return input[(*map(slice, begin.tolist(), ends), ...)]
+
+    def gradient(op, doutput) -> Any:
+        end = op.begin + shape_op(doutput, op.begin.dtype)
+        return StridedSliceGrad(shape_op(op.input, op.begin.dtype), op.begin, end, ones_like(op.begin), doutput), None, None
+
+
+def _part_size(i: int, d: int | None, begin: int | None, size: int | None, whole: bool) -> int | None:
+    if size is not None and size < -1 or size is not None and d is not None and size > d:
+        raise InvalidArgumentError(what=f"Expected size[{i}] in [0, {d}], but got {size}")
+    if begin is not None and (begin < 0 or d is not None and begin > d):
+        raise InvalidArgumentError(what=f"Expected begin[{i}] in [0, {d}], but got {begin}")
+    if size is None or size == -1:
+        return d - begin if whole and size == -1 and d is not None and begin is not None else None
+    if begin is not None and d is not None and begin + size > d:
+        raise InvalidArgumentError(what=f"Expected size[{i}] in [0, {d - begin}], but got {size}")
+    return size
+
+
+slice_op = Slice.as_function("slice")
+
+
+class _Masks:
+    """The five masks of a strided slice, and the Python key they spell together with begin, end and strides."""
+
+    __slots__ = ("begin", "ellipsis", "end", "new_axis", "shrink_axis")
+
+    def __init__(self, op: Any) -> None:
+        self.begin, self.end, self.ellipsis = op.begin_mask, op.end_mask, op.ellipsis_mask
+        self.new_axis, self.shrink_axis = op.new_axis_mask, op.shrink_axis_mask
+
+    def plan(self, begin: Sizes, end: Sizes, strides: Sizes, dims: Sizes) -> list[Any]:
+        """The key item by item: None for a new axis, an int, or a (begin, end, stride, size of the dimension) each of
+        which is None where unknown or left out.
+
+        raises InvalidArgumentError where the key does not fit a tensor of sizes `dims`
+        """
+        n = len(strides)
+        if not len(begin) == len(end) == n:
+            raise InvalidArgumentError(what="begin, end and strides differ in length",
+                                       found={"begin": len(begin), "end": len(end), "strides": n})  # fmt: skip
+        if self.ellipsis & (self.ellipsis - 1):
+            raise InvalidArgumentError(what="Multiple ellipses in slice spec not allowed")
+        taken = sum(not (self.ellipsis | self.new_axis) >> i & 1 for i in range(n))
+        if taken > len(dims):
+            raise InvalidArgumentError(what=f"Index out of range using input dim {len(dims)}; input has only {len(dims)} dims",
+                                       wanted=f"at most {len(dims)} indices besides None and ...")  # fmt: skip
+        items: list[Any] = []
+        at = 0
+        for i in range(n):
+            bit = 1 << i
+            if self.ellipsis & bit:
+                rest = len(dims) - taken
+                items.extend((None, None, 1, d) for d in dims[at : at + rest])
+                at += rest
+            elif self.new_axis & bit:
+                items.append(None)
+            else:
+                items.append(self._item(i, bit, begin[i], end[i], strides[i], dims[at], at))
+                at += 1
+        items.extend((None, None, 1, d) for d in dims[at:])
+        return items
+
+    def _item(self, i: int, bit: int, begin: int | None, end: int | None, stride: int | None, d: int | None, at: int) -> Any:
+        if stride == 0:
+            raise InvalidArgumentError(what=f"strides[{i}] must be non-zero")
+        if self.shrink_axis & bit:
+            if stride is not None and stride < 0:
+                raise InvalidArgumentError(what="only stride 1 allowed on non-range indexing.")
+            if begin is not None and d is not None and not -d <= begin < d:
+                raise InvalidArgumentError(what=f"slice index {begin} of dimension {at} out of bounds", wanted=f"in [{-d}, {d})")
+            return -1 if begin is None else begin
+        known = (begin is not None or self.begin & bit) and (end is not None or self.end & bit) and stride is not None
+        return (None if self.begin & bit else begin, None if self.end & bit else end, stride, d if known else None)
+
+    def key(self, begin: np.ndarray, end: np.ndarray, strides: np.ndarray, dims: Sizes) -> tuple[Any, ...]:
+        """The key for a NumPy array of sizes `dims`."""
+        items = self.plan(begin.tolist(), end.tolist(), strides.tolist(), dims)
+        return (*(slice(*i[:3]) if isinstance(i, tuple) else i for i in items), ...)
+
+
+def _slice_attrs() -> list[Attr]:
+    return [Attr(int, default=0) for _ in range(5)]
+
+
+@operator
+class StridedSlice:
+    """Python's slicing: begin, end and stride for each dimension, a negative begin or end counted from the back.
+
+    .. math:: output[i_0, ..., i_n] = input[begin_0 + i_0 strides_0, ..., begin_n + i_n strides_n]
+
+    begin, end, strides: int32 or int64 [n]. Bit i of a mask speaks of entry i: begin_mask and end_mask leave the bound
+    out, ellipsis_mask makes it `...`, new_axis_mask a new dimension of size 1, shrink_axis_mask the single index begin_i.
+    raises InvalidArgumentError for a stride of 0, more entries than dimensions, or an index out of range
+    """
+
+    input_ = Input()
+    begin = Input(index, rank=1)
+    end = Input(index, rank=1, like="begin")
+    strides = Input(index, rank=1, like="begin")
+    output = Output(like="input_")
+    begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask = _slice_attrs()
+
+    def infer(op) -> Any:
+        spec = op.input_.spec
+        begin, end, strides = (elements_of(x) for x in (op.begin, op.end, op.strides))
+        n = next((len(x) for x in (strides, begin, end) if x is not None), None)
+        if spec.shape.dims is None or n is None:
+            return spec.with_shape(UNKNOWN)
+        hidden = [None] * n
+        items = _Masks(op).plan(begin or hidden, end or hidden, strides or hidden, spec.shape.dims)
+        return spec.with_shape([_length(i) for i in items if not isinstance(i, int)])
+
+    def compute(op, input_, begin, end, strides) -> Any:
+        return input_[_Masks(op).key(begin, end, strides, input_.shape)]
+
+    def gradient(op, doutput) -> Any:
+        dx = StridedSliceGrad(shape_op(op.input_, op.begin.dtype), op.begin, op.end, op.strides, doutput, **op.attrs)
+        return dx, None, None, None
+
+
+def _length(item: Any) -> int | None:
+    if item is None:
+        return 1
+    begin, end, stride, d = item
+    return None if d is None else len(range(*slice(begin, end, stride).indices(d)))
+
+
+@operator
+class StridedSliceGrad:
+    """Zeros of shape `shape`, with dy where StridedSlice would read: the gradient of StridedSlice.
+
+    .. math:: output[begin + i \\cdot strides] = dy[i]
+    """
+
+    shape = Input(index, rank=1)
+    begin = Input(index, rank=1, like="shape")
+    end = Input(index, rank=1, like="shape")
+    strides = Input(index, rank=1, like="shape")
+    dy = Input()
+    output = Output(like="dy")
+    begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask = _slice_attrs()
+
+    def infer(op) -> Any:
+        return op.dy.spec.with_shape(shape_from(op.shape))
+
+    def compute(op, shape, begin, end, strides, dy) -> Any:
+        dx = np.zeros(tuple(shape.tolist()), dy.dtype)
+        dx[_Masks(op).key(begin, end, strides, dx.shape)] = dy
+        return dx
+
+    def gradient(op, doutput) -> Any:
+        return None, None, None, None, StridedSlice(doutput, op.begin, op.end, op.strides, **op.attrs)
+
+
+def strided_slice(input_: Any, begin: Any, end: Any, strides: Any = None, begin_mask: int = 0, end_mask: int = 0,
+                  ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0, var: Any = None,
+                  name: str | None = None) -> Any:  # fmt: skip
+    """See StridedSlice. strides: by default ones. var: must be None."""
+    if var is not None:
+        raise NotImplementedError("strided_slice: assigning through `var` is not supported")
+    begin = dispatch.to_tensor(begin)
+    return StridedSlice(input_, begin, end, ones_like(begin) if strides is None else strides, begin_mask, end_mask,
+                        ellipsis_mask, new_axis_mask, shrink_axis_mask, name=name)  # fmt: skip
+
+
+# ---- Python's brackets ----------------------------------------------------------------------------------------------
+
+
+def getitem(tensor: Any, key: Any) -> Any:
+    """`tensor[key]`: integers, slices with steps, None, Ellipsis, scalar integer tensors in their places; or one mask.
+
+    raises TypeError for any other key, InvalidArgumentError for an index out of range
+    """
+    tensor = dispatch.to_tensor(tensor)
+    if getattr(key, "dtype", None) in (dtypes.bool, np.bool_) and not isinstance(key, np.bool_):
+        from .selecting import boolean_mask
+
+        return boolean_mask(tensor, key)
+    begin: list[Any] = []
+    end: list[Any] = []
+    strides: list[Any] = []
+    masks = dict.fromkeys(("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"), 0)
+    for i, item in enumerate(key if isinstance(key, (list, tuple)) else (key,)):
+        bit, bounds = 1 << i, (0, 0, 1)
+        if isinstance(item, slice):
+            bounds = tuple(default if bound is None else _bound(bound, key)
+                           for bound, default in zip((item.start, item.stop, item.step), bounds))  # fmt: skip
+            masks["begin_mask"] |= bit * (item.start is None)
+            masks["end_mask"] |= bit * (item.stop is None)
+        elif item is Ellipsis:
+            masks["ellipsis_mask"] |= bit
+        elif item is None:
+            masks["new_axis_mask"] |= bit
+        else:
+            found = _bound(item, key)
+            bounds = (found, found + 1, 1)
+            masks["shrink_axis_mask"] |= bit
+        for where, bound in zip((begin, end, strides), bounds):
+            where.append(bound)
+    if not begin:
+        return StridedSlice(tensor, *[np.zeros(0, np.int32)] * 3)
+    wide = any(_is_wide(b) for b in (*begin, *end, *strides))
+    return StridedSlice(tensor, *(_vector(b, wide) for b in (begin, end, strides)), **masks)
+
+
+def _bound(value: Any, key: Any) -> Any:
+    """A bound as an int where its value is known, else the scalar tensor."""
+    found = getattr(value, "dtype", None)
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if found is not None:
+        value = dispatch.to_tensor(value)
+        if value.dtype.is_integer and value.shape.rank in (0, None):
+            known = value.constant
+            return value if known is None else int(known)
+    elif hasattr(value, "__index__"):
+        return value.__index__()
+    shown = f"a tensor of {value.spec.short()}" if hasattr(value, "spec") else repr(value)
+    raise TypeError(
+        "Only integers, slices (`:`), ellipsis (`...`), tf.newaxis (`None`) and scalar tf.int32/tf.int64 tensors are valid "
+        f"indices, got {shown}" + ("" if value is key else f" in {len(key) if isinstance(key, (list, tuple)) else 1} indices")
+    )
+
+
+def _is_wide(bound: Any) -> bool:
+    if isinstance(bound, int):
+        return not -(2**31) <= bound < 2**31
+    return bound.dtype in (dtypes.int64, dtypes.uint32, dtypes.uint64)
+
+
+def _vector(bounds: list[Any], wide: bool) -> Any:
+    dtype = dtypes.int64 if wide else dtypes.int32
+    if all(isinstance(b, int) for b in bounds):
+        return dispatch.to_tensor(np.array(bounds, dtype.np), dtype)
+    return stack([cast(b, dtype) if hasattr(b, "spec") else np.asarray(b, dtype.np) for b in bounds])
