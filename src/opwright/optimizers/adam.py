@@ -1,0 +1,186 @@
+"""Optimizers by moments of the gradient.
+
+Lives here: Adam, AdamW, Adamax, Nadam.  Not here: second moments without the first (rmsprop.py, adagrad.py).
+
+In all: m and v are running means of g and g^2, t counts steps from 1, eta is the learning rate. What depends on t alone
+is computed once a step for each dtype.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Unpack
+
+from ..core.dtypes import DType
+from ..eager.variable import Variable
+from ..ops import array, math
+from .base import Common, Optimizer
+from .scalars import scalar, working_dtype
+
+
+class Adam(Optimizer):
+    """Adaptive moments (Kingma and Ba, 2014, with the epsilon of the formula before section 2.1).
+
+    .. math::
+
+        m &\\leftarrow m + (g - m)(1 - \\beta_1), \\quad v \\leftarrow v + (g^2 - v)(1 - \\beta_2) \\\\
+        w &\\leftarrow w - \\eta \\frac{\\sqrt{1 - \\beta_2^t}}{1 - \\beta_1^t} \\frac{m}{\\sqrt{v} + \\epsilon}
+
+    amsgrad: divide by the largest v so far (Reddi et al., 2018).
+    """
+
+    hyperparameters = ("beta_1", "beta_2", "epsilon", "amsgrad")
+
+    def __init__(self, learning_rate: Any = 0.001, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: float = 1e-7,
+                 amsgrad: bool = False, **common: Unpack[Common]) -> None:  # fmt: skip
+        super().__init__(learning_rate, **common)
+        self.beta_1, self.beta_2, self.epsilon, self.amsgrad = beta_1, beta_2, epsilon, amsgrad
+        self._momentums: list[Variable] = []
+        self._velocities: list[Variable] = []
+        self._velocity_hats: list[Variable] = []
+
+    def build(self, variables: Sequence[Variable]) -> None:
+        """Create m, v and, for amsgrad, the largest v."""
+        if self.built:
+            return
+        super().build(variables)
+        self._momentums, self._velocities = self.add_optimizer_variables(variables, ["momentum", "velocity"])
+        if self.amsgrad:
+            self._velocity_hats = self.add_optimizer_variables(variables, "velocity_hat")
+
+    def _terms(self, dtype: DType, learning_rate: Any) -> tuple[Any, ...]:
+        t = array.cast(self.iterations + 1, dtype)
+        correction = math.sqrt(1.0 - math.pow(scalar(self.beta_2, dtype), t))
+        return (scalar(learning_rate, dtype) * correction / (1.0 - math.pow(scalar(self.beta_1, dtype), t)),)
+
+    def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:
+        """See the class."""
+        i = self._get_variable_index(variable)
+        (rate,) = self._once(variable.dtype, self._terms, learning_rate)
+        g = array.cast(gradient, variable.dtype)
+        m, v = self._momentums[i].value(), self._velocities[i].value()
+        m = m + (g - m) * (1 - self.beta_1)
+        v = v + (g * g - v) * (1 - self.beta_2)
+        self._momentums[i].assign(m)
+        self._velocities[i].assign(v)
+        if self.amsgrad:
+            v = math.maximum(self._velocity_hats[i].value(), v)
+            self._velocity_hats[i].assign(v)
+        variable.assign_sub(m * rate / (math.sqrt(v) + self.epsilon))
+
+
+class AdamW(Adam):
+    """Adam with decoupled weight decay (Loshchilov and Hutter, 2019).
+
+    .. math:: w \\leftarrow w - \\eta \\lambda w, \\text{ then Adam}
+
+    weight_decay: lambda. raises ValueError for None
+    """
+
+    def __init__(self, learning_rate: Any = 0.001, weight_decay: float = 0.004, beta_1: float = 0.9,
+                 beta_2: float = 0.999, epsilon: float = 1e-7, amsgrad: bool = False,
+                 **common: Any) -> None:  # fmt: skip
+        super().__init__(learning_rate, beta_1, beta_2, epsilon, amsgrad, weight_decay=weight_decay, **common)
+        if weight_decay is None:
+            raise ValueError("Argument `weight_decay` must be a float. Received: weight_decay=None")
+
+
+class Adamax(Optimizer):
+    """Adam by the infinity norm (Kingma and Ba, 2014, section 7.1).
+
+    .. math::
+
+        m \\leftarrow m + (g - m)(1 - \\beta_1), \\quad u \\leftarrow \\max(\\beta_2 u, |g|), \\quad
+        w \\leftarrow w - \\frac{\\eta m}{(1 - \\beta_1^t)(u + \\epsilon)}
+    """
+
+    hyperparameters = ("beta_1", "beta_2", "epsilon")
+
+    def __init__(self, learning_rate: Any = 0.001, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: float = 1e-7,
+                 **common: Unpack[Common]) -> None:  # fmt: skip
+        super().__init__(learning_rate, **common)
+        self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
+        self._m: list[Variable] = []
+        self._u: list[Variable] = []
+
+    def build(self, variables: Sequence[Variable]) -> None:
+        """Create m and u."""
+        if self.built:
+            return
+        super().build(variables)
+        self._m, self._u = self.add_optimizer_variables(variables, ["momentum", "norm"])
+
+    def _terms(self, dtype: DType, learning_rate: Any) -> tuple[Any, ...]:
+        t = array.cast(self.iterations + 1, dtype)
+        return scalar(learning_rate, dtype), 1.0 - math.pow(scalar(self.beta_1, dtype), t)
+
+    def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:
+        """See the class."""
+        i = self._get_variable_index(variable)
+        rate, correction = self._once(variable.dtype, self._terms, learning_rate)
+        g = array.cast(gradient, variable.dtype)
+        m = self._m[i].value()
+        m = m + (g - m) * (1 - self.beta_1)
+        u = math.maximum(self._u[i].value() * self.beta_2, math.abs(g))
+        self._m[i].assign(m)
+        self._u[i].assign(u)
+        variable.assign_sub(rate * m / (correction * (u + self.epsilon)))
+
+
+class Nadam(Optimizer):
+    """Adam with Nesterov's momentum (Dozat, 2015).
+
+    .. math::
+
+        \\mu_t &= \\beta_1 (1 - \\tfrac12 0.96^t), \\quad \\Pi_t = \\mu_1 \\cdots \\mu_t \\\\
+        \\hat m &= \\frac{\\mu_{t+1} m}{1 - \\Pi_{t+1}} + \\frac{(1 - \\mu_t) g}{1 - \\Pi_t}, \\quad
+        \\hat v = \\frac{v}{1 - \\beta_2^t}, \\quad w \\leftarrow w - \\frac{\\eta \\hat m}{\\sqrt{\\hat v} + \\epsilon}
+    """
+
+    hyperparameters = ("beta_1", "beta_2", "epsilon")
+
+    def __init__(self, learning_rate: Any = 0.001, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: float = 1e-7,
+                 **common: Unpack[Common]) -> None:  # fmt: skip
+        super().__init__(learning_rate, **common)
+        self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
+        self._momentums: list[Variable] = []
+        self._velocities: list[Variable] = []
+
+    def build(self, variables: Sequence[Variable]) -> None:
+        """Create m, v and the product of the momentum schedule."""
+        if self.built:
+            return
+        super().build(variables)
+        self._momentums, self._velocities = self.add_optimizer_variables(variables, ["momentum", "velocity"])
+        dtype = working_dtype(variables[0].dtype if variables else "float32")
+        self._product = self.add_variable((), "ones", dtype, name="u_product")
+
+    def _momentum(self, t: Any, dtype: DType) -> Any:
+        return scalar(self.beta_1, dtype) * (1.0 - 0.5 * math.pow(scalar(0.96, dtype), scalar(t, dtype)))
+
+    def begin_update(self) -> None:
+        """The product of momenta, once a step."""
+        product = self._product.value()
+        self._product.assign(product * self._momentum(self.iterations + 1, self._product.dtype))
+
+    def _terms(self, dtype: DType, learning_rate: Any) -> tuple[Any, ...]:
+        t = self.iterations + 1
+        now, later = self._momentum(t, dtype), self._momentum(t + 1, dtype)
+        product = array.cast(self._product.value(), dtype)
+        beta_1, beta_2 = scalar(self.beta_1, dtype), scalar(self.beta_2, dtype)
+        return (scalar(learning_rate, dtype), later, 1.0 - product * later, 1.0 - now, 1.0 - product,
+                1.0 - beta_1, 1.0 - beta_2, 1.0 - math.pow(beta_2, scalar(t, dtype)))  # fmt: skip
+
+    def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:
+        """See the class."""
+        i = self._get_variable_index(variable)
+        rate, later, rest_later, weight, rest, to_m, to_v, correction = \
+            self._once(variable.dtype, self._terms, learning_rate)  # fmt: skip
+        g = array.cast(gradient, variable.dtype)
+        m, v = self._momentums[i].value(), self._velocities[i].value()
+        m = m + (g - m) * to_m
+        v = v + (g * g - v) * to_v
+        self._momentums[i].assign(m)
+        self._velocities[i].assign(v)
+        mean = later * m / rest_later + weight * g / rest
+        variable.assign_sub(mean * rate / (math.sqrt(v / correction) + self.epsilon))

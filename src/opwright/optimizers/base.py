@@ -1,0 +1,482 @@
+"""Optimizer: what all optimizers share, from gradients to changed variables.
+
+Lives here: learning rate, step count, slot variables, weight decay, accumulation, averages, configuration.
+Not here: the update rules (sgd.py, adam.py ...), clipping, sparse gradients (gradients.py), rates (schedules.py).
+
+One step, in this order: gradients are unscaled, accumulated, clipped; variables decay; `update_step` runs for each;
+averages are kept; constraints are applied; the step count goes up by one. All state is in variables, so a step can be
+traced. Names, defaults and arithmetic are those of Keras 3.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, TypedDict
+
+import numpy as np
+
+from ..core.dtypes import DType, as_dtype
+from ..eager.tape import GradientTape
+from ..eager.variable import Variable
+from ..ops import array, dispatch
+from ..ops.indexed_slices import IndexedSlices
+from ..tracing.trace import init_scope
+from . import gradients, schedules
+from .scalars import scalar, working_dtype
+from .schedules import LearningRateSchedule
+
+_used_names: Counter[str] = Counter()
+
+
+class Common(TypedDict, total=False):
+    """The keyword arguments that every optimizer takes; see `Optimizer`."""
+
+    weight_decay: float | None
+    clipnorm: float | None
+    clipvalue: float | None
+    global_clipnorm: float | None
+    use_ema: bool
+    ema_momentum: float
+    ema_overwrite_frequency: int | None
+    loss_scale_factor: float | None
+    gradient_accumulation_steps: int | None
+    name: str | None
+
+
+class Optimizer:
+    """Base of all optimizers.
+
+    learning_rate: a float (kept in a variable, so that it can be set later), a Variable, a LearningRateSchedule, or a
+    function of no arguments. weight_decay: w -= w * weight_decay * learning_rate before each update (decoupled).
+    clipnorm: each gradient is scaled down to this L2 norm; global_clipnorm: all together are; clipvalue: elements are
+    limited to +-clipvalue; at most one of the three. use_ema: keep averages of the variables,
+    a = ema_momentum * a + (1 - ema_momentum) * w, and set the variables to them every ema_overwrite_frequency steps
+    (None: only by `finalize_variable_values`). loss_scale_factor: gradients are divided by it, see `scale_loss`.
+    gradient_accumulation_steps: variables change once in so many steps, by the mean of the gradients.
+
+    To write one: create state in `build` with `add_optimizer_variables`, change a variable in `update_step`, and name
+    the constructor's own arguments in `hyperparameters`.
+    raises ValueError for arguments out of range
+    """
+
+    hyperparameters: ClassVar[tuple[str, ...]] = ()  # attributes that get_config adds to the common ones
+
+    def __init__(
+        self,
+        learning_rate: Any,
+        weight_decay: float | None = None,
+        clipnorm: float | None = None,
+        clipvalue: float | None = None,
+        global_clipnorm: float | None = None,
+        use_ema: bool = False,
+        ema_momentum: float = 0.99,
+        ema_overwrite_frequency: int | None = None,
+        loss_scale_factor: float | None = None,
+        gradient_accumulation_steps: int | None = None,
+        name: str | None = None,
+        **unknown: Any,
+    ) -> None:
+        if unknown:
+            raise ValueError(f"Argument(s) not recognized: {unknown}")
+        if gradient_accumulation_steps and gradient_accumulation_steps < 2:
+            raise ValueError("`gradient_accumulation_steps` must be an integer >= 2. Received: "
+                             f"gradient_accumulation_steps={gradient_accumulation_steps}")  # fmt: skip
+        if use_ema:
+            if not 0 <= ema_momentum <= 1:
+                raise ValueError(f"`ema_momentum` must be in the range [0, 1]. Received: ema_momentum={ema_momentum}")
+            every = ema_overwrite_frequency
+            if every and (not isinstance(every, int) or every < 1):
+                raise ValueError("`ema_overwrite_frequency` must be an integer >= 1 or None. Received: "
+                                 f"ema_overwrite_frequency={every}")  # fmt: skip
+        if sum(limit is not None for limit in (clipnorm, clipvalue, global_clipnorm)) > 1:
+            raise ValueError(
+                "Only one of `clipnorm`, `clipvalue` and `global_clipnorm` can be set. Received: "
+                f"clipnorm={clipnorm}, clipvalue={clipvalue}, global_clipnorm={global_clipnorm}"
+            )
+        self.name = name or _fresh_name(type(self).__name__)
+        self.weight_decay = weight_decay
+        self.clipnorm, self.clipvalue, self.global_clipnorm = clipnorm, clipvalue, global_clipnorm
+        self.use_ema, self.ema_momentum = use_ema, ema_momentum
+        self.ema_overwrite_frequency = ema_overwrite_frequency
+        self.loss_scale_factor = loss_scale_factor
+        self.gradient_accumulation_steps = gradient_accumulation_steps
+        self.built = False
+        self._variables: list[Variable] = []
+        self._trainable_variables: list[Variable] = []
+        self._index: dict[int, int] = {}  # of a trainable variable by its id; the list above keeps the ids alive
+        self._averages: list[Variable] = []
+        self._accumulated: list[Variable] = []
+        self._undecayed: set[int] = set()
+        self._undecayed_names: re.Pattern[str] | None = None
+        self._scalars: dict[DType, Any] | None = None
+        self._iterations: Any = self.add_variable((), dtype="int64", name="iteration")
+        self._learning_rate: Any = self._adopt(learning_rate)
+
+    # ---- learning rate and step count -------------------------------------------------------------------------------
+
+    def _adopt(self, learning_rate: Any) -> Any:
+        if isinstance(learning_rate, Variable):
+            self._variables.append(learning_rate)
+            return learning_rate
+        if callable(learning_rate):
+            return learning_rate
+        if not isinstance(learning_rate, float):
+            raise ValueError(
+                "Argument `learning_rate` should be float, or an instance of LearningRateSchedule, or a Variable, or a "
+                "callable (that takes no arguments and returns the learning rate value). "
+                f"Received instead: learning_rate={learning_rate!r}"
+            )
+        return self.add_variable((), learning_rate, "float32", name="learning_rate")
+
+    @property
+    def learning_rate(self) -> Any:
+        """The variable, or what the schedule or function gives for the current step. Set it to a float or a schedule.
+
+        Setting raises TypeError for a float where a schedule or function decides.
+        """
+        rate = self._learning_rate
+        if isinstance(rate, LearningRateSchedule):
+            return rate(self._iterations)
+        return rate if isinstance(rate, Variable) else rate()
+
+    @learning_rate.setter
+    def learning_rate(self, learning_rate: Any) -> None:
+        old = self._learning_rate
+        if callable(learning_rate):
+            self._variables = [v for v in self._variables if v is not old]
+            self._learning_rate = learning_rate
+        elif isinstance(old, Variable):
+            old.assign(learning_rate)
+        else:
+            kind = "LearningRateSchedule" if isinstance(old, LearningRateSchedule) else "callable"
+            raise TypeError(
+                f"This optimizer was created with a `{kind}` object as its `learning_rate` constructor argument, hence "
+                "its learning rate is not settable. If you need the learning rate to be settable, you should "
+                "instantiate the optimizer with a float `learning_rate` argument."
+            )
+
+    @property
+    def iterations(self) -> Any:
+        """How many updates were made: an int64 variable, or a tensor where gradients accumulate over several steps."""
+        if self.gradient_accumulation_steps:
+            return self._iterations // self.gradient_accumulation_steps
+        return self._iterations
+
+    # ---- state ------------------------------------------------------------------------------------------------------
+
+    @property
+    def variables(self) -> list[Variable]:
+        """All state: step count, learning rate, then slots in the order they were made."""
+        return list(self._variables)
+
+    def build(self, variables: Sequence[Variable]) -> None:
+        """Create the state for `variables`; the first `apply` does it otherwise. Extend it to add slots."""
+        self._trainable_variables = list(variables)
+        self._index = {id(v): i for i, v in enumerate(self._trainable_variables)}
+        if self.use_ema:
+            self._averages = self.add_optimizer_variables(variables, "average")
+        if self.gradient_accumulation_steps:
+            self._accumulated = self.add_optimizer_variables(variables, "gradient_accumulator")
+        self.built = True
+
+    def add_variable(self, shape: Sequence[int], initializer: Any = "zeros", dtype: Any = "float32",
+                     name: str | None = None) -> Variable:  # fmt: skip
+        """A new variable of the optimizer's state, made outside any trace.
+
+        initializer: "zeros", "ones", a number, or a function of shape and dtype.
+        """
+        dtype = as_dtype(dtype)
+        fill = {"zeros": 0, "ones": 1}.get(initializer, initializer) if isinstance(initializer, str) else initializer
+        with init_scope():
+            value = fill(shape, dtype) if callable(fill) else np.full(tuple(shape), fill, dtype.np)
+            variable = Variable(value, trainable=False, dtype=dtype, name=f"{self.name}/{name or 'variable'}")
+        self._variables.append(variable)
+        return variable
+
+    def add_variable_from_reference(self, reference_variable: Variable, name: str | None = None,
+                                    initializer: Any = "zeros") -> Variable:  # fmt: skip
+        """A new variable with the dtype and shape of a trainable one."""
+        path = getattr(reference_variable, "path", None) or reference_variable.name.partition(":")[0]
+        return self.add_variable(reference_variable.read_array().shape, initializer, reference_variable.dtype,
+                                 f"{path.replace('/', '_')}_{name or 'var'}")  # fmt: skip
+
+    def add_optimizer_variables(self, trainable_variables: Iterable[Variable], name: Any, initializer: Any = "zeros"
+                                ) -> Any:  # fmt: skip
+        """A slot for each variable: a list; or as many lists as `name` has names, with one initializer or one each."""
+        names = [name] if isinstance(name, str) else list(name)
+        fills = list(initializer) if isinstance(initializer, (list, tuple)) else [initializer] * len(names)
+        if len(names) != len(fills):
+            raise ValueError("The number of provided names must match the number of provided initializers. "
+                             f"Received name={name!r}, initializer={initializer!r}")  # fmt: skip
+        slots: tuple[list[Variable], ...] = tuple([] for _ in names)
+        for variable in trainable_variables:
+            for slot, each, fill in zip(slots, names, fills):
+                slot.append(self.add_variable_from_reference(variable, each, fill))
+        return slots[0] if isinstance(name, str) else slots
+
+    def _get_variable_index(self, variable: Variable) -> int:
+        return self._index[id(variable)]
+
+    # ---- a step -----------------------------------------------------------------------------------------------------
+
+    def minimize(self, loss: Any, var_list: Any, tape: GradientTape | None = None) -> Any:
+        """Compute the gradients of `loss` and apply them. Gives `iterations`.
+
+        loss: a function of no arguments, or a tensor with the tape it was computed under.
+        var_list: variables, or a function that gives them.
+        raises ValueError for a tensor without a tape
+        """
+        return self.apply_gradients(self.compute_gradients(loss, var_list, tape))
+
+    def compute_gradients(self, loss: Any, var_list: Any, tape: GradientTape | None = None) -> list[tuple[Any, Any]]:
+        """Pairs (gradient, variable). See `minimize`."""
+        if not callable(loss) and tape is None:
+            raise ValueError(f"`tape` is required when a `Tensor` loss is passed. Received: loss={loss!r}, tape=None.")
+        tape = GradientTape() if tape is None else tape
+        if callable(loss):
+            with tape:
+                if not callable(var_list):
+                    tape.watch(var_list)
+                loss = loss()
+        variables = list(var_list() if callable(var_list) else var_list)
+        return list(zip(tape.gradient(loss, variables), variables))
+
+    def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, Variable]]) -> Any:
+        """`apply`, of pairs (gradient, variable). Gives the step count."""
+        pairs = list(grads_and_vars)
+        self.apply([g for g, _ in pairs], [v for _, v in pairs])
+        return self._iterations
+
+    def apply(self, grads: Sequence[Any], trainable_variables: Sequence[Variable] | None = None) -> None:
+        """Make one step. Without variables: those it was built with, in their order.
+
+        grads: tensors, IndexedSlices (rows given more than once add up), or None, which leaves a variable as it is.
+        raises ValueError for a variable the optimizer was not built with, and where all gradients are None
+        """
+        grads = list(grads)
+        if not grads:
+            return
+        if trainable_variables is None:
+            variables = self._known(len(grads))
+        else:
+            variables = list(trainable_variables)
+            if not self.built:
+                self.build(variables)
+            for v in variables:
+                if id(v) not in self._index:
+                    raise ValueError(
+                        f"Unknown variable: {v}. This optimizer can only be called for the variables it was originally "
+                        "built with. When working with a new set of variables, you should recreate a new optimizer "
+                        "instance."
+                    )
+        grads, variables = self._present(grads, variables)
+        if self.loss_scale_factor is not None:
+            grads = [gradients.on_values(lambda x: x / self.loss_scale_factor, g) for g in grads]
+        if self.gradient_accumulation_steps:
+            self._accumulate(grads, variables)
+        else:
+            self._update(grads, variables)
+        if self.use_ema:
+            self._average()
+        for v in variables:
+            if v.constraint is not None:
+                v.assign(v.constraint(v))
+        self._iterations.assign_add(1)
+
+    def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:
+        """Change one variable by its gradient. Every optimizer defines it."""
+        raise NotImplementedError(f"{type(self).__name__} has no update_step(gradient, variable, learning_rate)")
+
+    def takes_slices(self) -> bool:
+        """Whether `update_step` takes IndexedSlices (each row once): where it does what the dense gradient would do."""
+        return False
+
+    def _known(self, count: int) -> list[Variable]:
+        if not self.built:
+            raise ValueError(
+                "When passing `grads` without `variables`, the optimizer must already be built on a list of variables. "
+                "Call `optimizer.build(trainable_variables)` first."
+            )
+        if count != len(self._trainable_variables):
+            raise ValueError(
+                "When passing `grads` as a list of gradient tensors, the gradients must match `optimizer.variables` "
+                f"one-to-one. Received a list of {count} gradients, but the optimizer is tracking "
+                f"{len(self._trainable_variables)} trainable variables."
+            )
+        return self._trainable_variables
+
+    def _present(self, grads: Sequence[Any], variables: Sequence[Variable]) -> tuple[list[Any], list[Variable]]:
+        """Without variables that have no gradient; gradients as tensors, dense where `update_step` wants them so."""
+        if len(grads) != len(variables):
+            raise ValueError(f"`grads` and `trainable_variables` differ in length: {len(grads)} and {len(variables)}")
+        slices = self.takes_slices() and not self.gradient_accumulation_steps
+        found = [(gradients.prepare(g, v, slices), v) for g, v in zip(grads, variables) if g is not None]
+        missing = [v.name for g, v in zip(grads, variables) if g is None]
+        if not found:
+            raise ValueError(f"No gradients provided for any variable: {missing}.")
+        if missing:
+            warnings.warn(f"Gradients do not exist for variables {missing} when minimizing the loss. If you're using "
+                          "`model.compile()`, did you forget to provide a `loss` argument?", stacklevel=4)  # fmt: skip
+        return [g for g, _ in found], [v for _, v in found]
+
+    def _update(self, grads: list[Any], variables: list[Variable]) -> None:
+        if self.clipnorm and self.clipnorm > 0:
+            grads = [gradients.clip_norm(g, self.clipnorm) for g in grads]
+        elif self.global_clipnorm and self.global_clipnorm > 0:
+            grads = gradients.clip_global_norm(grads, self.global_clipnorm)
+        elif self.clipvalue and self.clipvalue > 0:
+            grads = [gradients.clip_value(g, self.clipvalue) for g in grads]
+        rate = self.learning_rate
+        if isinstance(rate, Variable):
+            rate = rate.value()
+        if self.weight_decay is not None:
+            for v in variables:
+                if self._decays(v):
+                    w = v.value()
+                    v.assign_sub(w * self.weight_decay * scalar(rate, v.dtype))
+        self._scalars = {}
+        try:
+            self.begin_update()
+            for g, v in zip(grads, variables):
+                self.update_step(g, v, rate)
+        finally:
+            self._scalars = None
+
+    def begin_update(self) -> None:
+        """Runs once before the `update_step`s of a step: what they share and keep in variables."""
+
+    def _once(self, dtype: DType, compute: Callable[[DType, Any], Sequence[Any]], learning_rate: Any) -> Sequence[Any]:
+        """What `compute` gives for a dtype and learning rate, in that dtype: once for all variables of a step."""
+        known = {} if self._scalars is None else self._scalars
+        if dtype not in known:
+            known[dtype] = [array.cast(x, dtype) for x in compute(working_dtype(dtype), learning_rate)]
+        return known[dtype]
+
+    def _accumulate(self, grads: list[Any], variables: list[Variable]) -> None:
+        count: Any = self.gradient_accumulation_steps
+        last = (self._iterations + 1) % count == 0
+        totals = {}
+        for g, v in zip(grads, variables):
+            i = self._get_variable_index(v)
+            totals[i] = self._accumulated[i] + array.cast(g, v.dtype)
+        self._update_if(last, [total / count for total in totals.values()], variables)
+        for i, held in enumerate(self._accumulated):
+            total = totals[i] if i in totals else held.value()
+            held.assign(array.where(last, array.zeros_like(total), total))
+
+    def _update_if(self, condition: Any, grads: list[Any], variables: list[Variable]) -> None:
+        """`_update` where the condition holds. A trace computes it always and keeps its results or the old values."""
+        if dispatch.state.trace is None:
+            if bool(condition):
+                self._update(grads, variables)
+            return
+        fixed = {id(v) for v in (self._iterations, self._learning_rate, *self._averages, *self._accumulated)}
+        state = [*variables, *(v for v in self._variables if id(v) not in fixed)]
+        before = [v.value() for v in state]
+        self._update(grads, variables)
+        for v, old in zip(state, before):
+            v.assign(array.where(condition, v.value(), old))
+
+    # ---- assignments ------------------------------------------------------------------------------------------------
+
+    def assign(self, variable: Variable, value: Any) -> None:
+        """Set a variable, or some of its rows where `value` is IndexedSlices."""
+        self._write(variable, value, Variable.assign, Variable.scatter_update)
+
+    def assign_add(self, variable: Variable, value: Any) -> None:
+        """Add to a variable, or to some of its rows."""
+        self._write(variable, value, Variable.assign_add, Variable.scatter_add)
+
+    def assign_sub(self, variable: Variable, value: Any) -> None:
+        """Subtract from a variable, or from some of its rows."""
+        self._write(variable, value, Variable.assign_sub, Variable.scatter_sub)
+
+    def _write(self, variable: Variable, value: Any, dense: Any, sparse: Any) -> None:
+        if isinstance(value, IndexedSlices):
+            sparse(variable, gradients.on_values(lambda x: array.cast(x, variable.dtype), value))
+        else:
+            dense(variable, array.cast(value, variable.dtype))
+
+    # ---- weight decay -----------------------------------------------------------------------------------------------
+
+    def exclude_from_weight_decay(self, var_list: Iterable[Variable] | None = None,
+                                  var_names: Iterable[str] | None = None) -> None:  # fmt: skip
+        """Variables that do not decay: those in `var_list`, and those whose name has one of `var_names` in it.
+
+        raises ValueError once the optimizer is built
+        """
+        if self.built:
+            raise ValueError("`exclude_from_weight_decay()` can only be configured before the optimizer is built.")
+        self._undecayed = {id(v) for v in var_list or ()}
+        names = set(var_names or ())
+        self._undecayed_names = re.compile("|".join(sorted(names))) if names else None
+
+    def _decays(self, variable: Variable) -> bool:
+        if id(variable) in self._undecayed:
+            return False
+        return self._undecayed_names is None or self._undecayed_names.search(variable.name) is None
+
+    # ---- averages and scaling ---------------------------------------------------------------------------------------
+
+    def _average(self) -> None:
+        step = self.iterations
+        for v, average in zip(self._trainable_variables, self._averages):
+            momentum = array.cast(step != 0, v.dtype) * self.ema_momentum  # the first average is the variable
+            average.assign(momentum * average + (1.0 - momentum) * v)
+        if self.ema_overwrite_frequency:
+            due = (step + 1) % self.ema_overwrite_frequency == 0
+            for v, average in zip(self._trainable_variables, self._averages):
+                v.assign(array.where(due, average.value(), v.value()))
+
+    def finalize_variable_values(self, var_list: Sequence[Variable]) -> None:
+        """Set the variables to their averages, where `use_ema` keeps them; call it when training is over."""
+        if not self.use_ema:
+            return
+        if len(var_list) != len(self._averages):
+            raise ValueError(
+                f"The length of model variables ({len(var_list)}) to override does not match the length of model "
+                f"variables stored in the optimizer ({len(self._averages)}). Please check if the optimizer was called "
+                "on your model."
+            )
+        for v, average in zip(var_list, self._averages):
+            v.assign(average)
+
+    def scale_loss(self, loss: Any) -> Any:
+        """The loss times loss_scale_factor: what to differentiate, so that small gradients do not vanish."""
+        return loss if self.loss_scale_factor is None else loss * self.loss_scale_factor
+
+    # ---- configuration ----------------------------------------------------------------------------------------------
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments as plain values; a function as learning rate stays itself."""
+        rate = self._learning_rate
+        if isinstance(rate, LearningRateSchedule):
+            rate = schedules.serialize(rate)
+        elif isinstance(rate, Variable):
+            rate = float(rate.numpy())
+        config = {"name": self.name, "learning_rate": rate}
+        for key in Common.__annotations__:
+            config[key] = getattr(self, key)
+        for key in self.hyperparameters:
+            config[key] = getattr(self, key)
+        return config
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Optimizer:
+        """A new optimizer, without state. custom_objects: schedule classes of yours by name."""
+        config = dict(config)
+        if isinstance(config.get("learning_rate"), dict):
+            config["learning_rate"] = schedules.deserialize(config["learning_rate"], custom_objects)
+        return cls(**config)
+
+
+def _fresh_name(class_name: str) -> str:
+    """sgd, sgd_1, ...: the class's name in snake case, numbered from the second on."""
+    spaced = re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", class_name)
+    base = re.sub(r"([a-z])([A-Z])", r"\1_\2", spaced).lower()
+    count = _used_names[base]
+    _used_names[base] += 1
+    return f"{base}_{count}" if count else base

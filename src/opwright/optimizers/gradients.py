@@ -1,0 +1,59 @@
+"""Gradients on their way to an update: as tensors, dense or by rows, clipped.
+
+Lives here: `prepare` and the three ways to clip.  Not here: the step itself (base.py).
+A gradient by rows (IndexedSlices) is merged first, so clipping sees what the dense gradient would show it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..core import dtypes
+from ..eager.variable import Variable
+from ..ops import array, dispatch, math
+from ..ops.indexed_slices import IndexedSlices
+
+
+def prepare(gradient: Any, variable: Variable, slices: bool) -> Any:
+    """A tensor; or, if `slices`, IndexedSlices with each row once where rows are what was given."""
+    if not isinstance(gradient, IndexedSlices):
+        return dispatch.to_tensor(gradient, None if hasattr(gradient, "dtype") else variable.dtype)
+    if slices:
+        return gradient.merged()
+    shape = gradient.dense_shape
+    if shape is None:
+        shape = array.shape(variable.value())
+    return IndexedSlices(gradient.values, gradient.indices, shape).to_dense()
+
+
+def on_values(function: Callable[[Any], Any], gradient: Any) -> Any:
+    """function(gradient), or of the rows that are there; for functions that leave zeros zero."""
+    if isinstance(gradient, IndexedSlices):
+        return IndexedSlices(function(gradient.values), gradient.indices, gradient.dense_shape)
+    return function(gradient)
+
+
+def _values(gradient: Any) -> Any:
+    return gradient.values if isinstance(gradient, IndexedSlices) else gradient
+
+
+def clip_norm(gradient: Any, limit: float) -> Any:
+    """g * limit / max(|g|, limit), with the L2 norm."""
+    norm = math.sqrt(math.reduce_sum(math.square(_values(gradient))))
+    return on_values(lambda g: g * limit / math.maximum(norm, limit), gradient)
+
+
+def clip_global_norm(grads: Sequence[Any], limit: float) -> list[Any]:
+    """g * limit / max(n, limit) for each, n the L2 norm of all together; NaN for all if n is not finite."""
+    squares = [math.reduce_sum(math.square(_values(g))) for g in grads]
+    found = {s.dtype for s in squares}
+    wide = squares[0].dtype if len(found) == 1 else dtypes.float64 if dtypes.float64 in found else dtypes.float32
+    norm = math.sqrt(math.add_n([array.cast(s, wide) for s in squares]))
+    scale = limit * math.minimum(1.0 / norm, 1.0 / limit) + (norm - norm)
+    return [on_values(lambda x: x * array.cast(scale, x.dtype), g) for g in grads]
+
+
+def clip_value(gradient: Any, limit: float) -> Any:
+    """min(max(g, -limit), limit)."""
+    return on_values(lambda g: math.minimum(math.maximum(g, -limit), limit), gradient)

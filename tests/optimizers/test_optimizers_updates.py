@@ -1,0 +1,178 @@
+"""Every optimizer and option against the published formulas, over a course of steps.
+
+Lives here: a table of optimizers with options, run eagerly, traced, in float64 and float32.
+Not here: the formulas (optimizer_oracles.py), gradients by rows (test_optimizers_sparse.py), errors (..._use.py).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from optimizer_oracles import descend
+
+import opwright as ow
+from opwright import optimizers
+from opwright.optimizers import schedules
+
+STEPS = 12
+RATE = 0.0625  # a power of two, so that the float32 learning rate is this number exactly
+
+OWN = {
+    "SGD": [{}, {"momentum": 0.75}, {"momentum": 0.9, "nesterov": True}],
+    "Adam": [{}, {"beta_1": 0.8, "beta_2": 0.9, "epsilon": 1e-3}, {"beta_2": 0.5, "amsgrad": True}],
+    "AdamW": [{}, {"weight_decay": 0.125, "beta_1": 0.5}, {"beta_2": 0.5, "amsgrad": True}],
+    "Adamax": [{}, {"beta_1": 0.7, "beta_2": 0.6, "epsilon": 1e-2}],
+    "Nadam": [{}, {"beta_1": 0.7, "beta_2": 0.9, "epsilon": 1e-3}],
+    "RMSprop": [{}, {"rho": 0.5, "epsilon": 1e-2}, {"momentum": 0.9}, {"centered": True, "epsilon": 1e-3},
+                {"centered": True, "momentum": 0.5, "rho": 0.7, "epsilon": 1e-3}],
+    "Adadelta": [{}, {"rho": 0.7, "epsilon": 1e-2}],
+    "Adagrad": [{}, {"initial_accumulator_value": 0.0, "epsilon": 1e-2}, {"initial_accumulator_value": 1.5}],
+    "Ftrl": [{}, {"l1_regularization_strength": 0.5}, {"l2_regularization_strength": 0.25, "beta": 0.5},
+             {"l2_shrinkage_regularization_strength": 0.125, "learning_rate_power": -0.75},
+             {"l1_regularization_strength": 0.1, "l2_regularization_strength": 0.1, "initial_accumulator_value": 1.0}],
+    "Lion": [{}, {"beta_1": 0.5, "beta_2": 0.75}],
+}  # fmt: skip
+COMMON = [
+    {"weight_decay": 0.25},
+    {"clipnorm": 0.5},
+    {"clipnorm": 100.0},
+    {"clipvalue": 0.25},
+    {"global_clipnorm": 0.75},
+    {"global_clipnorm": 100.0},
+    {"use_ema": True, "ema_momentum": 0.75},
+    {"use_ema": True, "ema_momentum": 0.5, "ema_overwrite_frequency": 3},
+    {"loss_scale_factor": 8.0},
+    {"gradient_accumulation_steps": 3},
+    {"gradient_accumulation_steps": 2, "clipnorm": 0.5, "weight_decay": 0.125, "use_ema": True,
+     "ema_overwrite_frequency": 2},
+]  # fmt: skip
+ROWS = [(name, options) for name, rows in OWN.items() for options in rows] + [
+    (name, options) for name in ("SGD", "Adam", "Nadam") for options in COMMON
+]
+
+
+def label(row):
+    name, options = row
+    return "-".join([name, *(f"{k}={v}" for k, v in options.items())])
+
+
+def problem(steps=STEPS, seed=7):
+    """Start values of a matrix, a vector and a scalar, and their gradients for each step."""
+    rng = np.random.default_rng(seed)
+    shapes = [(3, 4), (5,), ()]
+    start = [np.asarray(rng.uniform(-2, 2, s)) for s in shapes]
+    return start, [[np.asarray(rng.uniform(-1, 1, s)) for s in shapes] for _ in range(steps)]
+
+
+def run(optimizer, start, steps, dtype, traced=False):
+    """The variables after each step, and the variables themselves."""
+    variables = [ow.Variable(w.astype(dtype), name=f"w{i}") for i, w in enumerate(start)]
+    course = []
+
+    def apply(*grads):
+        optimizer.apply(grads, variables)
+
+    step = ow.function(apply) if traced else apply
+    for grads in steps:
+        step(*[ow.constant(g.astype(dtype)) for g in grads])
+        course.append([v.numpy() for v in variables])
+    return course, variables
+
+
+def check(course, expected, rtol):
+    for step, (got, wanted) in enumerate(zip(course, expected, strict=True)):
+        for g, w in zip(got, wanted, strict=True):
+            np.testing.assert_allclose(g, w, rtol=rtol, atol=rtol, err_msg=f"after step {step + 1}")
+
+
+@pytest.mark.parametrize("row", ROWS, ids=label)
+@pytest.mark.parametrize("traced", [False, True], ids=["eager", "traced"])
+def test_steps_follow_the_formula_in_float64(row, traced):
+    name, options = row
+    start, steps = problem()
+    optimizer = getattr(optimizers, name)(RATE, **options)
+    course, variables = run(optimizer, start, steps, "float64", traced)
+    expected, averages = descend(name, start, steps, RATE, **options)
+    check(course, expected, 1e-11)
+    if options.get("use_ema"):
+        optimizer.finalize_variable_values(variables)
+        check([[v.numpy() for v in variables]], [averages], 1e-11)
+    assert int(optimizer._iterations) == STEPS
+    assert int(optimizer.iterations) == STEPS // options.get("gradient_accumulation_steps", 1)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=label)
+def test_steps_follow_the_formula_in_float32(row):
+    name, options = row
+    start, steps = problem()
+    start = [w.astype("f4").astype("f8") for w in start]
+    steps = [[g.astype("f4").astype("f8") for g in grads] for grads in steps]
+    course, _ = run(getattr(optimizers, name)(RATE, **options), start, steps, "float32")
+    expected, _ = descend(name, start, steps, RATE, **options)
+    # 1 - 0.999 in float32 is 1.3e-5 off, and the first steps of Adam's kin divide by its root
+    check(course, expected, 3e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", sorted(OWN))
+def test_half_precision_variables_keep_their_dtype_and_descend(name, dtype):
+    w = ow.Variable(np.full(3, 1.0, ow.as_dtype(dtype).np))
+    optimizer = getattr(optimizers, name)(0.125, **({"epsilon": 1e-3} if "epsilon" in
+                                                    getattr(optimizers, name).hyperparameters else {}))  # fmt: skip
+    optimizer.build([w])
+    slots = [v for v in optimizer.variables[2:] if v.shape.rank]
+    for _ in range(3):
+        optimizer.apply([np.ones(3, "f4")], [w])
+    assert w.dtype.name == dtype
+    assert {v.dtype.name for v in slots} <= {dtype}
+    assert np.isfinite(w.numpy().astype("f4")).all()
+    assert (w.numpy().astype("f4") < 1.0).all()
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "Lion"])
+@pytest.mark.parametrize("traced", [False, True], ids=["eager", "traced"])
+def test_a_schedule_sees_the_number_of_steps_made_before(name, traced):
+    start, steps = problem()
+    schedule = schedules.PiecewiseConstantDecay([2, 5], [0.5, 0.125, 0.03125])
+    course, _ = run(getattr(optimizers, name)(schedule), start, steps, "float64", traced)
+    expected, _ = descend(name, start, steps, lambda t: 0.5 if t <= 2 else 0.125 if t <= 5 else 0.03125)
+    check(course, expected, 1e-11)
+
+
+def test_a_schedule_counts_single_steps_while_gradients_accumulate():
+    start, steps = problem()
+    schedule = schedules.PiecewiseConstantDecay([4, 8], [0.5, 0.125, 0.03125])
+    course, _ = run(optimizers.SGD(schedule, gradient_accumulation_steps=3), start, steps, "float64")
+    expected, _ = descend("SGD", start, steps, lambda t: 0.5 if t <= 4 else 0.125 if t <= 8 else 0.03125,
+                          gradient_accumulation_steps=3)  # fmt: skip
+    check(course, expected, 1e-12)
+
+
+def test_one_trace_serves_all_steps_and_follows_the_learning_rate():
+    w = ow.Variable([1.0, 2.0])
+    optimizer = optimizers.SGD(0.5)
+
+    @ow.function
+    def step(g):
+        return optimizer.apply_gradients([(g, w)])
+
+    step(ow.constant([1.0, 1.0]))
+    optimizer.learning_rate = 0.25
+    step(ow.constant([1.0, 1.0]))
+    assert step.experimental_get_tracing_count() <= 2  # one, or two where slots are made in the first
+    np.testing.assert_array_equal(w.numpy(), [0.25, 1.25])
+
+
+def test_a_constraint_is_applied_after_the_update():
+    w = ow.Variable([0.1, 2.0], constraint=lambda x: ow.where(x > 0.0, x, ow.zeros_like(x)))
+    optimizers.SGD(1.0).apply([np.ones(2, "f4")], [w])
+    np.testing.assert_array_equal(w.numpy(), [0.0, 1.0])
+
+
+def test_variables_of_several_dtypes_in_one_step():
+    w, x = ow.Variable(np.float32([1.0, 2.0])), ow.Variable(np.float64([3.0]))
+    optimizer = optimizers.Adam(0.5, global_clipnorm=1.0)
+    optimizer.apply([np.float32([3.0, 0.0]), np.float64([4.0])], [w, x])
+    expected, _ = descend("Adam", [np.array([1.0, 2.0]), np.array([3.0])], [[np.array([3.0, 0.0]), np.array([4.0])]],
+                          0.5, global_clipnorm=1.0)  # fmt: skip
+    check([[w.numpy(), x.numpy()]], expected, 1e-5)
