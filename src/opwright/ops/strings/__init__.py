@@ -1,0 +1,27 @@
+"""Strings: tensors of bytes, `ow.strings`.
+
+Lives here: the family's public names.  Not here: string comparison and joining by `+` (math/), ragged results.
+"""
+
+from __future__ import annotations
+
+from .editing import join, length, lower, regex_full_match, regex_replace, strip, substr, upper
+from .numbers import as_string, to_hash_bucket, to_number
+from .splitting import bytes_split, reduce_join, split
+
+__all__ = [
+    "as_string",
+    "bytes_split",
+    "join",
+    "length",
+    "lower",
+    "reduce_join",
+    "regex_full_match",
+    "regex_replace",
+    "split",
+    "strip",
+    "substr",
+    "to_hash_bucket",
+    "to_number",
+    "upper",
+]

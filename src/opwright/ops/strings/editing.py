@@ -1,0 +1,250 @@
+"""Strings changed one by one.
+
+Lives here: StringJoin, StringLower, StringUpper, StringStrip, StringLength, Substr, RegexReplace, RegexFullMatch.
+Not here: strings and numbers (numbers.py), one string to several and back (splitting.py).
+
+A string is any bytes; where code points matter they are read as UTF-8, and bytes that are none are kept as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...core import dtypes
+from ...core.errors import InvalidArgumentError
+from ...core.shapes import SCALAR, broadcast
+from ...core.specs import TensorSpec
+from ..attributes import Attr, one_of
+from ..definition import Input, Output, operator
+
+UNIT = one_of("BYTE", "UTF8_CHAR")
+
+
+def each(function: Callable[..., Any], *arrays: np.ndarray, dtype: Any = object) -> np.ndarray:
+    """`function` of each element, of several arrays broadcast together."""
+    arrays = np.broadcast_arrays(*arrays)
+    result = np.empty(arrays[0].shape, dtype)
+    flat = result.reshape(-1)
+    for i, items in enumerate(zip(*(a.reshape(-1).tolist() for a in arrays))):
+        flat[i] = function(*items)
+    return result
+
+
+def text_of(value: bytes) -> str:
+    """As code points; bytes that are not UTF-8 as lone surrogates, which `bytes_of` turns back."""
+    return value.decode("utf-8", "surrogateescape")
+
+
+def bytes_of(text: str) -> bytes:
+    """The inverse of `text_of`."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+@operator
+class StringJoin:
+    """Strings at the same place of several tensors joined, with a separator between them; scalars join everywhere.
+
+    .. math:: output_i = inputs_{0,i} + separator + inputs_{1,i} + ...
+
+    raises InvalidArgumentError if shapes other than scalars differ
+    """
+
+    inputs = Input(dtypes.string, repeated=True)
+    output = Output(dtype=dtypes.string)
+    separator = Attr(str, default="")
+
+    def infer(op) -> Any:
+        shape = SCALAR
+        for i, x in enumerate(op.inputs):
+            other = x.spec.shape
+            if other.rank != 0 and shape.rank != 0 and not shape.is_compatible_with(other):
+                raise InvalidArgumentError(what=f"input shapes do not match: input {i} is no scalar and differs from those before",
+                                           found=[y.spec.short() for y in op.inputs])  # fmt: skip
+            if other.rank != 0:
+                shape = other if shape.rank == 0 else broadcast(shape, other)
+        return TensorSpec(shape, dtypes.string)
+
+    def compute(op, inputs) -> Any:
+        separator = op.separator.encode()
+        return each(lambda *parts: separator.join(parts), *inputs) if inputs else np.array(b"", object)
+
+
+join = StringJoin.as_function("join")
+
+
+@operator
+class StringLower:
+    """Each string in lower case: its ASCII letters, or with encoding "utf-8" all letters.
+
+    .. math:: output_i = lower(input_i)
+    """
+
+    input = Input(dtypes.string)
+    output = Output(like="input")
+    encoding = Attr(str, default="", check=one_of("", "utf-8"))
+
+    def compute(op, input) -> Any:
+        return each((lambda s: bytes_of(text_of(s).lower())) if op.encoding else bytes.lower, input)
+
+
+@operator
+class StringUpper:
+    """Each string in upper case: its ASCII letters, or with encoding "utf-8" all letters.
+
+    .. math:: output_i = upper(input_i)
+    """
+
+    input = Input(dtypes.string)
+    output = Output(like="input")
+    encoding = Attr(str, default="", check=one_of("", "utf-8"))
+
+    def compute(op, input) -> Any:
+        return each((lambda s: bytes_of(text_of(s).upper())) if op.encoding else bytes.upper, input)
+
+
+@operator
+class StringStrip:
+    """Each string without the white space (ASCII) at its ends.
+
+    .. math:: output_i = strip(input_i)
+    """
+
+    input = Input(dtypes.string)
+    output = Output(like="input")
+
+    def compute(op, input) -> Any:
+        return each(bytes.strip, input)
+
+
+@operator
+class StringLength:
+    """The length of each string, in bytes or in code points of UTF-8.
+
+    .. math:: output_i = |input_i|
+    """
+
+    input = Input(dtypes.string)
+    output = Output(dtype=dtypes.int32)
+    unit = Attr(str, default="BYTE", check=UNIT)
+
+    def infer(op) -> Any:
+        return op.input.spec.with_dtype(dtypes.int32)
+
+    def compute(op, input) -> Any:
+        return each(len if op.unit == "BYTE" else _code_points, input, dtype=np.int32)
+
+
+def _code_points(value: bytes) -> int:
+    return sum(byte & 0xC0 != 0x80 for byte in value)
+
+
+lower = StringLower.as_function("lower")
+upper = StringUpper.as_function("upper")
+strip = StringStrip.as_function("strip")
+length = StringLength.as_function("length")
+
+
+@operator
+class Substr:
+    """`len` bytes or code points of each string from `pos` on, fewer where it ends; negative pos counts from the back.
+
+    .. math:: output_i = input_i[pos_i : pos_i + len_i]
+
+    pos, len: int32 or int64, broadcast with input.
+    raises InvalidArgumentError for a pos that is not inside the string
+    """
+
+    input = Input(dtypes.string)
+    pos = Input(dtypes.index)
+    len = Input(dtypes.index, like="pos")
+    output = Output(like="input")
+    unit = Attr(str, default="BYTE", check=UNIT)
+
+    def infer(op) -> Any:
+        return op.input.spec.with_shape(broadcast(broadcast(op.input.spec.shape, op.pos.spec.shape), op.len.spec.shape))
+
+    def compute(op, input, pos, len) -> Any:
+        return each(_part_of_bytes if op.unit == "BYTE" else _part_of_text, input, pos, len)
+
+
+def _part_of_bytes(value: Any, pos: int, size: int) -> Any:
+    if not -len(value) <= pos <= len(value):
+        raise InvalidArgumentError(what=f"pos {pos} out of range for a string of length {len(value)}")
+    start = pos + len(value) if pos < 0 else pos
+    return value[start : start + max(size, 0)]
+
+
+def _part_of_text(value: bytes, pos: int, size: int) -> bytes:
+    return bytes_of(_part_of_bytes(text_of(value), pos, size))
+
+
+substr = Substr.as_function("substr")
+
+
+def _compiled(pattern: Any) -> re.Pattern[str]:
+    try:
+        return re.compile(text_of(pattern.item()), re.ASCII)
+    except re.error as error:
+        raise InvalidArgumentError(what=f"Invalid pattern: {text_of(pattern.item())}, error: {error}") from None
+
+
+@operator
+class RegexReplace:
+    """The first match, or every one, of a regular expression replaced; \\\\1 to \\\\9 in rewrite are its groups, \\\\0 all of it.
+
+    .. math:: output_i = input_i[pattern \\to rewrite]
+
+    Python's syntax of patterns, with \\\\d, \\\\s, \\\\w meaning ASCII.
+    raises InvalidArgumentError for a pattern or rewrite that is not valid
+    """
+
+    input = Input(dtypes.string)
+    pattern = Input(dtypes.string, rank=0)
+    rewrite = Input(dtypes.string, rank=0)
+    output = Output(like="input")
+    replace_global = Attr(bool, default=True)
+
+    def compute(op, input, pattern, rewrite) -> Any:
+        compiled = _compiled(pattern)
+        pieces = re.split(r"\\(.)", text_of(rewrite.item()), flags=re.DOTALL)  # text, escaped, text, escaped ... text
+        for escaped in pieces[1::2]:
+            if not (escaped == "\\" or escaped in "0123456789" and int(escaped) <= compiled.groups):
+                raise InvalidArgumentError(what=f"Invalid rewrite: \\{escaped} is neither a group of the pattern nor a backslash")
+
+        def written(match: re.Match[str]) -> str:
+            made = [(match[int(p)] or "") if i % 2 and p != "\\" else p for i, p in enumerate(pieces)]
+            return "".join(made)
+
+        return each(lambda s: bytes_of(compiled.sub(written, text_of(s), 0 if op.replace_global else 1)), input)
+
+
+regex_replace = RegexReplace.as_function("regex_replace")
+
+
+@operator
+class RegexFullMatch:
+    """Whether each string as a whole matches a regular expression.
+
+    .. math:: output_i = input_i \\in L(pattern)
+
+    Python's syntax of patterns, with \\\\d, \\\\s, \\\\w meaning ASCII.
+    raises InvalidArgumentError for a pattern that is not valid
+    """
+
+    input = Input(dtypes.string)
+    pattern = Input(dtypes.string, rank=0)
+    output = Output(dtype=dtypes.bool)
+
+    def infer(op) -> Any:
+        return op.input.spec.with_dtype(dtypes.bool)
+
+    def compute(op, input, pattern) -> Any:
+        compiled = _compiled(pattern)
+        return each(lambda s: compiled.fullmatch(text_of(s)) is not None, input, dtype=np.bool_)
+
+
+regex_full_match = RegexFullMatch.as_function("regex_full_match")

@@ -1,0 +1,140 @@
+"""Strings and numbers.
+
+Lives here: AsString, StringToNumber, StringToHashBucket.  Not here: changing strings (editing.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...core import dtypes
+from ...core.dtypes import DType
+from ...core.errors import InvalidArgumentError
+from ..attributes import Attr, at_least, one_of
+from ..definition import Input, Output, operator
+from .editing import each
+
+
+@operator
+class AsString:
+    """Each number written out: integers in decimals, floats by C's %f, or %e (scientific) or %g (shortest).
+
+    .. math:: output_i = text(input_i)
+
+    precision: digits after the point, -1 for 6. width: at least so many characters, -1 for as needed. fill: what fills
+    them: "" or " " (blanks in front), "-" (blanks behind), "0", "+" (a sign always). Complex numbers are (real,imaginary).
+    raises InvalidArgumentError for scientific and shortest together, or such options with integers or bool
+    """
+
+    input = Input((*dtypes.numeric, dtypes.bool, dtypes.string))
+    output = Output(dtype=dtypes.string)
+    precision = Attr(int, default=-1)
+    scientific = Attr(bool, default=False)
+    shortest = Attr(bool, default=False)
+    width = Attr(int, default=-1)
+    fill = Attr(str, default="", check=one_of("", " ", "-", "0", "+"))
+
+    def infer(op) -> Any:
+        dtype = op.input.spec.dtype
+        if op.scientific and op.shortest:
+            raise InvalidArgumentError(what="Cannot select both scientific and shortest notation")
+        if (op.scientific or op.shortest or op.precision >= 0) and not (dtype.is_floating or dtype.is_complex):
+            raise InvalidArgumentError(what=f"scientific, shortest and precision do not go with {dtype.name}",
+                                       wanted="floating or complex numbers")  # fmt: skip
+        return op.input.spec.with_dtype(dtypes.string)
+
+    def compute(op, input) -> Any:
+        kind = input.dtype.kind
+        if kind == "O":
+            return input
+        if kind == "b":
+            return each(lambda v: (b"true" if v else b"false").rjust(max(op.width, 0)), input)
+        real = "e" if op.scientific else "g" if op.shortest else "f"
+        form = "%" + op.fill.strip() + ("" if op.width < 0 else str(op.width))
+        form += "" if op.precision < 0 else f".{op.precision}"
+        if kind in "iu" or input.dtype.name == "int4":
+            return each(lambda v: ((form + "d") % int(v)).encode(), input)
+        if kind == "c":
+            return each(lambda v: f"({(form + real) % v.real},{(form + real) % v.imag})".encode(), input)
+        return each(lambda v: ((form + real) % float(v)).encode(), input)
+
+
+as_string = AsString.as_function("as_string")
+
+_NUMBER: dict[DType, Callable[[str], Any]] = {
+    dtypes.float32: float, dtypes.float64: float,
+    **dict.fromkeys((dtypes.int32, dtypes.int64, dtypes.uint32, dtypes.uint64), int),
+}  # fmt: skip
+
+
+@operator
+class StringToNumber:
+    """Each string read as a number.
+
+    .. math:: output_i = value(input_i)
+
+    raises InvalidArgumentError for a string that is no such number, or one out of out_type's range
+    """
+
+    input = Input(dtypes.string)
+    output = Output()
+    out_type = Attr(DType, default=dtypes.float32, check=one_of(*_NUMBER))
+
+    def infer(op) -> Any:
+        return op.input.spec.with_dtype(op.out_type)
+
+    def compute(op, input) -> Any:
+        def read(value: bytes) -> Any:
+            try:
+                if b"_" in value:  # Python's, not a number elsewhere
+                    raise ValueError
+                return op.out_type.as_numpy_dtype(_NUMBER[op.out_type](value.decode("ascii")))
+            except (ValueError, OverflowError, UnicodeDecodeError):
+                shown = value[:40].decode("utf-8", "replace")
+                raise InvalidArgumentError(what=f"could not correctly convert string: {shown}",
+                                           wanted=f"a number of {op.out_type.name}") from None  # fmt: skip
+
+        return each(read, input, dtype=op.out_type.np)
+
+
+to_number = StringToNumber.as_function("to_number")
+
+
+@operator
+class StringToHashBucket:
+    """A number in [0, num_buckets) for each string, the same on every machine and in every run.
+
+    .. math:: output_i = MurmurHash64A(input_i, \\text{0xDECAFCAFFE}) \\bmod num\\_buckets
+
+    Not for keeping secrets: collisions are easy to make.
+    """
+
+    input = Input(dtypes.string)
+    output = Output(dtype=dtypes.int64)
+    num_buckets = Attr(int, check=at_least(1))
+
+    def infer(op) -> Any:
+        return op.input.spec.with_dtype(dtypes.int64)
+
+    def compute(op, input) -> Any:
+        return each(lambda s: murmur_hash_64a(s, 0xDECAFCAFFE) % op.num_buckets, input, dtype=np.int64)
+
+
+def murmur_hash_64a(key: bytes, seed: int) -> int:
+    """MurmurHash2, its 64-bit version for 64-bit machines. Source: Austin Appleby, MurmurHash2.cpp (public domain)."""
+    m, word = 0xC6A4A7935BD1E995, (1 << 64) - 1
+    h = seed ^ (len(key) * m & word)
+    whole = len(key) & ~7
+    for at in range(0, whole, 8):
+        k = int.from_bytes(key[at : at + 8], "little") * m & word
+        h = (h ^ ((k ^ k >> 47) * m & word)) * m & word
+    if whole < len(key):
+        h = (h ^ int.from_bytes(key[whole:], "little")) * m & word
+    h = (h ^ h >> 47) * m & word
+    return h ^ h >> 47
+
+
+to_hash_bucket = StringToHashBucket.as_function("to_hash_bucket")

@@ -1,0 +1,150 @@
+"""One string to several, and several to one.
+
+Lives here: StringSplit, BytesSplit, ReduceJoin.  Not here: strings changed one by one (editing.py).
+
+There are no ragged tensors: what would be one for more than one string is an error that says so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core import dtypes
+from ...core.errors import UnimplementedError
+from ...core.shapes import UNKNOWN
+from ...core.specs import TensorSpec
+from .. import dispatch
+from ..array import reshape
+from ..attributes import Attr
+from ..definition import Input, Output, operator
+from ..inference import axes_in, static_axes
+from .editing import each
+
+
+@operator
+class StringSplit:
+    """The pieces of each string of a vector between separators; an empty separator means runs of white space (ASCII).
+
+    .. math:: values = pieces(input_0) + pieces(input_1) + ...
+
+    input: [n]; sep: a scalar. indices: int64 [m, 2], string and piece of each value; values: [m];
+    shape: int64 [2], n and the largest number of pieces. maxsplit: at most so many cuts a string, -1 for all.
+    """
+
+    input = Input(dtypes.string, rank=1)
+    sep = Input(dtypes.string, rank=0)
+    indices = Output(dtype=dtypes.int64)
+    values = Output(dtype=dtypes.string)
+    shape = Output(dtype=dtypes.int64)
+    maxsplit = Attr(int, default=-1)
+
+    def infer(op) -> Any:
+        return TensorSpec([None, 2], dtypes.int64), TensorSpec([None], dtypes.string), TensorSpec([2], dtypes.int64)
+
+    def compute(op, input, sep) -> Any:
+        separator = sep.item() or None
+        cuts = op.maxsplit if op.maxsplit > 0 or separator is None else -1
+        pieces = [s.split(separator, cuts) for s in input.tolist()]
+        return _sparse(pieces)
+
+
+def _sparse(pieces: list[list[bytes]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    places = [(i, j) for i, row in enumerate(pieces) for j in range(len(row))]
+    values = np.empty(len(places), object)
+    values[:] = [piece for row in pieces for piece in row]
+    most = max(map(len, pieces), default=0)
+    return np.array(places, np.int64).reshape(-1, 2), values, np.array([len(pieces), most], np.int64)
+
+
+def _one(input: Any, name: str) -> Any:
+    """The input as a vector of its one string. Raises UnimplementedError for more."""
+    input = dispatch.to_tensor(input)
+    count = input.shape.num_elements()
+    if input.shape.rank not in (0, 1) or (input.shape.rank == 1 and count != 1):
+        raise UnimplementedError(op=name, what="more than one string would give rows of different lengths, and there are no ragged tensors",
+                                 found=input.spec.short(), wanted="one string", do="StringSplit, which gives indices and values")  # fmt: skip
+    return reshape(input, [1])
+
+
+def split(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None = None) -> Any:
+    """The pieces of one string as a vector: see StringSplit. sep: None for runs of white space.
+
+    raises UnimplementedError for more than one string
+    """
+    return StringSplit(_one(input, "strings.split"), "" if sep is None else sep, maxsplit=maxsplit, name=name)[1]
+
+
+@operator
+class BytesSplit:
+    """The bytes of a string, each a string.
+
+    .. math:: output_i = input[i : i + 1]
+    """
+
+    input = Input(dtypes.string, rank=0)
+    output = Output(dtype=dtypes.string)
+
+    def infer(op) -> Any:
+        return TensorSpec([None], dtypes.string)
+
+    def compute(op, input) -> Any:
+        whole = input.item()
+        made = np.empty(len(whole), object)
+        made[:] = [whole[i : i + 1] for i in range(len(whole))]
+        return made
+
+
+def bytes_split(input: Any, name: str | None = None) -> Any:
+    """See BytesSplit. Raises UnimplementedError for more than one string."""
+    return BytesSplit(reshape(_one(input, "strings.bytes_split"), []), name=name)
+
+
+@operator
+class ReduceJoin:
+    """Strings joined along dimensions, in the order in which these are given.
+
+    .. math:: output_i = inputs_{i,0} + separator + inputs_{i,1} + ...
+
+    raises InvalidArgumentError for an axis given twice or out of range
+    """
+
+    inputs = Input(dtypes.string)
+    output = Output(like="inputs")
+    axis = Attr([int])
+    keep_dims = Attr(bool, default=False)
+    separator = Attr(str, default="")
+
+    def infer(op) -> Any:
+        spec = op.inputs.spec
+        if spec.shape.rank is None:
+            return spec.with_shape(UNKNOWN)
+        axes = axes_in(op.axis, spec.shape.rank)
+        if op.keep_dims:
+            return spec.with_shape([1 if i in axes else d for i, d in enumerate(spec.shape)])
+        return spec.with_shape([d for i, d in enumerate(spec.shape) if i not in axes])
+
+    def compute(op, inputs) -> Any:
+        axes = axes_in(op.axis, inputs.ndim)
+        if not axes:
+            return inputs
+        kept = [i for i in range(inputs.ndim) if i not in axes]
+        rows = inputs.transpose(*kept, *axes)
+        count = int(np.prod([inputs.shape[i] for i in axes]))
+        heads = rows.shape[: len(kept)]
+        flat = rows.reshape(int(np.prod(heads)), count)
+        numbers = np.arange(len(flat))
+        made = each(lambda k: op.separator.encode().join(flat[k].tolist()), numbers).reshape(heads)
+        return np.expand_dims(made, axes) if op.keep_dims else made
+
+
+def reduce_join(inputs: Any, axis: Any = None, keepdims: bool = False, separator: str = "", name: str | None = None) -> Any:
+    """See ReduceJoin. axis: None for all dimensions. Raises ValueError for that where the rank is unknown."""
+    inputs = dispatch.to_tensor(inputs)
+    axes = static_axes(axis)
+    if axes is None:
+        if inputs.shape.rank is None:
+            raise ValueError("reduce_join: the rank must be known where axis is None")
+        axes = tuple(range(inputs.shape.rank))
+    return ReduceJoin(inputs, axes, keepdims, separator, name=name)
