@@ -102,33 +102,46 @@ def _of_empty(flat: Sequence[Any], allowed: Sequence[DType]) -> DType | None:
 def natural_dtype(value: Any) -> DType:
     """The dtype `constant(value)` would have: an array's own; for Python values bool, int32, float32, complex128 or string.
 
-    raises ValueError for ragged nesting, TypeError for what is no number, text or nesting of these
+    raises ValueError for a list of text and numbers, TypeError for what is no number, text or nesting of these
     """
     if isinstance(value, TensorLike):
         return value.dtype
+    if isinstance(value, (np.ndarray, np.generic)):  # before float, which np.float64 is
+        return dtypes.of_numpy(value.dtype)
     if isinstance(value, bool):
         return dtypes.bool
     if isinstance(value, int):
         return dtypes.int32 if -(2**31) <= value < 2**31 else dtypes.int64
     if isinstance(value, float):
         return dtypes.float32
-    if isinstance(value, (np.ndarray, np.generic)):
-        return dtypes.of_numpy(value.dtype)
     if isinstance(value, (list, tuple)):
-        found: DType | None = None
-        stack = list(value)
-        while stack:
-            item = stack.pop()
-            if isinstance(item, (list, tuple)):
-                stack.extend(item)
-                continue
-            one = natural_dtype(item)
-            if one.is_floating or one.is_complex or found is None or found is dtypes.int32:
-                found = one
-        return found or dtypes.float32
+        return _common(value)
     if isinstance(value, complex):
         return dtypes.complex128
     if isinstance(value, (str, bytes)):
         return dtypes.string
     array = np.asarray(value)
     return dtypes.of_numpy(array.dtype)
+
+
+def _common(value: Sequence[Any]) -> DType:
+    """The dtype of a nesting: of its complex numbers, else its floats, else its integers; the first of them decides."""
+    found: dict[DType, None] = {}
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, (list, tuple)):
+            stack.extend(reversed(item))
+        else:
+            found[natural_dtype(item)] = None
+    if not found:
+        return dtypes.float32
+    first = next(iter(found))
+    if len(found) > 1 and (dtypes.string in found or first is dtypes.bool):
+        raise ValueError(f"Can't convert Python sequence with mixed types to Tensor: {', '.join(d.name for d in found)}")
+    for kind in ("is_complex", "is_floating"):
+        for dtype in found:
+            if getattr(dtype, kind):
+                return dtype
+    integers = [d for d in found if d.is_integer and d is not dtypes.int32]
+    return integers[0] if integers else first

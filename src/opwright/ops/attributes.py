@@ -159,7 +159,7 @@ class Attr:
         if isinstance(type, builtins.type(list[int])):  # list[int] is written too
             item = type.__args__[0]
             type = [item]
-        if item not in _CONVERT:
+        if isinstance(item, list) or item not in _CONVERT:
             known = ", ".join(t.__name__ for t in _CONVERT)
             raise TypeError(f"an attribute's type is one of {known}, or [T]; found {type!r}")
         self.type, self.check, self.since, self.doc = type, check, since, doc
