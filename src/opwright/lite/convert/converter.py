@@ -1,0 +1,123 @@
+"""TFLiteConverter: from traced functions to the bytes of a .tflite file.
+
+Lives here: the public class and the order of the stages.
+Not here: the stages: freeze.py, prepare.py, legalize.py (with rules/), optimize.py, export.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from ...core import dtypes, flags
+from ...core.errors import InvalidArgumentError
+from ...graph import Graph
+from ...graph.passes import dead_code
+from ...graph.verify import verify
+from ...tracing.function import ConcreteFunction
+from ..format import Model
+from . import options, runtime
+from .errors import ConverterError, Offender, report
+from .export import CREATOR_METADATA, export
+from .freeze import freeze
+from .legalize import legalize
+from .optimize import optimize
+from .options import Optimize, TargetSpec
+from .prepare import prepare
+from .signature import keys_of, signature_of
+
+DESCRIPTION = "Opwright Converted."
+
+
+class TFLiteConverter:
+    """Converts traced functions to a .tflite model. Make one with `from_concrete_functions`, set what is to be
+    otherwise, call `convert`.
+
+    allow_custom_ops: write operators without a builtin form as custom operators, to be given to the interpreter.
+    target_spec: operator sets and types the file may use, and the oldest run time that must read it.
+    optimizations, representative_dataset, inference_input_type, inference_output_type: quantisation after training.
+    exclude_conversion_metadata: leave out of the file what made it. custom_version_in: where the versions of custom
+    operators are kept, "code" (the operator code) or "options" (the official 2.x run time wants 1 in the code).
+    experimental_new_converter, experimental_new_quantizer: accepted and without effect.
+    """
+
+    __slots__ = ("allow_custom_ops", "custom_version_in", "exclude_conversion_metadata", "experimental_new_converter",
+                 "experimental_new_quantizer", "functions", "inference_input_type", "inference_output_type",
+                 "optimizations", "representative_dataset", "target_spec", "trackable_obj")  # fmt: skip
+
+    def __init__(self, functions: Sequence[ConcreteFunction], trackable_obj: Any = None) -> None:
+        self.functions = list(functions)
+        self.trackable_obj = trackable_obj  # kept alive: its variables are read by `convert`
+        self.allow_custom_ops = False
+        self.target_spec = TargetSpec()
+        self.optimizations: Iterable[Optimize] = []
+        self.representative_dataset: Callable[[], Iterable[Any]] | None = None
+        self.inference_input_type: Any = dtypes.float32
+        self.inference_output_type: Any = dtypes.float32
+        self.exclude_conversion_metadata = False
+        self.custom_version_in = "code"
+        self.experimental_new_converter = self.experimental_new_quantizer = True
+
+    @classmethod
+    def from_concrete_functions(cls, funcs: Sequence[Any], trackable_obj: Any = None) -> TFLiteConverter:
+        """A converter of these functions, each of which becomes a signature of the model.
+
+        funcs: of `Function.get_concrete_function()`. trackable_obj: what owns their variables.
+        raises InvalidArgumentError where they are something else or none
+        """
+        if isinstance(funcs, ConcreteFunction):
+            funcs = [funcs]
+        for func in funcs:
+            if not isinstance(func, ConcreteFunction):
+                raise InvalidArgumentError(
+                    what="from_concrete_functions takes a list of ConcreteFunctions", found=type(func).__name__,
+                    do="f.get_concrete_function()")  # fmt: skip
+        if not funcs:
+            raise InvalidArgumentError(what="from_concrete_functions was given no function")
+        return cls(funcs, trackable_obj)
+
+    def convert(self) -> bytes:
+        """The bytes of the .tflite file; the same functions and settings always give the same bytes.
+
+        raises ConverterError naming each operator that has no place in the file, its lines, and the ways out
+        """
+        options.check(self)
+        offenders: list[Offender] = []
+        graphs = [self._lower(f, offenders) for f in self.functions]
+        if offenders:
+            raise report(offenders)
+        keys = keys_of(self.functions)
+        model = export(
+            graphs,
+            [signature_of(f, g, key) for f, g, key in zip(self.functions, graphs, keys)],
+            description=DESCRIPTION,
+            metadata={} if self.exclude_conversion_metadata else {CREATOR_METADATA: _creator()},
+            custom_version_in=self.custom_version_in,
+        )
+        if self.target_spec.runtime is not None:
+            runtime.check(model, graphs, self.target_spec.runtime)
+        return model.to_bytes()
+
+    def _lower(self, function: ConcreteFunction, offenders: list[Offender]) -> Graph:
+        """One function through all stages that make its graph one of the lite dialect."""
+        graph = prepare(freeze(function))
+        graph = legalize(graph, self.allow_custom_ops, offenders)
+        graph = optimize(graph)
+        graph, _ = dead_code(graph)
+        if flags.verify:
+            verify(graph, after="conversion")
+        if "graph" in flags.show:
+            print(graph)
+        return graph
+
+
+def _creator() -> bytes:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return f"opwright {version('opwright')}".encode()
+    except PackageNotFoundError:  # run from a source tree that is not installed
+        return b"opwright"
+
+
+__all__ = ["ConverterError", "Model", "TFLiteConverter"]

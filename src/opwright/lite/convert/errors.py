@@ -1,0 +1,69 @@
+"""What a conversion says when it cannot go on: `ConverterError`, and one report of all operators without a lite form.
+
+Lives here: the class, `Offender`, the text of the report.  Not here: finding the offenders (legalize.py, export.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ...core.errors import InvalidArgumentError
+from ...graph import Node
+
+PLACES_SHOWN = 3  # lines of the user's code named for each operator
+
+
+class ConverterError(InvalidArgumentError):
+    """A function cannot be converted; the text names operators, the lines they come from and the ways out."""
+
+
+class Offender(NamedTuple):
+    """A node that has no place in the file as things stand. custom: whether a custom operator could hold it."""
+
+    node: Node
+    reasons: tuple[str, ...]
+    custom: bool = True
+
+
+def report(offenders: Sequence[Offender]) -> ConverterError:
+    """One error for all of them: each operator once, with its nodes, their lines, why, and what can be done."""
+    by_name: dict[str, list[Offender]] = {}
+    for offender in offenders:
+        by_name.setdefault(offender.node.op.name, []).append(offender)
+    first = offenders[0].node
+    lines = [f"{_count(len(by_name), 'operator')} cannot be written to the file"]
+    for name, found in by_name.items():
+        lines.append(f"error: 'tf.{name}' op is neither a custom op nor a flex op")
+        nodes = [o.node for o in found]
+        lines.append(f"    {_count(len(nodes), 'node')}: {', '.join(map(_place, nodes[:PLACES_SHOWN]))}"
+                     + (f" and {len(nodes) - PLACES_SHOWN} more" if len(nodes) > PLACES_SHOWN else ""))  # fmt: skip
+        lines += [f"    why: {reason}" for reason in dict.fromkeys(r for o in found for r in o.reasons)]
+    names = ", ".join(by_name)
+    lines.append("Some ops are not supported by the native TFLite runtime. "
+                 f"Here is a list of operators for which you will need custom implementations: {names}.")  # fmt: skip
+    blocked = sorted({o.node.op.name for o in offenders if not o.custom})
+    possible = [name for name in by_name if name not in blocked]
+    ways = []
+    if possible:
+        ways.append("converter.allow_custom_ops = True, then give the operator to the interpreter: "
+                    f"lite.Interpreter(model_content=..., custom_ops=[{', '.join(possible)}])")  # fmt: skip
+    if blocked:
+        ways.append(f"rewriting the function without {', '.join(blocked)}")
+    alone = len(offenders) == 1
+    return ConverterError(
+        what="\n".join(lines),
+        op=first.op.name if len(by_name) == 1 else None,
+        node=first.name if alone else None,
+        at=first.at if alone else None,
+        do=" or ".join(ways),
+    )
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"
+
+
+def _place(node: Node) -> str:
+    types = ", ".join(v.spec.short() for v in node.operands)
+    return f"{node.name!r}({types}){f' at {node.at}' if node.at else ''}"

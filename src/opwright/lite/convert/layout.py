@@ -1,0 +1,128 @@
+"""Patterns that remove or move transposes and reshapes.
+
+Lives here: rules from the lite dialect to itself that change no number.  Not here: merging arithmetic (fusing.py).
+
+A network written for channels-first images becomes one with a transpose around each convolution. Transposes are moved
+down, past what works element by element, until two meet and cancel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...graph import Node, Value
+from .lowering import Lowered, NoMatch, Rewriting, Rule, table
+
+UNARY = ("RELU", "RELU6", "RELU_N1_TO_1", "TANH", "LOGISTIC", "ABS", "NEG", "EXP", "LOG", "SQRT", "RSQRT", "SQUARE",
+         "ELU", "LEAKY_RELU", "HARD_SWISH", "GELU", "SIN", "COS", "FLOOR", "CEIL", "ROUND")  # fmt: skip
+BINARY = ("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM")
+REDUCING = ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD")
+NO = NoMatch("")
+
+
+def _order(node: Node | None) -> list[int] | None:
+    """The order of a TRANSPOSE with constant order."""
+    if node is None or node.op.name != "TRANSPOSE":
+        return None
+    _, order = node.operands
+    return None if order.constant is None else order.constant.tolist()
+
+
+def _inverse(order: Sequence[int]) -> list[int]:
+    return np.argsort(order).tolist()
+
+
+def _transpose(node: Node, low: Rewriting) -> Lowered:
+    """Twice is once, or not at all."""
+    x, _ = node.operands
+    order = _order(node)
+    if order is None:
+        return NO
+    if order == [*range(len(order))]:
+        return x
+    inner = _order(x.node)
+    if inner is None or x.node is None:
+        return NO
+    joined = [inner[i] for i in order]
+    source = next(x.node.operands)
+    if joined == [*range(len(order))]:
+        return source
+    return low.emit("TRANSPOSE", source, low.int32(joined), like=node.outputs[0].spec)
+
+
+def _reshape(node: Node, low: Rewriting) -> Lowered:
+    """Only the last shape counts; a shape that is there already needs nothing."""
+    x, shape = node.operands
+    found, wanted = x.spec.shape, node.outputs[0].spec.shape
+    if found.is_fully_defined() and found == wanted:
+        return x
+    if x.node is not None and x.node.op.name in ("RESHAPE", "EXPAND_DIMS", "SQUEEZE") and shape.constant is not None:
+        return low.emit("RESHAPE", next(x.node.operands), shape, like=node.outputs[0].spec)
+    return NO
+
+
+def _sink_unary(node: Node, low: Rewriting) -> Lowered:
+    (x,) = node.operands
+    inner = low.producer(x, "TRANSPOSE")
+    order = _order(inner)
+    if inner is None or order is None:
+        return NO
+    source, perm = inner.operands
+    return low.emit("TRANSPOSE", low.again(node, source, like=source.spec), perm, like=node.outputs[0].spec)
+
+
+def _sink_binary(node: Node, low: Rewriting) -> Lowered:
+    """Both operands transposed alike, or one of them a constant, which is then transposed the other way."""
+    operands = list(node.operands)
+    found = [low.producer(v, "TRANSPOSE") for v in operands]
+    orders = [_order(n) for n in found]
+    perm = next((p for p in orders if p is not None), None)
+    rank = node.outputs[0].spec.shape.rank
+    if perm is None or rank != len(perm):
+        return NO
+    sources: list[Value] = []
+    for value, inner, order in zip(operands, found, orders):
+        constant = value.constant
+        if inner is not None and order == perm:
+            sources.append(next(inner.operands))
+        elif constant is not None and constant.ndim <= rank:
+            full = constant.reshape((1,) * (rank - constant.ndim) + constant.shape)
+            moved = np.ascontiguousarray(np.transpose(full, _inverse(perm)))
+            while moved.ndim > constant.ndim and moved.ndim > 0 and moved.shape[0] == 1:
+                moved = moved[0]
+            sources.append(low.constant(moved, value.dtype))
+        else:
+            return NO
+    y = low.again(node, *sources, like=node.outputs[0].spec.with_shape(_moved(node.outputs[0], perm)))
+    return low.emit("TRANSPOSE", y, low.int32(perm), like=node.outputs[0].spec)
+
+
+def _moved(value: Value, perm: Sequence[int]) -> list[int | None] | None:
+    """The shape that, transposed by `perm`, is the value's."""
+    dims = value.spec.shape.dims
+    return None if dims is None else [dims[i] for i in _inverse(perm)]
+
+
+def _reduce_transposed(node: Node, low: Rewriting) -> Lowered:
+    """Reduce the same elements where they were, if what is left then stands in order."""
+    x, axes = node.operands
+    inner = low.producer(x, "TRANSPOSE")
+    order = _order(inner)
+    if inner is None or order is None or axes.constant is None or node.attrs["keep_dims"]:
+        return NO
+    gone = {int(a) % len(order) for a in axes.constant.reshape(-1)}
+    left = [order[i] for i in range(len(order)) if i not in gone]
+    if left != sorted(left):
+        return NO
+    return low.again(node, next(inner.operands), low.int32(sorted(order[i] for i in gone)))
+
+
+LAYOUT = table(
+    Rule("transpose_transpose", "TRANSPOSE", _transpose, "permutations compose"),
+    Rule("reshape_reshape", "RESHAPE", _reshape, "elements keep their order"),
+    *(Rule("sink_transpose", op, _sink_unary, "element by element") for op in UNARY),
+    *(Rule("sink_transpose", op, _sink_binary, "element by element") for op in BINARY),
+    *(Rule("reduce_transposed", op, _reduce_transposed, "the same elements") for op in REDUCING),
+)

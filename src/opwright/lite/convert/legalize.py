@@ -1,0 +1,50 @@
+"""Legalising: every catalogue operator of a graph is replaced by lite operators, by the first rule that takes it.
+
+Lives here: the walk, and what becomes of nodes no rule takes.  Not here: the rules (rules/), merging afterwards
+(optimize.py).
+"""
+
+from __future__ import annotations
+
+from ...core import flags
+from ...core.errors import InvalidArgumentError, UnimplementedError
+from ...graph import Graph, Node
+from .errors import Offender
+from .lowering import Lowered, Lowering, NoMatch, Rule
+from .rules import RULES
+
+
+def legalize(graph: Graph, allow_custom_ops: bool, offenders: list[Offender]) -> Graph:
+    """The graph in the lite dialect. What no rule takes stays itself, to be written as a custom operator; where that
+    is not allowed it is added to `offenders` with every rule's reason to decline.
+    """
+    low = Lowering(graph)
+    show = "passes" in flags.show
+    for old in graph.nodes:
+        node = low.with_operands(old)
+        if node.op.name == "Const":
+            low.keep_constant(node, old)
+            continue
+        low.begin(node)
+        reasons = []
+        for rule in RULES.get(node.op.name, ()) if getattr(node.op, "catalogue", True) else ():
+            lowered = _try(rule, node, low)
+            if not isinstance(lowered, NoMatch):
+                low.replace(old, lowered)
+                if show:
+                    print(f"  {rule.name:22} {node.at or '':16} {node!r}  ->  {', '.join(map(repr, low.emitted()))}")
+                break
+            reasons.append(f"{rule.name}: {lowered.reason}")
+            low.abandon()
+        else:
+            low.keep(node, old)
+            if not allow_custom_ops:
+                offenders.append(Offender(node, tuple(reasons), custom=not any(node.subgraphs)))
+    return low.finish()
+
+
+def _try(rule: Rule, node: Node, low: Lowering) -> Lowered:
+    try:
+        return rule.lower(node, low)
+    except (InvalidArgumentError, UnimplementedError) as error:  # the lite operator does not take these operands
+        return NoMatch(" ".join(error.message.split()))

@@ -1,0 +1,244 @@
+"""Lowering: a forward walk that builds a graph of the lite dialect, and what its rules may do.
+
+Lives here: `Lowering` (emit a node, make a constant, ask about values), `Rule`, `NoMatch`.
+Not here: the rules (rules/), the walks (legalize.py, optimize.py), the operators of the dialect (lite/ops/).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import DType, int32, of_numpy
+from ...core.errors import InvalidArgumentError
+from ...core.specs import TensorSpec
+from ...graph import Graph, Node, Value
+from ...graph.ir import Operand
+from ...ops import registry
+from ..ops import definition as dialect
+from ..ops import types
+
+
+@dataclass(frozen=True)
+class NoMatch:
+    """A rule declines, and says why; the reason is shown where no rule takes the node."""
+
+    reason: str
+
+
+Lowered = Value | Sequence[Value] | NoMatch
+"""What stands for a node's outputs in the new graph, or why the rule declines."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One named rewrite of the nodes of one operator. why: what makes it exact, or how exact it is."""
+
+    name: str
+    op: str
+    lower: Callable[[Node, Any], Lowered]
+    why: str = "the same operator"
+
+
+Table = dict[str, list[Rule]]
+
+
+def table(*rules: Rule) -> Table:
+    """Rules by the operator they match, in the order they are tried."""
+    by_op: Table = {}
+    for rule in rules:
+        by_op.setdefault(rule.op, []).append(rule)
+    return by_op
+
+
+def join(*tables: Table) -> Table:
+    """Several tables as one; within an operator the earlier table's rules are tried first."""
+    return table(*(rule for part in tables for rules in part.values() for rule in rules))
+
+
+class Lowering:
+    """The new graph while it is built. Constants stand before all other nodes and are shared where equal."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.became: dict[Value, Value] = {v: v for v in graph.inputs}
+        self.nodes: list[Node] = []
+        self.constants: dict[Any, Node] = {}
+        self.names = {v.name for v in graph.values()}
+        self.at: str | None = None
+        self.name = graph.name  # of the node being lowered: names of what a rule emits begin with it
+
+    # ---- what rules use -------------------------------------------------------------------------------------------
+
+    def emit(self, op_name: str, *inputs: Operand, like: TensorSpec | None = None, **attrs: Any) -> Value:
+        """A node of a builtin operator with one output. attrs: those that differ from the default.
+
+        like: what is known of the output besides what the operator infers. raises SignatureError or
+        InvalidArgumentError where the operator does not take these operands
+        """
+        (value,) = self.emit_many(op_name, *inputs, likes=(like,), **attrs)
+        return value
+
+    def emit_many(
+        self, op_name: str, *inputs: Operand, likes: Sequence[TensorSpec | None] = (), **attrs: Any
+    ) -> tuple[Value, ...]:
+        """A node with any number of outputs; see `emit`."""
+        op = dialect.get(op_name)
+        bound = op.bind(attrs)
+        found = op.infer(bound, inputs, self.name)
+        specs = [s for spec in found for s in (spec if isinstance(spec, list) else (spec,))]
+        for i, like in enumerate(likes):
+            if like is not None:
+                specs[i] = more_specific(specs[i], like)
+        node = Node(op, inputs, bound.attrs, specs, self.unique(f"{self.name}/{op_name.lower()}"), self.at)
+        self.nodes.append(node)
+        return node.outputs
+
+    def constant(self, array: Any, dtype: DType | None = None) -> Value:
+        """A constant; equal small ones are one value."""
+        array = np.asarray(array, None if dtype is None else dtype.np)
+        key = self._constant_key(array)
+        node = self.constants.get(key)
+        if node is None:
+            array = array.copy() if array.flags.writeable else array
+            array.setflags(write=False)
+            spec = TensorSpec(array.shape, dtype or of_numpy(array.dtype))
+            node = Node(registry.get("Const"), (), {"value": array}, [spec], self.unique(f"{self.name}/const"), self.at)
+            self.constants[key] = node
+        return node.outputs[0]
+
+    def cast(self, value: Value, dtype: DType) -> Value:
+        """`value` as `dtype`."""
+        return self.emit("CAST", value, in_data_type=types.name_of(value.dtype), out_data_type=types.name_of(dtype),
+                         like=value.spec.with_dtype(dtype))  # fmt: skip
+
+    def int32(self, value: Value | Sequence[int]) -> Value:
+        """Integers as a tensor of int32: sizes and axes of most lite operators."""
+        if not isinstance(value, Value):
+            return self.constant(value, int32)
+        constant = value.constant
+        if value.dtype is int32 or constant is None:
+            return value if value.dtype is int32 else self.cast(value, int32)
+        limits = np.iinfo(np.int32)
+        if constant.size and not limits.min <= constant.min() <= constant.max() <= limits.max:
+            raise InvalidArgumentError(what="a size does not fit int32", found=f"{constant.min()} to {constant.max()}")
+        return self.constant(constant, int32)
+
+    # ---- what the walks use ----------------------------------------------------------------------------------------
+
+    def unique(self, wanted: str) -> str:
+        """A name that no value of the graph has."""
+        name, count = wanted, 0
+        while name in self.names:
+            count += 1
+            name = f"{wanted}_{count}"
+        self.names.add(name)
+        return name
+
+    def with_operands(self, node: Node) -> Node:
+        """The node reading what its operands became."""
+        became = self.became
+        inputs = tuple(
+            None if o is None else tuple([became[v] for v in o]) if isinstance(o, tuple) else became[o]
+            for o in node.inputs
+        )
+        if inputs == node.inputs:
+            return node
+        fresh = Node(node.op, inputs, node.attrs, [v.spec for v in node.outputs], node.name, node.at)
+        for value, old in zip(fresh.outputs, node.outputs):
+            value.name = old.name
+        return fresh
+
+    def replace(self, old: Node, lowered: Value | Sequence[Value]) -> None:
+        """Let the outputs of a node be these values, under the old names where they are new."""
+        values = (lowered,) if isinstance(lowered, Value) else tuple(lowered)
+        fresh = set(self.nodes[self.mark :])
+        for before, after in zip(old.outputs, values):
+            if after.node in fresh:
+                after.name = before.name
+                after.spec = more_specific(before.spec, after.spec)
+            self.became[before] = after
+
+    mark = 0
+
+    def begin(self, node: Node) -> None:
+        """What is emitted from here on is for this node."""
+        self.name, self.at, self.mark = node.name, node.at, len(self.nodes)
+
+    def emitted(self) -> list[Node]:
+        """What was emitted since `begin`."""
+        return self.nodes[self.mark :]
+
+    def keep(self, node: Node, old: Node) -> None:
+        """Let a node stay what it is."""
+        self.nodes.append(node)
+        self.became.update(zip(old.outputs, node.outputs))
+
+    def keep_constant(self, node: Node, old: Node) -> None:
+        """Let a constant stay, or be an equal one seen before."""
+        (before,), value = old.outputs, node.attrs["value"]
+        key = self._constant_key(value)
+        self.became[before] = self.constants.setdefault(key, node).outputs[0]
+
+    @staticmethod
+    def _constant_key(array: np.ndarray) -> Any:
+        if array.dtype == object or array.nbytes > 1024:
+            return object()  # not worth comparing; equal contents share a buffer in the file anyway
+        return array.dtype.str, array.shape, array.tobytes()
+
+    def abandon(self) -> None:
+        """Take back what was emitted since `begin`: the rule declined after all."""
+        del self.nodes[self.mark :]
+
+    def finish(self) -> Graph:
+        """The new graph."""
+        graph = self.graph
+        outputs = [self.became[v] for v in graph.outputs]
+        return Graph(graph.name, graph.inputs, [*self.constants.values(), *self.nodes], outputs)
+
+
+class Rewriting(Lowering):
+    """A walk within the dialect: rules also ask who else reads a value."""
+
+    def __init__(self, graph: Graph, uses: dict[Value, int]) -> None:
+        super().__init__(graph)
+        self.uses = uses
+
+    def producer(self, value: Value, *op_names: str) -> Node | None:
+        """The node that makes a value nobody else reads, if it is one of these operators."""
+        node = value.node
+        if node is None or node.op.name not in op_names or self.uses.get(value, 0) != 1:
+            return None
+        return node
+
+    def again(self, node: Node, *inputs: Operand, like: TensorSpec | None = None, **attrs: Any) -> Value:
+        """A copy of a node with other operands (none given: the same) or attributes."""
+        options = {k: node.attrs[k] for k in node.attrs} | attrs
+        return self.emit(node.op.name, *(inputs or node.inputs), like=like or node.outputs[0].spec, **options)
+
+    def keep(self, node: Node, old: Node) -> None:
+        """Let a node stay what it is."""
+        super().keep(node, old)
+        for before, after in zip(old.outputs, node.outputs):
+            self.uses[after] = self.uses.get(before, 0)
+
+    def replace(self, old: Node, lowered: Value | Sequence[Value]) -> None:
+        """Let the outputs of a node be these values; their readers are counted anew."""
+        values = (lowered,) if isinstance(lowered, Value) else tuple(lowered)
+        for node in self.emitted():
+            for value in node.operands:
+                self.uses[value] = self.uses.get(value, 0) + 1
+        for before, after in zip(old.outputs, values):
+            self.uses[after] = self.uses.get(after, 0) + self.uses.get(before, 0)
+        super().replace(old, values)
+
+
+def more_specific(a: TensorSpec, b: TensorSpec) -> TensorSpec:
+    """What two true statements about one tensor say together; the first where they contradict each other."""
+    try:
+        return a.with_shape(a.shape.merge_with(b.shape))
+    except ValueError:
+        return a

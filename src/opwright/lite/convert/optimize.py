@@ -1,0 +1,63 @@
+"""Optimising: nodes of the lite dialect merge where one operator does the work of several.
+
+Lives here: the walk, repeated until nothing changes.  Not here: the patterns (fusing.py, layout.py).
+"""
+
+from __future__ import annotations
+
+from ...core import flags
+from ...graph import Graph, Value
+from ...graph.passes import dead_code
+from ..ops.definition import LiteOperator
+from .fusing import FUSING
+from .layout import LAYOUT
+from .lowering import NoMatch, Rewriting, join
+
+PATTERNS = join(LAYOUT, FUSING)  # layout first: what stands between two nodes must go before they can merge
+MAX_WALKS = 32  # each walk lets a transpose sink past a whole chain; this bounds what a mistake in the table could do
+
+
+def optimize(graph: Graph) -> Graph:
+    """The graph with fewer nodes, which computes the same."""
+    for _ in range(MAX_WALKS):
+        before = graph
+        graph = _walk(graph)
+        if graph is before:
+            break
+        graph, _dropped = dead_code(graph)
+    return graph
+
+
+def _walk(graph: Graph) -> Graph:
+    low = Rewriting(graph, _uses(graph))
+    show = "passes" in flags.show
+    changed = False
+    for old in graph.nodes:
+        node = low.with_operands(old)
+        if node.op.name == "Const":
+            low.keep_constant(node, old)
+            continue
+        low.begin(node)
+        for rule in PATTERNS.get(node.op.name, ()) if isinstance(node.op, LiteOperator) else ():
+            lowered = rule.lower(node, low)
+            if not isinstance(lowered, NoMatch):
+                low.replace(old, lowered)
+                changed = True
+                if show:
+                    print(f"  {rule.name:22} {node.at or '':16} {node!r}  ->  {', '.join(map(repr, low.emitted()))}")
+                break
+            low.abandon()
+        else:
+            low.keep(node, old)
+    return low.finish() if changed else graph
+
+
+def _uses(graph: Graph) -> dict[Value, int]:
+    """How often each value is read; being an output of the graph counts."""
+    uses: dict[Value, int] = {}
+    for node in graph.nodes:
+        for value in node.operands:
+            uses[value] = uses.get(value, 0) + 1
+    for value in graph.outputs:
+        uses[value] = uses.get(value, 0) + 1
+    return uses

@@ -1,0 +1,114 @@
+"""What a conversion may be asked for: `OpsSet`, `Optimize`, `TargetSpec`, and the check of what is asked.
+
+Lives here: the settings and the refusal of those that cannot be met.  Not here: the converter (converter.py).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from typing import Any
+
+from ...core.dtypes import DType, as_dtype, float32
+from ...core.errors import InvalidArgumentError, UnimplementedError
+
+
+class OpsSet(enum.Enum):
+    """Sets of operators that a converted model may use."""
+
+    TFLITE_BUILTINS = "TFLITE_BUILTINS"
+    SELECT_TF_OPS = "SELECT_TF_OPS"
+    TFLITE_BUILTINS_INT8 = "TFLITE_BUILTINS_INT8"
+    EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8 = (
+        "EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8"
+    )
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+    @staticmethod
+    def get_options() -> list[str]:
+        """The names of all sets."""
+        return [str(member) for member in OpsSet]
+
+
+class Optimize(enum.Enum):
+    """Optimisations of size and speed that change the numbers a little: quantisation after training."""
+
+    DEFAULT = "DEFAULT"
+    OPTIMIZE_FOR_SIZE = "OPTIMIZE_FOR_SIZE"
+    OPTIMIZE_FOR_LATENCY = "OPTIMIZE_FOR_LATENCY"
+    EXPERIMENTAL_SPARSITY = "EXPERIMENTAL_SPARSITY"
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+class TargetSpec:
+    """What the file is for.
+
+    supported_ops: the operator sets allowed. supported_types: types that weights may be stored in, empty for those of
+    the function. runtime: the oldest run time that must read the file, such as "2.8"; None for no limit.
+    """
+
+    __slots__ = ("runtime", "supported_ops", "supported_types")
+
+    def __init__(
+        self,
+        supported_ops: Iterable[OpsSet] | None = None,
+        supported_types: Iterable[Any] | None = None,
+        runtime: str | None = None,
+    ) -> None:
+        self.supported_ops: Any = [OpsSet.TFLITE_BUILTINS] if supported_ops is None else list(supported_ops)
+        self.supported_types: Any = [] if supported_types is None else list(supported_types)
+        self.runtime = runtime
+
+    def __repr__(self) -> str:
+        sets = ", ".join(map(str, self.supported_ops))
+        return f"TargetSpec(supported_ops=[{sets}], supported_types={self.supported_types}, runtime={self.runtime!r})"
+
+
+CUSTOM_VERSION_PLACES = ("code", "options")
+
+
+def check(settings: Any) -> None:
+    """Refuse settings (of a TFLiteConverter) that are not understood, or that would need quantisation or Flex.
+
+    raises InvalidArgumentError or UnimplementedError naming the setting
+    """
+    target = settings.target_spec
+    _check_runtime(target.runtime)
+    if settings.custom_version_in not in CUSTOM_VERSION_PLACES:
+        raise InvalidArgumentError(what="converter.custom_version_in is not understood",
+                                   found=repr(settings.custom_version_in),
+                                   wanted="one of " + ", ".join(map(repr, CUSTOM_VERSION_PLACES)))  # fmt: skip
+    for name, found, allowed, kind in (
+        ("target_spec.supported_ops", target.supported_ops, (OpsSet.TFLITE_BUILTINS,), OpsSet),
+        ("optimizations", settings.optimizations, (), Optimize),
+        ("target_spec.supported_types", [_dtype(t) for t in target.supported_types], (float32,), DType),
+        ("inference_input_type", [_dtype(settings.inference_input_type)], (float32,), DType),
+        ("inference_output_type", [_dtype(settings.inference_output_type)], (float32,), DType),
+    ):
+        for item in found or ():
+            if not isinstance(item, kind):
+                raise InvalidArgumentError(what=f"converter.{name} holds what is no {kind.__name__}", found=repr(item))
+            if item not in allowed:
+                raise UnimplementedError(what=f"converter.{name}: {item} is not available in this version",
+                                         wanted=", ".join(map(str, allowed)) or "none")  # fmt: skip
+    if settings.representative_dataset is not None and not settings.optimizations:
+        raise InvalidArgumentError(what="converter.representative_dataset is given, but nothing would use it",
+                                   do="leave it None, as nothing is quantised")  # fmt: skip
+
+
+def _dtype(value: Any) -> Any:
+    try:
+        return as_dtype(value)
+    except TypeError:
+        return value
+
+
+def _check_runtime(runtime: Any) -> None:
+    parts = runtime.split(".") if isinstance(runtime, str) else []
+    if runtime is not None and not (2 <= len(parts) <= 3 and all(p.isdecimal() and len(p) < 6 for p in parts)):
+        raise InvalidArgumentError(what="converter.target_spec.runtime is no version of a run time",
+                                   found=repr(runtime), wanted="text such as '2.8', or None")  # fmt: skip

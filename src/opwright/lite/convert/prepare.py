@@ -1,0 +1,31 @@
+"""Preparing: a frozen graph made as small as it gets before its operators are replaced.
+
+Lives here: the order of the passes, and names that only rename.  Not here: the passes themselves (graph/passes.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...graph import Graph, Node, Value
+from ...graph.passes import COMMON, FOLD, Pass, Rewrite, Rule, dead_code, rewrite, run_passes
+
+
+def _same_value(node: Node, state: Rewrite) -> Sequence[Value] | None:
+    return tuple(node.operands) if node.op.name in RENAMING else None
+
+
+RENAMING = ("Identity", "StopGradient", "IdentityN", "PreventGradient", "CheckNumerics", "EnsureShape")
+
+PREPARE: tuple[tuple[str, Pass], ...] = (
+    # renaming first, so that what reads through an Identity folds; folding before merging, merging before dropping
+    ("drop_identities", lambda g: rewrite(g, (Rule("drop_identity", _same_value, "it gives its operand"),))),
+    ("fold_constants", lambda g: rewrite(g, FOLD)),
+    ("common_subexpressions", lambda g: rewrite(g, COMMON)),
+    ("dead_code", dead_code),
+)
+
+
+def prepare(graph: Graph) -> Graph:
+    """The graph without identities, constant parts and repetitions."""
+    return run_passes(graph, PREPARE)

@@ -1,0 +1,219 @@
+"""Rules for operators that make, join, reshape and pad tensors.
+
+Lives here: shapes, constants made at run time, joining and splitting, transposing, padding, space and depth.
+Not here: slicing and gathering (indexing.py).
+
+Sizes and axes are operands of int32 in the lite dialect; axes that are attributes in the catalogue become constants.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....core.dtypes import int8, int32, int64, uint8
+from ....graph import Node, Value
+from ..lowering import Lowered, Lowering, NoMatch, Rule, table
+from .convolution import FROM_LAST, TO_LAST, transposed
+
+
+def front(axis: int, rank: int | None) -> int:
+    """An axis counted from the front where the rank is known."""
+    return axis + rank if axis < 0 and rank is not None else axis
+
+
+def _reshape(node: Node, low: Lowering) -> Lowered:
+    x, shape = node.operands
+    wanted = node.outputs[0].spec.shape
+    if wanted.is_fully_defined():
+        sizes = low.int32([d or 0 for d in wanted.dims or ()])
+    else:
+        sizes = low.int32(shape)
+    return low.emit("RESHAPE", x, sizes, like=node.outputs[0].spec)
+
+
+def _expand_dims(node: Node, low: Lowering) -> Lowered:
+    (x,), axis = node.operands, node.attrs["axis"]
+    return low.emit("EXPAND_DIMS", x, low.int32([axis]), like=node.outputs[0].spec)
+
+
+def _squeeze(node: Node, low: Lowering) -> Lowered:
+    (x,), axes = node.operands, node.attrs["axis"]
+    dims = x.spec.shape.dims
+    if dims is not None:
+        ones = [] if None in dims else [i for i, d in enumerate(dims) if d == 1]
+        axes = [front(a, len(dims)) for a in axes] or ones
+        if not axes and None not in dims:
+            return x
+    return low.emit("SQUEEZE", x, squeeze_dims=axes, like=node.outputs[0].spec)
+
+
+def _broadcast_to(node: Node, low: Lowering) -> Lowered:
+    x, shape = node.operands
+    if x.spec.shape.is_fully_defined() and x.spec.shape == node.outputs[0].spec.shape:
+        return x
+    return low.emit("BROADCAST_TO", x, low.int32(shape), like=node.outputs[0].spec)
+
+
+def _shape(node: Node, low: Lowering) -> Lowered:
+    (x,), wanted = node.operands, node.attrs["out_type"]
+    if wanted not in (int32, int64):
+        return low.cast(low.emit("SHAPE", x, out_type="INT32"), wanted)
+    return low.emit("SHAPE", x, out_type=wanted.name.upper(), like=node.outputs[0].spec)
+
+
+def _fill(node: Node, low: Lowering) -> Lowered:
+    dims, value = node.operands
+    return low.emit("FILL", low.int32(dims), value, like=node.outputs[0].spec)
+
+
+def _range(node: Node, low: Lowering) -> Lowered:
+    return low.emit("RANGE", *node.inputs, like=node.outputs[0].spec)
+
+
+def _one_hot(node: Node, low: Lowering) -> Lowered:
+    indices, depth, on, off = node.operands
+    if indices.dtype in (uint8, int8):
+        indices = low.int32(indices)
+    return low.emit("ONE_HOT", indices, low.int32(depth), on, off, axis=node.attrs["axis"], like=node.outputs[0].spec)
+
+
+def _concat(node: Node, low: Lowering) -> Lowered:
+    values = tuple(node.operands)
+    if len(values) == 1:
+        return values[0]
+    axis = front(node.attrs["axis"], node.outputs[0].spec.shape.rank)
+    return low.emit("CONCATENATION", values, axis=axis, like=node.outputs[0].spec)
+
+
+def _pack(node: Node, low: Lowering) -> Lowered:
+    values = tuple(node.operands)
+    axis = front(node.attrs["axis"], node.outputs[0].spec.shape.rank)
+    return low.emit("PACK", values, values_count=len(values), axis=axis, like=node.outputs[0].spec)
+
+
+def _unpack(node: Node, low: Lowering) -> Lowered:
+    (x,) = node.operands
+    if not node.outputs:
+        return ()
+    return low.emit_many("UNPACK", x, num=len(node.outputs), axis=front(node.attrs["axis"], x.spec.shape.rank),
+                         likes=[v.spec for v in node.outputs])  # fmt: skip
+
+
+def _axis(node: Node, low: Lowering, x: Value) -> Value:
+    return low.constant(front(node.attrs["axis"], x.spec.shape.rank), int32)
+
+
+def _split(node: Node, low: Lowering) -> Lowered:
+    (x,) = node.operands
+    if len(node.outputs) == 1:
+        return x
+    return low.emit_many("SPLIT", _axis(node, low, x), x, num_splits=len(node.outputs),
+                         likes=[v.spec for v in node.outputs])  # fmt: skip
+
+
+def _split_v(node: Node, low: Lowering) -> Lowered:
+    x, sizes = node.operands
+    return low.emit_many("SPLIT_V", x, low.int32(sizes), _axis(node, low, x), num_splits=len(node.outputs),
+                         likes=[v.spec for v in node.outputs])  # fmt: skip
+
+
+def _tile(node: Node, low: Lowering) -> Lowered:
+    x, multiples = node.operands
+    return low.emit("TILE", x, low.int32(multiples), like=node.outputs[0].spec)
+
+
+def _transpose(node: Node, low: Lowering) -> Lowered:
+    (x,) = node.operands
+    order, rank = node.attrs["perm"], x.spec.shape.rank
+    if order is None:
+        if rank is None:
+            return NoMatch("the order is that of the axes reversed, and the rank is not known")
+        order = range(rank)[::-1]
+    if rank is not None and rank > 6:
+        return NoMatch("TRANSPOSE takes ranks up to 6")
+    return transposed(low, x, [front(a, rank) for a in order])
+
+
+def _pad(node: Node, low: Lowering) -> Lowered:
+    x, paddings, *values = node.operands
+    rank = x.spec.shape.rank
+    if rank is None or rank > 5:
+        return NoMatch("PAD takes ranks up to 5")
+    value = values[0] if values else None
+    if value is None or (value.constant is not None and not value.constant.any()):
+        return low.emit("PAD", x, low.int32(paddings), like=node.outputs[0].spec)
+    return low.emit("PADV2", x, low.int32(paddings), value, like=node.outputs[0].spec)
+
+
+def _mirror_pad(node: Node, low: Lowering) -> Lowered:
+    x, paddings = node.operands
+    return low.emit("MIRROR_PAD", x, low.int32(paddings), mode=node.attrs["mode"].upper(), like=node.outputs[0].spec)
+
+
+def _reverse(node: Node, low: Lowering) -> Lowered:
+    x, axes = next(node.operands), node.attrs["axis"]
+    for axis in sorted(front(a, x.spec.shape.rank) for a in axes):  # the kernel takes neighbouring axes at once only
+        x = low.emit("REVERSE_V2", x, low.int32([axis]), like=node.outputs[0].spec)
+    return x
+
+
+def _blocks(lite: str) -> Any:
+    """SPACE_TO_DEPTH and DEPTH_TO_SPACE: channels last only."""
+
+    def lower(node: Node, low: Lowering) -> Lowered:
+        (x,), layout = node.operands, node.attrs["data_format"]
+        if layout not in ("NHWC", "NCHW"):
+            return NoMatch(f"{lite} works on NHWC images, found {layout}")
+        if layout == "NHWC":
+            return low.emit(lite, x, block_size=node.attrs["block_size"], like=node.outputs[0].spec)
+        y = low.emit(lite, transposed(low, x, TO_LAST), block_size=node.attrs["block_size"])
+        return transposed(low, y, FROM_LAST)
+
+    return lower
+
+
+def _batches(lite: str) -> Any:
+    """SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND."""
+
+    def lower(node: Node, low: Lowering) -> Lowered:
+        x, block, borders = node.operands
+        if x.spec.shape.rank not in (3, 4):
+            return NoMatch(f"{lite} takes ranks 3 and 4")
+        return low.emit(lite, x, low.int32(block), low.int32(borders), like=node.outputs[0].spec)
+
+    return lower
+
+
+def _add_n(node: Node, low: Lowering) -> Lowered:
+    values = tuple(node.operands)
+    if len(values) <= 2:
+        return values[0] if len(values) == 1 else low.emit("ADD", *values, like=node.outputs[0].spec)
+    return low.emit("ADD_N", values, like=node.outputs[0].spec)
+
+
+ARRAYS = table(
+    Rule("reshape", "Reshape", _reshape),
+    Rule("expand_dims", "ExpandDims", _expand_dims),
+    Rule("squeeze", "Squeeze", _squeeze),
+    Rule("broadcast_to", "BroadcastTo", _broadcast_to),
+    Rule("broadcast_args", "BroadcastArgs", lambda node, low: low.emit("BROADCAST_ARGS", *node.inputs)),
+    Rule("shape", "Shape", _shape),
+    Rule("fill", "Fill", _fill),
+    Rule("range", "Range", _range),
+    Rule("one_hot", "OneHot", _one_hot),
+    Rule("concatenation", "Concat", _concat),
+    Rule("pack", "Pack", _pack),
+    Rule("unpack", "Unpack", _unpack),
+    Rule("split", "Split", _split),
+    Rule("split_v", "SplitV", _split_v),
+    Rule("tile", "Tile", _tile),
+    Rule("transpose", "Transpose", _transpose),
+    Rule("pad", "Pad", _pad),
+    Rule("mirror_pad", "MirrorPad", _mirror_pad),
+    Rule("reverse_v2", "Reverse", _reverse),
+    Rule("space_to_depth", "SpaceToDepth", _blocks("SPACE_TO_DEPTH")),
+    Rule("depth_to_space", "DepthToSpace", _blocks("DEPTH_TO_SPACE")),
+    Rule("space_to_batch_nd", "SpaceToBatchND", _batches("SPACE_TO_BATCH_ND")),
+    Rule("batch_to_space_nd", "BatchToSpaceND", _batches("BATCH_TO_SPACE_ND")),
+    Rule("add_n", "AddN", _add_n),
+)

@@ -1,0 +1,232 @@
+"""Rules for operators without a lite form of their own, taken apart into a few that have one.
+
+Lives here: forms that are short and as accurate as the operator, each with the reason.
+Not here: operators for which there is no such form (Atan, Asin, Acos, Erf, ...): they are custom operators.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ....core.dtypes import int32
+from ....graph import Node, Value
+from ..lowering import Lowered, Lowering, NoMatch, Rule, table
+from .elementwise import spread
+from .reductions import axes_tensor
+
+
+def number(low: Lowering, value: float, like: Value) -> Value:
+    """A scalar constant of the dtype of another value."""
+    return low.constant(value, like.dtype)
+
+
+def _reciprocal(node: Node, low: Lowering) -> Lowered:
+    (x,) = node.operands
+    return low.emit("DIV", number(low, 1, x), x)
+
+
+def _tan(node: Node, low: Lowering) -> Lowered:
+    (x,) = node.operands
+    return low.emit("DIV", low.emit("SIN", x), low.emit("COS", x))
+
+
+def _expm1(node: Node, low: Lowering) -> Lowered:
+    (x,) = node.operands
+    half = low.emit("TANH", low.emit("MUL", x, number(low, 0.5, x)))
+    return low.emit("MUL", half, low.emit("ADD", low.emit("EXP", x), number(low, 1, x)))
+
+
+def log1p(low: Lowering, x: Value) -> Value:
+    """log(1 + x), with what 1 + x lost given back to first order."""
+    u = low.emit("ADD", x, number(low, 1, x))
+    rounded = low.emit("SUB", u, number(low, 1, x))
+    log_u = low.emit("LOG", u)
+    lost = low.emit("DIV", low.emit("SUB", rounded, x), u)
+    return low.emit("SELECT_V2", low.emit("EQUAL", rounded, x), log_u, low.emit("SUB", log_u, lost))
+
+
+def _log1p(node: Node, low: Lowering) -> Lowered:
+    (x,) = node.operands
+    return log1p(low, x)
+
+
+def _softplus(node: Node, low: Lowering) -> Lowered:
+    (x,) = node.operands
+    return low.emit("ADD", low.emit("RELU", x), log1p(low, low.emit("EXP", low.emit("NEG", low.emit("ABS", x)))))
+
+
+def _softsign(node: Node, low: Lowering) -> Lowered:
+    (x,) = node.operands
+    return low.emit("DIV", x, low.emit("ADD", low.emit("ABS", x), number(low, 1, x)))
+
+
+def _cosh(low: Lowering, x: Value) -> Value:
+    both = low.emit("ADD", low.emit("EXP", x), low.emit("EXP", low.emit("NEG", x)))
+    return low.emit("MUL", both, number(low, 0.5, x))
+
+
+def _sinh(node: Node, low: Lowering) -> Lowered:
+    (x,) = node.operands
+    return low.emit("MUL", low.emit("TANH", x), _cosh(low, x))
+
+
+SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805  # Klambauer et al. 2017, section 2
+
+
+def _selu(node: Node, low: Lowering) -> Lowered:
+    (x,) = node.operands
+    below = low.emit("ELU", low.emit("MINIMUM", x, number(low, 0, x)))
+    above = low.emit("MUL", low.emit("RELU", x), number(low, SELU_SCALE, x))
+    return low.emit("ADD", above, low.emit("MUL", below, number(low, SELU_SCALE * SELU_ALPHA, x)))
+
+
+def _or_zero(lite: str) -> Any:
+    """x op y, but 0 where y is 0 (DivNoNan, MulNoNan)."""
+
+    def lower(node: Node, low: Lowering) -> Lowered:
+        x, y = node.operands
+        zero = number(low, 0, y)
+        return low.emit("SELECT_V2", low.emit("EQUAL", y, zero), zero, low.emit(lite, x, y))
+
+    return lower
+
+
+def _x_times(lite: str) -> Any:
+    """x * f(y), but 0 where x is 0 (Xlogy, Xdivy)."""
+
+    def lower(node: Node, low: Lowering) -> Lowered:
+        x, y = node.operands
+        zero = number(low, 0, x)
+        value = low.emit("DIV", x, y) if lite == "DIV" else low.emit("MUL", x, low.emit(lite, y))
+        return low.emit("SELECT_V2", low.emit("EQUAL", x, zero), zero, value)
+
+    return lower
+
+
+def _xlog1py(node: Node, low: Lowering) -> Lowered:
+    x, y = node.operands
+    zero = number(low, 0, x)
+    return low.emit("SELECT_V2", low.emit("EQUAL", x, zero), zero, low.emit("MUL", x, log1p(low, y)))
+
+
+def _truncate_mod(node: Node, low: Lowering) -> Lowered:
+    x, y = node.operands
+    if not x.dtype.is_integer:
+        return NoMatch("only the DIV of integers cuts fractions off")
+    return low.emit("SUB", x, low.emit("MUL", low.emit("DIV", x, y), y))
+
+
+def _approximate_equal(node: Node, low: Lowering) -> Lowered:
+    x, y = node.operands
+    return low.emit("LESS", low.emit("ABS", low.emit("SUB", x, y)), number(low, node.attrs["tolerance"], x))
+
+
+def _roll(node: Node, low: Lowering) -> Lowered:
+    x, shift = node.operands
+    dims = x.spec.shape.dims
+    if dims is None or shift.constant is None:
+        return NoMatch("the shifts must be constants, and the rank known")
+    for by, axis in zip(shift.constant.reshape(-1).tolist(), node.attrs["axis"]):
+        size = dims[axis]
+        if size is None:
+            return NoMatch(f"the size of axis {axis} is not known")
+        last = by % size if size else 0
+        if last:
+            parts = low.emit_many("SPLIT_V", x, low.int32([size - last, last]), low.constant(axis % len(dims), int32),
+                                  num_splits=2)  # fmt: skip
+            x = low.emit("CONCATENATION", parts[::-1], axis=axis % len(dims), like=x.spec)
+    return x
+
+
+def _is_nan(node: Node, low: Lowering) -> Lowered:
+    (x,) = node.operands
+    return low.emit("NOT_EQUAL", x, x)
+
+
+def _against_infinity(lite: str) -> Any:
+    def lower(node: Node, low: Lowering) -> Lowered:
+        (x,) = node.operands
+        return low.emit(lite, low.emit("ABS", x), number(low, math.inf, x))
+
+    return lower
+
+
+def _clip(node: Node, low: Lowering) -> Lowered:
+    x, least, greatest = node.operands
+    return low.emit("MINIMUM", low.emit("MAXIMUM", x, least), greatest)
+
+
+def _l2_loss(node: Node, low: Lowering) -> Lowered:
+    (x,) = node.operands
+    total = low.emit("SUM", low.emit("SQUARE", x), axes_tensor(low, x, None))
+    return low.emit("MUL", total, number(low, 0.5, x))
+
+
+def _norm(node: Node, low: Lowering) -> Lowered:
+    (x,) = node.operands
+    axes = axes_tensor(low, x, node.attrs["axis"])
+    return low.emit("SQRT", low.emit("SUM", low.emit("SQUARE", x), axes, keep_dims=node.attrs["keepdims"]))
+
+
+def _size(node: Node, low: Lowering) -> Lowered:
+    (x,), wanted = node.operands, node.attrs["out_type"]
+    count = low.emit("REDUCE_PROD", low.emit("SHAPE", x, out_type="INT32"), low.int32([0]))
+    return count if wanted is int32 else low.cast(count, wanted)
+
+
+def _sum_to_like(node: Node, low: Lowering) -> Lowered:
+    x, like = node.operands
+    found, wanted = x.spec.shape.dims, like.spec.shape.dims
+    if found is None or wanted is None or None in wanted:
+        return NoMatch("SumToLike needs a known shape")
+    new = len(found) - len(wanted)
+    axes = [*range(new), *(i + new for i, d in enumerate(wanted) if d == 1 and found[i + new] != 1)]
+    if axes:
+        x = low.emit("SUM", x, low.int32(axes), keep_dims=True)
+    return low.emit("RESHAPE", x, low.int32([d or 0 for d in wanted]), like=node.outputs[0].spec)
+
+
+def _rank(node: Node, low: Lowering) -> Lowered:
+    (x,) = node.operands
+    rank = x.spec.shape.rank
+    return low.emit("RANK", x) if rank is None else low.constant(rank, int32)
+
+
+def _logical_xor(node: Node, low: Lowering) -> Lowered:
+    shape = node.outputs[0].spec.shape
+    x, y = (spread(low, v, shape) if shape.is_fully_defined() and (shape.rank or 0) > 4 and v.spec.shape != shape else v
+            for v in node.operands)  # fmt: skip
+    return low.emit("NOT_EQUAL", x, y)
+
+
+COMPOSITES = table(
+    # operator                                          why it is as good
+    Rule("reciprocal", "Reciprocal", _reciprocal, "its definition"),
+    Rule("tan", "Tan", _tan, "sin / cos: two roundings more"),
+    Rule("expm1", "Expm1", _expm1, "tanh(x/2) (e^x + 1) is e^x - 1 without its cancellation near 0"),
+    Rule("log1p", "Log1p", _log1p, "Kahan's correction: log u - ((u - 1) - x) / u, u = 1 + x, keeps small x"),
+    Rule("softplus", "Softplus", _softplus, "max(x, 0) + log(1 + e^-|x|) never overflows"),
+    Rule("softsign", "Softsign", _softsign, "its definition"),
+    Rule("cosh", "Cosh", lambda node, low: _cosh(low, next(node.operands)), "its definition"),
+    Rule("sinh", "Sinh", _sinh, "tanh x cosh x is e^x/2 - e^-x/2 without its cancellation near 0"),
+    Rule("selu", "Selu", _selu, "its two halves"),
+    Rule("div_no_nan", "DivNoNan", _or_zero("DIV"), "its definition"),
+    Rule("mul_no_nan", "MulNoNan", _or_zero("MUL"), "its definition"),
+    Rule("xlogy", "Xlogy", _x_times("LOG"), "its definition"),
+    Rule("xlog1py", "Xlog1py", _xlog1py, "its definition, with Log1p's form"),
+    Rule("truncate_mod", "TruncateMod", _truncate_mod, "its definition; integers divide toward zero"),
+    Rule("approximate_equal", "ApproximateEqual", _approximate_equal, "its definition"),
+    Rule("roll", "Roll", _roll, "two parts change places"),
+    Rule("xdivy", "Xdivy", _x_times("DIV"), "its definition"),
+    Rule("is_nan", "IsNan", _is_nan, "only NaN differs from itself"),
+    Rule("is_inf", "IsInf", _against_infinity("EQUAL"), "its definition"),
+    Rule("is_finite", "IsFinite", _against_infinity("LESS"), "false for NaN too"),
+    Rule("clip", "ClipByValue", _clip, "its definition"),
+    Rule("l2_loss", "L2Loss", _l2_loss, "its definition"),
+    Rule("euclidean_norm", "EuclideanNorm", _norm, "its definition"),
+    Rule("logical_xor", "LogicalXor", _logical_xor, "of booleans it is inequality"),
+    Rule("size", "Size", _size, "the product of the sizes"),
+    Rule("rank", "Rank", _rank),
+    Rule("sum_to_like", "SumToLike", _sum_to_like, "its definition for a known shape"),
+)

@@ -1,0 +1,175 @@
+"""Rules for convolutions and pools over images.
+
+Lives here: CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV, AVERAGE_POOL_2D, MAX_POOL_2D, with layouts and paddings.
+Not here: bias, scale and activation, which merge afterwards (../optimize.py).
+
+The lite operators know channels-last images and the paddings SAME and VALID only: NCHW is transposed on the way in and
+out, explicit paddings become a PAD before, or a slice after, and filters that are constants are transposed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ....core.dtypes import float32
+from ....core.specs import TensorSpec
+from ....graph import Node, Value
+from ..lowering import Lowered, Lowering, NoMatch, Rule, table
+
+TO_LAST, FROM_LAST = (0, 2, 3, 1), (0, 3, 1, 2)  # NCHW <-> NHWC
+
+
+def transposed(low: Lowering, x: Value, order: Sequence[int]) -> Value:
+    """`x` with its dimensions in another order; done now where it is a constant."""
+    if x.constant is not None:
+        return low.constant(np.ascontiguousarray(np.transpose(x.constant, order)), x.dtype)
+    shape = None if x.spec.shape.dims is None else [x.spec.shape.dims[i] for i in order]
+    return low.emit("TRANSPOSE", x, low.int32(order), like=x.spec.with_shape(shape))
+
+
+class Image:
+    """One sliding-window operator seen channels-last: its input brought there, and its attributes in that order."""
+
+    def __init__(self, node: Node, low: Lowering, x: Value) -> None:
+        attrs = node.attrs
+        self.low, self.x = low, x
+        self.order = FROM_LAST if attrs["data_format"] == "NCHW" else None
+        self.stride_h, self.stride_w = self._spatial(attrs["strides"])
+        self.dilation_h, self.dilation_w = self._spatial(attrs.get("dilations", (1, 1, 1, 1)))
+        self.padding = attrs["padding"]
+        pads = np.array(attrs.get("explicit_paddings") or (0,) * 8).reshape(4, 2)
+        self.pads = pads[list(TO_LAST)] if self.order else pads  # before and after of n, h, w, c
+        spec = node.outputs[0].spec
+        if self.order:
+            self.x = transposed(low, x, TO_LAST)
+            spec = spec.with_shape(None if spec.shape.dims is None else [spec.shape.dims[i] for i in TO_LAST])
+        self.out: TensorSpec = spec
+
+    def _spatial(self, values: Sequence[int]) -> tuple[int, int]:
+        return (values[2], values[3]) if self.order else (values[1], values[2])
+
+    def pad(self, value: float = 0.0) -> str:
+        """Pad explicitly if that is asked for; the padding that the operator itself is to use."""
+        if self.padding != "EXPLICIT":
+            return str(self.padding)
+        if self.pads.any():
+            pads = self.low.int32(self.pads.tolist())
+            if value == 0.0:
+                self.x = self.low.emit("PAD", self.x, pads)
+            else:
+                self.x = self.low.emit("PADV2", self.x, pads, self.low.constant(value, self.x.dtype))
+        return "VALID"
+
+    def back(self, y: Value) -> Value:
+        """The result in the layout of the node."""
+        return transposed(self.low, y, self.order) if self.order else y
+
+
+def _conv2d(node: Node, low: Lowering) -> Lowered:
+    x, filters = node.operands
+    dims = filters.spec.shape.dims
+    if x.dtype is not float32:
+        return NoMatch(f"CONV_2D takes float32, found {x.dtype.name}")
+    image = Image(node, low, x)
+    channels = None if image.x.spec.shape.dims is None else image.x.spec.shape.dims[3]
+    if dims is None or None in dims[2:] or channels is None:
+        return NoMatch("the numbers of channels are not known")
+    padding = image.pad()
+    bias = low.constant(np.zeros(dims[3] or 0), float32)
+    y = low.emit(
+        "CONV_2D", image.x, transposed(low, filters, (3, 0, 1, 2)), bias, like=image.out, padding=padding,
+        stride_h=image.stride_h, stride_w=image.stride_w,
+        dilation_h_factor=image.dilation_h, dilation_w_factor=image.dilation_w,
+    )  # fmt: skip
+    return image.back(y)
+
+
+def _depthwise(node: Node, low: Lowering) -> Lowered:
+    x, filter = node.operands
+    if x.dtype is not float32:
+        return NoMatch(f"DEPTHWISE_CONV_2D takes float32, found {x.dtype.name}")
+    if not filter.spec.shape.is_fully_defined():
+        return NoMatch("the shape of the filter is not known")
+    h, w, channels, multiplier = (int(d) for d in filter.spec.shape.dims or () if d is not None)
+    image = Image(node, low, x)
+    if image.x.spec.shape.dims is None or image.x.spec.shape.dims[3] is None:
+        return NoMatch("the number of channels is not known")
+    padding = image.pad()
+    shape = (1, h, w, channels * multiplier)  # input channel by input channel, as DEPTHWISE_CONV_2D counts them too
+    if filter.constant is not None:
+        flat = low.constant(filter.constant.reshape(shape), float32)
+    else:
+        flat = low.emit("RESHAPE", filter, low.int32(shape), like=filter.spec.with_shape(shape))
+    y = low.emit(
+        "DEPTHWISE_CONV_2D", image.x, flat, low.constant(np.zeros(channels * multiplier), float32), like=image.out,
+        padding=padding, depth_multiplier=multiplier, stride_h=image.stride_h, stride_w=image.stride_w,
+        dilation_h_factor=image.dilation_h, dilation_w_factor=image.dilation_w,
+    )  # fmt: skip
+    return image.back(y)
+
+
+def _conv2d_transpose(node: Node, low: Lowering) -> Lowered:
+    _, filters, x = node.operands
+    if x.dtype is not float32:
+        return NoMatch(f"TRANSPOSE_CONV takes float32, found {x.dtype.name}")
+    image = Image(node, low, x)
+    if (image.dilation_h, image.dilation_w) != (1, 1):
+        return NoMatch("TRANSPOSE_CONV has no dilation")
+    kernel, out = filters.spec.shape.dims, image.out.shape.dims
+    depth = None if image.x.spec.shape.dims is None else image.x.spec.shape.dims[3]
+    if kernel is None or None in kernel or out is None or None in out[1:]:
+        return NoMatch("the shape of the result or of the filter is not known")
+    if kernel[3] != depth or kernel[2] != out[3]:
+        return NoMatch("TRANSPOSE_CONV has no groups")
+    h, w, c = (int(d) for d in out[1:] if d is not None)
+    padding, begin = image.padding, (0, 0)
+    if padding == "EXPLICIT":  # the padded image whole, then the window of it that is not padding
+        (top, bottom), (left, right) = image.pads[1:3].tolist()
+        h, w, padding, begin = h + top + bottom, w + left + right, "VALID", (top, left)
+    if out[0] is not None:
+        shape = low.int32([out[0], h, w, c])
+    else:
+        batch = low.emit("STRIDED_SLICE", low.emit("SHAPE", image.x, out_type="INT32"), low.int32([0]), low.int32([1]),
+                         low.int32([1]))  # fmt: skip
+        shape = low.emit("CONCATENATION", (batch, low.int32([h, w, c])), axis=0)
+    y = low.emit(
+        "TRANSPOSE_CONV", shape, transposed(low, filters, (2, 0, 1, 3)), image.x, None,
+        like=image.out.with_shape([out[0], h, w, c]), padding=padding, stride_h=image.stride_h, stride_w=image.stride_w,
+    )  # fmt: skip
+    if (h, w) != tuple(out[1:3]):
+        sizes_ = [-1, int(out[1] or 0), int(out[2] or 0), -1]
+        y = low.emit("SLICE", y, low.int32([0, *begin, 0]), low.int32(sizes_), like=image.out)
+    return image.back(y)
+
+
+def _pool(op_name: str, outside: float) -> Any:
+    def lower(node: Node, low: Lowering) -> Lowered:
+        (x,) = node.operands
+        if x.dtype is not float32:
+            return NoMatch(f"{op_name} takes float32, found {x.dtype.name}")
+        image = Image(node, low, x)
+        ksize, strides = node.attrs["ksize"], node.attrs["strides"]
+        batch, channel = 0, 1 if image.order else 3
+        if any(v[i] != 1 for v in (ksize, strides) for i in (batch, channel)):
+            return NoMatch(f"{op_name} does not pool over batch or channels")
+        padding = image.pad(outside)
+        height, width = image._spatial(ksize)
+        y = low.emit(
+            op_name, image.x, like=image.out, padding=padding, filter_height=height, filter_width=width,
+            stride_h=image.stride_h, stride_w=image.stride_w,
+        )  # fmt: skip
+        return image.back(y)
+
+    return lower
+
+
+CONVOLUTION = table(
+    Rule("conv_2d", "Conv2D", _conv2d),
+    Rule("depthwise_conv_2d", "DepthwiseConv2dNative", _depthwise),
+    Rule("transpose_conv", "Conv2DBackpropInput", _conv2d_transpose),
+    Rule("average_pool_2d", "AvgPool", _pool("AVERAGE_POOL_2D", 0.0)),
+    Rule("max_pool_2d", "MaxPool", _pool("MAX_POOL_2D", float("-inf")), "padding is -inf, which no maximum is"),
+)

@@ -1,0 +1,34 @@
+"""Converting for an older run time: whether a finished model runs there, and which nodes say no.
+
+Lives here: the check.  Not here: versions and their run times (format/versions.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...graph import Graph
+from ..format import versions
+from .errors import ConverterError
+
+
+def check(model: Any, graphs: Sequence[Graph], runtime: str) -> None:
+    """Raises ConverterError naming every node whose operator, in the version it needs, is newer than `runtime`."""
+    limit = versions.runtime_key(runtime)
+    late = []
+    for subgraph, graph in zip(model.subgraphs, graphs):
+        nodes = [node for node in graph.nodes if node.op.name != "Const"]
+        for node, operator in zip(nodes, subgraph.operators):
+            name = versions.op_name(model.operator_codes[operator.opcode_index])
+            if name == "CUSTOM":
+                continue
+            version = versions.stamp(name, versions.view(subgraph, operator))
+            needed = versions.min_runtime(name, version)
+            if versions.runtime_key(needed)[: len(limit)] > limit:
+                where = f" at {node.at}" if node.at else ""
+                late.append(f"{name} version {version} needs {needed}: {node.name!r}{where}")
+    if late:
+        raise ConverterError(what=f"the model does not run on run time {runtime}", found="\n          ".join(late),
+                             wanted=f"operators that {runtime} has",
+                             do="a later target_spec.runtime, or other operators at the lines named")  # fmt: skip
