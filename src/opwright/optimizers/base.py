@@ -5,7 +5,7 @@ Not here: the update rules (sgd.py, adam.py ...), clipping, sparse gradients (gr
 
 One step, in this order: gradients are unscaled, accumulated, clipped; variables decay; `update_step` runs for each;
 averages are kept; constraints are applied; the step count goes up by one. All state is in variables, so a step can be
-traced. Names, defaults and arithmetic are those of Keras 3.
+traced.
 """
 
 from __future__ import annotations
