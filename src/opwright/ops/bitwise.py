@@ -1,0 +1,139 @@
+"""Bits of integers, element by element with broadcasting.
+
+Lives here: BitwiseAnd, BitwiseOr, BitwiseXor, Invert, LeftShift, RightShift.  Not here: logic of bools (math/comparison.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..core.dtypes import integer
+from .definition import Input, Output, operator
+
+
+@operator
+class BitwiseAnd:
+    """The bits that both have.
+
+    .. math:: z = x \\mathbin{\\&} y
+    """
+
+    x = Input(integer)
+    y = Input(integer, like="x")
+    z = Output(like="x")
+    elementwise = True
+    inplace = {"z": "x"}
+    gradient = None
+    compute = np.bitwise_and
+
+
+bitwise_and = BitwiseAnd.as_function("bitwise_and")
+
+
+@operator
+class BitwiseOr:
+    """The bits that one or both have.
+
+    .. math:: z = x \\mathbin{|} y
+    """
+
+    x = Input(integer)
+    y = Input(integer, like="x")
+    z = Output(like="x")
+    elementwise = True
+    inplace = {"z": "x"}
+    gradient = None
+    compute = np.bitwise_or
+
+
+bitwise_or = BitwiseOr.as_function("bitwise_or")
+
+
+@operator
+class BitwiseXor:
+    """The bits that exactly one has.
+
+    .. math:: z = x \\oplus y
+    """
+
+    x = Input(integer)
+    y = Input(integer, like="x")
+    z = Output(like="x")
+    elementwise = True
+    inplace = {"z": "x"}
+    gradient = None
+    compute = np.bitwise_xor
+
+
+bitwise_xor = BitwiseXor.as_function("bitwise_xor")
+
+
+@operator
+class Invert:
+    """Every bit turned over.
+
+    .. math:: y = {\\sim} x
+    """
+
+    x = Input(integer)
+    y = Output(like="x")
+    elementwise = True
+    inplace = {"y": "x"}
+    gradient = None
+    compute = np.invert
+
+
+invert = Invert.as_function("invert")
+
+
+def _bits(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The distances of shifts as TensorFlow takes them: brought into [0, width - 1]."""
+    return np.clip(y, y.dtype.type(0), y.dtype.type(8 * x.dtype.itemsize - 1))
+
+
+@operator
+class LeftShift:
+    """Bits moved up, zeros coming in. A distance below 0 counts as 0, one past the width as the width less 1.
+
+    .. math:: z = x \\cdot 2^{y} \\bmod 2^{width}
+    """
+
+    x = Input(integer)
+    y = Input(integer, like="x")
+    z = Output(like="x")
+    elementwise = True
+    inplace = {"z": "x"}
+    gradient = None
+
+    def compute(op, x, y) -> Any:
+        return np.left_shift(x, _bits(x, y))
+
+
+left_shift = LeftShift.as_function("left_shift")
+
+
+@operator
+class RightShift:
+    """Bits moved down; copies of the sign come in for signed dtypes, zeros for unsigned ones.
+
+    .. math:: z = \\lfloor x / 2^{y} \\rfloor
+
+    A distance below 0 counts as 0, one past the width as the width less 1.
+    """
+
+    x = Input(integer)
+    y = Input(integer, like="x")
+    z = Output(like="x")
+    elementwise = True
+    inplace = {"z": "x"}
+    gradient = None
+
+    def compute(op, x, y) -> Any:
+        return np.right_shift(x, _bits(x, y))
+
+
+right_shift = RightShift.as_function("right_shift")
+
+__all__ = ["bitwise_and", "bitwise_or", "bitwise_xor", "invert", "left_shift", "right_shift"]

@@ -1,0 +1,115 @@
+"""Mathematics: arithmetic, analysis, comparison, rounding, reductions, sorting and segments.
+
+Lives here: the family's public names.  Not here: shapes and selection (array/), matrices (linalg/), networks (nn/).
+"""
+
+from __future__ import annotations
+
+# ---- element by element --------------------------------------------------------------------------------------------
+from .arithmetic import (
+    add,
+    add_n,
+    divide,
+    divide_no_nan,
+    floordiv,
+    floormod,
+    maximum,
+    minimum,
+    multiply,
+    negative,
+    pow,
+    squared_difference,
+    subtract,
+    truediv,
+)
+from .arithmetic import floormod as mod
+from .clipping import clip_by_average_norm, clip_by_global_norm, clip_by_norm, clip_by_value, global_norm
+from .comparison import (
+    approximate_equal,
+    equal,
+    greater,
+    greater_equal,
+    less,
+    less_equal,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    not_equal,
+)
+from .complexes import abs, angle, complex, conj, imag, real, sign
+from .counting import bincount, confusion_matrix, count_nonzero, zero_fraction
+from .cumulative import cumprod, cumsum, cumulative_logsumexp
+from .elementary import (
+    exp,
+    expm1,
+    log,
+    log1p,
+    multiply_no_nan,
+    polyval,
+    reciprocal,
+    reciprocal_no_nan,
+    rsqrt,
+    sqrt,
+    square,
+    xdivy,
+    xlog1py,
+    xlogy,
+)
+from .incomplete import betainc, igamma, igammac
+from .logistic import log_sigmoid, sigmoid, softplus, softsign
+from .moments import l2_normalize, reduce_logsumexp, reduce_std, reduce_variance
+from .reduction import (
+    reduce_all,
+    reduce_any,
+    reduce_euclidean_norm,
+    reduce_max,
+    reduce_mean,
+    reduce_min,
+    reduce_prod,
+    reduce_sum,
+)
+from .rounding import (
+    ceil,
+    floor,
+    is_finite,
+    is_inf,
+    is_nan,
+    nextafter,
+    rint,
+    round,
+    truncatediv,
+    truncatemod,
+)
+from .segment import segment_max, segment_mean, segment_min, segment_prod, segment_sum
+from .sorting import argmax, argmin, argsort, in_top_k, invert_permutation, sort, top_k
+from .special import digamma, erf, erfc, erfcinv, erfinv, lbeta, lgamma, ndtri, polygamma, zeta
+from .trigonometry import acos, acosh, asin, asinh, atan, atan2, atanh, cos, cosh, sin, sinh, tan, tanh
+from .unsorted_segment import (
+    unsorted_segment_max,
+    unsorted_segment_mean,
+    unsorted_segment_min,
+    unsorted_segment_prod,
+    unsorted_segment_sqrt_n,
+    unsorted_segment_sum,
+)
+
+__all__ = [
+    "abs", "acos", "acosh", "add", "add_n", "angle", "approximate_equal", "asin", "asinh", "atan", "atan2", "atanh",
+    "betainc", "ceil", "clip_by_average_norm", "clip_by_global_norm", "clip_by_norm", "clip_by_value", "complex", "conj",
+    "cos", "cosh", "digamma", "divide", "divide_no_nan", "equal", "erf", "erfc", "erfcinv", "erfinv", "exp", "expm1",
+    "floor", "floordiv", "floormod", "global_norm", "greater", "greater_equal", "igamma", "igammac", "imag", "is_finite",
+    "is_inf", "is_nan", "lbeta", "less", "less_equal", "lgamma", "log", "log1p", "log_sigmoid", "logical_and",
+    "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "mod", "multiply", "multiply_no_nan", "ndtri",
+    "negative", "nextafter", "not_equal", "polygamma", "polyval", "pow", "real", "reciprocal", "reciprocal_no_nan", "rint",
+    "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "softplus", "softsign", "sqrt", "square", "squared_difference",
+    "subtract", "tan", "tanh", "truediv", "truncatediv", "truncatemod", "xdivy", "xlog1py", "xlogy", "zeta",
+]  # fmt: skip
+__all__ += [  # reductions, sorting and segments
+    "argmax", "argmin", "argsort", "bincount", "confusion_matrix", "count_nonzero", "cumprod", "cumsum",
+    "cumulative_logsumexp", "in_top_k", "invert_permutation", "l2_normalize", "reduce_all", "reduce_any",
+    "reduce_euclidean_norm", "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_std",
+    "reduce_sum", "reduce_variance", "segment_max", "segment_mean", "segment_min", "segment_prod", "segment_sum", "sort",
+    "top_k", "unsorted_segment_max", "unsorted_segment_mean", "unsorted_segment_min", "unsorted_segment_prod",
+    "unsorted_segment_sqrt_n", "unsorted_segment_sum", "zero_fraction",
+]  # fmt: skip

@@ -1,0 +1,232 @@
+"""Complex numbers and their parts; size and sign of any number.
+
+Lives here: Complex, Real, Imag, Conj, Angle, Abs, ComplexAbs, Sign.  Not here: functions of complex numbers (elementary.py).
+
+The gradient g of a real loss L by a complex z is what gives dL = Re(conj(g) dz), as in TensorFlow; so a holomorphic f
+has the gradient dy * conj(f'(z)).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...core import dtypes
+from ...core.dtypes import complexes, signed
+from ...core.shapes import broadcast
+from ...core.specs import TensorSpec
+from .. import array, dispatch
+from ..definition import Input, Output, operator
+
+_COMPLEX_OF = {dtypes.float32: dtypes.complex64, dtypes.float64: dtypes.complex128}
+
+
+def _real_spec(op: Any) -> TensorSpec:
+    """The spec of the real numbers that belong to `op.input`."""
+    spec = op.input.spec
+    return spec.with_dtype(spec.dtype.real_dtype)
+
+
+@operator
+class Complex:
+    """The complex number of two parts: complex64 of float32, complex128 of float64.
+
+    .. math:: out = real + i \\cdot imag
+    """
+
+    real = Input((dtypes.float32, dtypes.float64))
+    imag = Input((dtypes.float32, dtypes.float64), like="real")
+    out = Output()
+    elementwise = True
+
+    def infer(op) -> Any:
+        x, y = op.real.spec, op.imag.spec
+        return TensorSpec(broadcast(x.shape, y.shape), _COMPLEX_OF[x.dtype])
+
+    def compute(op, real, imag) -> Any:
+        out = np.empty(np.broadcast_shapes(real.shape, imag.shape), np.result_type(real.dtype, np.complex64))
+        out.real, out.imag = real, imag
+        return out
+
+    def gradient(op, dout) -> Any:
+        return Real(dout), Imag(dout)
+
+
+complex = Complex.as_function("complex")
+
+
+@operator
+class Real:
+    """The real part.
+
+    .. math:: output = \\Re(input)
+    """
+
+    input = Input(complexes)
+    output = Output()
+    elementwise = True
+    infer = _real_spec
+
+    def compute(op, input) -> Any:
+        return input.real
+
+    def gradient(op, doutput) -> Any:
+        return Complex(doutput, array.zeros_like(doutput))
+
+
+def real(input: Any, name: str | None = None) -> Any:
+    """The real part; real tensors as they are. See Real."""
+    input = dispatch.to_tensor(input)
+    return Real(input, name=name) if input.dtype.is_complex else input
+
+
+@operator
+class Imag:
+    """The imaginary part.
+
+    .. math:: output = \\Im(input)
+    """
+
+    input = Input(complexes)
+    output = Output()
+    elementwise = True
+    infer = _real_spec
+
+    def compute(op, input) -> Any:
+        return input.imag
+
+    def gradient(op, doutput) -> Any:
+        return Complex(array.zeros_like(doutput), doutput)
+
+
+def imag(input: Any, name: str | None = None) -> Any:
+    """The imaginary part; of real tensors zeros. See Imag."""
+    input = dispatch.to_tensor(input)
+    return Imag(input, name=name) if input.dtype.is_complex else array.zeros_like(input)
+
+
+@operator
+class Conj:
+    """The complex conjugate.
+
+    .. math:: output = \\Re(input) - i \\cdot \\Im(input)
+    """
+
+    input = Input(complexes)
+    output = Output(like="input")
+    elementwise = True
+    inplace = {"output": "input"}
+    compute = np.conjugate
+
+    def gradient(op, doutput) -> Any:
+        return Conj(doutput)
+
+
+def conj(x: Any, name: str | None = None) -> Any:
+    """The complex conjugate; real tensors as they are. See Conj."""
+    x = dispatch.to_tensor(x)
+    if x.dtype.is_complex:
+        return Conj(x, name=name)
+    if not (x.dtype.is_floating or x.dtype.is_integer):
+        raise TypeError(f"Expected numeric or variant tensor, got dtype {x.dtype!r}")
+    return x
+
+
+@operator
+class Angle:
+    """The angle of a complex number, in radians, in (-pi, pi].
+
+    .. math:: output = atan2(\\Im(input), \\Re(input))
+    """
+
+    input = Input(complexes)
+    output = Output()
+    elementwise = True
+    infer = _real_spec
+
+    def compute(op, input) -> Any:
+        return np.arctan2(input.imag, input.real)
+
+    def gradient(op, doutput) -> Any:
+        # d angle = Im(dz / z) = Re(conj(i z / |z|^2) dz)
+        x, y = Real(op.input), Imag(op.input)
+        scale = doutput / (x * x + y * y)
+        return Complex(-y * scale, x * scale)
+
+
+def angle(input: Any, name: str | None = None) -> Any:
+    """The angle in radians; of real tensors 0, or pi where they are negative. See Angle."""
+    input = dispatch.to_tensor(input)
+    if input.dtype.is_complex:
+        return Angle(input, name=name)
+    zero = array.zeros_like(input)
+    return array.where(input < 0, zero + math.pi, zero)
+
+
+@operator
+class Abs:
+    """Absolute value of real numbers. The most negative integer stays itself.
+
+    .. math:: y = |x|
+    """
+
+    x = Input(tuple(d for d in signed if not d.is_complex))
+    y = Output(like="x")
+    elementwise = True
+    inplace = {"y": "x"}
+    compute = np.absolute
+
+    def gradient(op, dy) -> Any:
+        return dy * Sign(op.x)
+
+
+@operator
+class ComplexAbs:
+    """Absolute value of complex numbers: float32 of complex64, float64 of complex128.
+
+    .. math:: y = \\sqrt{\\Re(input)^2 + \\Im(input)^2}
+    """
+
+    input = Input(complexes)
+    y = Output()
+    elementwise = True
+    infer = _real_spec
+    compute = np.absolute
+
+    def gradient(op, dy) -> Any:
+        return Complex(dy, array.zeros_like(dy)) * Sign(op.input)
+
+
+def abs(x: Any, name: str | None = None) -> Any:
+    """Absolute value: see Abs, for complex tensors ComplexAbs."""
+    x = dispatch.to_tensor(x)
+    return ComplexAbs(x, name=name) if x.dtype.is_complex else Abs(x, name=name)
+
+
+@operator
+class Sign:
+    """-1, 0 or 1; of complex numbers x / |x|, and 0 of 0. NaN stays NaN.
+
+    .. math:: y = x / |x| \\text{ if } x \\ne 0 \\text{ else } 0
+    """
+
+    x = Input(signed)
+    y = Output(like="x")
+    elementwise = True
+    inplace = {"y": "x"}
+    compute = np.sign
+
+    def gradient(op, dy) -> Any:
+        if not op.x.dtype.is_complex:
+            return array.zeros_like(dy)
+        # y moves along the unit circle only: what of dy points along y is lost
+        along = Real(dy * Conj(op.y))
+        size = ComplexAbs(op.x)
+        size = array.where(size > 0, size, array.ones_like(size))
+        still = array.zeros_like(along)
+        return (dy - op.y * Complex(along, still)) / Complex(size, still)
+
+
+sign = Sign.as_function("sign")
