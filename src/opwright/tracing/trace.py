@@ -307,3 +307,13 @@ def executing_eagerly() -> bool:
     """Whether operators compute now (True) or are recorded (False)."""
     return state.trace is None
 
+
+@contextlib.contextmanager
+def name_scope(name: str) -> Iterator[str]:
+    """Nodes made inside are named `name/...`; eagerly it does nothing. Gives the prefix."""
+    saved = state.names
+    state.names = (*saved, name)
+    try:
+        yield "/".join(state.names) + "/"
+    finally:
+        state.names = saved

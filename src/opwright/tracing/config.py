@@ -1,0 +1,18 @@
+"""`ow.config`: switches of tracing as functions, under TensorFlow's names.
+
+Lives here: names only.  Not here: the switches (core/flags.py).
+"""
+
+from __future__ import annotations
+
+from ..core import flags
+
+
+def run_functions_eagerly(run_eagerly: bool) -> None:
+    """Whether calls of `function`s run their Python code directly, without tracing; for debugging."""
+    flags.configure(run_functions_eagerly=bool(run_eagerly))
+
+
+def functions_run_eagerly() -> bool:
+    """The present setting of `run_functions_eagerly`."""
+    return flags.run_functions_eagerly
