@@ -1,0 +1,62 @@
+"""`.tflite`: the file format, the converter, the interpreter, resolvers.
+
+    converter = lite.TFLiteConverter.from_concrete_functions([f.get_concrete_function()], f)
+    interpreter = lite.Interpreter(model_content=converter.convert())
+
+Lives here: the public names, each loaded when first used, so that `import opwright` stays quick.
+Not here: anything itself. format/ the file; ops/ the operators; runtime/ what runs them; convert/ the converter.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .convert.converter import TFLiteConverter
+    from .convert.options import OpsSet, Optimize, TargetSpec
+    from .format import Model
+    from .interpreter import Interpreter, OpResolverType
+    from .registration import Registration
+    from .resolver import BuiltinOpResolver, MutableOpResolver, OpResolver
+
+_HOMES = {
+    "BuiltinOpResolver": "resolver",
+    "Interpreter": "interpreter",
+    "Model": "format",
+    "MutableOpResolver": "resolver",
+    "OpResolver": "resolver",
+    "OpResolverType": "interpreter",
+    "OpsSet": "convert.options",
+    "Optimize": "convert.options",
+    "Registration": "registration",
+    "TFLiteConverter": "convert.converter",
+    "TargetSpec": "convert.options",
+}
+
+__all__ = [
+    "BuiltinOpResolver",
+    "Interpreter",
+    "Model",
+    "MutableOpResolver",
+    "OpResolver",
+    "OpResolverType",
+    "OpsSet",
+    "Optimize",
+    "Registration",
+    "TFLiteConverter",
+    "TargetSpec",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -22,7 +22,7 @@ _ORDERED = (float32, float16, int32, int64, int16)
 _EQUATED = (*_ORDERED, bool_, string)
 
 #    name             ufunc              formula    dtypes     options                versions
-COMPARISONS = (
+COMPARISONS: tuple[Any, ...] = (
     ("EQUAL",         np.equal,          "x = y",   _EQUATED,  "EqualOptions",        (1, 5)),
     ("NOT_EQUAL",     np.not_equal,      r"x \ne y", _EQUATED, "NotEqualOptions",     (1, 4)),
     ("LESS",          np.less,           "x < y",   _ORDERED,  "LessOptions",         (1, 3)),

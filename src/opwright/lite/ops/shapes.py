@@ -69,7 +69,7 @@ def same(*sizes: Size) -> bool:
     return len({s for s in sizes if s is not None}) <= 1
 
 
-def bounded(dims: Sequence[int], dtype: Any, what: str) -> None:
+def bounded(dims: Sequence[Any], dtype: Any, what: str) -> None:
     """Raises ResourceExhaustedError where an array of these sizes passes the limit on activations."""
     limit = flags.get("max_activation_bytes")
     size = math.prod(dims) * max(dtype.size, 1)

@@ -52,11 +52,11 @@ class Reshape:
         if any(d < -1 for d in wanted) or wanted.count(-1) > 1:
             raise refuse("the new shape is none", found=wanted, wanted="sizes, at most one of them -1")
         total = None if dims is None else product(dims)
-        known = product([d for d in wanted if d != -1])
+        known: Any = product([d for d in wanted if d != -1])
         if -1 in wanted:
             if total is not None and (total % known if known else total):
                 raise refuse(f"{total} elements do not fit the new shape", found=wanted)
-            rest = None if total is None or not known else total // known  # type: ignore[operator]
+            rest = None if total is None or not known else total // known
             wanted[wanted.index(-1)] = 0 if total == 0 and not known else rest
         elif total is not None and total != known:
             raise refuse(f"num_input_elements != num_output_elements: {total} elements do not fit the new shape",

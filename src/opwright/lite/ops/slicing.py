@@ -233,6 +233,6 @@ class ScatterNd:
     def compute(op: Any, indices: Any, updates: Any, shape: Any) -> Any:
         sizes = tuple(int(d) for d in shape)
         y = np.zeros(sizes, updates.dtype)
-        add = np.logical_or if updates.dtype.kind == "b" else np.add
+        add: Any = np.logical_or if updates.dtype.kind == "b" else np.add
         add.at(y, _locate(indices, sizes, "scatter_nd") or Ellipsis, updates)
         return y

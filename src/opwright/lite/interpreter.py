@@ -1,0 +1,377 @@
+"""Interpreter: runs a `.tflite` model, under the official interpreter's names.
+
+Lives here: opening a model, its tensors from outside, signatures.
+Not here: the running itself (runtime/), kernels (ops/), resolvers (resolver.py).
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core import flags
+from ..core.dtypes import of_numpy, string
+from ..core.errors import InvalidArgumentError, NotFoundError, OpError, ResourceExhaustedError, UnimplementedError
+from .format import Model
+from .ops import types
+from .resolver import OpResolver, default_resolver, with_customs
+from .runtime.details import node_details, tensor_details
+from .runtime.errors import also, as_base
+from .runtime.resolution import resolve, unresolved
+from .runtime.signatures import SignatureRunner
+from .runtime.subgraph import Subgraph
+from .runtime.tensor import ARENA, CONSTANT, OWN, Tensor
+
+
+class OpResolverType(enum.Enum):
+    """Which kernels to use, under the official interpreter's names. Opwright has one set; all mean it."""
+
+    AUTO = 0
+    BUILTIN = 1
+    BUILTIN_REF = 2
+    BUILTIN_WITHOUT_DEFAULT_DELEGATES = 3
+
+
+class Interpreter:
+    """Runs a model.
+
+    model_path or model_content: the file, or its bytes (a `lite.Model` will do). num_threads: at most so many for one
+    operator. custom_ops: `@ow.operator` classes, or a dict from names to them or `lite.Registration`s. op_resolver:
+    where kernels come from, by default the builtin operators.
+
+    >>> interpreter = lite.Interpreter(model_content=content, custom_ops=[Atan])
+    >>> interpreter.allocate_tensors()
+    >>> interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
+    >>> interpreter.invoke()
+    >>> y = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+
+    raises ValueError (errors.OpError, too) for a model that is missing, damaged or needs what is not there
+    """
+
+    def __init__(
+        self,
+        model_path: str | os.PathLike[str] | None = None,
+        model_content: Any = None,
+        num_threads: int | None = None,
+        experimental_delegates: Sequence[Any] | None = None,
+        experimental_op_resolver_type: OpResolverType = OpResolverType.AUTO,
+        custom_ops: Mapping[str, Any] | Iterable[Any] = (),
+        op_resolver: OpResolver | None = None,
+        *,
+        experimental_preserve_all_tensors: bool = False,
+    ) -> None:
+        self._subgraphs: list[Subgraph] = []
+        if not isinstance(experimental_op_resolver_type, OpResolverType):
+            raise ValueError(f"Unrecognized passed in op resolver type: {experimental_op_resolver_type}")
+        if num_threads is not None:
+            if not isinstance(num_threads, int) or isinstance(num_threads, bool):
+                raise ValueError(f"type of num_threads should be int, found {type(num_threads).__name__}")
+            if num_threads < 1:
+                raise ValueError(f"num_threads should >= 1, found {num_threads}")
+        if experimental_delegates:
+            raise UnimplementedError(what="delegates are not in this version of Opwright",
+                                     found=f"{len(experimental_delegates)} delegates",
+                                     do="leave experimental_delegates out")  # fmt: skip
+        base = default_resolver() if op_resolver is None else op_resolver
+        if not isinstance(base, OpResolver):
+            raise TypeError(f"op_resolver is a lite.OpResolver, found {type(base).__name__}")
+        self._resolver = with_customs(base, custom_ops)
+        self._preserve_all = bool(experimental_preserve_all_tensors)
+        try:
+            model = _open(model_path, model_content)
+            model.verify()
+            self._signatures = {d.signature_key: d for d in model.signature_defs}
+            codes = resolve(model, self._resolver)
+            threads = num_threads or flags.get("num_threads") or os.cpu_count() or 1
+            self._subgraphs = [Subgraph(model, i, codes, threads) for i in range(len(model.subgraphs))]
+        except OpError as error:
+            raise as_base(error, ValueError) from error.__cause__
+        self._codes = codes
+
+    # ---- life -----------------------------------------------------------------------------------------------------
+
+    def allocate_tensors(self) -> None:
+        """Make ready to run: init and prepare the operators, give tensors their memory. Again after a resize.
+
+        raises RuntimeError (errors.OpError, too) naming the node that failed, or every custom operator without kernel
+        """
+        self._allocate(0)
+
+    def invoke(self) -> None:
+        """Run the model. Raises RuntimeError (errors.OpError, too) naming the node that failed."""
+        self._subgraphs[0].invoke()
+
+    def close(self) -> None:
+        """Free every operator's state, once; the interpreter cannot run any more. Happens by itself at the end.
+
+        raises the first error of a free method, after all have been called
+        """
+        errors = [error for subgraph in self._subgraphs for error in subgraph.close()]
+        if errors:
+            raise errors[0]
+
+    def __enter__(self) -> Interpreter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        for subgraph in getattr(self, "_subgraphs", ()):
+            for error in subgraph.close():
+                if sys is not None and not sys.is_finalizing():
+                    print(f"opwright: error ignored while an interpreter ends: {error}", file=sys.stderr)
+
+    # ---- tensors --------------------------------------------------------------------------------------------------
+
+    def set_tensor(self, tensor_index: int, value: Any) -> None:
+        """Copy a value, of exactly its dtype and shape, into a tensor. Raises ValueError."""
+        self._set(tensor_index, value, 0)
+
+    def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> np.ndarray:
+        """A copy of a tensor's elements. Raises ValueError for an index that is none or before allocate_tensors."""
+        return self._elements(self._tensor(tensor_index, subgraph_index)).copy()
+
+    def tensor(self, tensor_index: int) -> Callable[[], np.ndarray]:
+        """A function that gives the tensor's elements in place, as a view; constants are read-only.
+
+        A view goes stale at the next resize (it then shows memory that is no longer the model's).
+        """
+        return lambda: self._elements(self._tensor(tensor_index, 0))
+
+    def resize_tensor_input(self, input_index: int, tensor_size: Any, strict: bool = False) -> None:
+        """Give an input another shape; allocate_tensors comes next. strict: only sizes that are unknown may change.
+
+        raises RuntimeError (errors.OpError, too)
+        """
+        self._resize(input_index, tensor_size, strict, 0)
+
+    def reset_all_variables(self) -> None:
+        """Set every variable tensor to zeros."""
+        for subgraph in self._subgraphs:
+            subgraph.reset_variables()
+
+    # ---- details --------------------------------------------------------------------------------------------------
+
+    def get_input_details(self) -> list[dict[str, Any]]:
+        """Of each input: name, index, shape, shape_signature, dtype, quantization, quantization_parameters,
+        sparsity_parameters."""
+        main = self._subgraphs[0]
+        return [tensor_details(main.tensors[i]) for i in main.inputs]
+
+    def get_output_details(self) -> list[dict[str, Any]]:
+        """As get_input_details, of each output."""
+        main = self._subgraphs[0]
+        return [tensor_details(main.tensors[i]) for i in main.outputs]
+
+    def get_tensor_details(self, subgraph_index: int = 0) -> list[dict[str, Any]]:
+        """As get_input_details, of every tensor that has details. Raises ValueError for an index that is none."""
+        found = []
+        for t in self._subgraph(subgraph_index).tensors:
+            try:
+                found.append(tensor_details(t))
+            except ValueError:
+                continue
+        return found
+
+    def num_subgraphs(self) -> int:
+        """Number of subgraphs."""
+        return len(self._subgraphs)
+
+    def _get_ops_details(self) -> list[dict[str, Any]]:
+        return [node_details(node) for node in self._subgraphs[0].nodes]
+
+    # ---- signatures -----------------------------------------------------------------------------------------------
+
+    def get_signature_list(self) -> dict[str, dict[str, list[str]]]:
+        """The names of inputs and outputs of each signature, by key."""
+        return {
+            key: {"inputs": [m.name for m in d.inputs], "outputs": [m.name for m in d.outputs]}
+            for key, d in self._signatures.items()
+        }
+
+    def get_signature_runner(self, signature_key: str | None = None) -> SignatureRunner:
+        """What runs a signature: called with its inputs by name, it gives its outputs by name.
+
+        signature_key: may be left out where there is one. Raises ValueError.
+        """
+        if signature_key is None:
+            if len(self._signatures) != 1:
+                raise InvalidArgumentError(
+                    what=f"SignatureDef signature_key is None and model has {len(self._signatures)} Signatures. "
+                    "None is only allowed when the model has 1 SignatureDef", wanted=", ".join(self._signatures) or None,
+                )  # fmt: skip
+            signature_key = next(iter(self._signatures))
+        return SignatureRunner(self, signature_key)
+
+    # ---- by subgraph, for signatures ------------------------------------------------------------------------------
+
+    def _allocate(self, subgraph_index: int) -> None:
+        subgraph = self._subgraph(subgraph_index)
+        if subgraph.ready:
+            return
+        self._check_resolved(subgraph)
+        subgraph.allocate(self._preserve_all)
+
+    def _check_resolved(self, start: Subgraph) -> None:
+        """Raises the error for custom operators without kernel that `start`, or what it calls, runs into."""
+        reached, todo = {start.index}, [start.index]
+        while todo:
+            todo += (new := [i for i in self._subgraphs[todo.pop()].calls if i not in reached])
+            reached |= set(new)
+        if all(n.registration is not None for i in reached for n in self._subgraphs[i].nodes):
+            return
+        uses: dict[str, tuple[int, list[str]]] = {}
+        for subgraph in self._subgraphs:
+            inside = "" if subgraph.index == 0 else f" of subgraph {subgraph.index}"
+            for node in subgraph.nodes:
+                if node.registration is None:
+                    uses.setdefault(node.name, (node.version, []))[1].append(f"node number {node.number}{inside}")
+        raise unresolved(uses, self._resolver)
+
+    def _subgraph(self, index: int) -> Subgraph:
+        if not 0 <= index < len(self._subgraphs):
+            raise InvalidArgumentError(what=f"subgraph_index is out of range: {index} for the model, "
+                                       f"which has {len(self._subgraphs)} subgraphs.")  # fmt: skip
+        return self._subgraphs[index]
+
+    def _tensor(self, index: Any, subgraph_index: int) -> Tensor:
+        tensors = self._subgraph(subgraph_index).tensors
+        try:
+            place = index.__index__()
+        except AttributeError:
+            raise TypeError(f"a tensor index is an integer, found {index!r}") from None
+        if not 0 <= place < len(tensors):
+            raise InvalidArgumentError(what=f"Invalid tensor index {place} exceeds max tensor index {len(tensors)}",
+                                       do='get_input_details()[i]["index"]')  # fmt: skip
+        return tensors[place]
+
+    def _elements(self, t: Tensor) -> np.ndarray:
+        if t.sparsity is not None:
+            raise UnimplementedError(what=f"tensor {t.name!r} is sparse")
+        if t.array is None:
+            raise InvalidArgumentError(what="Tensor data is null. Run allocate_tensors() first", found=repr(t))
+        return t.array
+
+    def _set(self, index: int, value: Any, subgraph_index: int) -> None:
+        t = self._tensor(index, subgraph_index)
+        given = np.asarray(value)
+        if t.dtype is string and given.dtype.kind in "SUO":
+            given = _as_bytes(given, t)
+        if given.dtype != t.dtype.np:
+            expected = types.name_of(t.dtype)
+            raise InvalidArgumentError(
+                what=f"Cannot set tensor: Got value of type {_type_name(given)} but expected type {expected} "
+                f"for input {index}, name: {t.name} ", do=f"value.astype({t.dtype.np.name!r})",
+            )  # fmt: skip
+        if given.ndim != len(t.shape):
+            raise InvalidArgumentError(what=f"Cannot set tensor: Dimension mismatch. Got {given.ndim} but expected "
+                                       f"{len(t.shape)} for input {index}.",
+                                       found=list(given.shape), wanted=list(t.shape))  # fmt: skip
+        for axis, (got, expected_size) in enumerate(zip(given.shape, t.shape)):
+            if got != expected_size:
+                raise InvalidArgumentError(
+                    what=f"Cannot set tensor: Dimension mismatch. Got {got} but expected {expected_size} for dimension "
+                    f"{axis} of input {index}.", found=list(given.shape), wanted=list(t.shape),
+                    do=f"resize_tensor_input({index}, {list(given.shape)}), then allocate_tensors()",
+                )  # fmt: skip
+        if t.array is None:
+            what = "Cannot set tensor: Tensor is unallocated. Try calling allocate_tensors() first"
+            raise InvalidArgumentError(what=what, found=repr(t))
+        if t.kind == CONSTANT:
+            raise InvalidArgumentError(what="Cannot set tensor: it is a constant of the model", found=repr(t))
+        np.copyto(t.array, given)
+
+    def _resize(self, index: int, size: Any, strict: bool, subgraph_index: int) -> None:
+        fail = also(InvalidArgumentError, RuntimeError)
+        sizes = np.asarray(size)
+        if sizes.ndim != 1:
+            raise InvalidArgumentError(what=f"Shape should be 1D instead of {sizes.ndim}.", found=repr(size)[:80])
+        if sizes.size and sizes.dtype.kind not in "iu":
+            raise InvalidArgumentError(what="a shape is a list of integers", found=repr(size)[:80])
+        t = self._tensor_to_resize(index, subgraph_index)
+        new = tuple(sizes.tolist())
+        if any(d < 0 or d > 2**31 - 1 for d in new):
+            raise fail(what=f"a size for input {index} is out of range", found=list(new), wanted="0 to 2147483647")
+        if strict:
+            known = t.shape if t.signature is None else t.signature
+            for axis, (old, now) in enumerate(zip(t.shape, new)):
+                if now != old and known[axis] != -1:
+                    raise fail(what=f"Attempting to resize dimension {axis} of tensor {index} with value {old} to {now}. "
+                               "ResizeInputTensorStrict only allows mutating unknown dimensions identified by -1.")  # fmt: skip
+            if len(new) != len(t.shape):
+                raise fail(what="Attempting to resize the rank of a tensor, with strict", found=list(new), wanted=list(t.shape))
+        try:
+            self._subgraph(subgraph_index).resize_input(t, new)
+        except OpError as error:
+            raise as_base(error, RuntimeError) from None
+
+    def _tensor_to_resize(self, index: int, subgraph_index: int) -> Tensor:
+        fail = also(InvalidArgumentError, RuntimeError)
+        try:
+            t = self._tensor(index, subgraph_index)
+        except OpError as error:
+            raise as_base(error, RuntimeError) from None
+        if t.kind == CONSTANT:
+            raise fail(what="Attempting to resize a fixed-size tensor.", found=repr(t))
+        if t.index not in self._subgraph(subgraph_index).inputs or t.kind not in (ARENA, OWN) or t.is_variable:
+            raise fail(what=f"tensor {index} is no input of the model", found=repr(t), do='get_input_details()[i]["index"]')
+        return t
+
+
+def _open(path: Any, content: Any) -> Any:
+    if isinstance(content, Model):
+        return content
+    if path and content:
+        raise InvalidArgumentError(what="Can't both provide `model_path` and `model_content`")
+    if content:
+        _check_size(len(content), "the model")
+        return Model.read(content)
+    if not path:
+        raise InvalidArgumentError(what="`model_path` or `model_content` must be specified.")
+    try:
+        name = os.fspath(path)
+        size = os.stat(name).st_size
+    except FileNotFoundError:
+        raise NotFoundError(what=f"Could not open '{name}'.The model allocation is null/empty", found="no such file") from None
+    except OSError as error:
+        raise NotFoundError(what=f"Could not open '{name}'.The model allocation is null/empty", found=error.strerror) from None
+    if size == 0:
+        raise InvalidArgumentError(what="mmap of size 0 requested.The model allocation is null/empty", at=str(name),
+                                   found="an empty file")  # fmt: skip
+    _check_size(size, f"the model {name!r}")
+    try:
+        return Model.read(name)
+    except OSError as error:
+        raise NotFoundError(what=f"Could not open '{name}'.The model allocation is null/empty", found=error.strerror) from None
+
+
+def _check_size(size: int, what: str) -> None:
+    limit = flags.get("max_model_bytes")
+    if size > limit:
+        raise ResourceExhaustedError(what=f"{what} has {size} bytes", wanted=f"at most {limit}",
+                                     do="set the flag max_model_bytes higher")  # fmt: skip
+
+
+def _type_name(array: np.ndarray) -> str:
+    try:
+        return types.name_of(of_numpy(array.dtype))
+    except (TypeError, OpError):
+        return "NOTYPE"
+
+
+def _as_bytes(given: np.ndarray, t: Tensor) -> np.ndarray:
+    """Text as bytes, for a string tensor. Raises InvalidArgumentError for other objects."""
+    items = []
+    for item in given.reshape(-1).tolist():
+        if not isinstance(item, (str, bytes)):
+            raise InvalidArgumentError(what=f"Cannot set tensor: {t.name!r} takes strings", found=type(item).__name__)
+        items.append(item.encode() if isinstance(item, str) else item)
+    made = np.empty(given.size, object)
+    made[:] = items
+    return made.reshape(given.shape)

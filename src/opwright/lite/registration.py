@@ -1,0 +1,271 @@
+"""Registrations: the four methods by which the run time knows a kernel, and how an operator's definition becomes one.
+
+Lives here: `Registration`, `OperatorRegistration`, `registration_of`.
+Not here: which registration serves which operator of a file (resolver.py), when methods are called (runtime/).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.dtypes import DType
+from ..core.errors import InternalError, InvalidArgumentError, SignatureError, UnimplementedError
+from ..core.specs import TensorSpec
+from ..ops.call import Call
+from ..ops.definition import Operator
+from .format.flex import decode_options
+from .ops.definition import LiteOperator
+from .runtime.node import Context, Node
+from .runtime.tensor import DYNAMIC, Tensor
+
+VERSION_KEY = "_version"  # the operator's version, in files whose operator code must say 1 for other run times
+
+
+class Registration:
+    """A kernel as four methods, any of which but invoke may be left out.
+
+    init(context, options) -> user_data: once a node. options: a custom operator's bytes, a builtin's options object.
+    free(context, user_data): once a node whose init returned.
+    prepare(context, node): when tensors are allocated, and again after a resize. It gives outputs their shapes.
+    invoke(context, node): each run.
+    A method fails by raising, or by returning an int other than 0 (then with what it said to context.report_error).
+    version: the greatest version of the operator that this serves, where a resolver is not told otherwise.
+    raises TypeError for what is not callable, ValueError for a version below 1
+    """
+
+    __slots__ = ("free", "init", "invoke", "prepare", "version")
+
+    def __init__(
+        self,
+        init: Callable[[Context, Any], Any] | None = None,
+        free: Callable[[Context, Any], Any] | None = None,
+        prepare: Callable[[Context, Node], Any] | None = None,
+        invoke: Callable[[Context, Node], Any] | None = None,
+        version: int = 1,
+    ) -> None:
+        for name, method in (("init", init), ("free", free), ("prepare", prepare), ("invoke", invoke)):
+            if method is not None and not callable(method):
+                raise TypeError(f"Registration: {name} must be callable or None, found {method!r}")
+        if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+            raise ValueError(f"Registration: version is an integer of at least 1, found {version!r}")
+        self.init, self.free, self.prepare, self.invoke, self.version = init, free, prepare, invoke, version
+
+    def bind(self, context: Context, node: Node) -> Callable[[], Any]:
+        """One call of invoke as a function without arguments, made when the node's tensors have their memory."""
+        invoke = self.invoke
+        if invoke is None:
+            raise UnimplementedError(op=node.name, what="the registration has no invoke", do="Registration(invoke=...)")
+
+        def step() -> None:
+            context.begin(node)
+            check_status(invoke(context, node))
+
+        return step
+
+    def __repr__(self) -> str:
+        given = [name for name in ("init", "free", "prepare", "invoke") if getattr(self, name) is not None]
+        return f"<Registration of {', '.join(given) or 'nothing'}, version {self.version}>"
+
+
+class StatusError(Exception):
+    """A method returned an error code."""
+
+
+def check_status(status: Any) -> None:
+    """Raises StatusError for an int other than 0; whatever else a method returns is taken as success."""
+    if type(status) is int and status != 0:
+        raise StatusError(f"returned status {status}")
+
+
+class OperatorRegistration(Registration):
+    """The kernel that an operator's definition means: `infer` in prepare, `compute` in invoke."""
+
+    __slots__ = ("operator",)
+
+    def __init__(self, operator: Operator) -> None:
+        super().__init__(self._init, None, self._prepare, self._invoke, operator.version)
+        self.operator = operator
+
+    def _init(self, context: Context, options: Any) -> Any:
+        """A builtin's options as they are, a custom operator's as its bound attributes."""
+        return options if isinstance(self.operator, LiteOperator) else bind_options(self.operator, options)
+
+    def _call(self, node: Node) -> Call:
+        """The node's attributes. Those that the output's type decides are known in prepare."""
+        if isinstance(node.user_data, Call):
+            return node.user_data
+        operator: Any = self.operator
+        outputs = [t.dtype for t in node.tensors_out] if operator.typed_by else ()
+        node.user_data = operator.from_options(node.user_data, outputs)
+        return node.user_data
+
+    def infer(self, call: Call, node: Node, operands: Sequence[Any]) -> list[TensorSpec]:
+        """The spec of each output tensor, after checking that there are as many, of these dtypes."""
+        specs: list[TensorSpec] = []
+        for spec in self.operator.infer(call, group(self.operator, operands, node)):
+            specs.extend(spec) if isinstance(spec, list) else specs.append(spec)
+        if len(specs) != len(node.tensors_out):
+            raise InvalidArgumentError(op=node.name, what="the node has another number of outputs than the operator",
+                                       found=len(node.tensors_out), wanted=len(specs))  # fmt: skip
+        for spec, t in zip(specs, node.tensors_out):
+            if spec.dtype is not t.dtype:
+                raise InvalidArgumentError(op=node.name, what=f"output {t.name!r} has the wrong type",
+                                           found=t.dtype.name, wanted=spec.dtype.name)  # fmt: skip
+        return specs
+
+    def _prepare(self, context: Context, node: Node) -> None:
+        for t in (*node.tensors_in, *node.tensors_out):
+            if t is not None and t.is_quantized:
+                raise UnimplementedError(op=node.name, what=f"tensor {t.name!r} is quantized", found=t.type.name,
+                                         wanted="a tensor without scales")  # fmt: skip
+        for spec, t in zip(self.infer(self._call(node), node, node.tensors_in), node.tensors_out):
+            if spec.shape.is_fully_defined():
+                context.resize(t, spec.shape.as_list())
+            else:
+                context.set_tensor_to_dynamic(node.outputs[node.tensors_out.index(t)])
+
+    def bind(self, context: Context, node: Node) -> Callable[[], Any]:
+        operator, call, outputs = self.operator, self._call(node), node.tensors_out
+        if any(t.kind == DYNAMIC for t in outputs):
+            return super().bind(context, node)
+        arrays = group(operator, [None if t is None else t.readonly for t in node.tensors_in], node)
+        outs: list[Any] = [t.array for t in outputs]
+        dtype = next((t.dtype for t in node.tensors_in if t is not None), None)
+        if len(outs) == 1 and arrays and not operator.kernels:
+            ufunc = direct(operator, call, dtype)
+            if ufunc is not None and outs[0].dtype.kind != "O":
+                return functools.partial(ufunc, *arrays, outs[0])
+        kernel = operator.kernel(call, dtype)
+        if operator.single:
+            return functools.partial(_run_single, kernel, arrays, outs[0], operator.name)
+        return functools.partial(_run_several, kernel, arrays, outs, operator)
+
+    def _invoke(self, context: Context, node: Node) -> None:
+        """For nodes with outputs whose shape follows from values: infer again, now that the values are there."""
+        call = self._call(node)
+        specs = self.infer(call, node, [None if t is None else Known(t) for t in node.tensors_in])
+        for spec, t in zip(specs, node.tensors_out):
+            context.resize(t, spec.shape.as_list())
+        arrays = group(self.operator, [None if t is None else t.readonly for t in node.tensors_in], node)
+        dtype = next((t.dtype for t in node.tensors_in if t is not None), None)
+        results = self.operator.flat_outputs(self.operator.kernel(call, dtype)(*arrays))
+        store(results, [t.array for t in node.tensors_out], self.operator.name)
+
+    def __repr__(self) -> str:
+        return f"<Registration of {self.operator.name}, version {self.version}>"
+
+
+class Known:
+    """A tensor whose elements are there now, for shape rules that look at values."""
+
+    __slots__ = ("constant", "spec")
+
+    def __init__(self, t: Tensor) -> None:
+        self.spec, self.constant = t.spec, t.array
+
+
+def _run_single(kernel: Callable[..., Any], arrays: Sequence[Any], out: np.ndarray, name: str) -> None:
+    result = kernel(*arrays)
+    if getattr(result, "shape", None) != out.shape or result.dtype != out.dtype:
+        result = _fitting(result, out, name)
+    np.copyto(out, result)
+
+
+def _run_several(kernel: Callable[..., Any], arrays: Sequence[Any], outs: Sequence[Any], operator: Operator) -> None:
+    store(operator.flat_outputs(kernel(*arrays)), outs, operator.name)
+
+
+def store(results: Sequence[Any], outs: Sequence[Any], name: str) -> None:
+    """Copy what compute gave to the outputs. Raises InternalError where it is not what infer said."""
+    if len(results) != len(outs):
+        raise InternalError(op=name, what="compute gave another number of results than infer",
+                            found=len(results), wanted=len(outs))  # fmt: skip
+    for result, out in zip(results, outs):
+        np.copyto(out, _fitting(result, out, name))
+
+
+def _fitting(result: Any, out: np.ndarray, name: str) -> np.ndarray:
+    array = np.asarray(result, object if out.dtype.kind == "O" else None)
+    if array.shape != out.shape or array.dtype != out.dtype:
+        raise InternalError(op=name, what="compute gave another dtype or shape than was inferred",
+                            found=f"{array.dtype} {list(array.shape)}", wanted=f"{out.dtype} {list(out.shape)}",
+                            do=f"y.astype({out.dtype.name!r}) in compute, or mend infer")  # fmt: skip
+    return array
+
+
+def direct(operator: Operator, call: Call, dtype: DType | None) -> np.ufunc | None:
+    """The ufunc that alone computes the call and can write in place, if there is one."""
+    if isinstance(operator.compute_rule, np.ufunc):
+        return operator.compute_rule
+    writes = getattr(call, "writes", None)
+    return writes(dtype) if writes is not None and isinstance(operator, LiteOperator) else None
+
+
+def group(operator: Operator, flat: Sequence[Any], node: Node) -> list[Any]:
+    """A node's inputs by declared input: None where left out, a tuple where repeated.
+
+    raises SignatureError for too many or too few
+    """
+    declared, n = operator.inputs, len(flat)
+    if operator.simple and n == len(declared):
+        return list(flat)
+    singles = sum(not i.repeated for i in declared)
+    spare = n - singles
+    grouped: list[Any] = []
+    at = 0
+    for i in declared:
+        if i.repeated:
+            grouped.append(tuple(flat[at : at + max(spare, 0)]))
+            at += max(spare, 0)
+        else:
+            grouped.append(flat[at] if at < n else None)
+            at += 1
+    if at < n or any(g is None and not i.optional for g, i in zip(grouped, declared)):
+        wanted = ", ".join(i.name + (" ..." if i.repeated else "?" if i.optional else "") for i in declared)
+        raise SignatureError(op=node.name, what="the node has the wrong number of inputs", found=n, wanted=wanted)
+    if any(type(g) is tuple and None in g for g in grouped):
+        raise SignatureError(op=node.name, what="an input that is one of several is left out")
+    return grouped
+
+
+def bind_options(operator: Operator, options: Any) -> Call:
+    """The attributes of an operator in a custom operator's FlexBuffer options; what is missing has its default.
+
+    raises SignatureError naming an option that the operator does not know, InvalidArgumentError for values it does not
+    take, DataLossError for damaged bytes
+    """
+    given: Mapping[str, Any] = decode_options(options or b"")
+    attrs = dict(given)
+    version = attrs.pop(VERSION_KEY, 1)
+    if not isinstance(version, int) or version > operator.version:
+        raise InvalidArgumentError(op=operator.name, what=f"the file has version {version} of this operator",
+                                   wanted=f"at most {operator.version}", do="get a newer definition of the operator")  # fmt: skip
+    unknown = sorted(attrs.keys() - operator.attr_defs.keys())
+    if unknown:
+        raise SignatureError(op=operator.name, what=f"the file has options that this operator does not know: {', '.join(unknown)}",
+                             wanted=f"among {', '.join(operator.attr_defs) or 'none'}",
+                             do="get a newer definition of the operator, or convert the model again")  # fmt: skip
+    for name, value in attrs.items():
+        if operator.attr_defs[name].type is bool and value in (0, 1):
+            attrs[name] = bool(value)  # writers of FlexBuffers may store truth as a number
+    return operator.bind(attrs)
+
+
+@functools.cache
+def _of_operator(operator: Operator) -> OperatorRegistration:
+    return OperatorRegistration(operator)
+
+
+def registration_of(kernel: Any) -> Registration:
+    """The Registration for an operator made by `@ow.operator`, or a Registration itself. Raises TypeError."""
+    if isinstance(kernel, Registration):
+        return kernel
+    if isinstance(kernel, Operator):
+        if kernel.compute_rule is None and not kernel.kernels:
+            raise UnimplementedError(op=kernel.name, what="no `compute` rule is defined", do="define compute(op, ...)")
+        return _of_operator(kernel)
+    raise TypeError(f"a kernel is an @ow.operator or a lite.Registration; found {type(kernel).__name__}: {kernel!r}"[:300])

@@ -1,0 +1,57 @@
+"""Errors of running a model: those of core/errors.py that are also what the official interpreter raises.
+
+Lives here: `also` (an error class joined with RuntimeError or ValueError), `of_node` (the error of a failed method).
+Not here: the texts of single checks.
+
+The official interpreter raises ValueError from its constructor and accessors, RuntimeError from allocate_tensors,
+invoke and resize_tensor_input. Programs catch those; `except ow.errors.OpError` catches all of ours.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.errors import OpError, ResourceExhaustedError
+
+_joined: dict[tuple[Any, Any], type[OpError]] = {}  # one class a pair, so that errors of one kind have one type
+
+
+def also(cls: type[OpError], base: type[Exception]) -> type[OpError]:
+    """The subclass of an error class that is also a `base`; the class itself where it is one already."""
+    if issubclass(cls, base):
+        return cls
+    return _joined.setdefault((cls, base), _join(cls, base))
+
+
+def _join(cls: type[OpError], base: type[Exception]) -> type[OpError]:
+    return type(cls.__name__, (cls, base), {"__module__": cls.__module__, "__doc__": cls.__doc__})
+
+
+def as_base(error: OpError, base: type[Exception]) -> OpError:
+    """The same error as one that is also a `base`."""
+    if isinstance(error, base):
+        return error
+    new = also(type(error), base)(error.message)
+    new.op, new.node, new.at = error.op, error.node, error.at
+    return new.with_traceback(error.__traceback__)
+
+
+def of_node(error: Exception, node: Any, phase: str, reported: list[str]) -> OpError:
+    """The error to raise for one that came out of a node's method; chain it with `from`.
+
+    phase: init, prepare, invoke or free. reported: what the method said through context.report_error.
+    """
+    said = "".join(f"\n  said    {line}" for line in reported)
+    where = "" if node.subgraph.index == 0 else f" of subgraph {node.subgraph.index}"
+    last = f"{said}\nNode number {node.number}{where} ({node.name}) failed to {phase}."
+    if isinstance(error, OpError):
+        text = error.message if error.op else f"{node.name}: {error.message}"
+        cls = type(error)
+    elif isinstance(error, MemoryError):
+        text, cls = f"{node.name}: out of memory: {error}", ResourceExhaustedError
+    else:
+        tensors = ", ".join(f"{t.name!r} {t.short()}" for t in node.inputs if t is not None) or "no inputs"
+        text, cls = f"{node.name}: {type(error).__name__}: {error}\n  found   {tensors}", OpError
+    new = also(cls, RuntimeError)(text + last)
+    new.op, new.node = node.name, str(node.number)
+    return new

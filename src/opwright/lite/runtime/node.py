@@ -1,0 +1,152 @@
+"""Nodes and the context: what a kernel's methods get.
+
+Lives here: `Node`, `Context`.  Not here: when methods are called (subgraph.py).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...core import flags
+from ...core.dtypes import as_dtype
+from ...core.errors import FailedPreconditionError, InvalidArgumentError, ResourceExhaustedError
+from ..format import schema
+from ..ops import types
+from .tensor import ARENA, CONSTANT, DYNAMIC, OWN, Tensor, TensorView
+
+if TYPE_CHECKING:
+    from ..registration import Registration
+    from .subgraph import Subgraph
+
+
+class Node:
+    """One operator of a subgraph.
+
+    inputs: TensorViews, None for one left out; outputs; temporaries: scratch tensors, set in prepare from
+    `context.add_tensor`; user_data: what `init` returned; options: the builtin's options object, or a custom
+    operator's bytes; name: of the operator; version: in the file; number: in the execution order.
+    """
+
+    __slots__ = ("added", "inited", "inputs", "intermediates", "name", "number", "options", "outputs", "prepared_for",
+                 "registration", "subgraph", "temporaries", "tensors_in", "tensors_out", "user_data", "version")  # fmt: skip
+
+    def __init__(self, subgraph: Subgraph, number: int, name: str, version: int, options: Any,
+                 registration: Registration | None, tensors_in: Sequence[Tensor | None], tensors_out: Sequence[Tensor],
+                 intermediates: Sequence[Tensor | None]) -> None:  # fmt: skip
+        self.subgraph, self.number, self.name, self.version = subgraph, number, name, version
+        self.options, self.registration = options, registration
+        self.tensors_in, self.tensors_out = list(tensors_in), list(tensors_out)
+        self.inputs = [None if t is None else TensorView(t, t.is_variable) for t in tensors_in]
+        self.outputs = [TensorView(t, True) for t in tensors_out]
+        self.intermediates = [None if t is None else TensorView(t, True) for t in intermediates]
+        self.temporaries: Sequence[TensorView] = []
+        self.user_data: Any = None
+        self.inited = False
+        self.added: list[Tensor] = []  # by the last prepare
+        self.prepared_for: Any = None  # the shapes of the inputs then
+
+    def __repr__(self) -> str:
+        return f"<node {self.number} {self.name}>"
+
+
+class Context:
+    """The run time, as a kernel's methods see it: one a subgraph."""
+
+    __slots__ = ("_node", "_reported", "_subgraph", "recommended_num_threads")
+
+    def __init__(self, subgraph: Subgraph, num_threads: int) -> None:
+        self._subgraph = subgraph
+        self._node: Node | None = None
+        self._reported: list[str] = []
+        self.recommended_num_threads = num_threads
+
+    @property
+    def tensors(self) -> list[TensorView]:
+        """All tensors of the subgraph."""
+        return [TensorView(t, False) for t in self._subgraph.tensors]
+
+    def report_error(self, message: str, *values: Any) -> None:
+        """Say what is wrong; it becomes part of the error that is raised if the method fails."""
+        self._reported.append(str(message % values if values else message))
+
+    def resize_tensor(self, tensor: TensorView, shape: Iterable[Any]) -> None:
+        """Give an output or a temporary its shape: in prepare, or in invoke for one that is dynamic.
+
+        raises InvalidArgumentError for a shape that is none or a tensor that cannot be resized,
+        ResourceExhaustedError above the flag max_activation_bytes
+        """
+        self.resize(tensor.tensor, shape)
+
+    def resize(self, t: Tensor, shape: Iterable[Any]) -> None:
+        """As resize_tensor, of the state itself."""
+        sizes = _sizes(shape, t)
+        if t.kind == CONSTANT:
+            raise InvalidArgumentError(what="Attempting to resize a fixed-size tensor.", found=repr(t))
+        if sizes == t.shape and (t.array is not None or t.kind == ARENA):
+            return
+        if t.kind == ARENA and self._subgraph.running:
+            raise FailedPreconditionError(
+                what=f"tensor {t.name!r} got another shape while the model runs", found=list(sizes), wanted=list(t.shape),
+                do="call context.set_tensor_to_dynamic(tensor) in prepare",
+            )  # fmt: skip
+        self._subgraph.bounded(t, sizes)
+        t.set_shape(sizes)
+        if t.kind in (DYNAMIC, OWN):
+            self._subgraph.allocate_own(t)
+
+    def set_tensor_to_dynamic(self, tensor: TensorView) -> None:
+        """Say in prepare that an output gets its shape in invoke."""
+        self._subgraph.make_dynamic(tensor.tensor)
+
+    def add_tensor(self, dtype: Any, shape: Iterable[int] = (), name: str = "", persistent: bool = False) -> TensorView:
+        """A new tensor: scratch memory while the node runs, once it is among `node.temporaries`.
+
+        persistent: keeps its elements from run to run. Made in prepare, it is dropped before the next prepare.
+        """
+        kind = schema.TensorType[types.name_of(as_dtype(dtype))]
+        made = Tensor(len(self._subgraph.tensors), name, kind, (), OWN if persistent else ARENA)
+        if made.is_object:
+            made.kind = OWN
+        made.shape = sizes = _sizes(shape, made)
+        self._subgraph.bounded(made, sizes)
+        if made.kind == OWN:
+            self._subgraph.allocate_own(made)
+        self._subgraph.tensors.append(made)
+        if self._node is not None and self._node.inited:
+            self._node.added.append(made)
+        return TensorView(made, True)
+
+    def begin(self, node: Node) -> None:
+        """A method of `node` is about to be called."""
+        self._node = node
+        self._reported.clear()
+
+    @property
+    def reported(self) -> list[str]:
+        """What report_error was called with since the method began."""
+        return list(self._reported)
+
+
+def _sizes(shape: Iterable[Any], t: Tensor) -> tuple[int, ...]:
+    try:
+        sizes = tuple(s.__index__() for s in shape)
+    except (TypeError, AttributeError):
+        raise InvalidArgumentError(what=f"the shape given to tensor {t.name!r} is no list of integers", found=repr(shape)[:80]) from None
+    if any(s < 0 for s in sizes):
+        raise InvalidArgumentError(what=f"the shape given to tensor {t.name!r} has a negative size", found=list(sizes))
+    return sizes
+
+
+def check_bytes(size: int, what: str) -> None:
+    """Raises ResourceExhaustedError where memory for activations would pass the flag max_activation_bytes."""
+    limit = flags.get("max_activation_bytes")
+    if size > limit:
+        raise ResourceExhaustedError(what=f"{what} would take {size} bytes", wanted=f"at most {limit}",
+                                     do="set the flag max_activation_bytes higher if the model is right")  # fmt: skip
+
+
+def bytes_for(t: Tensor, sizes: tuple[int, ...]) -> int:
+    """Bytes that a tensor of these sizes takes."""
+    return math.prod(sizes) * max(t.dtype.np.itemsize, 1)

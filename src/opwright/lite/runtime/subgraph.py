@@ -1,0 +1,274 @@
+"""A running subgraph: the life cycle of its nodes and the loop that runs them.
+
+Lives here: `Subgraph`: init, prepare, planning, invoke, free; nodes whose shapes are known only while the model runs.
+Not here: memory (memory.py), what kernels do (registration.py).
+
+    allocate   init each node that has not been, once; prepare each node in order; plan and bind memory; bind kernels
+    invoke     call the bound kernels in order
+    close      free each node whose init returned, once
+
+A node with an input of unknown shape is deferred: it is prepared while the model runs, when the input has its shape,
+and again only when a later run gives it another. All other nodes are prepared once an allocation, and allocations
+happen only after a resize.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...core.errors import FailedPreconditionError, InvalidArgumentError, OpError, UnimplementedError
+from ...ops.dispatch import quietly
+from ..format.verify import called_subgraphs
+from . import memory
+from .errors import also, of_node
+from .node import Context, Node, bytes_for, check_bytes
+from .resolution import Resolved
+from .tensor import ARENA, CONSTANT, DYNAMIC, OWN, Tensor, of_file
+
+NOT_READY = "Invoke called on model that is not ready."
+
+
+class Subgraph:
+    """One subgraph of a verified model, with its tensors and nodes."""
+
+    def __init__(self, model: Any, index: int, codes: list[Resolved], num_threads: int) -> None:
+        source = model.subgraphs[index]
+        self.index, self.name = index, source.name or ""
+        self.tensors = [of_file(i, t, model.buffers[t.buffer]) for i, t in enumerate(source.tensors)]
+        self.file_tensors = len(self.tensors)
+        self.inputs: list[int] = np.asarray(source.inputs).tolist()
+        self.outputs: list[int] = np.asarray(source.outputs).tolist()
+        self.calls = sorted({i for op in source.operators for _, i in called_subgraphs(op)})
+        self.nodes = [self._node(number, op, codes[op.opcode_index]) for number, op in enumerate(source.operators)]
+        self.context = Context(self, num_threads)
+        self.ready = self.running = False
+        self.arena_bytes = 0
+        self._own_bytes: dict[int, int] = {}
+        self._dynamic: set[int] = set()  # indices of tensors that a prepare made dynamic
+        self._steps: list[Callable[[], Any]] = []
+
+    def _node(self, number: int, op: Any, code: Resolved) -> Node:
+        def tensors(indices: Any) -> list[Tensor | None]:
+            return [self.tensors[i] if i >= 0 else None for i in np.asarray(indices).tolist()]
+
+        options = op.builtin_options if op.builtin_options is not None else op.builtin_options_2
+        if code.is_custom:
+            options = b"" if op.custom_options is None else bytes(op.custom_options)
+        outputs: Any = tensors(op.outputs)
+        return Node(self, number, code.name, code.version, options, code.registration, tensors(op.inputs), outputs,
+                    tensors(op.intermediates))  # fmt: skip
+
+    # ---- allocation ---------------------------------------------------------------------------------------------
+
+    def allocate(self, preserve_all: bool = False) -> None:
+        """Make it ready to run; nothing happens where it is ready. Raises OpErrors that are RuntimeErrors, too."""
+        if self.ready:
+            return
+        self._steps = []
+        for node in self.nodes:
+            self._init(node)
+        self._dynamic.clear()
+        self._own_bytes.clear()
+        for t in self.tensors:
+            if t.kind == DYNAMIC:
+                t.set_kind(OWN if t.is_object else ARENA)
+        deferred = set()
+        for node in self.nodes:
+            if any(t is not None and t.kind == DYNAMIC for t in node.tensors_in):
+                deferred.add(node.number)
+                node.prepared_for = None
+                for t in node.tensors_out:
+                    self._refuse_constant(node, t)
+                    t.set_kind(DYNAMIC)
+            else:
+                self._prepare(node)
+        try:
+            self._place(deferred, preserve_all)
+        except OpError as error:
+            raise also(type(error), RuntimeError)(f"{error.message}\nAllocateTensors() failed.") from error
+        for node in self.nodes:
+            self._steps.append(self._step(node, node.number in deferred))
+        self.ready = True
+
+    def _place(self, deferred: set[int], preserve_all: bool) -> None:
+        for t in self.tensors:
+            if t.kind == ARENA and t.index < self.file_tensors:
+                self.bounded(t, t.shape)
+            elif t.kind == OWN and t.array is None:
+                self.allocate_own(t)
+        static = [node for node in self.nodes if node.number not in deferred]
+        used = {id(t) for node in self.nodes for t in (*node.tensors_in, *node.tensors_out)}
+        ends = {*self.inputs, *self.outputs}
+        kept = [t for t in self.tensors[: self.file_tensors] if preserve_all or t.index in ends]
+        kept += [t for node in self.nodes if node.number in deferred for t in node.tensors_in
+                 if t is not None and id(t) in used]  # fmt: skip  # a deferred node may run at any later step
+        self.arena_bytes = memory.place(static, kept)
+
+    def _init(self, node: Node) -> None:
+        registration = node.registration
+        if node.inited or registration is None:
+            return
+        if registration.init is not None:
+            self.context.begin(node)
+            try:
+                node.user_data = registration.init(self.context, node.options)
+            except Exception as error:
+                raise of_node(error, node, "init", self.context.reported) from error
+        node.inited = True
+
+    def _refuse_constant(self, node: Node, t: Tensor) -> None:
+        if t.kind == CONSTANT or t.is_variable:
+            what = "a constant" if t.kind == CONSTANT else "a variable"
+            raise of_node(InvalidArgumentError(op=node.name, what=f"output {t.name!r} is {what}", found=repr(t)),
+                          node, "prepare", [])  # fmt: skip
+
+    def _prepare(self, node: Node) -> None:
+        """Call prepare. Temporaries that the last prepare made are dropped."""
+        registration: Any = node.registration
+        for t in node.tensors_out:
+            self._refuse_constant(node, t)
+        if node.added:
+            dropped = {id(t) for t in node.added}
+            self.tensors = self.tensors[: self.file_tensors] + [
+                t for t in self.tensors[self.file_tensors :] if id(t) not in dropped
+            ]
+            for place, t in enumerate(self.tensors[self.file_tensors :], self.file_tensors):
+                t.index = place
+            node.added, node.temporaries = [], []
+        node.prepared_for = tuple(None if t is None else t.shape for t in node.tensors_in)
+        context = self.context
+        context.begin(node)
+        try:
+            if registration.invoke is None:
+                raise UnimplementedError(op=node.name, what="its registration has no invoke",
+                                         do="Registration(invoke=...)")  # fmt: skip
+            if registration.prepare is not None:
+                status = registration.prepare(context, node)
+                if type(status) is int and status != 0:
+                    raise FailedPreconditionError(op=node.name, what=f"prepare returned status {status}")
+            self._check_temporaries(node)
+        except Exception as error:
+            node.prepared_for = None
+            raise of_node(error, node, "prepare", context.reported) from error
+
+    def _check_temporaries(self, node: Node) -> None:
+        for view in node.temporaries:
+            t = getattr(view, "tensor", None)
+            if not isinstance(t, Tensor) or t.index >= len(self.tensors) or self.tensors[t.index] is not t:
+                raise InvalidArgumentError(op=node.name, what="node.temporaries holds what is no tensor of this subgraph",
+                                           found=repr(view)[:80], wanted="tensors from context.add_tensor")  # fmt: skip
+
+    def _step(self, node: Node, deferred: bool) -> Callable[[], Any]:
+        if deferred:
+            return functools.partial(self._run_deferred, node)
+        try:
+            return node.registration.bind(self.context, node)  # type: ignore[union-attr]
+        except Exception as error:
+            raise of_node(error, node, "prepare", self.context.reported) from error
+
+    # ---- dynamic tensors ----------------------------------------------------------------------------------------
+
+    def make_dynamic(self, t: Tensor) -> None:
+        """From here on its shape is known only when it is computed."""
+        if t.kind == CONSTANT or t.is_variable or t.index in self.inputs:
+            raise InvalidArgumentError(what=f"tensor {t.name!r} cannot be dynamic", found=repr(t), wanted="an output")
+        self._dynamic.add(t.index)
+        if self.running and t.kind != DYNAMIC:
+            raise FailedPreconditionError(what=f"tensor {t.name!r} was made dynamic while the model runs",
+                                          do="call context.set_tensor_to_dynamic(tensor) in prepare")  # fmt: skip
+        t.set_kind(DYNAMIC)
+        t.bind(None)
+
+    def bounded(self, t: Tensor, sizes: tuple[int, ...]) -> None:
+        """Raises ResourceExhaustedError where a tensor of these sizes, with what there is, passes the limit."""
+        others = self.arena_bytes if self.running else 0
+        own = sum(self._own_bytes.values()) - self._own_bytes.get(id(t), 0)
+        check_bytes(bytes_for(t, sizes) + others + own, f"tensor {t.name!r} {t.dtype.name}{list(sizes)}")
+
+    def allocate_own(self, t: Tensor) -> None:
+        """Memory of its own for a tensor, within the limit."""
+        self.bounded(t, t.shape)
+        t.allocate()
+        self._own_bytes[id(t)] = t.nbytes
+
+    def _run_deferred(self, node: Node) -> None:
+        """Prepare the node if its inputs have other shapes than when it was last prepared; then run it."""
+        context = self.context
+        if node.prepared_for != tuple(None if t is None else t.shape for t in node.tensors_in):
+            for t in node.tensors_out:
+                self._dynamic.discard(t.index)
+                t.bind(None)
+            self._prepare(node)
+            for t in (*node.tensors_out, *(view.tensor for view in node.temporaries)):
+                if t.array is None and t.index not in self._dynamic:
+                    t.set_kind(DYNAMIC)
+                    self.allocate_own(t)
+        context.begin(node)
+        registration: Any = node.registration
+        status = registration.invoke(context, node)
+        if type(status) is int and status != 0:
+            raise FailedPreconditionError(op=node.name, what=f"invoke returned status {status}")
+
+    # ---- running ------------------------------------------------------------------------------------------------
+
+    def invoke(self) -> None:
+        """Run every node. Raises OpErrors that are RuntimeErrors, too, naming the node; it can be run again after."""
+        if not self.ready:
+            raise also(FailedPreconditionError, RuntimeError)(what=NOT_READY, do="call allocate_tensors() first")
+        self.running = True
+        try:
+            quietly(self._run)
+        finally:
+            self.running = False
+
+    def _run(self) -> None:
+        step: Any = None
+        try:
+            for step in self._steps:
+                step()
+        except Exception as error:
+            if isinstance(error, OpError) and isinstance(error, RuntimeError) and "failed to" in error.message:
+                raise  # a deferred node's prepare has said it already
+            number = next(i for i, s in enumerate(self._steps) if s is step)
+            raise of_node(error, self.nodes[number], "invoke", self.context.reported) from error
+
+    def resize_input(self, t: Tensor, sizes: tuple[int, ...]) -> None:
+        """Another shape for an input; tensors must be allocated again."""
+        if sizes == t.shape and t.kind in (ARENA, OWN):
+            return
+        self.bounded(t, sizes)
+        self.ready = False
+        for other in self.tensors:
+            if other.kind in (ARENA, DYNAMIC):
+                other.bind(None)
+        t.set_shape(sizes)
+
+    def reset_variables(self) -> None:
+        """Variables back to zeros."""
+        for t in self.tensors:
+            if t.is_variable and t.array is not None:
+                t.array.fill(b"" if t.is_object else 0)
+
+    def close(self) -> list[Exception]:
+        """Free every node whose init returned; the errors on the way."""
+        errors: list[Exception] = []
+        self.ready, self._steps = False, []
+        for node in self.nodes:
+            registration = node.registration
+            if not node.inited or registration is None:
+                continue
+            node.inited = False
+            if registration.free is not None:
+                self.context.begin(node)
+                try:
+                    registration.free(self.context, node.user_data)
+                except Exception as error:
+                    failed = of_node(error, node, "free", self.context.reported)
+                    failed.__cause__ = error
+                    errors.append(failed)
+            node.user_data = None
+        return errors

@@ -1,0 +1,241 @@
+"""Tensors of a running subgraph: the state (`Tensor`) and what methods of a node see of it (`TensorView`).
+
+Lives here: shape, dtype, where the elements are, reading constants.  Not here: planning memory (memory.py).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import DType, string
+from ...core.errors import UnimplementedError
+from ...core.shapes import of_known
+from ...core.specs import TensorSpec
+from ..format import schema, unpack_strings
+from ..ops import types
+
+CONSTANT, ARENA, OWN, DYNAMIC = "constant", "arena", "own", "dynamic"
+"""Where a tensor's elements are: in the file; in the planned arena; in memory of its own that stays (variables,
+persistent tensors, objects); in memory of its own that is made when its shape is known, while the model runs."""
+
+
+class Tensor:
+    """One tensor of a subgraph. array: its elements, None until allocated. kind: one of the four above."""
+
+    __slots__ = ("_dtype", "_readonly", "_spec", "array", "index", "is_variable", "kind", "name", "quantization",
+                 "shape", "signature", "sparsity", "type")  # fmt: skip
+
+    def __init__(self, index: int, name: str, type: Any, shape: tuple[int, ...], kind: str) -> None:
+        self.index, self.name, self.type, self.shape, self.kind = index, name, type, shape, kind
+        self.signature: tuple[int, ...] | None = None
+        self.quantization: Any = None
+        self.sparsity: Any = None
+        self.is_variable = False
+        self.array: np.ndarray | None = None
+        self._dtype: DType | None = types.BY_NAME.get(getattr(type, "name", ""))
+        self._readonly: np.ndarray | None = None
+        self._spec: TensorSpec | None = None
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype. Raises UnimplementedError for the schema's types that have none here."""
+        if self._dtype is None:
+            return types.dtype_of(getattr(self.type, "name", str(self.type)), self.name)
+        return self._dtype
+
+    @property
+    def is_object(self) -> bool:
+        """Whether the elements are Python objects: strings and handles."""
+        return self.dtype.np.kind == "O"
+
+    @property
+    def is_quantized(self) -> bool:
+        """Whether the elements stand for real numbers by scale and zero point."""
+        q = self.quantization
+        return q is not None and len(q.scale) > 0 and not self.dtype.is_floating
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements; 8 for an object."""
+        return math.prod(self.shape) * self.dtype.np.itemsize
+
+    # What shape rules look at: `spec` and `constant`.
+
+    @property
+    def spec(self) -> TensorSpec:
+        """The type; of unknown shape where it is known only while the model runs."""
+        if self.sparsity is not None:
+            raise UnimplementedError(what=f"tensor {self.name!r} is sparse", wanted="dense tensors")
+        if self._spec is None:
+            unknown = self.kind == DYNAMIC and self.array is None
+            self._spec = TensorSpec(None if unknown else of_known(self.shape), self.dtype)
+        return self._spec
+
+    @property
+    def constant(self) -> np.ndarray | None:
+        """The elements where they never change."""
+        return self.array if self.kind == CONSTANT else None
+
+    def set_shape(self, shape: tuple[int, ...]) -> None:
+        """Another shape, without elements yet."""
+        self.shape, self._spec = shape, None
+        self.bind(None)
+
+    def bind(self, array: np.ndarray | None) -> None:
+        """Where the elements are."""
+        self.array, self._readonly = array, None
+        if self.kind == DYNAMIC:
+            self._spec = None
+
+    def set_kind(self, kind: str) -> None:
+        """Where the elements will be."""
+        if kind != self.kind:
+            self.kind = kind
+            self._spec = None
+            self.bind(None)
+
+    def allocate(self) -> None:
+        """Memory of its own, zeros (or empty strings), for the present shape."""
+        dtype = self.dtype
+        if dtype.np.kind == "O":
+            array = np.empty(self.shape, object)
+            array.fill(b"" if dtype is string else None)
+        else:
+            array = np.zeros(self.shape, dtype.np)
+        self.bind(array)
+
+    @property
+    def readonly(self) -> np.ndarray | None:
+        """The elements, not to be written."""
+        if self._readonly is None and self.array is not None:
+            self._readonly = self.array.view()
+            self._readonly.flags.writeable = False
+        return self._readonly
+
+    def short(self) -> str:
+        """The type as errors print it: f32[2,3]."""
+        if self._dtype is None:
+            return f"{getattr(self.type, 'name', self.type)}{list(self.shape)}"
+        shape = "..." if self.kind == DYNAMIC and self.array is None else ",".join(map(str, self.shape))
+        return f"{self._dtype.short}[{shape}]"
+
+    def __repr__(self) -> str:
+        return f"<tensor {self.index} {self.name!r} {self.short()}>"
+
+
+class TensorView:
+    """A tensor as methods of a node see it.
+
+    data: the elements as a NumPy view, read-only for an input; None before there are any. shape, dims: tuple and list
+    of sizes; dtype: DType; type: the file's TensorType; name; index; is_constant; is_variable; quantization: the
+    file's table (scale, zero_point, quantized_dimension) or None.
+    """
+
+    __slots__ = ("tensor", "writable")
+
+    def __init__(self, tensor: Tensor, writable: bool) -> None:
+        self.tensor, self.writable = tensor, writable and tensor.kind != CONSTANT
+
+    @property
+    def data(self) -> np.ndarray | None:
+        """The elements, in place."""
+        return self.tensor.array if self.writable else self.tensor.readonly
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes."""
+        return self.tensor.shape
+
+    @property
+    def dims(self) -> list[int]:
+        """Sizes, as a list."""
+        return list(self.tensor.shape)
+
+    @property
+    def dtype(self) -> DType:
+        """Element type."""
+        return self.tensor.dtype
+
+    @property
+    def type(self) -> Any:
+        """Element type as the file has it, a TensorType."""
+        return self.tensor.type
+
+    @property
+    def name(self) -> str:
+        """The name in the file."""
+        return self.tensor.name
+
+    @property
+    def index(self) -> int:
+        """The place among the subgraph's tensors."""
+        return self.tensor.index
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the elements are the file's and never change; they are there in prepare, too."""
+        return self.tensor.kind == CONSTANT
+
+    @property
+    def is_variable(self) -> bool:
+        """Whether the elements stay from run to run."""
+        return self.tensor.is_variable
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether the shape is known only while the model runs."""
+        return self.tensor.kind == DYNAMIC
+
+    @property
+    def quantization(self) -> Any:
+        """Scales and zero points, as the file's table."""
+        return self.tensor.quantization
+
+    def short(self) -> str:
+        """The type as errors print it."""
+        return self.tensor.short()
+
+    def __repr__(self) -> str:
+        return repr(self.tensor)
+
+
+def of_file(index: int, source: Any, buffer: Any) -> Tensor:
+    """The tensor for an `objects.Tensor` of a verified model and its buffer."""
+    data = buffer.data if source.buffer != 0 else None
+    constant = data is not None and not source.is_variable
+    made = Tensor(index, source.name or "", source.type, tuple(np.asarray(source.shape).tolist()), ARENA)
+    made.signature = tuple(np.asarray(source.shape_signature).tolist()) or None
+    made.quantization, made.sparsity = source.quantization, source.sparsity
+    made.is_variable = bool(source.is_variable)
+    if constant:
+        made.kind = CONSTANT
+        if made.sparsity is None and made._dtype is not None:
+            made.bind(read_constant(made, data))
+    elif made.is_variable or (made._dtype is not None and made.is_object):
+        made.kind = OWN
+    return made
+
+
+def read_constant(tensor: Tensor, data: Any) -> np.ndarray:
+    """The elements of a constant: a view on the file's bytes, but for strings and packed types, which are unpacked."""
+    shape, dtype = tensor.shape, tensor.dtype.np
+    if tensor.dtype is string:
+        array = unpack_strings(data, shape)
+    elif dtype.kind == "O":
+        raise UnimplementedError(what=f"constant {tensor.name!r} has type {tensor.type.name}")
+    elif tensor.type == schema.TensorType.INT4:
+        packed = np.frombuffer(data, np.uint8)
+        nibbles = np.stack([packed & 15, packed >> 4], 1).reshape(-1)[: math.prod(shape)].astype(np.int8)
+        array = (nibbles - 16 * (nibbles > 7)).astype(dtype).reshape(shape)
+    else:
+        count = math.prod(shape)
+        array = np.frombuffer(data, np.uint8, count * dtype.itemsize).view(dtype).reshape(shape)
+        if not array.flags.aligned:
+            array = array.copy()
+    if array.flags.writeable:
+        array = array.view()
+        array.flags.writeable = False
+    return array
