@@ -89,11 +89,11 @@ class Unpack:
         dims, dtype = op.x.spec.shape.dims, op.x.spec.dtype
         _check_count(op.num, "num")
         if dims is None:
-            return [[TensorSpec(UNKNOWN, dtype)] * op.num]
+            return [TensorSpec(UNKNOWN, dtype)] * op.num
         axis = axis_in(op.axis, len(dims))
         if not same(dims[axis], op.num):
             raise refuse("num is not the size of the axis", found=op.num, wanted=dims[axis])
-        return [[spec((*dims[:axis], *dims[axis + 1 :]), dtype)] * op.num]
+        return [spec((*dims[:axis], *dims[axis + 1 :]), dtype)] * op.num
 
     def compute(op: Any, x: Any) -> Any:
         return [x.take(i, op.axis) for i in range(op.num)]
@@ -128,14 +128,14 @@ class Split:
         dims, dtype, n = op.x.spec.shape.dims, op.x.spec.dtype, op.num_splits
         _check_count(n, "num_splits")
         if dims is None:
-            return [[TensorSpec(UNKNOWN, dtype)] * n]
+            return [TensorSpec(UNKNOWN, dtype)] * n
         axis = _known_axis(op.axis, len(dims))
         if axis is None:
-            return [[spec((None,) * len(dims), dtype)] * n]
+            return [spec((None,) * len(dims), dtype)] * n
         size = dims[axis]
         if n == 0 or (size is not None and size % n):
             raise refuse("the axis does not split evenly", found={"size": size, "num_splits": n})
-        return [[spec((*dims[:axis], None if size is None else size // n, *dims[axis + 1 :]), dtype)] * n]
+        return [spec((*dims[:axis], None if size is None else size // n, *dims[axis + 1 :]), dtype)] * n
 
     def compute(op: Any, axis: Any, x: Any) -> Any:
         return np.split(x, op.num_splits, int(axis.reshape(-1)[0]))
@@ -158,9 +158,9 @@ class SplitV:
         axis = None if dims is None else _known_axis(op.axis, len(dims))
         sizes = ints(op.sizes)
         if dims is None or axis is None:
-            return [[TensorSpec(UNKNOWN, dtype) if dims is None else spec((None,) * len(dims), dtype)] * n]
+            return [TensorSpec(UNKNOWN, dtype) if dims is None else spec((None,) * len(dims), dtype)] * n
         parts = [None] * n if sizes is None or dims[axis] is None else _part_sizes(sizes, dims[axis])
-        return [[spec((*dims[:axis], part, *dims[axis + 1 :]), dtype) for part in parts]]
+        return [spec((*dims[:axis], part, *dims[axis + 1 :]), dtype) for part in parts]
 
     def compute(op: Any, x: Any, sizes: Any, axis: Any) -> Any:
         at = int(axis.reshape(-1)[0])
