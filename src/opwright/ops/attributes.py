@@ -8,7 +8,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -167,6 +167,10 @@ class Attr:
         if since > 1 and default is REQUIRED:
             raise ValueError("an attribute with since > 1 needs a default: what the operator did before it")
         self.default = default if default is REQUIRED or default is None else self.convert(default)
+
+    if TYPE_CHECKING:  # in a rule `op.alpha` is not this declaration but the value
+
+        def __get__(self, instance: Any, owner: Any) -> Any: ...
 
     @property
     def required(self) -> bool:

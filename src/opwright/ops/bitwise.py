@@ -1,6 +1,7 @@
 """Bits of integers, element by element with broadcasting.
 
-Lives here: BitwiseAnd, BitwiseOr, BitwiseXor, Invert, LeftShift, RightShift.  Not here: logic of bools (math/comparison.py).
+Lives here: BitwiseAnd, BitwiseOr, BitwiseXor, Invert, LeftShift, RightShift.
+Not here: logic of bools (math/comparison.py).
 """
 
 from __future__ import annotations

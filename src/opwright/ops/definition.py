@@ -11,7 +11,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -55,6 +55,10 @@ class Input:
         self.like, self.optional, self.repeated, self.doc = like, optional, repeated, doc
         self.ranks = None if rank is None else (rank,) if isinstance(rank, int) else tuple(rank)
 
+    if TYPE_CHECKING:  # in a rule `op.x` is not this declaration but what the call has there
+
+        def __get__(self, instance: Any, owner: Any) -> Any: ...
+
 
 class Output:
     """An output tensor of an operator.
@@ -77,6 +81,10 @@ class Output:
         self.name = ""
         self.like, self.repeated, self.intermediate, self.doc = like, repeated, intermediate, doc
         self.dtype = None if dtype is None else as_dtype(dtype)
+
+    if TYPE_CHECKING:
+
+        def __get__(self, instance: Any, owner: Any) -> Any: ...
 
 
 as_dtype = dtypes.as_dtype
@@ -122,6 +130,8 @@ class Operator:
         self.output_names = tuple(o.name for o in self.outputs)
         self._call_class = call_class(name, self.attr_defs, self.input_names, self.output_names, body)
         self._bound: dict[Any, Call] = {}
+        # A user's computation need not mind NumPy's widening; the catalogue's minds it itself.
+        self.narrows = type(self) is Operator and not catalogue and any(o.like is not None and not o.repeated for o in self.outputs)
         self.accepted: dict[Any, tuple[DType | None, ...]] = {}
         self.simple = not any(i.repeated or i.optional for i in self.inputs)
         self.quick = self.elementwise and self.simple and not any(i.ranks for i in self.inputs)
@@ -221,9 +231,24 @@ class Operator:
             setattr(call, name, value)
         rule = self.compute_rule
         call.reference = rule if isinstance(rule, np.ufunc) or rule is None else functools.partial(rule, call)
+        if self.narrows and rule is not None:
+            call.reference = functools.partial(self._narrowed, call.reference)
         if key is not None and len(self._bound) < 256:  # a program uses few combinations; a sweep must not leak
             self._bound[key] = call
         return call
+
+    def _narrowed(self, reference: Callable[..., Any], *arrays: Any) -> Any:
+        """A user's computation, its floating results in the dtype of the inputs they are `like`.
+
+        NumPy widens bfloat16 and float16 beside Python numbers and other types; what is promised stays what it was.
+        """
+        results = reference(*arrays)
+        by_name = dict(zip(self.input_names, arrays))
+        packed = [
+            _as_float_of(by_name.get(o.like or ""), r)
+            for o, r in zip(self.outputs, (results,) if len(self.outputs) == 1 else results)
+        ]
+        return packed[0] if len(self.outputs) == 1 else tuple(packed)
 
     # ---- what inputs are taken ----------------------------------------------------------------------------------
 
@@ -427,6 +452,17 @@ def _identical(given: Any, kept: Any) -> bool:
     if type(given) is tuple:
         return all(map(_identical, given, kept))
     return given is kept or type(given) is not float or given != 0.0 or repr(given) == repr(kept)
+
+
+def _as_float_of(source: Any, result: Any) -> Any:
+    """`result` in the dtype of array `source` where both are floating and differ."""
+    found, wanted = getattr(result, "dtype", None), getattr(source, "dtype", None)
+    if found is None or wanted is None or found == wanted:
+        return result
+    return result.astype(wanted) if _FLOATS.issuperset((found, wanted)) else result
+
+
+_FLOATS = frozenset(d.np for d in dtypes.floating)
 
 
 def _brief(value: Any) -> str:

@@ -8,6 +8,8 @@ notebook cell may be run again.
 
 from __future__ import annotations
 
+import functools
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import AlreadyExistsError
@@ -18,6 +20,14 @@ if TYPE_CHECKING:
 _catalogue: dict[str, Operator] = {}
 _users: dict[str, Operator] = {}
 _functions: dict[str, Operator] = {}
+FAMILIES = ("array", "math", "linalg", "nn", "random", "strings", "bitwise", "state")
+
+
+@functools.cache
+def load_all() -> None:
+    """Import every family: whoever wants the whole catalogue must not depend on what was used before."""
+    for family in FAMILIES:
+        importlib.import_module(f".{family}", __package__)
 
 
 def add(op: Operator) -> None:
@@ -42,6 +52,9 @@ def get(name: str) -> Any:
     """
     found = _catalogue.get(name) or _users.get(name) or _functions.get(name)
     if found is None:
+        load_all()
+        found = _catalogue.get(name) or _functions.get(name)
+    if found is None:
         import difflib
 
         near = difflib.get_close_matches(name, [*_catalogue, *_users, *_functions], 3)
@@ -52,9 +65,11 @@ def get(name: str) -> Any:
 
 def list_names() -> list[str]:
     """Every operator's name, sorted: the catalogue's and users' own."""
+    load_all()
     return sorted({*_catalogue, *_users})
 
 
 def catalogue() -> dict[str, Operator]:
     """The catalogue's operators by name, in the order of their definition."""
+    load_all()
     return dict(_catalogue)

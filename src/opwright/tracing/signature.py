@@ -80,12 +80,7 @@ class Signature:
 
     def _fit(self, spec: Any, value: Any, what: str) -> Any:
         if not isinstance(spec, TensorSpec):
-            try:
-                nest.assert_same_structure(spec, value)
-            except (TypeError, ValueError) as error:
-                raise SignatureError(f"{self.name}: {what} does not have the structure of input_signature: {error}") from None
-            flat = [self._fit(s, v, what) for s, v in zip(nest.flatten(spec), nest.flatten(value))]
-            return nest.pack_sequence_as(spec, flat)
+            return self._fit_nested(spec, value, what)
         if isinstance(value, TensorSpec):
             tensor: Any = value
         else:
@@ -103,6 +98,22 @@ class Signature:
                     f"Python inputs incompatible with input_signature of {self.name}: {what} is {found!r}, wanted {spec!r}"
                 )
         return tensor
+
+    def _fit_nested(self, spec: Any, value: Any, what: str) -> Any:
+        """A value for a nesting of specs: the nesting is the specs', so that a list may stand for a tensor."""
+        if isinstance(spec, Mapping):
+            if not isinstance(value, Mapping) or spec.keys() != value.keys():
+                found = sorted(map(str, value)) if isinstance(value, Mapping) else type(value).__name__
+                raise SignatureError(f"{self.name}: {what} does not have the structure of input_signature: "
+                                     f"found {found}, wanted the keys {sorted(map(str, spec))}")  # fmt: skip
+            flat = [self._fit(spec[k], value[k], f"{what}[{k!r}]") for k in sorted(spec)]
+        else:
+            if not isinstance(value, (list, tuple)) or len(value) != len(spec):
+                found = f"{len(value)} items" if isinstance(value, (list, tuple)) else type(value).__name__
+                raise SignatureError(f"{self.name}: {what} does not have the structure of input_signature: "
+                                     f"found {found}, wanted {len(spec)} items")  # fmt: skip
+            flat = [self._fit(s, v, f"{what}[{i}]") for i, (s, v) in enumerate(zip(spec, value))]
+        return nest.pack_sequence_as(spec, [leaf for part in flat for leaf in nest.flatten(part)])
 
     def names(self, args: Sequence[Any]) -> list[str]:
         """The parameter name of each positional argument; name_0, name_1 ... for *args."""

@@ -85,7 +85,14 @@ class SymbolicTensor(Tensor):
 
     def _refuse(self, what: str, instead: str) -> NoReturn:
         raise OperatorNotAllowedInGraphError(
-            f"{what} is not allowed while tracing: {self} has no value yet (made at {self._where()}). {instead}"
+            f"{what} is not allowed while tracing: {self} has no value yet (made at {self._where()}). {instead}. (opwright explain OW601)"
+        )
+
+    def _as_tensor(self) -> NoReturn:
+        """What eager execution asks for: there is no value, and the trace is over or was left by init_scope."""
+        raise OperatorNotAllowedInGraphError(
+            f"{self} is out of scope: it belongs to the trace of function {self.trace.name!r}, made at {self._where()}, and "
+            "has no value outside it. Return it from the function, or keep it in an ow.Variable. (opwright explain OW602)"
         )
 
     def _where(self) -> str:
@@ -93,12 +100,12 @@ class SymbolicTensor(Tensor):
         return node.at or "an unknown line" if node is not None else "the function's arguments"
 
     def __bool__(self) -> NoReturn:
-        self._refuse("Using a symbolic `tf.Tensor` as a Python `bool`", "Use ow.cond or ow.where")
+        self._refuse("Using a symbolic `tf.Tensor` as a Python `bool`", "Use ow.where")
 
     def __iter__(self) -> Any:
         first = self.shape[0] if self.shape.rank else None
         if first is None:
-            self._refuse("Iterating over a symbolic `tf.Tensor`", "Use ow.map_fn or ow.while_loop")
+            self._refuse("Iterating over a symbolic `tf.Tensor`", "Give it a known first dimension")
         return (self[i] for i in range(first))  # type: ignore[index]
 
     def __len__(self) -> int:

@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from ..compiler.plan import Plan
 from ..core import dtypes
 from ..core.errors import FailedPreconditionError
 from ..core.specs import TensorSpec
 from ..eager.tensor import EagerTensor, to_array
 from ..eager.variable import Variable
-from ..graph import GraphBuilder, Value
+from ..graph import Graph, GraphBuilder, Value
 from ..ops import dispatch
 from ..ops.arguments import tensors
 from ..ops.autodiff import CustomRecord, OpRecord
@@ -175,6 +176,7 @@ class FuncTrace:
                     f"{outer._where()}, and is used in {self.name!r}",
                     wanted="a tensor of this function",
                     do="return it from its function, or keep it in an ow.Variable",
+                    explain="OW602",
                 )
             if self.parent is not outer.trace and self.parent is not None:
                 outer_here = self.parent.capture(outer)  # hand it down one trace at a time
@@ -250,20 +252,34 @@ class FuncTrace:
             raise ValueError(
                 "tf.function only supports singleton tf.Variables created on the first call. Make sure the tf.Variable "
                 "is only created once or created outside tf.function. "
-                f"This one is made at {user_line()}"
+                f"This one is made at {user_line()}. (opwright explain OW603)"
             )
         self.created_variables.append(variable)
         with init_scope():
             if callable(value) and not isinstance(value, TensorLike):
                 return value()
-        if isinstance(value, SymbolicTensor):
-            if value.constant is None:
+        return self._lift(value) if isinstance(value, SymbolicTensor) else value
+
+    def _lift(self, tensor: SymbolicTensor) -> np.ndarray:
+        """Compute a tensor of this trace now, from the nodes it depends on."""
+        nodes, sources, wanted = [], [], {tensor.value_in_graph}
+        for node in reversed(self.builder.nodes):
+            if any(v in wanted for v in node.outputs):
+                nodes.append(node)
+                wanted.update(node.operands)
+        arrays = []
+        for outer, placeholder in self.captures.values():
+            if placeholder.value_in_graph in wanted:
+                sources.append(placeholder.value_in_graph)
+                arrays.append(outer._array if not isinstance(outer, SymbolicTensor) else outer.trace._lift(outer))
+        for argument in self.inputs:
+            if argument.value_in_graph in wanted:
                 raise ValueError(
-                    f"The initial value of a variable made inside a function must not depend on its arguments; {value} does. "
-                    "Give a function of no arguments: Variable(lambda: ...)"
+                    f"The initial value of a variable made inside a function must not depend on its arguments; {tensor} "
+                    f"depends on {argument.value_in_graph.name!r}. Give a function of no arguments: Variable(lambda: ...)"
                 )
-            return np.array(value.constant)
-        return value
+        plan = Plan(Graph("initial_value", sources, nodes[::-1], [tensor.value_in_graph]))
+        return np.array(dispatch.quietly(plan.run, *arrays)[0])
 
 
 def _under_aliases(record: Any, mapping: dict[int, Any]) -> Any:
