@@ -1,0 +1,303 @@
+"""Diagonals and bands of matrices.
+
+Lives here: MatrixDiag, MatrixDiagPart, MatrixSetDiag, MatrixBandPart; diag, diag_part, set_diag, band_part, trace.
+Not here: transposing (matrices.py), eye (ops/array).
+
+A band of diagonals is packed as rows of one length, the longest's, from the highest diagonal down. A shorter one stands
+at the left or the right of its row, which `align` says: first for diagonals above the main one, then for those below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ...core import dtypes
+from ...core.dtypes import index
+from ...core.errors import InvalidArgumentError
+from ...core.shapes import UNKNOWN
+from ...core.specs import TensorSpec
+from .. import array, dispatch
+from ..attributes import Attr, length, one_of
+from ..definition import Input, Output, operator
+from ..inference import static_axes, static_int
+
+_ANY = tuple(d for d in dtypes.ALL if d is not dtypes.string)
+_ALIGN = one_of("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT")
+
+
+def _bounds(k: Any) -> tuple[int, int]:
+    """k as the lowest and the highest diagonal."""
+    found = static_axes(k, "k")
+    if found is None or len(found) not in (1, 2):
+        raise TypeError(f"k is one integer or two; found {k!r}")
+    return found[0], found[-1]
+
+
+def _longest(k: tuple[int, int], rows: int, columns: int) -> int:
+    """The length of the longest diagonal of the band. Raises InvalidArgumentError for a band outside the matrix."""
+    low, high = k
+    if low > high:
+        raise InvalidArgumentError(what=f"lower_diag_index must not be larger than upper_diag_index: {low} > {high}")
+    for name, at in (("lower", low), ("upper", high)):
+        if not -rows < at < columns and at != 0:
+            raise InvalidArgumentError(
+                what=f"{name}_diag_index is out of bound: {at}. It must be between {-rows} and {columns}"
+            )
+    return min(rows + min(high, 0), columns - max(low, 0))
+
+
+def _packing(k: tuple[int, int], rows: int, columns: int, align: str) -> Iterator[tuple[int, slice, Any, Any]]:
+    """For each diagonal: its row in the packed form, its stretch of that row, and its row and column numbers."""
+    longest = _longest(k, rows, columns)
+    above, below = (side == "RIGHT" for side in align.split("_"))
+    for d in range(k[1], k[0] - 1, -1):
+        n = max(0, min(rows + min(d, 0), columns - max(d, 0)))
+        start = longest - n if (above if d >= 0 else below) else 0
+        along = np.arange(n)
+        yield k[1] - d, slice(start, start + n), along + max(-d, 0), along + max(d, 0)
+
+
+def _packed_dims(dims: Any, k: tuple[int, int]) -> list[int | None]:
+    """The shape of the packed band of matrices with shape `dims`."""
+    rows, columns = dims[-2:]
+    longest = None if None in (rows, columns) else _longest(k, rows, columns)
+    return [*dims[:-2], *([k[1] - k[0] + 1] if k[0] != k[1] else []), longest]
+
+
+def _at_least_matrix(spec: TensorSpec) -> None:
+    if spec.shape.rank is not None and spec.shape.rank < 2:
+        raise InvalidArgumentError(what="input must be at least 2-dim", found=spec.short())
+
+
+@operator
+class MatrixDiag:
+    """Matrices with given diagonals, and `padding_value` elsewhere.
+
+    .. math:: output_{ij} = diagonal_{k_1 - d, i + min(d, 0) + offset} \\text{ with } d = j - i, \\; k_0 \\le d \\le k_1
+
+    diagonal: [..., length], or [..., diagonals, length] for a band; k: the lowest and the highest diagonal, 0 the main
+    one; num_rows, num_cols: -1 for the smallest that hold them, square if both are; align: how a band is packed.
+    raises InvalidArgumentError where the sizes do not fit
+    """
+
+    diagonal = Input(_ANY)
+    padding_value = Input(_ANY, rank=0, like="diagonal")
+    output = Output(like="diagonal")
+    k = Attr([int], default=(0, 0), check=length(2))
+    num_rows = Attr(int, default=-1)
+    num_cols = Attr(int, default=-1)
+    align = Attr(str, default="RIGHT_LEFT", check=_ALIGN)
+
+    def sizes(op, dims) -> Any:
+        """Rows and columns, None where unknown, for a diagonal of shape `dims`."""
+        low, high = op.k
+        if low > high:
+            raise InvalidArgumentError(
+                what=f"lower_diag_index must not be larger than upper_diag_index: {low} > {high}"
+            )
+        if len(dims) < (1 if low == high else 2):
+            raise InvalidArgumentError(what="diagonal must be at least 1-dim", found=list(dims),
+                                       wanted=f"[..., {'' if low == high else 'diagonals, '}length]")  # fmt: skip
+        if low != high and dims[-2] not in (None, high - low + 1):
+            raise InvalidArgumentError(what="The number of diagonals provided in the input does not match the "
+                                       "lower_diag_index and upper_diag_index range", found=list(dims))  # fmt: skip
+        if dims[-1] is None:
+            return (None if op.num_rows < 0 else op.num_rows), (None if op.num_cols < 0 else op.num_cols)
+        least_rows, least_cols = dims[-1] - min(high, 0), dims[-1] + max(low, 0)
+        rows, cols = op.num_rows, op.num_cols
+        if rows < 0 and cols < 0:
+            rows = cols = max(least_rows, least_cols)
+        rows, cols = least_rows if rows < 0 else rows, least_cols if cols < 0 else cols
+        for name, size, least in (("rows", rows, least_rows), ("columns", cols, least_cols)):
+            if size < least:
+                raise InvalidArgumentError(
+                    what=f"The number of {name} is too small", found=size, wanted=f"at least {least}"
+                )
+        if rows != least_rows and cols != least_cols:
+            raise InvalidArgumentError(what="The number of rows or columns is not consistent with the specified"
+                                       " d_lower, d_upper, and diagonal", found=f"{rows} x {cols}",
+                                       wanted=f"{least_rows} rows or {least_cols} columns")  # fmt: skip
+        return rows, cols
+
+    def infer(op) -> Any:
+        spec = op.diagonal.spec
+        if spec.shape.dims is None:
+            return spec
+        batch = spec.shape.dims[: -1 if op.k[0] == op.k[1] else -2]
+        return TensorSpec([*batch, *op.sizes(spec.shape.dims)], spec.dtype)
+
+    def compute(op, diagonal, padding_value) -> Any:
+        rows, cols = op.sizes(diagonal.shape)
+        band = diagonal[..., None, :] if op.k[0] == op.k[1] else diagonal
+        out = np.full((*band.shape[:-2], rows, cols), padding_value, diagonal.dtype)
+        for row, stretch, i, j in _packing(op.k, rows, cols, op.align):
+            out[..., i, j] = band[..., row, stretch]
+        return out
+
+    def gradient(op, doutput) -> Any:
+        off_band = MatrixSetDiag(doutput, array.zeros_like(op.diagonal), k=op.k, align=op.align)
+        return _part(doutput, op.k, op.align), array.sum_to_shape_of(off_band, op.padding_value)
+
+
+@operator
+class MatrixDiagPart:
+    """Diagonals of matrices, packed; the free ends of shorter ones are `padding_value`.
+
+    .. math:: output_{k_1 - d, l + offset} = input_{l + max(-d, 0),\\, l + max(d, 0)}
+
+    input: [..., m, n]; k: the lowest and the highest diagonal, 0 the main one; align: how a band is packed.
+    Output: [..., length] for one diagonal, else [..., diagonals, longest].
+    raises InvalidArgumentError for diagonals outside the matrix
+    """
+
+    input = Input(_ANY)
+    padding_value = Input(_ANY, rank=0, like="input")
+    output = Output(like="input")
+    k = Attr([int], default=(0, 0), check=length(2))
+    align = Attr(str, default="RIGHT_LEFT", check=_ALIGN)
+    no_need_buffer = ()
+
+    def infer(op) -> Any:
+        spec = op.input.spec
+        _at_least_matrix(spec)
+        return spec if spec.shape.dims is None else TensorSpec(_packed_dims(spec.shape.dims, op.k), spec.dtype)
+
+    def compute(op, input, padding_value) -> Any:
+        rows, cols = input.shape[-2:]
+        out = np.full(
+            (*input.shape[:-2], op.k[1] - op.k[0] + 1, _longest(op.k, rows, cols)), padding_value, input.dtype
+        )
+        for row, stretch, i, j in _packing(op.k, rows, cols, op.align):
+            out[..., row, stretch] = input[..., i, j]
+        return out[..., 0, :] if op.k[0] == op.k[1] else out
+
+    def gradient(op, doutput) -> Any:
+        dinput = MatrixSetDiag(array.zeros_like(op.input), doutput, k=op.k, align=op.align)
+        if op.k[0] == op.k[1]:
+            return dinput, array.zeros_like(op.padding_value)  # one diagonal has no free ends
+        inside = MatrixDiagPart(array.ones_like(op.input), array.zeros_like(op.padding_value), k=op.k, align=op.align)
+        return dinput, array.sum_to_shape_of(doutput * (1 - inside), op.padding_value)
+
+
+def _part(x: Any, k: tuple[int, int], align: str) -> Any:
+    return MatrixDiagPart(x, array.zeros([], x.dtype), k=k, align=align)
+
+
+@operator
+class MatrixSetDiag:
+    """Matrices with some diagonals replaced.
+
+    .. math::
+        output_{ij} = diagonal_{k_1 - d, i + min(d, 0) + offset}
+        \\text{ if } k_0 \\le d = j - i \\le k_1 \\text{ else } input_{ij}
+
+    input: [..., m, n]; diagonal: [..., length] for one, [..., diagonals, longest] for a band; k, align: as in
+    MatrixDiagPart.
+    raises InvalidArgumentError where the sizes do not fit
+    """
+
+    input = Input(_ANY)
+    diagonal = Input(_ANY, like="input")
+    output = Output(like="input")
+    k = Attr([int], default=(0, 0), check=length(2))
+    align = Attr(str, default="RIGHT_LEFT", check=_ALIGN)
+
+    def infer(op) -> Any:
+        spec, diagonal = op.input.spec, op.diagonal.spec
+        _at_least_matrix(spec)
+        if spec.shape.dims is not None:
+            wanted = TensorSpec(_packed_dims(spec.shape.dims, op.k), spec.dtype)
+            if not wanted.shape.is_compatible_with(diagonal.shape):
+                raise InvalidArgumentError(
+                    what="diagonal does not fit input and k", found=diagonal.short(), wanted=wanted.short()
+                )
+        return spec
+
+    def compute(op, input, diagonal) -> Any:
+        rows, cols = input.shape[-2:]
+        band = diagonal[..., None, :] if op.k[0] == op.k[1] else diagonal
+        if band.shape != (*input.shape[:-2], op.k[1] - op.k[0] + 1, _longest(op.k, rows, cols)):
+            raise InvalidArgumentError(what="diagonal does not fit input and k", found=list(diagonal.shape))
+        out = input.copy()
+        for row, stretch, i, j in _packing(op.k, rows, cols, op.align):
+            out[..., i, j] = band[..., row, stretch]
+        return out
+
+    def gradient(op, doutput) -> Any:
+        kept = MatrixSetDiag(doutput, array.zeros_like(op.diagonal), k=op.k, align=op.align)
+        return kept, _part(doutput, op.k, op.align)
+
+
+def diag(diagonal: Any, name: str | None = "diag", k: Any = 0, num_rows: Any = -1, num_cols: Any = -1,
+         padding_value: Any = 0, align: str = "RIGHT_LEFT") -> Any:  # fmt: skip
+    """See MatrixDiag. k: one diagonal, or the lowest and the highest."""
+    rows, columns = static_int(num_rows, "num_rows"), static_int(num_cols, "num_cols")
+    diagonal = dispatch.to_tensor(diagonal)
+    padding = _padding(padding_value, diagonal.dtype)
+    return MatrixDiag(diagonal, padding, k=_bounds(k), num_rows=rows, num_cols=columns, align=align, name=name)
+
+
+def _padding(value: Any, dtype: Any) -> Any:
+    return dispatch.to_tensor(bool(value) if dtype.is_bool and not hasattr(value, "dtype") else value, dtype)
+
+
+def diag_part(input: Any, name: str | None = "diag_part", k: Any = 0, padding_value: Any = 0, align: str = "RIGHT_LEFT"
+              ) -> Any:  # fmt: skip
+    """See MatrixDiagPart. k: one diagonal, or the lowest and the highest."""
+    input = dispatch.to_tensor(input)
+    return MatrixDiagPart(input, _padding(padding_value, input.dtype), k=_bounds(k), align=align, name=name)
+
+
+def set_diag(input: Any, diagonal: Any, name: str | None = "set_diag", k: Any = 0, align: str = "RIGHT_LEFT") -> Any:
+    """See MatrixSetDiag. k: one diagonal, or the lowest and the highest."""
+    return MatrixSetDiag(input, diagonal, k=_bounds(k), align=align, name=name)
+
+
+@operator
+class MatrixBandPart:
+    """Matrices with zeros outside a band around the main diagonal.
+
+    .. math:: output_{ij} = input_{ij} \\text{ if } i - j \\le lower \\text{ and } j - i \\le upper \\text{ else } 0
+
+    input: [..., m, n]; num_lower, num_upper: scalars, how many diagonals stay below and above; below 0 all.
+    raises InvalidArgumentError for more diagonals than there are rows or columns
+    """
+
+    input = Input(_ANY)
+    num_lower = Input(index, rank=0)
+    num_upper = Input(index, rank=0, like="num_lower")
+    output = Output(like="input")
+
+    def infer(op) -> Any:
+        spec = op.input.spec
+        _at_least_matrix(spec)
+        if spec.shape.dims is None:
+            return TensorSpec(UNKNOWN, spec.dtype)
+        for name, number, size in (("num_lower", op.num_lower.constant, spec.shape.dims[-2]),
+                                   ("num_upper", op.num_upper.constant, spec.shape.dims[-1])):  # fmt: skip
+            if None not in (number, size) and number > size:
+                what = "rows" if name == "num_lower" else "columns"
+                raise InvalidArgumentError(what=f"{name} must be negative or less or equal to number of {what} ({size})"
+                                           f" got: {int(number)}")  # fmt: skip
+        return spec
+
+    def compute(op, input, num_lower, num_upper) -> Any:
+        i, j = np.arange(input.shape[-2])[:, None], np.arange(input.shape[-1])
+        inside = ((num_lower < 0) | (i - j <= num_lower)) & ((num_upper < 0) | (j - i <= num_upper))
+        return np.where(inside, input, input.dtype.type(0))
+
+    def gradient(op, doutput) -> Any:
+        return MatrixBandPart(doutput, op.num_lower, op.num_upper), None, None
+
+
+band_part = MatrixBandPart.as_function("band_part")
+
+
+def trace(x: Any, name: str | None = None) -> Any:
+    """Sum of the main diagonal of each matrix: output[...] = sum over i of x[..., i, i]. See MatrixDiagPart."""
+    from ..math.reduction import Sum
+
+    return Sum(diag_part(x), axis=(-1,), name=name)

@@ -1,0 +1,263 @@
+"""Decompositions of matrices.
+
+Lives here: Cholesky, Qr, Svd, SelfAdjointEig and their functions.
+Not here: solving (solving.py), what is made of decompositions (functions.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.errors import InvalidArgumentError, UnimplementedError
+from ...core.specs import TensorSpec
+from .. import array
+from ..attributes import Attr
+from ..definition import Input, Output, operator
+from ..math.arithmetic import _conj
+from .diagonals import band_part, diag, diag_part, set_diag
+from .matmul import product
+from .matrices import adjoint
+from .solving import SOLVABLE, MatrixTriangularSolve, matrix_shape
+
+
+@operator
+class Cholesky:
+    """Cholesky factor of positive definite matrices; only the lower half is looked at.
+
+    .. math:: input = output \\cdot output^H, \\quad output \\text{ lower triangular}
+
+    input: [..., n, n]. The gradient is that by a symmetric input, half of it in each half.
+    raises InvalidArgumentError where a matrix is not positive definite
+    """
+
+    input = Input(SOLVABLE)
+    output = Output(like="input")
+
+    def infer(op) -> Any:
+        return op.input.spec.with_shape(matrix_shape(op.input))
+
+    def compute(op, input) -> Any:
+        try:
+            return np.linalg.cholesky(input)
+        except np.linalg.LinAlgError:
+            raise InvalidArgumentError(what="Cholesky decomposition was not successful. The input might not be valid.",
+                                       wanted="positive definite matrices") from None  # fmt: skip
+
+    def gradient(op, doutput) -> Any:
+        # Murray, Differentiation of the Cholesky decomposition, 2016, equation 10
+        factor = op.output
+        middle = product(factor, doutput, adjoint_a=True)
+        middle = band_part(set_diag(middle, diag_part(middle) / 2), -1, 0)
+        left = MatrixTriangularSolve(factor, middle, adjoint=True)
+        both = MatrixTriangularSolve(factor, adjoint(left), adjoint=True)
+        return (both + adjoint(both)) / 2
+
+
+cholesky = Cholesky.as_function("cholesky")
+
+
+class QrFactors(NamedTuple):
+    """What `qr` gives."""
+
+    q: Any
+    r: Any
+
+
+@operator
+class Qr:
+    """QR decomposition.
+
+    .. math:: input = q \\cdot r, \\quad q^H q = 1, \\quad r \\text{ upper triangular}
+
+    input: [..., m, n]; q: [..., m, p], r: [..., p, n] with p = min(m, n), or p = m with full_matrices.
+    The gradient is for full rank, and with full_matrices for m <= n.
+    """
+
+    input = Input(SOLVABLE)
+    q = Output(like="input")
+    r = Output(like="input")
+    full_matrices = Attr(bool, default=False)
+
+    def infer(op) -> Any:
+        spec, shape = op.input.spec, matrix_shape(op.input, square=False)
+        if shape.dims is None:
+            return spec, spec
+        m, n = shape.dims[-2:]
+        p = m if op.full_matrices else None if m is None or n is None else min(m, n)
+        return spec.with_shape([*shape.dims[:-2], m, p]), spec.with_shape([*shape.dims[:-2], p, n])
+
+    def compute(op, input) -> Any:
+        q, r = np.linalg.qr(input, "complete" if op.full_matrices else "reduced")
+        return q, r
+
+    def gradient(op, dq, dr) -> Any:
+        m, n = op.input.shape.dims[-2:] if op.input.shape.dims else (None, None)
+        if op.full_matrices and (m is None or n is None or m > n):
+            raise UnimplementedError(
+                op="Qr", what="no gradient with full_matrices where there are more rows than columns"
+            )
+        q, r = op.q, op.r
+        if m is not None and n is not None and m >= n:
+            return _qr_gradient(q, r, dq, dr)
+        # The left square part of a wide matrix has the gradient of a square one, to which the right part adds; a tall
+        # one, where that is not known, has no right part
+        p = array.shape_op(q)[-1] if m is None or n is None else m
+        right, dr_right = op.input[..., p:], dr[..., p:]
+        left = _qr_gradient(q, r[..., :p], dq + product(right, dr_right, adjoint_b=True), dr[..., :p])
+        return array.concat([left, product(q, dr_right)], -1)
+
+
+def _qr_gradient(q: Any, r: Any, dq: Any, dr: Any) -> Any:
+    """Of a tall or square matrix; Walter, Lehmann, Lamour, On evaluating higher-order derivatives of the QR, 2012."""
+
+    def over_r(x: Any) -> Any:
+        """x r^-H"""
+        return adjoint(MatrixTriangularSolve(r, adjoint(x), lower=False))
+
+    qdq, rdr = product(q, dq, adjoint_a=True), product(r, dr, adjoint_b=True)
+    below = band_part((qdq - adjoint(qdq)) + (rdr - adjoint(rdr)), -1, 0)
+    result = product(q, dr + over_r(below)) + over_r(dq - product(q, qdq))
+    if q.dtype.is_complex:
+        skew = diag_part(rdr - adjoint(qdq))
+        correction = diag(skew - _conj(skew)) / 2
+        result = result + product(q, over_r(adjoint(correction)))
+    return result
+
+
+def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> QrFactors:
+    """See Qr."""
+    return QrFactors(*Qr(input, full_matrices=full_matrices, name=name))
+
+
+def _reciprocal(x: Any) -> Any:
+    """1 / x, and 0 at 0: what equal values do to each other is left out."""
+    return x / (x * x + 1e-20)
+
+
+def _without_diagonal(x: Any) -> Any:
+    return set_diag(x, array.zeros_like(diag_part(x)))
+
+
+def _differences(x: Any) -> Any:
+    """[..., i, j]: 1 / (x_j - x_i), 0 on the diagonal."""
+    return _without_diagonal(_reciprocal(array.expand_dims(x, -2) - array.expand_dims(x, -1)))
+
+
+@operator
+class Svd:
+    """Singular value decomposition, the largest value first.
+
+    .. math:: input = u \\cdot diag(s) \\cdot v^H
+
+    input: [..., m, n]; s: real [..., p] with p = min(m, n); u: [..., m, p], v: [..., n, p], or [..., m, m] and
+    [..., n, n] with full_matrices. compute_uv: without it u and v are empty.
+    The gradient is for distinct values, and with full_matrices for m = n.
+    """
+
+    tensor = Input(SOLVABLE)
+    s = Output()
+    u = Output(like="tensor")
+    v = Output(like="tensor")
+    full_matrices = Attr(bool, default=False)
+    compute_uv = Attr(bool, default=True)
+
+    def infer(op) -> Any:
+        spec, shape = op.tensor.spec, matrix_shape(op.tensor, square=False)
+        empty, real = TensorSpec([0], spec.dtype), spec.dtype.real_dtype
+        if shape.dims is None:
+            s = TensorSpec(None, real)
+            return (s, spec, spec) if op.compute_uv else (s, empty, empty)
+        m, n = shape.dims[-2:]
+        p, batch = None if m is None or n is None else min(m, n), shape.dims[:-2]
+        s = TensorSpec([*batch, p], real)
+        if not op.compute_uv:
+            return s, empty, empty
+        wide, tall = (m, n) if op.full_matrices else (p, p)
+        return s, spec.with_shape([*batch, m, wide]), spec.with_shape([*batch, n, tall])
+
+    def compute(op, tensor) -> Any:
+        if not op.compute_uv:
+            empty = np.zeros(0, tensor.dtype)
+            return np.linalg.svd(tensor, compute_uv=False), empty, empty
+        u, s, vh = np.linalg.svd(tensor, full_matrices=op.full_matrices)
+        return s, u, np.swapaxes(vh, -1, -2).conj()
+
+    def gradient(op, ds, du, dv) -> Any:
+        # Townsend, Differentiating the singular value decomposition, 2016
+        dtype = op.tensor.dtype
+        if not op.compute_uv:
+            _, u, v = Svd(op.tensor)
+            return product(u * array.expand_dims(array.cast(ds, dtype), -2), v, adjoint_b=True)
+        dims = op.tensor.shape.dims
+        if op.full_matrices and (dims is None or None in dims[-2:] or dims[-2] != dims[-1]):
+            raise UnimplementedError(op="Svd", what="no gradient with full_matrices where the matrices are not square",
+                                     do="full_matrices=False")  # fmt: skip
+        s, u, v = array.cast(op.s, dtype), op.u, op.v
+        among = _differences(s * s)
+        columns, rows = array.expand_dims(s, -2), array.expand_dims(s, -1)
+        inverse = _reciprocal(columns)
+        udu, vdv = product(u, du, adjoint_a=True), product(v, dv, adjoint_a=True)
+        core = (among * (udu - adjoint(udu))) * columns + rows * (among * (vdv - adjoint(vdv)))
+        core = set_diag(core, array.cast(ds, dtype))
+        if dtype.is_complex:
+            skew = diag_part(udu)
+            core = core + diag((skew - _conj(skew)) / 2 * _reciprocal(s))
+        outside_u = (du - product(u, udu)) * inverse
+        outside_v = (dv - product(v, vdv)) * inverse
+        return product(product(u, core) + outside_u, v, adjoint_b=True) + product(u, outside_v, adjoint_b=True)
+
+
+def svd(tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None) -> Any:
+    """s, u, v; or s alone without compute_uv. See Svd."""
+    s, u, v = Svd(tensor, full_matrices=full_matrices, compute_uv=compute_uv, name=name)
+    return (s, u, v) if compute_uv else s
+
+
+@operator
+class SelfAdjointEig:
+    """Eigenvalues and eigenvectors of self-adjoint matrices, the smallest value first, by the lower half alone.
+
+    .. math:: input \\cdot v = v \\cdot diag(e)
+
+    input: [..., n, n]; e: [..., n], of input's dtype; v: [..., n, n], an eigenvector in each column.
+    compute_v: without it v is empty. The gradient is for distinct values.
+    """
+
+    input = Input(SOLVABLE)
+    e = Output(like="input")
+    v = Output(like="input")
+    compute_v = Attr(bool, default=True)
+
+    def infer(op) -> Any:
+        spec, shape = op.input.spec, matrix_shape(op.input)
+        v = spec.with_shape(shape) if op.compute_v else spec.with_shape([0])
+        return spec.with_shape(shape if shape.dims is None else shape.dims[:-1]), v
+
+    def compute(op, input) -> Any:
+        if not op.compute_v:
+            return np.linalg.eigvalsh(input, "L").astype(input.dtype), np.zeros(0, input.dtype)
+        e, v = np.linalg.eigh(input, "L")
+        return e.astype(input.dtype), v
+
+    def gradient(op, de, dv) -> Any:
+        if op.compute_v:
+            v = op.v
+            middle = set_diag(_differences(op.e) * product(v, dv, adjoint_a=True), de)
+        else:
+            _, v = SelfAdjointEig(op.input)
+            middle = diag(de)
+        full = product(v, product(middle, v, adjoint_b=True))
+        half = band_part(full + adjoint(full), -1, 0)  # all of it goes to the half that was looked at
+        return set_diag(half, diag_part(half) / 2)
+
+
+def eigh(tensor: Any, name: str | None = None) -> Any:
+    """The eigenvalues e and eigenvectors v. See SelfAdjointEig."""
+    return SelfAdjointEig(tensor, name=name)
+
+
+def eigvalsh(tensor: Any, name: str | None = None) -> Any:
+    """The eigenvalues alone. See SelfAdjointEig."""
+    return SelfAdjointEig(tensor, compute_v=False, name=name)[0]

@@ -1,0 +1,158 @@
+"""Functions of matrices, and what is made of decompositions.
+
+Lives here: MatrixExponential; expm, logdet, cholesky_solve, pinv, lstsq, matrix_rank.
+Not here: the decompositions (factoring.py), solving (solving.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core import dtypes
+from .. import array, dispatch
+from ..definition import Input, Output, operator
+from ..math.elementary import log
+from ..math.reduction import Max, Sum
+from .diagonals import diag_part, set_diag
+from .factoring import Cholesky, svd
+from .matmul import product
+from .matrices import adjoint
+from .solving import SOLVABLE, MatrixTriangularSolve, matrix_shape
+
+# fmt: off
+# Coefficients of the [13/13] Padé approximant of exp, and the 1-norm up to which it is exact in float64:
+# Higham, The scaling and squaring method for the matrix exponential revisited, 2005, table 2.3 and equation 2.2
+_PADE = (64764752532480000., 32382376266240000., 7771770303897600., 1187353796428800., 129060195264000.,
+         10559470521600., 670442572800., 33522128640., 1323241920., 40840800., 960960., 16380., 182., 1.)
+# fmt: on
+_PADE_NORM = 5.371920351148152
+
+
+@operator
+class MatrixExponential:
+    """Exponential of square matrices, by scaling and squaring.
+
+    .. math:: output = \\sum_{n=0}^\\infty \\frac{input^n}{n!}
+
+    input: [..., n, n].
+    """
+
+    input = Input(SOLVABLE)
+    output = Output(like="input")
+
+    def infer(op) -> Any:
+        return op.input.spec.with_shape(matrix_shape(op.input))
+
+    def compute(op, input) -> Any:
+        if input.size == 0:
+            return input
+        norm = np.abs(input).sum(-2).max(-1).astype(np.float64)
+        _, exponent = np.frexp(norm / _PADE_NORM)
+        halvings = np.where(np.isfinite(norm), np.maximum(exponent, 0), 0)
+        wide = np.complex128 if input.dtype.kind == "c" else np.float64
+        a = input.astype(wide) / np.exp2(halvings)[..., None, None]
+        one, b = np.eye(a.shape[-1]), _PADE
+        a2 = a @ a
+        a4, a6 = a2 @ a2, a2 @ a2 @ a2
+        odd = a @ (a6 @ (b[13] * a6 + b[11] * a4 + b[9] * a2) + b[7] * a6 + b[5] * a4 + b[3] * a2 + b[1] * one)
+        even = a6 @ (b[12] * a6 + b[10] * a4 + b[8] * a2) + b[6] * a6 + b[4] * a4 + b[2] * a2 + b[0] * one
+        result = np.linalg.solve(even - odd, even + odd)
+        for step in range(int(halvings.max())):
+            result = np.where((step < halvings)[..., None, None], result @ result, result)
+        return result.astype(input.dtype)
+
+    def gradient(op, doutput) -> Any:
+        # exp of [[A, E], [0, A]] has the derivative in direction E above its diagonal; the gradient is that by A^H
+        a = adjoint(op.input)
+        top, bottom = array.concat([a, doutput], -1), array.concat([array.zeros_like(a), a], -1)
+        both = MatrixExponential(array.concat([top, bottom], -2))
+        n = array.shape_op(a)[-1]
+        return both[..., :n, n:]
+
+
+expm = MatrixExponential.as_function("expm")
+
+
+def logdet(matrix: Any, name: str | None = None) -> Any:
+    """Logarithm of the determinant of positive definite matrices, real: 2 sum of log of the Cholesky factor's diagonal.
+
+    See Cholesky, whose errors it raises.
+    """
+    from ..math.complexes import real
+
+    diagonal = diag_part(Cholesky(matrix))
+    return 2 * Sum(log(real(diagonal) if diagonal.dtype.is_complex else diagonal), axis=(-1,), name=name)
+
+
+def cholesky_solve(chol: Any, rhs: Any, name: str | None = None) -> Any:
+    """Solve A x = rhs, given chol [..., n, n], the Cholesky factor of A; rhs [..., n, k]. See MatrixTriangularSolve."""
+    return MatrixTriangularSolve(chol, MatrixTriangularSolve(chol, rhs), adjoint=True, name=name)
+
+
+def _cutoff(s: Any, a: Any, factor: float) -> Any:
+    """What counts as a zero singular value: factor * max(m, n) * epsilon of the dtype, times the largest value."""
+    eps = factor * float(np.finfo(s.dtype.np).eps)
+    dims = a.shape.dims
+    if dims is not None and None not in dims[-2:]:
+        return eps * max(dims[-2:]) * Max(s, axis=(-1,), keepdims=True)
+    size = Max(array.shape_op(a)[-2:], axis=None)
+    return eps * array.cast(size, s.dtype) * Max(s, axis=(-1,), keepdims=True)
+
+
+def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | None = None) -> Any:
+    """Moore-Penrose inverse of matrices [..., m, n], as [..., n, m], by singular values. See Svd.
+
+    rcond: values below rcond times the largest count as zero; by default 10 max(m, n) epsilon.
+    """
+    a = dispatch.to_tensor(a)
+    s, u, v = svd(a)
+    if rcond is None:
+        limit = _cutoff(s, a, 10.0)
+    else:
+        rcond = dispatch.to_tensor(rcond, s.dtype)
+        limit = array.expand_dims(rcond, -1) * Max(s, axis=(-1,), keepdims=True)
+    return array.identity(product(v * _inverse(s, s > limit, a.dtype), u, adjoint_b=True), name=name)
+
+
+def _inverse(s: Any, used: Any, dtype: Any) -> Any:
+    """1 / s where used, else 0; as [..., 1, p], to scale columns."""
+    ones = array.ones_like(s)
+    inverse = array.where(used, ones / array.where(used, s, ones), array.zeros_like(s))
+    return array.expand_dims(array.cast(inverse, dtype), -2)
+
+
+def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str | None = None) -> Any:
+    """How many singular values of each matrix are above tol, int32; by default max(m, n) epsilon times the largest."""
+    a = dispatch.to_tensor(a)
+    s = svd(a, compute_uv=False)
+    limit = _cutoff(s, a, 1.0) if tol is None else array.expand_dims(dispatch.to_tensor(tol, s.dtype), -1)
+    return Sum(array.cast(s > limit, dtypes.int32), axis=(-1,), name=name)
+
+
+def lstsq(matrix: Any, rhs: Any, l2_regularizer: float = 0.0, fast: bool = True, name: str | None = None) -> Any:
+    """The x [..., n, k] for which |matrix x - rhs|^2 + l2_regularizer |x|^2 is least, the smallest one of several.
+
+    matrix: [..., m, n]; rhs: [..., m, k]. fast: by the Cholesky factor of the normal equations, which need full rank
+    and a good condition; else by singular values, without l2_regularizer. See Cholesky, Svd.
+    """
+    matrix = dispatch.to_tensor(matrix)
+    rhs = dispatch.to_tensor(rhs, matrix.dtype)
+    dims = matrix.shape.dims
+    m, n = dims[-2:] if dims is not None and len(dims) >= 2 else (None, None)
+    if not fast or m is None or n is None:
+        s, u, v = svd(matrix)
+        weight = _inverse(s, s > _cutoff(s, matrix, 1.0), matrix.dtype)
+        if fast and l2_regularizer:
+            values = array.expand_dims(array.cast(s, matrix.dtype), -2)
+            weight = values / (values * values + l2_regularizer)
+        return array.identity(product(v * weight, product(u, rhs, adjoint_a=True)), name=name)
+    tall = m >= n
+    gram = product(matrix, matrix, adjoint_a=tall, adjoint_b=not tall)
+    if l2_regularizer:
+        gram = set_diag(gram, diag_part(gram) + l2_regularizer)
+    factor = Cholesky(gram)
+    if tall:
+        return cholesky_solve(factor, product(matrix, rhs, adjoint_a=True), name=name)
+    return array.identity(product(matrix, cholesky_solve(factor, rhs), adjoint_a=True), name=name)

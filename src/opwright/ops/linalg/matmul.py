@@ -1,0 +1,179 @@
+"""Products of matrices.
+
+Lives here: MatMul; matmul, matvec, tensordot.  Not here: sums of products in general (einsum.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core import dtypes
+from ...core.dtypes import DType, as_dtype, numeric
+from ...core.errors import InvalidArgumentError
+from ...core.shapes import UNKNOWN, TensorShape, broadcast
+from ...core.specs import TensorSpec
+from .. import array, dispatch
+from ..attributes import Attr
+from ..definition import Input, Output, operator
+from ..inference import axis_in
+from ..math.arithmetic import _conj
+
+
+def wide(x: np.ndarray) -> np.ndarray:
+    """float16 and bfloat16 as float32, in which products are summed; others as they are."""
+    return x.astype(np.float32) if x.dtype in (dtypes.float16.np, dtypes.bfloat16.np) else x
+
+
+@operator
+class MatMul:
+    """Product of matrices, the last two dimensions; those before are batches and broadcast.
+
+    .. math:: output_{ij} = \\sum_k a_{ik} b_{kj}
+
+    a: [..., m, k], b: [..., k, n], of one dtype; output [..., m, n]. transpose_a: a is [..., k, m]; adjoint_a: it is,
+    and conjugated; the same for b. output_type: int8 may be summed in int32. 16-bit floats are summed in float32.
+    raises InvalidArgumentError where inner sizes differ, batches do not broadcast, or a rank is below 2
+    """
+
+    a = Input(numeric)
+    b = Input(numeric, like="a")
+    output = Output()
+    transpose_a = Attr(bool, default=False)
+    transpose_b = Attr(bool, default=False)
+    adjoint_a = Attr(bool, default=False)
+    adjoint_b = Attr(bool, default=False)
+    output_type = Attr(DType, default=None)
+
+    def infer(op) -> Any:
+        a, b = op.a.spec, op.b.spec
+        dtype = op.output_type or a.dtype
+        for name, spec in (("In[0]", a), ("In[1]", b)):
+            if spec.shape.rank is not None and spec.shape.rank < 2:
+                raise InvalidArgumentError(what=f"{name} ndims must be >= 2", found=f"{a.short()}, {b.short()}")
+        if a.shape.dims is None or b.shape.dims is None:
+            return TensorSpec(UNKNOWN, dtype)
+        m, k = a.shape.dims[-2:][:: -1 if op.transpose_a or op.adjoint_a else 1]
+        inner, n = b.shape.dims[-2:][:: -1 if op.transpose_b or op.adjoint_b else 1]
+        if None not in (k, inner) and k != inner:
+            raise InvalidArgumentError(what=f"Matrix size-incompatible: inner sizes differ, {k} and {inner}",
+                                       found={"a": a.short(), "b": b.short()}, wanted="a [..., m, k] and b [..., k, n]",
+                                       do="transpose_a=True or transpose_b=True")  # fmt: skip
+        try:
+            batch = broadcast(TensorShape(a.shape.dims[:-2]), TensorShape(b.shape.dims[:-2]))
+        except InvalidArgumentError:
+            raise InvalidArgumentError(what="In[0] and In[1] must have compatible batch dimensions",
+                                       found={"a": a.short(), "b": b.short()}) from None  # fmt: skip
+        return TensorSpec([*batch, m, n], dtype)
+
+    def compute(op, a, b) -> Any:
+        dtype = a.dtype if op.output_type is None else op.output_type.np
+        a, b = (x.astype(dtype) if op.output_type else wide(x) for x in (a, b))
+        if op.transpose_a or op.adjoint_a:
+            a = np.swapaxes(a.conj() if op.adjoint_a else a, -1, -2)
+        if op.transpose_b or op.adjoint_b:
+            b = np.swapaxes(b.conj() if op.adjoint_b else b, -1, -2)
+        return np.matmul(a, b).astype(dtype, copy=False)
+
+    def gradient(op, doutput) -> Any:
+        turned_a, turned_b = op.transpose_a or op.adjoint_a, op.transpose_b or op.adjoint_b
+        # A transposed complex factor is the adjoint of its conjugate
+        a = _conj(op.a) if op.transpose_a else op.a
+        b = _conj(op.b) if op.transpose_b else op.b
+        da = product(b, doutput, turned_b, True) if turned_a else product(doutput, b, False, not turned_b)
+        db = product(doutput, a, True, turned_a) if turned_b else product(a, doutput, not turned_a, False)
+        da = _conj(da) if op.transpose_a else da
+        db = _conj(db) if op.transpose_b else db
+        return array.sum_to_shape_of(da, op.a), array.sum_to_shape_of(db, op.b)
+
+
+def product(a: Any, b: Any, adjoint_a: bool = False, adjoint_b: bool = False) -> Any:
+    """a @ b of tensors, either one conjugated and transposed if told; real ones are recorded as transposed."""
+    if a.dtype.is_complex:
+        return MatMul(a, b, adjoint_a=adjoint_a, adjoint_b=adjoint_b)
+    return MatMul(a, b, transpose_a=adjoint_a, transpose_b=adjoint_b)
+
+
+def matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, adjoint_a: bool = False,
+           adjoint_b: bool = False, a_is_sparse: bool = False, b_is_sparse: bool = False, output_type: Any = None,
+           grad_a: bool = False, grad_b: bool = False, name: str | None = None) -> Any:  # fmt: skip
+    """See MatMul. a_is_sparse, b_is_sparse, grad_a, grad_b are hints that change nothing.
+
+    raises ValueError for transposing and adjoining the same matrix
+    """
+    for x, transpose, adjoint in (("a", transpose_a, adjoint_a), ("b", transpose_b, adjoint_b)):
+        if transpose and adjoint:
+            raise ValueError(f"Only one of `transpose_{x}` and `adjoint_{x}` can be True. "
+                             f"Received `transpose_{x}`=True, `adjoint_{x}`=True.")  # fmt: skip
+    dtype = getattr(a, "dtype", None) or getattr(b, "dtype", None)
+    if isinstance(dtype, DType) and not dtype.is_complex:
+        transpose_a, transpose_b = transpose_a or adjoint_a, transpose_b or adjoint_b
+        adjoint_a = adjoint_b = False
+    return MatMul(a, b, transpose_a=bool(transpose_a), transpose_b=bool(transpose_b), adjoint_a=bool(adjoint_a),
+                  adjoint_b=bool(adjoint_b), output_type=None if output_type is None else as_dtype(output_type),
+                  name=name)  # fmt: skip
+
+
+def matvec(a: Any, b: Any, transpose_a: bool = False, adjoint_a: bool = False, a_is_sparse: bool = False,
+           b_is_sparse: bool = False, name: str | None = None) -> Any:  # fmt: skip
+    """A matrix times a vector: output[..., i] = sum over j of a[..., i, j] b[..., j]. See MatMul."""
+    if not hasattr(b, "dtype") and hasattr(a, "dtype"):
+        b = dispatch.to_tensor(b, a.dtype)
+    column = matmul(a, array.expand_dims(b, -1), transpose_a=transpose_a, adjoint_a=adjoint_a)
+    return array.squeeze(column, [-1], name=name)
+
+
+def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Any:
+    """Sum of products over pairs of axes: the last of a with the first of b, or those named. See MatMul.
+
+    axes: how many, or a pair of axes, or a pair of lists of them. Output: the remaining axes of a, then those of b.
+    raises ValueError for lists of different lengths, InvalidArgumentError for sizes that differ
+    """
+    if hasattr(a, "dtype") and not hasattr(b, "dtype"):
+        a = dispatch.to_tensor(a)
+        b = dispatch.to_tensor(b, a.dtype)
+    a, b = dispatch.to_tensor(a), dispatch.to_tensor(b)
+    if a.shape.rank is None or b.shape.rank is None:
+        raise TypeError("tensordot: the ranks must be known while tracing")
+    of_a, of_b = _paired_axes(axes, a.shape.rank, b.shape.rank)
+    kept_a = [i for i in range(a.shape.rank) if i not in of_a]
+    kept_b = [i for i in range(b.shape.rank) if i not in of_b]
+    left, outer_a = _as_matrix(a, kept_a, of_a)
+    right, outer_b = _as_matrix(b, kept_b, of_b)
+    return array.reshape(MatMul(left, right, transpose_b=True), [*outer_a, *outer_b], name=name)
+
+
+def _paired_axes(axes: Any, rank_a: int, rank_b: int) -> tuple[list[int], list[int]]:
+    axes = getattr(axes, "constant", axes)
+    if axes is None:
+        raise TypeError("tensordot: axes must be known while tracing")
+    if isinstance(axes, np.ndarray):
+        axes = axes.tolist()
+    if isinstance(axes, int):
+        if axes < 0:
+            raise ValueError(f"`axes` must be at least 0. Received: {axes}.")
+        if axes > min(rank_a, rank_b):
+            raise ValueError(f"`axes` must not be larger than the number of dimensions of a and b. Received {axes}")
+        return list(range(rank_a - axes, rank_a)), list(range(axes))
+    if len(axes) != 2:
+        raise ValueError(f"`axes` must be an integer or have length 2. Received {axes}.")
+    of_a, of_b = ([side] if isinstance(side, int) else [int(i) for i in side] for side in axes)
+    if len(of_a) != len(of_b):
+        raise ValueError(f"Different number of contraction axes `a` and `b`, {len(of_a)} != {len(of_b)}.")
+    return [axis_in(i, rank_a) for i in of_a], [axis_in(i, rank_b) for i in of_b]
+
+
+def _as_matrix(x: Any, kept: list[int], summed: list[int]) -> tuple[Any, list[Any]]:
+    """x as [kept, summed], and the kept sizes: numbers where known, else scalar tensors."""
+    dims = x.shape.dims
+    sizes = [array.shape_op(x)[i] if d is None else d for i, d in enumerate(dims)]
+    outer, total = [sizes[i] for i in kept], 1
+    for i in summed:
+        total = total * sizes[i]
+    perm = [*kept, *summed]
+    moved = x if perm == list(range(len(dims))) else array.transpose(x, perm)
+    rows: Any = 1
+    for size in outer:
+        rows = rows * size
+    return array.reshape(moved, [rows, total]), outer

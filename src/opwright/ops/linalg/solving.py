@@ -1,0 +1,253 @@
+"""Systems of linear equations, inverses and determinants.
+
+Lives here: MatrixInverse, MatrixDeterminant, LogMatrixDeterminant, MatrixSolve, MatrixTriangularSolve, their functions.
+Not here: decompositions (factoring.py), least squares (functions.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core import dtypes
+from ...core.errors import InvalidArgumentError
+from ...core.shapes import UNKNOWN, TensorShape, broadcast
+from .. import array
+from ..attributes import Attr
+from ..definition import Input, Output, operator
+from ..math.arithmetic import _conj
+from .diagonals import band_part
+from .matmul import product
+
+SOLVABLE = (dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128)
+
+
+def matrix_shape(x: Any, square: bool = True) -> TensorShape:
+    """The shape of an input that holds matrices, as far as it is known.
+
+    raises InvalidArgumentError for a rank below 2, or matrices that are not square if they must be
+    """
+    shape = x.spec.shape
+    if shape.rank is None:
+        return UNKNOWN
+    if shape.rank < 2:
+        raise InvalidArgumentError(what=f"Input tensor must have rank >= 2, got {shape.rank}", found=x.spec.short())
+    m, n = shape.dims[-2:]
+    if not square:
+        return shape
+    if None not in (m, n) and m != n:
+        raise InvalidArgumentError(what="Input matrix must be square", found=x.spec.short())
+    n = n if m is None else m
+    return TensorShape([*shape.dims[:-2], n, n])
+
+
+def as_column(x: Any) -> Any:
+    """One number for each matrix as [..., 1, 1]."""
+    return array.expand_dims(array.expand_dims(x, -1), -1)
+
+
+@operator
+class MatrixInverse:
+    """Inverse of square matrices.
+
+    .. math:: output = input^{-1}, \\quad \\text{or } (input^H)^{-1} \\text{ if adjoint}
+
+    input: [..., n, n].
+    raises InvalidArgumentError where a matrix has no inverse
+    """
+
+    input = Input(SOLVABLE)
+    output = Output(like="input")
+    adjoint = Attr(bool, default=False)
+
+    def infer(op) -> Any:
+        return op.input.spec.with_shape(matrix_shape(op.input))
+
+    def compute(op, input) -> Any:
+        x = np.swapaxes(input, -1, -2).conj() if op.adjoint else input
+        try:
+            return np.linalg.inv(x)
+        except np.linalg.LinAlgError:
+            raise InvalidArgumentError(what="Input is not invertible.") from None
+
+    def gradient(op, doutput) -> Any:
+        y = op.output
+        if op.adjoint:
+            return -product(y, product(doutput, y, adjoint_a=True))
+        return -product(y, product(doutput, y, adjoint_b=True), adjoint_a=True)
+
+
+def inv(input: Any, adjoint: bool = False, name: str | None = None) -> Any:
+    """See MatrixInverse."""
+    return MatrixInverse(input, adjoint=adjoint, name=name)
+
+
+@operator
+class MatrixDeterminant:
+    """Determinant of square matrices. Its gradient needs the inverse, so it exists where the determinant is not 0.
+
+    .. math:: output = \\det input
+
+    input: [..., n, n]; output: [...].
+    """
+
+    input = Input(SOLVABLE)
+    output = Output(like="input")
+
+    def infer(op) -> Any:
+        shape = matrix_shape(op.input)
+        return op.input.spec.with_shape(shape if shape.dims is None else shape.dims[:-2])
+
+    def compute(op, input) -> Any:
+        return np.linalg.det(input)
+
+    def gradient(op, doutput) -> Any:
+        return as_column(doutput * _conj(op.output)) * MatrixInverse(op.input, adjoint=True)
+
+
+det = MatrixDeterminant.as_function("det")
+
+
+class LogDet(NamedTuple):
+    """What `slogdet` gives."""
+
+    sign: Any
+    log_abs_determinant: Any
+
+
+@operator
+class LogMatrixDeterminant:
+    """Sign and logarithm of the absolute value of the determinant; 0 and minus infinity for singular matrices.
+
+    .. math:: \\det input = sign \\cdot e^{log\\_abs\\_determinant}
+
+    input: [..., n, n]; sign, log_abs_determinant: [...], of input's dtype; the sign of a complex one has size 1.
+    """
+
+    input = Input(SOLVABLE)
+    sign = Output(like="input")
+    log_abs_determinant = Output(like="input")
+
+    def infer(op) -> Any:
+        shape = matrix_shape(op.input)
+        spec = op.input.spec.with_shape(shape if shape.dims is None else shape.dims[:-2])
+        return spec, spec
+
+    def compute(op, input) -> Any:
+        sign, log_abs = np.linalg.slogdet(input)
+        return sign.astype(input.dtype), log_abs.astype(input.dtype)
+
+    def gradient(op, dsign, dlog) -> Any:
+        # d log det = tr(input^-1 d input): its real part moves the logarithm, its imaginary part turns the sign
+        if op.input.dtype.is_complex:
+            from ..math.complexes import complex, imag, real
+
+            dlog = complex(real(dlog), -imag(_conj(dsign) * op.sign))
+        return as_column(dlog) * MatrixInverse(op.input, adjoint=True)
+
+
+def slogdet(input: Any, name: str | None = None) -> LogDet:
+    """See LogMatrixDeterminant."""
+    return LogDet(*LogMatrixDeterminant(input, name=name))
+
+
+@operator
+class MatrixSolve:
+    """Solve systems of linear equations.
+
+    .. math:: matrix \\cdot output = rhs, \\quad \\text{or } matrix^H \\cdot output = rhs \\text{ if adjoint}
+
+    matrix: [..., n, n]; rhs: [..., n, k]; output: [..., n, k].
+    raises InvalidArgumentError where a matrix is singular or the shapes do not fit
+    """
+
+    matrix = Input(SOLVABLE)
+    rhs = Input(SOLVABLE, like="matrix")
+    output = Output(like="rhs")
+    adjoint = Attr(bool, default=False)
+
+    def infer(op) -> Any:
+        matrix, rhs = matrix_shape(op.matrix), op.rhs.spec
+        if rhs.shape.rank is None:
+            return rhs.with_shape(matrix.dims and TensorShape([*matrix.dims[:-1], None]))
+        if matrix.dims is None:
+            return rhs
+        if len(matrix.dims) != rhs.shape.rank:
+            raise InvalidArgumentError(what="All input tensors must have the same rank",
+                                       found=f"{op.matrix.spec.short()}, {rhs.short()}")  # fmt: skip
+        if not TensorShape(matrix.dims[:-1]).is_compatible_with(rhs.shape.dims[:-1]):
+            raise InvalidArgumentError(what="Input matrix and rhs are incompatible",
+                                       found=f"{op.matrix.spec.short()}, {rhs.short()}")  # fmt: skip
+        return rhs.with_shape([*TensorShape(matrix.dims[:-1]).merge_with(rhs.shape.dims[:-1]), rhs.shape.dims[-1]])
+
+    def compute(op, matrix, rhs) -> Any:
+        try:
+            return np.linalg.solve(np.swapaxes(matrix, -1, -2).conj() if op.adjoint else matrix, rhs)
+        except np.linalg.LinAlgError:
+            raise InvalidArgumentError(what="Input matrix is not invertible.") from None
+
+    def gradient(op, doutput) -> Any:
+        drhs = MatrixSolve(op.matrix, doutput, adjoint=not op.adjoint)
+        if op.adjoint:
+            return -product(op.output, drhs, adjoint_b=True), drhs
+        return -product(drhs, op.output, adjoint_b=True), drhs
+
+
+def solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None) -> Any:
+    """See MatrixSolve."""
+    return MatrixSolve(matrix, rhs, adjoint=adjoint, name=name)
+
+
+@operator
+class MatrixTriangularSolve:
+    """Solve systems of linear equations with triangular matrices, by substitution; the other half is not looked at.
+
+    .. math:: matrix \\cdot output = rhs, \\quad \\text{or } matrix^H \\cdot output = rhs \\text{ if adjoint}
+
+    matrix: [..., n, n]; rhs: [..., n, k]; batches broadcast. lower: whether the lower half is meant, else the upper.
+    raises InvalidArgumentError for a zero on the diagonal or shapes that do not fit
+    """
+
+    matrix = Input(SOLVABLE)
+    rhs = Input(SOLVABLE, like="matrix")
+    output = Output(like="rhs")
+    lower = Attr(bool, default=True)
+    adjoint = Attr(bool, default=False)
+
+    def infer(op) -> Any:
+        matrix, rhs = matrix_shape(op.matrix), matrix_shape(op.rhs, square=False)
+        if matrix.dims is None or rhs.dims is None:
+            return op.rhs.spec.with_shape(UNKNOWN)
+        m, n = matrix.dims[-1], rhs.dims[-2]
+        if None not in (m, n) and m != n:
+            raise InvalidArgumentError(what="Input matrix and rhs are incompatible",
+                                       found=f"{op.matrix.spec.short()}, {op.rhs.spec.short()}")  # fmt: skip
+        batch = broadcast(TensorShape(matrix.dims[:-2]), TensorShape(rhs.dims[:-2]))
+        return op.rhs.spec.with_shape([*batch, n if m is None else m, rhs.dims[-1]])
+
+    def compute(op, matrix, rhs) -> Any:
+        n = matrix.shape[-1]
+        diagonal = np.diagonal(matrix, axis1=-2, axis2=-1)
+        if not diagonal.all():
+            raise InvalidArgumentError(what="Input matrix is not invertible.")
+        a = np.swapaxes(matrix, -1, -2).conj() if op.adjoint else matrix
+        x = np.array(np.broadcast_to(rhs, (*np.broadcast_shapes(a.shape[:-2], rhs.shape[:-2]), *rhs.shape[-2:])))
+        downward = op.lower != op.adjoint
+        for i in range(n) if downward else reversed(range(n)):
+            done = slice(0, i) if downward else slice(i + 1, n)
+            x[..., i, :] -= np.matmul(a[..., i, None, done], x[..., done, :])[..., 0, :]
+            x[..., i, :] /= a[..., i, i, None]
+        return x
+
+    def gradient(op, doutput) -> Any:
+        drhs = MatrixTriangularSolve(op.matrix, doutput, lower=op.lower, adjoint=not op.adjoint)
+        x = op.output
+        dmatrix = -(product(x, drhs, adjoint_b=True) if op.adjoint else product(drhs, x, adjoint_b=True))
+        half = band_part(dmatrix, -1, 0) if op.lower else band_part(dmatrix, 0, -1)
+        return array.sum_to_shape_of(half, op.matrix), array.sum_to_shape_of(drhs, op.rhs)
+
+
+def triangular_solve(matrix: Any, rhs: Any, lower: bool = True, adjoint: bool = False, name: str | None = None) -> Any:
+    """See MatrixTriangularSolve."""
+    return MatrixTriangularSolve(matrix, rhs, lower=lower, adjoint=adjoint, name=name)

@@ -1,0 +1,171 @@
+"""Counting: how often numbers occur, how many are not zero, which classes were taken for which.
+
+Lives here: DenseBincount, ConfusionMatrix, and bincount, count_nonzero, zero_fraction, confusion_matrix.
+Not here: histograms over intervals, sums by segment (segment.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core import dtypes
+from ...core.dtypes import as_dtype, index, numeric
+from ...core.errors import InvalidArgumentError
+from ...core.specs import TensorSpec
+from .. import array, dispatch
+from ..attributes import Attr
+from ..definition import Input, Output, operator
+from ..inference import static_axes
+from .reduction import Sum
+
+
+@operator
+class DenseBincount:
+    """How often each of 0 ... size - 1 occurs, or the sum of the weights where it does; larger numbers are left out.
+
+    .. math:: output_i = \\sum_{j: input_j = i} weights_j
+
+    input: int32 or int64, [n] or [rows, n], counted by row; size: a scalar; weights: shaped like input, or empty for
+    weights of 1. binary_output: 1 for what occurs at all. Output: [size] or [rows, size], of the weights' dtype.
+    raises InvalidArgumentError for negative numbers
+    """
+
+    input = Input(index, rank=(1, 2))
+    size = Input(index, rank=0)
+    weights = Input((dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64))
+    output = Output(like="weights")
+    binary_output = Attr(bool, default=False)
+    gradient = None
+
+    def infer(op) -> Any:
+        shape, n = op.input.spec.shape, op.size.constant
+        if n is not None and n < 0:
+            raise InvalidArgumentError(what=f"size ({int(n)}) must be non-negative")
+        dtype = op.weights.spec.dtype
+        return TensorSpec(None if shape.rank is None else [*shape[:-1], None if n is None else int(n)], dtype)
+
+    def compute(op, input, size, weights) -> Any:
+        if np.any(input < 0):
+            raise InvalidArgumentError(what="Input arr must be non-negative!")
+        if weights.size and weights.shape != input.shape:
+            raise InvalidArgumentError(what="`weights` must be the same shape as `arr` or a length-0 `Tensor`",
+                                       found=f"{list(weights.shape)}, {list(input.shape)}")  # fmt: skip
+        n = int(size)
+        rows = np.atleast_2d(input)
+        out = np.zeros((len(rows), n), weights.dtype)
+        row, _ = np.indices(rows.shape)
+        inside = rows < n
+        if op.binary_output:
+            out[row[inside], rows[inside]] = 1
+        else:
+            np.add.at(out, (row[inside], rows[inside]), weights.reshape(rows.shape)[inside] if weights.size else 1)
+        return out.reshape(*input.shape[:-1], n)
+
+
+def bincount(arr: Any, weights: Any = None, minlength: Any = None, maxlength: Any = None, dtype: Any = dtypes.int32,
+             name: str | None = None, axis: Any = None, binary_output: bool = False) -> Any:  # fmt: skip
+    """How often each number occurs. See DenseBincount.
+
+    arr: integers of any shape, counted together; with axis=-1 of a matrix, by row. The result is as long as the
+    largest number asks for, at least minlength, at most maxlength. dtype: of the counts, where there are no weights.
+    raises ValueError for weights with binary_output
+    """
+    from .arithmetic import maximum, minimum
+    from .reduction import reduce_max
+
+    if weights is not None and binary_output:
+        raise ValueError("Arguments `binary_output` and `weights` are mutually exclusive. Please specify only one.")
+    arr = dispatch.to_tensor(arr)
+    if not arr.dtype.is_integer:
+        raise TypeError(f"bincount: arr has dtype {arr.dtype.name}; wanted integers")
+    if arr.dtype not in index:
+        arr = array.cast(arr, dtypes.int32)
+    if axis not in (None, 0, -1):
+        raise ValueError(f"Unsupported value for argument axis={axis}. Only 0 and -1 are currently supported.")
+    weights = array.zeros([0], as_dtype(dtype)) if weights is None else dispatch.to_tensor(weights)
+    if axis != -1 and arr.shape.rank != 1:
+        weights = array.reshape(weights, [-1])
+        arr = array.reshape(arr, [-1])
+    zero = array.zeros([1], arr.dtype)
+    size = reduce_max(array.concat([array.reshape(arr, [-1]) + 1, zero], 0))
+    if minlength is not None:
+        size = maximum(size, array.cast(minlength, arr.dtype))
+    if maxlength is not None:
+        size = minimum(size, array.cast(maxlength, arr.dtype))
+    return DenseBincount(arr, size, weights, binary_output=binary_output, name=name)
+
+
+def count_nonzero(input: Any, axis: Any = None, keepdims: Any = None, dtype: Any = dtypes.int64, name: str | None = None
+                  ) -> Any:  # fmt: skip
+    """How many elements are not zero (not empty, for strings; not False), over axes. NaN counts. See Sum."""
+    x = dispatch.to_tensor(input)
+    counted = array.cast(x if x.dtype.is_bool else x != array.zeros_like(x), dtypes.int64)
+    return array.cast(Sum(counted, axis=static_axes(axis), keepdims=bool(keepdims)), as_dtype(dtype), name)
+
+
+def zero_fraction(value: Any, name: str | None = None) -> Any:
+    """The share of zeros among the elements, float32; NaN of no elements. See Sum."""
+    x = dispatch.to_tensor(value)
+    n = array.cast(array.size(x), dtypes.float32)
+    return array.identity((n - count_nonzero(x, dtype=dtypes.float32)) / n, name=name)
+
+
+@operator
+class ConfusionMatrix:
+    """How often each class was predicted for each label, or the sum of the weights.
+
+    .. math:: output_{ij} = \\sum_{l: labels_l = i, predictions_l = j} weights_l
+
+    labels, predictions: int64 [n]; num_classes: a scalar; weights: [n]. Output: [num_classes, num_classes].
+    raises InvalidArgumentError for classes that are negative or not below num_classes
+    """
+
+    labels = Input(index, rank=1)
+    predictions = Input(index, rank=1, like="labels")
+    num_classes = Input(index, rank=0)
+    weights = Input(numeric, rank=1)
+    output = Output(like="weights")
+    gradient = None
+
+    def infer(op) -> Any:
+        shapes = [op.labels.spec.shape, op.predictions.spec.shape, op.weights.spec.shape]
+        if not all(a.is_compatible_with(b) for a in shapes for b in shapes):
+            raise InvalidArgumentError(
+                what="labels, predictions and weights differ in shape", found=" ".join(map(str, shapes))
+            )
+        n = op.num_classes.constant
+        return TensorSpec([None if n is None else int(n)] * 2, op.weights.spec.dtype)
+
+    def compute(op, labels, predictions, num_classes, weights) -> Any:
+        n = int(num_classes)
+        for name, classes in (("labels", labels), ("predictions", predictions)):
+            if np.any(classes < 0):
+                raise InvalidArgumentError(what=f"`{name}` contains negative values", found=int(classes.min()))
+            if np.any(classes >= n):
+                raise InvalidArgumentError(what=f"`{name}` out of bound", found=int(classes.max()), wanted=f"below {n}")
+        out = np.zeros((n, n), weights.dtype)
+        np.add.at(out, (labels, predictions), weights)
+        return out
+
+
+def confusion_matrix(labels: Any, predictions: Any, num_classes: Any = None, weights: Any = None,
+                     dtype: Any = dtypes.int32, name: str | None = None) -> Any:  # fmt: skip
+    """How often each class was predicted for each label. See ConfusionMatrix.
+
+    labels, predictions: [n], a last dimension of 1 more is dropped. num_classes: by default the largest plus one.
+    """
+    from .reduction import reduce_max
+
+    dtype = as_dtype(dtype)
+    labels, predictions = (array.cast(dispatch.to_tensor(v), dtypes.int64) for v in (labels, predictions))
+    labels, predictions = (array.squeeze(v, [-1]) if v.shape.rank == 2 else v for v in (labels, predictions))
+    if num_classes is None:
+        both = array.concat([labels, predictions], 0)
+        num_classes = reduce_max(both) + 1
+    if weights is None:
+        weights = array.cast(array.ones_like(labels), dtype)
+    else:
+        weights = array.cast(dispatch.to_tensor(weights), dtype)
+    return ConfusionMatrix(labels, predictions, array.cast(num_classes, dtypes.int64), weights, name=name)

@@ -1,0 +1,229 @@
+"""Running sums and products along an axis.
+
+Lives here: Cumsum, Cumprod, CumulativeLogsumexp, and what the gradient of products needs: LinearRecurrence, ShiftByOne.
+Not here: reductions to one element (reduction.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core import dtypes
+from ...core.dtypes import floating, floating_or_complex, numeric
+from ...core.errors import InvalidArgumentError
+from ...core.specs import TensorSpec
+from .. import array, dispatch
+from ..attributes import Attr
+from ..definition import Input, Output, operator
+from ..inference import static_int
+
+
+def _scanned(op: Any) -> TensorSpec:
+    """The spec of a scan: that of `x`, whose rank must have the axis."""
+    spec = op.x.spec
+    rank = spec.shape.rank
+    if rank is not None and not -rank <= op.axis < rank:
+        raise InvalidArgumentError(what=f"Expected scan axis in the range [{-rank}, {rank}), but got {op.axis}",
+                                   found=spec.short())  # fmt: skip
+    return spec
+
+
+def _accumulate(ufunc: np.ufunc, x: np.ndarray, first: Any, op: Any) -> np.ndarray:
+    """The scan of x by ufunc along op.axis, with op.exclusive and op.reverse; 16-bit floats go through float32."""
+    wide = x.astype(np.float32) if x.dtype in (dtypes.float16.np, dtypes.bfloat16.np) else x
+    lines = np.moveaxis(wide, op.axis, -1)
+    if op.reverse:
+        lines = lines[..., ::-1]
+    if op.exclusive and lines.shape[-1]:
+        scanned = np.empty(lines.shape, wide.dtype)
+        scanned[..., 0] = first
+        ufunc.accumulate(lines[..., :-1], axis=-1, out=scanned[..., 1:])
+    else:
+        scanned = ufunc.accumulate(lines, axis=-1, dtype=wide.dtype)
+    if op.reverse:
+        scanned = scanned[..., ::-1]
+    return np.moveaxis(scanned, -1, op.axis).astype(x.dtype, copy=False)
+
+
+@operator
+class Cumsum:
+    """Running sum along an axis.
+
+    .. math:: y_i = \\sum_{j \\le i} x_j
+
+    exclusive: without the element itself (j < i); reverse: from the end (j >= i, or j > i).
+    raises InvalidArgumentError for an axis out of range
+    """
+
+    x = Input(numeric)
+    y = Output(like="x")
+    axis = Attr(int, default=0)
+    exclusive = Attr(bool, default=False)
+    reverse = Attr(bool, default=False)
+    no_need_buffer = ("x",)
+    infer = _scanned
+
+    def compute(op, x) -> Any:
+        return _accumulate(np.add, x, 0, op)
+
+    def gradient(op, dy) -> Any:
+        return Cumsum(dy, axis=op.axis, exclusive=op.exclusive, reverse=not op.reverse)
+
+
+def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Any:
+    """See Cumsum."""
+    return Cumsum(x, axis=static_int(axis, "axis"), exclusive=exclusive, reverse=reverse, name=name)
+
+
+@operator
+class Cumprod:
+    """Running product along an axis.
+
+    .. math:: y_i = \\prod_{j \\le i} x_j
+
+    exclusive: without the element itself (j < i); reverse: from the end (j >= i, or j > i).
+    raises InvalidArgumentError for an axis out of range
+    """
+
+    x = Input(numeric)
+    y = Output(like="x")
+    axis = Attr(int, default=0)
+    exclusive = Attr(bool, default=False)
+    reverse = Attr(bool, default=False)
+    infer = _scanned
+
+    def compute(op, x) -> Any:
+        return _accumulate(np.multiply, x, 1, op)
+
+    def gradient(op, dy) -> Any:
+        # dx_k = (product before k) * sum_{i >= k} dy_i * (product after k, up to i), the sum by a recurrence from the
+        # end: no division, so zeros are no exception
+        from .arithmetic import _conj
+
+        x, back = _conj(op.x), not op.reverse
+        before = Cumprod(x, axis=op.axis, exclusive=True, reverse=op.reverse)
+        if op.exclusive:
+            dy = ShiftByOne(dy, axis=op.axis, reverse=back)
+        after = ShiftByOne(x, axis=op.axis, reverse=back)
+        return before * LinearRecurrence(dy, after, axis=op.axis, reverse=back)
+
+
+def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Any:
+    """See Cumprod."""
+    return Cumprod(x, axis=static_int(axis, "axis"), exclusive=exclusive, reverse=reverse, name=name)
+
+
+@operator
+class ShiftByOne:
+    """Every element one place on along an axis, a zero in the first.
+
+    .. math:: y_i = x_{i-1}, \\quad y_0 = 0
+
+    reverse: one place back instead, a zero in the last.
+    """
+
+    x = Input(floating_or_complex)
+    y = Output(like="x")
+    axis = Attr(int, default=0)
+    reverse = Attr(bool, default=False)
+    no_need_buffer = ("x",)
+    infer = _scanned
+
+    def compute(op, x) -> Any:
+        y = np.zeros_like(x)
+        source, target = np.moveaxis(x, op.axis, 0), np.moveaxis(y, op.axis, 0)
+        if op.reverse:
+            target[:-1] = source[1:]
+        else:
+            target[1:] = source[:-1]
+        return y
+
+    def gradient(op, dy) -> Any:
+        return ShiftByOne(dy, axis=op.axis, reverse=not op.reverse)
+
+
+@operator
+class LinearRecurrence:
+    """A running sum that is multiplied at every step.
+
+    .. math:: y_i = x_i + factor_i \\, y_{i-1}, \\quad y_{-1} = 0
+
+    x, factor: one shape and dtype. reverse: from the end, with y_{i+1} for y_{i-1}.
+    """
+
+    x = Input(floating_or_complex)
+    factor = Input(floating_or_complex, like="x")
+    y = Output(like="x")
+    axis = Attr(int, default=0)
+    reverse = Attr(bool, default=False)
+
+    def infer(op) -> Any:
+        spec = _scanned(op)
+        if not spec.shape.is_compatible_with(op.factor.spec.shape):
+            raise InvalidArgumentError(
+                what="x and factor differ in shape", found=f"{spec.short()}, {op.factor.spec.short()}"
+            )
+        return TensorSpec(spec.shape.merge_with(op.factor.spec.shape), spec.dtype)
+
+    def compute(op, x, factor) -> Any:
+        wide = np.float32 if x.dtype in (dtypes.float16.np, dtypes.bfloat16.np) else x.dtype
+        lines, factors = np.moveaxis(x, op.axis, 0).astype(wide), np.moveaxis(factor, op.axis, 0).astype(wide)
+        places = range(len(lines))
+        running = np.zeros(lines.shape[1:], wide)
+        for i in reversed(places) if op.reverse else places:
+            lines[i] = running = lines[i] + factors[i] * running
+        return np.moveaxis(lines, 0, op.axis).astype(x.dtype, copy=False)
+
+    def gradient(op, dy) -> Any:
+        from .arithmetic import _conj
+
+        back = not op.reverse
+        dx = LinearRecurrence(dy, ShiftByOne(_conj(op.factor), axis=op.axis, reverse=back), axis=op.axis, reverse=back)
+        return dx, dx * _conj(ShiftByOne(op.y, axis=op.axis, reverse=op.reverse))
+
+
+@operator
+class CumulativeLogsumexp:
+    """Running logarithm of the sum of exponentials along an axis, without overflow.
+
+    .. math:: y_i = \\log \\sum_{j \\le i} e^{x_j}
+
+    exclusive: without the element itself (j < i), minus infinity for the first; reverse: from the end.
+    raises InvalidArgumentError for an axis out of range
+    """
+
+    x = Input(floating)
+    y = Output(like="x")
+    axis = Attr(int, default=0)
+    exclusive = Attr(bool, default=False)
+    reverse = Attr(bool, default=False)
+    infer = _scanned
+
+    def compute(op, x) -> Any:
+        return _accumulate(np.logaddexp, x, -np.inf, op)
+
+    def gradient(op, dy) -> Any:
+        # dx_k = sum_{i >= k} dy_i exp(x_k - y_i), the sums for positive and negative dy_i by this operator itself
+        from .elementary import exp, log
+
+        ones, nothing = array.ones_like(dy), array.zeros_like(dy) - np.inf
+        dx = array.zeros_like(dy)
+        for sign in (1.0, -1.0):
+            part = sign * dy
+            there = (part > 0) & (op.y > -np.inf)
+            weight = array.where(there, log(array.where(there, part, ones)) - array.where(there, op.y, ones), nothing)
+            back = CumulativeLogsumexp(weight, axis=op.axis, exclusive=op.exclusive, reverse=not op.reverse)
+            some = (back > -np.inf) & (op.x > -np.inf)
+            zero = array.zeros_like(dy)
+            exponent = array.where(some, array.where(some, back, zero) + array.where(some, op.x, zero), nothing)
+            dx = dx + sign * exp(exponent)
+        return dx
+
+
+def cumulative_logsumexp(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
+                         ) -> Any:  # fmt: skip
+    """See CumulativeLogsumexp."""
+    return CumulativeLogsumexp(dispatch.to_tensor(x), axis=static_int(axis, "axis"), exclusive=exclusive,
+                               reverse=reverse, name=name)  # fmt: skip

@@ -1,0 +1,64 @@
+"""Reductions made of others: variance, standard deviation, logsumexp, scaling to length one.
+
+Lives here: reduce_logsumexp, reduce_variance, reduce_std, l2_normalize.  Not here: the operators (reduction.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import array, dispatch
+from ..inference import static_axes
+from .arithmetic import _conj as conj_of_complex
+from .reduction import Max, Mean, Sum
+
+
+def reduce_logsumexp(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+    """log(sum(exp(x))) over axes, without overflow: the maximum is taken out first. Of no elements, minus infinity.
+
+    See Sum. input_tensor: floating.
+    """
+    from .elementary import exp, log
+    from .rounding import is_finite
+
+    x, axes = dispatch.to_tensor(input_tensor), static_axes(axis)
+    peak = array.stop_gradient(Max(x, axis=axes, keepdims=True))
+    peak = array.where(is_finite(peak), peak, array.zeros_like(peak))
+    total = log(Sum(exp(x - peak), axis=axes, keepdims=keepdims))
+    if not keepdims:
+        peak = array.reshape(peak, array.shape_op(total))
+    return array.identity(total + peak, name=name)
+
+
+def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+    """Mean of the squared distances from the mean, over axes; of complex numbers a real one. See Mean.
+
+    raises TypeError for integers
+    """
+    from .complexes import real as real_part
+
+    x, axes = dispatch.to_tensor(input_tensor), static_axes(axis)
+    if not (x.dtype.is_floating or x.dtype.is_complex):
+        raise TypeError(f"Input must be either real or complex. Received integer type {x.dtype}.")
+    distance = x - Mean(x, axis=axes, keepdims=True)
+    squared = real_part(distance * conj_of_complex(distance)) if x.dtype.is_complex else distance * distance
+    return Mean(squared, axis=axes, keepdims=keepdims, name=name)
+
+
+def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+    """Square root of reduce_variance, which see."""
+    from .elementary import sqrt
+
+    return sqrt(reduce_variance(input_tensor, axis, keepdims), name=name)
+
+
+def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | None = None) -> Any:
+    """x divided by its length along axes: x / sqrt(max(sum(|x|^2), epsilon)). See Sum."""
+    from .arithmetic import maximum
+    from .complexes import real as real_part
+    from .elementary import rsqrt
+
+    x = dispatch.to_tensor(x)
+    squared = real_part(x * conj_of_complex(x)) if x.dtype.is_complex else x * x
+    inverse = rsqrt(maximum(Sum(squared, axis=static_axes(axis), keepdims=True), epsilon))
+    return array.identity(x * array.cast(inverse, x.dtype), name=name)

@@ -1,0 +1,331 @@
+"""Reductions: many elements along some axes become one.
+
+Lives here: Sum, Mean, Prod, Max, Min, All, Any, EuclideanNorm and the functions over them.
+Not here: variance and what else is made of these (moments.py), where the extremes are (sorting.py), running sums
+(cumulative.py), sums by segment (segment.py), counts (counting.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core import dtypes
+from ...core.dtypes import numeric, real
+from ...core.errors import InvalidArgumentError
+from ...core.specs import TensorSpec
+from .. import array, registry
+from ..attributes import Attr
+from ..definition import Input, Output, operator
+from ..inference import axes_in, static_axes
+from .cumulative import cumprod
+
+
+def _reduced(op: Any) -> TensorSpec:
+    """The spec of a reduction of `op.input_tensor` over op.axis."""
+    spec = op.input_tensor.spec
+    dims = spec.shape.dims
+    if dims is None:
+        return TensorSpec(() if op.axis is None and not op.keepdims else None, spec.dtype)
+    try:
+        axes = set(axes_in(op.axis, len(dims)))
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(what=f"Invalid reduction dimension: {error.message}", found=spec.short()) from None
+    if op.keepdims:
+        return TensorSpec([1 if i in axes else d for i, d in enumerate(dims)], spec.dtype)
+    return TensorSpec([d for i, d in enumerate(dims) if i not in axes], spec.dtype)
+
+
+def _wide(dtype: np.dtype) -> np.dtype:
+    """What sums of `dtype` are kept in: float32 for float16 and bfloat16."""
+    return dtypes.float32.np if dtype in (dtypes.float16.np, dtypes.bfloat16.np) else dtype
+
+
+def _expanded(op: Any, y: Any) -> Any:
+    """`y`, a reduction's result, with its dimensions of size 1 back in their places."""
+    if op.keepdims or op.axis == ():
+        return y
+    rank = op.input_tensor.shape.rank
+    if rank is None:
+        if op.axis is None:
+            return y  # a scalar fits wherever it is broadcast
+        kept = op.operator(op.input_tensor, axis=op.axis, keepdims=True)
+        return array.reshape(y, array.shape_op(kept))
+    for axis in sorted(axes_in(op.axis, rank)):
+        y = array.expand_dims(y, axis)
+    return y
+
+
+def _spread(op: Any, dy: Any) -> Any:
+    """`dy` repeated over the elements that were reduced."""
+    return array.broadcast_to(_expanded(op, dy), array.shape_op(op.input_tensor))
+
+
+@operator
+class Sum:
+    """Sum over axes; float16 and bfloat16 are summed in float32, integers keep their dtype and wrap.
+
+    .. math:: output = \\sum_{i \\in axis} input_i
+
+    input_tensor: numbers; axis: the axes that go, None for all; keepdims: whether they stay with size 1.
+    raises InvalidArgumentError for an axis that is out of range or given twice
+    """
+
+    input_tensor = Input(numeric)
+    output = Output(like="input_tensor")
+    axis = Attr([int], default=None)
+    keepdims = Attr(bool, default=False)
+    no_need_buffer = ("input_tensor",)
+    infer = _reduced
+
+    def compute(op, input_tensor) -> Any:
+        x = input_tensor
+        return np.sum(x, axis=op.axis, keepdims=op.keepdims, dtype=_wide(x.dtype)).astype(x.dtype)
+
+    def gradient(op, doutput) -> Any:
+        return _spread(op, doutput)
+
+
+@operator
+class Mean:
+    """Mean over axes: of no elements NaN, or 0 for integers; means of integers are cut toward zero.
+
+    .. math:: output = \\frac{1}{n} \\sum_{i \\in axis} input_i
+
+    input_tensor: numbers; axis: the axes that go, None for all; keepdims: whether they stay with size 1.
+    raises InvalidArgumentError for an axis that is out of range or given twice
+    """
+
+    input_tensor = Input(numeric)
+    output = Output(like="input_tensor")
+    axis = Attr([int], default=None)
+    keepdims = Attr(bool, default=False)
+    no_need_buffer = ("input_tensor",)
+    infer = _reduced
+
+    def compute(op, input_tensor) -> Any:
+        x = input_tensor
+        count = x.size if op.axis is None else int(np.prod([x.shape[a] for a in op.axis], dtype=np.int64))
+        if x.dtype.kind in "iu":
+            wide = np.int64 if x.dtype.kind == "i" else np.uint64
+            total = np.asarray(np.sum(x, axis=op.axis, keepdims=op.keepdims, dtype=wide))
+            return (np.sign(total) * (np.abs(total) // total.dtype.type(max(1, count)))).astype(x.dtype)
+        total = np.sum(x, axis=op.axis, keepdims=op.keepdims, dtype=_wide(x.dtype))
+        return np.divide(total, total.dtype.type(count)).astype(x.dtype)
+
+    def gradient(op, doutput) -> Any:
+        x = op.input_tensor
+        dims = x.shape.dims
+        counted = None if dims is None else [dims[a] for a in axes_in(op.axis, len(dims))]
+        if counted is not None and None not in counted:
+            return _spread(op, doutput) / float(max(1, int(np.prod(counted))))
+        many, few = array.size(x), array.size(doutput)
+        count = array.cast(many // array.where(few > 0, few, array.ones_like(few)), x.dtype)
+        return _spread(op, doutput / count)
+
+
+@operator
+class Prod:
+    """Product over axes; of no elements 1.
+
+    .. math:: output = \\prod_{i \\in axis} input_i
+
+    input_tensor: numbers; axis: the axes that go, None for all; keepdims: whether they stay with size 1.
+    raises InvalidArgumentError for an axis that is out of range or given twice
+    """
+
+    input_tensor = Input(numeric)
+    output = Output(like="input_tensor")
+    axis = Attr([int], default=None)
+    keepdims = Attr(bool, default=False)
+    infer = _reduced
+
+    def compute(op, input_tensor) -> Any:
+        x = input_tensor
+        return np.prod(x, axis=op.axis, keepdims=op.keepdims, dtype=_wide(x.dtype)).astype(x.dtype)
+
+    def gradient(op, doutput) -> Any:
+        # The product of all others, without dividing, so that zeros are no exception: along one axis the products of
+        # those before and those after; axis by axis, the others of one's line times the products of the other lines.
+        x = op.input_tensor
+        whole = op.axis is None
+        axes = (0,) if whole else op.axis
+        part = array.reshape(x, [-1]) if whole else x
+        others = None
+        for axis in axes:
+            before, after = cumprod(part, axis, exclusive=True), cumprod(part, axis, exclusive=True, reverse=True)
+            others = before * after if others is None else others * (before * after)
+            if len(axes) > 1:
+                part = Prod(part, axis=(axis,), keepdims=True)
+        if others is None:
+            return doutput
+        if whole:
+            others = array.reshape(others, array.shape_op(x))
+        return _spread(op, doutput) * _conj(others)
+
+
+def _conj(x: Any) -> Any:
+    from .arithmetic import _conj as conj_of_complex
+
+    return conj_of_complex(x)
+
+
+def _lowest(dtype: np.dtype) -> Any:
+    """What the maximum of nothing is: minus infinity, or the smallest integer."""
+    limits = dtypes.of_numpy(dtype)
+    return dtype.type(-np.inf) if limits.is_floating else limits.min
+
+
+def _highest(dtype: np.dtype) -> Any:
+    """What the minimum of nothing is: infinity, or the largest integer."""
+    limits = dtypes.of_numpy(dtype)
+    return dtype.type(np.inf) if limits.is_floating else limits.max
+
+
+def _extreme_gradient(op: Any, doutput: Any) -> Any:
+    """The gradient goes to the extremes, in equal parts where there are several."""
+    x = op.input_tensor
+    kept = op.operator(x, axis=op.axis, keepdims=True) if op.axis != () else x
+    chosen = array.cast(x == kept, x.dtype)
+    return chosen / Sum(chosen, axis=op.axis, keepdims=True) * _expanded(op, doutput)
+
+
+@operator
+class Max:
+    """Largest over axes: NaN if any is, of no elements minus infinity or the smallest integer.
+
+    .. math:: output = \\max_{i \\in axis} input_i
+
+    input_tensor: real numbers; axis: the axes that go, None for all; keepdims: whether they stay with size 1.
+    Equally large elements share the gradient equally.
+    raises InvalidArgumentError for an axis that is out of range or given twice
+    """
+
+    input_tensor = Input(real)
+    output = Output(like="input_tensor")
+    axis = Attr([int], default=None)
+    keepdims = Attr(bool, default=False)
+    infer = _reduced
+
+    def compute(op, input_tensor) -> Any:
+        x = input_tensor
+        return np.maximum.reduce(x, axis=op.axis, keepdims=op.keepdims, initial=_lowest(x.dtype))
+
+    gradient = _extreme_gradient
+
+
+@operator
+class Min:
+    """Smallest over axes: NaN if any is, of no elements infinity or the largest integer.
+
+    .. math:: output = \\min_{i \\in axis} input_i
+
+    input_tensor: real numbers; axis: the axes that go, None for all; keepdims: whether they stay with size 1.
+    Equally small elements share the gradient equally.
+    raises InvalidArgumentError for an axis that is out of range or given twice
+    """
+
+    input_tensor = Input(real)
+    output = Output(like="input_tensor")
+    axis = Attr([int], default=None)
+    keepdims = Attr(bool, default=False)
+    infer = _reduced
+
+    def compute(op, input_tensor) -> Any:
+        x = input_tensor
+        return np.minimum.reduce(x, axis=op.axis, keepdims=op.keepdims, initial=_highest(x.dtype))
+
+    gradient = _extreme_gradient
+
+
+@operator
+class All:
+    """Whether all are true, over axes; of no elements True.
+
+    .. math:: output = \\bigwedge_{i \\in axis} input_i
+
+    input_tensor: bool; axis: the axes that go, None for all; keepdims: whether they stay with size 1.
+    """
+
+    input_tensor = Input(dtypes.bool)
+    output = Output(like="input_tensor")
+    axis = Attr([int], default=None)
+    keepdims = Attr(bool, default=False)
+    infer = _reduced
+    gradient = None
+
+    def compute(op, input_tensor) -> Any:
+        return np.all(input_tensor, axis=op.axis, keepdims=op.keepdims)
+
+
+@operator(name="Any")
+class AnyTrue:
+    """Whether any is true, over axes; of no elements False.
+
+    .. math:: output = \\bigvee_{i \\in axis} input_i
+
+    input_tensor: bool; axis: the axes that go, None for all; keepdims: whether they stay with size 1.
+    """
+
+    input_tensor = Input(dtypes.bool)
+    output = Output(like="input_tensor")
+    axis = Attr([int], default=None)
+    keepdims = Attr(bool, default=False)
+    infer = _reduced
+    gradient = None
+
+    def compute(op, input_tensor) -> Any:
+        return np.any(input_tensor, axis=op.axis, keepdims=op.keepdims)
+
+
+@operator
+class EuclideanNorm:
+    """Square root of the sum of squares over axes; of integers cut to one.
+
+    .. math:: output = \\sqrt{\\sum_{i \\in axis} |input_i|^2}
+
+    input_tensor: numbers; axis: the axes that go, None for all; keepdims: whether they stay with size 1.
+    """
+
+    input_tensor = Input(numeric)
+    output = Output(like="input_tensor")
+    axis = Attr([int], default=None)
+    keepdims = Attr(bool, default=False)
+    infer = _reduced
+
+    def compute(op, input_tensor) -> Any:
+        x = np.abs(input_tensor) if input_tensor.dtype.kind == "c" else input_tensor
+        x = x.astype(np.float64 if x.dtype.kind in "iu" else _wide(x.dtype))
+        return np.sqrt(np.sum(x * x, axis=op.axis, keepdims=op.keepdims)).astype(input_tensor.dtype)
+
+    def gradient(op, doutput) -> Any:
+        from .complexes import real as real_part
+
+        if op.input_tensor.dtype.is_complex:
+            doutput = array.cast(real_part(doutput), doutput.dtype)
+        return op.input_tensor * _expanded(op, doutput / op.output)
+
+
+# ---- the public functions -----------------------------------------------------------------------------------------
+
+
+def _function(op: Any, name: str) -> Any:
+    def reduce(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+        return op(input_tensor, axis=static_axes(axis), keepdims=bool(keepdims), name=name)
+
+    reduce.__name__ = reduce.__qualname__ = name
+    reduce.__doc__ = f"See {op.name}. axis: None for all, an int, a list of them, or a tensor known when tracing."
+    reduce.operator = op
+    registry.name_function(name, op)
+    return reduce
+
+
+reduce_sum = _function(Sum, "reduce_sum")
+reduce_mean = _function(Mean, "reduce_mean")
+reduce_prod = _function(Prod, "reduce_prod")
+reduce_max = _function(Max, "reduce_max")
+reduce_min = _function(Min, "reduce_min")
+reduce_all = _function(All, "reduce_all")
+reduce_any = _function(AnyTrue, "reduce_any")
+reduce_euclidean_norm = _function(EuclideanNorm, "reduce_euclidean_norm")

@@ -1,0 +1,311 @@
+"""Order: where the extremes are, sorting, the k largest.
+
+Lives here: ArgMax, ArgMin, Sort, TopK, InTopK, InvertPermutation and the functions over them.
+Not here: the extremes themselves (reduction.py), counting (counting.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core import dtypes
+from ...core.dtypes import DType, as_dtype, floating, index, real
+from ...core.errors import InvalidArgumentError
+from ...core.specs import TensorSpec
+from .. import array, dispatch
+from ..attributes import Attr, one_of
+from ..definition import Input, Output, operator
+from ..inference import static_int
+from .unsorted_segment import UnsortedSegmentSum
+
+_INDICES = one_of(dtypes.int16, dtypes.uint16, dtypes.int32, dtypes.int64)
+
+
+def _without_axis(op: Any) -> TensorSpec:
+    spec = op.input.spec
+    dims, rank = spec.shape.dims, spec.shape.rank
+    if dims is None:
+        return TensorSpec(None, op.output_type)
+    if not -rank <= op.axis < rank:
+        raise InvalidArgumentError(what=f"Expected dimension in the range [{-rank}, {rank}), but got {op.axis}",
+                                   found=spec.short())  # fmt: skip
+    axis = op.axis % rank
+    if dims[axis] == 0 and 0 not in dims[:axis] + dims[axis + 1 :] and None not in dims:
+        raise InvalidArgumentError(what=f"Reduction axis {op.axis} is empty", found=spec.short())
+    return TensorSpec([d for i, d in enumerate(dims) if i != axis], op.output_type)
+
+
+def _first_best(op: Any, x: np.ndarray, better: Any, replaced: Any) -> np.ndarray:
+    """Where along op.axis the first best element is; NaN never is, unless nothing else is there."""
+    if x.shape[op.axis] == 0:
+        return np.zeros(np.delete(x.shape, op.axis), op.output_type.np)
+    if of_floats(x):
+        x = np.where(np.isnan(x), x.dtype.type(replaced), x)
+    return better(x, axis=op.axis).astype(op.output_type.np)
+
+
+def of_floats(x: np.ndarray) -> bool:
+    """Whether x is of floating numbers, bfloat16 among them."""
+    return dtypes.of_numpy(x.dtype).is_floating
+
+
+@operator
+class ArgMax:
+    """Index of the largest element along an axis, the first of equal ones.
+
+    .. math:: output = \\arg\\max_i input_i
+
+    input: real or bool; output_type: int16, uint16, int32 or int64.
+    raises InvalidArgumentError for an axis that is out of range or empty
+    """
+
+    input = Input((*real, dtypes.bool))
+    output = Output()
+    axis = Attr(int, default=0)
+    output_type = Attr(DType, default=dtypes.int64, check=_INDICES)
+    infer = _without_axis
+    gradient = None
+
+    def compute(op, input) -> Any:
+        return _first_best(op, input, np.argmax, -np.inf)
+
+
+@operator
+class ArgMin:
+    """Index of the smallest element along an axis, the first of equal ones.
+
+    .. math:: output = \\arg\\min_i input_i
+
+    input: real or bool; output_type: int32 or int64.
+    raises InvalidArgumentError for an axis that is out of range or empty
+    """
+
+    input = Input((*real, dtypes.bool))
+    output = Output()
+    axis = Attr(int, default=0)
+    output_type = Attr(DType, default=dtypes.int64, check=_INDICES)
+    infer = _without_axis
+    gradient = None
+
+    def compute(op, input) -> Any:
+        return _first_best(op, input, np.argmin, np.inf)
+
+
+def argmax(input: Any, axis: Any = None, output_type: Any = dtypes.int64, name: str | None = None) -> Any:
+    """See ArgMax. axis: 0 if left out."""
+    axis = 0 if axis is None else static_int(axis, "axis")
+    return ArgMax(input, axis=axis, output_type=as_dtype(output_type), name=name)
+
+
+def argmin(input: Any, axis: Any = None, output_type: Any = dtypes.int64, name: str | None = None) -> Any:
+    """See ArgMin. axis: 0 if left out."""
+    axis = 0 if axis is None else static_int(axis, "axis")
+    return ArgMin(input, axis=axis, output_type=as_dtype(output_type), name=name)
+
+
+def _order(x: np.ndarray, descending: bool) -> np.ndarray:
+    """Indices that sort the last dimension, stably; NaN comes last either way."""
+    if x.dtype == dtypes.bfloat16.np:  # whose own order NumPy does not know NaN in
+        x = x.astype(np.float32)
+    if not descending:
+        return np.argsort(x, axis=-1, kind="stable")
+    if of_floats(x):
+        return np.argsort(-x, axis=-1, kind="stable")
+    if x.dtype.kind == "u":
+        return np.argsort(np.iinfo(x.dtype).max - x, axis=-1, kind="stable")
+    return np.argsort(~x, axis=-1, kind="stable")  # ~x = -1 - x turns the order and cannot overflow
+
+
+def _ungather(dvalues: Any, indices: Any, like: Any) -> Any:
+    """The gradient of picking `indices` from the last dimension of `like`: each part is added where it came from."""
+    shape = array.shape_op(like)
+    n = shape[-1]
+    rows = array.size(like) // array.where(n > 0, n, array.ones_like(n))
+    picked = array.reshape(indices, array.stack([rows, array.shape_op(indices)[-1]]))
+    places = array.cast(picked, dtypes.int32) + array.expand_dims(array.range(rows) * n, -1)
+    flat = UnsortedSegmentSum(array.reshape(dvalues, [-1]), array.reshape(places, [-1]), array.size(like))
+    return array.reshape(flat, shape)
+
+
+@operator
+class Sort:
+    """Sort along the last dimension, keeping the order of equal elements; NaN comes last.
+
+    .. math:: output_i = values_{indices_i}, \\quad output_i \\le output_{i+1}
+
+    values: real, at least one dimension; direction: "ASCENDING" or "DESCENDING". indices: int32.
+    """
+
+    values = Input(real)
+    output = Output(like="values")
+    indices = Output(dtype=dtypes.int32)
+    direction = Attr(str, default="ASCENDING", check=one_of("ASCENDING", "DESCENDING"))
+
+    def infer(op) -> Any:
+        spec = op.values.spec
+        if spec.shape.rank == 0:
+            raise InvalidArgumentError(
+                what="a scalar cannot be sorted", found=spec.short(), wanted="at least one dimension"
+            )
+        return spec, spec.with_dtype(dtypes.int32)
+
+    def compute(op, values) -> Any:
+        order = _order(values, op.direction == "DESCENDING")
+        return np.take_along_axis(values, order, -1), order.astype(np.int32)
+
+    def gradient(op, doutput, dindices) -> Any:
+        return _ungather(doutput, op.indices, op.values)
+
+
+def _sorted(values: Any, axis: Any, direction: str, which: int) -> Any:
+    if direction not in ("ASCENDING", "DESCENDING"):
+        raise ValueError(
+            f"Argument `direction` should be one of ASCENDING, DESCENDING. Received: direction={direction}"
+        )
+    values, axis = dispatch.to_tensor(values), static_int(axis, "axis")
+    rank = values.shape.rank
+    if axis == -1 or (rank is not None and axis == rank - 1):
+        return Sort(values, direction=direction)[which]
+    if rank is None:
+        raise TypeError(f"sort: the rank must be known while tracing for axis {axis}")
+    if not -rank <= axis < rank:
+        raise InvalidArgumentError(op="Sort", what=f"axis {axis} is out of range", wanted=f"in [{-rank}, {rank})")
+    perm = list(range(rank))
+    perm[axis], perm[-1] = perm[-1], perm[axis]
+    return array.transpose(Sort(array.transpose(values, perm), direction=direction)[which], perm)
+
+
+def sort(values: Any, axis: Any = -1, direction: str = "ASCENDING", name: str | None = None) -> Any:
+    """The elements in order along an axis. direction: "ASCENDING" or "DESCENDING". See Sort."""
+    return array.identity(_sorted(values, axis, direction, 0), name=name)
+
+
+def argsort(values: Any, axis: Any = -1, direction: str = "ASCENDING", stable: bool = False, name: str | None = None
+            ) -> Any:  # fmt: skip
+    """The int32 indices that put an axis in order; always stable. See Sort."""
+    return array.identity(_sorted(values, axis, direction, 1), name=name)
+
+
+class TopKV2(NamedTuple):
+    """What `top_k` gives."""
+
+    values: Any
+    indices: Any
+
+
+@operator
+class TopK:
+    """The k largest along the last dimension, largest first, the first of equal ones first; NaN comes before all.
+
+    .. math:: values_i = input_{indices_i}, \\quad values_i \\ge values_{i+1}
+
+    input: real [..., n]; k: a scalar, at most n. values, indices: [..., k].
+    raises InvalidArgumentError if k is negative or above n
+    """
+
+    input = Input(real)
+    k = Input((dtypes.int16, dtypes.int32, dtypes.int64), rank=0)
+    values = Output(like="input")
+    indices = Output()
+    sorted = Attr(bool, default=True)
+    index_type = Attr(DType, default=dtypes.int32, check=one_of(dtypes.int16, dtypes.int32, dtypes.int64))
+
+    def infer(op) -> Any:
+        spec, k = op.input.spec, op.k.constant
+        if spec.shape.rank == 0:
+            raise InvalidArgumentError(what="input must be >= 1-D, got shape []")
+        if k is not None and k < 0:
+            raise InvalidArgumentError(what=f"Need k >= 0, got {int(k)}")
+        if spec.shape.rank is None:
+            return spec, spec.with_dtype(op.index_type)
+        n = spec.shape[-1]
+        if k is not None and n is not None and n < k:
+            raise InvalidArgumentError(what=f"input must have at least k columns. Had {n}, needed {int(k)}")
+        values = TensorSpec([*spec.shape[:-1], None if k is None else int(k)], spec.dtype)
+        return values, values.with_dtype(op.index_type)
+
+    def compute(op, input, k) -> Any:
+        if not 0 <= k <= input.shape[-1]:
+            raise InvalidArgumentError(
+                what=f"input must have at least k columns. Had {input.shape[-1]}, needed {int(k)}"
+            )
+        keys = np.where(np.isnan(input), input.dtype.type(np.inf), input) if of_floats(input) else input
+        order = _order(keys, descending=True)[..., : int(k)]
+        return np.take_along_axis(input, order, -1), order.astype(op.index_type.np)
+
+    def gradient(op, dvalues, dindices) -> Any:
+        return _ungather(dvalues, op.indices, op.input), None
+
+
+def top_k(
+    input: Any, k: Any = 1, sorted: bool = True, index_type: Any = dtypes.int32, name: str | None = None
+) -> TopKV2:
+    """The k largest along the last dimension, as (values, indices). See TopK."""
+    return TopKV2(*TopK(input, k, sorted=sorted, index_type=as_dtype(index_type), name=name))
+
+
+@operator
+class InTopK:
+    """Whether the target class is among the k classes predicted highest.
+
+    .. math:: output_i = \\#\\{j: predictions_{ij} > predictions_{i,targets_i}\\} < k
+
+    targets: [n]; predictions: float32 [n, classes]; k: a scalar. Classes level with the target count as below it.
+    False where the target is no class or a prediction is not finite.
+    """
+
+    targets = Input(index, rank=1)
+    predictions = Input(floating, rank=2)
+    k = Input(index, rank=0)
+    output = Output(dtype=dtypes.bool)
+    gradient = None
+
+    def infer(op) -> Any:
+        (n,), (rows, _) = op.targets.spec.shape.with_rank(1), op.predictions.spec.shape.with_rank(2)
+        if None not in (n, rows) and n != rows:
+            raise InvalidArgumentError(what=f"First dimension of predictions {rows} must match length of targets {n}")
+        return TensorSpec([rows if n is None else n], dtypes.bool)
+
+    def compute(op, targets, predictions, k) -> Any:
+        classes = predictions.shape[1]
+        there = (targets >= 0) & (targets < classes)
+        if classes == 0:
+            return there
+        of_target = np.take_along_axis(predictions, np.where(there, targets, 0)[:, None], 1)
+        higher = (predictions > of_target).sum(1)
+        return there & np.isfinite(predictions).all(1) & (higher < k)
+
+
+def in_top_k(targets: Any, predictions: Any, k: Any, name: str | None = None) -> Any:
+    """See InTopK."""
+    return InTopK(targets, predictions, k, name=name)
+
+
+@operator
+class InvertPermutation:
+    """The permutation that undoes `x`.
+
+    .. math:: y_{x_i} = i
+
+    x: int32 or int64 [n], each of 0 ... n - 1 once.
+    raises InvalidArgumentError if it is no permutation
+    """
+
+    x = Input(index, rank=1)
+    y = Output(like="x")
+    gradient = None
+
+    def compute(op, x) -> Any:
+        n = x.size
+        for i in x[(x < 0) | (x >= n)][:1]:
+            raise InvalidArgumentError(what=f"{i} is not between 0 and {n}")
+        y = np.full(n, -1, x.dtype)
+        y[x] = np.arange(n)
+        if (y < 0).any():
+            raise InvalidArgumentError(what=f"{np.argmax(np.bincount(x))} is duplicated in the input.")
+        return y
+
+
+invert_permutation = InvertPermutation.as_function("invert_permutation")

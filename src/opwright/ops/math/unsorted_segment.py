@@ -1,0 +1,192 @@
+"""Reductions by segment with ids in any order, and a given number of segments.
+
+Lives here: UnsortedSegmentSum, UnsortedSegmentMax, UnsortedSegmentMin, UnsortedSegmentProd, mean and sqrt_n over them.
+Not here: ids that rise, and what all segments share (segment.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core import dtypes
+from ...core.dtypes import index, numeric, of_numpy, real
+from ...core.errors import InvalidArgumentError
+from ...core.shapes import UNKNOWN
+from ...core.specs import TensorSpec
+from .. import array, dispatch
+from ..definition import Input, Output, operator
+from .segment import as_column, product_gradient, reduce_rows
+
+
+def _spec(op: Any) -> TensorSpec:
+    data, ids, known = op.data.spec, op.segment_ids.spec, op.num_segments.constant
+    if known is not None and known < 0:
+        raise InvalidArgumentError(what=f"Input num_segments == {int(known)} must not be negative")
+    if data.shape.rank is None or ids.shape.rank is None:
+        return TensorSpec(UNKNOWN, data.dtype)
+    depth = ids.shape.rank
+    if depth > data.shape.rank or not ids.shape.is_compatible_with(data.shape[:depth]):
+        raise InvalidArgumentError(what="data.shape does not start with segment_ids.shape",
+                                   found=f"{data.short()}, {ids.short()}")  # fmt: skip
+    return TensorSpec([None if known is None else int(known), *data.shape[depth:]], data.dtype)
+
+
+def _compute(ufunc: np.ufunc, data: np.ndarray, ids: np.ndarray, num_segments: Any, empty: Any) -> np.ndarray:
+    n, depth = int(num_segments), np.ndim(ids)
+    if data.shape[:depth] != ids.shape:
+        raise InvalidArgumentError(what="data.shape does not start with segment_ids.shape",
+                                   found=f"{list(data.shape)}, {list(ids.shape)}")  # fmt: skip
+    flat = ids.reshape(-1)
+    if np.any(flat >= n):
+        at = int(np.argmax(flat >= n))
+        raise InvalidArgumentError(what=f"segment_ids[{at}] = {flat[at]} is out of range [0, {n})")
+    return reduce_rows(ufunc, data.reshape(-1, *data.shape[depth:]), flat, n, empty)
+
+
+def _per_row(op: Any, value: Any) -> Any:
+    """For each row of data, `value` of its segment; 0 for rows that are in none."""
+    ids = op.segment_ids
+    there = ids >= array.zeros_like(ids)
+    found = array.gather(value, array.where(there, ids, array.zeros_like(ids)))
+    return array.where(as_column(there, found), found, array.zeros_like(found))
+
+
+def _sums(op: Any, rows: Any) -> Any:
+    return UnsortedSegmentSum(rows, op.segment_ids, op.num_segments)
+
+
+def _extreme_gradient(op: Any, doutput: Any) -> Any:
+    """The gradient goes to the extremes of each segment, in equal parts where there are several."""
+    chosen = array.cast(op.data == _per_row(op, op.output), op.data.dtype)
+    shares = _per_row(op, _sums(op, chosen))
+    shares = array.where(shares > 0, shares, array.ones_like(shares))
+    return chosen / shares * _per_row(op, doutput), None, None
+
+
+@operator
+class UnsortedSegmentSum:
+    """Sum of the rows of each segment; 0 for a segment without rows.
+
+    .. math:: output_i = \\sum_{j: ids_j = i} data_j
+
+    data: [n..., ...]; segment_ids: [n...], those below 0 leave their rows out; num_segments: a scalar.
+    Output: [num_segments, ...].
+    raises InvalidArgumentError for an id that is not below num_segments
+    """
+
+    data = Input(numeric)
+    segment_ids = Input(index)
+    num_segments = Input(index, rank=0)
+    output = Output(like="data")
+    no_need_buffer = ("data",)
+    infer = _spec
+
+    def compute(op, data, segment_ids, num_segments) -> Any:
+        return _compute(np.add, data, segment_ids, num_segments, 0)
+
+    def gradient(op, doutput) -> Any:
+        return _per_row(op, doutput), None, None
+
+
+@operator
+class UnsortedSegmentMax:
+    """Largest of the rows of each segment; the smallest number of the dtype for a segment without rows.
+
+    .. math:: output_i = \\max_{j: ids_j = i} data_j
+
+    data: [n..., ...]; segment_ids: [n...], those below 0 leave their rows out; num_segments: a scalar.
+    Output: [num_segments, ...].
+    raises InvalidArgumentError for an id that is not below num_segments
+    """
+
+    data = Input(real)
+    segment_ids = Input(index)
+    num_segments = Input(index, rank=0)
+    output = Output(like="data")
+    infer = _spec
+
+    def compute(op, data, segment_ids, num_segments) -> Any:
+        return _compute(np.maximum, data, segment_ids, num_segments, of_numpy(data.dtype).min)
+
+    gradient = _extreme_gradient
+
+
+@operator
+class UnsortedSegmentMin:
+    """Smallest of the rows of each segment; the largest number of the dtype for a segment without rows.
+
+    .. math:: output_i = \\min_{j: ids_j = i} data_j
+
+    data: [n..., ...]; segment_ids: [n...], those below 0 leave their rows out; num_segments: a scalar.
+    Output: [num_segments, ...].
+    raises InvalidArgumentError for an id that is not below num_segments
+    """
+
+    data = Input(real)
+    segment_ids = Input(index)
+    num_segments = Input(index, rank=0)
+    output = Output(like="data")
+    infer = _spec
+
+    def compute(op, data, segment_ids, num_segments) -> Any:
+        return _compute(np.minimum, data, segment_ids, num_segments, of_numpy(data.dtype).max)
+
+    gradient = _extreme_gradient
+
+
+@operator
+class UnsortedSegmentProd:
+    """Product of the rows of each segment; 1 for a segment without rows.
+
+    .. math:: output_i = \\prod_{j: ids_j = i} data_j
+
+    data: [n..., ...]; segment_ids: [n...], those below 0 leave their rows out; num_segments: a scalar.
+    Output: [num_segments, ...].
+    raises InvalidArgumentError for an id that is not below num_segments
+    """
+
+    data = Input(numeric)
+    segment_ids = Input(index)
+    num_segments = Input(index, rank=0)
+    output = Output(like="data")
+    infer = _spec
+
+    def compute(op, data, segment_ids, num_segments) -> Any:
+        return _compute(np.multiply, data, segment_ids, num_segments, 1)
+
+    def gradient(op, doutput) -> Any:
+        return product_gradient(op, doutput, lambda x: UnsortedSegmentProd(x, op.segment_ids, op.num_segments),
+                                lambda x: _sums(op, x), lambda x: _per_row(op, x)), None, None  # fmt: skip
+
+
+unsorted_segment_sum = UnsortedSegmentSum.as_function("unsorted_segment_sum")
+unsorted_segment_max = UnsortedSegmentMax.as_function("unsorted_segment_max")
+unsorted_segment_min = UnsortedSegmentMin.as_function("unsorted_segment_min")
+unsorted_segment_prod = UnsortedSegmentProd.as_function("unsorted_segment_prod")
+
+
+def _sums_and_counts(data: Any, segment_ids: Any, num_segments: Any) -> tuple[Any, Any]:
+    """The sums of rows, and beside them how many rows each has, at least 1."""
+    data, ids = dispatch.to_tensor(data), dispatch.to_tensor(segment_ids)
+    if not (data.dtype.is_floating or data.dtype.is_complex):
+        data = array.cast(data, dtypes.float32 if data.dtype.size <= 2 else dtypes.float64)
+    total = UnsortedSegmentSum(data, ids, num_segments)
+    wide = dtypes.float32 if data.dtype.size < 4 else data.dtype.real_dtype
+    rows = UnsortedSegmentSum(array.cast(array.ones_like(ids), wide), ids, num_segments)
+    return total, as_column(array.where(rows > 0, rows, array.ones_like(rows)), total)
+
+
+def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
+    """Mean of the rows of each segment, 0 for one without; integers are made floating first. See UnsortedSegmentSum."""
+    total, counts = _sums_and_counts(data, segment_ids, num_segments)
+    return array.identity(total / array.cast(counts, total.dtype), name=name)
+
+
+def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
+    """Sum of the rows of each segment over the square root of their number. See UnsortedSegmentSum."""
+    from .elementary import sqrt
+
+    total, counts = _sums_and_counts(data, segment_ids, num_segments)
+    return array.identity(total / array.cast(sqrt(counts), total.dtype), name=name)
