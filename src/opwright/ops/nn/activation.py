@@ -1,0 +1,200 @@
+"""Activations: functions of one tensor that make networks bend.
+
+Lives here: Relu, Relu6, LeakyRelu, Elu, Selu, Gelu and silu, crelu over operators.
+Not here: softmax (softmax.py), sigmoid, tanh and other functions of analysis (ops/math/).
+
+Where a derivative jumps the gradient is the one for negative x, as in TensorFlow: 0 for relu at 0.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import float32, floating, real
+from .. import dispatch
+from ..array import cast, concat, where, zeros_like
+from ..attributes import Attr
+from ..definition import Input, Output, operator
+from ..math import erf, exp, logical_and, negative, sigmoid, special_arrays, tanh
+from ..tensor import TensorLike
+
+SELU_SCALE, SELU_ALPHA = 1.0507009873554805, 1.6732632423543773  # Klambauer et al. 2017, appendix A.1
+
+
+@operator
+class Relu:
+    """Positive part; NaN stays NaN.
+
+    .. math:: activations = \\max(features, 0)
+    """
+
+    features = Input(real)
+    activations = Output(like="features")
+    elementwise = True
+    inplace = {"activations": "features"}
+
+    def compute(op, features) -> Any:
+        return np.maximum(features, features.dtype.type(0))
+
+    def gradient(op, dy) -> Any:
+        return where(op.activations > 0, dy, zeros_like(dy))
+
+
+relu = Relu.as_function("relu")
+
+
+@operator
+class Relu6:
+    """Positive part, at most 6.
+
+    .. math:: activations = \\min(\\max(features, 0), 6)
+    """
+
+    features = Input(real)
+    activations = Output(like="features")
+    elementwise = True
+    inplace = {"activations": "features"}
+
+    def compute(op, features) -> Any:
+        kind = features.dtype.type
+        return np.minimum(np.maximum(features, kind(0)), kind(6))
+
+    def gradient(op, dy) -> Any:
+        y = op.activations
+        return where(logical_and(y > 0, y < 6), dy, zeros_like(dy))
+
+
+relu6 = Relu6.as_function("relu6")
+
+
+@operator
+class LeakyRelu:
+    """The identity, with another slope for negative numbers.
+
+    .. math:: activations = features \\text{ if } features > 0 \\text{ else } alpha \\cdot features
+    """
+
+    features = Input(floating)
+    activations = Output(like="features")
+    alpha = Attr(float, default=0.2)
+    elementwise = True
+    inplace = {"activations": "features"}
+
+    def compute(op, features) -> Any:
+        return np.where(features > 0, features, features * features.dtype.type(op.alpha))
+
+    def gradient(op, dy) -> Any:
+        return where(op.features > 0, dy, dy * op.alpha)
+
+
+def leaky_relu(features: Any, alpha: Any = 0.2, name: str | None = None) -> Any:
+    """See LeakyRelu. Integers are made float32 first; alpha may be a tensor, which gradients reach."""
+    features = dispatch.to_tensor(features)
+    if features.dtype.is_integer:
+        features = cast(features, float32)
+    if isinstance(alpha, TensorLike):
+        return where(features > 0, features, features * cast(alpha, features.dtype), name=name)
+    return LeakyRelu(features, alpha=float(alpha), name=name)
+
+
+@operator
+class Elu:
+    """The identity, decaying to -1 for negative numbers (Clevert et al. 2015).
+
+    .. math:: activations = features \\text{ if } features \\ge 0 \\text{ else } e^{features} - 1
+    """
+
+    features = Input(floating)
+    activations = Output(like="features")
+    elementwise = True
+    inplace = {"activations": "features"}
+
+    def compute(op, features) -> Any:
+        return np.where(features < 0, np.expm1(features), features)
+
+    def gradient(op, dy) -> Any:
+        return where(op.activations < 0, dy * (op.activations + 1), dy)
+
+
+elu = Elu.as_function("elu")
+
+
+@operator
+class Selu:
+    """Elu scaled so that a network keeps mean 0 and variance 1 (Klambauer et al. 2017).
+
+    .. math:: activations = s \\cdot features \\text{ if } features \\ge 0 \\text{ else } s a (e^{features} - 1),
+              \\quad s = 1.0507009873554805, \\; a = 1.6732632423543773
+    """
+
+    features = Input(floating)
+    activations = Output(like="features")
+    elementwise = True
+    inplace = {"activations": "features"}
+
+    def compute(op, features) -> Any:
+        kind = features.dtype.type
+        return np.where(features < 0, kind(SELU_SCALE * SELU_ALPHA) * np.expm1(features), kind(SELU_SCALE) * features)
+
+    def gradient(op, dy) -> Any:
+        y = op.activations
+        return where(y < 0, dy * (y + SELU_SCALE * SELU_ALPHA), dy * SELU_SCALE)
+
+
+selu = Selu.as_function("selu")
+
+
+@operator
+class Gelu:
+    """The input times the chance that a standard normal number is below it (Hendrycks and Gimpel 2016).
+
+    .. math:: activations = \\frac{x}{2} (1 + erf(x / \\sqrt 2)), \\quad
+              \\text{approximately } \\frac{x}{2} (1 + \\tanh(\\sqrt{2 / \\pi} (x + 0.044715 x^3)))
+
+    approximate: whether to take the second formula.
+    """
+
+    features = Input(floating)
+    activations = Output(like="features")
+    approximate = Attr(bool, default=False)
+    elementwise = True
+
+    def compute(op, features) -> Any:
+        x = features.astype(np.float32, copy=False) if features.dtype.itemsize == 2 else features
+        if op.approximate:
+            bend = np.tanh(x.dtype.type(math.sqrt(2 / math.pi)) * (x + x.dtype.type(0.044715) * x * x * x))
+        else:
+            bend = special_arrays.erf(x * np.float64(math.sqrt(0.5))).astype(x.dtype)
+        return (x.dtype.type(0.5) * x * (1 + bend)).astype(features.dtype)
+
+    def gradient(op, dy) -> Any:
+        x = op.features
+        if op.approximate:
+            scale = math.sqrt(2 / math.pi)
+            bend = tanh(scale * (x + 0.044715 * (x * x * x)))
+            return dy * (0.5 * (1.0 + bend) + 0.5 * x * (1.0 - bend * bend) * scale * (1.0 + 0.134145 * (x * x)))
+        below = 0.5 * (1.0 + erf(x * math.sqrt(0.5)))
+        return dy * (below + x * exp(-0.5 * (x * x)) * (1 / math.sqrt(2 * math.pi)))
+
+
+gelu = Gelu.as_function("gelu")
+
+
+def silu(features: Any, beta: Any = 1.0, name: str | None = None) -> Any:
+    """features * sigmoid(beta * features), also called swish (Ramachandran et al. 2017)."""
+    features = dispatch.to_tensor(features)
+    if not hasattr(beta, "spec") and beta == 1.0:
+        return features * sigmoid(features)
+    return features * sigmoid(cast(beta, features.dtype) * features)
+
+
+swish = silu
+
+
+def crelu(features: Any, axis: Any = -1, name: str | None = None) -> Any:
+    """The positive parts of x and of -x, joined along `axis`: twice as many features."""
+    features = dispatch.to_tensor(features)
+    return relu(concat([features, negative(features)], axis), name=name)

@@ -1,0 +1,103 @@
+"""Adding one number a channel.
+
+Lives here: BiasAdd and its gradient BiasAddGrad.  Not here: addition with broadcasting (ops/math/).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import numeric
+from ...core.errors import InvalidArgumentError
+from .. import dispatch
+from ..array import zeros_like
+from ..attributes import Attr, one_of
+from ..definition import Input, Output, operator
+from .windows import wide
+
+
+def _channel(op: Any, rank: int) -> int:
+    """Where the channels are in a tensor of that rank. Raises InvalidArgumentError for ranks below 2."""
+    if rank < 2:
+        raise InvalidArgumentError(
+            what="the rank must be at least 2", found=f"rank {rank}", wanted="[batch, ..., channels]"
+        )
+    return 1 if op.data_format == "NCHW" else rank - 1
+
+
+@operator
+class BiasAdd:
+    """One number added to each channel.
+
+    .. math:: output_{..., c} = value_{..., c} + bias_c
+
+    value: [batch, ..., channels], with data_format NCHW [batch, channels, ...]; bias: [channels].
+    raises InvalidArgumentError if the numbers of channels differ
+    """
+
+    value = Input(numeric)
+    bias = Input(numeric, like="value", rank=1)
+    output = Output(like="value")
+    data_format = Attr(str, default="NHWC", check=one_of("NHWC", "NCHW"))
+    inplace = {"output": "value"}
+
+    def infer(op) -> Any:
+        shape, bias = op.value.spec.shape, op.bias.spec.shape
+        if shape.dims is None:
+            return op.value.spec
+        at = _channel(op, len(shape))
+        if bias.rank == 1 and None not in (bias[0], shape[at]) and bias[0] != shape[at]:
+            place = "last" if at == len(shape) - 1 else "second"
+            raise InvalidArgumentError(
+                what=f"Must provide as many biases as the {place} dimension of the input tensor: "
+                f"{list(bias)} vs. {list(shape)}",
+                found=f"value {op.value.spec.short()}, bias {op.bias.spec.short()}",
+            )
+        return op.value.spec
+
+    def compute(op, value, bias) -> Any:
+        at = _channel(op, value.ndim)
+        if bias.shape[0] != value.shape[at]:
+            raise InvalidArgumentError(
+                what=f"Must provide as many biases as channels: {bias.shape[0]} vs. {value.shape[at]}"
+            )
+        return value + bias.reshape([-1 if i == at else 1 for i in range(value.ndim)])
+
+    def gradient(op, doutput) -> Any:
+        return doutput, BiasAddGrad(doutput, data_format=op.data_format)
+
+
+@operator
+class BiasAddGrad:
+    """The sum over everything but the channels: the gradient of a bias.
+
+    .. math:: output_c = \\sum_{...} out\\_backprop_{..., c}
+    """
+
+    out_backprop = Input(numeric)
+    output = Output(like="out_backprop")
+    data_format = Attr(str, default="NHWC", check=one_of("NHWC", "NCHW"))
+
+    def infer(op) -> Any:
+        shape = op.out_backprop.spec.shape
+        return op.out_backprop.spec.with_shape([None if shape.dims is None else shape[_channel(op, len(shape))]])
+
+    def compute(op, out_backprop) -> Any:
+        at = _channel(op, out_backprop.ndim)
+        axes = tuple(i for i in range(out_backprop.ndim) if i != at)
+        return np.sum(out_backprop, axes, dtype=wide(out_backprop.dtype)).astype(out_backprop.dtype)
+
+    def gradient(op, doutput) -> Any:
+        return BiasAdd(zeros_like(op.out_backprop), doutput, data_format=op.data_format)
+
+
+def bias_add(value: Any, bias: Any, data_format: str | None = None, name: str | None = None) -> Any:
+    """See BiasAdd. data_format: any that begins with "NC" puts the channels second."""
+    if data_format is not None and not data_format.startswith("N"):
+        raise InvalidArgumentError(op="BiasAdd", node=name, what="`data_format` must be of the form `N...C` or `NC...`",
+                                   found=repr(data_format))  # fmt: skip
+    second = data_format is not None and data_format.startswith("NC")
+    value = dispatch.to_tensor(value)
+    return BiasAdd(value, bias, data_format="NCHW" if second else "NHWC", name=name)

@@ -1,0 +1,131 @@
+"""The arithmetic of convolutions on NumPy arrays: im2col and matrix products.
+
+Lives here: forward, by input and by filter, dense (with groups) and depthwise, for any number of spatial dimensions.
+Not here: operators, shapes' checks, data formats (convolution.py, depthwise.py).
+
+Arrays are [n, *spatial, channels], filters [*kernel, channels / groups, out]; `windows` has one Window a spatial
+dimension. 16-bit floats are added up in float32. Loops go over kernel elements and batches, never over pixels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from .windows import Window, pad, taps, unpadded, wide
+
+Windows = Sequence[Window]
+COLUMN_BYTES = 1 << 26  # im2col copies every pixel once a kernel element; so many bytes at a time, at least one image
+
+
+def _columns(x: np.ndarray, windows: Windows, groups: int) -> Iterator[tuple[slice, np.ndarray]]:
+    """im2col: for parts of the batch, [groups, positions, kernel elements * channels / groups]."""
+    n, channels = x.shape[0], x.shape[-1]
+    kernel = math.prod(w.kernel for w in windows)
+    out = [w.out for w in windows]
+    image_bytes = math.prod(out) * kernel * channels * x.itemsize
+    step = max(1, COLUMN_BYTES // max(image_bytes, 1))
+    axes = tuple(range(1, 1 + len(windows)))
+    starts = tuple(slice(0, (w.out - 1) * w.stride + 1, w.stride) for w in windows)
+    holes = tuple(slice(None, None, w.dilation) for w in windows)
+    padded = pad(x, windows)
+    for first in range(0, n, step):
+        part = slice(first, first + step)
+        view = sliding_window_view(padded[part], tuple(w.extent for w in windows), axis=axes)
+        view = view[(slice(None), *starts, slice(None), *holes)]  # [n, *out, channels, *kernel]
+        view = np.moveaxis(view, 1 + len(windows), -1)
+        rows = math.prod(view.shape[: 1 + len(windows)])
+        columns = view.reshape(rows, kernel, groups, channels // groups).transpose(2, 0, 1, 3)
+        yield part, columns.reshape(groups, rows, kernel * (channels // groups))
+
+
+def _by_group(y: np.ndarray, groups: int) -> np.ndarray:
+    """[n, *out, channels] as [groups, positions, channels / groups]."""
+    return y.reshape(-1, groups, y.shape[-1] // groups).transpose(1, 0, 2)
+
+
+def convolve(x: np.ndarray, w: np.ndarray, windows: Windows) -> np.ndarray:
+    """y[n, p, o] = sum of x[n, p * stride + q * dilation - before, c] * w[q, c, o] over q and the group's c."""
+    dtype, out = x.dtype, [v.out for v in windows]
+    y = np.zeros((x.shape[0], *out, w.shape[-1]), wide(dtype))
+    groups = _groups(x.shape[-1], w)
+    if not y.size or not w.size:
+        return y.astype(dtype)
+    x, w = x.astype(wide(dtype), copy=False), w.astype(wide(dtype), copy=False)
+    kernel, depth, filters = math.prod(w.shape[:-2]), w.shape[-2], w.shape[-1]
+    matrix = (
+        w.reshape(kernel, depth, groups, filters // groups).transpose(2, 0, 1, 3).reshape(groups, kernel * depth, -1)
+    )
+    for part, columns in _columns(x, windows, groups):
+        product = np.matmul(columns, matrix)
+        y[part] = product.transpose(1, 0, 2).reshape(-1, *out, filters)
+    return y.astype(dtype, copy=False)
+
+
+def by_filter(x: np.ndarray, dy: np.ndarray, kernel: Sequence[int], depth: int, windows: Windows) -> np.ndarray:
+    """The adjoint of `convolve` by its filter, [*kernel, depth, filters]."""
+    dtype, filters = x.dtype, dy.shape[-1]
+    groups = x.shape[-1] // depth if depth else 1
+    total = np.zeros((groups, math.prod(kernel) * depth, filters // groups), wide(dtype))
+    if total.size and dy.size:
+        x, dy = x.astype(wide(dtype), copy=False), dy.astype(wide(dtype), copy=False)
+        for part, columns in _columns(x, windows, groups):
+            total += np.matmul(columns.transpose(0, 2, 1), _by_group(dy[part], groups))
+    dw = total.reshape(groups, -1, depth, filters // groups).transpose(1, 2, 0, 3) if total.size else total
+    return dw.reshape(*kernel, depth, filters).astype(dtype, copy=False)
+
+
+def by_input(dy: np.ndarray, w: np.ndarray, shape: Sequence[int], windows: Windows) -> np.ndarray:
+    """The adjoint of `convolve` by its input, of the given shape: each kernel element adds to the pixels it saw."""
+    dtype, channels = dy.dtype, shape[-1]
+    groups = _groups(channels, w)
+    padded = np.zeros((shape[0], *(v.before + v.size + v.after for v in windows), channels), wide(dtype))
+    if dy.size and w.size:
+        dy, w = dy.astype(wide(dtype), copy=False), w.astype(wide(dtype), copy=False)
+        rows = _by_group(dy, groups)
+        for index, seen in taps(windows):
+            tap = w[index].reshape(w.shape[-2], groups, -1).transpose(1, 2, 0)
+            product = np.matmul(rows, tap).transpose(1, 0, 2)
+            padded[(slice(None), *seen)] += product.reshape(*dy.shape[:-1], channels)
+    return padded[(slice(None), *unpadded(windows))].astype(dtype, copy=False)
+
+
+def _groups(channels: int, w: np.ndarray) -> int:
+    return channels // w.shape[-2] if w.shape[-2] else 1
+
+
+def depthwise(x: np.ndarray, w: np.ndarray, windows: Windows) -> np.ndarray:
+    """y[n, p, c * m + j] = sum of x[n, p * stride + q * dilation - before, c] * w[q, c, j] over q."""
+    dtype, (channels, multiplier) = x.dtype, w.shape[-2:]
+    padded = pad(x.astype(wide(dtype), copy=False), windows)[..., None]
+    w = w.astype(wide(dtype), copy=False)
+    y = np.zeros((x.shape[0], *(v.out for v in windows), channels, multiplier), wide(dtype))
+    for index, seen in taps(windows):
+        y += padded[(slice(None), *seen)] * w[index]
+    return y.reshape(*y.shape[:-2], channels * multiplier).astype(dtype, copy=False)
+
+
+def depthwise_by_filter(x: np.ndarray, dy: np.ndarray, shape: Sequence[int], windows: Windows) -> np.ndarray:
+    """The adjoint of `depthwise` by its filter, of the given shape."""
+    dtype = x.dtype
+    padded = pad(x.astype(wide(dtype), copy=False), windows)
+    dy = dy.astype(wide(dtype), copy=False).reshape(*dy.shape[:-1], *shape[-2:])
+    dw: Any = np.zeros(tuple(shape), wide(dtype))
+    for index, seen in taps(windows):
+        dw[index] = np.einsum("nhwc,nhwcm->cm", padded[(slice(None), *seen)], dy)
+    return dw.astype(dtype, copy=False)
+
+
+def depthwise_by_input(dy: np.ndarray, w: np.ndarray, shape: Sequence[int], windows: Windows) -> np.ndarray:
+    """The adjoint of `depthwise` by its input, of the given shape."""
+    dtype = dy.dtype
+    dy = dy.astype(wide(dtype), copy=False).reshape(*dy.shape[:-1], *w.shape[-2:])
+    w = w.astype(wide(dtype), copy=False)
+    padded = np.zeros((shape[0], *(v.before + v.size + v.after for v in windows), shape[-1]), wide(dtype))
+    for index, seen in taps(windows):
+        padded[(slice(None), *seen)] += np.einsum("nhwcm,cm->nhwc", dy, w[index])
+    return padded[(slice(None), *unpadded(windows))].astype(dtype, copy=False)

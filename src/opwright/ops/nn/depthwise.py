@@ -1,0 +1,166 @@
+"""Depthwise convolution: each channel with filters of its own; and its adjoints.
+
+Lives here: DepthwiseConv2dNative, DepthwiseConv2dNativeBackpropInput, DepthwiseConv2dNativeBackpropFilter.
+Not here: convolutions that mix channels (convolution.py), depthwise_conv2d and separable_conv2d (convolving.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.dtypes import floating, index
+from ...core.errors import InvalidArgumentError
+from ...core.shapes import TensorShape
+from ..array.shaping import shape_op
+from ..attributes import Attr, one_of
+from ..definition import Input, Output, operator
+from ..inference import shape_from
+from . import conv_arrays
+from .convolution import Dims, check_backprop, from_last, known_dims, last_shape, slid, to_last
+from .windows import FORMATS, PADDINGS, channel_axis, spatial_windows
+
+
+def _slid(op: Any, image: Dims, kernel: Dims) -> TensorShape:
+    channels = image[channel_axis(op.data_format)]
+    _check_channels(channels, kernel[2])
+    channels = kernel[2] if channels is None else channels
+    out = None if channels is None or kernel[3] is None else channels * kernel[3]
+    return slid(op, 2, image, kernel[:2], out)
+
+
+def _check_channels(image: int | None, filter: int | None) -> None:
+    if image is not None and filter is not None and image != filter:
+        raise InvalidArgumentError(what=f"input and filter must have the same depth: {image} vs {filter}",
+                                   found={"input channels": image, "filter channels": filter})  # fmt: skip
+
+
+@operator
+class DepthwiseConv2dNative:
+    """Convolution of each channel by itself with `multiplier` filters; results are laid side by side.
+
+    .. math:: output_{b,p,c \\cdot m + j} = \\sum_q input_{b,\\; p \\cdot strides + q \\cdot
+              dilations - before,\\; c} \\; filter_{q,c,j}
+
+    input: [batch, height, width, channels] or NCHW; filter: [rows, columns, channels, multiplier]. Attributes and
+    output sizes as Conv2D's. 16-bit floats are added up in float32.
+    raises InvalidArgumentError if channels differ, or the window is larger than the padded image
+    """
+
+    input = Input(floating, rank=4)
+    filter = Input(floating, rank=4, like="input")
+    output = Output(like="input")
+    strides = Attr([int])
+    padding = Attr(str, check=one_of(*PADDINGS))
+    explicit_paddings = Attr([int], default=())
+    data_format = Attr(str, default="NHWC", check=one_of(*FORMATS[2]))
+    dilations = Attr([int], default=(1, 1, 1, 1))
+
+    def infer(op) -> Any:
+        return op.input.spec.with_shape(
+            _slid(op, known_dims(op.input.spec.shape, 4), known_dims(op.filter.spec.shape, 4))
+        )
+
+    def compute(op, input, filter) -> Any:
+        x = to_last(input, op.data_format)
+        _check_channels(x.shape[-1], filter.shape[2])
+        windows = spatial_windows(op, x.shape[1:-1], filter.shape)
+        return from_last(conv_arrays.depthwise(x, filter, windows), op.data_format)
+
+    def gradient(op, doutput) -> Any:
+        x, w = op.input, op.filter
+        return (
+            DepthwiseConv2dNativeBackpropInput(shape_op(x), w, doutput, **op.attrs),
+            DepthwiseConv2dNativeBackpropFilter(x, shape_op(w), doutput, **op.attrs),
+        )
+
+
+@operator
+class DepthwiseConv2dNativeBackpropInput:
+    """The gradient of a depthwise convolution by its input.
+
+    .. math:: output_{b,i,c} = \\sum_{p,q,j :\\; p \\cdot strides + q \\cdot dilations - before =
+              i} out\\_backprop_{b,p,c \\cdot m + j} \\; filter_{q,c,j}
+
+    input_sizes: the shape of the convolution's input, a batch of -1 is out_backprop's; the rest as
+    DepthwiseConv2dNative's.
+    raises InvalidArgumentError if out_backprop is not of the shape the convolution gives
+    """
+
+    input_sizes = Input(index, rank=1)
+    filter = Input(floating, rank=4)
+    out_backprop = Input(floating, rank=4, like="filter")
+    output = Output(like="filter")
+    strides = Attr([int])
+    padding = Attr(str, check=one_of(*PADDINGS))
+    explicit_paddings = Attr([int], default=())
+    data_format = Attr(str, default="NHWC", check=one_of(*FORMATS[2]))
+    dilations = Attr([int], default=(1, 1, 1, 1))
+
+    def infer(op) -> Any:
+        image = known_dims(shape_from(op.input_sizes), 4)
+        found = op.out_backprop.spec.shape
+        check_backprop(op, found, _slid(op, image, known_dims(op.filter.spec.shape, 4)))
+        if image[0] is None and found.dims is not None:
+            image = [found[0], *image[1:]]
+        return op.filter.spec.with_shape(image)
+
+    def compute(op, input_sizes, filter, out_backprop) -> Any:
+        dy, shape = to_last(out_backprop, op.data_format), last_shape(input_sizes, op.data_format)
+        shape = (dy.shape[0] if shape[0] == -1 else shape[0], *shape[1:])
+        _check_channels(shape[-1], filter.shape[2])
+        windows = spatial_windows(op, shape[1:-1], filter.shape)
+        channels = filter.shape[2] * filter.shape[3]
+        check_backprop(op, TensorShape(dy.shape), TensorShape([shape[0], *(w.out for w in windows), channels]))
+        return from_last(conv_arrays.depthwise_by_input(dy, filter, shape, windows), op.data_format)
+
+    def gradient(op, doutput) -> Any:
+        w, dy = op.filter, op.out_backprop
+        return (
+            None,
+            DepthwiseConv2dNativeBackpropFilter(doutput, shape_op(w), dy, **op.attrs),
+            DepthwiseConv2dNative(doutput, w, **op.attrs),
+        )
+
+
+@operator
+class DepthwiseConv2dNativeBackpropFilter:
+    """The gradient of a depthwise convolution by its filter.
+
+    .. math:: output_{q,c,j} = \\sum_{b,p} input_{b,\\; p \\cdot strides + q \\cdot dilations -
+              before,\\; c} \\; out\\_backprop_{b,p,c \\cdot m + j}
+
+    filter_sizes: the shape of the convolution's filter; the rest as DepthwiseConv2dNative's.
+    raises InvalidArgumentError if out_backprop is not of the shape the convolution gives
+    """
+
+    input = Input(floating, rank=4)
+    filter_sizes = Input(index, rank=1)
+    out_backprop = Input(floating, rank=4, like="input")
+    output = Output(like="input")
+    strides = Attr([int])
+    padding = Attr(str, check=one_of(*PADDINGS))
+    explicit_paddings = Attr([int], default=())
+    data_format = Attr(str, default="NHWC", check=one_of(*FORMATS[2]))
+    dilations = Attr([int], default=(1, 1, 1, 1))
+
+    def infer(op) -> Any:
+        kernel = known_dims(shape_from(op.filter_sizes), 4)
+        check_backprop(op, op.out_backprop.spec.shape, _slid(op, known_dims(op.input.spec.shape, 4), kernel))
+        return op.input.spec.with_shape(kernel)
+
+    def compute(op, input, filter_sizes, out_backprop) -> Any:
+        x, dy, kernel = to_last(input, op.data_format), to_last(out_backprop, op.data_format), filter_sizes.tolist()
+        _check_channels(x.shape[-1], kernel[2])
+        windows = spatial_windows(op, x.shape[1:-1], kernel)
+        check_backprop(
+            op, TensorShape(dy.shape), TensorShape([x.shape[0], *(w.out for w in windows), kernel[2] * kernel[3]])
+        )
+        return conv_arrays.depthwise_by_filter(x, dy, kernel, windows)
+
+    def gradient(op, doutput) -> Any:
+        x, dy = op.input, op.out_backprop
+        return (
+            DepthwiseConv2dNativeBackpropInput(shape_op(x), doutput, dy, **op.attrs),
+            None,
+            DepthwiseConv2dNative(x, doutput, **op.attrs),
+        )

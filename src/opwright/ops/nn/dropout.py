@@ -1,0 +1,69 @@
+"""Dropout: some elements set to zero at random, the others scaled up.
+
+Lives here: dropout, stateless_dropout.  Not here: when to drop (the Dropout layer).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.shapes import TensorShape
+from .. import dispatch
+from ..array import cast, where, zeros_like
+from ..array.shaping import shape_op
+from ..random import stateless_uniform, uniform
+from ..tensor import TensorLike
+from .windows import wide_dtype
+
+
+def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: Any = None, name: str | None = None) -> Any:
+    """Each element 0 with chance `rate`, else times 1 / (1 - rate): the expected value stays (Srivastava et al. 2014).
+
+    .. math:: y_i = x_i m_i / (1 - rate), \\quad P(m_i = 0) = rate
+
+    noise_shape: the shape of m, which broadcasts with x; None in it means x's size.
+    raises ValueError for a rate outside [0, 1) and for x that is not floating
+    """
+    return _dropped(x, rate, noise_shape, lambda shape, dtype: uniform(shape, dtype=dtype, seed=seed), name)
+
+
+def stateless_dropout(x: Any, rate: Any, seed: Any, rng_alg: Any = "auto_select", noise_shape: Any = None,
+                      name: str | None = None) -> Any:  # fmt: skip
+    """dropout of which the zeros are a function of `seed` (two integers)."""
+    return _dropped(x, rate, noise_shape, lambda shape, dtype: stateless_uniform(shape, seed, dtype=dtype), name)
+
+
+def _dropped(x: Any, rate: Any, noise_shape: Any, draw: Any, name: str | None) -> Any:
+    x = dispatch.to_tensor(x)
+    known = isinstance(rate, (int, float)) and not isinstance(rate, bool)
+    wanted = "`rate` must be a scalar tensor or a float in the range [0, 1)."
+    if not known and not (isinstance(rate, TensorLike) or hasattr(rate, "dtype")):
+        raise ValueError(f"{wanted} Received: rate={rate!r}")
+    if known and not 0 <= rate < 1:
+        raise ValueError(f"{wanted} Received: rate={rate!r}")
+    if not x.dtype.is_floating:
+        raise ValueError(
+            f"`x.dtype` must be a floating point tensor as `x` will be scaled. Received: x_dtype={x.dtype!r}"
+        )
+    if known and rate == 0:
+        return x  # as in TensorFlow: no numbers are drawn
+    if not known:
+        rate = dispatch.to_tensor(rate)
+        if rate.shape.rank not in (None, 0):
+            raise ValueError(f"{wanted} Received: rate of shape {rate.shape}")
+        rate = cast(rate, wide_dtype(x.dtype))
+    noise = draw(_noise_shape(x, noise_shape), wide_dtype(x.dtype))  # 16 bits are too coarse for a chance
+    scaled = x * cast(1.0 / (1.0 - rate), x.dtype)
+    return where(noise >= rate, scaled, zeros_like(scaled), name=name)
+
+
+def _noise_shape(x: Any, noise_shape: Any) -> Any:
+    if noise_shape is None:
+        return shape_op(x)
+    if isinstance(noise_shape, TensorLike):
+        return noise_shape
+    dims = TensorShape([None if d is None or d == -1 else d for d in noise_shape])
+    if dims.is_fully_defined():
+        return tuple(dims)
+    sizes = shape_op(x)
+    return [sizes[i] if d is None else d for i, d in enumerate(dims)]

@@ -1,0 +1,113 @@
+"""Losses on independent logits, and the square loss of weights.
+
+Lives here: L2Loss, and sigmoid, weighted, Poisson cross entropies as functions over operators.
+Not here: losses over softmax (softmax.py), Keras's losses (the `nn` package of layers).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import floating
+from ...core.errors import InvalidArgumentError
+from ...core.specs import TensorSpec
+from .. import dispatch
+from ..array import cast, where, zeros_like
+from ..definition import Input, Output, operator
+from ..math import exp, log, log1p, negative, reduce_sum
+from .windows import wide
+
+
+@operator
+class L2Loss:
+    """Half the sum of squares.
+
+    .. math:: output = \\frac{1}{2} \\sum_i t_i^2
+    """
+
+    t = Input(floating)
+    output = Output(like="t")
+
+    def infer(op) -> Any:
+        return TensorSpec([], op.t.spec.dtype)
+
+    def compute(op, t) -> Any:
+        flat = np.ravel(t).astype(wide(t.dtype), copy=False)
+        return (np.dot(flat, flat) / 2).astype(t.dtype)
+
+    def gradient(op, dy) -> Any:
+        return dy * op.t
+
+
+l2_loss = L2Loss.as_function("l2_loss")
+
+
+def _two(labels: Any, logits: Any, what: str, name: str | None) -> tuple[Any, Any]:
+    """Labels and logits as tensors of one dtype. Raises InvalidArgumentError where the shapes differ."""
+    logits = dispatch.to_tensor(logits)
+    labels = dispatch.to_tensor(labels, None if hasattr(labels, "spec") else logits.dtype)
+    if not logits.shape.is_compatible_with(labels.shape):
+        raise InvalidArgumentError(op=what, node=name, what="`logits` and `labels` must have the same shape",
+                                   found=f"logits {logits.spec.short()}, labels {labels.spec.short()}")  # fmt: skip
+    return labels, logits
+
+
+def _relu_and_log1p_exp(x: Any) -> tuple[Any, Any]:
+    """max(x, 0) and log(1 + exp(-|x|)), written so that their derivatives at 0 add up to the true one."""
+    positive = x >= 0
+    zeros = zeros_like(x)
+    return where(positive, x, zeros), log1p(exp(where(positive, negative(x), x)))
+
+
+def sigmoid_cross_entropy_with_logits(labels: Any, logits: Any, name: str | None = None) -> Any:
+    """Cross entropy of independent wanted chances and those that logits give by the sigmoid, element by element.
+
+    .. math:: loss = \\max(x, 0) - x z + \\log(1 + e^{-|x|}), \\quad x = logits, \\; z = labels
+    """
+    labels, logits = _two(labels, logits, "sigmoid_cross_entropy_with_logits", name)
+    relu, softplus = _relu_and_log1p_exp(logits)
+    return relu - logits * labels + softplus
+
+
+def weighted_cross_entropy_with_logits(labels: Any, logits: Any, pos_weight: Any, name: str | None = None) -> Any:
+    """sigmoid_cross_entropy_with_logits in which positive labels weigh `pos_weight` times as much.
+
+    .. math:: loss = (1 - z) x + (1 + (q - 1) z) (\\log(1 + e^{-|x|}) + \\max(-x, 0)), \\quad q = pos\\_weight
+    """
+    labels, logits = _two(labels, logits, "weighted_cross_entropy_with_logits", name)
+    if not hasattr(pos_weight, "spec"):
+        pos_weight = dispatch.to_tensor(pos_weight, logits.dtype)
+    weight = 1.0 + (pos_weight - 1.0) * labels
+    relu, softplus = _relu_and_log1p_exp(logits)
+    return (1.0 - labels) * logits + weight * (softplus + (relu - logits))
+
+
+def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = False, name: str | None = None) -> Any:
+    """Minus the log-likelihood of Poisson counts, given the log of their rate, without the constant log(z!).
+
+    .. math:: loss = e^c - z c \\; [ + z \\log z - z + \\tfrac12 \\log(2 \\pi z) ]
+
+    compute_full_loss: whether to add Stirling's approximation of log(z!), for z > 1.
+    """
+    targets, log_input = _two(targets, log_input, "log_poisson_loss", name)
+    result = exp(log_input) - log_input * targets
+    if compute_full_loss:
+        large = targets > 1
+        z = where(large, targets, zeros_like(targets) + 1.0)
+        stirling = z * log(z) - z + 0.5 * log(2.0 * math.pi * z)
+        result = result + where(large, stirling, zeros_like(targets))
+    return result
+
+
+def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, global_batch_size: Any = None) -> Any:
+    """The sum of per-example losses, weighted, divided by the batch size (by default their number)."""
+    from ..array import size
+
+    losses = dispatch.to_tensor(per_example_loss)
+    if sample_weight is not None:
+        losses = losses * cast(sample_weight, losses.dtype)
+    count = size(losses) if global_batch_size is None else global_batch_size
+    return reduce_sum(losses) / cast(count, losses.dtype)

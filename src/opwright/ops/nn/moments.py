@@ -1,0 +1,105 @@
+"""Means and variances, and normalising by given ones: functions over operators, nothing kept.
+
+Lives here: moments, weighted_moments, sufficient_statistics, normalize_moments, batch_normalization.
+Not here: batch normalisation in one operator (normalization.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import dispatch
+from ..array import cast, ones_like
+from ..array.shaping import shape_op
+from ..inference import static_axes
+from ..math import divide_no_nan, reduce_mean, reduce_prod, reduce_sum, rsqrt, square, squared_difference
+from .windows import wide_dtype
+
+
+def moments(x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None) -> tuple[Any, Any]:
+    """Mean and variance over `axes`; computed in float32 for 16-bit floats. shift: not used, as in TensorFlow.
+
+    .. math:: mean = \\frac{1}{n} \\sum x, \\quad variance = \\frac{1}{n} \\sum (x - mean)^2
+    """
+    x = dispatch.to_tensor(x)
+    axes = static_axes(axes, "axes")
+    y = cast(x, wide_dtype(x.dtype))
+    mean = reduce_mean(y, axis=axes, keepdims=True)
+    variance = reduce_mean(squared_difference(y, mean), axis=axes, keepdims=True)
+    if not keepdims:
+        mean, variance = (reduce_sum(m, axis=axes) for m in (mean, variance))  # of one element: drops the dimensions
+    return cast(mean, x.dtype), cast(variance, x.dtype)
+
+
+def weighted_moments(x: Any, axes: Any, frequency_weights: Any, keepdims: bool = False, name: str | None = None
+                     ) -> tuple[Any, Any]:  # fmt: skip
+    """Mean and variance over `axes`, each element counted `frequency_weights` times; those broadcast with x.
+
+    .. math:: mean = \\frac{\\sum w x}{\\sum w}, \\quad variance = \\frac{\\sum w (x - mean)^2}{\\sum w}
+    """
+    x = dispatch.to_tensor(x)
+    axes = static_axes(axes, "axes")
+    y = cast(x, wide_dtype(x.dtype))
+    weights = dispatch.to_tensor(frequency_weights, None if hasattr(frequency_weights, "spec") else y.dtype)
+    weights = cast(weights, y.dtype) * ones_like(y)
+    total = reduce_sum(weights, axis=axes, keepdims=True)
+    mean = divide_no_nan(reduce_sum(weights * y, axis=axes, keepdims=True), total)
+    variance = divide_no_nan(reduce_sum(weights * squared_difference(y, mean), axis=axes, keepdims=True), total)
+    if not keepdims:
+        mean, variance = (reduce_sum(m, axis=axes) for m in (mean, variance))
+    return cast(mean, x.dtype), cast(variance, x.dtype)
+
+
+def sufficient_statistics(x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
+                          ) -> tuple[Any, Any, Any, Any]:  # fmt: skip
+    """(count, sum of x - shift, sum of (x - shift)^2, shift) over `axes`, from which normalize_moments goes on."""
+    x = dispatch.to_tensor(x)
+    axes = static_axes(axes, "axes")
+    sizes = shape_op(x)
+    chosen = range(x.shape.rank or 0) if axes is None else axes
+    count = cast(reduce_prod([sizes[a] for a in chosen]), x.dtype) if len(chosen) else cast(1, x.dtype)
+    if shift is not None:
+        shift = dispatch.to_tensor(shift, None if hasattr(shift, "spec") else x.dtype)
+        moved, squares = x - shift, squared_difference(x, shift)
+    else:
+        moved, squares = x, square(x)
+    return (
+        count,
+        reduce_sum(moved, axis=axes, keepdims=keepdims),
+        reduce_sum(squares, axis=axes, keepdims=keepdims),
+        shift,
+    )
+
+
+def normalize_moments(
+    counts: Any, mean_ss: Any, variance_ss: Any, shift: Any, name: str | None = None
+) -> tuple[Any, Any]:
+    """Mean and variance from what sufficient_statistics gives."""
+    counts, mean_ss, variance_ss = (dispatch.to_tensor(t) for t in (counts, mean_ss, variance_ss))
+    shifted = mean_ss / counts
+    mean = shifted if shift is None else shifted + shift
+    return mean, variance_ss / counts - square(shifted)
+
+
+def batch_normalization(x: Any, mean: Any, variance: Any, offset: Any, scale: Any, variance_epsilon: Any,
+                        name: str | None = None) -> Any:  # fmt: skip
+    """`x` by the given statistics, which broadcast with it; offset and scale may be None.
+
+    .. math:: y = scale \\frac{x - mean}{\\sqrt{variance + variance\\_epsilon}} + offset
+    """
+    x = dispatch.to_tensor(x)
+    mean, variance = (cast(m, x.dtype) for m in (mean, variance))
+    inverse = rsqrt(variance + variance_epsilon)
+    if scale is not None:
+        inverse = inverse * cast(scale, x.dtype)
+    base = -mean * inverse if offset is None else cast(offset, x.dtype) - mean * inverse
+    return x * inverse + base
+
+
+def batch_norm_with_global_normalization(input: Any, mean: Any, variance: Any, beta: Any, gamma: Any,
+                                         variance_epsilon: Any, scale_after_normalization: bool,
+                                         name: str | None = None) -> Any:  # fmt: skip
+    """batch_normalization under its older argument names."""
+    return batch_normalization(
+        input, mean, variance, beta, gamma if scale_after_normalization else None, variance_epsilon, name
+    )

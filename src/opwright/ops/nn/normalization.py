@@ -1,0 +1,253 @@
+"""Normalisation: tensors brought to mean 0 and variance 1, per channel or per example.
+
+Lives here: FusedBatchNorm, LayerNorm.
+Not here: moments, batch_normalization (moments.py), LRN (local_response.py), moving averages between batches (layers).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import DType, float32, float64, floating
+from ...core.errors import InvalidArgumentError
+from ...core.shapes import TensorShape
+from ...core.specs import TensorSpec
+from ..array import cast, expand_dims, ones_like, reshape
+from ..array.shaping import shape_op, sum_to_shape_of
+from ..attributes import Attr, one_of
+from ..definition import Input, Output, operator
+from ..inference import axes_in, static_axes
+from ..math import maximum, reduce_mean, reduce_prod, reduce_sum, rsqrt
+from .windows import channel_axis, wide, wide_dtype
+
+BATCH_FORMATS = ("NHWC", "NCHW", "NDHWC", "NCDHW")
+
+
+def _statistics(dtype: DType) -> DType:
+    """The dtype in which statistics of `dtype` are kept: at least float32."""
+    return float64 if dtype is float64 else float32
+
+
+@operator
+class FusedBatchNorm:
+    """Batch normalisation over all dimensions but the channels'.
+
+    .. math:: y = scale \\frac{x - \\mu}{\\sqrt{\\sigma^2 + epsilon}} + offset
+
+    is_training: mu and sigma^2 are the batch's own; batch_mean is mu, batch_variance is sigma^2 n / (n - 1), each
+    mixed with `mean` and `variance` in the ratio exponential_avg_factor : 1 - exponential_avg_factor. Else mu and
+    sigma^2 are `mean` and `variance`, which are also the outputs.
+    x: [batch, *spatial, channels] or channels second; scale, offset, mean, variance: [channels], float32 (float64 for
+    float64 x); mean and variance may be left out, or empty, in training with exponential_avg_factor 1.
+    raises InvalidArgumentError if channels differ
+    """
+
+    x = Input(floating, rank=(4, 5))
+    scale = Input((float32, float64), rank=1)
+    offset = Input((float32, float64), rank=1, like="scale")
+    mean = Input((float32, float64), rank=1, like="scale", optional=True)
+    variance = Input((float32, float64), rank=1, like="scale", optional=True)
+    y = Output(like="x")
+    batch_mean = Output(like="scale")
+    batch_variance = Output(like="scale")
+    epsilon = Attr(float, default=0.0001)
+    exponential_avg_factor = Attr(float, default=1.0)
+    data_format = Attr(str, default="NHWC", check=one_of(*BATCH_FORMATS))
+    is_training = Attr(bool, default=True)
+
+    def infer(op) -> Any:
+        spec, channel = op.x.spec, channel_axis(op.data_format)
+        if spec.shape.rank not in (None, len(op.data_format)):
+            raise InvalidArgumentError(
+                what="x and data_format differ in rank", found=spec.short(), wanted=op.data_format
+            )
+        if op.scale.spec.dtype is not _statistics(spec.dtype):
+            raise InvalidArgumentError(
+                what="scale has the wrong dtype",
+                found=op.scale.spec.dtype.name,
+                wanted=f"{_statistics(spec.dtype).name} beside x of {spec.dtype.name}",
+            )
+        channels = None if spec.shape.dims is None else spec.shape[channel]
+        needs = ["scale", "offset"]
+        if not op.is_training or op.exponential_avg_factor != 1.0:
+            needs += ["mean", "variance"]
+        for name in needs:
+            given = getattr(op, name)
+            if given is None:
+                raise InvalidArgumentError(what=f"{name} is missing", wanted=f"{name} where is_training is False, or "
+                                           "exponential_avg_factor is not 1")  # fmt: skip
+            size = given.spec.shape[0] if given.spec.shape.rank == 1 else None
+            if size is not None and channels is not None and size != channels:
+                raise InvalidArgumentError(what=f"{name} must have the same number of elements as the channels of x",
+                                           found={name: size, "channels": channels})  # fmt: skip
+            channels = size if channels is None else channels
+        dims = spec.shape.dims
+        known = [None] * len(op.data_format) if dims is None else list(dims)
+        known[channel] = channels
+        statistics = TensorSpec([channels], op.scale.spec.dtype)
+        return spec.with_shape(known), statistics, statistics
+
+    def compute(op, x, scale, offset, mean, variance) -> Any:
+        channel = channel_axis(op.data_format)
+        axes = tuple(i for i in range(x.ndim) if i != channel)
+        along = tuple(-1 if i == channel else 1 for i in range(x.ndim))
+        wide_x = x.astype(scale.dtype, copy=False)
+        if op.is_training:
+            n = x.size // max(x.shape[channel], 1)
+            mu = wide_x.mean(axes) if n else np.full_like(scale, np.nan)
+            centred = wide_x - mu.reshape(along)
+            sigma2 = (centred * centred).mean(axes) if n else np.full_like(scale, np.nan)
+            factor = scale.dtype.type(op.exponential_avg_factor)
+            batch_mean, batch_variance = mu, sigma2 * scale.dtype.type(n / max(n - 1, 1))
+            if factor != 1:
+                batch_mean = factor * mu + (1 - factor) * mean
+                batch_variance = factor * batch_variance + (1 - factor) * variance
+        else:
+            mu, sigma2, batch_mean, batch_variance = mean, variance, mean, variance
+            centred = wide_x - mu.reshape(along)
+        inverse = scale / np.sqrt(sigma2 + scale.dtype.type(op.epsilon))
+        y = centred * inverse.reshape(along) + offset.reshape(along)
+        return y.astype(x.dtype, copy=False), batch_mean.astype(scale.dtype), batch_variance.astype(scale.dtype)
+
+    def gradient(op, dy, dbatch_mean, dbatch_variance) -> Any:
+        channel, rank = channel_axis(op.data_format), len(op.data_format)
+        axes = [i for i in range(rank) if i != channel]
+        along = [-1 if i == channel else 1 for i in range(rank)]
+        dtype = op.scale.dtype
+        x, dy, scale = cast(op.x, dtype), cast(dy, dtype), op.scale
+        doffset = reduce_sum(dy, axis=axes)
+        if not op.is_training:
+            inverse = rsqrt(op.variance + op.epsilon)
+            centred = x - reshape(op.mean, along)
+            moved = reduce_sum(dy * centred, axis=axes)
+            dx = dy * reshape(scale * inverse, along)
+            dmean = dbatch_mean - doffset * scale * inverse
+            dvariance = dbatch_variance - 0.5 * moved * scale * inverse * inverse * inverse
+            return cast(dx, op.x.dtype), moved * inverse, doffset, dmean, dvariance
+        centred = x - reduce_mean(x, axis=axes, keepdims=True)
+        inverse = rsqrt(reduce_mean(centred * centred, axis=axes, keepdims=True) + op.epsilon)
+        normal = centred * inverse
+        dscale = reduce_sum(dy * normal, axis=axes)
+        n = cast(reduce_prod([shape_op(x)[i] for i in axes]), dtype)
+        pull = dy - reshape(doffset, along) / n - normal * reshape(dscale, along) / n
+        dx = reshape(scale, along) * inverse * pull
+        # the running statistics are outputs too
+        factor = op.exponential_avg_factor
+        unbiased = maximum(n - 1.0, ones_like(n))
+        dx = dx + factor * (
+            reshape(dbatch_mean, along) / n + 2.0 * centred * reshape(dbatch_variance, along) / unbiased
+        )
+        dmean = None if op.mean is None or factor == 1.0 else dbatch_mean * (1.0 - factor)
+        dvariance = None if op.variance is None or factor == 1.0 else dbatch_variance * (1.0 - factor)
+        return cast(dx, op.x.dtype), dscale, doffset, dmean, dvariance
+
+
+def fused_batch_norm(x: Any, scale: Any, offset: Any, mean: Any = None, variance: Any = None, epsilon: float = 0.001,
+                     data_format: str = "NHWC", is_training: bool = True, name: str | None = None,
+                     exponential_avg_factor: float = 1.0) -> Any:  # fmt: skip
+    """See FusedBatchNorm: (y, running mean, running variance). epsilon: at least 1.001e-5, as accelerators need."""
+    return FusedBatchNorm(
+        *(x, scale, offset, mean, variance),
+        epsilon=max(epsilon, 1.001e-5),
+        data_format=data_format,
+        is_training=bool(is_training),
+        exponential_avg_factor=exponential_avg_factor,
+        name=name,
+    )
+
+
+@operator
+class LayerNorm:
+    """Each example brought to mean 0 and variance 1 over the dimensions `axis` (Ba et al. 2016).
+
+    .. math:: y = scale \\frac{x - \\mu}{\\sqrt{\\sigma^2 + epsilon}} + offset
+
+    scale, offset: of x's sizes at `axis`, or absent for 1 and 0. 16-bit floats are computed in float32.
+    raises InvalidArgumentError if sizes differ
+    """
+
+    x = Input(floating)
+    scale = Input(floating, like="x", optional=True)
+    offset = Input(floating, like="x", optional=True)
+    y = Output(like="x")
+    axis = Attr([int], default=(-1,))
+    epsilon = Attr(float, default=1e-5)
+
+    def infer(op) -> Any:
+        shape = op.x.spec.shape
+        if shape.dims is None:
+            return op.x.spec
+        wanted = TensorShape([shape[i] for i in sorted(axes_in(op.axis, len(shape)))])
+        for name in ("scale", "offset"):
+            given = getattr(op, name)
+            if given is not None and not given.spec.shape.is_compatible_with(wanted):
+                raise InvalidArgumentError(what=f"{name} does not have the shape of the normalised dimensions",
+                                           found=given.spec.short(), wanted=str(wanted))  # fmt: skip
+        return op.x.spec
+
+    def compute(op, x, scale, offset) -> Any:
+        axes: tuple[int, ...] = tuple(op.axis)
+        wide_x = x.astype(wide(x.dtype), copy=False)
+        along = _along(axes, x.ndim, x.shape)
+        centred = wide_x - wide_x.mean(axes, keepdims=True)
+        variance = (centred * centred).mean(axes, keepdims=True)
+        y = centred / np.sqrt(variance + wide_x.dtype.type(op.epsilon))
+        if scale is not None:
+            y = y * scale.reshape(along)
+        if offset is not None:
+            y = y + offset.reshape(along)
+        return y.astype(x.dtype, copy=False)
+
+    def gradient(op, dy) -> Any:
+        dtype = wide_dtype(op.x.dtype)
+        axes = list(op.axis)
+        x, dy = cast(op.x, dtype), cast(dy, dtype)
+        centred = x - reduce_mean(x, axis=axes, keepdims=True)
+        inverse = rsqrt(reduce_mean(centred * centred, axis=axes, keepdims=True) + op.epsilon)
+        normal = centred * inverse
+        pull, dscale, doffset = dy, None, None
+        if op.scale is not None:
+            pull = dy * _aligned(cast(op.scale, dtype), op.axis, x)
+            dscale = cast(_over_others(dy * normal, op.axis, op.scale), op.x.dtype)
+        if op.offset is not None:
+            doffset = cast(_over_others(dy, op.axis, op.offset), op.x.dtype)
+        mean_pull = reduce_mean(pull, axis=axes, keepdims=True)
+        mean_moved = reduce_mean(pull * normal, axis=axes, keepdims=True)
+        return cast(inverse * (pull - mean_pull - normal * mean_moved), op.x.dtype), dscale, doffset
+
+
+def _along(axes: Any, rank: int, sizes: Any) -> list[int]:
+    """`sizes` at the axes, 1 elsewhere."""
+    inside = {a % rank for a in axes}
+    return [sizes[i] if i in inside else 1 for i in range(rank)]
+
+
+def _aligned(like: Any, axes: Any, x: Any) -> Any:
+    """`like`, which has the sizes of x at `axes`, so that it broadcasts against x.
+
+    raises InvalidArgumentError where that needs x's rank and it is unknown
+    """
+    rank = x.shape.rank
+    if sorted(axes) == list(range(-len(axes), 0)):
+        return like
+    if rank is None:
+        raise InvalidArgumentError(op="LayerNorm", what="the gradient needs the rank of x", found=x.spec.short(),
+                                   wanted="a known rank, or axis counted from the last dimension on")  # fmt: skip
+    inside = set(axes_in(axes, rank))
+    for i in range(rank):
+        if i not in inside:
+            like = expand_dims(like, i)
+    return like
+
+
+def _over_others(g: Any, axes: Any, like: Any) -> Any:
+    """`g` summed over all dimensions but `axes`, in the shape of `like`."""
+    return reshape(sum_to_shape_of(g, _aligned(like, axes, g)), shape_op(like))
+
+
+def layer_normalization(x: Any, scale: Any = None, offset: Any = None, axis: Any = -1, epsilon: float = 1e-5,
+                        name: str | None = None) -> Any:  # fmt: skip
+    """See LayerNorm. axis: one or several."""
+    return LayerNorm(x, scale, offset, axis=static_axes(axis) or (-1,), epsilon=epsilon, name=name)

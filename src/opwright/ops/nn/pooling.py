@@ -1,0 +1,331 @@
+"""Pooling: the largest or the mean of each window, and their gradients.
+
+Lives here: MaxPool, MaxPool3D, AvgPool, AvgPool3D with MaxPoolGrad, MaxPoolGradGrad, AvgPoolGrad, MaxPoolWithArgmax.
+Not here: the functions that call these (pools.py), where windows lie (windows.py).
+
+Windows are given for every dimension of the input, so the data format says only which entries must be 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import DType, floating, index, int8, int16, int32, int64, of_numpy, uint8, uint16
+from ...core.errors import InvalidArgumentError
+from ...core.shapes import TensorShape
+from ...core.specs import TensorSpec
+from ..array.shaping import shape_op
+from ..attributes import Attr, one_of
+from ..definition import Input, Output, operator
+from ..inference import shape_from
+from .convolution import known_dims
+from .windows import FORMATS, PADDINGS, Window, out_size, pad, pairs, taps, unpadded, wide, window
+
+MAXED = (*floating, int32, int64, uint8, int16, int8, uint16)
+
+
+def _check(op: Any, rank: int) -> None:
+    """Check ksize, strides and paddings. Raises InvalidArgumentError."""
+    for name in ("ksize", "strides"):
+        found = getattr(op, name)
+        if len(found) != rank:
+            raise InvalidArgumentError(
+                what=f"{name} has {len(found)} entries", found=list(found), wanted=f"{rank}, one a dimension"
+            )
+        if min(found) < 1:
+            raise InvalidArgumentError(
+                what=f"{name} must be positive", found=list(found), wanted="integers of at least 1"
+            )
+        if found[0] != 1:
+            raise InvalidArgumentError(
+                what="Pooling is not supported on the batch dimension", found=f"{name} {list(found)}"
+            )
+    explicit = getattr(op, "explicit_paddings", ())
+    if op.padding != "EXPLICIT":
+        if explicit:
+            raise InvalidArgumentError(
+                what="explicit_paddings is given", found=list(explicit), wanted=f"none with padding {op.padding}"
+            )
+        return
+    if len(explicit) != 2 * rank:
+        raise InvalidArgumentError(
+            what=f"explicit_paddings has {len(explicit)} entries", found=list(explicit), wanted=f"{2 * rank}"
+        )
+    for k, (before, after) in zip(op.ksize, pairs(explicit, rank)):
+        if min(before, after) < 0 or max(before, after) >= k > 1 or (k == 1 and before + after):
+            raise InvalidArgumentError(what=f"padding ({before}, {after}) needs to be smaller than the window size {k}",
+                                       found=list(explicit))  # fmt: skip
+
+
+def _out_shape(op: Any, image: TensorShape, rank: int) -> TensorShape:
+    _check(op, rank)
+    pads = pairs(getattr(op, "explicit_paddings", ()), rank)
+    dims = known_dims(image, rank)
+    return TensorShape([out_size(d, op.ksize[i], op.strides[i], 1, op.padding, pads[i]) for i, d in enumerate(dims)])
+
+
+def _windows(op: Any, shape: Sequence[int]) -> list[Window]:
+    pads = pairs(getattr(op, "explicit_paddings", ()), len(shape))
+    return [window(d, op.ksize[i], op.strides[i], 1, op.padding, pads[i]) for i, d in enumerate(shape)]
+
+
+def _lowest(dtype: np.dtype) -> Any:
+    found = of_numpy(dtype)
+    return dtype.type(-np.inf) if found.is_floating else found.min
+
+
+def _largest(op: Any, x: np.ndarray) -> np.ndarray:
+    windows = _windows(op, x.shape)
+    padded = pad(x, windows, _lowest(x.dtype), 0)
+    best = np.full([w.out for w in windows], _lowest(x.dtype), x.dtype)
+    for _, seen in taps(windows):
+        best = np.maximum(best, padded[seen])
+    return best
+
+
+def _where_largest(op: Any, x: np.ndarray) -> np.ndarray:
+    """For each window the flat index into `x` of its largest element, of equal ones the first in row-major order."""
+    windows = _windows(op, x.shape)
+    values = pad(x, windows, _lowest(x.dtype), 0)
+    places = pad(np.arange(x.size).reshape(x.shape), windows, -1, 0)
+    best = np.full([w.out for w in windows], _lowest(x.dtype), x.dtype)
+    at = np.full(best.shape, -1, np.int64)
+    for _, seen in taps(windows):
+        value, place = values[seen], places[seen]
+        better = (place >= 0) & (
+            (value > best) | (at < 0) | ((value != value) & (best == best))
+        )  # NaN wins, as in the maximum
+        best, at = np.where(better, value, best), np.where(better, place, at)
+    return at
+
+
+def _scatter(places: np.ndarray, values: np.ndarray, like: np.ndarray) -> np.ndarray:
+    """Values added up at flat places of a tensor of `like`'s shape; in float64, so that their order does not show."""
+    summed = np.bincount(places.ravel(), values.ravel().astype(np.float64), like.size)
+    return summed.reshape(like.shape).astype(values.dtype)
+
+
+def _check_same(op: Any, found: Any, wanted: TensorShape, what: str) -> None:
+    if not found.spec.shape.is_compatible_with(wanted):
+        raise InvalidArgumentError(what=f"Expected {what} shape to be {wanted}, but got {found.spec.shape}",
+                                   found=f"{what} {found.spec.short()}")  # fmt: skip
+
+
+def _define_max(n: int) -> tuple[Any, Any, Any]:
+    rank, suffix = n + 2, "3D" if n == 3 else ""
+
+    @operator(name=f"MaxPool{suffix}")
+    class Forward:
+        """The largest element of each window; padding never wins. Of equal ones the gradient goes to the first.
+
+        .. math:: output_p = \\max_{0 \\le q < ksize} input_{p \\cdot strides + q - before}
+
+        ksize, strides: one entry a dimension of input, 1 for the batch. Output sizes as Conv2D's.
+        raises InvalidArgumentError if a window is larger than the padded image
+        """
+
+        input = Input(MAXED, rank=rank)
+        output = Output(like="input")
+        ksize = Attr([int])
+        strides = Attr([int])
+        padding = Attr(str, check=one_of(*PADDINGS))
+        explicit_paddings = Attr([int], default=())
+        data_format = Attr(str, default=FORMATS[n][0], check=one_of(*FORMATS[n]))
+
+        def infer(op) -> Any:
+            return op.input.spec.with_shape(_out_shape(op, op.input.spec.shape, rank))
+
+        def compute(op, input) -> Any:
+            return _largest(op, input)
+
+        def gradient(op, doutput) -> Any:
+            return Grad(op.input, op.output, doutput, **op.attrs)
+
+    @operator(name=f"MaxPool{suffix}Grad")
+    class Grad:
+        """The gradient of max pooling: each window's gradient goes to its largest element, of equal ones the first.
+
+        .. math:: output_i = \\sum_{p :\\; argmax_p = i} grad_p
+        """
+
+        orig_input = Input(MAXED, rank=rank)
+        orig_output = Input(MAXED, rank=rank, like="orig_input")
+        grad = Input(MAXED, rank=rank, like="orig_input")
+        output = Output(like="orig_input")
+        ksize = Attr([int])
+        strides = Attr([int])
+        padding = Attr(str, check=one_of(*PADDINGS))
+        explicit_paddings = Attr([int], default=())
+        data_format = Attr(str, default=FORMATS[n][0], check=one_of(*FORMATS[n]))
+        no_need_buffer = ("orig_output",)
+
+        def infer(op) -> Any:
+            _check_same(op, op.grad, _out_shape(op, op.orig_input.spec.shape, rank), "grad")
+            return op.orig_input.spec.with_shape(known_dims(op.orig_input.spec.shape, rank))
+
+        def compute(op, orig_input, orig_output, grad) -> Any:
+            return _scatter(_where_largest(op, orig_input), grad, orig_input)
+
+        def gradient(op, doutput) -> Any:
+            return None, None, GradGrad(op.orig_input, op.orig_output, doutput, **op.attrs)
+
+    @operator(name=f"MaxPool{suffix}GradGrad")
+    class GradGrad:
+        """The gradient of max pooling's gradient: what `grad` has where each window of orig_input is largest.
+
+        .. math:: output_p = grad_{argmax_p}
+        """
+
+        orig_input = Input(MAXED, rank=rank)
+        orig_output = Input(MAXED, rank=rank, like="orig_input")
+        grad = Input(MAXED, rank=rank, like="orig_input")
+        output = Output(like="orig_input")
+        ksize = Attr([int])
+        strides = Attr([int])
+        padding = Attr(str, check=one_of(*PADDINGS))
+        explicit_paddings = Attr([int], default=())
+        data_format = Attr(str, default=FORMATS[n][0], check=one_of(*FORMATS[n]))
+        no_need_buffer = ("orig_output",)
+
+        def infer(op) -> Any:
+            _check_same(op, op.grad, op.orig_input.spec.shape, "grad")
+            return op.orig_input.spec.with_shape(_out_shape(op, op.orig_input.spec.shape, rank))
+
+        def compute(op, orig_input, orig_output, grad) -> Any:
+            return grad.reshape(-1)[_where_largest(op, orig_input)]
+
+        def gradient(op, doutput) -> Any:
+            return None, None, Grad(op.orig_input, op.orig_output, doutput, **op.attrs)
+
+    return Forward, Grad, GradGrad
+
+
+MaxPool, MaxPoolGrad, MaxPoolGradGrad = _define_max(2)
+MaxPool3D, MaxPool3DGrad, MaxPool3DGradGrad = _define_max(3)
+
+
+@operator
+class MaxPoolWithArgmax:
+    """The largest element of each window, and where it was.
+
+    .. math:: output_p = \\max_q input_{p \\cdot strides + q - before}, \\quad argmax_p = ((b
+              \\cdot height + y) width + x) channels + c
+
+    input: [batch, height, width, channels]; argmax: the flat place, without b unless include_batch_in_index.
+    """
+
+    input = Input(MAXED, rank=4)
+    output = Output(like="input")
+    argmax = Output()
+    ksize = Attr([int])
+    strides = Attr([int])
+    padding = Attr(str, check=one_of("SAME", "VALID"))
+    output_dtype = Attr(DType, default=int64)
+    include_batch_in_index = Attr(bool, default=False)
+
+    def infer(op) -> Any:
+        if op.output_dtype not in index:
+            raise InvalidArgumentError(what="output_dtype is int32 or int64", found=op.output_dtype.name)
+        shape = _out_shape(op, op.input.spec.shape, 4)
+        return op.input.spec.with_shape(shape), TensorSpec(shape, op.output_dtype)
+
+    def compute(op, input) -> Any:
+        at = _where_largest(op, input)
+        output = np.ascontiguousarray(input).reshape(-1)[at]
+        if not op.include_batch_in_index:
+            at = at % max(math.prod(input.shape[1:]), 1)
+        return output, at.astype(op.output_dtype.np)
+
+    def gradient(op, doutput, dargmax) -> Any:
+        window = {"ksize": op.ksize, "strides": op.strides, "padding": op.padding}
+        return MaxPoolGrad(op.input, op.output, doutput, **window)
+
+
+def _counts(windows: Sequence[Window]) -> np.ndarray:
+    """How many elements of the image, padding apart, each window holds."""
+    total = np.ones((), np.int64)
+    for w in windows:
+        starts = np.arange(w.out) * w.stride - w.before
+        held = np.minimum(starts + w.kernel, w.size) - np.maximum(starts, 0)
+        total = np.multiply.outer(total, np.maximum(held, 1))
+    return total
+
+
+def _define_avg(n: int) -> tuple[Any, Any]:
+    rank, suffix = n + 2, "3D" if n == 3 else ""
+
+    @operator(name=f"AvgPool{suffix}")
+    class Forward:
+        """The mean of each window; padding is not counted.
+
+        .. math:: output_p = \\frac{1}{|W_p|} \\sum_{i \\in W_p} input_i, \\quad
+                  W_p = \\{p \\cdot strides + q - before\\} \\text{ inside the image}
+
+        ksize, strides: one entry a dimension of input, 1 for the batch. 16-bit floats are added up in float32.
+        raises InvalidArgumentError if a window is larger than the image and padding is VALID
+        """
+
+        input = Input(floating, rank=rank)
+        output = Output(like="input")
+        ksize = Attr([int])
+        strides = Attr([int])
+        padding = Attr(str, check=one_of("SAME", "VALID"))
+        data_format = Attr(str, default=FORMATS[n][0], check=one_of(*FORMATS[n]))
+
+        def infer(op) -> Any:
+            return op.input.spec.with_shape(_out_shape(op, op.input.spec.shape, rank))
+
+        def compute(op, input) -> Any:
+            windows = _windows(op, input.shape)
+            padded = pad(input.astype(wide(input.dtype), copy=False), windows, 0, 0)
+            total = np.zeros([w.out for w in windows], padded.dtype)
+            for _, seen in taps(windows):
+                total += padded[seen]
+            total /= _counts(windows).astype(padded.dtype)
+            return total.astype(input.dtype, copy=False)
+
+        def gradient(op, doutput) -> Any:
+            return Grad(shape_op(op.input), doutput, **op.attrs)
+
+    @operator(name=f"AvgPool{suffix}Grad")
+    class Grad:
+        """The gradient of average pooling: each window's gradient in equal shares to the elements it held.
+
+        .. math:: output_i = \\sum_{p :\\; i \\in W_p} grad_p / |W_p|
+
+        orig_input_shape: the shape of the pool's input.
+        """
+
+        orig_input_shape = Input(index, rank=1)
+        grad = Input(floating, rank=rank)
+        output = Output(like="grad")
+        ksize = Attr([int])
+        strides = Attr([int])
+        padding = Attr(str, check=one_of("SAME", "VALID"))
+        data_format = Attr(str, default=FORMATS[n][0], check=one_of(*FORMATS[n]))
+
+        def infer(op) -> Any:
+            shape = TensorShape(known_dims(shape_from(op.orig_input_shape), rank))
+            _check_same(op, op.grad, _out_shape(op, shape, rank), "grad")
+            return op.grad.spec.with_shape(shape)
+
+        def compute(op, orig_input_shape, grad) -> Any:
+            windows = _windows(op, orig_input_shape.tolist())
+            padded = np.zeros([w.before + w.size + w.after for w in windows], wide(grad.dtype))
+            share = grad / _counts(windows).astype(padded.dtype)
+            for _, seen in taps(windows):
+                padded[seen] += share
+            return padded[unpadded(windows)].astype(grad.dtype, copy=False)
+
+        def gradient(op, doutput) -> Any:
+            return None, Forward(doutput, **op.attrs)
+
+    return Forward, Grad
+
+
+AvgPool, AvgPoolGrad = _define_avg(2)
+AvgPool3D, AvgPool3DGrad = _define_avg(3)

@@ -1,0 +1,224 @@
+"""Softmax and the losses defined over it.
+
+Lives here: Softmax, LogSoftmax, SoftmaxCrossEntropyWithLogits, SparseSoftmaxCrossEntropyWithLogits.
+Not here: losses on independent logits (losses.py).
+
+Everything subtracts the largest logit first, so that no exponential overflows; 16-bit floats are computed in float32.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import floating, index
+from ...core.errors import InvalidArgumentError
+from ...core.shapes import UNKNOWN, TensorShape, broadcast
+from .. import dispatch
+from ..array import cast, expand_dims, one_hot
+from ..array.shaping import shape_op, sum_to_shape_of
+from ..attributes import Attr
+from ..definition import Input, Output, operator
+from ..inference import axis_in, static_int
+from ..math import exp, reduce_sum
+from .windows import wide
+
+
+def _check_axis(op: Any) -> None:
+    rank = op.logits.spec.shape.rank
+    if rank == 0:
+        raise InvalidArgumentError(
+            what="logits is a scalar", found=op.logits.spec.short(), wanted="at least one dimension"
+        )
+    if rank is not None:
+        axis_in(op.axis, rank)
+
+
+def _log_sum_exp(x: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
+    """x less its largest along the axis, and the logarithm of the sum of that's exponentials."""
+    shifted = x - x.max(axis, keepdims=True, initial=-np.inf)
+    return shifted, np.log(np.exp(shifted).sum(axis, keepdims=True))
+
+
+@operator
+class Softmax:
+    """Positive numbers that sum to 1 along `axis`, in proportion to exponentials.
+
+    .. math:: softmax_i = \\frac{e^{logits_i}}{\\sum_j e^{logits_j}}
+
+    raises InvalidArgumentError for a scalar or an axis out of range
+    """
+
+    logits = Input(floating)
+    softmax = Output(like="logits")
+    axis = Attr(int, default=-1)
+
+    def infer(op) -> Any:
+        _check_axis(op)
+        return op.logits.spec
+
+    def compute(op, logits) -> Any:
+        x = logits.astype(wide(logits.dtype), copy=False)
+        e = np.exp(x - x.max(op.axis, keepdims=True, initial=-np.inf))
+        e /= e.sum(op.axis, keepdims=True)
+        return e.astype(logits.dtype, copy=False)
+
+    def gradient(op, dy) -> Any:
+        y = op.softmax
+        return (dy - reduce_sum(dy * y, axis=op.axis, keepdims=True)) * y
+
+
+@operator
+class LogSoftmax:
+    """The logarithm of Softmax, without its underflow.
+
+    .. math:: logsoftmax_i = logits_i - \\log \\sum_j e^{logits_j}
+
+    raises InvalidArgumentError for a scalar or an axis out of range
+    """
+
+    logits = Input(floating)
+    logsoftmax = Output(like="logits")
+    axis = Attr(int, default=-1)
+
+    def infer(op) -> Any:
+        _check_axis(op)
+        return op.logits.spec
+
+    def compute(op, logits) -> Any:
+        shifted, total = _log_sum_exp(logits.astype(wide(logits.dtype), copy=False), op.axis)
+        return (shifted - total).astype(logits.dtype, copy=False)
+
+    def gradient(op, dy) -> Any:
+        return dy - exp(op.logsoftmax) * reduce_sum(dy, axis=op.axis, keepdims=True)
+
+
+def softmax(logits: Any, axis: Any = None, name: str | None = None) -> Any:
+    """See Softmax. axis: by default the last."""
+    return Softmax(logits, axis=-1 if axis is None else static_int(axis, "axis"), name=name)
+
+
+def log_softmax(logits: Any, axis: Any = None, name: str | None = None) -> Any:
+    """See LogSoftmax. axis: by default the last."""
+    return LogSoftmax(logits, axis=-1 if axis is None else static_int(axis, "axis"), name=name)
+
+
+@operator
+class SoftmaxCrossEntropyWithLogits:
+    """Cross entropy of wanted probabilities and those that logits give by Softmax, along `axis`.
+
+    .. math:: loss = -\\sum_i labels_i \\left( logits_i - \\log \\sum_j e^{logits_j} \\right)
+
+    labels: like logits, or broadcasting with it; each row sums to 1 where it means probabilities, but need not.
+    loss: logits' shape without `axis`.
+    raises InvalidArgumentError for shapes that do not broadcast
+    """
+
+    labels = Input(floating)
+    logits = Input(floating, like="labels")
+    loss = Output(like="labels")
+    axis = Attr(int, default=-1)
+
+    def infer(op) -> Any:
+        labels, logits = op.labels.spec.shape, op.logits.spec.shape
+        _check_axis(op)
+        if labels.rank is not None and logits.rank is not None and labels.rank != logits.rank:
+            raise InvalidArgumentError(what="labels and logits differ in rank",
+                                       found=f"{op.labels.spec.short()}, {op.logits.spec.short()}")  # fmt: skip
+        if labels.dims is None or logits.dims is None:
+            rank = logits.rank if labels.rank is None else labels.rank
+            if rank is None:
+                return op.logits.spec.with_shape(UNKNOWN)
+            return op.logits.spec.with_shape([None] * (rank - 1))
+        try:
+            both = broadcast(labels, logits)
+        except InvalidArgumentError:
+            raise InvalidArgumentError(what=f"logits and labels must be broadcastable: logits_size={list(logits.dims)} "
+                                       f"labels_size={list(labels.dims)}") from None  # fmt: skip
+        at = axis_in(op.axis, logits.rank or 0)
+        return op.logits.spec.with_shape([d for i, d in enumerate(both) if i != at])
+
+    def compute(op, labels, logits) -> Any:
+        x, wanted = (a.astype(wide(a.dtype), copy=False) for a in (logits, labels))
+        # broadcast first: a logit that stands for several counts several times in the normaliser
+        x, wanted = np.broadcast_arrays(x, wanted)
+        shifted, total = _log_sum_exp(x, op.axis)
+        # labels that are 0 give 0 beside a logit of -inf too
+        with_zeros = np.where(wanted == 0, wanted.dtype.type(0), wanted * (total - shifted))
+        return with_zeros.sum(op.axis).astype(labels.dtype)
+
+    def gradient(op, dloss) -> Any:
+        dloss = expand_dims(dloss, op.axis)
+        log_p = LogSoftmax(_broadcast_like(op.logits, op.labels), axis=op.axis)
+        weight = reduce_sum(_broadcast_like(op.labels, op.logits), axis=op.axis, keepdims=True)
+        dlogits = dloss * (exp(log_p) * weight - op.labels)
+        return sum_to_shape_of(-dloss * log_p, op.labels), sum_to_shape_of(dlogits, op.logits)
+
+
+def _broadcast_like(x: Any, other: Any) -> Any:
+    """`x` broadcast against `other`; itself where the shapes are known to be equal."""
+    from ..array import broadcast_dynamic_shape, broadcast_to
+
+    if x.shape.is_fully_defined() and x.shape == other.shape:
+        return x
+    return broadcast_to(x, broadcast_dynamic_shape(shape_op(x), shape_op(other)))
+
+
+@operator
+class SparseSoftmaxCrossEntropyWithLogits:
+    """Cross entropy of one wanted class and the probabilities that logits give by Softmax along the last axis.
+
+    .. math:: loss = \\log \\sum_j e^{logits_j} - logits_{labels}
+
+    labels: int32 or int64, logits' shape without the last dimension; loss: of that shape, in logits' dtype.
+    raises InvalidArgumentError if shapes do not fit or a label is not a class
+    """
+
+    labels = Input(index)
+    logits = Input(floating)
+    loss = Output(like="logits")
+
+    def infer(op) -> Any:
+        labels, logits = op.labels.spec.shape, op.logits.spec.shape
+        if logits.rank == 0:
+            raise InvalidArgumentError(
+                what="logits is a scalar", found=op.logits.spec.short(), wanted="at least one dimension"
+            )
+        rows = UNKNOWN if logits.dims is None else TensorShape(logits.dims[:-1])
+        if not labels.is_compatible_with(rows):
+            what = "`labels.shape.rank` must equal `logits.shape.rank - 1`" if labels.rank != rows.rank else \
+                "labels and logits do not fit: one label a row of logits"  # fmt: skip
+            raise InvalidArgumentError(
+                what=what, found=f"labels {op.labels.spec.short()}, logits {op.logits.spec.short()}"
+            )
+        return op.logits.spec.with_shape(labels.merge_with(rows))
+
+    def compute(op, labels, logits) -> Any:
+        classes = logits.shape[-1]
+        outside = (labels < 0) | (labels >= classes)
+        if outside.any():
+            first = labels[outside].reshape(-1)[0]
+            raise InvalidArgumentError(
+                what=f"Received a label value of {first} which is outside the valid range of [0, {classes})",
+                found=f"{int(outside.sum())} such labels",
+            )
+        shifted, total = _log_sum_exp(logits.astype(wide(logits.dtype), copy=False), -1)
+        chosen = np.take_along_axis(shifted, labels[..., None], -1)
+        return (total - chosen)[..., 0].astype(logits.dtype)
+
+    def gradient(op, dloss) -> Any:
+        p = Softmax(op.logits)
+        wanted = one_hot(op.labels, shape_op(op.logits)[-1], dtype=op.logits.dtype)
+        return None, expand_dims(dloss, -1) * (p - wanted)
+
+
+def softmax_cross_entropy_with_logits(labels: Any, logits: Any, axis: Any = -1, name: str | None = None) -> Any:
+    """See SoftmaxCrossEntropyWithLogits. labels are cast to logits' dtype."""
+    logits = dispatch.to_tensor(logits)
+    return SoftmaxCrossEntropyWithLogits(cast(labels, logits.dtype), logits, axis=static_int(axis, "axis"), name=name)
+
+
+def sparse_softmax_cross_entropy_with_logits(labels: Any, logits: Any, name: str | None = None) -> Any:
+    """See SparseSoftmaxCrossEntropyWithLogits."""
+    return SparseSoftmaxCrossEntropyWithLogits(labels, logits, name=name)

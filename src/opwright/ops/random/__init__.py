@@ -1,0 +1,51 @@
+"""Random numbers: operators with a state, operators of an explicit seed, and the functions of `ow.random`.
+
+Lives here: the names of `ow.random`.  Not here: dropout (ops/nn/), random initialisers (the `nn` package of layers).
+The seed rules are TensorFlow's; the numbers are our own (state.py).
+"""
+
+from .functions import (
+    categorical,
+    fold_in,
+    gamma,
+    normal,
+    poisson,
+    shuffle,
+    split,
+    stateless_binomial,
+    stateless_categorical,
+    stateless_gamma,
+    stateless_normal,
+    stateless_poisson,
+    stateless_shuffle,
+    stateless_truncated_normal,
+    stateless_uniform,
+    truncated_normal,
+    uniform,
+)
+from .generator import Generator, get_global_generator, set_global_generator
+from .state import set_seed
+
+__all__ = [
+    "Generator",
+    "categorical",
+    "fold_in",
+    "gamma",
+    "get_global_generator",
+    "normal",
+    "poisson",
+    "set_global_generator",
+    "set_seed",
+    "shuffle",
+    "split",
+    "stateless_binomial",
+    "stateless_categorical",
+    "stateless_gamma",
+    "stateless_normal",
+    "stateless_poisson",
+    "stateless_shuffle",
+    "stateless_truncated_normal",
+    "stateless_uniform",
+    "truncated_normal",
+    "uniform",
+]

@@ -1,0 +1,233 @@
+"""The public functions of random numbers, under TensorFlow's names.
+
+Lives here: normal, uniform ... and their stateless forms.  Not here: the operators (drawing.py, stateless.py), seeds
+(state.py).
+
+The seed rules are TensorFlow's (see state.py), the numbers are not. Scaling by minval, maxval, mean and stddev is done
+with operators, so that gradients reach them; as in TensorFlow, rounding may then give maxval itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core import dtypes
+from ...core.dtypes import DType, as_dtype
+from ...core.shapes import TensorShape
+from .. import dispatch
+from ..array import cast
+from ..array.shaping import dims_tensor
+from ..math import maximum
+from . import stateless
+from .drawing import (
+    Multinomial,
+    RandomGamma,
+    RandomPoisson,
+    RandomShuffle,
+    RandomStandardNormal,
+    RandomUniform,
+    RandomUniformInt,
+    TruncatedNormal,
+)
+from .state import seeds_for
+
+UNIFORM = (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64)
+
+
+def sizes(shape: Any) -> Any:
+    """A shape as a caller gives it as an integer tensor. Raises ValueError where it is not fully known."""
+    if isinstance(shape, TensorShape):
+        if not shape.is_fully_defined():
+            raise ValueError(f"the shape of random numbers must be fully known; found {shape}")
+        return dims_tensor(list(shape))
+    if isinstance(shape, (list, tuple)):
+        return dims_tensor(list(shape))
+    tensor = dispatch.to_tensor(shape)
+    return dims_tensor([tensor]) if tensor.shape.rank == 0 else tensor
+
+
+def as_float(value: Any, dtype: DType) -> Any:
+    """A parameter as a tensor of the numbers' dtype."""
+    return dispatch.to_tensor(value) if hasattr(value, "spec") else dispatch.to_tensor(value, dtype)
+
+
+def scaled(x: Any, scale: Any, offset: Any) -> Any:
+    """x * scale + offset, without the steps that are plainly not needed."""
+    if not (type(scale) in (int, float) and scale == 1):
+        x = x * as_float(scale, x.dtype)
+    if not (type(offset) in (int, float) and offset == 0):
+        x = x + as_float(offset, x.dtype)
+    return x
+
+
+def uniform_scaled(x: Any, minval: Any, maxval: Any) -> Any:
+    """x in [0, 1) stretched over [minval, maxval); maxval None means 1."""
+    maxval = 1 if maxval is None else maxval
+    plain = all(type(v) in (int, float) for v in (minval, maxval))
+    scale = maxval - minval if plain else as_float(maxval, x.dtype) - as_float(minval, x.dtype)
+    return scaled(x, scale, minval)
+
+
+def integer_bounds(minval: Any, maxval: Any, dtype: DType) -> tuple[Any, Any]:
+    """The bounds of random integers. Raises ValueError without maxval."""
+    if maxval is None:
+        raise ValueError(f"Must specify maxval for integer dtype {dtype!r}")
+    return (
+        v if hasattr(v, "spec") else dispatch.to_tensor(v, dtype) for v in (0 if minval is None else minval, maxval)
+    )  # type: ignore[return-value]
+
+
+def normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, seed: Any = None,
+           name: str | None = None) -> Any:  # fmt: skip
+    """Normal numbers. shape: sizes or an integer tensor; mean and stddev broadcast with it. See
+    RandomStandardNormal.
+    """
+    return scaled(RandomStandardNormal(sizes(shape), dtype=as_dtype(dtype), **seeds_for(seed), name=name), stddev, mean)
+
+
+def truncated_normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, seed: Any = None,
+                     name: str | None = None) -> Any:  # fmt: skip
+    """Normal numbers nearer than two deviations to the mean. See TruncatedNormal."""
+    return scaled(TruncatedNormal(sizes(shape), dtype=as_dtype(dtype), **seeds_for(seed), name=name), stddev, mean)
+
+
+def uniform(shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = dtypes.float32, seed: Any = None,
+            name: str | None = None) -> Any:  # fmt: skip
+    """Numbers evenly in [minval, maxval): floats, by default in [0, 1), or integers, for which maxval must be given.
+
+    raises ValueError for another dtype, or integers without maxval
+    """
+    dtype = as_dtype(dtype)
+    if dtype not in UNIFORM:
+        raise ValueError(f"Argument `dtype` got invalid value {dtype!r}. Accepted dtypes are {UNIFORM}.")
+    if dtype.is_integer:
+        low, high = integer_bounds(minval, maxval, dtype)
+        return RandomUniformInt(sizes(shape), low, high, **seeds_for(seed), name=name)
+    return uniform_scaled(RandomUniform(sizes(shape), dtype=dtype, **seeds_for(seed), name=name), minval, maxval)
+
+
+def shuffle(value: Any, seed: Any = None, name: str | None = None) -> Any:
+    """Rows in a random order. See RandomShuffle."""
+    return RandomShuffle(value, **seeds_for(seed), name=name)
+
+
+def categorical(logits: Any, num_samples: Any, dtype: Any = None, seed: Any = None, name: str | None = None) -> Any:
+    """Classes drawn by unnormalised log-probabilities, by default int64. See Multinomial."""
+    wanted = dtypes.int64 if dtype is None else as_dtype(dtype)
+    return Multinomial(logits, num_samples, **seeds_for(seed), output_dtype=wanted, name=name)
+
+
+def gamma(shape: Any, alpha: Any, beta: Any = None, dtype: Any = dtypes.float32, seed: Any = None,
+          name: str | None = None) -> Any:  # fmt: skip
+    """Gamma numbers of shape alpha and rate beta (1): `shape` for each of the parameters, which broadcast. See
+    RandomGamma.
+    """
+    alpha, beta = _gamma_parameters(alpha, beta, as_dtype(dtype))
+    return _gamma_scaled(RandomGamma(sizes(shape), alpha, **seeds_for(seed), name=name), beta)
+
+
+def _gamma_parameters(alpha: Any, beta: Any, dtype: DType) -> tuple[Any, Any]:
+    alpha, beta = as_float(alpha, dtype), as_float(1.0 if beta is None else beta, dtype)
+    return alpha + 0 * beta, beta  # alpha in the shape both broadcast to
+
+
+def _gamma_scaled(x: Any, beta: Any) -> Any:
+    """By the rate; tiny rather than 0, so that logarithms are finite."""
+    import ml_dtypes
+
+    tiny = float(ml_dtypes.finfo(x.dtype.np).smallest_normal)
+    return maximum(x / beta, tiny)
+
+
+def poisson(shape: Any, lam: Any, dtype: Any = dtypes.float32, seed: Any = None, name: str | None = None) -> Any:
+    """Poisson counts: `shape` for each rate in `lam`. See RandomPoisson."""
+    return RandomPoisson(sizes(shape), lam, dtype=as_dtype(dtype), **seeds_for(seed), name=name)
+
+
+# ---- of an explicit seed ------------------------------------------------------------------------------------------
+
+
+def stateless_normal(shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32,
+                     name: str | None = None, alg: Any = "auto_select") -> Any:  # fmt: skip
+    """Normal numbers, a function of `seed` (two integers). alg: accepted and not used. See StatelessRandomNormal."""
+    return scaled(stateless.StatelessRandomNormal(sizes(shape), seed, dtype=as_dtype(dtype), name=name), stddev, mean)
+
+
+def stateless_truncated_normal(shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32,
+                               name: str | None = None, alg: Any = "auto_select") -> Any:  # fmt: skip
+    """Normal numbers nearer than two deviations to the mean, a function of `seed`. See StatelessTruncatedNormal."""
+    return scaled(
+        stateless.StatelessTruncatedNormal(sizes(shape), seed, dtype=as_dtype(dtype), name=name), stddev, mean
+    )
+
+
+def stateless_uniform(shape: Any, seed: Any, minval: Any = 0, maxval: Any = None, dtype: Any = dtypes.float32,
+                      name: str | None = None, alg: Any = "auto_select") -> Any:  # fmt: skip
+    """Numbers evenly in [minval, maxval), a function of `seed`; integers over the whole dtype with both bounds None.
+
+    raises ValueError for integers with one bound
+    """
+    dtype = as_dtype(dtype)
+    if not dtype.is_integer:
+        return uniform_scaled(
+            stateless.StatelessRandomUniform(sizes(shape), seed, dtype=dtype, name=name), minval, maxval
+        )
+    if minval is None and maxval is None:
+        return stateless.StatelessRandomUniformFullInt(sizes(shape), seed, dtype=dtype, name=name)
+    if minval is None:
+        raise ValueError(f"For integer dtype {dtype!r}, minval and maxval must be both `None` or both non-`None`")
+    low, high = integer_bounds(minval, maxval, dtype)
+    return stateless.StatelessRandomUniformInt(sizes(shape), seed, low, high, name=name)
+
+
+def stateless_categorical(
+    logits: Any, num_samples: Any, seed: Any, dtype: Any = dtypes.int64, name: str | None = None
+) -> Any:
+    """Classes drawn by unnormalised log-probabilities, a function of `seed`. See StatelessMultinomial."""
+    return stateless.StatelessMultinomial(logits, num_samples, seed, output_dtype=as_dtype(dtype), name=name)
+
+
+def stateless_gamma(shape: Any, seed: Any, alpha: Any, beta: Any = None, dtype: Any = dtypes.float32,
+                    name: str | None = None) -> Any:  # fmt: skip
+    """Gamma numbers, a function of `seed`. `shape` is the result's; alpha and beta broadcast to it."""
+    from ..array import broadcast_to
+
+    alpha, beta = _gamma_parameters(alpha, beta, as_dtype(dtype))
+    alpha = broadcast_to(alpha, sizes(shape))
+    return _gamma_scaled(stateless.StatelessRandomGamma(dims_tensor([]), seed, alpha, name=name), beta)
+
+
+def stateless_poisson(shape: Any, seed: Any, lam: Any, dtype: Any = dtypes.int32, name: str | None = None) -> Any:
+    """Poisson counts, a function of `seed`. `shape` is the result's; lam broadcasts to it."""
+    from ..array import broadcast_to
+
+    lam = broadcast_to(dispatch.to_tensor(lam), sizes(shape))
+    return stateless.StatelessRandomPoisson(dims_tensor([]), seed, lam, dtype=as_dtype(dtype), name=name)
+
+
+def stateless_binomial(shape: Any, seed: Any, counts: Any, probs: Any, output_dtype: Any = dtypes.int32,
+                       name: str | None = None) -> Any:  # fmt: skip
+    """Successes among tries, a function of `seed`. See StatelessRandomBinomial."""
+    return stateless.StatelessRandomBinomial(
+        sizes(shape), seed, counts, probs, output_dtype=as_dtype(output_dtype), name=name
+    )
+
+
+def stateless_shuffle(value: Any, seed: Any, alg: Any = "auto_select", name: str | None = None) -> Any:
+    """Rows in a random order, a function of `seed`. See StatelessShuffle."""
+    return stateless.StatelessShuffle(value, seed, name=name)
+
+
+def split(seed: Any, num: int = 2, alg: Any = "auto_select") -> Any:
+    """`num` new seeds from one: [num, 2], in the seed's dtype."""
+    seed = dispatch.to_tensor(seed)
+    return stateless.StatelessRandomUniformFullInt(sizes([num, 2]), seed, dtype=seed.dtype)
+
+
+def fold_in(seed: Any, data: Any, alg: Any = "auto_select") -> Any:
+    """A new seed from a seed and an integer."""
+    from ..array import stack
+
+    seed = dispatch.to_tensor(seed)
+    first = stateless.StatelessRandomUniformFullInt(sizes([1]), seed, dtype=seed.dtype)[0]
+    return stack([first, cast(data, seed.dtype)])

@@ -1,0 +1,225 @@
+"""Random operators of an explicit seed: the same seed and shape always give the same numbers.
+
+Lives here: StatelessRandomUniform, ...Normal, StatelessTruncatedNormal, ...UniformInt, ...UniformFullInt, ...Gamma,
+...Poisson, ...Binomial, StatelessMultinomial, StatelessShuffle.
+Not here: the functions over them (functions.py), operators with a state (drawing.py).
+
+seed: two integers, the key of Philox; the numbers are not TensorFlow's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import DType, any_dtype, float32, floating, index, int32, int64, of_numpy, real, uint32, uint64
+from ...core.errors import InvalidArgumentError
+from ..attributes import Attr
+from ..definition import Input, Output, operator
+from . import samplers
+from .drawing import check_bounds, check_order, check_samples, infer_shape
+from .state import philox
+
+FULL = (int32, int64, uint32, uint64)
+SEEDS = (int32, int64, uint32, uint64)
+
+
+def check_seed(op: Any) -> None:
+    """The seed must be two integers. Raises InvalidArgumentError."""
+    shape = op.seed.spec.shape
+    if not shape.is_compatible_with([2]):
+        raise InvalidArgumentError(what="seed must have shape [2]", found=op.seed.spec.short(), wanted="two integers")
+
+
+def keyed(seed: np.ndarray) -> np.random.Generator:
+    """The generator of a seed."""
+    first, second = seed.tolist()
+    return philox(first, second)
+
+
+def _one_dtype(name: str, sample: Any, allowed: tuple[DType, ...], default: DType, doc: str) -> Any:
+    """An operator that draws numbers of one distribution without parameters."""
+
+    class Drawn:
+        shape = Input(index, rank=1)
+        seed = Input(SEEDS, rank=1)
+        output = Output()
+        dtype = Attr(DType, default=default)
+        gradient = None
+
+        def infer(op) -> Any:
+            check_seed(op)
+            return infer_shape(op, op.dtype, allowed)
+
+        def compute(op, shape, seed) -> Any:
+            return sample(keyed(seed), tuple(shape.tolist()), op.dtype)
+
+    Drawn.__doc__ = doc
+    return operator(name=name)(Drawn)
+
+
+StatelessRandomUniform = _one_dtype("StatelessRandomUniform", samplers.uniform, floating, float32,
+                                    """Floats spread evenly over [0, 1), a function of `seed`.
+
+    .. math:: output_i \\sim U[0, 1)
+    """)  # fmt: skip
+StatelessRandomNormal = _one_dtype("StatelessRandomNormal", samplers.normal, floating, float32,
+                                   """Floats of the standard normal distribution, a function of `seed`.
+
+    .. math:: output_i \\sim N(0, 1)
+    """)  # fmt: skip
+StatelessTruncatedNormal = _one_dtype("StatelessTruncatedNormal", samplers.truncated_normal, floating, float32,
+                                      """Floats of the standard normal distribution cut off at two deviations, a
+    function of `seed`.
+
+    .. math:: output_i \\sim N(0, 1) \\;|\\; -2 < output_i < 2
+    """)  # fmt: skip
+StatelessRandomUniformFullInt = _one_dtype("StatelessRandomUniformFullInt", samplers.full_int, FULL, int32,
+                                           """All integers of the dtype, each as likely as any other, a function of
+                                           `seed`.
+
+    .. math:: output_i \\sim U\\{min, ..., max\\}
+    """)  # fmt: skip
+
+
+@operator
+class StatelessRandomUniformInt:
+    """Integers in [minval, maxval), each as likely as any other, a function of `seed`.
+
+    .. math:: output_i \\sim U\\{minval, ..., maxval - 1\\}
+
+    raises InvalidArgumentError unless minval < maxval
+    """
+
+    shape = Input(index, rank=1)
+    seed = Input(SEEDS, rank=1)
+    minval = Input(FULL, rank=0)
+    maxval = Input(FULL, rank=0, like="minval")
+    output = Output(like="minval")
+    gradient = None
+
+    def infer(op) -> Any:
+        check_seed(op)
+        check_bounds(op)
+        return infer_shape(op, op.minval.spec.dtype, FULL)
+
+    def compute(op, shape, seed, minval, maxval) -> Any:
+        check_order(minval, maxval)
+        return samplers.uniform_int(keyed(seed), tuple(shape.tolist()), minval, maxval, of_numpy(minval.dtype))
+
+
+@operator
+class StatelessRandomGamma:
+    """Draws of the gamma distribution of rate 1, `shape` of them for each alpha, a function of `seed`.
+
+    .. math:: output \\sim \\frac{x^{alpha - 1} e^{-x}}{\\Gamma(alpha)}
+
+    Output: [*shape, *alpha's shape].
+    """
+
+    shape = Input(index, rank=1)
+    seed = Input(SEEDS, rank=1)
+    alpha = Input(floating)
+    output = Output(like="alpha")
+    gradient = None
+
+    def infer(op) -> Any:
+        check_seed(op)
+        spec = infer_shape(op, op.alpha.spec.dtype, floating)
+        return spec.with_shape(spec.shape + op.alpha.spec.shape)
+
+    def compute(op, shape, seed, alpha) -> Any:
+        return samplers.gamma(keyed(seed), tuple(shape.tolist()), alpha)
+
+
+@operator
+class StatelessRandomPoisson:
+    """Draws of the Poisson distribution, `shape` counts for each rate, a function of `seed`.
+
+    .. math:: P(output = k) = \\frac{lam^k e^{-lam}}{k!}
+
+    Output: [*shape, *lam's shape], in dtype.
+    """
+
+    shape = Input(index, rank=1)
+    seed = Input(SEEDS, rank=1)
+    lam = Input((*floating, int32, int64))
+    output = Output()
+    dtype = Attr(DType, default=int32)
+    gradient = None
+
+    def infer(op) -> Any:
+        check_seed(op)
+        spec = infer_shape(op, op.dtype, (*floating, int32, int64))
+        return spec.with_shape(spec.shape + op.lam.spec.shape)
+
+    def compute(op, shape, seed, lam) -> Any:
+        return samplers.poisson(keyed(seed), tuple(shape.tolist()), lam, op.dtype)
+
+
+@operator
+class StatelessRandomBinomial:
+    """Successes among `counts` tries of chance `probs`, a function of `seed`.
+
+    .. math:: P(output = k) = \\binom{counts}{k} probs^k (1 - probs)^{counts - k}
+
+    counts and probs broadcast to `shape`, the output's.
+    """
+
+    shape = Input(index, rank=1)
+    seed = Input(SEEDS, rank=1)
+    counts = Input((*floating, int32, int64))
+    probs = Input(floating)
+    output = Output()
+    output_dtype = Attr(DType, default=int32)
+    gradient = None
+
+    def infer(op) -> Any:
+        check_seed(op)
+        return infer_shape(op, op.output_dtype, (*floating, int32, int64))
+
+    def compute(op, shape, seed, counts, probs) -> Any:
+        return samplers.binomial(keyed(seed), tuple(shape.tolist()), counts, probs, op.output_dtype)
+
+
+@operator
+class StatelessMultinomial:
+    """Classes drawn by unnormalised log-probabilities, with replacement, a function of `seed`.
+
+    .. math:: P(output_{b,k} = c) = \\frac{e^{logits_{b,c}}}{\\sum_j e^{logits_{b,j}}}
+    """
+
+    logits = Input(real, rank=2)
+    num_samples = Input(index, rank=0)
+    seed = Input(SEEDS, rank=1)
+    output = Output()
+    output_dtype = Attr(DType, default=int64)
+    gradient = None
+
+    def infer(op) -> Any:
+        check_seed(op)
+        return check_samples(op)
+
+    def compute(op, logits, num_samples, seed) -> Any:
+        return samplers.categorical(keyed(seed), logits, int(num_samples), op.output_dtype)
+
+
+@operator
+class StatelessShuffle:
+    """Rows in a random order, a function of `seed`.
+
+    .. math:: output_i = value_{\\pi(i)}
+    """
+
+    value = Input(any_dtype)
+    seed = Input(SEEDS, rank=1)
+    output = Output(like="value")
+    gradient = None
+
+    def infer(op) -> Any:
+        check_seed(op)
+        return op.value.spec
+
+    def compute(op, value, seed) -> Any:
+        return samplers.permuted(keyed(seed), value)
