@@ -7,10 +7,10 @@ from __future__ import annotations
 
 # ---- element by element --------------------------------------------------------------------------------------------
 from .arithmetic import (
+    accumulate_n,
     add,
     add_n,
     divide,
-    divide_no_nan,
     floordiv,
     floormod,
     maximum,
@@ -18,6 +18,7 @@ from .arithmetic import (
     multiply,
     negative,
     pow,
+    scalar_mul,
     squared_difference,
     subtract,
     truediv,
@@ -45,17 +46,13 @@ from .elementary import (
     expm1,
     log,
     log1p,
-    multiply_no_nan,
     polyval,
     reciprocal,
-    reciprocal_no_nan,
     rsqrt,
     sqrt,
     square,
-    xdivy,
-    xlog1py,
-    xlogy,
 )
+from .guarded import divide_no_nan, multiply_no_nan, reciprocal_no_nan, xdivy, xlog1py, xlogy
 from .incomplete import betainc, igamma, igammac
 from .logistic import log_sigmoid, sigmoid, softplus, softsign
 from .moments import l2_normalize, reduce_logsumexp, reduce_std, reduce_variance
@@ -95,15 +92,16 @@ from .unsorted_segment import (
 )
 
 __all__ = [
-    "abs", "acos", "acosh", "add", "add_n", "angle", "approximate_equal", "asin", "asinh", "atan", "atan2", "atanh",
-    "betainc", "ceil", "clip_by_average_norm", "clip_by_global_norm", "clip_by_norm", "clip_by_value", "complex", "conj",
-    "cos", "cosh", "digamma", "divide", "divide_no_nan", "equal", "erf", "erfc", "erfcinv", "erfinv", "exp", "expm1",
-    "floor", "floordiv", "floormod", "global_norm", "greater", "greater_equal", "igamma", "igammac", "imag", "is_finite",
-    "is_inf", "is_nan", "lbeta", "less", "less_equal", "lgamma", "log", "log1p", "log_sigmoid", "logical_and",
-    "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "mod", "multiply", "multiply_no_nan", "ndtri",
-    "negative", "nextafter", "not_equal", "polygamma", "polyval", "pow", "real", "reciprocal", "reciprocal_no_nan", "rint",
-    "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "softplus", "softsign", "sqrt", "square", "squared_difference",
-    "subtract", "tan", "tanh", "truediv", "truncatediv", "truncatemod", "xdivy", "xlog1py", "xlogy", "zeta",
+    "abs", "accumulate_n", "acos", "acosh", "add", "add_n", "angle", "approximate_equal", "asin", "asinh", "atan",
+    "atan2", "atanh", "betainc", "ceil", "clip_by_average_norm", "clip_by_global_norm", "clip_by_norm",
+    "clip_by_value", "complex", "conj", "cos", "cosh", "digamma", "divide", "divide_no_nan", "equal", "erf", "erfc",
+    "erfcinv", "erfinv", "exp", "expm1", "floor", "floordiv", "floormod", "global_norm", "greater", "greater_equal",
+    "igamma", "igammac", "imag", "is_finite", "is_inf", "is_nan", "lbeta", "less", "less_equal", "lgamma", "log",
+    "log1p", "log_sigmoid", "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "mod",
+    "multiply", "multiply_no_nan", "ndtri", "negative", "nextafter", "not_equal", "polygamma", "polyval", "pow",
+    "real", "reciprocal", "reciprocal_no_nan", "rint", "round", "rsqrt", "scalar_mul", "sigmoid", "sign", "sin",
+    "sinh", "softplus", "softsign", "sqrt", "square", "squared_difference", "subtract", "tan", "tanh", "truediv",
+    "truncatediv", "truncatemod", "xdivy", "xlog1py", "xlogy", "zeta",
 ]  # fmt: skip
 __all__ += [  # reductions, sorting and segments
     "argmax", "argmin", "argsort", "bincount", "confusion_matrix", "count_nonzero", "cumprod", "cumsum",

@@ -1,7 +1,7 @@
 """Arithmetic of two tensors, element by element with broadcasting, and of one: sums, products, quotients, powers.
 
-Lives here: Add ... Pow, Neg, Abs, Sign, Maximum, Minimum, AddN.
-Not here: functions of analysis (elementary.py), comparisons (comparison.py).
+Lives here: Add ... Pow, Maximum, Minimum, SquaredDifference, Neg, AddN.
+Not here: quotients where 0 wins over NaN (guarded.py), abs and sign (complexes.py), analysis (elementary.py).
 
 Gradients may ignore broadcasting: for element-wise operators each is summed down to its input's shape (autodiff.py).
 """
@@ -113,7 +113,7 @@ class RealDiv:
 
 
 def divide(x: Any, y: Any, name: str | None = None) -> Any:
-    """x / y as Python 3 has it: integers are made floating first (8 and 16 bits float32, wider float64). See RealDiv."""
+    """x / y as Python 3 has it: integers are made floating first (8, 16 bits float32, wider float64). See RealDiv."""
     x, y = _pair(x, y)
     if x.dtype.is_integer:
         from ..array import cast
@@ -279,9 +279,9 @@ minimum = Minimum.as_function("minimum")
 
 @operator
 class SquaredDifference:
-    """Square of the difference.
+    """Square of the difference; of complex numbers that of its absolute value.
 
-    .. math:: z = (x - y)^2
+    .. math:: z = |x - y|^2
     """
 
     x = Input(numeric)
@@ -295,35 +295,16 @@ class SquaredDifference:
         return difference * np.conj(difference)
 
     def gradient(op, dz) -> Any:
-        dx = dz * (2 * (op.x - op.y))
+        difference = op.x - op.y
+        if dz.dtype.is_complex:  # z is real, whatever its dtype
+            from .complexes import complex, real
+
+            dz = complex(real(dz), real(dz) * 0)
+        dx = dz * (2 * difference)
         return dx, -dx
 
 
 squared_difference = SquaredDifference.as_function("squared_difference")
-
-
-@operator
-class DivNoNan:
-    """Quotient, with 0 where the divisor is 0.
-
-    .. math:: z = x / y \\text{ if } y \\ne 0 \\text{ else } 0
-    """
-
-    x = Input(floating_or_complex)
-    y = Input(floating_or_complex, like="x")
-    z = Output(like="x")
-    elementwise = True
-
-    def compute(op, x, y) -> Any:
-        zero = y == 0
-        return np.where(zero, x.dtype.type(0), np.divide(x, np.where(zero, y.dtype.type(1), y)))
-
-    def gradient(op, dz) -> Any:
-        y = _conj(op.y)
-        return DivNoNan(dz, y), DivNoNan(-dz * _conj(op.z), y)
-
-
-divide_no_nan = DivNoNan.as_function("divide_no_nan")
 
 
 @operator
@@ -380,3 +361,18 @@ class AddN:
 def add_n(inputs: Any, name: str | None = None) -> Any:
     """Sum of a list of tensors; sparse rows are made dense. See AddN."""
     return AddN([dispatch.to_tensor(x) for x in inputs], name=name)
+
+
+accumulate_n = add_n
+
+
+def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Any:
+    """A scalar times a tensor, or times the values of sparse rows. Raises ValueError where `scalar` has dimensions."""
+    from ..indexed_slices import IndexedSlices
+
+    scalar = dispatch.to_tensor(scalar, x.dtype if hasattr(x, "dtype") and not hasattr(scalar, "spec") else None)
+    if scalar.shape.rank not in (0, None):
+        raise ValueError(f"The input scalar must be a 0-D value. Received shape {scalar.shape}.")
+    if isinstance(x, IndexedSlices):
+        return IndexedSlices(Mul(scalar, x.values, name=name), x.indices, x.dense_shape)
+    return Mul(scalar, x, name=name)

@@ -44,7 +44,8 @@ class ClipByValue:
         for name in ("clip_value_min", "clip_value_max"):
             bound = getattr(op, name).spec
             if not broadcast(spec.shape, bound.shape).is_compatible_with(spec.shape):
-                raise InvalidArgumentError(what=f"{name} cannot be broadcast to t", found={"t": spec.short(), name: bound.short()})
+                raise InvalidArgumentError(what=f"{name} cannot be broadcast to t",
+                                           found={"t": spec.short(), name: bound.short()})  # fmt: skip
         return spec
 
     def compute(op, t, clip_value_min, clip_value_max) -> Any:
@@ -58,8 +59,8 @@ class ClipByValue:
         top = minimum(t, high)
         zero = array.zeros_like(doutput)
         is_low, is_high = top < low, t > high
-        passed = array.where(is_low, zero, doutput)
-        return array.where(is_high, zero, passed), array.where(is_low, doutput, zero), array.where(is_high, passed, zero)
+        lowest, passed = array.where(is_low, doutput, zero), array.where(is_low, zero, doutput)
+        return array.where(is_high, zero, passed), lowest, array.where(is_high, passed, zero)
 
 
 def _on_values(t: Any, clip: Callable[[Any], Any]) -> Any:
@@ -75,7 +76,7 @@ def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | 
 
 
 def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = None) -> Any:
-    """`t` scaled down so that its Euclidean norm over `axes` (None: all) is at most `clip_norm`. Sparse rows stay sparse.
+    """`t` scaled down so that its norm over `axes` (None: all) is at most `clip_norm`. Sparse rows stay sparse.
 
     .. math:: output = t \\cdot \\min(1, clip\\_norm / \\lVert t \\rVert_2)
     """
@@ -111,7 +112,8 @@ def global_norm(t_list: Any, name: str | None = None) -> Any:
     return sqrt(functools.reduce(lambda a, b: a + b, [reduce_sum(v * v) for v in values]), name=name)
 
 
-def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None, name: str | None = None) -> tuple[list[Any], Any]:
+def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None, name: str | None = None
+                        ) -> tuple[list[Any], Any]:  # fmt: skip
     """All tensors scaled down together so that their global norm is at most `clip_norm`, and the norm they had.
 
     .. math:: t_k \\cdot clip\\_norm / \\max(global\\_norm, clip\\_norm)

@@ -1,6 +1,7 @@
 """Comparisons and logic, element by element with broadcasting.
 
-Lives here: Equal, NotEqual, Less, LessEqual, Greater, GreaterEqual, ApproximateEqual, LogicalAnd, LogicalOr, LogicalNot.
+Lives here: Equal, NotEqual, Less, LessEqual, Greater, GreaterEqual, ApproximateEqual, LogicalAnd, LogicalOr, LogicalNot
+and logical_xor.
 Not here: choosing by a condition (array/), all and any (reduction.py).
 """
 

@@ -1,6 +1,7 @@
 """Complex numbers and their parts; size and sign of any number.
 
-Lives here: Complex, Real, Imag, Conj, Angle, Abs, ComplexAbs, Sign.  Not here: functions of complex numbers (elementary.py).
+Lives here: Complex, Real, Imag, Conj, Angle, Abs, ComplexAbs, Sign.
+Not here: functions of complex numbers (elementary.py).
 
 The gradient g of a real loss L by a complex z is what gives dL = Re(conj(g) dz), as in TensorFlow; so a holomorphic f
 has the gradient dy * conj(f'(z)).
@@ -221,12 +222,11 @@ class Sign:
     def gradient(op, dy) -> Any:
         if not op.x.dtype.is_complex:
             return array.zeros_like(dy)
-        # y moves along the unit circle only: what of dy points along y is lost
-        along = Real(dy * Conj(op.y))
-        size = ComplexAbs(op.x)
-        size = array.where(size > 0, size, array.ones_like(size))
-        still = array.zeros_like(along)
-        return (dy - op.y * Complex(along, still)) / Complex(size, still)
+        # y moves along the unit circle only: what of dy points along y is lost; at 0 all of it is
+        along, size = Real(dy * Conj(op.y)), ComplexAbs(op.x)
+        some, one, zero = size > 0, array.ones_like(size), array.zeros_like(size)
+        scale = array.where(some, one / array.where(some, size, one), zero)
+        return (dy - op.y * Complex(along, zero)) * Complex(scale, zero)
 
 
 sign = Sign.as_function("sign")

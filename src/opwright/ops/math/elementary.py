@@ -1,7 +1,8 @@
 """Exponentials, logarithms, roots and the functions built of them.
 
-Lives here: Exp, Expm1, Log, Log1p, Sqrt, Rsqrt, Square, Reciprocal, MulNoNan, Xlogy, Xlog1py, Xdivy, polyval.
-Not here: sigmoid and softplus (logistic.py), sines and their kin (trigonometry.py), erf and gamma (special.py).
+Lives here: Exp, Expm1, Log, Log1p, Sqrt, Rsqrt, Square, Reciprocal, polyval.
+Not here: products with logarithms (guarded.py), sigmoid and softplus (logistic.py), sines and their kin
+(trigonometry.py), erf and gamma (special.py).
 
 Gradients take the conjugate of the derivative, which is the derivative itself for real numbers (complexes.py).
 """
@@ -15,7 +16,6 @@ import numpy as np
 from ...core.dtypes import floating_or_complex, numeric
 from .. import array, dispatch
 from ..definition import Input, Output, operator
-from .arithmetic import divide_no_nan
 from .complexes import conj
 
 
@@ -183,109 +183,6 @@ class Reciprocal:
 
 
 reciprocal = Reciprocal.as_function("reciprocal")
-
-
-def reciprocal_no_nan(x: Any, name: str | None = None) -> Any:
-    """1 / x, and 0 where x is 0. See DivNoNan."""
-    x = dispatch.to_tensor(x)
-    return divide_no_nan(array.ones_like(x), x, name=name)
-
-
-@operator
-class MulNoNan:
-    """Product, with 0 where y is 0 even if x is infinite or NaN.
-
-    .. math:: z = x y \\text{ if } y \\ne 0 \\text{ else } 0
-    """
-
-    x = Input(floating_or_complex)
-    y = Input(floating_or_complex, like="x")
-    z = Output(like="x")
-    elementwise = True
-
-    def compute(op, x, y) -> Any:
-        return np.where(y == 0, x.dtype.type(0), np.multiply(x, y))
-
-    def gradient(op, dz) -> Any:
-        x, y = conj(op.x), conj(op.y)
-        return MulNoNan(dz, y), MulNoNan(x, dz)
-
-
-multiply_no_nan = MulNoNan.as_function("multiply_no_nan")
-
-
-def _not_zero(x: Any) -> Any:
-    """1 where x is not 0, else 0."""
-    return array.cast(x != 0, x.dtype)
-
-
-@operator
-class Xlogy:
-    """x times the logarithm of y, and 0 where x is 0 whatever y is.
-
-    .. math:: z = x \\ln y \\text{ if } x \\ne 0 \\text{ else } 0
-    """
-
-    x = Input(floating_or_complex)
-    y = Input(floating_or_complex, like="x")
-    z = Output(like="x")
-    elementwise = True
-
-    def compute(op, x, y) -> Any:
-        return np.where(x == 0, x.dtype.type(0), x * np.log(y))
-
-    def gradient(op, dz) -> Any:
-        x, y = conj(op.x), conj(op.y)
-        return dz * Xlogy(_not_zero(x), y), dz * Xdivy(x, y)
-
-
-xlogy = Xlogy.as_function("xlogy")
-
-
-@operator
-class Xlog1py:
-    """x times the logarithm of 1 + y, and 0 where x is 0 whatever y is.
-
-    .. math:: z = x \\ln(1 + y) \\text{ if } x \\ne 0 \\text{ else } 0
-    """
-
-    x = Input(floating_or_complex)
-    y = Input(floating_or_complex, like="x")
-    z = Output(like="x")
-    elementwise = True
-
-    def compute(op, x, y) -> Any:
-        return np.where(x == 0, x.dtype.type(0), x * np.log1p(y))
-
-    def gradient(op, dz) -> Any:
-        x, y = conj(op.x), conj(op.y)
-        return dz * Xlog1py(_not_zero(x), y), dz * Xdivy(x, y + 1)
-
-
-xlog1py = Xlog1py.as_function("xlog1py")
-
-
-@operator
-class Xdivy:
-    """x divided by y, and 0 where x is 0 whatever y is.
-
-    .. math:: z = x / y \\text{ if } x \\ne 0 \\text{ else } 0
-    """
-
-    x = Input(floating_or_complex)
-    y = Input(floating_or_complex, like="x")
-    z = Output(like="x")
-    elementwise = True
-
-    def compute(op, x, y) -> Any:
-        return np.where(x == 0, x.dtype.type(0), np.true_divide(x, y))
-
-    def gradient(op, dz) -> Any:
-        x, y = conj(op.x), conj(op.y)
-        return dz * Xdivy(_not_zero(x), y), dz * Xdivy(-x, y * y)
-
-
-xdivy = Xdivy.as_function("xdivy")
 
 
 def polyval(coeffs: Any, x: Any, name: str | None = None) -> Any:

@@ -10,7 +10,8 @@ from typing import Any
 from ...core import dtypes
 from ..definition import Input, Output, operator
 from . import incomplete_arrays
-from .elementary import exp, xlog1py, xlogy
+from .elementary import exp
+from .guarded import xlog1py, xlogy
 from .special import in_float64, lgamma
 
 _WIDE = (dtypes.float32, dtypes.float64)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .special_arrays import digamma, lgamma
+from .special_arrays import digamma, lgamma, stirling_series
 
 Array = np.ndarray
 _TINY, _EPS = 1e-300, 1e-16
@@ -24,8 +24,11 @@ def _steps(size: Array) -> int:
 
 
 def _power(a: Array, x: Array) -> Array:
-    """x^a e^-x / Gamma(a)."""
-    return np.exp(a * np.log(x) - x - lgamma(a))
+    """x^a e^-x / Gamma(a); for large a by Stirling's series, where the large terms have cancelled beforehand."""
+    large = np.maximum(a, 12.5)
+    u = (x - large) / large
+    exponent = large * (np.where(np.abs(u) < 0.5, np.log1p(u), np.log(x / large)) - u) - stirling_series(large)
+    return np.where(a > 12.5, np.sqrt(large / (2 * np.pi)) * np.exp(exponent), np.exp(a * np.log(x) - x - lgamma(a)))
 
 
 def _series(a: Array, x: Array) -> tuple[Array, Array]:
@@ -45,7 +48,7 @@ def _series(a: Array, x: Array) -> tuple[Array, Array]:
 
 
 def _fraction(a: Array, x: Array) -> tuple[Array, Array]:
-    """Q(a, x) = 1 - P for x >= a + 1, and its derivative by a: each step of the fraction carries its derivative along."""
+    """Q(a, x) = 1 - P for x >= a + 1, and its derivative by a: each step carries its derivative along."""
     b = x + 1 - a
     c, c_slope = np.full_like(b, 1 / _TINY), np.zeros_like(b)
     d = 1 / b
@@ -80,15 +83,16 @@ def _igamma(a: Array, x: Array) -> tuple[Array, Array, Array]:
     if far.any():
         upper[far], falling = _fraction(a[far], x[far])
         lower[far], slope[far] = 1 - upper[far], -falling
-    none, all_of_it = (a > 0) & (x == 0) | (a == np.inf) & (x >= 0) & (x < np.inf), (a > 0) & (a < np.inf) & (x == np.inf)
+    none = (a > 0) & (x == 0) | (a == np.inf) & (x >= 0) & (x < np.inf)
+    all_of_it = (a > 0) & (a < np.inf) & (x == np.inf)
     for edge, value in ((none, 0.0), (all_of_it, 1.0)):
         lower[edge], upper[edge], slope[edge] = value, 1 - value, 0.0
     return lower, upper, slope
 
 
 def igamma(a: Array, x: Array) -> Array:
-    """P(a, x): the integral of t^(a-1) e^-t from 0 to x, over Gamma(a); NaN unless a > 0, x >= 0."""
-    return _igamma(a, x)[0]
+    """P(a, x): the integral of t^(a-1) e^-t from 0 to x, over Gamma(a); NaN unless a > 0, x >= 0, or x = 0."""
+    return np.where(x == 0, 0.0, _igamma(a, x)[0])
 
 
 def igammac(a: Array, x: Array) -> Array:

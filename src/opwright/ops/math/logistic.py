@@ -1,6 +1,7 @@
 """The logistic function and its kin, which turn any number into a weight or a positive number.
 
-Lives here: Sigmoid, Softplus, Softsign, log_sigmoid.  Not here: tanh (trigonometry.py), relu and others (ops/nn/activation.py).
+Lives here: Sigmoid, Softplus, Softsign, log_sigmoid.
+Not here: tanh (trigonometry.py), relu and others (ops/nn/activation.py).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Special functions on NumPy arrays in float64: error function, normal quantile, gamma function's logarithm and its derivatives.
+"""Special functions on NumPy arrays in float64: error function, normal quantile, log gamma and its derivatives.
 
-Lives here: the numerics, vectorised, with their sources.  Not here: the operators (special.py), incomplete gamma and beta
-functions (incomplete_arrays.py).
+Lives here: the numerics, vectorised, with their sources.
+Not here: the operators (special.py), incomplete gamma and beta functions (incomplete_arrays.py).
 
 Each function takes a float64 array and gives one of the same shape. Rational approximations are minimax fits from the
 papers cited; their coefficients run from the highest power down.
@@ -37,9 +37,10 @@ def piecewise(x: Array, pieces: Sequence[tuple[Array, Callable[[Array], Array]]]
     return out
 
 
-# ---- error function: W. J. Cody, Rational Chebyshev approximations for the error function, Math. Comp. 23 (1969) -----
+# ---- error function: W. J. Cody, Rational Chebyshev approximations for the error function, Math. Comp. 23 (1969) ----
 
-_ERF_TOP = (1.85777706184603153e-1, 3.16112374387056560e0, 1.13864154151050156e2, 3.77485237685302021e2, 3.20937758913846947e3)
+_ERF_TOP = (1.85777706184603153e-1, 3.16112374387056560e0, 1.13864154151050156e2, 3.77485237685302021e2,
+            3.20937758913846947e3)  # fmt: skip
 _ERF_BOTTOM = (1.0, 2.36012909523441209e1, 2.44024637934444173e2, 1.28261652607737228e3, 2.84423683343917062e3)
 _ERFC_TOP = (2.15311535474403846e-8, 5.64188496988670089e-1, 8.88314979438837594e0, 6.61191906371416295e1,
              2.98635138197400131e2, 8.81952221241769090e2, 1.71204761263407058e3, 2.05107837782607147e3,
@@ -93,19 +94,22 @@ def erfc(x: Array) -> Array:
     ])  # fmt: skip
 
 
-# ---- normal quantile: M. J. Wichura, Algorithm AS 241, Applied Statistics 37 (1988), PPND16 -----------------------------
+# ---- normal quantile: M. J. Wichura, Algorithm AS 241, Applied Statistics 37 (1988), PPND16 -------------------------
 
 _CENTRE_TOP = (2.5090809287301226727e3, 3.3430575583588128105e4, 6.7265770927008700853e4, 4.5921953931549871457e4,
-               1.3731693765509461125e4, 1.9715909503065514427e3, 1.3314166789178437745e2, 3.3871328727963666080e0)  # fmt: skip
+               1.3731693765509461125e4, 1.9715909503065514427e3, 1.3314166789178437745e2,
+               3.3871328727963666080e0)  # fmt: skip
 _CENTRE_BOTTOM = (5.2264952788528545610e3, 2.8729085735721942674e4, 3.9307895800092710610e4, 2.1213794301586595867e4,
                   5.3941960214247511077e3, 6.8718700749205790830e2, 4.2313330701600911252e1, 1.0)  # fmt: skip
 _SIDE_TOP = (7.74545014278341407640e-4, 2.27238449892691845833e-2, 2.41780725177450611770e-1, 1.27045825245236838258e0,
-             3.64784832476320460504e0, 5.76949722146069140550e0, 4.63033784615654529590e0, 1.42343711074968357734e0)  # fmt: skip
+             3.64784832476320460504e0, 5.76949722146069140550e0, 4.63033784615654529590e0,
+             1.42343711074968357734e0)  # fmt: skip
 _SIDE_BOTTOM = (1.05075007164441684324e-9, 5.47593808499534494600e-4, 1.51986665636164571966e-2,
                 1.48103976427480074590e-1, 6.89767334985100004550e-1, 1.67638483018380384940e0,
                 2.05319162663775882187e0, 1.0)  # fmt: skip
 _FAR_TOP = (2.01033439929228813265e-7, 2.71155556874348757815e-5, 1.24266094738807843860e-3, 2.65321895265761230930e-2,
-            2.96560571828504891230e-1, 1.78482653991729133580e0, 5.46378491116411436990e0, 6.65790464350110377720e0)  # fmt: skip
+            2.96560571828504891230e-1, 1.78482653991729133580e0, 5.46378491116411436990e0,
+            6.65790464350110377720e0)  # fmt: skip
 _FAR_BOTTOM = (2.04426310338993978564e-15, 1.42151175831644588870e-7, 1.84631831751005468180e-5,
                7.86869131145613259100e-4, 1.48753612908506148525e-2, 1.36929880922735805310e-1,
                5.99832206555887937690e-1, 1.0)  # fmt: skip
@@ -133,7 +137,7 @@ def erfinv(x: Array) -> Array:
     return _quantile(x * 0.5, (1.0 - np.abs(x)) * 0.5) * math.sqrt(0.5)
 
 
-# ---- log gamma: W. J. Cody and K. E. Hillstrom, Chebyshev approximations for ln Gamma, Math. Comp. 21 (1967) ------------
+# ---- log gamma: W. J. Cody and K. E. Hillstrom, Chebyshev approximations for ln Gamma, Math. Comp. 21 (1967) --------
 
 _LG1 = -5.772156649015328605195174e-1
 _LG1_TOP = (4.945235359296727046734888e0, 2.018112620856775083915565e2, 2.290838373831346393026739e3,
@@ -159,6 +163,8 @@ _LG4_BOTTOM = (-1.0, 2.690530175870899333379843e3, 6.393885654300092398984238e5,
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330,
               854513 / 138, -236364091 / 2730)  # fmt: skip
 """B_2, B_4, ... (Abramowitz and Stegun 23.1)"""
+_STIRLING = tuple(b / (2 * k * (2 * k - 1)) for k, b in enumerate(_BERNOULLI[:8], 1))[::-1]
+_PSI_SERIES = tuple(b / (2 * k) for k, b in enumerate(_BERNOULLI[:8], 1))[::-1]
 
 
 def _near_one(x: Array) -> Array:
@@ -176,12 +182,16 @@ def _near_four(x: Array) -> Array:
     return _LG4 + x * (polynomial(x, _LG4_TOP) / polynomial(x, _LG4_BOTTOM))
 
 
-def _stirling(x: Array) -> Array:
-    """log Gamma(x) for x > 12 (Abramowitz and Stegun 6.1.41)."""
+def stirling_series(x: Array) -> Array:
+    """What log Gamma(x) is above (x - 1/2) log x - x + log(2 pi) / 2, for x > 12 (Abramowitz and Stegun 6.1.41)."""
     inverse = 1 / x
-    series = polynomial(inverse * inverse, [b / (2 * k * (2 * k - 1)) for k, b in enumerate(_BERNOULLI[:8], 1)][::-1])
+    return inverse * polynomial(inverse * inverse, _STIRLING)
+
+
+def _stirling(x: Array) -> Array:
+    """log Gamma(x) for x > 12."""
     logarithm = np.log(x)
-    return np.where(np.isinf(x), np.inf, x * (logarithm - 1) - 0.5 * logarithm + 0.5 * math.log(2 * math.pi) + series * inverse)
+    return x * (logarithm - 1) - 0.5 * logarithm + 0.5 * math.log(2 * math.pi) + stirling_series(x)
 
 
 def _sin_pi(x: Array) -> Array:
@@ -216,13 +226,14 @@ def lgamma(x: Array) -> Array:
     ])  # fmt: skip
 
 
-# ---- digamma: Cody, Strecok, Thacher, Chebyshev approximations for the psi function, Math. Comp. 27 (1973) --------------
+# ---- digamma: Cody, Strecok, Thacher, Chebyshev approximations for the psi function, Math. Comp. 27 (1973) ----------
 
 _PSI_TOP = (4.5104681245762934160e-3, 5.4932855833000385356e0, 3.7646693175929276856e2, 7.9525490849151998065e3,
             7.1451595818951933210e4, 3.0655976301987365674e5, 6.3606997788964458797e5, 5.8041312783537569993e5,
             1.6585695029761022321e5)  # fmt: skip
 _PSI_BOTTOM = (1.0, 9.6141654774222358525e1, 2.6287715790581193330e3, 2.9862497022250277920e4, 1.6206566091533671639e5,
-               4.3487880712768329037e5, 5.4256384537269993733e5, 2.4242185002017985252e5, 6.4155223783576225996e-8)  # fmt: skip
+               4.3487880712768329037e5, 5.4256384537269993733e5, 2.4242185002017985252e5,
+               6.4155223783576225996e-8)  # fmt: skip
 _PSI_ROOT = (187 / 128, 6.9464496836234126266e-4)  # the root 1.4616321449683623 in two parts
 
 
@@ -234,7 +245,7 @@ def _psi_middle(x: Array) -> Array:
 def _psi_far(x: Array) -> Array:
     """psi(x) for x >= 10 (Abramowitz and Stegun 6.3.18)."""
     inverse = 1 / (x * x)
-    return np.log(x) - 0.5 / x - inverse * polynomial(inverse, [b / (2 * k) for k, b in enumerate(_BERNOULLI[:8], 1)][::-1])
+    return np.log(x) - 0.5 / x - inverse * polynomial(inverse, _PSI_SERIES)
 
 
 def _psi_between(x: Array) -> Array:
@@ -265,7 +276,7 @@ def digamma(x: Array) -> Array:
     ])  # fmt: skip
 
 
-# ---- Hurwitz zeta by Euler-Maclaurin summation, polygamma (Abramowitz and Stegun 6.4.10, 23.2) ---------------------------
+# ---- Hurwitz zeta by Euler-Maclaurin summation, polygamma (Abramowitz and Stegun 6.4.10, 23.2) ----------------------
 
 
 def _zeta(x: Array, q: Array) -> Array:
@@ -282,7 +293,7 @@ def _zeta(x: Array, q: Array) -> Array:
 
 
 def zeta(x: Array, q: Array) -> Array:
-    """The sum over k >= 0 of (k + q)^-x; infinite at x = 1 and for even x at q = 0, -1 ...; NaN where it is not real."""
+    """The sum over k >= 0 of (k + q)^-x; infinite at x = 1, for even x at q = 0, -1 ...; NaN where it is not real."""
     x, q = np.broadcast_arrays(x, q)
     below = q - np.floor(q)  # for q < 0 the terms of either sign are two sums of positive ones
     mirrored = np.where(below == 0, 1.0, below)
