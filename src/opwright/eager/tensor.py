@@ -84,17 +84,17 @@ class EagerTensor(Tensor):
         return self._array.__dlpack_device__()
 
     def _scalar(self, what: str) -> Any:
-        if self._array.size != 1 or self._array.ndim > 0 and what != "a truth value":
+        if self._array.size != 1 or (self._array.ndim > 0 and what != "a truth value"):
             raise TypeError(f"only a tensor with one element has {what}; this one has shape {self.shape}")
         return self._array.reshape(())[()]
 
     def __bool__(self) -> bool:
-        if self._array.size != 1:
+        if self._array.size > 1:
             raise ValueError(
                 f"The truth value of a tensor with {self._array.size} elements (shape {self.shape}) is ambiguous; "
                 "use ow.reduce_any or ow.reduce_all"
             )
-        return bool(self._array.reshape(())[()])
+        return bool(self._array.size and self._array.reshape(())[()])
 
     def __int__(self) -> int:
         return int(self._scalar("an integer value"))
@@ -121,7 +121,7 @@ class EagerTensor(Tensor):
         return (self[i] for i in range(len(self._array)))  # type: ignore[index]
 
     def __format__(self, spec: str) -> str:
-        return format(self._array[()] if self._array.ndim == 0 else self, spec) if spec else str(self)
+        return format(self._array[()] if self._array.ndim == 0 else self._array, spec)
 
     def __copy__(self) -> EagerTensor:
         return self
@@ -142,7 +142,7 @@ class EagerTensor(Tensor):
 def _numpy_text(array: np.ndarray, show: Any) -> str:
     if array.ndim == 0:
         value = array[()]
-        return repr(value) if isinstance(value, (bytes, str)) else str(value)
+        return repr(array.tolist()) if show is repr or isinstance(value, bytes) else str(value)
     text = show(array)
     return "\n" + text if "\n" in text else text
 
@@ -158,10 +158,10 @@ def _as_array(value: Any, dtype: DType) -> np.ndarray:
 
 def _fits(found: DType, wanted: DType) -> bool:
     """Whether values of dtype `found` may become `wanted` without an explicit cast: kinds only widen."""
-    if found is wanted or (found.is_integer and wanted.is_integer):
+    if found is wanted or (wanted.is_integer and (found.is_integer or found.is_bool)):
         return True
     if wanted.is_floating:
-        return found.is_floating or found.is_integer
+        return found.is_floating or found.is_integer or found.is_bool
     return wanted.is_complex and (found.is_complex or found.is_floating or found.is_integer)
 
 
@@ -206,6 +206,9 @@ def to_array(value: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
         raise ValueError(f"Can't convert non-rectangular Python sequence to Tensor: {_shown(value)}") from None
     except OverflowError as error:
         raise TypeError(f"Cannot convert {_shown(value)} to EagerTensor of dtype {dtype.name}: {error}") from None
+    if dtype.is_integer and found is not dtype and isinstance(value, (np.ndarray, np.generic)):
+        if (array != value).any():  # it wrapped around
+            raise TypeError(f"Cannot convert an array of {found.name} to EagerTensor of dtype {dtype.name}: out of range")
     return array, dtype
 
 
@@ -312,6 +315,6 @@ def from_dlpack(value: Any) -> EagerTensor:
     try:
         array = np.from_dlpack(value)
         return EagerTensor(array, of_numpy(array.dtype))
-    except (BufferError, TypeError, RuntimeError) as error:
+    except (AttributeError, BufferError, TypeError, RuntimeError) as error:
         raise InvalidArgumentError(what=f"cannot take the DLPack tensor: {error}", found=type(value).__name__,
                                    wanted="a contiguous tensor in host memory with a dtype of ours") from error  # fmt: skip

@@ -114,7 +114,7 @@ def natural_dtype(value: Any) -> DType:
         return dtypes.int32 if -(2**31) <= value < 2**31 else dtypes.int64
     if isinstance(value, float):
         return dtypes.float32
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple, range)):
         return _common(value)
     if isinstance(value, complex):
         return dtypes.complex128
@@ -130,7 +130,7 @@ def _common(value: Sequence[Any]) -> DType:
     stack = [value]
     while stack:
         item = stack.pop()
-        if isinstance(item, (list, tuple)):
+        if isinstance(item, (list, tuple, range)):
             stack.extend(reversed(item))
         else:
             found[natural_dtype(item)] = None
