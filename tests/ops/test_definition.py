@@ -472,7 +472,7 @@ def test_without_compute_there_is_no_running():
 @pytest.mark.parametrize(
     ("compute", "words"),
     [
-        (lambda op, x: x.astype(np.float64), ["another dtype", "found   float64", "astype('float32')"]),
+        (lambda op, x: x.astype(np.int64), ["another dtype", "found   int64", "astype('float32')"]),
         (lambda op, x: x > 0, ["another dtype", "found   bool"]),
     ],
 )
@@ -480,6 +480,15 @@ def test_compute_is_held_to_the_inferred_dtype(compute, words, elementwise):
     with pytest.raises(InternalError, match=r"^DefinedWrong") as caught:
         define(compute=compute, elementwise=elementwise)(X)
     assert [w for w in words if w not in str(caught.value)] == []
+
+
+@pytest.mark.parametrize("dtype", ow.floating, ids=str)
+def test_what_numpy_widens_is_narrowed(dtype):
+    x = ow.constant([0.5, 1.5], dtype)
+    y = define(compute=lambda op, x: x * np.float64(2), z=None)(x)
+    assert y.dtype == dtype
+    assert np.asarray(y).dtype == dtype.np
+    assert y.numpy().tolist() == [1, 3]
 
 
 def test_compute_is_held_to_the_inferred_shape():
