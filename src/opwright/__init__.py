@@ -50,7 +50,8 @@ from .eager.tape import GradientTape, UnconnectedGradients, custom_gradient
 from .eager.tensor import constant, convert_to_tensor, from_dlpack
 from .eager.variable import Variable
 from .graph import Graph
-from .ops import KernelKey, bitwise, linalg, math, overloads as _overloads, random, strings
+from .ops import KernelKey, math
+from .ops import overloads as _overloads
 from .ops import attributes as attr
 from .ops.array import (
     batch_to_space,
@@ -181,16 +182,25 @@ from .tracing.function import function
 from .tracing.trace import executing_eagerly, init_scope, name_scope
 from . import ops
 
-_LATER = ("lite", "nn", "optimizers")  # sub-packages that `import opwright` need not wait for
+# What `import opwright` need not wait for: the module, and the name in it if it is not the module itself.
+_LATER = {
+    "Module": (".nn.module", "Module"),
+    "bitwise": (".ops.bitwise", None),
+    "linalg": (".ops.linalg", None),
+    "lite": (".lite", None),
+    "nn": (".nn", None),
+    "optimizers": (".optimizers", None),
+    "random": (".ops.random", None),
+    "strings": (".ops.strings", None),
+}
 
 
 def __getattr__(name: str) -> _Any:
     if name in _LATER:
-        return _importlib.import_module(f".{name}", __name__)
-    if name == "Module":
-        from .nn.module import Module
-
-        return Module
+        module, attribute = _LATER[name]
+        found = _importlib.import_module(module, __name__)
+        globals()[name] = found if attribute is None else getattr(found, attribute)
+        return globals()[name]
     raise AttributeError(f"module 'opwright' has no attribute {name!r}")
 
 

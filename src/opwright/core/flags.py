@@ -15,17 +15,17 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from difflib import get_close_matches
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from pathlib import Path  # with tempfile and difflib 8 ms of `import opwright`: imported where they are used
 
 # The values, for readers and the type checker; set by `load`.  Names and types repeat FLAGS, a test compares them.
 show: frozenset[str]
@@ -79,6 +79,8 @@ def _read_size(value: Any) -> int | None:
 
 
 def _read_folder(value: Any) -> Path | None:
+    from pathlib import Path
+
     return Path(value).expanduser() if isinstance(value, str | os.PathLike) and str(value).strip() else None
 
 
@@ -106,9 +108,13 @@ FOLDER = FlagType("folder", _read_folder)
 
 def _user_cache() -> Path:
     """The folder for this package under the user's cache folder, as each system places it."""
+    from pathlib import Path
+
     try:
         home = Path.home()
     except RuntimeError:  # no such user: a container with a bare user number
+        import tempfile
+
         return Path(tempfile.gettempdir()) / f"opwright-{getattr(os, 'getuid', lambda: 'user')()}"
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "opwright" / "cache"
@@ -186,6 +192,8 @@ def load(environ: Mapping[str, str] | None = None) -> None:
         else:
             base[name], source[name] = flag.default() if callable(flag.default) else flag.default, "default"
     for variable in unknown_variables(environ):
+        from difflib import get_close_matches
+
         close = get_close_matches(variable, [flag.variable for flag in FLAGS.values()], n=1, cutoff=0.85)
         if close:
             warnings.warn(f"environment variable {variable} sets nothing: did you mean {close[0]}?", stacklevel=2)

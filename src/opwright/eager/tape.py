@@ -9,7 +9,6 @@ import contextlib
 import enum
 import functools
 import inspect
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -23,7 +22,12 @@ from ..ops.indexed_slices import IndexedSlices
 from ..ops.tensor import TensorLike
 from .variable import Variable
 
-log = logging.getLogger("opwright")
+
+def _warn(text: str, *values: Any) -> None:
+    """To the log `opwright`, as TensorFlow does: these are hints, and a program's warnings are its own."""
+    import logging  # 4 ms of `import opwright`
+
+    logging.getLogger("opwright").warning(text, *values)
 
 
 class UnconnectedGradients(enum.Enum):
@@ -92,7 +96,7 @@ class GradientTape:
             if not isinstance(one, TensorLike):
                 raise ValueError(f"Passed in object {one!r} of type {type(one).__name__!r}, not tf.Tensor or tf.Variable.")
             if not (one.dtype.is_floating or one.dtype.is_complex):  # type: ignore[attr-defined]
-                log.warning("The dtype of the watched tensor must be floating (e.g. tf.float32), got %r", one.dtype)  # type: ignore[attr-defined]
+                _warn("The dtype of the watched tensor must be floating (e.g. tf.float32), got %r", one.dtype)  # type: ignore[attr-defined]
             self._watched[id(one)] = one
             self._live.add(id(one))
 
@@ -135,7 +139,7 @@ class GradientTape:
             if not self.persistent:
                 self._stop()
             else:
-                log.warning(
+                _warn(
                     "Calling GradientTape.gradient on a persistent tape inside its context is slower and uses more "
                     "memory: the gradient itself is recorded. Only do so to differentiate it again."
                 )
@@ -168,7 +172,7 @@ class GradientTape:
             if t is None:
                 raise TypeError("Argument `target` should be a list or nested structure of Tensors, found None")
             if not isinstance(t, TensorLike) or not is_trainable(t.dtype):  # type: ignore[attr-defined]
-                log.warning("The dtype of the target tensor must be floating (e.g. tf.float32) when calling GradientTape.gradient, got %r",
+                _warn("The dtype of the target tensor must be floating (e.g. tf.float32) when calling GradientTape.gradient, got %r",
                             getattr(t, "dtype", type(t)))  # fmt: skip
                 if not isinstance(t, TensorLike):
                     continue

@@ -7,9 +7,18 @@ Not here: who runs a call (eager/, tracing/), and the `.tflite` dialect (lite/op
 What users call `ow.ops`: get, list, spec, compatibility, register_kernel.
 """
 
+from typing import Any
+
 from .kernels import KernelKey, register_kernel
 from .registry import get
 from .registry import list_names as list
-from .specification import compatibility, spec
+
+def __getattr__(name: str) -> Any:
+    if name in ("spec", "compatibility"):
+        from . import specification
+
+        return getattr(specification, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = ["KernelKey", "compatibility", "get", "list", "register_kernel", "spec"]
