@@ -350,6 +350,14 @@ CASES = {
         case(f64(2, 3, 3), expect=lambda x: np.array([sum(m[i, i] for i in range(3)) for m in x])),
         case(A32, expect=5.0),
     ],
+    "linalg.tensor_diag": [
+        case(f64(2, 2), expect=lambda x: x[:, :, None, None] * np.eye(4).reshape(2, 2, 2, 2)),
+        case(f64(3), expect=np.diag),
+    ],
+    "linalg.tensor_diag_part": [
+        case(f64(2, 3, 2, 3), expect=lambda x: np.array([[x[i, j, i, j] for j in range(3)] for i in range(2)])),
+        bad(f32(2, 3), says="halves"),
+    ],
     "Cross": [
         case(np.array([1.0, 2, 3]), np.array([0.0, 1, 4]), expect=np.array([5.0, -4, 1])),
         case(

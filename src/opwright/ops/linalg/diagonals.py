@@ -1,6 +1,7 @@
 """Diagonals and bands of matrices.
 
-Lives here: MatrixDiag, MatrixDiagPart, MatrixSetDiag, MatrixBandPart; diag, diag_part, set_diag, band_part, trace.
+Lives here: MatrixDiag, MatrixDiagPart, MatrixSetDiag, MatrixBandPart; diag, diag_part, set_diag, band_part, trace,
+tensor_diag, tensor_diag_part.
 Not here: transposing (matrices.py), eye (ops/array).
 
 A band of diagonals is packed as rows of one length, the longest's, from the highest diagonal down. A shorter one stands
@@ -23,6 +24,7 @@ from .. import array, dispatch
 from ..attributes import Attr, length, one_of
 from ..definition import Input, Output, operator
 from ..inference import static_axes, static_int
+from ..math.reduction import Prod, Sum
 
 _ANY = tuple(d for d in dtypes.ALL if d is not dtypes.string)
 _ALIGN = one_of("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT")
@@ -298,6 +300,25 @@ band_part = MatrixBandPart.as_function("band_part")
 
 def trace(x: Any, name: str | None = None) -> Any:
     """Sum of the main diagonal of each matrix: output[...] = sum over i of x[..., i, i]. See MatrixDiagPart."""
-    from ..math.reduction import Sum
-
     return Sum(diag_part(x), axis=(-1,), name=name)
+
+
+def tensor_diag(diagonal: Any, name: str | None = None) -> Any:
+    """Twice the dimensions, with `diagonal` where both halves of the index agree else zeros. See MatrixDiag."""
+    diagonal = dispatch.to_tensor(diagonal)
+    shape = array.shape_op(diagonal)
+    return array.reshape(diag(array.reshape(diagonal, [-1])), array.concat([shape, shape], 0), name=name)
+
+
+def tensor_diag_part(input: Any, name: str | None = None) -> Any:
+    """Half the dimensions: the elements where both halves of the index agree. See MatrixDiagPart.
+
+    raises InvalidArgumentError where the halves of the shape differ
+    """
+    input = dispatch.to_tensor(input)
+    rank, dims = input.shape.rank, input.shape
+    if rank is None or rank % 2 or not dims[: rank // 2].is_compatible_with(dims[rank // 2 :]):
+        raise InvalidArgumentError(op="MatrixDiagPart", what="the two halves of the shape differ", found=str(dims))
+    half = array.shape_op(input)[: rank // 2]
+    side = Prod(half)
+    return array.reshape(diag_part(array.reshape(input, [side, side])), half, name=name)
