@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.dtypes import DType
+from ..core.dtypes import DType, as_dtype
 from ..core.errors import InternalError, InvalidArgumentError, SignatureError, UnimplementedError
 from ..core.specs import TensorSpec
 from ..ops.call import Call
@@ -138,7 +138,7 @@ class OperatorRegistration(Registration):
         if len(outs) == 1 and arrays and not operator.kernels:
             ufunc = direct(operator, call, dtype)
             if ufunc is not None and outs[0].dtype.kind != "O":
-                return functools.partial(ufunc, *arrays, outs[0])
+                return functools.partial(ufunc, *arrays, out=outs[0])
         kernel = operator.kernel(call, dtype)
         if operator.single:
             return functools.partial(_run_single, kernel, arrays, outs[0], operator.name)
@@ -227,7 +227,7 @@ def group(operator: Operator, flat: Sequence[Any], node: Node) -> list[Any]:
     if at < n or any(g is None and not i.optional for g, i in zip(grouped, declared)):
         wanted = ", ".join(i.name + (" ..." if i.repeated else "?" if i.optional else "") for i in declared)
         raise SignatureError(op=node.name, what="the node has the wrong number of inputs", found=n, wanted=wanted)
-    if any(type(g) is tuple and None in g for g in grouped):
+    if any(type(g) is tuple and any(x is None for x in g) for g in grouped):
         raise SignatureError(op=node.name, what="an input that is one of several is left out")
     return grouped
 
@@ -250,9 +250,21 @@ def bind_options(operator: Operator, options: Any) -> Call:
                              wanted=f"among {', '.join(operator.attr_defs) or 'none'}",
                              do="get a newer definition of the operator, or convert the model again")  # fmt: skip
     for name, value in attrs.items():
-        if operator.attr_defs[name].type is bool and value in (0, 1):
+        wanted = operator.attr_defs[name].type
+        if wanted is bool and value in (0, 1):
             attrs[name] = bool(value)  # writers of FlexBuffers may store truth as a number
+        elif wanted is np.ndarray and isinstance(value, Mapping):
+            attrs[name] = _array_in(operator, name, value)
     return operator.bind(attrs)
+
+
+def _array_in(operator: Operator, name: str, value: Mapping[str, Any]) -> np.ndarray:
+    """An array kept as dtype, shape and values. Raises InvalidArgumentError where these do not fit each other."""
+    try:
+        return np.array(value["values"], as_dtype(value["dtype"]).np).reshape(value["shape"])
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise InvalidArgumentError(op=operator.name, what=f"option {name!r} holds no array: {error}",
+                                   wanted="a map of dtype, shape and values") from None  # fmt: skip
 
 
 @functools.cache

@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import DType
+from ...core.dtypes import DType, of_numpy
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import TensorShape
 from ...graph import Graph, Node
-
-VERSION_KEY = "_version"  # where the operator's version is kept when the operator code must say 1
+from ..registration import VERSION_KEY
 
 
 def custom_options(node: Node, version_inside: bool) -> dict[str, Any]:
@@ -35,7 +34,7 @@ def _option(node: Node, name: str, value: Any) -> Any:
     if isinstance(value, TensorShape):
         return None if value.dims is None else list(value.dims)
     if isinstance(value, np.ndarray):
-        return value.tolist()
+        return {"dtype": of_numpy(value.dtype).name, "shape": list(value.shape), "values": value.reshape(-1).tolist()}
     if isinstance(value, tuple):
         return [_option(node, name, item) for item in value]
     if isinstance(value, Graph):

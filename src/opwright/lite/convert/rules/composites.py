@@ -12,7 +12,6 @@ from typing import Any
 from ....core.dtypes import int32
 from ....graph import Node, Value
 from ..lowering import Lowered, Lowering, NoMatch, Rule, table
-from .elementwise import spread
 from .reductions import axes_tensor
 
 
@@ -193,13 +192,6 @@ def _rank(node: Node, low: Lowering) -> Lowered:
     return low.emit("RANK", x) if rank is None else low.constant(rank, int32)
 
 
-def _logical_xor(node: Node, low: Lowering) -> Lowered:
-    shape = node.outputs[0].spec.shape
-    x, y = (spread(low, v, shape) if shape.is_fully_defined() and (shape.rank or 0) > 4 and v.spec.shape != shape else v
-            for v in node.operands)  # fmt: skip
-    return low.emit("NOT_EQUAL", x, y)
-
-
 COMPOSITES = table(
     # operator                                          why it is as good
     Rule("reciprocal", "Reciprocal", _reciprocal, "its definition"),
@@ -225,7 +217,6 @@ COMPOSITES = table(
     Rule("clip", "ClipByValue", _clip, "its definition"),
     Rule("l2_loss", "L2Loss", _l2_loss, "its definition"),
     Rule("euclidean_norm", "EuclideanNorm", _norm, "its definition"),
-    Rule("logical_xor", "LogicalXor", _logical_xor, "of booleans it is inequality"),
     Rule("size", "Size", _size, "the product of the sizes"),
     Rule("rank", "Rank", _rank),
     Rule("sum_to_like", "SumToLike", _sum_to_like, "its definition for a known shape"),

@@ -1,0 +1,152 @@
+"""What the converter's tests share: a row of the table, converting it, running the file in both interpreters.
+
+Not here: the rows (convert_cases.py), the checks (test_convert_*.py).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import opwright as ow
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """function: of tensors; inputs: arrays it is traced with and run on; ops: names of the file's operators, in order.
+
+    open: dimensions that are unknown while tracing, by input: {0: (0,)}; None for an unknown rank. rtol: relative to the
+    largest result. versions: that the file must have stamped.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    inputs: tuple[np.ndarray, ...]
+    ops: tuple[str, ...] | None = None
+    open: dict[int, tuple[int, ...] | None] = field(default_factory=dict)
+    rtol: float = 1e-5
+    versions: dict[str, int] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def concrete(self) -> Any:
+        specs = []
+        for i, x in enumerate(self.inputs):
+            gaps = self.open.get(i, ())
+            shape = None if gaps is None else [None if d in gaps else n for d, n in enumerate(x.shape)]
+            specs.append(ow.TensorSpec(shape, x.dtype if x.dtype != object else "string", name=f"x{i}"))
+        return ow.function(self.function).get_concrete_function(*specs)
+
+
+def case(name: str, function: Callable[..., Any], *inputs: Any, ops: str | None = None, **more: Any) -> Case:
+    """A row; ops: the names with spaces between."""
+    return Case(name, function, tuple(map(np.asarray, inputs)), None if ops is None else tuple(ops.split()), **more)
+
+
+def converter(*concrete: Any, **settings: Any) -> Any:
+    """A converter with settings."""
+    made = ow.lite.TFLiteConverter.from_concrete_functions(list(concrete))
+    for name, value in settings.items():
+        setattr(made, name, value)
+    return made
+
+
+@functools.cache
+def converted(row: Case) -> bytes:
+    """The file of a row."""
+    return converter(row.concrete()).convert()
+
+
+def op_names(content: bytes, subgraph: int = 0) -> list[str]:
+    """The operators of a file in order, by name; custom ones by their own."""
+    from opwright.lite.format import Model, versions
+
+    model = Model.read(content)
+    names = []
+    for operator in model.subgraphs[subgraph].operators:
+        code = model.operator_codes[operator.opcode_index]
+        name = versions.op_name(code)
+        names.append(code.custom_code if name == "CUSTOM" else name)
+    return names
+
+
+def op_versions(content: bytes) -> dict[str, int]:
+    """The version stamped for each builtin operator."""
+    from opwright.lite.format import Model, versions
+
+    return {versions.op_name(code): code.version for code in Model.read(content).operator_codes}
+
+
+def eager(row: Case) -> list[np.ndarray]:
+    """What the function gives now."""
+    result = row.function(*(ow.constant(x) for x in row.inputs))
+    return [np.asarray(y.numpy()) for y in ow.nest.flatten(result)]
+
+
+def run(interpreter: Any, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Run an interpreter, official or ours, on inputs in order."""
+    details = interpreter.get_input_details()
+    for detail, x in zip(details, inputs):
+        if tuple(detail["shape"]) != x.shape:
+            interpreter.resize_tensor_input(detail["index"], x.shape)
+    interpreter.allocate_tensors()
+    for detail, x in zip(details, inputs):
+        interpreter.set_tensor(detail["index"], x)
+    interpreter.invoke()
+    return [np.array(interpreter.get_tensor(d["index"])) for d in interpreter.get_output_details()]
+
+
+def official(content: bytes, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The official interpreter's results."""
+    from ai_edge_litert.interpreter import Interpreter
+
+    return run(Interpreter(model_content=content), inputs)
+
+
+def ours(content: bytes, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Our interpreter's results."""
+    return run(ow.lite.Interpreter(model_content=content), inputs)
+
+
+def assert_same(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray], rtol: float) -> None:
+    """Equal dtypes and shapes; floats within rtol of the largest, others exactly."""
+    assert len(found) == len(wanted)
+    for y, expected in zip(found, wanted):
+        assert y.dtype == expected.dtype
+        assert y.shape == expected.shape
+        if y.dtype.kind in "fc":
+            finite = expected[np.isfinite(expected)]
+            scale = max(1.0, float(np.abs(finite).max())) if finite.size else 1.0
+            np.testing.assert_allclose(y, expected, rtol=rtol, atol=rtol * scale)
+        else:
+            np.testing.assert_array_equal(y, expected)
+
+
+def arrays(seed: int = 0) -> np.random.Generator:
+    """The one source of test data."""
+    return np.random.default_rng(seed)
+
+
+def f32(*shape: int, seed: int = 0) -> np.ndarray:
+    """Floats in [-2, 2]."""
+    return arrays(seed + len(shape) * 31 + sum(shape)).uniform(-2, 2, shape).astype(np.float32)
+
+
+def pos(*shape: int) -> np.ndarray:
+    """Positive floats."""
+    return np.abs(f32(*shape)) + np.float32(0.1)
+
+
+def ints(*shape: int, low: int = -9, high: int = 9, dtype: Any = np.int32, seed: int = 1) -> np.ndarray:
+    """Integers."""
+    return arrays(seed + sum(shape)).integers(low, high, shape).astype(dtype)
+
+
+def bools(*shape: int, seed: int = 2) -> np.ndarray:
+    """Truth values."""
+    return arrays(seed + sum(shape)).integers(0, 2, shape).astype(bool)

@@ -1,0 +1,59 @@
+"""Every row of the table: converted, valid, in the operators promised, and giving the function's results."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from convert_cases import CASES
+from convert_running import Case, assert_same, converted, eager, official, op_names, op_versions, ours
+
+import opwright as ow
+from opwright.lite.convert.rules import RULES
+from opwright.lite.format import Model
+from opwright.ops import registry
+
+
+def rows(check: object) -> object:
+    return pytest.mark.parametrize("row", CASES, ids=str)(check)
+
+
+@rows
+def test_file_holds_the_operators_promised(row: Case) -> None:
+    content = converted(row)
+    Model.read(content).verify()
+    if row.ops is not None:
+        assert op_names(content) == list(row.ops)
+    found = op_versions(content)
+    assert {name: found[name] for name in row.versions} == row.versions
+
+
+@rows
+def test_official_interpreter_agrees(row: Case) -> None:
+    assert_same(official(converted(row), row.inputs), eager(row), row.rtol)
+
+
+@rows
+def test_our_interpreter_agrees(row: Case) -> None:
+    assert_same(ours(converted(row), row.inputs), eager(row), row.rtol)
+
+
+def test_names_are_given_once() -> None:
+    repeated = [name for name, n in Counter(f"{c.name} {c.inputs[0].dtype}" for c in CASES).items() if n > 1]
+    assert not repeated
+
+
+def test_every_rule_names_an_operator_of_the_catalogue() -> None:
+    assert not set(RULES) - set(registry.catalogue())
+
+
+def test_every_rule_has_a_row() -> None:
+    used = set()
+    for row in CASES:
+        used.update(node.op.name for node in row.concrete().graph.nodes)
+    assert set(RULES) - used == set()
+
+
+def test_same_bytes_every_time() -> None:
+    for row in CASES[::10]:
+        assert ow.lite.TFLiteConverter.from_concrete_functions([row.concrete()]).convert() == converted(row)

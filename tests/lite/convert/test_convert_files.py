@@ -1,0 +1,151 @@
+"""What stands in a converted file: identity, names, shapes, buffers, versions, metadata, custom options."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from convert_running import converter, f32, official, op_names
+from test_convert_refusals import ConvertTestClip
+
+import opwright as ow
+from opwright.lite.format import Model, flex, schema, versions
+
+
+def concrete(function: object, *specs: ow.TensorSpec) -> object:
+    return ow.function(function).get_concrete_function(*specs)
+
+
+def spec(*shape: int | None, name: str = "x", dtype: object = ow.float32) -> ow.TensorSpec:
+    return ow.TensorSpec(shape, dtype, name=name)
+
+
+def test_identity_and_metadata() -> None:
+    content = converter(concrete(ow.sin, spec(5))).convert()
+    assert content[4:8] == b"TFL3"
+    model = Model.read(content)
+    assert model.version == 3
+    assert len(bytes(model.buffers[0].data or b"")) == 0
+    named = {m.name: bytes(model.buffers[m.buffer].data) for m in model.metadata}
+    assert named[versions.METADATA_NAME] == b"1.14.0".ljust(16, b"\0") or len(named[versions.METADATA_NAME]) == 16
+    assert named["opwright_version"].startswith(b"opwright")
+    plain = Model.read(converter(concrete(ow.sin, spec(5)), exclude_conversion_metadata=True).convert())
+    assert [m.name for m in plain.metadata] == [versions.METADATA_NAME]
+
+
+def test_signature_names_are_the_parameters_and_the_keys() -> None:
+    def function(left: object, right: object) -> object:
+        return {"total": left + right, "difference": left - right}
+
+    model = Model.read(converter(concrete(function, spec(2, name=None), spec(2, name=None))).convert())
+    (signature,) = model.signature_defs
+    assert signature.signature_key == "serving_default"
+    assert [t.name for t in signature.inputs] == ["left", "right"]
+    assert [t.name for t in signature.outputs] == ["difference", "total"]
+    graph = model.subgraphs[0]
+    assert [graph.tensors[t.tensor_index].name for t in signature.inputs] == ["left", "right"]
+
+
+def test_outputs_without_keys_are_numbered_and_run_through_signatures() -> None:
+    content = converter(concrete(lambda x: (x + 1.0, [x * 2.0]), spec(2))).convert()
+    from ai_edge_litert.interpreter import Interpreter
+
+    runner = Interpreter(model_content=content).get_signature_runner()
+    found = runner(x=np.ones(2, np.float32))
+    assert sorted(found) == ["output_0", "output_1"]
+    np.testing.assert_array_equal(found["output_1"], [2, 2])
+
+
+def test_several_functions_are_several_signatures() -> None:
+    @ow.function
+    def double(x: object) -> object:
+        return x * 2.0
+
+    @ow.function
+    def half(x: object) -> object:
+        return x / 2.0
+
+    functions = [f.get_concrete_function(spec(2)) for f in (double, half)]
+    content = converter(*functions).convert()
+    model = Model.read(content)
+    assert [s.signature_key for s in model.signature_defs] == ["double", "half"]
+    assert [op_names(content, i) for i in (0, 1)] == [["MUL"], ["DIV"]]
+    from ai_edge_litert.interpreter import Interpreter
+
+    interpreter = Interpreter(model_content=content)
+    for key, wanted in (("double", 4.0), ("half", 1.0)):
+        found = interpreter.get_signature_runner(key)(x=np.full(2, 2.0, np.float32))
+        np.testing.assert_array_equal(found["output_0"], [wanted] * 2)
+
+
+def test_unknown_sizes_are_1_with_a_signature_of_minus_1() -> None:
+    model = Model.read(converter(concrete(ow.sin, spec(None, 3, None))).convert())
+    for tensor in model.subgraphs[0].tensors:
+        assert tensor.shape.tolist() == [1, 3, 1]
+        assert tensor.shape_signature.tolist() == [-1, 3, -1]
+        assert tensor.has_rank
+
+
+def test_equal_constants_share_a_buffer() -> None:
+    weights = f32(40, 40)
+
+    def function(x: object) -> object:
+        return ow.matmul(x, weights) + ow.matmul(x * 2.0, weights.copy())
+
+    model = Model.read(converter(concrete(function, spec(2, 40))).convert())
+    large = [b for b in model.buffers if b.data is not None and len(b.data) == weights.nbytes]
+    assert len(large) == 1
+
+
+def test_variables_are_frozen_to_their_values() -> None:
+    v = ow.Variable([1.0, 2.0])
+    function = concrete(lambda x: x * v + v, spec(2))
+    made = converter(function)
+    v.assign([3.0, 4.0])
+    content = made.convert()
+    assert op_names(content) == ["MUL", "ADD"]
+    np.testing.assert_array_equal(official(content, [np.ones(2, np.float32)])[0], [6, 8])
+    v.assign([0.0, 0.0])
+    assert made.convert() != content
+
+
+def test_captured_tensors_are_constants() -> None:
+    c = ow.constant([1.0, 2.0])
+    content = converter(concrete(lambda x: x + c, spec(2))).convert()
+    np.testing.assert_array_equal(official(content, [np.ones(2, np.float32)])[0], [2, 3])
+
+
+@pytest.mark.parametrize(("place", "version", "inside"), [("code", 3, {}), ("options", 1, {"_version": 3})])
+def test_custom_operators_carry_attributes_and_version(place: str, version: int, inside: dict[str, int]) -> None:
+    function = concrete(lambda x: ConvertTestClip(x, limit=0.25), spec(2))
+    model = Model.read(converter(function, allow_custom_ops=True, custom_version_in=place).convert())
+    (code,) = model.operator_codes
+    assert code.builtin_code == schema.BuiltinOperator.CUSTOM
+    assert (code.custom_code, code.version) == ("ConvertTestClip", version)
+    (operator,) = model.subgraphs[0].operators
+    wanted = {"limit": 0.25, "names": ["a", "b"], "kind": "int32", **inside}
+    assert flex.decode_options(operator.custom_options) == wanted
+
+
+def test_weights_lie_as_the_kernel_wants_them() -> None:
+    filters = f32(3, 3, 4, 5)
+    model = Model.read(converter(concrete(lambda x: ow.nn.conv2d(x, filters, 1, "SAME"), spec(1, 8, 8, 4))).convert())
+    graph = model.subgraphs[0]
+    tensor = graph.tensors[graph.operators[0].inputs[1]]
+    assert tensor.shape.tolist() == [5, 3, 3, 4]
+    held = np.frombuffer(bytes(model.buffers[tensor.buffer].data), np.float32).reshape(5, 3, 3, 4)
+    np.testing.assert_array_equal(held, filters.transpose(3, 0, 1, 2))
+
+
+def test_activations_are_merged_into_one_operator() -> None:
+    def function(x: object) -> object:
+        return ow.nn.relu6(ow.matmul(x, f32(4, 3)) + f32(3))
+
+    model = Model.read(converter(concrete(function, spec(None, 4))).convert())
+    (operator,) = model.subgraphs[0].operators
+    assert operator.builtin_options.fused_activation_function == schema.ActivationFunctionType.RELU6
+    assert len(model.subgraphs[0].tensors) == 4
+
+
+def test_files_are_no_larger_than_what_they_hold() -> None:
+    content = converter(concrete(lambda x: ow.matmul(x, f32(64, 64)), spec(1, 64))).convert()
+    assert len(content) < 64 * 64 * 4 + 1500

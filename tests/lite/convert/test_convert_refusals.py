@@ -1,0 +1,148 @@
+"""What the converter refuses, and what it says: a table of functions, settings and words of the error."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from convert_running import converter, f32, op_names
+
+import opwright as ow
+from opwright.core.errors import InvalidArgumentError, UnimplementedError
+from opwright.lite.convert import ConverterError
+
+HERE = Path(__file__).name
+X = ow.TensorSpec([5], ow.float32, name="x")
+
+
+def concrete(function: object, *specs: ow.TensorSpec) -> object:
+    return ow.function(function).get_concrete_function(*(specs or (X,)))
+
+
+def refusal(function: object, *specs: ow.TensorSpec, **settings: object) -> str:
+    with pytest.raises(ConverterError) as caught:
+        converter(concrete(function, *specs), **settings).convert()
+    return str(caught.value)
+
+
+def test_the_error_names_operator_node_line_and_the_way_out() -> None:
+    text = refusal(lambda x: ow.atan(x + 1.0))
+    assert "error: 'tf.Atan' op is neither a custom op nor a flex op" in text
+    assert "Here is a list of operators for which you will need custom implementations: Atan." in text
+    assert "converter.allow_custom_ops = True" in text
+    assert "custom_ops=[Atan]" in text
+    assert re.search(rf"'Atan'\(f32\[5\]\) at .*{HERE}:\d+", text)
+
+
+def test_all_offenders_are_in_one_error_each_once() -> None:
+    def function(x: object) -> object:
+        return ow.asin(ow.atan(x)) + ow.atan(x * 2.0) + ow.math.erf(x) + ow.sin(x)
+
+    text = refusal(function)
+    assert re.findall(r"error: '(tf\.\w+)' op", text) == ["tf.Atan", "tf.Asin", "tf.Erf"]
+    assert "will need custom implementations: Atan, Asin, Erf." in text
+    assert "2 nodes: 'Atan'(f32[5])" in text
+    assert "tf.Sin" not in text
+
+
+def test_offenders_of_several_functions() -> None:
+    with pytest.raises(ConverterError, match=r"implementations: Atan, Asin\."):
+        converter(concrete(ow.atan), concrete(ow.asin)).convert()
+
+
+def test_a_dtype_that_the_lite_operator_does_not_take_makes_it_no_builtin() -> None:
+    wide = ow.TensorSpec([5], ow.float64, name="x")
+    text = refusal(ow.sin, wide)
+    assert "error: 'tf.Sin' op is neither a custom op nor a flex op" in text
+    assert "float64" in text
+    content = converter(concrete(ow.sin, wide), allow_custom_ops=True).convert()
+    assert op_names(content) == ["Sin"]
+
+
+def test_the_reason_of_each_rule_is_told() -> None:
+    text = refusal(lambda x: ow.pad(ow.reshape(x, [1, 1, 1, 1, 1, 5]), [[1, 1]] * 6))
+    assert "PAD takes ranks up to 5" in text
+
+
+@ow.operator(version=3)
+class ConvertTestClip:
+    """Clip.  .. math:: y = min(x, limit)"""
+
+    x = ow.Input(dtypes=ow.floating)
+    y = ow.Output(like="x")
+    limit = ow.Attr(float, default=6.0, since=2)
+    names = ow.Attr([str], default=("a", "b"))
+    kind = ow.Attr(ow.DType, default="int32", since=3)
+
+    def compute(op, x: np.ndarray) -> np.ndarray:
+        return np.minimum(x, op.limit)
+
+
+def test_operators_of_users_are_custom() -> None:
+    text = refusal(lambda x: ConvertTestClip(x))
+    assert "error: 'tf.ConvertTestClip' op is neither a custom op nor a flex op" in text
+
+
+def test_writes_to_variables_are_refused_by_name() -> None:
+    v = ow.Variable(1.0, name="counter")
+
+    def function(x: object) -> object:
+        v.assign_add(1.0)
+        return x + v
+
+    text = refusal(function)
+    assert "changes the variable counter" in text
+    assert HERE in text
+
+
+@pytest.mark.parametrize(
+    ("settings", "raises", "words"),
+    [
+        ({"optimizations": [ow.lite.Optimize.DEFAULT]}, UnimplementedError, "optimizations: DEFAULT"),
+        ({"optimizations": ["DEFAULT"]}, InvalidArgumentError, "no Optimize"),
+        ({"inference_input_type": ow.int8}, UnimplementedError, "inference_input_type"),
+        ({"representative_dataset": list}, InvalidArgumentError, "nothing would use it"),
+        ({"custom_version_in": "file"}, InvalidArgumentError, "'code', 'options'"),
+        ({"target_spec": ow.lite.TargetSpec(runtime="new")}, InvalidArgumentError, "such as '2.8'"),
+        ({"target_spec": ow.lite.TargetSpec([ow.lite.OpsSet.SELECT_TF_OPS])}, UnimplementedError, "SELECT_TF_OPS"),
+        ({"target_spec": ow.lite.TargetSpec(supported_types=[ow.float16])}, UnimplementedError, "supported_types"),
+    ],
+    ids=str,
+)
+def test_settings_that_cannot_be_met(settings: dict[str, object], raises: type[Exception], words: str) -> None:
+    with pytest.raises(raises, match=words):
+        converter(concrete(ow.sin), **settings).convert()
+
+
+def test_a_setting_that_does_not_exist_is_an_error() -> None:
+    with pytest.raises(AttributeError, match="allow_custom_op"):
+        converter(concrete(ow.sin), allow_custom_op=True)
+
+
+@pytest.mark.parametrize(
+    ("found", "words"), [([], "no function"), ([ow.function(ow.sin)], "get_concrete_function"), ([3], "int")]
+)
+def test_what_is_converted_must_be_concrete_functions(found: list[object], words: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=words):
+        ow.lite.TFLiteConverter.from_concrete_functions(found)
+
+
+def test_a_run_time_too_old_is_told_with_its_nodes() -> None:
+    function = concrete(lambda x: ow.nn.gelu(ow.sin(x)))
+    spec = ow.lite.TargetSpec(runtime="2.3")
+    with pytest.raises(ConverterError, match=r"GELU version 1 needs 2\.9\.0: 'Gelu/gelu' at .*refusals\.py"):
+        converter(function, target_spec=spec).convert()
+    assert converter(function, target_spec=ow.lite.TargetSpec(runtime="2.9")).convert()
+
+
+def test_the_interpreter_runs_the_custom_operator_with_its_options() -> None:
+    content = converter(concrete(lambda x: ConvertTestClip(x, limit=0.5)), allow_custom_ops=True).convert()
+    x = f32(5)
+    interpreter = ow.lite.Interpreter(model_content=content, custom_ops=[ConvertTestClip])
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
+    interpreter.invoke()
+    found = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    np.testing.assert_array_equal(found, np.minimum(x, np.float32(0.5)))
