@@ -300,10 +300,12 @@ CASES = {
     "Conv3DBackpropInput": [
         windows(conv_by_input, sizes(1, 3, 4, 3, 2), f64(2, 3, 2, 2, 2), f64(1, 3, 2, 3, 2), **CUBE),
         windows(conv_by_input, sizes(1, 2, 2, 3, 3), f64(2, 1, 2, 2, 2), f64(1, 2, 2, 2, 3), **CUBE_FIRST),
+        bad(sizes(1, 3, 4, 3, 2), f32(2, 3, 2, 2, 2), f32(1, 3, 4, 3, 2), says="doesn't match computed", **CUBE),
     ],
     "Conv3DBackpropFilter": [
         windows(conv_by_filter, f64(1, 3, 4, 3, 2), sizes(2, 3, 2, 2, 2), f64(1, 3, 2, 3, 2), **CUBE),
         windows(conv_by_filter, f64(1, 2, 2, 3, 3), sizes(2, 1, 2, 2, 2), f64(1, 2, 2, 2, 3), **CUBE_FIRST),
+        bad(f32(1, 3, 4, 3, 2), sizes(2, 3, 2, 2, 2), f32(1, 3, 4, 3, 2), says="doesn't match computed", **CUBE),
     ],
     "DepthwiseConv2dNative": [
         windows(depthwise, f32(2, 5, 6, 3), f32(3, 2, 3, 2), **VALID),
@@ -401,11 +403,13 @@ CASES |= {
         windows(max_pool, f32(1, 2, 4, 2, 3), **P_CUBE_FIRST),
     ],
     "MaxPool3DGrad": [
+        bad(f32(1, 3, 4, 2, 2), f32(1, 3, 2, 2, 2), f32(1, 3, 4, 2, 2), says="Expected grad shape", **P_CUBE),
         windows(
             max_pool_grad, (x := f64(1, 3, 4, 2, 2)), max_pool(x, **P_CUBE), f64(1, 3, 2, 2, 2), grad=[2], **P_CUBE
         ),
     ],
     "MaxPool3DGradGrad": [
+        bad(f32(1, 3, 4, 2, 2), f32(1, 3, 2, 2, 2), f32(1, 3, 2, 2, 2), says="Expected grad shape", **P_CUBE),
         windows(
             max_pool_grad_grad, (x := f64(1, 3, 4, 2, 2)), max_pool(x, **P_CUBE), f64(1, 3, 4, 2, 2), grad=[2], **P_CUBE
         ),
@@ -433,7 +437,10 @@ CASES |= {
         windows(avg_pool, f64(1, 3, 4, 2, 2), **P_CUBE),
         windows(avg_pool, f32(1, 2, 4, 2, 3), **P_CUBE_FIRST),
     ],
-    "AvgPool3DGrad": [windows(avg_pool_grad, sizes(1, 3, 4, 2, 2), f64(1, 3, 2, 2, 2), **P_CUBE)],
+    "AvgPool3DGrad": [
+        windows(avg_pool_grad, sizes(1, 3, 4, 2, 2), f64(1, 3, 2, 2, 2), **P_CUBE),
+        bad(sizes(1, 3, 4, 2, 2), f32(1, 3, 4, 2, 2), says="Expected grad shape", **P_CUBE),
+    ],
 }
 
 # ---- functions ----------------------------------------------------------------------------------------------------

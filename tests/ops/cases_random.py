@@ -63,6 +63,7 @@ CASES = {
     "RandomPoisson": [
         case(SHAPE, np.float32(2.0), holds=inside(0, 100), gives="int64", half=False),
         case(np.array([5], np.int32), f32(2, 3) + 3, dtype="float32", holds=draws(5, 2, 3), half=False),
+        bad(f32(1), f32(3), says="dtype"),
         case(np.array([2], np.int32), np.array([-1.0, np.nan]), dtype="float32",
              expect=np.full((2, 2), np.nan), half=False),
     ],
@@ -87,8 +88,14 @@ CASES = {
         case(SHAPE, SEED, dtype="float16", holds=inside(0, 1), gives="float16"),
         bad(SHAPE, np.array([1, 2, 3]), says="seed must have shape [2]"),
     ],
-    "StatelessRandomNormal": [case(SHAPE, SEED, dtype="float64", holds=inside(-9, 9), gives="float64")],
-    "StatelessTruncatedNormal": [case(SHAPE, SEED, holds=inside(-2, 2))],
+    "StatelessRandomNormal": [
+        case(SHAPE, SEED, dtype="float64", holds=inside(-9, 9), gives="float64"),
+        bad(SHAPE, np.array([1]), says="seed must have shape [2]"),
+    ],
+    "StatelessTruncatedNormal": [
+        case(SHAPE, SEED, holds=inside(-2, 2)),
+        bad(SHAPE, np.array([[1, 2]]), says="rank 1"),
+    ],
     "StatelessRandomUniformInt": [
         case(SHAPE, SEED, np.int32(-3), np.int32(4), holds=inside(-3, 4)),
         case(SHAPE, SEED, np.uint64(3), np.uint64(2**63), holds=inside(3, 2**63), gives="uint64"),
@@ -99,14 +106,25 @@ CASES = {
         case(SHAPE, SEED, dtype="int64", gives="int64", holds=lambda y, *_: y.min() < -(2**62) and y.max() > 2**62),
         bad(SHAPE, SEED, dtype="float32", says="do not come in this dtype"),
     ],
-    "StatelessRandomGamma": [case(np.array([5], np.int32), SEED, f32(2, 3) + 3, holds=draws(5, 2, 3))],
-    "StatelessRandomPoisson": [case(np.array([5], np.int32), SEED, f32(2, 3) + 3, holds=draws(5, 2, 3), half=False)],
+    "StatelessRandomGamma": [
+        case(np.array([5], np.int32), SEED, f32(2, 3) + 3, holds=draws(5, 2, 3)),
+        bad(SHAPE, SEED, np.float32(0), says="alpha must be positive"),
+    ],
+    "StatelessRandomPoisson": [
+        case(np.array([5], np.int32), SEED, f32(2, 3) + 3, holds=draws(5, 2, 3), half=False),
+        bad(SHAPE, np.array([1]), np.float32(1), says="seed must have shape [2]"),
+    ],
     "StatelessRandomBinomial": [
+        bad(SHAPE, SEED, i32(7, low=1, high=9), np.float32(0.5), says="counts does not broadcast to shape"),
+        bad(SHAPE, SEED, np.float32(3), np.array([0.5, 1.5, 2] * 10), says="probs must be in [0, 1]"),
         case(SHAPE, SEED, np.float32(10), np.float32(0.5), holds=inside(0, 11), gives="int32", half=False),
         case(SHAPE, SEED, i32(30, low=1, high=9), np.float32(1.0), half=False,
              expect=lambda s, seed, n, p: np.broadcast_to(n, (40, 30))),
     ],
-    "StatelessMultinomial": [case(LOGITS, np.int32(50), SEED, holds=draws(2, 50), half=False)],
+    "StatelessMultinomial": [
+        case(LOGITS, np.int32(50), SEED, holds=draws(2, 50), half=False),
+        bad(LOGITS, np.int32(5), np.array([1]), says="seed must have shape [2]"),
+    ],
     "StatelessShuffle": [case(i32(20, 2), SEED, holds=same_rows), bad(i32(3), np.array([1]),
                                                                       says="seed must have shape [2]")],
     "random.normal": [case([40, 30], 5.0, 0.1, holds=inside(4, 6)), case(SHAPE, np.float32(5), np.float32(0.1),

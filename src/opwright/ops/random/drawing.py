@@ -32,7 +32,7 @@ def infer_shape(op: Any, dtype: DType, allowed: tuple[DType, ...]) -> TensorSpec
     return TensorSpec(shape_from(op.shape), dtype)
 
 
-def _one_dtype(name: str, sample: Any, doc: str) -> Any:
+def _one_dtype(name: str, sample: Any, words: str, distribution: str) -> Any:
     """An operator that draws floats of one distribution without parameters."""
 
     class Drawn:
@@ -51,24 +51,20 @@ def _one_dtype(name: str, sample: Any, doc: str) -> Any:
         def compute(op, shape) -> Any:
             return sample(generator_for(op), tuple(shape.tolist()), op.dtype)
 
-    Drawn.__doc__ = doc
+    Drawn.__doc__ = f"{words}\n\n    .. math:: output_i \\sim {distribution}\n\n    shape: the output's sizes.\n    "
     return operator(name=name)(Drawn)
 
 
-RandomUniform = _one_dtype("RandomUniform", samplers.uniform, """Floats spread evenly over [0, 1).
-
-    .. math:: output_i \\sim U[0, 1)
-    """)  # fmt: skip
-RandomStandardNormal = _one_dtype("RandomStandardNormal", samplers.normal, """Floats of the standard normal
-distribution.
-
-    .. math:: output_i \\sim N(0, 1)
-    """)  # fmt: skip
-TruncatedNormal = _one_dtype("TruncatedNormal", samplers.truncated_normal, """Floats of the standard normal distribution
-    cut off at two deviations.
-
-    .. math:: output_i \\sim N(0, 1) \\;|\\; -2 < output_i < 2
-    """)  # fmt: skip
+RandomUniform = _one_dtype("RandomUniform", samplers.uniform, "Floats spread evenly over [0, 1).", "U[0, 1)")
+RandomStandardNormal = _one_dtype(
+    "RandomStandardNormal", samplers.normal, "Floats of the standard normal distribution.", "N(0, 1)"
+)
+TruncatedNormal = _one_dtype(
+    "TruncatedNormal",
+    samplers.truncated_normal,
+    "Floats of the standard normal distribution, cut off at two deviations.",
+    "N(0, 1) \\;|\\; -2 < output_i < 2",
+)
 
 
 def check_bounds(op: Any) -> None:

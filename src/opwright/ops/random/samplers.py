@@ -87,6 +87,10 @@ def poisson(rng: np.random.Generator, shape: Shape, rate: np.ndarray, dtype: DTy
 def binomial(rng: np.random.Generator, shape: Shape, counts: np.ndarray, probs: np.ndarray, dtype: DType) -> np.ndarray:
     """Successes among `counts` tries of chance `probs`, which broadcast to `shape`."""
     n, p = counts.astype(np.int64), probs.astype(np.float64)
+    if not ((p >= 0) & (p <= 1)).all():
+        raise InvalidArgumentError(what="probs must be in [0, 1]", wanted="chances")
+    if (n < 0).any():
+        raise InvalidArgumentError(what="counts must not be negative", wanted="counts >= 0")
     return np.asarray(rng.binomial(np.broadcast_to(n, shape), np.broadcast_to(p, shape))).astype(dtype.np)
 
 

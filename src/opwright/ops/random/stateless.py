@@ -15,6 +15,7 @@ import numpy as np
 
 from ...core.dtypes import DType, any_dtype, float32, floating, index, int32, int64, of_numpy, real, uint32, uint64
 from ...core.errors import InvalidArgumentError
+from ...core.shapes import TensorShape, broadcast
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from . import samplers
@@ -38,14 +39,14 @@ def keyed(seed: np.ndarray) -> np.random.Generator:
     return philox(first, second)
 
 
-def _one_dtype(name: str, sample: Any, allowed: tuple[DType, ...], default: DType, doc: str) -> Any:
+def _one_dtype(name: str, sample: Any, allowed: tuple[DType, ...], words: str, distribution: str) -> Any:
     """An operator that draws numbers of one distribution without parameters."""
 
     class Drawn:
         shape = Input(index, rank=1)
         seed = Input(SEEDS, rank=1)
         output = Output()
-        dtype = Attr(DType, default=default)
+        dtype = Attr(DType, default=float32 if float32 in allowed else int32)
         gradient = None
 
         def infer(op) -> Any:
@@ -55,32 +56,35 @@ def _one_dtype(name: str, sample: Any, allowed: tuple[DType, ...], default: DTyp
         def compute(op, shape, seed) -> Any:
             return sample(keyed(seed), tuple(shape.tolist()), op.dtype)
 
-    Drawn.__doc__ = doc
+    Drawn.__doc__ = f"""{words}; a function of `seed`.
+
+    .. math:: output_i \\sim {distribution}
+
+    shape: the output's sizes; seed: two integers.
+    """
     return operator(name=name)(Drawn)
 
 
-StatelessRandomUniform = _one_dtype("StatelessRandomUniform", samplers.uniform, floating, float32,
-                                    """Floats spread evenly over [0, 1), a function of `seed`.
-
-    .. math:: output_i \\sim U[0, 1)
-    """)  # fmt: skip
-StatelessRandomNormal = _one_dtype("StatelessRandomNormal", samplers.normal, floating, float32,
-                                   """Floats of the standard normal distribution, a function of `seed`.
-
-    .. math:: output_i \\sim N(0, 1)
-    """)  # fmt: skip
-StatelessTruncatedNormal = _one_dtype("StatelessTruncatedNormal", samplers.truncated_normal, floating, float32,
-                                      """Floats of the standard normal distribution cut off at two deviations, a
-    function of `seed`.
-
-    .. math:: output_i \\sim N(0, 1) \\;|\\; -2 < output_i < 2
-    """)  # fmt: skip
-StatelessRandomUniformFullInt = _one_dtype("StatelessRandomUniformFullInt", samplers.full_int, FULL, int32,
-                                           """All integers of the dtype, each as likely as any other, a function of
-                                           `seed`.
-
-    .. math:: output_i \\sim U\\{min, ..., max\\}
-    """)  # fmt: skip
+StatelessRandomUniform = _one_dtype(
+    "StatelessRandomUniform", samplers.uniform, floating, "Floats spread evenly over [0, 1)", "U[0, 1)"
+)
+StatelessRandomNormal = _one_dtype(
+    "StatelessRandomNormal", samplers.normal, floating, "Floats of the standard normal distribution", "N(0, 1)"
+)
+StatelessTruncatedNormal = _one_dtype(
+    "StatelessTruncatedNormal",
+    samplers.truncated_normal,
+    floating,
+    "Floats of the standard normal distribution, cut off at two deviations",
+    "N(0, 1) \\;|\\; -2 < output_i < 2",
+)
+StatelessRandomUniformFullInt = _one_dtype(
+    "StatelessRandomUniformFullInt",
+    samplers.full_int,
+    FULL,
+    "All integers of the dtype, each as likely as any other",
+    "U\\{min, ..., max\\}",
+)
 
 
 @operator
@@ -158,6 +162,16 @@ class StatelessRandomPoisson:
         return samplers.poisson(keyed(seed), tuple(shape.tolist()), lam, op.dtype)
 
 
+def _check_reaches(name: str, given: TensorShape, wanted: TensorShape) -> None:
+    """A parameter must broadcast to the shape of the numbers. Raises InvalidArgumentError."""
+    try:
+        reaches = broadcast(given, wanted).is_compatible_with(wanted)
+    except InvalidArgumentError:
+        reaches = False
+    if not reaches:
+        raise InvalidArgumentError(what=f"{name} does not broadcast to shape", found=str(given), wanted=str(wanted))
+
+
 @operator
 class StatelessRandomBinomial:
     """Successes among `counts` tries of chance `probs`, a function of `seed`.
@@ -177,7 +191,10 @@ class StatelessRandomBinomial:
 
     def infer(op) -> Any:
         check_seed(op)
-        return infer_shape(op, op.output_dtype, (*floating, int32, int64))
+        spec = infer_shape(op, op.output_dtype, (*floating, int32, int64))
+        for name in ("counts", "probs"):
+            _check_reaches(name, getattr(op, name).spec.shape, spec.shape)
+        return spec
 
     def compute(op, shape, seed, counts, probs) -> Any:
         return samplers.binomial(keyed(seed), tuple(shape.tolist()), counts, probs, op.output_dtype)
