@@ -16,7 +16,7 @@ from .checking import (
 )
 from .constants import Const, eye, fill, linspace, one_hot, ones, ones_like, range, zeros, zeros_like
 from .indexing import gather, gather_nd
-from .joining import concat, parallel_stack, repeat, split, stack, tile, unstack
+from .joining import concat, parallel_stack, repeat, stack, tile
 from .moving import reverse, reverse_sequence, roll, transpose
 from .padding import pad
 from .partitioning import dynamic_partition, dynamic_stitch
@@ -54,6 +54,7 @@ from .shaping import shape_op as shape
 from .slicing import getitem, strided_slice
 from .slicing import slice_op as slice
 from .spaces import batch_to_space, depth_to_space, space_to_batch, space_to_batch_nd, space_to_depth
+from .splitting import split, unstack
 
 newaxis = None
 

@@ -23,9 +23,11 @@ _CASTABLE = tuple(d for d in dtypes.ALL if d is not dtypes.string)
 
 @operator
 class Cast:
-    """Change the dtype. Floats to integers truncate toward zero; to bool, non-zero is True; complex to real keeps the real part.
+    """Change the dtype.
 
     .. math:: y = (dtype) x
+
+    Floats to integers truncate toward zero; to bool, non-zero is True; complex to real keeps the real part.
     """
 
     x = Input(_CASTABLE)
@@ -93,8 +95,8 @@ class Bitcast:
         if size > wanted:
             return TensorSpec([*spec.shape, size // wanted], op.type)
         if spec.shape.rank == 0 or spec.shape[-1] not in (None, wanted // size):
-            raise InvalidArgumentError(what=f"Cannot bitcast from {spec.dtype.name} to {op.type.name}", found=spec.short(),
-                                       wanted=f"a last dimension of {wanted // size}")  # fmt: skip
+            raise InvalidArgumentError(what=f"Cannot bitcast from {spec.dtype.name} to {op.type.name}",
+                                       found=spec.short(), wanted=f"a last dimension of {wanted // size}")  # fmt: skip
         return TensorSpec(spec.shape[:-1], op.type)
 
     def compute(op, input) -> Any:

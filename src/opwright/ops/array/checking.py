@@ -38,16 +38,20 @@ class EnsureShape:
     def infer(op) -> Any:
         found = op.x.spec.shape
         if not found.is_compatible_with(op.shape):
-            raise InvalidArgumentError(what=f"Shape of tensor {found} is not compatible with expected shape {op.shape}")
+            raise _mismatch(found, op.shape)
         return op.x.spec.with_shape(found.merge_with(op.shape))
 
     def compute(op, x) -> Any:
         if not op.shape.is_compatible_with(np.shape(x)):
-            raise InvalidArgumentError(what=f"Shape of tensor {np.shape(x)} is not compatible with expected shape {op.shape}")
+            raise _mismatch(np.shape(x), op.shape)
         return x
 
     def gradient(op, doutput) -> Any:
         return doutput
+
+
+def _mismatch(found: Any, wanted: Any) -> InvalidArgumentError:
+    return InvalidArgumentError(what=f"Shape of tensor {found} is not compatible with expected shape {wanted}")
 
 
 ensure_shape = EnsureShape.as_function("ensure_shape")

@@ -282,5 +282,3 @@ def eye(num_rows: int, num_columns: int | None = None, batch_shape: Any = None, 
     if batch is None:
         raise TypeError("eye: batch_shape must be known while tracing")
     return dispatch.to_tensor(np.broadcast_to(matrix, (*batch, *matrix.shape)).copy(), dtype, name)
-
-

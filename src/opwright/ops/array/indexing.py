@@ -94,7 +94,7 @@ class Gather:
         return np.moveaxis(picked, tuple(middle), tuple(range(batch, axis)))
 
     def gradient(op, doutput) -> Any:
-        if op.batch_dims == 0 and (op.axis == 0 or op.axis == -1 and op.params.shape.rank == 1):
+        if op.batch_dims == 0 and (op.axis == 0 or (op.axis == -1 and op.params.shape.rank == 1)):
             return _sparse_rows(op.params, op.indices, doutput), None
         return GatherGrad(doutput, op.indices, shape_op(op.params), op.axis, op.batch_dims), None
 
@@ -170,19 +170,20 @@ class GatherNd:
         if indices.rank is None or spec.shape.rank is None:
             return spec.with_shape(UNKNOWN)
         if indices.rank <= batch or spec.shape.rank < batch:
-            raise InvalidArgumentError(what="indices must have more dimensions than batch_dims, params at least as many",
-                                       found={"params": spec.short(), "indices": indices, "batch_dims": batch})  # fmt: skip
+            found = {"params": spec.short(), "indices": op.indices.spec.short(), "batch_dims": batch}
+            raise InvalidArgumentError(what="batch_dims leaves no dimension of indices", found=found)
         merged, depth = _same_batch(spec.shape, indices, batch), indices[-1]
         if depth is None:
             return spec.with_shape(UNKNOWN)
         if depth > spec.shape.rank - batch:
-            raise InvalidArgumentError(what=f"index innermost dimension length must be <= params rank; saw: {depth} vs. "
-                                       f"{spec.shape.rank - batch}", found={"params": spec.short(), "indices": indices})  # fmt: skip
+            found = {"params": spec.short(), "indices": op.indices.spec.short()}
+            raise InvalidArgumentError(what="index innermost dimension length must be <= params rank; "
+                                       f"saw: {depth} vs. {spec.shape.rank - batch}", found=found)  # fmt: skip
         return spec.with_shape([*merged, *indices[batch:-1], *spec.shape[batch + depth :]])
 
     def compute(op, params, indices) -> Any:
         batch, depth = op.batch_dims, indices.shape[-1]
-        check_vectors(indices, params.shape[batch:], "params")
+        check_vectors(indices, params.shape[batch:], "params of shape")
         if depth == 0:
             spread = params.reshape(params.shape[:batch] + (1,) * (indices.ndim - 1 - batch) + params.shape[batch:])
             return np.broadcast_to(spread, indices.shape[:-1] + params.shape[batch:])
@@ -201,15 +202,15 @@ gather_nd = GatherNd.as_function("gather_nd")
 
 
 def check_vectors(indices: np.ndarray, sizes: tuple[int, ...], what: str) -> None:
-    """Raises InvalidArgumentError naming the first index vector of `indices` that is not inside `sizes`."""
+    """Raises InvalidArgumentError naming the first vector in `indices` not inside `sizes`; what: whose sizes."""
     if not indices.size:
         return
     limits = np.array(sizes[: indices.shape[-1]])
     bad = ((indices < 0) | (indices >= limits)).any(-1)
     if bad.any():
         at = np.argwhere(bad)[0]
-        raise InvalidArgumentError(what=f"indices{at.tolist() or ''} = {indices[tuple(at)].tolist()} does not index into "
-                                   f"{what} of shape {list(sizes)}")  # fmt: skip
+        raise InvalidArgumentError(what=f"indices{at.tolist() or ''} = {indices[tuple(at)].tolist()} does not index "
+                                   f"into {what} {list(sizes)}")  # fmt: skip
 
 
 def _scatter_batches(params: Any, indices: Any, dy: Any, batch_dims: int) -> Any:

@@ -21,8 +21,8 @@ from .shaping import reshape
 def _permutation(perm: tuple[int, ...], rank: int) -> tuple[int, ...]:
     """The permutation counted from the front. Raises InvalidArgumentError if it is none of `rank` dimensions."""
     if sorted(p + rank if p < 0 else p for p in perm) != list(range(rank)):
-        raise InvalidArgumentError(what="perm is not a permutation of the dimensions", found=list(perm),
-                                   wanted=f"each of 0 to {rank - 1} once" if rank else "an empty list, for a scalar")  # fmt: skip
+        wanted = f"each of 0 to {rank - 1} once" if rank else "an empty list, for a scalar"
+        raise InvalidArgumentError(what="perm is not a permutation of the dimensions", found=list(perm), wanted=wanted)
     return tuple(p + rank if p < 0 else p for p in perm)
 
 
@@ -158,7 +158,9 @@ class ReverseSequence:
         if seq == batch:
             raise InvalidArgumentError(what=f"batch_axis == seq_axis == {seq}", wanted="two different dimensions")
         if lengths.rank is not None and None not in (lengths[0], shape[batch]) and lengths[0] != shape[batch]:
-            raise InvalidArgumentError(what=f"Length of seq_lengths != input.dims({batch}), ({lengths[0]} vs. {shape[batch]})")
+            raise InvalidArgumentError(
+                what=f"Length of seq_lengths != input.dims({batch}), ({lengths[0]} vs. {shape[batch]})"
+            )
         return op.input.spec
 
     def compute(op, input, seq_lengths) -> Any:
@@ -166,7 +168,9 @@ class ReverseSequence:
         n = front.shape[1]
         bad = np.flatnonzero((seq_lengths < 0) | (seq_lengths > n))
         if bad.size:
-            raise InvalidArgumentError(what=f"seq_lengths[{bad[0]}] = {seq_lengths[bad[0]]} is out of range", wanted=f"in [0, {n}]")
+            raise InvalidArgumentError(
+                what=f"seq_lengths[{bad[0]}] = {seq_lengths[bad[0]]} is out of range", wanted=f"in [0, {n}]"
+            )
         place, ends = np.arange(n), seq_lengths[:, None]
         picked = front[np.arange(len(front))[:, None], np.where(place < ends, ends - 1 - place, place)]
         return np.moveaxis(picked, (0, 1), (op.batch_axis, op.seq_axis))

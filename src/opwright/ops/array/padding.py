@@ -46,8 +46,10 @@ def _check_paddings(op: Any, paddings: np.ndarray, dims: Any) -> None:
             continue
         limit = d - 1 if mode == "REFLECT" else d
         if before > limit or after > limit:
-            raise InvalidArgumentError(what=f"paddings must be {'less' if mode == 'REFLECT' else 'no greater'} than the "
-                                       f"dimension size: {before}, {after} in dimension {i} of size {d}")  # fmt: skip
+            raise InvalidArgumentError(
+                what=f"paddings must be {'less' if mode == 'REFLECT' else 'no greater'} than the dimension size: "
+                f"{before}, {after} in dimension {i} of size {d}"
+            )
 
 
 @operator
@@ -155,8 +157,13 @@ def pad(tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any
     if mode in ("REFLECT", "SYMMETRIC"):
         return MirrorPad(tensor, paddings, mode, name=name)
     if mode != "CONSTANT":
-        raise ValueError(f"Value of argument `mode` expected to be one of 'CONSTANT', 'REFLECT', or 'SYMMETRIC'. Received `mode` = {mode}")
-    plain = not hasattr(constant_values, "dtype") and not isinstance(constant_values, (str, bytes)) and constant_values == 0
+        raise ValueError(
+            "Value of argument `mode` expected to be one of 'CONSTANT', 'REFLECT', or 'SYMMETRIC'. "
+            f"Received `mode` = {mode}"
+        )
+    plain = (
+        not hasattr(constant_values, "dtype") and not isinstance(constant_values, (str, bytes)) and constant_values == 0
+    )
     if plain and tensor.dtype is not dtypes.string:
         constant_values = None
     return Pad(tensor, paddings, constant_values, name=name)

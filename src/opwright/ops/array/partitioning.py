@@ -48,7 +48,9 @@ class DynamicPartition:
         bad = (partitions < 0) | (partitions >= op.num_partitions)
         if bad.any():
             at = np.argwhere(bad)[0]
-            raise InvalidArgumentError(what=f"partitions{at.tolist() or ''} = {partitions[tuple(at)]} is not in [0, {op.num_partitions})")
+            raise InvalidArgumentError(
+                what=f"partitions{at.tolist() or ''} = {partitions[tuple(at)]} is not in [0, {op.num_partitions})"
+            )
         return [data[partitions == k] for k in range(op.num_partitions)]
 
     def gradient(op, doutputs) -> Any:
@@ -84,8 +86,8 @@ class DynamicStitch:
             if rank is None or shape.rank is None:
                 continue
             if not numbers.spec.shape.is_compatible_with(shape[:rank]):
-                raise InvalidArgumentError(what=f"data[{m}].shape must start with indices[{m}].shape",
-                                           found={"data": data.spec.short(), "indices": numbers.spec.short()})  # fmt: skip
+                found = {"data": data.spec.short(), "indices": numbers.spec.short()}
+                raise InvalidArgumentError(what=f"data[{m}].shape must start with indices[{m}].shape", found=found)
             if not rest.is_compatible_with(shape[rank:]):
                 raise InvalidArgumentError(what=f"data[{m}] has slices of shape {shape[rank:]}, others of {rest}")
             rest = rest.merge_with(shape[rank:])
@@ -96,7 +98,9 @@ class DynamicStitch:
     def compute(op, indices, data) -> Any:
         for m, numbers in enumerate(indices):
             if numbers.size and numbers.min() < 0:
-                raise InvalidArgumentError(what=f"indices[{m}] has {numbers.min()}, which is out of range", wanted="indices >= 0")
+                raise InvalidArgumentError(
+                    what=f"indices[{m}] has {numbers.min()}, which is out of range", wanted="indices >= 0"
+                )
         rows = max((int(n.max()) + 1 for n in indices if n.size), default=0)
         merged = np.zeros((rows, *data[0].shape[indices[0].ndim :]), data[0].dtype)
         if merged.dtype == object:

@@ -109,7 +109,7 @@ class TensorScatterUpdate:
     infer = _tensor_spec
 
     def compute(op, tensor, indices, updates) -> Any:
-        return _accumulate(None, np.array(tensor), indices, updates, "tensor")
+        return _accumulate(None, np.array(tensor), indices, updates, "tensor of shape")
 
     def gradient(op, doutput) -> Any:
         return TensorScatterUpdate(doutput, op.indices, zeros_like(op.updates)), None, gather_nd(doutput, op.indices)
@@ -134,7 +134,7 @@ class TensorScatterAdd:
     infer = _tensor_spec
 
     def compute(op, tensor, indices, updates) -> Any:
-        return _accumulate(np.add, np.array(tensor), indices, updates, "tensor")
+        return _accumulate(np.add, np.array(tensor), indices, updates, "tensor of shape")
 
     def gradient(op, doutput) -> Any:
         return doutput, None, gather_nd(doutput, op.indices)
@@ -159,7 +159,7 @@ class TensorScatterSub:
     infer = _tensor_spec
 
     def compute(op, tensor, indices, updates) -> Any:
-        return _accumulate(np.subtract, np.array(tensor), indices, updates, "tensor")
+        return _accumulate(np.subtract, np.array(tensor), indices, updates, "tensor of shape")
 
     def gradient(op, doutput) -> Any:
         return doutput, None, -gather_nd(doutput, op.indices)
@@ -194,7 +194,7 @@ class TensorScatterMax:
     gradient = _extremum_gradient
 
     def compute(op, tensor, indices, updates) -> Any:
-        return _accumulate(np.maximum, np.array(tensor), indices, updates, "tensor")
+        return _accumulate(np.maximum, np.array(tensor), indices, updates, "tensor of shape")
 
 
 tensor_scatter_nd_max = TensorScatterMax.as_function("tensor_scatter_nd_max")
@@ -217,7 +217,7 @@ class TensorScatterMin:
     gradient = _extremum_gradient
 
     def compute(op, tensor, indices, updates) -> Any:
-        return _accumulate(np.minimum, np.array(tensor), indices, updates, "tensor")
+        return _accumulate(np.minimum, np.array(tensor), indices, updates, "tensor of shape")
 
 
 tensor_scatter_nd_min = TensorScatterMin.as_function("tensor_scatter_nd_min")

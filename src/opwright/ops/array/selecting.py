@@ -213,7 +213,10 @@ class UpperBound:
 
 def searchsorted(sorted_sequence: Any, values: Any, side: str = "left", out_type: Any = dtypes.int32,
                  name: str | None = None) -> Any:  # fmt: skip
-    """Where each value would be inserted into the sorted last dimension. side: "left" LowerBound, "right" UpperBound."""
+    """Where values would be inserted into the sorted last dimension: LowerBound (side "left"), UpperBound ("right").
+
+    raises ValueError for another side
+    """
     bound = {"left": LowerBound, "right": UpperBound}.get(side)
     if bound is None:
         raise ValueError(f"Argument `side` must be either 'right' or 'left'. Received: `side` = '{side}'.")
@@ -248,7 +251,9 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool, na
     else:
         maxlen = dispatch.to_tensor(maxlen)
         if maxlen.shape.rank not in (None, 0):
-            raise ValueError("Argument `maxlen` must be scalar for sequence_mask, received `maxlen` with shape " f"{maxlen.shape}")
+            raise ValueError(
+                f"Argument `maxlen` must be scalar for sequence_mask, received `maxlen` with shape {maxlen.shape}"
+            )
     row = range_(cast(0, maxlen.dtype), maxlen, cast(1, maxlen.dtype))
     result = less(cast(row, lengths.dtype), expand_dims(lengths, -1), name=name)
     return result if as_dtype(dtype) is dtypes.bool else cast(result, dtype)
@@ -265,8 +270,10 @@ def boolean_mask(tensor: Any, mask: Any, axis: Any = None, name: str | None = "b
     tensor, mask = dispatch.to_tensor(tensor), dispatch.to_tensor(mask, dtypes.bool)
     rank = mask.shape.rank
     if rank is None:
-        raise ValueError("Number of mask dimensions must be specified, even if some dimensions are None. E.g. shape=[None] is ok, "
-                         "but shape=None is not.")  # fmt: skip
+        raise ValueError(
+            "Number of mask dimensions must be specified, even if some dimensions are None. "
+            "E.g. shape=[None] is ok, but shape=None is not."
+        )
     if rank == 0:
         raise ValueError("mask cannot be scalar.")
     axis = 0 if axis is None else static_int(axis, "axis")
@@ -277,7 +284,9 @@ def boolean_mask(tensor: Any, mask: Any, axis: Any = None, name: str | None = "b
     if rank > 1:
         shape = shape_op(tensor)
         count = reshape(reduce_prod(getitem(shape, slice(axis, axis + rank))), [1])
-        tensor = reshape(tensor, concat([getitem(shape, slice(0, axis)), count, getitem(shape, slice(axis + rank, None))], 0))
+        tensor = reshape(
+            tensor, concat([getitem(shape, slice(0, axis)), count, getitem(shape, slice(axis + rank, None))], 0)
+        )
     rows = squeeze(Where(reshape(mask, [-1])), [1])
     return gather(tensor, rows, axis=axis, name=name)
 

@@ -306,9 +306,8 @@ class BroadcastTo:
 
     def infer(op) -> Any:
         wanted, spec = shape_from(op.shape), op.input.spec
-        if wanted.dims is not None and spec.shape.dims is not None:
-            if wanted.rank < spec.shape.rank or not broadcast(spec.shape, wanted).is_compatible_with(wanted):  # type: ignore[operator]
-                raise InvalidArgumentError(what="Incompatible shapes", found=spec.short(), wanted=f"to reach {wanted}")
+        if not broadcast(spec.shape, wanted).is_compatible_with(wanted):
+            raise InvalidArgumentError(what="Incompatible shapes", found=spec.short(), wanted=f"to reach {wanted}")
         return TensorSpec(wanted, spec.dtype)
 
     def compute(op, input, shape) -> Any:

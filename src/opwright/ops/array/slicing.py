@@ -65,13 +65,17 @@ class Slice:
 
     def gradient(op, doutput) -> Any:
         end = op.begin + shape_op(doutput, op.begin.dtype)
-        return StridedSliceGrad(shape_op(op.input, op.begin.dtype), op.begin, end, ones_like(op.begin), doutput), None, None
+        return (
+            StridedSliceGrad(shape_op(op.input, op.begin.dtype), op.begin, end, ones_like(op.begin), doutput),
+            None,
+            None,
+        )
 
 
 def _part_size(i: int, d: int | None, begin: int | None, size: int | None, whole: bool) -> int | None:
-    if size is not None and size < -1 or size is not None and d is not None and size > d:
+    if (size is not None and size < -1) or (size is not None and d is not None and size > d):
         raise InvalidArgumentError(what=f"Expected size[{i}] in [0, {d}], but got {size}")
-    if begin is not None and (begin < 0 or d is not None and begin > d):
+    if begin is not None and (begin < 0 or (d is not None and begin > d)):
         raise InvalidArgumentError(what=f"Expected begin[{i}] in [0, {d}], but got {begin}")
     if size is None or size == -1:
         return d - begin if whole and size == -1 and d is not None and begin is not None else None
@@ -106,8 +110,10 @@ class _Masks:
             raise InvalidArgumentError(what="Multiple ellipses in slice spec not allowed")
         taken = sum(not (self.ellipsis | self.new_axis) >> i & 1 for i in range(n))
         if taken > len(dims):
-            raise InvalidArgumentError(what=f"Index out of range using input dim {len(dims)}; input has only {len(dims)} dims",
-                                       wanted=f"at most {len(dims)} indices besides None and ...")  # fmt: skip
+            raise InvalidArgumentError(
+                what=f"Index out of range using input dim {len(dims)}; input has only {len(dims)} dims",
+                wanted=f"at most {len(dims)} indices besides None and ...",
+            )
         items: list[Any] = []
         at = 0
         for i in range(n):
@@ -124,14 +130,18 @@ class _Masks:
         items.extend((None, None, 1, d) for d in dims[at:])
         return items
 
-    def _item(self, i: int, bit: int, begin: int | None, end: int | None, stride: int | None, d: int | None, at: int) -> Any:
+    def _item(
+        self, i: int, bit: int, begin: int | None, end: int | None, stride: int | None, d: int | None, at: int
+    ) -> Any:
         if stride == 0:
             raise InvalidArgumentError(what=f"strides[{i}] must be non-zero")
         if self.shrink_axis & bit:
             if stride is not None and stride < 0:
                 raise InvalidArgumentError(what="only stride 1 allowed on non-range indexing.")
             if begin is not None and d is not None and not -d <= begin < d:
-                raise InvalidArgumentError(what=f"slice index {begin} of dimension {at} out of bounds", wanted=f"in [{-d}, {d})")
+                raise InvalidArgumentError(
+                    what=f"slice index {begin} of dimension {at} out of bounds", wanted=f"in [{-d}, {d})"
+                )
             return -1 if begin is None else begin
         known = (begin is not None or self.begin & bit) and (end is not None or self.end & bit) and stride is not None
         return (None if self.begin & bit else begin, None if self.end & bit else end, stride, d if known else None)
@@ -152,8 +162,9 @@ class StridedSlice:
 
     .. math:: output[i_0, ..., i_n] = input[begin_0 + i_0 strides_0, ..., begin_n + i_n strides_n]
 
-    begin, end, strides: int32 or int64 [n]. Bit i of a mask speaks of entry i: begin_mask and end_mask leave the bound
-    out, ellipsis_mask makes it `...`, new_axis_mask a new dimension of size 1, shrink_axis_mask the single index begin_i.
+    begin, end, strides: int32 or int64 [n]. Bit i of a mask speaks of entry i: begin_mask and end_mask leave the
+    bound out, ellipsis_mask makes it `...`, new_axis_mask a new dimension of size 1, shrink_axis_mask the single
+    index begin_i.
     raises InvalidArgumentError for a stride of 0, more entries than dimensions, or an index out of range
     """
 
@@ -236,7 +247,7 @@ def getitem(tensor: Any, key: Any) -> Any:
     raises TypeError for any other key, InvalidArgumentError for an index out of range
     """
     tensor = dispatch.to_tensor(tensor)
-    if getattr(key, "dtype", None) in (dtypes.bool, np.bool_) and not isinstance(key, np.bool_):
+    if isinstance(key, bool) or getattr(key, "dtype", None) in (dtypes.bool, np.bool_):
         from .selecting import boolean_mask
 
         return boolean_mask(tensor, key)
@@ -247,7 +258,7 @@ def getitem(tensor: Any, key: Any) -> Any:
     for i, item in enumerate(key if isinstance(key, (list, tuple)) else (key,)):
         bit, bounds = 1 << i, (0, 0, 1)
         if isinstance(item, slice):
-            bounds = tuple(default if bound is None else _bound(bound, key)
+            bounds = tuple(default if bound is None else _bound(bound)
                            for bound, default in zip((item.start, item.stop, item.step), bounds))  # fmt: skip
             masks["begin_mask"] |= bit * (item.start is None)
             masks["end_mask"] |= bit * (item.stop is None)
@@ -256,7 +267,7 @@ def getitem(tensor: Any, key: Any) -> Any:
         elif item is None:
             masks["new_axis_mask"] |= bit
         else:
-            found = _bound(item, key)
+            found = _bound(item)
             bounds = (found, found + 1, 1)
             masks["shrink_axis_mask"] |= bit
         for where, bound in zip((begin, end, strides), bounds):
@@ -267,7 +278,7 @@ def getitem(tensor: Any, key: Any) -> Any:
     return StridedSlice(tensor, *(_vector(b, wide) for b in (begin, end, strides)), **masks)
 
 
-def _bound(value: Any, key: Any) -> Any:
+def _bound(value: Any) -> Any:
     """A bound as an int where its value is known, else the scalar tensor."""
     found = getattr(value, "dtype", None)
     if isinstance(value, numbers.Integral):
@@ -281,8 +292,8 @@ def _bound(value: Any, key: Any) -> Any:
         return value.__index__()
     shown = f"a tensor of {value.spec.short()}" if hasattr(value, "spec") else repr(value)
     raise TypeError(
-        "Only integers, slices (`:`), ellipsis (`...`), tf.newaxis (`None`) and scalar tf.int32/tf.int64 tensors are valid "
-        f"indices, got {shown}" + ("" if value is key else f" in {len(key) if isinstance(key, (list, tuple)) else 1} indices")
+        "Only integers, slices (`:`), ellipsis (`...`), tf.newaxis (`None`) and scalar tf.int32/tf.int64 tensors are "
+        f"valid indices, got {shown}"
     )
 
 

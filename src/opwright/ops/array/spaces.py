@@ -47,8 +47,10 @@ class SpaceToDepth:
         for i in (h, w):
             size = dims[i]
             if size is not None and size % op.block_size:
-                raise InvalidArgumentError(what=f"dimension {i} of size {size} should be divisible by block_size {op.block_size}",
-                                           found=op.input.spec.short())  # fmt: skip
+                raise InvalidArgumentError(
+                    what=f"dimension {i} of size {size} should be divisible by block_size {op.block_size}",
+                    found=op.input.spec.short(),
+                )
             dims[i] = None if size is None else size // op.block_size
         dims[c] = None if dims[c] is None else dims[c] * op.block_size**2  # type: ignore[operator]
         return op.input.spec.with_shape(dims)
@@ -85,8 +87,10 @@ class DepthToSpace:
         dims, h, w, c = _image_dims(op)
         depth = dims[c]
         if depth is not None and depth % op.block_size**2:
-            raise InvalidArgumentError(what=f"depth dimension {depth} should be divisible by block_size squared, {op.block_size**2}",
-                                       found=op.input.spec.short())  # fmt: skip
+            raise InvalidArgumentError(
+                what=f"depth dimension {depth} should be divisible by block_size squared, {op.block_size**2}",
+                found=op.input.spec.short(),
+            )
         dims[c] = None if depth is None else depth // op.block_size**2
         for i in (h, w):
             dims[i] = None if dims[i] is None else dims[i] * op.block_size  # type: ignore[operator]
@@ -115,7 +119,9 @@ def _block_spec(op: Any, borders: Any, to_batch: bool) -> Any:
     spec, form, blocks = op.input.spec, borders.spec.shape, op.block_shape.constant
     m = op.block_shape.spec.shape[0] if op.block_shape.spec.shape.rank else None
     if not form.is_compatible_with((m, 2)):
-        raise InvalidArgumentError(what=f"{borders_name(to_batch)} must have a row of 2 for each of block_shape's {m} sizes", found=form)
+        raise InvalidArgumentError(
+            what=f"{borders_name(to_batch)} must have a row of 2 for each of block_shape's {m} sizes", found=form
+        )
     dims = spec.shape.dims
     if dims is None:
         return spec.with_shape(UNKNOWN)
@@ -132,8 +138,10 @@ def _block_spec(op: Any, borders: Any, to_batch: bool) -> Any:
     block = math.prod(sizes)
     if dims[0] is not None:
         if not to_batch and dims[0] % block:
-            raise InvalidArgumentError(what=f"Batch dimension {dims[0]} should be divisible by {block}, the product of block_shape",
-                                       found=spec.short())  # fmt: skip
+            raise InvalidArgumentError(
+                what=f"Batch dimension {dims[0]} should be divisible by {block}, the product of block_shape",
+                found=spec.short(),
+            )
         out[0] = dims[0] * block if to_batch else dims[0] // block
     if borders.constant is not None:
         for i, (size, b, (before, after)) in enumerate(zip(dims[1 : m + 1], sizes, borders.constant.tolist()), 1):
@@ -152,10 +160,14 @@ def borders_name(to_batch: bool) -> str:
 def _block_size(i: int, size: int, block: int, before: int, after: int, to_batch: bool) -> int:
     if not to_batch:
         if size * block < before + after:
-            raise InvalidArgumentError(what=f"crops {before} and {after} are more than dimension {i} has, {size * block}")
+            raise InvalidArgumentError(
+                what=f"crops {before} and {after} are more than dimension {i} has, {size * block}"
+            )
         return size * block - before - after
     if (size + before + after) % block:
-        raise InvalidArgumentError(what=f"padded dimension {i} of size {size + before + after} is not divisible by its block {block}")
+        raise InvalidArgumentError(
+            what=f"padded dimension {i} of size {size + before + after} is not divisible by its block {block}"
+        )
     return (size + before + after) // block
 
 

@@ -62,8 +62,10 @@ class StringJoin:
         for i, x in enumerate(op.inputs):
             other = x.spec.shape
             if other.rank != 0 and shape.rank != 0 and not shape.is_compatible_with(other):
-                raise InvalidArgumentError(what=f"input shapes do not match: input {i} is no scalar and differs from those before",
-                                           found=[y.spec.short() for y in op.inputs])  # fmt: skip
+                raise InvalidArgumentError(
+                    what=f"input shapes do not match: input {i} is no scalar and differs from those before",
+                    found=[y.spec.short() for y in op.inputs],
+                )
             if other.rank != 0:
                 shape = other if shape.rank == 0 else broadcast(shape, other)
         return TensorSpec(shape, dtypes.string)
@@ -150,11 +152,11 @@ length = StringLength.as_function("length")
 
 @operator
 class Substr:
-    """`len` bytes or code points of each string from `pos` on, fewer where it ends; negative pos counts from the back.
+    """`len` bytes or code points of each string from `pos` on, fewer where it ends.
 
     .. math:: output_i = input_i[pos_i : pos_i + len_i]
 
-    pos, len: int32 or int64, broadcast with input.
+    pos, len: int32 or int64, broadcast with input. A negative pos counts from the back, a negative len means the rest.
     raises InvalidArgumentError for a pos that is not inside the string
     """
 
@@ -175,7 +177,7 @@ def _part_of_bytes(value: Any, pos: int, size: int) -> Any:
     if not -len(value) <= pos <= len(value):
         raise InvalidArgumentError(what=f"pos {pos} out of range for a string of length {len(value)}")
     start = pos + len(value) if pos < 0 else pos
-    return value[start : start + max(size, 0)]
+    return value[start:] if size < 0 else value[start : start + size]
 
 
 def _part_of_text(value: bytes, pos: int, size: int) -> bytes:
@@ -194,10 +196,11 @@ def _compiled(pattern: Any) -> re.Pattern[str]:
 
 @operator
 class RegexReplace:
-    """The first match, or every one, of a regular expression replaced; \\\\1 to \\\\9 in rewrite are its groups, \\\\0 all of it.
+    """The first match, or every one, of a regular expression replaced.
 
     .. math:: output_i = input_i[pattern \\to rewrite]
 
+    In rewrite \\\\1 to \\\\9 are the groups, \\\\0 is all that matched, two backslashes are one.
     Python's syntax of patterns, with \\\\d, \\\\s, \\\\w meaning ASCII.
     raises InvalidArgumentError for a pattern or rewrite that is not valid
     """
@@ -212,8 +215,10 @@ class RegexReplace:
         compiled = _compiled(pattern)
         pieces = re.split(r"\\(.)", text_of(rewrite.item()), flags=re.DOTALL)  # text, escaped, text, escaped ... text
         for escaped in pieces[1::2]:
-            if not (escaped == "\\" or escaped in "0123456789" and int(escaped) <= compiled.groups):
-                raise InvalidArgumentError(what=f"Invalid rewrite: \\{escaped} is neither a group of the pattern nor a backslash")
+            if not (escaped == "\\" or (escaped in "0123456789" and int(escaped) <= compiled.groups)):
+                raise InvalidArgumentError(
+                    what=f"Invalid rewrite: \\{escaped} is neither a group of the pattern nor a backslash"
+                )
 
         def written(match: re.Match[str]) -> str:
             made = [(match[int(p)] or "") if i % 2 and p != "\\" else p for i, p in enumerate(pieces)]

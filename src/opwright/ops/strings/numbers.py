@@ -24,8 +24,9 @@ class AsString:
 
     .. math:: output_i = text(input_i)
 
-    precision: digits after the point, -1 for 6. width: at least so many characters, -1 for as needed. fill: what fills
-    them: "" or " " (blanks in front), "-" (blanks behind), "0", "+" (a sign always). Complex numbers are (real,imaginary).
+    precision: digits after the point, -1 for 6. width: at least so many characters, -1 for as needed.
+    fill: "" or " " (blanks in front), "-" (blanks behind), "0", "+" (a sign always). A complex number is
+    (real,imaginary), both parts of that width; true and false are as they are.
     raises InvalidArgumentError for scientific and shortest together, or such options with integers or bool
     """
 
@@ -51,7 +52,7 @@ class AsString:
         if kind == "O":
             return input
         if kind == "b":
-            return each(lambda v: (b"true" if v else b"false").rjust(max(op.width, 0)), input)
+            return each(lambda v: b"true" if v else b"false", input)
         real = "e" if op.scientific else "g" if op.shortest else "f"
         form = "%" + op.fill.strip() + ("" if op.width < 0 else str(op.width))
         form += "" if op.precision < 0 else f".{op.precision}"
@@ -91,7 +92,10 @@ class StringToNumber:
             try:
                 if b"_" in value:  # Python's, not a number elsewhere
                     raise ValueError
-                return op.out_type.as_numpy_dtype(_NUMBER[op.out_type](value.decode("ascii")))
+                text = value.decode("ascii")
+                if op.out_type.is_floating and "x" in text.lower():
+                    return op.out_type.as_numpy_dtype(float.fromhex(text))
+                return op.out_type.as_numpy_dtype(_NUMBER[op.out_type](text))
             except (ValueError, OverflowError, UnicodeDecodeError):
                 shown = value[:40].decode("utf-8", "replace")
                 raise InvalidArgumentError(what=f"could not correctly convert string: {shown}",

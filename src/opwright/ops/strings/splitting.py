@@ -45,8 +45,7 @@ class StringSplit:
 
     def compute(op, input, sep) -> Any:
         separator = sep.item() or None
-        cuts = op.maxsplit if op.maxsplit > 0 or separator is None else -1
-        pieces = [s.split(separator, cuts) for s in input.tolist()]
+        pieces = [s.split(separator, op.maxsplit) for s in input.tolist()]
         return _sparse(pieces)
 
 
@@ -63,8 +62,13 @@ def _one(input: Any, name: str) -> Any:
     input = dispatch.to_tensor(input)
     count = input.shape.num_elements()
     if input.shape.rank not in (0, 1) or (input.shape.rank == 1 and count != 1):
-        raise UnimplementedError(op=name, what="more than one string would give rows of different lengths, and there are no ragged tensors",
-                                 found=input.spec.short(), wanted="one string", do="StringSplit, which gives indices and values")  # fmt: skip
+        raise UnimplementedError(
+            op=name,
+            what="more than one string would give rows of different lengths, and there are no ragged tensors",
+            found=input.spec.short(),
+            wanted="one string",
+            do="StringSplit, which gives indices and values",
+        )
     return reshape(input, [1])
 
 
@@ -103,7 +107,7 @@ def bytes_split(input: Any, name: str | None = None) -> Any:
 
 @operator
 class ReduceJoin:
-    """Strings joined along dimensions, in the order in which these are given.
+    """Strings joined along dimensions: along the first of `axis`, then what that gave along the next.
 
     .. math:: output_i = inputs_{i,0} + separator + inputs_{i,1} + ...
 
@@ -130,7 +134,7 @@ class ReduceJoin:
         if not axes:
             return inputs
         kept = [i for i in range(inputs.ndim) if i not in axes]
-        rows = inputs.transpose(*kept, *axes)
+        rows = inputs.transpose(*kept, *reversed(axes))
         count = int(np.prod([inputs.shape[i] for i in axes]))
         heads = rows.shape[: len(kept)]
         flat = rows.reshape(int(np.prod(heads)), count)
@@ -139,12 +143,17 @@ class ReduceJoin:
         return np.expand_dims(made, axes) if op.keep_dims else made
 
 
-def reduce_join(inputs: Any, axis: Any = None, keepdims: bool = False, separator: str = "", name: str | None = None) -> Any:
-    """See ReduceJoin. axis: None for all dimensions. Raises ValueError for that where the rank is unknown."""
+def reduce_join(
+    inputs: Any, axis: Any = None, keepdims: bool = False, separator: str = "", name: str | None = None
+) -> Any:
+    """See ReduceJoin. axis: None for all dimensions, the last first.
+
+    raises ValueError for that where the rank is unknown
+    """
     inputs = dispatch.to_tensor(inputs)
     axes = static_axes(axis)
     if axes is None:
         if inputs.shape.rank is None:
             raise ValueError("reduce_join: the rank must be known where axis is None")
-        axes = tuple(range(inputs.shape.rank))
+        axes = tuple(reversed(range(inputs.shape.rank)))
     return ReduceJoin(inputs, axes, keepdims, separator, name=name)

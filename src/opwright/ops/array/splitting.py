@@ -1,0 +1,174 @@
+"""Taking a tensor apart along a dimension.
+
+Lives here: Unpack, Split, SplitV, and `unstack`, `split` over them.
+Not here: parts by place in several dimensions (slicing.py), parts by number (partitioning.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import index
+from ...core.errors import InvalidArgumentError
+from .. import dispatch
+from ..attributes import Attr, at_least
+from ..definition import Input, Output, operator
+from ..inference import axis_in, elements_of, static_int
+from .joining import concat, stack
+from .shaping import dims_tensor
+
+
+@operator
+class Unpack:
+    """The slices along a dimension, without it.
+
+    .. math:: output_k[...] = value[..., k, ...]
+
+    num: how many; the size of the dimension.
+    raises InvalidArgumentError for a scalar, or another size than num
+    """
+
+    value = Input()
+    output = Output(like="value", repeated=True)
+    num = Attr(int, check=at_least(0))
+    axis = Attr(int, default=0)
+
+    def infer(op) -> Any:
+        spec = op.value.spec
+        if spec.shape.rank is None:
+            return [spec] * op.num
+        if spec.shape.rank == 0:
+            raise InvalidArgumentError(what="a scalar cannot be unstacked", wanted="at least one dimension")
+        at = axis_in(op.axis, spec.shape.rank)
+        if spec.shape[at] not in (None, op.num):
+            raise InvalidArgumentError(what=f"num is {op.num}, dimension {at} has size {spec.shape[at]}",
+                                       found=spec.short())  # fmt: skip
+        return [spec.with_shape([*spec.shape[:at], *spec.shape[at + 1 :]])] * op.num
+
+    def compute(op, value) -> Any:
+        if value.shape[op.axis] != op.num:
+            raise InvalidArgumentError(what=f"num is {op.num}, dimension {op.axis} has size {value.shape[op.axis]}")
+        front = np.moveaxis(value, op.axis, 0)
+        return [front[k, ...] for k in range(op.num)]
+
+    def gradient(op, doutput) -> Any:
+        return stack(doutput, op.axis) if op.num else None
+
+
+def unstack(value: Any, num: int | None = None, axis: Any = 0, name: str | None = "unstack") -> Any:
+    """See Unpack. num: by default the size of the dimension. Raises ValueError if that is not known."""
+    value, axis = dispatch.to_tensor(value), static_int(axis, "axis")
+    if num is None:
+        if value.shape.rank:
+            if not -value.shape.rank <= axis < value.shape.rank:
+                raise ValueError(f"Argument `axis` = {axis} not in range [{-value.shape.rank}, {value.shape.rank})")
+            num = value.shape[axis]
+        if num is None:
+            if value.shape.rank == 0:
+                raise ValueError("unstack: a scalar has no dimension to unstack")
+            raise ValueError(f"Cannot infer argument `num` from shape {value.shape}")
+    return Unpack(value, num=num, axis=axis, name=name)
+
+
+@operator
+class Split:
+    """Equal parts of a tensor along a dimension.
+
+    .. math:: output_k[..., j, ...] = value[..., k n + j, ...]
+
+    raises InvalidArgumentError if the size is not a multiple of num_split
+    """
+
+    value = Input()
+    output = Output(like="value", repeated=True)
+    num_split = Attr(int, check=at_least(1))
+    axis = Attr(int, default=0)
+
+    def infer(op) -> Any:
+        spec = op.value.spec
+        if spec.shape.rank is None:
+            return [spec] * op.num_split
+        at = axis_in(op.axis, spec.shape.rank)
+        n = spec.shape[at]
+        if n is not None and n % op.num_split:
+            raise InvalidArgumentError(
+                what=f"dimension {at} of size {n} does not split into {op.num_split} equal parts", found=spec.short()
+            )
+        part = [*spec.shape[:at], None if n is None else n // op.num_split, *spec.shape[at + 1 :]]
+        return [spec.with_shape(part)] * op.num_split
+
+    def compute(op, value) -> Any:
+        return np.split(value, op.num_split, op.axis)
+
+    def gradient(op, doutput) -> Any:
+        return concat(doutput, op.axis)
+
+
+@operator
+class SplitV:
+    """Parts of given sizes along a dimension; one size may be -1 and is then what is left.
+
+    .. math:: output_k[..., j, ...] = value[..., o_k + j, ...], \\quad o_k = \\sum_{l<k} size\\_splits_l
+
+    size_splits: int32 or int64 [num_split].
+    raises InvalidArgumentError if the sizes do not add up to the dimension's, or more than one is -1
+    """
+
+    value = Input()
+    size_splits = Input(index, rank=1)
+    output = Output(like="value", repeated=True)
+    num_split = Attr(int, check=at_least(1))
+    axis = Attr(int, default=0)
+
+    def infer(op) -> Any:
+        spec, sizes = op.value.spec, elements_of(op.size_splits)
+        if sizes is not None and len(sizes) != op.num_split:
+            raise InvalidArgumentError(what=f"num is {op.num_split}, there are {len(sizes)} sizes", found=sizes)
+        if spec.shape.rank is None:
+            return [spec] * op.num_split
+        at = axis_in(op.axis, spec.shape.rank)
+        if op.size_splits.constant is not None and spec.shape[at] is not None:
+            sizes = _part_sizes(sizes, spec.shape[at], at)
+        known = [None if s is None or s < 0 else s for s in sizes or [None] * op.num_split]
+        return [spec.with_shape([*spec.shape[:at], s, *spec.shape[at + 1 :]]) for s in known]
+
+    def compute(op, value, size_splits) -> Any:
+        sizes = _part_sizes(size_splits.tolist(), value.shape[op.axis], op.axis)
+        return np.split(value, np.cumsum(sizes)[:-1], op.axis)
+
+    def gradient(op, doutput) -> Any:
+        return concat(doutput, op.axis), None
+
+
+def _part_sizes(sizes: Any, n: int, axis: int) -> list[int]:
+    """Sizes with a -1 worked out. Raises InvalidArgumentError where they do not make up `n`."""
+    rest = [i for i, s in enumerate(sizes) if s == -1]
+    total = sum(s for s in sizes if s > 0)
+    if len(rest) > 1 or any(s < -1 for s in sizes) or (total > n if rest else total != n):
+        raise InvalidArgumentError(what=f"size_splits do not make up dimension {axis} of size {n}", found=list(sizes),
+                                   wanted=f"sizes that add up to {n}, of which one may be -1")  # fmt: skip
+    return [n - total if s == -1 else s for s in sizes]
+
+
+def split(value: Any, num_or_size_splits: Any, axis: Any = 0, num: int | None = None,
+          name: str | None = "split") -> Any:  # fmt: skip
+    """Equal parts for an int (see Split), parts of given sizes for a list or 1-D tensor (see SplitV).
+
+    num: how many parts, where sizes are a tensor of unknown length.
+    raises ValueError where the number of parts cannot be known
+    """
+    value, axis = dispatch.to_tensor(value), static_int(axis, "axis")
+    if isinstance(num_or_size_splits, (int, np.integer)):
+        return Split(value, num_split=int(num_or_size_splits), axis=axis, name=name)
+    if isinstance(num_or_size_splits, (list, tuple)):
+        num_or_size_splits = dims_tensor(num_or_size_splits)
+    sizes = dispatch.to_tensor(num_or_size_splits)
+    if sizes.shape.rank == 0:
+        return Split(value, num_split=static_int(sizes, "num_or_size_splits"), axis=axis, name=name)
+    if num is None:
+        num = sizes.shape[0]
+        if num is None:
+            raise ValueError(f"Cannot infer argument `num` from shape {sizes.shape}")
+    return SplitV(value, sizes, num_split=num, axis=axis, name=name)

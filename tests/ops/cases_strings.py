@@ -1,0 +1,132 @@
+"""Rows for strings.
+
+Lives here: rows for ops/strings.  Not here: strings in operators of any dtype (cases_array.py).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from harness import bad, case, f32, i32, strings
+
+from opwright.core.errors import UnimplementedError
+
+SHAPE_DEPENDS_ON_DATA = {"StringSplit", "BytesSplit"}
+
+
+def words(*values):
+    """Text or bytes, nested or not, as an object array of bytes."""
+    array = np.array(values, object)
+    flat = [v.encode() if isinstance(v, str) else v for v in array.ravel().tolist()]
+    made = np.empty(len(flat), object)
+    made[:] = flat
+    return made.reshape(array.shape)
+
+
+def word(value):
+    return words(value).reshape(())
+
+
+BROKEN = b"\xff\xc3"  # not UTF-8
+
+# fmt: off
+CASES = {
+    "StringJoin": [
+        case([words("a", "b"), words("c", "d")], expect=[b"ac", b"bd"]),
+        case([word("x"), words("c", ""), word("y")], separator="-", expect=[b"x-c-y", b"x--y"]),
+        case([strings(2, 3), strings(2, 3)], expect=lambda v: v[0] + v[1]),
+        bad([words("a", "b"), words("a")], says=("input 1", "do not match")),
+    ],
+    "StringLower": [
+        case(words("AbC1", "ÄÖ", BROKEN + b"X"), expect=[b"abc1", "ÄÖ".encode(), BROKEN + b"x"]),
+        case(words("ÄÖ", BROKEN), encoding="utf-8", expect=["äö".encode(), BROKEN]),
+        bad(words("a"), says="encoding", encoding="latin-1"),
+        bad(f32(1), says="dtype"),
+    ],
+    "StringUpper": [
+        case(words("AbC1", "äö"), expect=[b"ABC1", "äö".encode()]),
+        case(words("äö"), encoding="utf-8", expect=["ÄÖ".encode()]),
+    ],
+    "StringStrip": [case(words(["  a b\t\n", ""], ["\x0b\x0cx", " y"]), expect=words(["a b", ""], ["x", "y"]))],
+    "StringLength": [
+        case(words("", "abc", "äx"), expect=np.array([0, 3, 3]), gives="int32"),
+        case(words("", "äx", "€😀"), unit="UTF8_CHAR", expect=np.array([0, 2, 2])),
+        bad(words("a"), says="unit", unit="WORD"),
+    ],
+    "Substr": [
+        case(words("Hello", "World"), np.int32(1), np.int32(3), expect=[b"ell", b"orl"]),
+        case(words("ten", "eleven"), np.array([-2, 5]), np.array([9, 1]), expect=[b"en", b"n"]),
+        case(word("thirteen"), np.array([1, 8], np.int32), np.array([5, 2], np.int32), expect=[b"hirte", b""]),
+        case(words("aäöb"), np.int32(1), np.int32(2), unit="UTF8_CHAR", expect=["äö".encode()]),
+        case(words("hello"), np.int32(1), np.int32(-1), expect=[b"ello"]),
+        bad(words("abc"), np.int32(4), np.int32(1), says="pos 4 out of range"),
+        bad(words("abc"), np.int32(-4), np.int32(1), says="pos -4 out of range"),
+    ],
+    "RegexReplace": [
+        case(words("a1b22", "none"), word("[0-9]+"), word("<\\0>"), expect=[b"a<1>b<22>", b"none"]),
+        case(words("a1b22"), word("([a-z])([0-9])"), word("\\2\\1\\\\"), replace_global=False, expect=[b"1a\\b22"]),
+        case(words("äö", BROKEN), word("."), word("x"), expect=[b"xx", b"xx"]),
+        bad(words("a"), word("("), word(""), says="Invalid pattern"),
+        bad(words("a"), word("a"), word("\\1"), says="Invalid rewrite"),
+    ],
+    "RegexFullMatch": [
+        case(words("abc", "abcd", "ABC"), word("[a-c]+"), expect=np.array([True, False, False])),
+        case(words("٣", "3"), word("\\d"), expect=np.array([False, True])),
+        bad(words("a"), word("["), says="Invalid pattern"),
+    ],
+    "AsString": [
+        case(np.array([0, -7, 42], np.int32), expect=[b"0", b"-7", b"42"]),
+        case(np.array([3.14159, -1e10, np.inf], np.float32), expect=[b"3.141590", b"-10000000000.000000", b"inf"]),
+        case(np.array([3.14159, 1e-10]), precision=2, expect=[b"3.14", b"0.00"]),
+        case(np.array([3.14159, 1e-10]), scientific=True, precision=1, expect=[b"3.1e+00", b"1.0e-10"]),
+        case(np.array([3.5, 1e-10]), shortest=True, expect=[b"3.5", b"1e-10"]),
+        case(np.array([7], np.int64), width=4, fill="0", expect=[b"0007"]),
+        case(np.array([7], np.int64), width=4, expect=[b"   7"]),
+        case(np.array([7], np.int64), width=4, fill="-", expect=[b"7   "]),
+        case(np.array([7], np.uint8), fill="+", expect=[b"+7"]),
+        case(np.array([True, False]), expect=[b"true", b"false"]),
+        case(np.array([1 + 2j], np.complex64), precision=1, expect=[b"(1.0,2.0)"]),
+        case(np.array([1 + 2j], np.complex64), precision=1, width=6, fill="0", expect=[b"(0001.0,0002.0)"]),
+        bad(i32(2), says="int32", precision=2),
+        bad(f32(2), says="both", scientific=True, shortest=True),
+        bad(f32(2), says="fill", fill="x"),
+    ],
+    "StringToNumber": [
+        case(words("1.5", " -2e3 ", "inf", "0x10"), expect=np.array([1.5, -2000, np.inf, 16]), gives="float32"),
+        case(words("12", "-3"), out_type="int64", expect=np.array([12, -3]), gives="int64"),
+        bad(words("abc"), says="could not correctly convert string: abc"),
+        bad(words("1_0"), says="could not correctly"),
+        bad(words("3000000000"), says="int32", out_type="int32"),
+        bad(words("1"), says="out_type", out_type="bool"),
+    ],
+    "StringToHashBucket": [
+        case(words("Hello", "TensorFlow", "2.x"), num_buckets=3, expect=np.array([2, 0, 1]), gives="int64"),
+        bad(words("a"), says="num_buckets", num_buckets=0),
+    ],
+    "StringSplit": [
+        case(words("a b  c", "", "d"), word(""),
+             expect=[np.array([[0, 0], [0, 1], [0, 2], [2, 0]]), [b"a", b"b", b"c", b"d"], np.array([3, 3])]),
+        case(words("a,,b"), word(","), maxsplit=1,
+             expect=[np.array([[0, 0], [0, 1]]), [b"a", b",b"], np.array([1, 2])]),
+        case(words(), word(""), expect=[np.zeros((0, 2), int), [], np.array([0, 0])]),
+        case(words("", "a b"), word(" "), maxsplit=0,
+             expect=[np.array([[0, 0], [1, 0]]), [b"", b"a b"], np.array([2, 1])]),
+        bad(word("a"), word(""), says="rank"),
+    ],
+    "strings.split": [
+        case(word("hello world"), expect=[b"hello", b"world"]),
+        case(words("a<>b<>"), sep="<>", unknown=False, expect=[b"a", b"b", b""]),
+        bad(words("a", "b"), says="ragged", raises=UnimplementedError),
+    ],
+    "BytesSplit": [case(word("abä"), expect=[b"a", b"b", b"\xc3", b"\xa4"]), case(word(""), expect=[])],
+    "strings.bytes_split": [case(words("ab"), unknown=False, expect=[b"a", b"b"])],
+    "ReduceJoin": [
+        case(words(["a", "b"], ["c", "d"]), axis=[0], expect=[b"ac", b"bd"]),
+        case(words(["a", "b"], ["c", "d"]), axis=[-1], separator=".", expect=[b"a.b", b"c.d"]),
+        case(words(["a", "b"], ["c", "d"]), axis=[0, 1], expect=word("acbd")),
+        case(words(["a", "b"], ["c", "d"]), axis=[1, 0], keep_dims=True, expect=words(["abcd"])),
+        case(words(["a", "b"]), axis=[], expect=words(["a", "b"])),
+        case(strings(2, 0), axis=[1], expect=[b"", b""]),
+        bad(words("a"), says="axis 1", axis=[1]),
+    ],
+    "strings.reduce_join": [case(words(["a", "b"], ["c", "d"]), separator="-", expect=word("a-b-c-d"))],
+}
