@@ -14,11 +14,12 @@ from ..core.dtypes import DType, as_dtype, resource
 from ..core.errors import FailedPreconditionError, InvalidArgumentError
 from ..core.shapes import SCALAR, TensorShape
 from ..core.specs import TensorSpec
-from ..ops import dispatch, state as state_ops
+from ..ops import dispatch
+from ..ops import state as state_ops
 from ..ops.autodiff import OpRecord
 from ..ops.indexed_slices import IndexedSlices
 from ..ops.tensor import Reference, TensorLike
-from .tensor import EagerTensor, make, to_array
+from .tensor import EagerTensor, to_array
 
 _count = threading.local()
 
@@ -191,11 +192,6 @@ class Variable(TensorLike):
         if dispatch.state.trace is not None:
             op(self, indices, values)
         else:
-            rows = self.read_array().shape[0] if self.read_array().ndim else 0
-            bad = indices._array[(indices._array < 0) | (indices._array >= rows)]
-            if bad.size:
-                raise InvalidArgumentError(op=op.name, what=f"index {int(bad.flat[0])} is out of range",
-                                           wanted=f"0 <= index < {rows}")  # fmt: skip
             with self._lock:
                 op.kernel(op.bind({}))(self, indices._array, values._array)
         return self

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.dtypes import DType, numeric, any_dtype, resource
+import numpy as np
+
+from ..core.dtypes import DType, any_dtype, numeric, resource
+from ..core.errors import InvalidArgumentError
 from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
 from .attributes import Attr
@@ -99,6 +102,20 @@ class AssignSubVariable:
         return ()
 
 
+def _check_rows(op: str, array: np.ndarray, indices: np.ndarray, updates: np.ndarray) -> None:
+    """Raises InvalidArgumentError for rows that are not there, or updates that do not fill them."""
+    rows = array.shape[0] if array.ndim else 0
+    outside = indices[(indices < 0) | (indices >= rows)]
+    if outside.size:
+        what = f"index {outside.flat[0]} is out of range"
+        raise InvalidArgumentError(op=op, what=what, wanted=f"0 <= index < {rows}")
+    wanted = (*indices.shape, *array.shape[1:])
+    if updates.ndim and updates.shape != wanted:
+        found = {"indices": indices.shape, "updates": updates.shape}
+        what = "updates do not fill the rows that indices name"
+        raise InvalidArgumentError(op=op, what=what, found=found, wanted=f"updates of shape {wanted}, or a scalar")
+
+
 def _scatter(name: str, sign: str) -> Any:
     class Scatter:
         handle = Input(resource)
@@ -111,9 +128,8 @@ def _scatter(name: str, sign: str) -> Any:
             return ()
 
         def compute(op, handle, indices, updates) -> Any:
-            import numpy as np
-
             array = handle.read_array().copy()
+            _check_rows(f"Scatter{sign.capitalize()}Variable", array, indices, updates)
             if sign == "add":
                 np.add.at(array, indices, updates)
             elif sign == "sub":
