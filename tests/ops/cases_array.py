@@ -86,6 +86,7 @@ A, B = f64(3, 4), f64(2, 3, 4)
 # fmt: off
 CASES = {
     # ---- made (constants.py) ----
+    "Const": [case(value=np.array([1, 2]), expect=np.array([1, 2])), bad(says="missing")],
     "Fill": [
         case(ints(2, 3), np.float64(1.5), expect=np.full((2, 3), 1.5)),
         case(longs(), np.float32(2), expect=np.float32(2), gives="float32"),
@@ -201,6 +202,8 @@ CASES = {
         case(f64(2, 3), f64(1, 3), expect=lambda x, like: np.array([x[0] + x[1]]), grad=(0,)),
         case(f64(2, 3), np.float64(0), expect=lambda x, like: sum(x.ravel().tolist()), grad=(0,)),
         case(f64(2, 3), f64(2, 3), expect=lambda x, like: x, grad=(0,)),
+        bad(f64(2, 3), f64(2), says="Incompatible shapes"),
+        bad(f64(3), f64(1, 3), says="does not broadcast"),
     ],
     "EnsureShape": [
         case(f64(2, 3), expect=lambda x: x, shape=[None, 3]),
@@ -276,7 +279,11 @@ CASES = {
         bad(f32(2, 3), ints(2), says="length 2"),
         bad(f32(2), ints(-1), says="at least 0"),
     ],
-    "TileGrad": [case(f64(4, 3), ints(2, 1), ints(2, 3), expect=lambda dy, m, s: dy[:2] + dy[2:])],
+    "TileGrad": [
+        case(f64(4, 3), ints(2, 1), ints(2, 3), expect=lambda dy, m, s: dy[:2] + dy[2:]),
+        case(f64(0, 3), ints(0, 1), ints(2, 3), expect=np.zeros((2, 3))),
+        bad(f64(5), ints(2), ints(2), says="does not give the input"),
+    ],
     "repeat": [
         case(f64(2, 3), 2, axis=0, expect=lambda x, r: np.array([x[0], x[0], x[1], x[1]])),
         case(f64(2, 2), ints(2, 0, 1, 3),
@@ -323,6 +330,8 @@ CASES = {
         case(ints(4), ints(1), ints(4), ints(2), f64(2), expect=lambda s, b, e, k, dy: np.array([0, dy[0], 0, dy[1]])),
         case(f64(3, 2), ints(-1), ints(0), ints(1), call=slices_of, shrink_axis_mask=1,
              expect=lambda x, *k: np.array([[0, 0], [0, 0], x[2]])),
+        bad(ints(4), ints(4), ints(5), ints(1), np.float32(1), says="slice index 4", shrink_axis_mask=1),
+        bad(ints(4), ints(0), ints(3), ints(1), f32(2), says="3"),
     ],
     "strided_slice": [case(f64(3, 4), [1], [3], expect=lambda x, b, e: x[1:3])],
     "getitem": [
@@ -378,8 +387,10 @@ CASES = {
         case(f64(2, 3), i32(2, 3, low=0, high=2), ints(2, 2), axis=1, batch_dims=1,
              expect=lambda dy, i, s: np.array([[sum(d for d, j in zip(r, k) if j == c) for c in (0, 1)] for r,
                  k in zip(dy, i)])),
+        bad(f32(2), ints(0, 5), ints(3), says="= 5 is not in [0, 3)"),
     ],
     "GatherNd": [
+        bad(f32(2), f32(1), says="dtype"),
         case(f64(3, 4), np.array([[0, 1], [2, 3]], np.int32), expect=gathered_nd()),
         case(f64(3, 4), longs([2], [0], [2]), expect=gathered_nd()),
         case(f64(2, 3, 4), i32(2, 2, 1, low=0, high=2), expect=gathered_nd()),
@@ -471,8 +482,11 @@ CASES = {
         case(ints([1, 3, 3, 5], [0, 0, 0, 0]), ints([3, 6], [0, 1]), expect=np.array([[1, 4], [0, 4]]), gives="int32"),
         bad(f32(2, 3), f32(1, 3), says="must match"),
     ],
-    "UpperBound": [case(np.array([[1, 3, 3, 5.0]], np.float32), np.array([[3, 0, 9.0]], np.float32),
-                        expect=np.array([[3, 0, 4]]), out_type="int64")],
+    "UpperBound": [
+        case(np.array([[1, 3, 3, 5.0]], np.float32), np.array([[3, 0, 9.0]], np.float32), out_type="int64",
+             expect=np.array([[3, 0, 4]])),
+        bad(f32(2), f32(2), says="rank"),
+    ],
     "searchsorted": [
         case(ints(1, 3, 5), ints(0, 3, 9), expect=np.array([0, 1, 3])),
         case(ints([1, 3, 5], [2, 4, 6]), ints([3], [6]), side="right", expect=np.array([[2], [3]])),

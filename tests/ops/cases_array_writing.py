@@ -158,15 +158,23 @@ CASES = {
         bad(f32(3), ints([0]), f32(2), says="updates"),
     ],
     "TensorScatterAdd": [
+        bad(f32(3), ints([3]), f32(1), says=("indices[0] = [3]", "tensor of shape [3]")),
         case(f64(4), TWICE, f64(3), expect=scattered(lambda old, new: old + new)),
         case(i32(3, 2), ints([2], [2]), i32(2, 2), expect=scattered(lambda old, new: old + new)),
     ],
-    "TensorScatterSub": [case(f64(4), TWICE, f64(3), expect=scattered(lambda old, new: old - new))],
+    "TensorScatterSub": [
+        case(f64(4), TWICE, f64(3), expect=scattered(lambda old, new: old - new)),
+        bad(f32(3), ints([3]), f32(1), says=("indices[0] = [3]", "tensor of shape [3]")),
+    ],
     "TensorScatterMax": [
+        bad(f32(3), ints([3]), f32(1), says=("indices[0] = [3]", "tensor of shape [3]")),
         case(f64(4), TWICE, f64(3), expect=scattered(max)),
         case(f64(4, 2), ints([0, 1], [3, 0]), f64(2), expect=scattered(max)),
     ],
-    "TensorScatterMin": [case(f64(4), TWICE, f64(3), expect=scattered(min))],
+    "TensorScatterMin": [
+        case(f64(4), TWICE, f64(3), expect=scattered(min)),
+        bad(f32(3), ints([3]), f32(1), says=("indices[0] = [3]", "tensor of shape [3]")),
+    ],
     "tensor_scatter_nd_max": [
         case(np.zeros(2), ints([0], [0]), np.ones(2), expect=np.array([1.0, 0.0]), grad=False),
     ],
@@ -199,6 +207,7 @@ CASES = {
     "MirrorPadGrad": [
         case(f64(6, 7), ints([2, 1], [0, 3]), mode="REFLECT", expect=folded(1)),
         case(f64(7, 9), ints([3, 1], [3, 2]), mode="SYMMETRIC", expect=folded(0)),
+        bad(f32(4), ints([3, 3]), says="smaller than its paddings", mode="REFLECT"),
     ],
     # ---- blocks (spaces.py) ----
     "SpaceToDepth": [

@@ -141,6 +141,7 @@ class GatherGrad:
     def compute(op, dy, indices, shape) -> Any:
         dx = np.zeros(tuple(shape.tolist()), dy.dtype)
         batch, axis = _batch(op.batch_dims, indices.ndim), op.axis % dx.ndim
+        _check_rows(indices, dx.shape[axis])
         key = (*_batch_key(indices, batch), indices)
         middle = range(indices.ndim, indices.ndim + axis - batch)
         np.add.at(np.moveaxis(dx, axis, batch), key, np.moveaxis(dy, tuple(range(batch, axis)), tuple(middle)))

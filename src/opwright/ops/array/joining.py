@@ -194,6 +194,7 @@ class TileGrad:
     .. math:: output[j] = \\sum_{i \\bmod shape = j} input[i]
 
     shape: of the tensor that was tiled.
+    raises InvalidArgumentError if tiling that shape does not give the input's
     """
 
     input = Input()
@@ -202,7 +203,14 @@ class TileGrad:
     output = Output(like="input")
 
     def infer(op) -> Any:
-        return op.input.spec.with_shape(shape_from(op.shape))
+        spec, shape, multiples = op.input.spec, shape_from(op.shape), elements_of(op.multiples)
+        if spec.shape.dims is not None and shape.dims is not None and multiples is not None:
+            tiled = [None if None in (d, m) else d * m for d, m in zip(shape, multiples)]  # type: ignore[operator]
+            if not (len(multiples) == shape.rank and spec.shape.is_compatible_with(tiled)):
+                raise InvalidArgumentError(
+                    what=f"{shape} tiled by {multiples} does not give the input", found=spec.short()
+                )
+        return spec.with_shape(shape)
 
     def compute(op, input, multiples, shape) -> Any:
         parts = [n for m, d in zip(multiples.tolist(), shape.tolist()) for n in (m, d)]

@@ -33,7 +33,10 @@ def _padded(op: Any, sign: int) -> Any:
     if paddings is None or dims is None:
         return spec.with_shape([None] * rank)
     _check_paddings(op, paddings, dims if sign > 0 else [None] * rank)
-    return spec.with_shape([None if d is None else d + sign * n for d, n in zip(dims, paddings.sum(1).tolist())])
+    sizes = [None if d is None else d + sign * n for d, n in zip(dims, paddings.sum(1).tolist())]
+    if any(n is not None and n < 0 for n in sizes):
+        raise InvalidArgumentError(what="a dimension is smaller than its paddings", found=spec.short())
+    return spec.with_shape(sizes)
 
 
 def _check_paddings(op: Any, paddings: np.ndarray, dims: Any) -> None:

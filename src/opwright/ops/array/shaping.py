@@ -337,7 +337,10 @@ class SumToLike:
     no_need_buffer = ("like",)
 
     def infer(op) -> Any:
-        return op.x.spec.with_shape(op.like.spec.shape)
+        x, like = op.x.spec.shape, op.like.spec.shape
+        if not broadcast(x, like).is_compatible_with(x):
+            raise InvalidArgumentError(what="like's shape does not broadcast to x's", found={"x": x, "like": like})
+        return op.x.spec.with_shape(like)
 
     def compute(op, x, like) -> Any:
         wanted = np.shape(like)

@@ -37,6 +37,7 @@ class AsString:
     shortest = Attr(bool, default=False)
     width = Attr(int, default=-1)
     fill = Attr(str, default="", check=one_of("", " ", "-", "0", "+"))
+    gradient = None
 
     def infer(op) -> Any:
         dtype = op.input.spec.dtype
