@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from ...core import dtypes
@@ -16,8 +15,6 @@ from ...core.dtypes import floating, real
 from ...core.errors import InvalidArgumentError
 from .. import array
 from ..definition import Input, Output, operator
-
-_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 
 @operator
@@ -119,6 +116,8 @@ class TruncateDiv:
         if x.dtype.kind in "iu":
             down = np.floor_divide(x, y)
             return down + ((down < 0) & (down * y != x)).astype(x.dtype)
+        if x.dtype.itemsize == 2:  # rounded first, 2.99 would become 3
+            return np.trunc(np.true_divide(x, y, dtype=np.float32)).astype(x.dtype)
         return np.trunc(np.true_divide(x, y))
 
 

@@ -234,12 +234,12 @@ _PSI_TOP = (4.5104681245762934160e-3, 5.4932855833000385356e0, 3.764669317592927
 _PSI_BOTTOM = (1.0, 9.6141654774222358525e1, 2.6287715790581193330e3, 2.9862497022250277920e4, 1.6206566091533671639e5,
                4.3487880712768329037e5, 5.4256384537269993733e5, 2.4242185002017985252e5,
                6.4155223783576225996e-8)  # fmt: skip
-_PSI_ROOT = (187 / 128, 6.9464496836234126266e-4)  # the root 1.4616321449683623 in two parts
+_PSI_ROOT = (187 / 128, 6.9464496836234126266e-4, -1.8257096315963483e-20)  # the root 1.46163214496836234126 in parts
 
 
 def _psi_middle(x: Array) -> Array:
     """psi(x) for x in [0.5, 3]; exact to the last digits at its root."""
-    return ((x - _PSI_ROOT[0]) - _PSI_ROOT[1]) * polynomial(x, _PSI_TOP) / polynomial(x, _PSI_BOTTOM)
+    return (((x - _PSI_ROOT[0]) - _PSI_ROOT[1]) - _PSI_ROOT[2]) * polynomial(x, _PSI_TOP) / polynomial(x, _PSI_BOTTOM)
 
 
 def _psi_far(x: Array) -> Array:
