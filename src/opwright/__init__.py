@@ -4,13 +4,15 @@
 >>> ow.atan(ow.constant([1.0, 2.0]))
 <tf.Tensor: shape=(2,), dtype=float32, numpy=array([0.7853982, 1.1071488], dtype=float32)>
 
-The public names stand in `__all__`, and each is documented where it is defined. `ow.lite`, `ow.optimizers` and
-`ow.nn` are imported when first used.
+The public names stand in `__all__`; docs/api.md has a line for each. Those in `_LATER` are imported when first used,
+so that `import opwright` stays quick; type checkers see them as they see the others.
 """
 
 import importlib as _importlib
-from typing import Any as _Any
+import typing as _typing
+from contextlib import AbstractContextManager as _AbstractContextManager
 
+from . import ops
 from .compiler.kernel import kernel
 from .core import errors, nest
 from .core.dtypes import (
@@ -45,14 +47,14 @@ from .core.flags import override as flags
 from .core.places import CPUPlace, CUDAPlace
 from .core.shapes import TensorShape
 from .core.specs import TensorSpec
-from .eager import execute as _execute
+from .eager import execute as _execute  # what runs an operator called outside a trace
 from .eager.tape import GradientTape, UnconnectedGradients, custom_gradient
 from .eager.tensor import constant, convert_to_tensor, from_dlpack
 from .eager.variable import Variable
 from .graph import Graph
 from .ops import KernelKey, math
-from .ops import overloads as _overloads
 from .ops import attributes as attr
+from .ops import overloads as _overloads  # Python's operators on tensors
 from .ops.array import (
     batch_to_space,
     bitcast,
@@ -70,14 +72,17 @@ from .ops.array import (
     fill,
     gather,
     gather_nd,
+    guarantee_const,
     identity,
     identity_n,
     linspace,
     meshgrid,
+    newaxis,
     one_hot,
     ones,
     ones_like,
     pad,
+    parallel_stack,
     range,
     rank,
     repeat,
@@ -94,6 +99,7 @@ from .ops.array import (
     size,
     slice,
     space_to_batch,
+    space_to_batch_nd,
     split,
     squeeze,
     stack,
@@ -113,10 +119,9 @@ from .ops.array import (
     zeros,
     zeros_like,
 )
-from .ops.definition import Input, Operator, Output, operator
 from .ops.attributes import Attr
+from .ops.definition import Input, Operator, Output, operator
 from .ops.indexed_slices import IndexedSlices
-from .ops.linalg import einsum, matmul, norm, tensordot
 from .ops.math import (
     abs,
     acos,
@@ -164,6 +169,7 @@ from .ops.math import (
     reduce_prod,
     reduce_sum,
     round,
+    scalar_mul,
     sigmoid,
     sign,
     sin,
@@ -175,27 +181,46 @@ from .ops.math import (
     tan,
     tanh,
     truediv,
+    truncatediv,
+    truncatemod,
 )
 from .ops.tensor import Tensor
 from .tracing import config
 from .tracing.function import function
 from .tracing.trace import executing_eagerly, init_scope, name_scope
-from . import ops
+
+if _typing.TYPE_CHECKING:
+    from . import lite, nn, optimizers
+    from .eager import debugging
+    from .nn.module import Module
+    from .ops import bitwise, linalg, random, strings
+    from .ops.linalg import einsum, matmul, norm, tensordot
+    from .ops.strings import as_string
+
+__version__ = "0.1.0"
+
+half, double = float16, float64
 
 # What `import opwright` need not wait for: the module, and the name in it if it is not the module itself.
 _LATER = {
     "Module": (".nn.module", "Module"),
+    "as_string": (".ops.strings", "as_string"),
     "bitwise": (".ops.bitwise", None),
+    "debugging": (".eager.debugging", None),
+    "einsum": (".ops.linalg", "einsum"),
     "linalg": (".ops.linalg", None),
     "lite": (".lite", None),
+    "matmul": (".ops.linalg", "matmul"),
     "nn": (".nn", None),
+    "norm": (".ops.linalg", "norm"),
     "optimizers": (".optimizers", None),
     "random": (".ops.random", None),
     "strings": (".ops.strings", None),
+    "tensordot": (".ops.linalg", "tensordot"),
 }
 
 
-def __getattr__(name: str) -> _Any:
+def __getattr__(name: str) -> _typing.Any:
     if name in _LATER:
         module, attribute = _LATER[name]
         found = _importlib.import_module(module, __name__)
@@ -205,8 +230,56 @@ def __getattr__(name: str) -> _Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted({*__all__, *globals()})
 
 
-__all__ = []
-__version__ = "0.1.0"
+def show(*stages: str) -> _AbstractContextManager[None]:
+    """Prints these stages to stderr while in the `with`: graph, passes, kernel, llvm, asm, time, plan.
+
+    with ow.show("graph", "passes"):
+        f(x)
+
+    raises InvalidArgumentError listing the stages there are, for another name or none
+    """
+    if not stages:
+        raise errors.InvalidArgumentError(op="show", what="no stage is named", do='ow.show("passes")')
+    return flags(show=",".join(stages))
+
+
+__all__ = [  # noqa: RUF022  grouped as in docs/api.md
+    # tensors, variables, gradients
+    "GradientTape", "IndexedSlices", "Module", "Tensor", "TensorShape", "TensorSpec", "UnconnectedGradients",
+    "Variable", "constant", "convert_to_tensor", "custom_gradient", "executing_eagerly", "from_dlpack", "init_scope",
+    "name_scope", "newaxis", "stop_gradient",
+    # dtypes, and sets of them
+    "DType", "as_dtype", "bfloat16", "bool", "complex128", "complex64", "double", "float16", "float32", "float64",
+    "half", "int16", "int32", "int4", "int64", "int8", "string", "uint16", "uint32", "uint64", "uint8",
+    "complexes", "floating", "floating_or_complex", "integer", "numeric", "real", "signed",
+    # tracing
+    "Graph", "function",
+    # defining operators
+    "Attr", "CPUPlace", "CUDAPlace", "Input", "KernelKey", "Operator", "Output", "attr", "kernel", "operator", "ops",
+    # modules and switches
+    "bitwise", "config", "debugging", "errors", "flags", "linalg", "lite", "math", "nest", "nn", "optimizers", "random",
+    "show", "strings",
+    # element by element
+    "abs", "acos", "acosh", "add", "add_n", "as_string", "asin", "asinh", "atan", "atan2", "atanh",
+    "clip_by_global_norm", "clip_by_norm", "clip_by_value", "complex", "cos", "cosh", "divide", "equal", "exp", "floor",
+    "greater", "greater_equal", "less", "less_equal", "logical_and", "logical_not", "logical_or", "maximum", "minimum",
+    "multiply", "negative", "not_equal", "pow", "round", "saturate_cast", "scalar_mul", "sigmoid", "sign", "sin",
+    "sinh", "sqrt", "square", "subtract", "tan", "tanh", "truediv", "truncatediv", "truncatemod", "where",
+    # over axes, and products
+    "argmax", "argmin", "argsort", "cumsum", "einsum", "matmul", "norm", "reduce_all", "reduce_any",
+    "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum", "searchsorted", "sort",
+    "tensordot", "unique", "unique_with_counts",
+    # making arrays
+    "eye", "fill", "linspace", "meshgrid", "one_hot", "ones", "ones_like", "range", "sequence_mask", "zeros",
+    "zeros_like",
+    # shape and order of arrays
+    "batch_to_space", "bitcast", "boolean_mask", "broadcast_dynamic_shape", "broadcast_static_shape", "broadcast_to",
+    "cast", "concat", "dynamic_partition", "dynamic_stitch", "ensure_shape", "expand_dims", "gather", "gather_nd",
+    "guarantee_const", "identity", "identity_n", "pad", "parallel_stack", "rank", "repeat", "reshape", "reverse",
+    "reverse_sequence", "roll", "scatter_nd", "shape", "shape_n", "size", "slice", "space_to_batch",
+    "space_to_batch_nd", "split", "squeeze", "stack", "strided_slice", "tensor_scatter_nd_add", "tensor_scatter_nd_max",
+    "tensor_scatter_nd_min", "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tile", "transpose", "unstack",
+]  # fmt: skip
