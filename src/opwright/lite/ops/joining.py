@@ -200,7 +200,7 @@ def _padded(op: Any) -> TensorSpec:
     dims, shape, flat = op.x.spec.shape.dims, op.paddings.spec.shape, ints(op.paddings)
     if dims is None:
         return TensorSpec(UNKNOWN, op.x.spec.dtype)
-    if shape.rank != 2 or not same(shape[0], len(dims)) or not same(shape[1], 2):
+    if shape.rank not in (None, 2) or not same(shape[0], len(dims)) or not same(shape[1], 2):
         raise refuse("paddings is no list of pairs", found=text(shape), wanted=f"[{len(dims)},2]")
     if flat is None:
         return spec((None,) * len(dims), op.x.spec.dtype)

@@ -52,10 +52,8 @@ class FullyConnected:
             return spec((*shape.dims[:-1], n), dtype)
         total = product(shape.dims)
         if total is None or k is None:
-            rows = shape.dims[0] if shape.rank == 2 else None
-            if shape.rank == 2 and not same(shape.dims[1], k):
-                raise _does_not_fit(shape, op.weights.spec.shape)
-            return spec((rows, n), dtype)
+            last = shape.dims[-1] if shape.dims else None
+            return spec((shape.dims[0] if shape.rank == 2 and last is not None and last == k else None, n), dtype)
         if k == 0 or total % k:
             raise _does_not_fit(shape, op.weights.spec.shape)
         return spec((total // k, n), dtype)

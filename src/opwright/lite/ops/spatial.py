@@ -81,7 +81,7 @@ def _blocks(op: Any, pairs: Any, what: str) -> tuple[list[int] | None, list[int]
     if rank is not None and m is not None and m + 1 > rank:
         raise refuse("block_shape has more entries than the input has spatial dimensions",
                      found={"input": text(op.x.spec.shape), "block_shape": m})  # fmt: skip
-    if shape.rank != 2 or not same(shape[0], m) or not same(shape[1], 2):
+    if shape.rank not in (None, 2) or not same(shape[0], m) or not same(shape[1], 2):
         raise refuse(f"{what} is no list of pairs", found=text(shape), wanted=f"[{m},2]")
     block, flat = ints(op.block_shape), ints(pairs)
     if block is not None and min(block, default=1) < 1:

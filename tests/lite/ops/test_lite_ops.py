@@ -1,0 +1,125 @@
+"""Every operator of the lite dialect against the official reference kernels, and against its own definition's promises."""
+
+from __future__ import annotations
+
+import cases
+import numpy as np
+import pytest
+from one_operator import Case, array_of, feeds, model_of, official, ours, output_types
+
+import opwright.lite.ops as dialect
+from opwright.core.errors import OpError
+from opwright.core.specs import TensorSpec
+from opwright.lite.format import Model, versions
+from opwright.lite.ops import get
+from opwright.ops.attributes import REQUIRED
+
+GOOD = [(name, row) for name, rows in cases.CASES.items() for row in rows if not row.says]
+BAD = [(name, row) for name, rows in cases.CASES.items() for row in rows if row.says]
+
+
+def close(found: np.ndarray, wanted: np.ndarray, row: Case) -> None:
+    assert found.dtype == wanted.dtype or found.dtype.kind == "O"
+    assert found.shape == wanted.shape
+    if found.dtype.kind in "fc":
+        np.testing.assert_allclose(found, wanted, rtol=max(row.rtol, np.finfo(found.dtype).eps * 2), atol=row.atol)
+    else:
+        assert found.tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize(("name", "row"), [g for g in GOOD if g[1].oracle], ids=str)
+def test_agrees_with_the_official_kernels(name, row):
+    pytest.importorskip("ai_edge_litert.interpreter")
+    model = model_of(name, row, output_types(name, row))
+    for found, wanted in zip(ours(model, feeds(row)), official(model, feeds(row)), strict=True):
+        close(found, wanted, row)
+
+
+@pytest.mark.parametrize(("name", "row"), GOOD, ids=str)
+def test_constants_may_be_computed(name, row):
+    """With every constant given when the model runs, outputs are dynamic and the answer is the same."""
+    outputs = output_types(name, row)
+    fixed = ours(model_of(name, row, outputs), feeds(row))
+    moving = ours(model_of(name, row, outputs, all_dynamic=True), feeds(row, all_dynamic=True))
+    for found, wanted in zip(moving, fixed, strict=True):
+        assert found.shape == wanted.shape
+        assert found.tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize(("name", "row"), BAD, ids=str)
+@pytest.mark.parametrize("all_dynamic", [False, True], ids=["constant", "computed"])
+def test_refuses_what_does_not_fit(name, row, all_dynamic):
+    outputs = [("BOOL" if o.dtype is not None and o.dtype.name == "bool" else "FLOAT32") for o in get(name).outputs]
+    try:
+        outputs = output_types(name, row)
+    except (OpError, ValueError):
+        first = next((array_of(v) for v in row.inputs if v is not None), np.zeros(1, np.float32))
+        outputs = ["INT32" if first.dtype == np.int32 and t == "FLOAT32" and name != "FILL" else t for t in outputs]
+    model = model_of(name, row, outputs, all_dynamic)
+    with pytest.raises(OpError) as raised:
+        ours(model, feeds(row, all_dynamic))
+    assert isinstance(raised.value, RuntimeError)
+    text = str(raised.value)
+    assert f"Node number 0 ({name}) failed to " in text
+    if not all_dynamic:
+        assert row.says in text, text
+
+
+@pytest.mark.parametrize(("name", "row"), GOOD, ids=str)
+def test_infers_with_unknown_sizes(name, row):
+    """What is inferred of less knowledge is a supertype of what is inferred of more."""
+    op = get(name)
+
+    class Half:
+        def __init__(self, spec, constant=None):
+            self.spec, self.constant = spec, constant
+
+    arrays = [array_of(v) for v in row.inputs]
+    known = [None if a is None else TensorSpec(a.shape, a.dtype if a.dtype.kind != "O" else "string") for a in arrays]
+
+    def infer(specs, constants):
+        values = [None if s is None else Half(s, c) for s, c in zip(specs, constants)]
+        grouped = []
+        for declared in op.inputs:
+            grouped.append(tuple(values) if declared.repeated else values.pop(0) if values else None)
+        found = op.infer(op.bind(row.options), grouped)
+        return [s for spec in found for s in (spec if isinstance(spec, list) else [spec])]
+
+    nothing = [None] * len(arrays)
+    full = infer(known, arrays)
+    blind = infer(known, nothing)
+    batch = [s and TensorSpec([None, *list(s.shape)[1:]] if s.shape.rank else [], s.dtype) for s in known]
+    for knowing in (infer(batch, nothing), infer([s and TensorSpec(None, s.dtype) for s in known], nothing), blind):
+        assert len(knowing) == len(full)
+        for less, more in zip(knowing, full):
+            assert more.is_subtype_of(less), (more, less)
+
+
+def test_every_operator_has_cases():
+    assert set(dialect.list_names()) == set(cases.CASES)
+    for name, rows in cases.CASES.items():
+        assert any(not row.says for row in rows), name
+
+
+@pytest.mark.parametrize("name", dialect.list_names())
+def test_options_and_versions_are_those_of_the_format(name):
+    op, row = get(name), versions.facts(name)
+    assert op.options == row["options"]
+    least, most = versions.resolver_range(name)
+    assert least <= op.versions[0] <= op.versions[1] <= most
+    assert op.doc
+    assert all(a.default is not REQUIRED for a in op.attr_defs.values())
+
+
+@pytest.mark.parametrize("name", dialect.list_names())
+def test_options_survive_the_file(name):
+    op = get(name)
+    attrs = next((row.options for row in cases.CASES[name] if row.options and not row.says), {})
+    bound = op.bind(attrs)
+    row = next(row for row in cases.CASES[name] if not row.says)
+    model = model_of(name, Case(row.inputs, {**row.options, **attrs}), output_types(name, row))
+    options = Model.read(model.to_bytes()).subgraphs[0].operators[0].builtin_options
+    kept = {k: v for k, v in bound.attrs.items() if k in op.option_names}
+    again = op.from_options(options).attrs
+    for key, value in kept.items():
+        assert again[key] == (pytest.approx(value) if isinstance(value, float) else value)
