@@ -7,6 +7,7 @@ Inference is checked for every operator that runs inside a row, helpers too, not
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import importlib
 from collections.abc import Callable, Iterator, Sequence
@@ -421,6 +422,48 @@ def traced_equals_eager(row: Case) -> None:
                 assert a.shape == b.shape, f"{words}, output {i}: shape {a.shape}, eagerly {b.shape}"
             else:
                 assert_close(a, b, row.rtol, row.atol, f"{words}, output {i}")
+
+
+def _as_gradient(row: Case) -> Case:
+    """The row whose call is the gradient of this one's, in float64."""
+    from opwright.core import nest
+    from opwright.eager.tape import GradientTape
+
+    def gradient(*inputs: Any, **attrs: Any) -> list[Any]:
+        sources = [y for x in inputs for _, y in _members(x) if _flows(y)]
+        with GradientTape() as tape:
+            tape.watch(sources)
+            outputs = [y for y in nest.flatten(row.function()(*inputs, **attrs)) if _flows(y)]
+        grads = tape.gradient(outputs, sources) if outputs else []
+        return [g.to_dense() if hasattr(g, "to_dense") else g for g in grads if g is not None]
+
+    return dataclasses.replace(row, inputs=tuple(map(wide, row.inputs)), call=gradient)
+
+
+def _flows(x: Any) -> bool:
+    dtype = getattr(x, "dtype", None)
+    return getattr(dtype, "is_floating", False) or getattr(dtype, "is_complex", False)
+
+
+@check(lambda row: _traces(row) and _differentiates(row))
+def traced_gradient_equals_eager(row: Case) -> None:
+    """The gradient rule works inside `function`, with shapes known and unknown."""
+    from opwright.ops import dispatch
+
+    if is_random(row):
+        return
+    gradient = _as_gradient(row)
+    try:
+        eager = flat_arrays(gradient.run())
+    except LookupError:
+        return  # whether that is right, gradient_matches_differences says
+    for unknown in (False, True) if row.unknown else (False,):
+        traced, arrays = _traced(gradient, unknown)
+        found = flat_arrays(traced(*[dispatch.to_tensor(a) for a in arrays]))
+        words = "traced with unknown dimensions" if unknown else "traced"
+        assert len(found) == len(eager), f"{words}: {len(found)} gradients, eagerly {len(eager)}"
+        for i, (a, b) in enumerate(zip(found, eager)):
+            assert_close(a, b, row.rtol, row.atol, f"{words}, gradient {i}")
 
 
 @check(_traces)

@@ -193,13 +193,13 @@ def bf16(*shape: int) -> np.ndarray:
 def c64(*shape: int) -> np.ndarray:
     """complex64, both parts in [-2, 2]"""
     rng = _random("c64", shape)
-    return (_spread(rng, shape) + 1j * _spread(rng, shape)).astype(np.complex64)
+    return np.asarray(_spread(rng, shape) + 1j * _spread(rng, shape)).astype(np.complex64)
 
 
 def c128(*shape: int) -> np.ndarray:
     """complex128, both parts in [-2, 2]"""
     rng = _random("c128", shape)
-    return _spread(rng, shape) + 1j * _spread(rng, shape)
+    return np.asarray(_spread(rng, shape) + 1j * _spread(rng, shape))
 
 
 def _integers(kind: str, dtype: Any, lowest: int, highest: int) -> Callable[..., np.ndarray]:
