@@ -17,8 +17,9 @@ class Call:
     `.constant` (a NumPy array where the value is known, else None); in `gradient` inputs and outputs are tensors.
     """
 
-    __slots__ = ("operator", "reference")
+    __slots__ = ("inferred", "operator", "reference")
     operator: Any
+    inferred: dict[Any, Any]  # output specs by dtypes and shapes of eager inputs
     reference: Any  # the reference computation with these attributes, or None where the operator has none
     _attr_names: tuple[str, ...] = ()
     _input_names: tuple[str, ...] = ()

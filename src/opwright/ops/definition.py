@@ -27,7 +27,7 @@ from .call import Call, call_class
 
 RULES = ("infer", "compute", "gradient", "kernel")
 SETTINGS = {"inplace": {}, "no_need_buffer": (), "lod": "unchanged", "elementwise": False, "effect": None}
-RESERVED = {"operator", "attrs", "with_inputs", "reference", "name"}
+RESERVED = {"operator", "attrs", "with_inputs", "inferred", "reference", "name"}
 
 
 class Input:
@@ -214,7 +214,7 @@ class Operator:
                                  found=f"{unknown}={_brief(attrs[unknown])}",
                                  wanted=f"among {', '.join((*self.input_names, *self.attr_defs)) or 'none'}")  # fmt: skip
         call = self._call_class()
-        call.operator = self
+        call.operator, call.inferred = self, {}
         for name, attr in self.attr_defs.items():
             if name in attrs:
                 try:

@@ -69,12 +69,16 @@ class MatMul:
 
     def compute(op, a, b) -> Any:
         dtype = a.dtype if op.output_type is None else op.output_type.np
-        a, b = (x.astype(dtype) if op.output_type else wide(x) for x in (a, b))
+        if op.output_type is not None:
+            a, b = a.astype(dtype), b.astype(dtype)
+        if dtype.itemsize == 2:
+            a, b = wide(a), wide(b)
         if op.transpose_a or op.adjoint_a:
             a = np.swapaxes(a.conj() if op.adjoint_a else a, -1, -2)
         if op.transpose_b or op.adjoint_b:
             b = np.swapaxes(b.conj() if op.adjoint_b else b, -1, -2)
-        return np.matmul(a, b).astype(dtype, copy=False)
+        product = np.matmul(a, b)
+        return product if product.dtype == dtype else product.astype(dtype)
 
     def gradient(op, doutput) -> Any:
         turned_a, turned_b = op.transpose_a or op.adjoint_a, op.transpose_b or op.adjoint_b
