@@ -131,9 +131,9 @@ def _pair(x: Any, y: Any) -> tuple[Any, Any]:
     from ..tensor import TensorLike
 
     if isinstance(x, TensorLike):
-        return dispatch.to_tensor(x), dispatch.to_tensor(y, None if isinstance(y, TensorLike) else x.dtype)  # type: ignore[attr-defined]
+        return dispatch.to_tensor(x), dispatch.to_tensor(y, None if isinstance(y, TensorLike) else x.dtype)
     if isinstance(y, TensorLike):
-        return dispatch.to_tensor(x, y.dtype), dispatch.to_tensor(y)  # type: ignore[attr-defined]
+        return dispatch.to_tensor(x, y.dtype), dispatch.to_tensor(y)
     x = dispatch.to_tensor(x)
     y = dispatch.to_tensor(y)
     if x.dtype is not y.dtype and {x.dtype, y.dtype} == {dtypes.int32, dtypes.float32}:

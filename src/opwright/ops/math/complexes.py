@@ -152,9 +152,9 @@ class Angle:
 
     def gradient(op, doutput) -> Any:
         # d angle = Im(dz / z) = Re(conj(i z / |z|^2) dz)
-        x, y = Real(op.input), Imag(op.input)
+        x, y = real(op.input), imag(op.input)
         scale = doutput / (x * x + y * y)
-        return Complex(-y * scale, x * scale)
+        return complex(-y * scale, x * scale)
 
 
 def angle(input: Any, name: str | None = None) -> Any:
@@ -197,7 +197,7 @@ class ComplexAbs:
     compute = np.absolute
 
     def gradient(op, dy) -> Any:
-        return Complex(dy, array.zeros_like(dy)) * Sign(op.input)
+        return complex(dy, array.zeros_like(dy)) * Sign(op.input)
 
 
 def abs(x: Any, name: str | None = None) -> Any:
@@ -223,10 +223,10 @@ class Sign:
         if not op.x.dtype.is_complex:
             return array.zeros_like(dy)
         # y moves along the unit circle only: what of dy points along y is lost; at 0 all of it is
-        along, size = Real(dy * Conj(op.y)), ComplexAbs(op.x)
+        along, size = real(dy * Conj(op.y)), abs(op.x)
         some, one, zero = size > 0, array.ones_like(size), array.zeros_like(size)
         scale = array.where(some, one / array.where(some, size, one), zero)
-        return (dy - op.y * Complex(along, zero)) * Complex(scale, zero)
+        return (dy - op.y * complex(along, zero)) * complex(scale, zero)
 
 
 sign = Sign.as_function("sign")
