@@ -233,25 +233,27 @@ class Operator:
         rule = self.compute_rule
         call.reference = rule if isinstance(rule, np.ufunc) or rule is None else functools.partial(rule, call)
         if self.narrows and rule is not None:
-            call.reference = functools.partial(self._narrowed, call.reference)
+            call.reference = self._narrowed(call.reference)
         if key is not None and len(self._bound) < 256:  # a program uses few combinations; a sweep must not leak
             self._bound[key] = call
         return call
 
-    def _narrowed(self, reference: Callable[..., Any], *arrays: Any) -> Any:
+    def _narrowed(self, reference: Callable[..., Any]) -> Callable[..., Any]:
         """A user's computation, its floating results in the dtype of the inputs they are `like`.
 
         NumPy widens bfloat16 and float16 beside Python numbers and other types; what is promised stays what it was.
         """
-        results = reference(*arrays)
-        if len(self.outputs) > 1 and (not isinstance(results, (tuple, list)) or len(results) != len(self.outputs)):
-            return results  # flat_outputs tells what is wrong with it
-        by_name = dict(zip(self.input_names, arrays))
-        packed = [
-            _as_float_of(by_name.get(o.like or ""), r)
-            for o, r in zip(self.outputs, (results,) if len(self.outputs) == 1 else results)
-        ]
-        return packed[0] if len(self.outputs) == 1 else tuple(packed)
+        likes = [None if o.like is None or o.repeated else self.input_names.index(o.like) for o in self.outputs]
+
+        def single(*arrays: Any) -> Any:
+            result, source = reference(*arrays), arrays[likes[0]]  # type: ignore[index]
+            return result if getattr(result, "dtype", None) is source.dtype else _as_float_of(source, result)
+
+        def several(*arrays: Any) -> Any:
+            results = reference(*arrays)
+            return tuple(r if i is None else _as_float_of(arrays[i], r) for i, r in zip(likes, results))
+
+        return single if len(likes) == 1 else several
 
     # ---- what inputs are taken ----------------------------------------------------------------------------------
 
