@@ -106,6 +106,20 @@ class Interpreter:
         """Run the model. Raises RuntimeError (errors.OpError, too) naming the node that failed."""
         self._subgraphs[0].invoke()
 
+    def profile(self, runs: int = 20) -> list[dict[str, Any]]:
+        """Invoke `runs` times and time each node: its number, its operator, the median of its seconds.
+
+        raises RuntimeError (errors.OpError, too) as invoke does; ValueError for no runs
+        """
+        if runs < 1:
+            raise InvalidArgumentError(op="Interpreter.profile", what="no runs to time", found=f"runs={runs}",
+                                       wanted="1 or more")  # fmt: skip
+        main = self._subgraphs[0]
+        return [
+            {"node": node.number, "operator": node.name, "seconds": float(np.median(seconds))}
+            for node, seconds in zip(main.nodes, main.time_nodes(runs))
+        ]
+
     def close(self) -> None:
         """Free every operator's state, once; the interpreter cannot run any more. Happens by itself at the end.
 
@@ -341,6 +355,8 @@ def _open(path: Any, content: Any) -> Any:
         raise NotFoundError(what=f"Could not open '{name}'.The model allocation is null/empty", found="no such file") from None
     except OSError as error:
         raise NotFoundError(what=f"Could not open '{name}'.The model allocation is null/empty", found=error.strerror) from None
+    if os.path.isdir(name):
+        raise NotFoundError(what=f"Could not open '{name}'.The model allocation is null/empty", found="a folder")
     if size == 0:
         raise InvalidArgumentError(what="mmap of size 0 requested.The model allocation is null/empty", at=str(name),
                                    found="an empty file")  # fmt: skip

@@ -15,6 +15,8 @@ happen only after a resize.
 from __future__ import annotations
 
 import functools
+import itertools
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -235,6 +237,29 @@ class Subgraph:
                 raise  # a deferred node's prepare has said it already
             number = next(i for i, s in enumerate(self._steps) if s is step)
             raise of_node(error, self.nodes[number], "invoke", self.context.reported) from error
+
+    def time_nodes(self, runs: int) -> list[list[float]]:
+        """Invoke so many times; the seconds that each node took in each of them."""
+        marks: list[float] = []
+        clock = time.perf_counter
+
+        def timed(step: Callable[[], Any]) -> Callable[[], None]:
+            def run() -> None:
+                step()
+                marks.append(clock())
+
+            return run
+
+        plain, taken = self._steps, []
+        self._steps = [timed(step) for step in plain]
+        try:
+            for _ in range(runs):
+                marks[:] = [clock()]
+                self.invoke()
+                taken.append([end - start for start, end in itertools.pairwise(marks)])
+        finally:
+            self._steps = plain
+        return [list(seconds) for seconds in zip(*taken)]
 
     def resize_input(self, t: Tensor, sizes: tuple[int, ...]) -> None:
         """Another shape for an input; tensors must be allocated again."""
