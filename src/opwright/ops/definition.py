@@ -251,6 +251,8 @@ class Operator:
 
         def several(*arrays: Any) -> Any:
             results = reference(*arrays)
+            if not isinstance(results, (tuple, list)) or len(results) != len(likes):
+                return results  # whoever runs it says so
             return tuple(r if i is None else _as_float_of(arrays[i], r) for i, r in zip(likes, results))
 
         return single if len(likes) == 1 else several
