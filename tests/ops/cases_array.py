@@ -149,6 +149,10 @@ CASES = {
     ],
     "saturate_cast": [
         case(np.array([-1e9, 300.7, 5], np.float32), "uint8", expect=np.array([0, 255, 5])),
+        case(np.array([-(2**63), 2**63 - 1]), "uint64", expect=np.array([0, 2**63 - 1])),
+        case(np.array([0, 2**64 - 1], np.uint64), "int64", expect=np.array([0, 2**63 - 1])),
+        case(np.array([-1, 2**63 - 1]), "float32", expect=np.array([-1.0, 2.0**63])),
+        case(np.array([1e300, -1e300]), "int64", expect=np.array([2**63 - 1024, -(2**63)]), half=False, grad=False),
         case(np.array([-200, 100, 200], np.int32), "int8", expect=np.array([-128, 100, 127])),
     ],
     "Bitcast": [
@@ -304,6 +308,7 @@ CASES = {
         bad(f32(3, 4), ints(1, 0), ints(3, 1), says="size[0] in [0, 2], but got 3"),
         bad(f32(3, 4), ints(0, 0), ints(1, -2), says="size[1]"),
         bad(f32(3, 4), ints(0), ints(1), says="2 numbers"),
+        bad(f32(3), ints(), ints(), says="1 numbers"),
     ],
     "StridedSlice": [
         case(f64(5, 4), ints(1, 0), ints(4, 4), ints(2, 3), expect=lambda x, *k: x[1:4:2, 0:4:3]),

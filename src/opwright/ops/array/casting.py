@@ -66,11 +66,12 @@ def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Any:
     low, high = wanted.limits
     if tensor.dtype.is_floating or tensor.dtype.is_integer:
         found_low, found_high = tensor.dtype.limits
-        limits = [max(float(low), float(found_low)), min(float(high), float(found_high))]
-        as_found = [np.asarray(v).astype(tensor.dtype.np) for v in limits]
-        if tensor.dtype.is_floating and float(as_found[1]) > float(high):  # rounding up the limit would overflow
-            as_found[1] = np.nextafter(as_found[1], as_found[1].dtype.type(0))
-        tensor = clip_by_value(tensor, *as_found)
+        exact = float if tensor.dtype.is_floating else int  # the largest int64 is no float64
+        least = np.array(max(exact(low), exact(found_low)), tensor.dtype.np)
+        most = np.array(min(exact(high), exact(found_high)), tensor.dtype.np)
+        if exact is float and int(most) > high:  # rounding up the limit would overflow
+            most = np.nextafter(most, most.dtype.type(0))
+        tensor = clip_by_value(tensor, least, most)
     return cast(tensor, wanted, name)
 
 

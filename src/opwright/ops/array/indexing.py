@@ -221,9 +221,9 @@ def _scatter_batches(params: Any, indices: Any, dy: Any, batch_dims: int) -> Any
     dtype = indices.dtype
     shape, index_shape = shape_op(params, dtype), shape_op(indices, dtype)
     lead, tail = getitem(shape, slice(0, batch_dims)), getitem(shape, slice(batch_dims, None))
-    count = lead[0]  # type: ignore[index]
+    count = lead[0]
     for i in range(1, batch_dims):
-        count = count * lead[i]  # type: ignore[index]
+        count = count * lead[i]
     batches = reshape(count, [1])
     depth = getitem(index_shape, slice(-1, None))
     flat = reshape(indices, concat([batches, _product(getitem(index_shape, slice(batch_dims, -1))), depth], 0))

@@ -82,7 +82,7 @@ class Concat:
         dims = _common_dims(op.values, axis, "values")
         assert dims is not None
         sizes = [None if v.spec.shape.rank is None else v.spec.shape[axis] for v in op.values]
-        dims[axis] = None if None in sizes else sum(sizes)
+        dims[axis] = None if None in sizes else sum(n for n in sizes if n)
         return TensorSpec(dims, dtype)
 
     def compute(op, values) -> Any:

@@ -78,7 +78,8 @@ class Pad:
         sizes = [d + n for d, n in zip(input.shape, paddings.sum(1).tolist())]
         fill = constant_values if constant_values is not None else b"" if input.dtype == object else 0
         result = np.full(sizes, fill, input.dtype)
-        result[(*(slice(b, b + d) for b, d in zip(paddings[:, 0].tolist(), input.shape)), ...)] = input
+        inside: Any = tuple(slice(b, b + d) for b, d in zip(paddings[:, 0].tolist(), input.shape))
+        result[(*inside, ...)] = input
         return result
 
     def gradient(op, doutput) -> Any:

@@ -69,10 +69,10 @@ def _accumulate(ufunc: Any, into: np.ndarray, indices: np.ndarray, updates: np.n
     """`into`, a fresh array, with the updates worked in one by one."""
     check_vectors(indices, into.shape, what)
     depth = indices.shape[-1]
+    whole: np.ndarray = into
+    key = tuple(indices[..., k] for k in range(depth))
     if depth == 0:  # every update is of the whole
         whole, key = into[None], (np.zeros(indices.shape[:-1], np.intp),)
-    else:
-        whole, key = into, tuple(indices[..., k] for k in range(depth))
     if ufunc is None:
         whole[key] = updates
     else:

@@ -6,6 +6,7 @@ Not here: picking by tensors of indices (indexing.py), by masks (selecting.py).
 
 from __future__ import annotations
 
+import functools
 import numbers
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...core import dtypes
-from ...core.dtypes import index
+from ...core.dtypes import DType, index
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN
 from .. import dispatch
@@ -44,12 +45,12 @@ class Slice:
     output = Output(like="input")
 
     def infer(op) -> Any:
-        spec, begin, size = op.input.spec, elements_of(op.begin), elements_of(op.size)
-        rank = next((r for r in (spec.shape.rank, begin and len(begin), size and len(size)) if r is not None), None)
+        spec = op.input.spec
+        known: list[Any] = [spec.shape.dims, elements_of(op.begin), elements_of(op.size)]
+        rank = next((len(x) for x in known if x is not None), None)
         if rank is None:
             return spec.with_shape(UNKNOWN)
-        dims = spec.shape.dims or [None] * rank
-        begin, size = begin or [None] * rank, size or [None] * rank
+        dims, begin, size = ([None] * rank if x is None else x for x in known)
         if not len(dims) == len(begin) == len(size):
             raise InvalidArgumentError(what="begin and size name other dimensions than the input has",
                                        found={"input": spec.short(), "begin": begin, "size": size},
@@ -58,10 +59,10 @@ class Slice:
         return spec.with_shape([_part_size(i, d, b, s, whole) for i, (d, b, s) in enumerate(zip(dims, begin, size))])
 
     def compute(op, input, begin, size) -> Any:
-        ends = [None if n == -1 else b + n for b, n in zip(begin.tolist(), size.tolist())]
-        for i, (d, b, end) in enumerate(zip(input.shape, begin.tolist(), ends)):
-            _part_size(i, d, b, -1 if end is None else end - b, True)
-        return input[(*map(slice, begin.tolist(), ends), ...)]
+        starts, sizes = _known(begin), _known(size)
+        for i, (d, b, n) in enumerate(zip(input.shape, starts, sizes)):
+            _part_size(i, d, b, n, True)
+        return input[(*(slice(b, None if n == -1 else b + n) for b, n in zip(starts, sizes)), ...)]
 
     def gradient(op, doutput) -> Any:
         end = op.begin + shape_op(doutput, op.begin.dtype)
@@ -148,8 +149,13 @@ class _Masks:
 
     def key(self, begin: np.ndarray, end: np.ndarray, strides: np.ndarray, dims: Sizes) -> tuple[Any, ...]:
         """The key for a NumPy array of sizes `dims`."""
-        items = self.plan(begin.tolist(), end.tolist(), strides.tolist(), dims)
+        items = self.plan(_known(begin), _known(end), _known(strides), dims)
         return (*(slice(*i[:3]) if isinstance(i, tuple) else i for i in items), ...)
+
+
+def _known(bounds: np.ndarray) -> list[int]:
+    """The bounds as numbers. Raises TypeError where one is unknown: tracing follows shapes through slices."""
+    return bounds.tolist() if bounds.dtype != object else [int(b) for b in bounds]
 
 
 def _slice_attrs() -> list[Attr]:
@@ -256,10 +262,11 @@ def getitem(tensor: Any, key: Any) -> Any:
     strides: list[Any] = []
     masks = dict.fromkeys(("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"), 0)
     for i, item in enumerate(key if isinstance(key, (list, tuple)) else (key,)):
-        bit, bounds = 1 << i, (0, 0, 1)
+        bit = 1 << i
+        bounds: tuple[Any, ...] = (0, 0, 1)
         if isinstance(item, slice):
-            bounds = tuple(default if bound is None else _bound(bound)
-                           for bound, default in zip((item.start, item.stop, item.step), bounds))  # fmt: skip
+            given = (item.start, item.stop, item.step)
+            bounds = tuple(default if bound is None else _bound(bound) for bound, default in zip(given, bounds))
             masks["begin_mask"] |= bit * (item.start is None)
             masks["end_mask"] |= bit * (item.stop is None)
         elif item is Ellipsis:
@@ -306,5 +313,12 @@ def _is_wide(bound: Any) -> bool:
 def _vector(bounds: list[Any], wide: bool) -> Any:
     dtype = dtypes.int64 if wide else dtypes.int32
     if all(isinstance(b, int) for b in bounds):
+        if dispatch.state.trace is None:
+            return _constant_vector(tuple(bounds), dtype)
         return dispatch.to_tensor(np.array(bounds, dtype.np), dtype)
     return stack([cast(b, dtype) if hasattr(b, "spec") else np.asarray(b, dtype.np) for b in bounds])
+
+
+@functools.lru_cache(512)  # eager tensors, which never change; programs use few different keys
+def _constant_vector(bounds: tuple[int, ...], dtype: DType) -> Any:
+    return dispatch.to_tensor(np.array(bounds, dtype.np), dtype)

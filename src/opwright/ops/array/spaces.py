@@ -52,7 +52,7 @@ class SpaceToDepth:
                     found=op.input.spec.short(),
                 )
             dims[i] = None if size is None else size // op.block_size
-        dims[c] = None if dims[c] is None else dims[c] * op.block_size**2  # type: ignore[operator]
+        dims[c] = None if dims[c] is None else dims[c] * op.block_size**2
         return op.input.spec.with_shape(dims)
 
     def compute(op, input) -> Any:
@@ -93,7 +93,7 @@ class DepthToSpace:
             )
         dims[c] = None if depth is None else depth // op.block_size**2
         for i in (h, w):
-            dims[i] = None if dims[i] is None else dims[i] * op.block_size  # type: ignore[operator]
+            dims[i] = None if dims[i] is None else dims[i] * op.block_size
         return op.input.spec.with_shape(dims)
 
     def compute(op, input) -> Any:

@@ -124,14 +124,15 @@ class SplitV:
 
     def infer(op) -> Any:
         spec, sizes = op.value.spec, elements_of(op.size_splits)
+        hidden: list[int | None] = [None] * op.num_split
         if sizes is not None and len(sizes) != op.num_split:
             raise InvalidArgumentError(what=f"num is {op.num_split}, there are {len(sizes)} sizes", found=sizes)
         if spec.shape.rank is None:
             return [spec] * op.num_split
         at = axis_in(op.axis, spec.shape.rank)
         if op.size_splits.constant is not None and spec.shape[at] is not None:
-            sizes = _part_sizes(sizes, spec.shape[at], at)
-        known = [None if s is None or s < 0 else s for s in sizes or [None] * op.num_split]
+            sizes = [*_part_sizes(sizes, spec.shape[at], at)]
+        known = [None if s is None or s < 0 else s for s in sizes or hidden]
         return [spec.with_shape([*spec.shape[:at], s, *spec.shape[at + 1 :]]) for s in known]
 
     def compute(op, value, size_splits) -> Any:

@@ -77,7 +77,8 @@ def split(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None = No
 
     raises UnimplementedError for more than one string
     """
-    return StringSplit(_one(input, "strings.split"), "" if sep is None else sep, maxsplit=maxsplit, name=name)[1]
+    pieces: Any = StringSplit(_one(input, "strings.split"), "" if sep is None else sep, maxsplit=maxsplit, name=name)
+    return pieces[1]
 
 
 @operator
