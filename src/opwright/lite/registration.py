@@ -121,7 +121,7 @@ class OperatorRegistration(Registration):
         for t in (*node.tensors_in, *node.tensors_out):
             if t is not None and t.is_quantized:
                 raise UnimplementedError(op=node.name, what=f"tensor {t.name!r} is quantized", found=t.type.name,
-                                         wanted="a tensor without scales")  # fmt: skip
+                                         wanted="a tensor without scales", explain="OW103")  # fmt: skip
         for spec, t in zip(self.infer(self._call(node), node, node.tensors_in), node.tensors_out):
             if spec.shape.is_fully_defined():
                 context.resize(t, spec.shape.as_list())

@@ -51,7 +51,7 @@ class OpRecord:
                 return (None,) * len(self.inputs)
             raise LookupError(
                 f"{op.name}: the operator has no gradient, and one was asked for through it. "
-                f"Define gradient(op, dy) in it, or put ow.stop_gradient around its result"
+                f"Define gradient(op, dy) in it, or put ow.stop_gradient around its result. (opwright explain OW501)"
             )
         from . import array
 

@@ -285,13 +285,13 @@ class Operator:
             for one in dtype if isinstance(dtype, tuple) else (dtype,):
                 if one not in declared.dtypes:
                     raise SignatureError(op=self.name, node=name, what=f"input {declared.name!r} has a dtype it does not take",
-                                         found=one.name, wanted=_dtype_names(declared.dtypes))  # fmt: skip
+                                         found=one.name, wanted=_dtype_names(declared.dtypes), explain="OW301")  # fmt: skip
                 group = declared.like or declared.name
                 first, wanted = leaders.setdefault(group, (declared.name, one))
                 if wanted is not one:
                     raise SignatureError(op=self.name, node=name, what=f"inputs {first!r} and {declared.name!r} differ in dtype",
                                          found={first: wanted.name, declared.name: one.name},
-                                         wanted="the same dtype", do=f"ow.cast(..., ow.{wanted.name})")  # fmt: skip
+                                         wanted="the same dtype", do=f"ow.cast(..., ow.{wanted.name})", explain="OW301")  # fmt: skip
 
     def infer(self, bound: Call, inputs: Sequence[Any], name: str | None = None) -> list[Any]:
         """The spec of each output (a list of specs for a repeated one).

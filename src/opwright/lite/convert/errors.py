@@ -57,6 +57,7 @@ def report(offenders: Sequence[Offender]) -> ConverterError:
         node=first.name if alone else None,
         at=first.at if alone else None,
         do=" or ".join(ways),
+        explain="OW201",
     )
 
 

@@ -83,7 +83,8 @@ def _refuse_writes(graph: Graph, handles: dict[Value, Variable]) -> None:
                 op=node.op.name, node=node.name, at=node.at,
                 what=f"the function changes the variable {', '.join(touched)}; variables are frozen to their values",
                 wanted="variables that are only read",
-                do="return the new value as an output and pass the old one as an argument")  # fmt: skip
+                do="return the new value as an output and pass the old one as an argument",
+                explain="OW202")  # fmt: skip
     for value in graph.outputs:
         if value in handles:
             raise ConverterError(op=graph.name, what=f"the function returns the variable {handles[value].name} itself",

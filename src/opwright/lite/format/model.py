@@ -91,7 +91,7 @@ def _map(path: str | os.PathLike[str]) -> Any:
     try:
         with open(path, "rb") as file:
             if os.fstat(file.fileno()).st_size == 0:
-                raise DataLossError(what=f"{reader.NOT_VALID}: the file is empty", at=os.fspath(path))
+                raise DataLossError(what=f"{reader.NOT_VALID}: the file is empty", at=os.fspath(path), explain="OW401")
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except FileNotFoundError:
         raise NotFoundError(what="Could not open the model file", found=f"no file {os.fspath(path)!r}") from None

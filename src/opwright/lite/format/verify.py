@@ -40,8 +40,9 @@ def verify(model: Any) -> None:
     for rule in RULES:
         for finding in rule.check(model):
             raise InvalidArgumentError(
-                what=f"{finding.what} ({finding.at})", found=finding.found, wanted=finding.wanted or rule.demands
-            )
+                what=f"{finding.what} ({finding.at})", found=finding.found, wanted=finding.wanted or rule.demands,
+                explain="OW401",
+            )  # fmt: skip
 
 
 def findings(model: Any) -> list[tuple[Rule, Finding]]:

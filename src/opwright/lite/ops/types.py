@@ -35,4 +35,4 @@ def dtype_of(name: str, tensor: str = "") -> DType:
         return BY_NAME[name]
     except KeyError:
         raise UnimplementedError(what=f"tensor {tensor!r} has type {name}" if tensor else f"tensor type {name}",
-                                 wanted=", ".join(BY_NAME)) from None  # fmt: skip
+                                 wanted=", ".join(BY_NAME), explain="OW103") from None  # fmt: skip

@@ -32,7 +32,7 @@ def as_base(error: OpError, base: type[Exception]) -> OpError:
     if isinstance(error, base):
         return error
     new = also(type(error), base)(error.message)
-    new.op, new.node, new.at = error.op, error.node, error.at
+    new.op, new.node, new.at, new.explain = error.op, error.node, error.at, error.explain
     return new.with_traceback(error.__traceback__)
 
 
@@ -53,5 +53,5 @@ def of_node(error: Exception, node: Any, phase: str, reported: list[str]) -> OpE
         tensors = ", ".join(f"{t.name!r} {t.short()}" for t in node.inputs if t is not None) or "no inputs"
         text, cls = f"{node.name}: {type(error).__name__}: {error}\n  found   {tensors}", OpError
     new = also(cls, RuntimeError)(text + last)
-    new.op, new.node = node.name, str(node.number)
+    new.op, new.node, new.explain = node.name, str(node.number), getattr(error, "explain", None)
     return new

@@ -66,8 +66,9 @@ def _missing_builtins(missing: list[tuple[str, int]], resolver: OpResolver) -> O
     return InvalidArgumentError(
         what="\n".join([*lines, "Registration failed."]),
         found={name: f"version {version}" for name, version in missing},
-        wanted={name: f"version {_ranges(resolver.builtin_versions(name))}" for name, _ in missing},
+        wanted=", ".join(f"{name} version {_ranges(resolver.builtin_versions(name))}" for name, _ in missing),
         do="convert the model for an older run time, or give the interpreter an op_resolver that has the operator",
+        explain="OW102",
     )
 
 
@@ -82,7 +83,9 @@ def unresolved(uses: dict[str, tuple[int, list[str]]], resolver: OpResolver) -> 
     if own:
         lines.append(f"See instructions: {INSTRUCTIONS}")
     where = "; ".join(f"{name} version {version} at {', '.join(_few(nodes))}" for name, (version, nodes) in uses.items())
-    wanted = {name: f"version {_ranges(resolver.custom_versions(name))}" for name in own if resolver.custom_versions(name)}
+    wanted = ", ".join(
+        f"{name} version {_ranges(resolver.custom_versions(name))}" for name in own if resolver.custom_versions(name)
+    )
     others = resolver.custom_names()
     classes = ", ".join(own or flex)
     error = also(NotFoundError, RuntimeError)(
@@ -90,6 +93,7 @@ def unresolved(uses: dict[str, tuple[int, list[str]]], resolver: OpResolver) -> 
         found=where,
         wanted=wanted or f"operators among those given: {', '.join(others) or 'none'}",
         do=f"Interpreter(..., custom_ops=[{classes}]), each an @ow.operator class or, in a dict by name, a lite.Registration",
+        explain="OW101",
     )
     error.op = first
     text = f"{error.message}\n{uses[first][1][0].capitalize()} ({first}) failed to prepare."
