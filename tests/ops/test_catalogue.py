@@ -30,6 +30,7 @@ TESTED_ELSEWHERE = dict.fromkeys(
     "tests/eager/test_eager_variable.py",
 )  # fmt: skip
 
+
 @pytest.fixture(params=CATALOGUE.values(), ids=CATALOGUE)
 def op(request: pytest.FixtureRequest) -> Any:
     return request.param
