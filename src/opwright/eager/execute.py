@@ -32,6 +32,9 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
         if type(x) is not EagerTensor:
             inputs = tensors(op, inputs, make, name)
             break
+    else:
+        if not op.simple:  # one tensor may have been given for a repeated input: its slices are meant
+            inputs = tensors(op, inputs, make, name)
     if op.quick:
         found = tuple([x._dtype for x in inputs])
         out_dtypes = op.accepted.get(found) or op.accept(found)

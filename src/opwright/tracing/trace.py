@@ -100,6 +100,9 @@ class FuncTrace:
             if type(x) is not SymbolicTensor or x.trace is not self:
                 inputs = tensors(op, inputs, self.to_tensor, name)
                 break
+        else:
+            if not op.simple:  # one tensor may have been given for a repeated input: its slices are meant
+                inputs = tensors(op, inputs, self.to_tensor, name)
         specs = op.infer(bound, inputs, name)
         flat = [s for spec in specs for s in (spec if isinstance(spec, list) else (spec,))]
         operands = [
