@@ -22,7 +22,7 @@ from ..core.specs import TensorSpec
 from .ir import Graph, Node, Operand, Value
 from .verify import verify
 
-FOLD_LIMIT_BYTES = 1 << 20  # a folded constant larger than this would bloat the graph more than it saves
+FOLD_LIMIT_BYTES = 1 << 20  # a constant larger than this, and than its operands, would bloat the graph
 
 
 class Rewrite:
@@ -67,7 +67,8 @@ def fold_constants(node: Node, state: Rewrite) -> Sequence[Value] | None:
     if any(c is None for c in constants) or (not operands and node.op.name not in ("Fill", "Range")):
         return None
     sizes = [v.spec.shape.num_elements() for v in node.outputs]
-    if any(s is None or s * max(v.dtype.size, 8) > FOLD_LIMIT_BYTES for s, v in zip(sizes, node.outputs)):
+    limit = max(FOLD_LIMIT_BYTES, *(c.nbytes for c in constants if c is not None), 0)
+    if any(s is None or s * (v.dtype.size or 8) > limit for s, v in zip(sizes, node.outputs)):
         return None
     try:
         arrays = node.op.evaluate(node.inputs, node.attrs)

@@ -243,7 +243,11 @@ class Operator:
 
         NumPy widens bfloat16 and float16 beside Python numbers and other types; what is promised stays what it was.
         """
-        likes = [None if o.like is None or o.repeated else self.input_names.index(o.like) for o in self.outputs]
+        several_in = {i.name for i in self.inputs if i.repeated}
+        likes = [None if o.like is None or o.repeated or o.like in several_in else self.input_names.index(o.like)
+                 for o in self.outputs]  # fmt: skip
+        if all(i is None for i in likes):
+            return reference
 
         def single(*arrays: Any) -> Any:
             result, source = reference(*arrays), arrays[likes[0]]  # type: ignore[index]
