@@ -19,7 +19,7 @@ import opwright as ow
 class Case:
     """function: of tensors; inputs: arrays it is traced with and run on; ops: names of the file's operators, in order.
 
-    open: dimensions that are unknown while tracing, by input: {0: (0,)}; None for an unknown rank. rtol: relative to the
+    open: dimensions that are unknown while tracing, by input: {0: (0,)}; None for an unknown rank. rtol: of the
     largest result. versions: that the file must have stamped.
     """
 

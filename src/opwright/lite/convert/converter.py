@@ -6,7 +6,9 @@ Not here: the stages: freeze.py, prepare.py, legalize.py (with rules/), optimize
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from ...core import dtypes, flags
@@ -15,18 +17,15 @@ from ...graph import Graph
 from ...graph.passes import dead_code
 from ...graph.verify import verify
 from ...tracing.function import ConcreteFunction
-from ..format import Model
 from . import options, runtime
-from .errors import ConverterError, Offender, report
-from .export import CREATOR_METADATA, export
+from .errors import Offender, report
+from .export import export
 from .freeze import freeze
 from .legalize import legalize
 from .optimize import optimize
 from .options import Optimize, TargetSpec
 from .prepare import prepare
 from .signature import keys_of, signature_of
-
-DESCRIPTION = "Opwright Converted."
 
 
 class TFLiteConverter:
@@ -36,7 +35,7 @@ class TFLiteConverter:
     allow_custom_ops: write operators without a builtin form as custom operators, to be given to the interpreter.
     target_spec: operator sets and types the file may use, and the oldest run time that must read it.
     optimizations, representative_dataset, inference_input_type, inference_output_type: quantisation after training.
-    exclude_conversion_metadata: leave out of the file what made it. custom_version_in: where the versions of custom
+    exclude_conversion_metadata: no version of what made it in the file. custom_version_in: where the versions of custom
     operators are kept, "code" (the operator code) or "options" (the official 2.x run time wants 1 in the code).
     experimental_new_converter, experimental_new_quantizer: accepted and without effect.
     """
@@ -90,8 +89,7 @@ class TFLiteConverter:
         model = export(
             graphs,
             [signature_of(f, g, key) for f, g, key in zip(self.functions, graphs, keys)],
-            description=DESCRIPTION,
-            metadata={} if self.exclude_conversion_metadata else {CREATOR_METADATA: _creator()},
+            description="Opwright Converted." if self.exclude_conversion_metadata else _description(),
             custom_version_in=self.custom_version_in,
         )
         if self.target_spec.runtime is not None:
@@ -111,13 +109,10 @@ class TFLiteConverter:
         return graph
 
 
-def _creator() -> bytes:
-    from importlib.metadata import PackageNotFoundError, version
-
+@functools.cache
+def _description() -> str:
+    """What made the file; in the description and not a metadata entry, which would cost a hundred bytes a file."""
     try:
-        return f"opwright {version('opwright')}".encode()
+        return f"Opwright {version('opwright')} Converted."
     except PackageNotFoundError:  # run from a source tree that is not installed
-        return b"opwright"
-
-
-__all__ = ["ConverterError", "Model", "TFLiteConverter"]
+        return "Opwright Converted."

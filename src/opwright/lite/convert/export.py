@@ -23,7 +23,6 @@ from ..ops.definition import LiteOperator
 from .custom import custom_options
 from .errors import ConverterError, Offender, report
 
-CREATOR_METADATA = "opwright_version"
 FLEXBUFFERS = 0  # CustomOptionsFormat
 
 
@@ -40,7 +39,6 @@ def export(
     signatures: Sequence[Signature],
     *,
     description: str,
-    metadata: Mapping[str, bytes],
     custom_version_in: str = "code",
 ) -> Model:
     """The file's contents: a subgraph and a signature for each graph, versions stamped.
@@ -62,9 +60,8 @@ def export(
     model = Model(operator_codes=exporter.codes, subgraphs=subgraphs, buffers=exporter.buffers,
                   description=description, signature_defs=definitions)  # fmt: skip
     versions.stamp_model(model)
-    runtime = versions.min_runtime_of_model(model)
-    for name, contents in {versions.METADATA_NAME: versions.metadata_of(runtime), **metadata}.items():
-        model.metadata.append(objects.Metadata(name=name, buffer=exporter.buffer(contents)))
+    runtime = versions.metadata_of(versions.min_runtime_of_model(model))
+    model.metadata.append(objects.Metadata(name=versions.METADATA_NAME, buffer=exporter.buffer(runtime)))
     return model
 
 

@@ -91,12 +91,33 @@ def _pack(node: Node, low: Lowering) -> Lowered:
     return low.emit("PACK", values, values_count=len(values), axis=axis, like=node.outputs[0].spec)
 
 
+def _pack_by_concat(node: Node, low: Lowering) -> Lowered:
+    axis = front(node.attrs["axis"], node.outputs[0].spec.shape.rank)
+    values = tuple(low.emit("EXPAND_DIMS", v, low.int32([axis])) for v in node.operands)
+    return low.emit("CONCATENATION", values, axis=axis, like=node.outputs[0].spec)
+
+
 def _unpack(node: Node, low: Lowering) -> Lowered:
     (x,) = node.operands
     if not node.outputs:
         return ()
     return low.emit_many("UNPACK", x, num=len(node.outputs), axis=front(node.attrs["axis"], x.spec.shape.rank),
                          likes=[v.spec for v in node.outputs])  # fmt: skip
+
+
+def _unpack_by_slices(node: Node, low: Lowering) -> Lowered:
+    (x,) = node.operands
+    rank = x.spec.shape.rank
+    if rank is None or rank > 5:
+        return NoMatch("STRIDED_SLICE takes ranks up to 5")
+    axis = front(node.attrs["axis"], rank)
+    ones, others = low.int32([1] * rank), sum(1 << i for i in range(rank) if i != axis)
+    return tuple(
+        low.emit("STRIDED_SLICE", x, low.int32([i if a == axis else 0 for a in range(rank)]),
+                 low.int32([i + 1 if a == axis else 0 for a in range(rank)]), ones,
+                 begin_mask=others, end_mask=others, shrink_axis_mask=1 << axis, like=v.spec)
+        for i, v in enumerate(node.outputs)
+    )  # fmt: skip
 
 
 def _axis(node: Node, low: Lowering, x: Value) -> Value:
@@ -203,7 +224,9 @@ ARRAYS = table(
     Rule("one_hot", "OneHot", _one_hot),
     Rule("concatenation", "Concat", _concat),
     Rule("pack", "Pack", _pack),
+    Rule("pack_by_concat", "Pack", _pack_by_concat, "for types PACK lacks: the same layout"),
     Rule("unpack", "Unpack", _unpack),
+    Rule("unpack_by_slices", "Unpack", _unpack_by_slices, "for types UNPACK lacks: the same elements"),
     Rule("split", "Split", _split),
     Rule("split_v", "SplitV", _split_v),
     Rule("tile", "Tile", _tile),

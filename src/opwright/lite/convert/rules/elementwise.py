@@ -12,10 +12,10 @@ from ....core.shapes import TensorShape
 from ....graph import Node, Value
 from ..lowering import Lowered, Lowering, NoMatch, Rule, table
 
-# The official kernels broadcast up to this rank only; operands of one shape may have any.
+# Official kernels, now or in older run times, broadcast up to this rank only; operands of one shape may have any.
 BROADCAST_RANK = {
     "ADD": 6, "SUB": 6, "MUL": 6, "DIV": 5, "MAXIMUM": 5, "MINIMUM": 5, "SELECT_V2": 5,
-    "FLOOR_DIV": 4, "FLOOR_MOD": 4, "POW": 4, "SQUARED_DIFFERENCE": 4, "ATAN2": 4,
+    "FLOOR_DIV": 4, "FLOOR_MOD": 4, "POW": 4, "SQUARED_DIFFERENCE": 4, "ATAN2": 0,
     "EQUAL": 4, "NOT_EQUAL": 4, "LESS": 4, "LESS_EQUAL": 4, "GREATER": 4, "GREATER_EQUAL": 4,
     "LOGICAL_AND": 4, "LOGICAL_OR": 4,
 }  # fmt: skip
@@ -23,18 +23,24 @@ BROADCAST_RANK = {
 
 def broadcastable(node: Node, low: Lowering, op_name: str) -> tuple[Any, ...]:
     """The operands as the lite operator takes them: spread out first where the rank is beyond its broadcasting."""
-    shape = node.outputs[0].spec.shape
+    shape, limit = node.outputs[0].spec.shape, BROADCAST_RANK.get(op_name)
     operands = list(node.operands)
-    limit = BROADCAST_RANK.get(op_name)
-    if limit is None or shape.rank is None or shape.rank <= limit or not shape.is_fully_defined():
+    if limit is None or (shape.rank is not None and shape.rank <= limit):
         return node.inputs
-    return tuple(v if v.spec.shape == shape else spread(low, v, shape) for v in operands)
+    if limit and (shape.rank is None or all(v.spec.shape.dims == shape.dims for v in operands)):
+        return node.inputs  # such a rank is rare, or unknown sizes are most likely equal: kernels of today take both
+    if shape.is_fully_defined():
+        sizes = low.int32([d for d in shape.dims or () if d is not None])
+        return tuple(v if v.spec.shape == shape else spread(low, v, sizes, shape) for v in operands)
+    sizes, *others = (low.emit("SHAPE", v, out_type="INT32") for v in operands)
+    for other in others:
+        sizes = low.emit("BROADCAST_ARGS", sizes, other)
+    return tuple(spread(low, v, sizes, shape) for v in operands)
 
 
-def spread(low: Lowering, value: Value, shape: TensorShape) -> Value:
-    """`value` repeated up to a known shape."""
-    dims = low.int32([d for d in shape.dims or () if d is not None])
-    return low.emit("BROADCAST_TO", value, dims, like=value.spec.with_shape(shape))
+def spread(low: Lowering, value: Value, sizes: Value, shape: TensorShape) -> Value:
+    """`value` repeated up to a shape, given as a tensor and as far as it is known."""
+    return low.emit("BROADCAST_TO", value, sizes, like=value.spec.with_shape(shape))
 
 
 def same(op: str, lite: str) -> Rule:
@@ -64,6 +70,12 @@ def _cast(node: Node, low: Lowering) -> Lowered:
     return low.cast(x, wanted)
 
 
+def _truncate_div(node: Node, low: Lowering) -> Lowered:
+    if not node.outputs[0].dtype.is_integer:
+        return NoMatch("only the DIV of integers cuts fractions off")
+    return low.emit("DIV", *broadcastable(node, low, "DIV"), like=node.outputs[0].spec)
+
+
 def _round(node: Node, low: Lowering) -> Lowered:
     (x,) = node.operands
     return x if x.dtype.is_integer else low.emit("ROUND", x)
@@ -75,7 +87,7 @@ ELEMENTWISE = table(
         ("Abs", "ABS"), ("Neg", "NEG"), ("Exp", "EXP"), ("Log", "LOG"), ("Sqrt", "SQRT"), ("Rsqrt", "RSQRT"),
         ("Square", "SQUARE"), ("Sin", "SIN"), ("Cos", "COS"), ("Tanh", "TANH"), ("Sigmoid", "LOGISTIC"),
         ("Floor", "FLOOR"), ("Ceil", "CEIL"), ("Rint", "ROUND"), ("Sign", "SIGN"),
-        ("Add", "ADD"), ("Sub", "SUB"), ("Mul", "MUL"), ("RealDiv", "DIV"), ("TruncateDiv", "DIV"),
+        ("Add", "ADD"), ("Sub", "SUB"), ("Mul", "MUL"), ("RealDiv", "DIV"),
         ("FloorDiv", "FLOOR_DIV"), ("FloorMod", "FLOOR_MOD"), ("Pow", "POW"), ("Atan2", "ATAN2"),
         ("Maximum", "MAXIMUM"), ("Minimum", "MINIMUM"), ("SquaredDifference", "SQUARED_DIFFERENCE"),
         # comparison and logic
@@ -87,6 +99,7 @@ ELEMENTWISE = table(
     )),
     Rule("leaky_relu", "LeakyRelu", _leaky_relu),
     Rule("gelu", "Gelu", _gelu),
+    Rule("truncate_div", "TruncateDiv", _truncate_div, "integers divide toward zero"),
     Rule("cast", "Cast", _cast),
     Rule("round", "Round", _round, "integers are round"),
 )  # fmt: skip
