@@ -495,7 +495,9 @@ _PLAIN = {1: _plain1, 2: _plain2, 3: _plain3}
 
 
 def _as_float_of(source: Any, result: Any) -> Any:
-    """`result` in the dtype of array `source` where both are floating and differ."""
+    """`result` in the dtype of array `source` (or of the first of several) where both are floating and differ."""
+    if isinstance(source, (list, tuple)):
+        source = source[0] if source else None
     found, wanted = getattr(result, "dtype", None), getattr(source, "dtype", None)
     if found is None or wanted is None or found == wanted:
         return result
