@@ -146,3 +146,51 @@ def test_the_interpreter_runs_the_custom_operator_with_its_options() -> None:
     interpreter.invoke()
     found = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
     np.testing.assert_array_equal(found, np.minimum(x, np.float32(0.5)))
+
+
+@ow.operator
+class ConvertTestHolder:
+    """Holds a thing.  .. math:: y = x"""
+
+    x = ow.Input(dtypes=ow.floating)
+    y = ow.Output(like="x")
+    thing = ow.Attr(object)
+
+    def compute(op, x: np.ndarray) -> np.ndarray:
+        return x
+
+
+def test_attributes_that_a_file_cannot_hold_are_named() -> None:
+    text = refusal(lambda x: ConvertTestHolder(x, thing=len), allow_custom_ops=True)
+    assert "'tf.ConvertTestHolder'" in text
+    assert "thing" in text
+    assert "rewriting the function without ConvertTestHolder" in text
+
+
+def test_functions_without_arguments_and_results_given_twice_convert() -> None:
+    def function() -> object:
+        x = ow.constant([1.0, 2.0])
+        return x, x
+
+    content = converter(ow.function(function).get_concrete_function()).convert()
+    assert op_names(content) == []
+
+
+@ow.operator
+class ConvertTestTable:
+    """Adds a table.  .. math:: y = x + table"""
+
+    x = ow.Input(dtypes=ow.floating)
+    y = ow.Output(like="x")
+    table = ow.Attr(np.ndarray)
+
+    def compute(op, x: np.ndarray) -> np.ndarray:
+        return x + op.table[0]
+
+
+def test_arrays_are_attributes_too() -> None:
+    table = np.arange(10, dtype=np.float32).reshape(2, 5)
+    content = converter(concrete(lambda x: ConvertTestTable(x, table=table)), allow_custom_ops=True).convert()
+    interpreter = ow.lite.Interpreter(model_content=content, custom_ops=[ConvertTestTable])
+    runner = interpreter.get_signature_runner()
+    np.testing.assert_array_equal(runner(x=f32(5))["output_0"], f32(5) + table[0])
