@@ -218,7 +218,7 @@ def mutants(draw):
     return source
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=400)
 @given(mutants())
 def test_mutants_parse_or_are_refused(source):
     try:
