@@ -2,19 +2,21 @@
 
 Lives here: commands, their options, exit codes.  Not here: what they do (the other modules, imported when called).
 
-Exit codes: 0 all well; 1 a check failed or a model does not run; 2 wrong usage; 3 a file that cannot be read.
+Exit codes: 0 all well; 1 a check failed or a model does not run; 2 wrong usage; 3 a file that cannot be read or written.
 Results go to stdout, notes and progress to stderr.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import click
 
-from ..core.errors import DataLossError, OpError
+from ..core.errors import OpError
+from .report import BadFile
 
 EXIT_FAILED, EXIT_BAD_FILE = 1, 3
 
@@ -25,7 +27,7 @@ class _Group(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except (DataLossError, FileNotFoundError, IsADirectoryError, PermissionError) as error:
+        except BadFile as error:
             click.echo(f"opwright: {error}", err=True)
             ctx.exit(EXIT_BAD_FILE)
         except OpError as error:
@@ -44,7 +46,14 @@ def _examples(*lines: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
-_model = click.argument("model", type=click.Path(dir_okay=False))
+_model = click.argument("model", type=click.Path())
+_at_least_1 = click.IntRange(min=1)
+
+
+def _runtime(ctx: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    if value is not None and not re.fullmatch(r"\d+(\.\d+)*", value):
+        raise click.BadParameter(f"{value!r} is no version such as 2.8 or 2.16.1")
+    return value
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -55,13 +64,14 @@ def cli() -> None:
 
 @cli.command()
 @click.option("--out", default="out", type=click.Path(file_okay=False), help="Folder for the files it makes.")
-@click.option("--steps", default=1000, show_default=True, help="Training steps.")
+@click.option("--steps", default=1000, show_default=True, type=_at_least_1, help="Training steps.")
+@_json
 @_examples("opwright demo", "opwright demo --out /tmp/demo")
-def demo(out: str, steps: int) -> None:
+def demo(out: str, steps: int, as_json: bool) -> None:
     """Train atan and sin, convert them, and run the files with a custom operator; checks every step."""
     from .demo import run_demo
 
-    sys.exit(0 if run_demo(out, steps) else EXIT_FAILED)
+    sys.exit(0 if run_demo(out, steps, as_json) else EXIT_FAILED)
 
 
 @cli.command()
@@ -77,11 +87,16 @@ def inspect(model: str, as_json: bool) -> None:
 
 @cli.command()
 @_model
-@click.option("--runtime", help="A run time's version, such as 2.8: does the model run there?")
+@click.option(
+    "--runtime", callback=_runtime, metavar="V", help="A run time's version, such as 2.8: does the model run there?"
+)
 @_json
 @_examples("opwright check model.tflite", "opwright check model.tflite --runtime 2.8")
 def check(model: str, runtime: str | None, as_json: bool) -> None:
-    """Verify a .tflite file and say which operators, versions and custom operators it needs. Exit code 1 if it cannot run."""
+    """Verify a .tflite file and say which operators, versions and custom operators it needs.
+
+    Exit code 1 if it cannot run here (custom operators apart), or not on the run time that is asked about.
+    """
     from .models import check_model
 
     sys.exit(0 if check_model(model, runtime, as_json) else EXIT_FAILED)
@@ -89,28 +104,36 @@ def check(model: str, runtime: str | None, as_json: bool) -> None:
 
 @cli.command()
 @_model
-@click.option("--input", "inputs", multiple=True, metavar="[NAME=]FILE.npy", help="An input, in order or by name; random where left out.")
-@click.option("--output", "outputs", type=click.Path(file_okay=False), help="Folder to save the outputs in, as .npy files.")
-@click.option("--seed", default=0, show_default=True, help="Seed of random inputs.")
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="[NAME=]FILE.npy",
+    help="An input, in order or by name; random where left out.",
+)
+@click.option(
+    "--output", "outputs", type=click.Path(file_okay=False), help="Folder to save the outputs in: 0.npy, 1.npy ..."
+)
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of random inputs.")
 @_json
 @_examples("opwright run model.tflite", "opwright run model.tflite --input x=x.npy --output results")
 def run(model: str, inputs: tuple[str, ...], outputs: str | None, seed: int, as_json: bool) -> None:
     """Run a .tflite file once and show its outputs."""
-    from .models import run_model
+    from .running import run_model
 
     run_model(model, inputs, outputs, seed, as_json)
 
 
 @cli.command()
 @_model
-@click.option("--runs", default=200, show_default=True, help="Timed runs.")
-@click.option("--threads", default=1, show_default=True, help="Threads to use.")
+@click.option("--runs", default=200, show_default=True, type=_at_least_1, help="Timed runs.")
+@click.option("--threads", default=1, show_default=True, type=_at_least_1, help="Threads to use.")
 @click.option("--ops", "by_operator", is_flag=True, help="Also the time of each operator.")
 @_json
 @_examples("opwright bench model.tflite", "opwright bench model.tflite --runs 1000 --ops")
 def bench(model: str, runs: int, threads: int, by_operator: bool, as_json: bool) -> None:
     """Time a .tflite file: load, allocate, invoke (median, fastest, slowest)."""
-    from .models import bench_model
+    from .running import bench_model
 
     bench_model(model, runs, threads, by_operator, as_json)
 
@@ -152,8 +175,8 @@ def op_spec() -> None:
 
 
 @op.command("compat")
-@click.argument("old", type=click.Path(dir_okay=False))
-@click.argument("new", type=click.Path(dir_okay=False), required=False)
+@click.argument("old", type=click.Path())
+@click.argument("new", type=click.Path(), required=False)
 @_json
 @_examples("opwright op compat catalogue.json", "opwright op compat old.json new.json")
 def op_compat(old: str, new: str | None, as_json: bool) -> None:
@@ -167,7 +190,10 @@ def op_compat(old: str, new: str | None, as_json: bool) -> None:
 @_json
 @_examples("opwright doctor", "opwright doctor --json")
 def doctor(as_json: bool) -> None:
-    """What this installation has: versions, processor, compiler, switches. Exit code 1 if something needed is missing."""
+    """What this installation has: versions, processor, compiler, switches.
+
+    Exit code 1 if something needed is missing.
+    """
     from .doctor import run_doctor
 
     sys.exit(0 if run_doctor(as_json) else EXIT_FAILED)
@@ -175,12 +201,13 @@ def doctor(as_json: bool) -> None:
 
 @cli.command()
 @click.argument("code", required=False)
+@_json
 @_examples("opwright explain OW101", "opwright explain")
-def explain(code: str | None) -> None:
+def explain(code: str | None, as_json: bool) -> None:
     """What an error's code means, why it happens, and the ways out. Without CODE: the list."""
     from .explain import print_explanation
 
-    sys.exit(0 if print_explanation(code) else EXIT_FAILED)
+    sys.exit(0 if print_explanation(code, as_json) else EXIT_FAILED)
 
 
 def main() -> None:

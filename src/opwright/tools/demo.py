@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 import opwright as ow
 
-from .report import notes, out
+from .report import BadFile, notes, out, print_json
 
 X = [-8, 0.5, 2, 2.2, 201]
 TARGETS = {
@@ -123,7 +125,7 @@ def interpret(model: bytes, **how: Any) -> tuple[np.ndarray, float]:
     return interpreter.get_tensor(result), float(np.median(times))
 
 
-def _steps(folder: Path, steps: int) -> list[tuple[str, Callable[[], str]]]:
+def _steps(folder: Path, steps: int, console: Console) -> list[tuple[str, Callable[[], str]]]:
     """The steps in order; each gives what it checked in words, or raises."""
     models: dict[str, Any] = {}
     offsets: dict[str, Any] = {}
@@ -134,7 +136,7 @@ def _steps(folder: Path, steps: int) -> list[tuple[str, Callable[[], str]]]:
         def step() -> str:
             models[name], offsets[name] = train(name, steps)
             found = float(offsets[name].numpy())
-            out().print(f"The actual offset is: 1.0\nThe predicted offset is: {offsets[name].numpy()}", highlight=False)
+            console.print(f"The actual offset is: 1.0\nThe predicted offset is: {offsets[name].numpy()}")
             require(steps < 1000 or abs(found - 1.0) < 5e-6, f"offset {found}, wanted 1.0 to 5 digits")
             return f"offset {found:.7f}, wanted 1.0"
 
@@ -152,7 +154,8 @@ def _steps(folder: Path, steps: int) -> list[tuple[str, Callable[[], str]]]:
             path = folder / f"{name}.tflite"
             model = ow.lite.Model.read(content)
             model.write(path)
-            require(content[4:8] == b"TFL3" and model.version == 3, f"identifier {content[4:8]!r}, version {model.version}")
+            is_schema_3 = content[4:8] == b"TFL3" and model.version == 3
+            require(is_schema_3, f"identifier {content[4:8]!r}, version {model.version}")
             require(path.read_bytes() == content or ow.lite.Model.read(path) == model, f"{path} reads back differently")
             custom = [c.custom_code for c in model.operator_codes if c.custom_code]
             require(custom == (["Atan"] if name == "atan" else []), f"custom operators {custom}")
@@ -205,22 +208,29 @@ def _steps(folder: Path, steps: int) -> list[tuple[str, Callable[[], str]]]:
     ]
 
 
-def run_demo(folder_name: str, steps: int = 1000) -> bool:
+def run_demo(folder_name: str, steps: int = 1000, as_json: bool = False) -> bool:
     """Run every step, print the table; True if all checks hold."""
     folder = Path(folder_name)
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadFile(f"{folder}: {error.strerror}") from error
     rows: list[Row] = []
-    for name, step in _steps(folder, steps):
+    for name, step in _steps(folder, steps, notes() if as_json else out()):
         start = time.perf_counter()
         try:
             checked, ok = step(), True
         except Exception as error:  # a failed step must not hide the others
             checked, ok = f"{type(error).__name__}: {error}", False
         rows.append(Row(name, checked, ok, time.perf_counter() - start))
-    table = Table("step", "checked", "", "time", title="opwright demo")
-    for row in rows:
-        table.add_row(row.step, row.checked, "[green]ok[/green]" if row.ok else "[red]FAILED[/red]", f"{row.seconds * 1e3:.1f} ms")
-    out().print(table)
+    if as_json:
+        print_json([asdict(row) for row in rows])
+    else:
+        table = Table("step", "checked", "", "time", title="opwright demo")
+        for row in rows:
+            result = Text("ok", "green") if row.ok else Text("FAILED", "red")
+            table.add_row(row.step, row.checked, result, f"{row.seconds * 1e3:.1f} ms")
+        out().print(table)
     left = ", ".join(str(p) for p in sorted(folder.glob("*.tflite")))
     notes().print(f"files: {left or 'none'}")
     return all(row.ok for row in rows)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from rich.table import Table
+from rich.text import Text
 
 from ..core import flags
 from .report import out, print_json
@@ -72,7 +73,8 @@ def _kernel() -> Iterator[Finding]:
 
 
 def _compilers() -> Iterator[Finding]:
-    yield "C compiler (optional)", shutil.which("cc") or shutil.which("clang") or "none; pip install 'opwright[c]' brings one", True
+    found = shutil.which("cc") or shutil.which("clang")
+    yield "C compiler (optional)", found or "none; pip install 'opwright[c]' brings one", True
 
 
 def _cache() -> Iterator[Finding]:
@@ -83,7 +85,8 @@ def _cache() -> Iterator[Finding]:
 
 def _switches() -> Iterator[Finding]:
     for row in flags.table():
-        yield f"OPWRIGHT_{str(row.name).upper()}", str(flags.get(row.name)), True
+        value = ",".join(sorted(row.value)) if isinstance(row.value, frozenset) else str(row.value)
+        yield row.variable, f"{value or 'nothing'} ({row.source})", True
     for name in flags.unknown_variables():
         yield name, "is not a switch of Opwright", False
 
@@ -101,6 +104,6 @@ def run_doctor(as_json: bool) -> bool:
     else:
         table = Table("", "found", "")
         for what, found, ok in findings:
-            table.add_row(what, found, "[green]ok[/green]" if ok else "[red]not as it must be[/red]")
+            table.add_row(what, found, Text("ok", "green") if ok else Text("not as it must be", "red"))
         out().print(table)
     return all(ok for _, _, ok in findings)

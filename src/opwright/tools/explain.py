@@ -9,8 +9,9 @@ import difflib
 from typing import NamedTuple
 
 from rich.table import Table
+from rich.text import Text
 
-from .report import notes, out
+from .report import notes, out, print_json, prose
 
 
 class Explanation(NamedTuple):
@@ -24,91 +25,124 @@ class Explanation(NamedTuple):
 CODES: dict[str, Explanation] = {
     "OW101": Explanation(
         "Encountered unresolved custom op",
-        "The model file names a custom operator, and the interpreter was not given one of that name. The file holds only "
-        "the name, the version and the options; what the operator does has to come from you.",
-        ("Define it with @ow.operator (or lite.Registration) and pass it: lite.Interpreter(..., custom_ops=[Atan])",
-         "Put several into a lite.MutableOpResolver with add_custom and pass op_resolver=",
-         "See which ones a file needs: opwright check MODEL"),
+        "The model file names a custom operator, and the interpreter was not given one of that name. The file holds "
+        "only the name, the version and the options; what the operator does has to come from you.",
+        (
+            "Define it with @ow.operator (or lite.Registration) and pass it: lite.Interpreter(..., custom_ops=[Atan])",
+            "Put several into a lite.MutableOpResolver with add_custom and pass op_resolver=",
+            "See which ones a file needs: opwright check MODEL",
+        ),
     ),
     "OW102": Explanation(
         "Didn't find op for builtin opcode 'X' version 'N'",
-        "The file was written for a run time that has this builtin operator, or this version of it, and here it is missing. "
-        "An older version of a kernel may give wrong answers on a newer file, so the model is refused.",
-        ("See what the file needs: opwright check MODEL",
-         "Add the operator yourself: MutableOpResolver.add_builtin(op, registration, min_version, max_version)",
-         "Convert again for an older run time: converter.target_spec.runtime"),
+        "The file was written for a run time that has this builtin operator, or this version of it, and here it is "
+        "missing. An older version of a kernel may give wrong answers on a newer file, so the model is refused.",
+        (
+            "See what the file needs: opwright check MODEL",
+            "Add the operator: MutableOpResolver.add_builtin(op, registration, min_version, max_version)",
+            "Convert again for an older run time: converter.target_spec.runtime",
+        ),
     ),
     "OW103": Explanation(
         "A quantised or otherwise unsupported tensor type in a builtin operator",
         "The operator exists here, but not for tensors of this type.",
-        ("Convert the model without quantisation",
-         "Override the builtin with your own: MutableOpResolver.add_builtin"),
+        (
+            "Convert the model without quantisation",
+            "Override the builtin with your own: MutableOpResolver.add_builtin",
+        ),
     ),
     "OW201": Explanation(
         "'tf.X' op is neither a custom op nor a flex op",
-        "The graph has an operator that the .tflite format has no builtin for, at least not with these dtypes and options.",
-        ("Make it a custom operator: converter.allow_custom_ops = True, and give the interpreter its definition",
-         "Write the same with operators that have a builtin; opwright op show X tells what X computes",
-         "If only the dtype is in the way (float64 for instance), cast to float32 before it"),
+        "The graph has an operator that the .tflite format has no builtin for, at least not with these dtypes and "
+        "options.",
+        (
+            "Make it a custom operator: converter.allow_custom_ops = True, and give the interpreter its definition",
+            "Write the same with operators that have a builtin; opwright op show X tells what X computes",
+            "If only the dtype is in the way (float64 for instance), cast to float32 before it",
+        ),
     ),
     "OW202": Explanation(
         "A variable is written to in the graph",
         "The converter freezes variables to constants, which only works if the graph just reads them.",
-        ("Convert a function that does not assign; keep training steps out of it",),
+        (
+            "Convert a function that does not assign; keep training steps out of it",
+            "Take the old value as an argument and return the new one",
+        ),
     ),
     "OW301": Explanation(
         "An input has a dtype that the operator does not take, or two inputs differ in dtype",
-        "Nothing is promoted silently: float32 and float64, or int32 and int64, do not mix. Only Python numbers and lists "
-        "take the dtype of the tensor beside them.",
+        "Nothing is promoted silently: float32 and float64, or int32 and int64, do not mix. Only Python numbers and "
+        "lists, and NumPy arrays where nothing is lost, take the dtype of the tensor beside them.",
         ("ow.cast(x, ow.float32)", "Give the dtype where the tensor is made: ow.constant(x, ow.float32)"),
     ),
     "OW401": Explanation(
         "The model file is damaged or is not a .tflite file",
-        "An offset, length or identifier in the file cannot be true. Nothing of it was used.",
-        ("Check how it was copied: its first bytes 4 to 7 must read TFL3", "opwright inspect MODEL names the structure that failed"),
+        "An offset, length, index or identifier in the file cannot be true. Nothing of it was used.",
+        (
+            "Check how it was copied: its bytes 4 to 7 must read TFL3",
+            "The error names the structure that failed; convert the model again if it was not copied at all",
+        ),
     ),
     "OW501": Explanation(
         "The operator has no gradient",
         "A gradient was asked for through an operator whose definition has none.",
-        ("Define gradient(op, dy) in it", "Put ow.stop_gradient around its result", "Wrap the stretch in @ow.custom_gradient"),
+        (
+            "Define gradient(op, dy) in it",
+            "Put ow.stop_gradient around its result",
+            "Wrap the stretch in @ow.custom_gradient",
+        ),
     ),
     "OW601": Explanation(
         "A symbolic tensor was used as a Python value",
-        "Inside ow.function tensors have no values yet, so Python cannot branch on them, loop over them or index with them.",
-        ("ow.where(condition, a, b) for a choice", "Pass what decides as a Python value; each value gets its trace"),
+        "Inside ow.function tensors have no values yet, so Python cannot branch on them, loop over them or index with "
+        "them.",
+        (
+            "ow.where(condition, a, b) for a choice",
+            "Pass what decides as a Python value; each value gets its trace",
+        ),
     ),
     "OW602": Explanation(
         "A tensor is out of scope",
-        "A tensor made while a function was traced was kept (in a list, a global, an attribute) and used after the trace ended. "
-        "It stands for a place in that function's graph, not for a value.",
+        "A tensor made while a function was traced was kept (in a list, a global, an attribute) and used after the "
+        "trace ended. It stands for a place in that function's graph, not for a value.",
         ("Return it from the function", "Keep it in an ow.Variable"),
     ),
     "OW603": Explanation(
         "A variable was made on a later call of a function",
         "A function is traced many times but its variables must be made once.",
-        ("Make the variable outside", "Make it on the first call only: if self.v is None: self.v = ow.Variable(...)"),
+        (
+            "Make the variable outside",
+            "Make it on the first call only: if self.v is None: self.v = ow.Variable(...)",
+        ),
     ),
 }
 
 
-def print_explanation(code: str | None) -> bool:
+def print_explanation(code: str | None, as_json: bool = False) -> bool:
     """Print one explanation, or the list. False for an unknown code."""
     if code is None:
+        if as_json:
+            print_json({key: entry._asdict() for key, entry in CODES.items()})
+            return True
         table = Table("code", "error")
         for key, entry in CODES.items():
             table.add_row(key, entry.title)
         out().print(table)
         return True
-    found = CODES.get(code.upper())
+    key = code.upper()
+    found = CODES.get(key)
     if found is None:
-        near = difflib.get_close_matches(code.upper(), CODES, 3, 0.4)
-        notes().print(f"opwright: no error has the code {code!r}" + (f"; did you mean {', '.join(near)}?" if near else ""))
+        near = difflib.get_close_matches(key, CODES, 3, 0.4)
+        hint = f"; did you mean {', '.join(near)}?" if near else "; `opwright explain` lists them"
+        notes().print(f"opwright: no error has the code {code!r}{hint}")
         return False
-    console = out()
-    console.print(f"[bold]{code.upper()}[/bold]  {found.title}", highlight=False)
-    console.print()
-    console.print(found.why, markup=False, highlight=False)
-    console.print()
+    if as_json:
+        print_json({key: found._asdict()})
+        return True
+    out().print(Text(key, "bold").append(f"  {found.title}", "not bold"))
+    out().print()
+    prose(found.why)
+    out().print()
     for i, way in enumerate(found.ways, 1):
-        console.print(f"  {i}. {way}", markup=False, highlight=False)
+        prose(f"  {i}. {way}", indent="     ")
     return True

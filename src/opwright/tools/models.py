@@ -1,36 +1,32 @@
-"""`opwright inspect | check | run | bench`: what is in a model file, whether it runs, what it gives, how fast.
+"""`opwright inspect | check`: what is in a model file, and where it runs.
 
-Lives here: the four reports.  Not here: reading (lite/format), running (lite/interpreter).
+Lives here: the two reports, `read_model`.  Not here: reading (lite/format), running (running.py).
 """
 
 from __future__ import annotations
 
 import os
-import time
 from collections import Counter
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-from rich.progress import track
 from rich.table import Table
 
 from .. import lite
-from ..core.errors import InvalidArgumentError, NotFoundError
+from ..core.errors import OpError
 from ..lite.format import schema, versions
-from .report import notes, out, print_json
+from .report import BadFile, out, print_json
 
 
-def _read(path: str) -> Any:
-    """The verified model of a file. Raises FileNotFoundError, DataLossError, InvalidArgumentError."""
-    model = lite.Model.read(path)
-    model.verify()
+def read_model(path: str) -> Any:
+    """The verified model of a file. Raises BadFile."""
+    try:
+        model = lite.Model.read(path)
+        model.verify()
+        for code in model.operator_codes:
+            versions.op_name(code)
+    except (OSError, OpError) as error:
+        raise BadFile(f"{path}: {error}") from error
     return model
-
-
-def _type_name(code: int) -> str:
-    return schema.TensorType(code).name.lower()
 
 
 def _operators(model: Any) -> list[dict[str, Any]]:
@@ -38,9 +34,8 @@ def _operators(model: Any) -> list[dict[str, Any]]:
     counts: Counter[int] = Counter(op.opcode_index for g in model.subgraphs for op in g.operators)
     rows = []
     for i, code in enumerate(model.operator_codes):
-        name = versions.op_name(code)
-        custom = code.custom_code
-        found = {"operator": custom or name, "custom": bool(custom), "version": code.version, "nodes": counts[i]}
+        name, custom = versions.op_name(code), code.custom_code
+        found = {"operator": custom or name, "custom": bool(custom), "version": int(code.version), "nodes": counts[i]}
         if not custom:
             found["official"] = versions.resolver_range(name)
             found["min_runtime"] = versions.min_runtime(name, code.version)
@@ -48,210 +43,121 @@ def _operators(model: Any) -> list[dict[str, Any]]:
     return rows
 
 
+def _subgraph(model: Any, g: Any) -> dict[str, Any]:
+    def constant_bytes(tensor: Any) -> int:
+        data = model.buffers[tensor.buffer].data
+        return 0 if data is None else len(data)
+
+    tensors = [
+        {"index": i, "name": t.name or "", "type": schema.TensorType(t.type).name.lower(),
+         "shape": list(map(int, t.shape)), "bytes": constant_bytes(t)}
+        for i, t in enumerate(g.tensors)
+    ]  # fmt: skip
+    return {"name": g.name or "", "inputs": list(map(int, g.inputs)), "outputs": list(map(int, g.outputs)),
+            "operators": len(g.operators), "tensors": tensors}  # fmt: skip
+
+
 def inspect_model(path: str, as_json: bool) -> None:
     """Print signatures, operators, tensors, metadata."""
-    model = _read(path)
-    operators = _operators(model)
-    graphs = []
-    for g in model.subgraphs:
-        tensors = [
-            {"index": i, "name": t.name, "type": _type_name(t.type), "shape": list(map(int, t.shape)),
-             "bytes": 0 if model.buffers[t.buffer].data is None else len(model.buffers[t.buffer].data)}
-            for i, t in enumerate(g.tensors)
-        ]  # fmt: skip
-        graphs.append({"name": g.name, "inputs": list(map(int, g.inputs)), "outputs": list(map(int, g.outputs)),
-                       "operators": len(g.operators), "tensors": tensors})  # fmt: skip
+    model = read_model(path)
+    operators, subgraphs = _operators(model), [_subgraph(model, g) for g in model.subgraphs]
+    size = os.path.getsize(path)
     signatures = [
         {"key": s.signature_key, "inputs": [m.name for m in s.inputs], "outputs": [m.name for m in s.outputs]}
         for s in model.signature_defs or []
     ]
     metadata = [m.name for m in model.metadata or []]
     if as_json:
-        return print_json({"file": path, "bytes": os.path.getsize(path), "version": model.version,
-                           "description": model.description, "signatures": signatures, "operators": operators,
-                           "subgraphs": graphs, "metadata": metadata})  # fmt: skip
+        print_json({"file": path, "bytes": size, "version": model.version, "description": model.description,
+                    "signatures": signatures, "operators": operators, "subgraphs": subgraphs,
+                    "metadata": metadata})  # fmt: skip
+        return
     console = out()
-    console.print(f"{path}: {os.path.getsize(path)} bytes, schema {model.version}, {model.description or 'no description'}",
-                  highlight=False)  # fmt: skip
+    console.print(f"{path}: {size} bytes, schema {model.version}, {model.description or 'no description'}")
     for s in signatures:
-        console.print(f"signature {s['key']}: {', '.join(s['inputs'])} -> {', '.join(s['outputs'])}", highlight=False)
+        console.print(f"signature {s['key']}: {', '.join(s['inputs'])} -> {', '.join(s['outputs'])}")
     table = Table("operator", "version", "nodes", "needs run time")
     for row in operators:
-        table.add_row(row["operator"], str(row["version"]), str(row["nodes"]), "custom" if row["custom"] else row["min_runtime"] or "?")
+        runtime = "custom" if row["custom"] else row["min_runtime"] or "?"
+        table.add_row(row["operator"], str(row["version"]), str(row["nodes"]), runtime)
     console.print(table)
-    for g in graphs:
-        table = Table("tensor", "name", "type", "shape", "constant bytes", title=f"sub-graph {g['name'] or ''}".strip())
+    for g in subgraphs:
+        table = Table("tensor", "name", "type", "shape", "constant bytes", title=f"subgraph {g['name']}".strip())
         for t in g["tensors"]:
             mark = " (input)" if t["index"] in g["inputs"] else " (output)" if t["index"] in g["outputs"] else ""
-            table.add_row(str(t["index"]) + mark, t["name"], t["type"], str(t["shape"]), str(t["bytes"] or ""))
+            table.add_row(f"{t['index']}{mark}", t["name"], t["type"], str(t["shape"]), str(t["bytes"] or ""))
         console.print(table)
     if metadata:
-        console.print(f"metadata: {', '.join(metadata)}", highlight=False)
-    return None
+        console.print(f"metadata: {', '.join(metadata)}")
 
 
 def check_model(path: str, runtime: str | None, as_json: bool) -> bool:
     """Print what the model needs; True if it runs here (custom operators apart) and on `runtime` if given."""
-    model = _read(path)
+    try:
+        model = read_model(path)
+    except BadFile as error:
+        if as_json:
+            print_json({"file": path, "verified": False, "problems": [str(error)], "ok": False})
+        raise
     operators = _operators(model)
-    resolver = lite.BuiltinOpResolver()
-    problems = []
-    for row in operators:
-        if row["custom"]:
-            row["here"] = "needs your definition"
-            problems.append(f"custom operator {row['operator']}: pass it as custom_ops=[{row['operator']}]")
-        else:
-            row["here"] = "yes" if resolver.find_op(row["operator"], row["version"]) is not None else "no"
-            if row["here"] == "no":
-                problems.append(f"{row['operator']} version {row['version']} is not in this interpreter")
-    unresolved = [row for row in operators if row["here"] == "no"]
+    needs = _needs_here(operators)
+    late = [] if runtime is None else _too_late(model, operators, runtime)
+    ok = not late and all(row["here"] != "no" for row in operators)
     minimum = versions.min_runtime_of_model(model)
-    ok = not unresolved
-    if runtime is not None:
-        late = [r for r in operators if not r["custom"] and r["min_runtime"]
-                and versions.runtime_key(r["min_runtime"]) > versions.runtime_key(runtime)]  # fmt: skip
-        for row in late:
-            node = _first_node(model, row)
-            problems.append(f"needs {row['min_runtime']}; {runtime} stops at {row['operator']} version {row['version']}, node {node}")
-        ok = ok and not late
     if as_json:
-        print_json({"file": path, "verified": True, "operators": operators, "min_runtime": minimum, "problems": problems, "ok": ok})
+        print_json({"file": path, "verified": True, "operators": operators, "min_runtime": minimum,
+                    "problems": needs + late, "ok": ok})  # fmt: skip
         return ok
     table = Table("operator", "version", "nodes", "here", "official versions", "needs run time")
     for row in operators:
         official = row.get("official")
-        table.add_row(row["operator"], str(row["version"]), str(row["nodes"]), row["here"],
-                      "custom" if row["custom"] else f"{official[0]}..{official[1]}" if official else "none",
+        versions_there = "custom" if row["custom"] else f"{official[0]}..{official[1]}" if official else "none"
+        table.add_row(row["operator"], str(row["version"]), str(row["nodes"]), row["here"], versions_there,
                       row.get("min_runtime") or "")  # fmt: skip
     console = out()
-    console.print(f"{path}: verified; needs run time {minimum or 'any'}", highlight=False)
+    console.print(f"{path}: verified; needs run time {minimum or 'any'}")
     console.print(table)
-    for problem in problems:
-        console.print(f"- {problem}", markup=False, highlight=False)
+    for problem in needs + late:
+        console.print(f"- {problem}")
     return ok
 
 
-def _first_node(model: Any, row: dict[str, Any]) -> int | str:
-    for g in model.subgraphs:
+def _needs_here(operators: list[dict[str, Any]]) -> list[str]:
+    """Sets `here` of each operator; gives what has to be brought along, or is missing."""
+    resolver = lite.BuiltinOpResolver()
+    needs = []
+    for row in operators:
+        name, version = row["operator"], row["version"]
+        if row["custom"]:
+            row["here"] = "needs your definition"
+            needs.append(f"custom operator {name}: pass it as custom_ops=[{name}]")
+        elif resolver.find_op(name, version) is None:
+            row["here"] = "no"
+            needs.append(f"{name} version {version} is not in this interpreter")
+        else:
+            row["here"] = "yes"
+    return needs
+
+
+def _too_late(model: Any, operators: list[dict[str, Any]], runtime: str) -> list[str]:
+    """One sentence for each builtin operator that a run time lacks. "2.8" means any 2.8.x."""
+    limit = versions.runtime_key(runtime)
+    late = []
+    for index, row in enumerate(operators):
+        if row["custom"] or not row["nodes"]:
+            continue
+        name, version, needed = row["operator"], row["version"], row["min_runtime"]
+        if not needed:
+            late.append(f"{name} version {version}, node {_first_node(model, index)}: no run time is known to have it")
+        elif versions.runtime_key(needed)[: len(limit)] > limit:
+            node = _first_node(model, index)
+            late.append(f"needs {needed}; {runtime} stops at {name} version {version}, node {node}")
+    return late
+
+
+def _first_node(model: Any, opcode_index: int) -> str:
+    for number, g in enumerate(model.subgraphs):
         for i, op in enumerate(g.operators):
-            code = model.operator_codes[op.opcode_index]
-            if versions.op_name(code) == row["operator"] and code.version == row["version"]:
-                return i
-    return "none"
-
-
-def _random_input(detail: dict[str, Any], rng: np.random.Generator) -> np.ndarray:
-    dtype, shape = np.dtype(detail["dtype"]), tuple(detail["shape"])
-    if dtype.kind == "b":
-        return rng.integers(0, 2, shape).astype(bool)
-    if dtype.kind in "iu":
-        return rng.integers(0, 10, shape).astype(dtype)
-    if dtype.kind in "OS":
-        return np.full(shape, b"text", object)
-    return rng.standard_normal(shape).astype(dtype)
-
-
-def _interpreter(path: str, threads: int = 1) -> Any:
-    if not Path(path).exists():
-        raise FileNotFoundError(f"Could not open '{path}'.")
-    interpreter = lite.Interpreter(model_path=path, num_threads=threads)
-    interpreter.allocate_tensors()
-    return interpreter
-
-
-def _load_input(text: str, details: list[dict[str, Any]], order: int) -> tuple[dict[str, Any], np.ndarray]:
-    name, equals, file = text.partition("=")
-    if not equals:
-        file = name
-        if order >= len(details):
-            raise InvalidArgumentError(what=f"input {order} is one too many", wanted=f"at most {len(details)} inputs")
-        detail = details[order]
-    else:
-        matches = [d for d in details if name in (d["name"], d["name"].partition(":")[0])]
-        if not matches:
-            raise NotFoundError(what=f"the model has no input {name!r}", wanted=f"one of {', '.join(d['name'] for d in details)}")
-        detail = matches[0]
-    try:
-        return detail, np.load(file, allow_pickle=False)
-    except ValueError as error:
-        raise InvalidArgumentError(what=f"{file}: {error}", wanted="a .npy file as np.save writes it") from None
-
-
-def run_model(path: str, inputs: Sequence[str], folder: str | None, seed: int, as_json: bool) -> None:
-    """Run once, print the outputs, save them where asked."""
-    interpreter = _interpreter(path)
-    details = interpreter.get_input_details()
-    rng = np.random.default_rng(seed)
-    given: dict[int, np.ndarray] = {}
-    for i, text in enumerate(inputs):
-        detail, array = _load_input(text, details, i)
-        given[detail["index"]] = array
-        if array.shape != tuple(detail["shape"]):
-            interpreter.resize_tensor_input(detail["index"], array.shape)
-    interpreter.allocate_tensors()
-    for detail in interpreter.get_input_details():
-        value = given.get(detail["index"])
-        if value is None:
-            notes().print(f"input {detail['name']}: random, seed {seed}")
-            value = _random_input(detail, rng)
-        interpreter.set_tensor(detail["index"], value)
-    interpreter.invoke()
-    results = []
-    for i, detail in enumerate(interpreter.get_output_details()):
-        array = interpreter.get_tensor(detail["index"])
-        results.append((detail["name"], array))
-        if folder is not None:
-            Path(folder).mkdir(parents=True, exist_ok=True)
-            target = Path(folder) / f"{i}.npy"
-            temporary = target.with_suffix(".tmp.npy")
-            np.save(temporary, array)
-            os.replace(temporary, target)
-            notes().print(f"output {detail['name']}: {target}")
-    if as_json:
-        return print_json({name: {"shape": list(a.shape), "dtype": str(a.dtype), "values": a.tolist()} for name, a in results})
-    for name, array in results:
-        out().print(f"{name}: {array.dtype}{list(array.shape)}\n{np.array2string(array, threshold=40)}", markup=False, highlight=False)
-    return None
-
-
-def bench_model(path: str, runs: int, threads: int, by_operator: bool, as_json: bool) -> None:
-    """Time loading, allocation and runs."""
-    loads, allocations = [], []
-    for _ in range(5):
-        start = time.perf_counter()
-        interpreter = lite.Interpreter(model_path=path, num_threads=threads)
-        middle = time.perf_counter()
-        interpreter.allocate_tensors()
-        loads.append(middle - start)
-        allocations.append(time.perf_counter() - middle)
-    rng = np.random.default_rng(0)
-    for detail in interpreter.get_input_details():
-        interpreter.set_tensor(detail["index"], _random_input(detail, rng))
-    for _ in range(max(3, runs // 20)):
-        interpreter.invoke()
-    times = []
-    for _ in track(range(runs), "running", console=notes(), transient=True, disable=not notes().is_terminal):
-        start = time.perf_counter()
-        interpreter.invoke()
-        times.append(time.perf_counter() - start)
-    figures = {
-        "load": float(np.median(loads)), "allocate": float(np.median(allocations)), "invoke_median": float(np.median(times)),
-        "invoke_fastest": min(times), "invoke_slowest": max(times), "runs": runs,
-    }  # fmt: skip
-    profile = interpreter.profile(runs=max(10, runs // 10)) if by_operator else []
-    if as_json:
-        return print_json({"file": path, "seconds": figures, "operators": profile})
-    table = Table("", "time", title=path)
-    for name, seconds in figures.items():
-        if name != "runs":
-            table.add_row(name.replace("_", " "), f"{seconds * 1e6:.1f} us")
-    out().print(table)
-    if profile:
-        table = Table("node", "operator", "median", "share")
-        total = sum(p["seconds"] for p in profile) or 1.0
-        for p in profile:
-            table.add_row(str(p["node"]), p["operator"], f"{p['seconds'] * 1e6:.2f} us", f"{100 * p['seconds'] / total:.1f} %")
-        out().print(table)
-    return None
-
-
+            if op.opcode_index == opcode_index:
+                return f"{i} of subgraph {number}" if number else str(i)
+    raise LookupError(f"no node has operator code {opcode_index}")

@@ -1,31 +1,65 @@
-"""What reports share: where they print, and JSON.
+"""What reports share: where they print, JSON, and the error for files that are no use.
 
-Lives here: the two consoles and `print_json`.  Not here: any report.
+Lives here: the two consoles, `prose`, `print_json`, `BadFile`.  Not here: any report.
 """
 
 from __future__ import annotations
 
 import functools
 import json
+import math
+import textwrap
 from typing import Any
 
 import click
+import numpy as np
 from rich.console import Console
+
+PROSE_COLUMNS = 100
+PLAIN = {"markup": False, "highlight": False, "emoji": False}  # what is printed may hold [brackets] and :colons:
+
+
+class BadFile(Exception):
+    """A file that cannot be read or written; the command line ends with an exit code of its own."""
 
 
 @functools.cache
 def out() -> Console:
-    """Results: stdout. Honours NO_COLOR; plain text where it is not a terminal, and then as wide as the text."""
-    console = Console()
-    return console if console.is_terminal else Console(width=160)
+    """Results: stdout. Honours NO_COLOR; where it is no terminal, plain text with lines as long as they are."""
+    console = Console(**PLAIN)  # type: ignore[arg-type]
+    return console if console.is_terminal else Console(width=10_000, **PLAIN)  # type: ignore[arg-type]
 
 
 @functools.cache
 def notes() -> Console:
     """Progress and notes: stderr."""
-    return Console(stderr=True)
+    return Console(stderr=True, soft_wrap=True, **PLAIN)  # type: ignore[arg-type]
+
+
+def prose(text: str, indent: str = "") -> None:
+    """A paragraph on stdout in lines that read well. indent: of every line but the first."""
+    width = min(out().width, PROSE_COLUMNS)
+    out().print(textwrap.fill(text, width, subsequent_indent=indent, break_on_hyphens=False))
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on stdout."""
-    click.echo(json.dumps(value, indent=1, default=str))
+    """One JSON document on stdout.
+
+    What JSON has no words for is text: bytes as UTF-8, "nan", "inf" and "-inf", anything else as `str` gives it.
+    """
+    click.echo(json.dumps(plain(value), indent=1, allow_nan=False))
+
+
+def plain(value: Any) -> Any:
+    """`value` in the types JSON has."""
+    if isinstance(value, dict):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
