@@ -8,24 +8,22 @@ from __future__ import annotations
 
 import enum
 import os
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..core import flags
-from ..core.dtypes import of_numpy, string
-from ..core.errors import InvalidArgumentError, NotFoundError, OpError, ResourceExhaustedError, UnimplementedError
-from .format import Model
-from .ops import types
+from ..core.errors import InvalidArgumentError, OpError, UnimplementedError
 from .resolver import OpResolver, default_resolver, with_customs
 from .runtime.details import node_details, tensor_details
 from .runtime.errors import also, as_base
+from .runtime.opening import open_model
 from .runtime.resolution import resolve, unresolved
 from .runtime.signatures import SignatureRunner
 from .runtime.subgraph import Subgraph
-from .runtime.tensor import ARENA, CONSTANT, OWN, Tensor
+from .runtime.tensor import ARENA, OWN, Tensor
+from .runtime.values import elements, new_shape, put
 
 
 class OpResolverType(enum.Enum):
@@ -83,7 +81,7 @@ class Interpreter:
         self._resolver = with_customs(base, custom_ops)
         self._preserve_all = bool(experimental_preserve_all_tensors)
         try:
-            model = _open(model_path, model_content)
+            model = open_model(model_path, model_content)
             model.verify()
             self._signatures = {d.signature_key: d for d in model.signature_defs}
             codes = resolve(model, self._resolver)
@@ -136,10 +134,8 @@ class Interpreter:
         self.close()
 
     def __del__(self) -> None:
-        for subgraph in getattr(self, "_subgraphs", ()):
-            for error in subgraph.close():
-                if sys is not None and not sys.is_finalizing():
-                    print(f"opwright: error ignored while an interpreter ends: {error}", file=sys.stderr)
+        if hasattr(self, "_subgraphs"):
+            self.close()  # Python shows an error that is raised here, and goes on
 
     # ---- tensors --------------------------------------------------------------------------------------------------
 
@@ -149,14 +145,14 @@ class Interpreter:
 
     def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> np.ndarray:
         """A copy of a tensor's elements. Raises ValueError for an index that is none or before allocate_tensors."""
-        return self._elements(self._tensor(tensor_index, subgraph_index)).copy()
+        return elements(self._tensor(tensor_index, subgraph_index)).copy()
 
     def tensor(self, tensor_index: int) -> Callable[[], np.ndarray]:
         """A function that gives the tensor's elements in place, as a view; constants are read-only.
 
         A view goes stale at the next resize (it then shows memory that is no longer the model's).
         """
-        return lambda: self._elements(self._tensor(tensor_index, 0))
+        return lambda: elements(self._tensor(tensor_index, 0))
 
     def resize_tensor_input(self, input_index: int, tensor_size: Any, strict: bool = False) -> None:
         """Give an input another shape; allocate_tensors comes next. strict: only sizes that are unknown may change.
@@ -216,10 +212,9 @@ class Interpreter:
         """
         if signature_key is None:
             if len(self._signatures) != 1:
-                raise InvalidArgumentError(
-                    what=f"SignatureDef signature_key is None and model has {len(self._signatures)} Signatures. "
-                    "None is only allowed when the model has 1 SignatureDef", wanted=", ".join(self._signatures) or None,
-                )  # fmt: skip
+                what = f"SignatureDef signature_key is None and model has {len(self._signatures)} Signatures. "
+                what += "None is only allowed when the model has 1 SignatureDef"
+                raise InvalidArgumentError(what=what, wanted=", ".join(self._signatures) or None)
             signature_key = next(iter(self._signatures))
         return SignatureRunner(self, signature_key)
 
@@ -265,129 +260,22 @@ class Interpreter:
                                        do='get_input_details()[i]["index"]')  # fmt: skip
         return tensors[place]
 
-    def _elements(self, t: Tensor) -> np.ndarray:
-        if t.sparsity is not None:
-            raise UnimplementedError(what=f"tensor {t.name!r} is sparse")
-        if t.array is None:
-            raise InvalidArgumentError(what="Tensor data is null. Run allocate_tensors() first", found=repr(t))
-        return t.array
-
     def _set(self, index: int, value: Any, subgraph_index: int) -> None:
-        t = self._tensor(index, subgraph_index)
-        given = np.asarray(value)
-        if t.dtype is string and given.dtype.kind in "SUO":
-            given = _as_bytes(given, t)
-        if given.dtype != t.dtype.np:
-            expected = types.name_of(t.dtype)
-            raise InvalidArgumentError(
-                what=f"Cannot set tensor: Got value of type {_type_name(given)} but expected type {expected} "
-                f"for input {index}, name: {t.name} ", do=f"value.astype({t.dtype.np.name!r})",
-            )  # fmt: skip
-        if given.ndim != len(t.shape):
-            raise InvalidArgumentError(what=f"Cannot set tensor: Dimension mismatch. Got {given.ndim} but expected "
-                                       f"{len(t.shape)} for input {index}.",
-                                       found=list(given.shape), wanted=list(t.shape))  # fmt: skip
-        for axis, (got, expected_size) in enumerate(zip(given.shape, t.shape)):
-            if got != expected_size:
-                raise InvalidArgumentError(
-                    what=f"Cannot set tensor: Dimension mismatch. Got {got} but expected {expected_size} for dimension "
-                    f"{axis} of input {index}.", found=list(given.shape), wanted=list(t.shape),
-                    do=f"resize_tensor_input({index}, {list(given.shape)}), then allocate_tensors()",
-                )  # fmt: skip
-        if t.array is None:
-            what = "Cannot set tensor: Tensor is unallocated. Try calling allocate_tensors() first"
-            raise InvalidArgumentError(what=what, found=repr(t))
-        if t.kind == CONSTANT:
-            raise InvalidArgumentError(what="Cannot set tensor: it is a constant of the model", found=repr(t))
-        np.copyto(t.array, given)
+        put(self._tensor(index, subgraph_index), value)
 
     def _resize(self, index: int, size: Any, strict: bool, subgraph_index: int) -> None:
-        fail = also(InvalidArgumentError, RuntimeError)
-        sizes = np.asarray(size)
-        if sizes.ndim != 1:
-            raise InvalidArgumentError(what=f"Shape should be 1D instead of {sizes.ndim}.", found=repr(size)[:80])
-        if sizes.size and sizes.dtype.kind not in "iu":
-            raise InvalidArgumentError(what="a shape is a list of integers", found=repr(size)[:80])
-        t = self._tensor_to_resize(index, subgraph_index)
-        new = tuple(sizes.tolist())
-        if any(d < 0 or d > 2**31 - 1 for d in new):
-            raise fail(what=f"a size for input {index} is out of range", found=list(new), wanted="0 to 2147483647")
-        if strict:
-            known = t.shape if t.signature is None else t.signature
-            for axis, (old, now) in enumerate(zip(t.shape, new)):
-                if now != old and known[axis] != -1:
-                    raise fail(what=f"Attempting to resize dimension {axis} of tensor {index} with value {old} to {now}. "
-                               "ResizeInputTensorStrict only allows mutating unknown dimensions identified by -1.")  # fmt: skip
-            if len(new) != len(t.shape):
-                raise fail(what="Attempting to resize the rank of a tensor, with strict", found=list(new), wanted=list(t.shape))
-        try:
-            self._subgraph(subgraph_index).resize_input(t, new)
-        except OpError as error:
-            raise as_base(error, RuntimeError) from None
-
-    def _tensor_to_resize(self, index: int, subgraph_index: int) -> Tensor:
-        fail = also(InvalidArgumentError, RuntimeError)
         try:
             t = self._tensor(index, subgraph_index)
         except OpError as error:
             raise as_base(error, RuntimeError) from None
-        if t.kind == CONSTANT:
-            raise fail(what="Attempting to resize a fixed-size tensor.", found=repr(t))
-        if t.index not in self._subgraph(subgraph_index).inputs or t.kind not in (ARENA, OWN) or t.is_variable:
-            raise fail(what=f"tensor {index} is no input of the model", found=repr(t), do='get_input_details()[i]["index"]')
-        return t
-
-
-def _open(path: Any, content: Any) -> Any:
-    if isinstance(content, Model):
-        return content
-    if path and content:
-        raise InvalidArgumentError(what="Can't both provide `model_path` and `model_content`")
-    if content:
-        _check_size(len(content), "the model")
-        return Model.read(content)
-    if not path:
-        raise InvalidArgumentError(what="`model_path` or `model_content` must be specified.")
-    try:
-        name = os.fspath(path)
-        size = os.stat(name).st_size
-    except FileNotFoundError:
-        raise NotFoundError(what=f"Could not open '{name}'.The model allocation is null/empty", found="no such file") from None
-    except OSError as error:
-        raise NotFoundError(what=f"Could not open '{name}'.The model allocation is null/empty", found=error.strerror) from None
-    if os.path.isdir(name):
-        raise NotFoundError(what=f"Could not open '{name}'.The model allocation is null/empty", found="a folder")
-    if size == 0:
-        raise InvalidArgumentError(what="mmap of size 0 requested.The model allocation is null/empty", at=str(name),
-                                   found="an empty file")  # fmt: skip
-    _check_size(size, f"the model {name!r}")
-    try:
-        return Model.read(name)
-    except OSError as error:
-        raise NotFoundError(what=f"Could not open '{name}'.The model allocation is null/empty", found=error.strerror) from None
-
-
-def _check_size(size: int, what: str) -> None:
-    limit = flags.get("max_model_bytes")
-    if size > limit:
-        raise ResourceExhaustedError(what=f"{what} has {size} bytes", wanted=f"at most {limit}",
-                                     do="set the flag max_model_bytes higher")  # fmt: skip
-
-
-def _type_name(array: np.ndarray) -> str:
-    try:
-        return types.name_of(of_numpy(array.dtype))
-    except (TypeError, OpError):
-        return "NOTYPE"
-
-
-def _as_bytes(given: np.ndarray, t: Tensor) -> np.ndarray:
-    """Text as bytes, for a string tensor. Raises InvalidArgumentError for other objects."""
-    items = []
-    for item in given.reshape(-1).tolist():
-        if not isinstance(item, (str, bytes)):
-            raise InvalidArgumentError(what=f"Cannot set tensor: {t.name!r} takes strings", found=type(item).__name__)
-        items.append(item.encode() if isinstance(item, str) else item)
-    made = np.empty(given.size, object)
-    made[:] = items
-    return made.reshape(given.shape)
+        sizes = new_shape(t, size, strict)
+        subgraph = self._subgraph(subgraph_index)
+        if t.index not in subgraph.inputs or t.kind not in (ARENA, OWN) or t.is_variable:
+            what = f"tensor {index} is no input of the model"
+            raise also(InvalidArgumentError, RuntimeError)(
+                what=what, found=repr(t), do='get_input_details()[i]["index"]'
+            )
+        try:
+            subgraph.resize_input(t, sizes)
+        except OpError as error:
+            raise as_base(error, RuntimeError) from None

@@ -22,6 +22,7 @@ from .ops.definition import LiteOperator
 from .runtime.node import Context, Node
 from .runtime.tensor import DYNAMIC, Tensor
 
+NEWER = "get a newer definition of the operator, or convert the model again"
 VERSION_KEY = "_version"  # the operator's version, in files whose operator code must say 1 for other run times
 
 
@@ -243,12 +244,12 @@ def bind_options(operator: Operator, options: Any) -> Call:
     version = attrs.pop(VERSION_KEY, 1)
     if not isinstance(version, int) or version > operator.version:
         raise InvalidArgumentError(op=operator.name, what=f"the file has version {version} of this operator",
-                                   wanted=f"at most {operator.version}", do="get a newer definition of the operator")  # fmt: skip
+                                   wanted=f"at most {operator.version}", do=NEWER)  # fmt: skip
     unknown = sorted(attrs.keys() - operator.attr_defs.keys())
     if unknown:
-        raise SignatureError(op=operator.name, what=f"the file has options that this operator does not know: {', '.join(unknown)}",
+        raise SignatureError(op=operator.name, what=f"options that it does not know: {', '.join(unknown)}",
                              wanted=f"among {', '.join(operator.attr_defs) or 'none'}",
-                             do="get a newer definition of the operator, or convert the model again")  # fmt: skip
+                             do=NEWER)  # fmt: skip
     for name, value in attrs.items():
         wanted = operator.attr_defs[name].type
         if wanted is bool and value in (0, 1):
@@ -280,4 +281,6 @@ def registration_of(kernel: Any) -> Registration:
         if kernel.compute_rule is None and not kernel.kernels:
             raise UnimplementedError(op=kernel.name, what="no `compute` rule is defined", do="define compute(op, ...)")
         return _of_operator(kernel)
-    raise TypeError(f"a kernel is an @ow.operator or a lite.Registration; found {type(kernel).__name__}: {kernel!r}"[:300])
+    raise TypeError(
+        f"a kernel is an @ow.operator or a lite.Registration; found {type(kernel).__name__}: {kernel!r}"[:300]
+    )

@@ -154,7 +154,9 @@ def with_customs(base: OpResolver, custom_ops: Mapping[str, Any] | Iterable[Any]
         items = []
         for op in (custom_ops,) if isinstance(custom_ops, Operator) else custom_ops:
             if not isinstance(op, Operator):
-                raise TypeError(f"custom_ops holds @ow.operator classes, or maps names to Registrations; found {op!r}"[:300])
+                raise TypeError(
+                    f"custom_ops holds @ow.operator classes, or maps names to Registrations; found {op!r}"[:300]
+                )
             items.append((op.name, op))
     if not items:
         return base
@@ -171,7 +173,9 @@ def _code(op: Any) -> int:
             return int(versions.facts(op)["code"])
     elif isinstance(op, int) and int(op) in schema.enum_members("BuiltinOperator"):
         return int(op)
-    raise InvalidArgumentError(what="no builtin operator of this name or number", found=repr(op), wanted="such as 'CONV_2D'")
+    raise InvalidArgumentError(
+        what="no builtin operator of this name or number", found=repr(op), wanted="such as 'CONV_2D'"
+    )
 
 
 def _entry(name: str, kernel: Any, low: int, high: int | None) -> Entry:

@@ -1,4 +1,4 @@
-"""Every operator of the lite dialect against the official reference kernels, and against its own definition's promises."""
+"""Every operator of the lite dialect against the official reference kernels, and its own promises."""
 
 from __future__ import annotations
 
@@ -79,9 +79,7 @@ def test_infers_with_unknown_sizes(name, row):
 
     def infer(specs, constants):
         values = [None if s is None else Half(s, c) for s, c in zip(specs, constants)]
-        grouped = []
-        for declared in op.inputs:
-            grouped.append(tuple(values) if declared.repeated else values.pop(0) if values else None)
+        grouped = [tuple(values) if i.repeated else values.pop(0) if values else None for i in op.inputs]
         found = op.infer(op.bind(row.options), grouped)
         return [s for spec in found for s in (spec if isinstance(spec, list) else [spec])]
 

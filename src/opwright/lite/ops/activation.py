@@ -35,16 +35,16 @@ def logistic(x: Any) -> Any:
 
 #    name           compute                                            formula                        dtypes
 ACTIVATIONS = (
-    ("RELU",         lambda x: np.maximum(x, _f(0)),                    r"\max(x, 0)",                 (float32,), None, (1, 3)),
-    ("RELU6",        _clip(0, 6),                                       r"\min(\max(x, 0), 6)",        (float32,), None, (1, 3)),
-    ("RELU_N1_TO_1", _clip(-1, 1),                                      r"\min(\max(x, -1), 1)",       (float32,), None, (1, 1)),
-    ("RELU_0_TO_1",  _clip(0, 1),                                       r"\min(\max(x, 0), 1)",        (float32,), None, (1, 1)),
+    ("RELU",         lambda x: np.maximum(x, _f(0)),               r"\max(x, 0)",            (float32,), None, (1, 3)),
+    ("RELU6",     _clip(0, 6),     r"\min(\max(x, 0), 6)",     (float32,), None, (1, 3)),
+    ("RELU_N1_TO_1", _clip(-1, 1),     r"\min(\max(x, -1), 1)",     (float32,), None, (1, 1)),
+    ("RELU_0_TO_1",  _clip(0, 1),     r"\min(\max(x, 0), 1)",     (float32,), None, (1, 1)),
     ("ELU",          lambda x: np.where(x < 0, np.expm1(np.minimum(x, _f(0))), x), r"x \ge 0: x,\ \text{else}\ e^x - 1",
      (float32,), None, (1, 1)),
     ("HARD_SWISH",   lambda x: x * np.clip(x + _f(3), _f(0), _f(6)) / _f(6), r"x \min(\max(x + 3, 0), 6) / 6",
      (float32,), "HardSwishOptions", (1, 1)),
-    ("TANH",         np.tanh,                                           r"\tanh x",            (float32, float16), None, (1, 3)),
-    ("LOGISTIC",     logistic,                                          "1 / (1 + e^{-x})",    (float32, float16), None, (1, 3)),
+    ("TANH",     np.tanh,     r"\tanh x",     (float32, float16), None, (1, 3)),
+    ("LOGISTIC",     logistic,     "1 / (1 + e^{-x})",    (float32, float16), None, (1, 3)),
 )  # fmt: skip
 
 for row in ACTIVATIONS:

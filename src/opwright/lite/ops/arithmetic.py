@@ -113,7 +113,7 @@ _NUMBERS = (float32, int32, int64)
 _FLOAT_AND_RAW = (float32, float16, int32, int64, int16)
 Rows = tuple[tuple[str, Callable[..., Any], str, tuple[DType, ...], str, tuple[int, int], Any], ...]
 
-#    name   compute      formula   dtypes                              options       versions  ufunc where nothing is fused
+#    name   compute      formula   dtypes    options       versions  ufunc where nothing is fused
 FUSED: Rows = (
     ("ADD", np.add,      "x + y",  _FLOAT_AND_RAW,                     "AddOptions", (1, 6), np.add),
     ("SUB", np.subtract, "x - y",  _NUMBERS,                           "SubOptions", (1, 5), np.subtract),
@@ -123,15 +123,18 @@ FUSED: Rows = (
 
 #    name                 compute          formula                 dtypes                        options, versions
 BINARY = (
-    ("FLOOR_DIV",          floor_divide,    r"\lfloor x / y \rfloor", (float32, int32, int16, int8), "FloorDivOptions", (1, 3)),
-    ("FLOOR_MOD",          floor_mod,       r"x - y \lfloor x / y \rfloor", (*_NUMBERS, int16, int8), "FloorModOptions", (1, 2)),
+    ("FLOOR_DIV",          floor_divide,    r"\lfloor x / y \rfloor", (float32, int32, int16, int8),
+     "FloorDivOptions", (1, 3)),
+    ("FLOOR_MOD",          floor_mod,       r"x - y \lfloor x / y \rfloor", (*_NUMBERS, int16, int8),
+     "FloorModOptions", (1, 2)),
     ("POW",                power,           "x^y",                  (float32, int32),             "PowOptions", (1, 1)),
     ("MAXIMUM",            np.maximum,      r"\max(x, y)", (float32, float16, int32, int64, int16, int8, uint8),
      "MaximumMinimumOptions", (1, 4)),
     ("MINIMUM",            np.minimum,      r"\min(x, y)", (float32, float16, int32, int64, int16, int8, uint8),
      "MaximumMinimumOptions", (1, 4)),
-    ("SQUARED_DIFFERENCE", squared_difference, "(x - y)^2",         (float32, int32),   "SquaredDifferenceOptions", (1, 2)),
-    ("ATAN2",              np.arctan2,      r"\operatorname{atan2}(x, y)", (float32, float16, float64), "ATan2Options", (1, 1)),
+    ("SQUARED_DIFFERENCE", squared_difference, "(x - y)^2", (float32, int32), "SquaredDifferenceOptions", (1, 2)),
+    ("ATAN2",              np.arctan2,      r"\operatorname{atan2}(x, y)", (float32, float16, float64),
+     "ATan2Options", (1, 1)),
 )  # fmt: skip
 
 for row in FUSED:

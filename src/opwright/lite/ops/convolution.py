@@ -81,7 +81,7 @@ class Conv2D:
             groups = channels // depth if depth else 0
             if depth == 0 or channels % depth or (groups and o is not None and o % groups) or groups == 0:
                 raise refuse("the filter's depth does not divide the channels", found={"x": text(x), "filter": text(f)},
-                             wanted="x.shape[3] a multiple of filter.shape[3], filter.shape[0] of their quotient")  # fmt: skip
+                             wanted="x.shape[3] a multiple of filter.shape[3]")  # fmt: skip
         _check_bias(op, o)
         return _slide(op, x, (kh, kw), o, op.x.spec.dtype)
 

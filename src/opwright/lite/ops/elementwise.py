@@ -16,6 +16,7 @@ from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
 from . import types
 from .definition import LiteOperator, lite_operator
+from .shapes import refuse
 
 
 def unary(name: str, compute: Any, formula: str, taken: tuple[DType, ...] = (float32,), options: str | None = None,
@@ -72,7 +73,10 @@ class Cast:
     y = Output(like="x")
 
     def infer(op: Any) -> TensorSpec:
-        return TensorSpec(op.x.spec.shape, types.dtype_of(op.out_data_type))
+        wanted = types.dtype_of(op.out_data_type)
+        if not wanted.size:
+            raise refuse("no number can be cast to this type", found=op.out_data_type)
+        return TensorSpec(op.x.spec.shape, wanted)
 
     def compute(op: Any, x: Any) -> Any:
         wanted = types.dtype_of(op.out_data_type).np

@@ -63,7 +63,9 @@ class Pack:
 
     def infer(op: Any) -> TensorSpec:
         if not op.xs or op.values_count not in (0, len(op.xs)):
-            raise refuse("values_count is not the number of inputs", found=op.values_count, wanted=len(op.xs) or "at least 1")
+            raise refuse(
+                "values_count is not the number of inputs", found=op.values_count, wanted=len(op.xs) or "at least 1"
+            )
         shape = op.xs[0].spec.shape
         for x in op.xs[1:]:
             if not shape.is_compatible_with(x.spec.shape):
@@ -259,7 +261,9 @@ class MirrorPad:
             edge = 1 if op.mode == "REFLECT" else 0
             for d, a, b in zip(dims, flat[::2], flat[1::2]):
                 if d is not None and max(a, b) > max(d - edge, 0):
-                    raise refuse("the padding is larger than the mirror image", found=flat, wanted=f"at most {d - edge}")
+                    raise refuse(
+                        "the padding is larger than the mirror image", found=flat, wanted=f"at most {d - edge}"
+                    )
         return found
 
     def compute(op: Any, x: Any, paddings: Any) -> Any:

@@ -39,7 +39,9 @@ def _reduced(op: Any) -> TensorSpec:
     return spec((d for i, d in enumerate(shape.dims) if i not in axes), dtype)
 
 
-def reduction(name: str, reduce: Any, formula: str, dtypes: tuple[DType, ...], versions: tuple[int, int]) -> LiteOperator:
+def reduction(
+    name: str, reduce: Any, formula: str, dtypes: tuple[DType, ...], versions: tuple[int, int]
+) -> LiteOperator:
     """Define a reduction. reduce: function of an array, a tuple of axes and keepdims."""
 
     def computed(op: Any, x: Any, axes: Any) -> Any:
@@ -82,13 +84,13 @@ _ORDERED = (*_NUMBERS, int8, uint8, int16)
 
 #    name           function of array, axes, keepdims                                  formula           dtypes
 REDUCTIONS = (
-    ("SUM",         lambda x, a, k: x.sum(a, keepdims=k, dtype=x.dtype),               r"\sum x",        _NUMBERS, (1, 2)),
-    ("MEAN",        _mean,                                                             r"\bar x",        _NUMBERS, (1, 3)),
-    ("REDUCE_MAX",  lambda x, a, k: x.max(a, keepdims=k, initial=_lowest(x.dtype)),    r"\max x",        _ORDERED, (1, 3)),
-    ("REDUCE_MIN",  lambda x, a, k: x.min(a, keepdims=k, initial=_highest(x.dtype)),   r"\min x",        _ORDERED, (1, 3)),
-    ("REDUCE_PROD", lambda x, a, k: x.prod(a, keepdims=k, dtype=x.dtype),              r"\prod x",       _NUMBERS, (1, 2)),
-    ("REDUCE_ANY",  lambda x, a, k: x.any(a, keepdims=k),                              r"\bigvee x",     (bool_,), (1, 1)),
-    ("REDUCE_ALL",  lambda x, a, k: x.all(a, keepdims=k),                              r"\bigwedge x",   (bool_,), (1, 1)),
+    ("SUM",   lambda x, a, k: x.sum(a, keepdims=k, dtype=x.dtype),   r"\sum x",   _NUMBERS, (1, 2)),
+    ("MEAN",   _mean,   r"\bar x",   _NUMBERS, (1, 3)),
+    ("REDUCE_MAX",  lambda x, a, k: x.max(a, keepdims=k, initial=_lowest(x.dtype)),    r"\max x",   _ORDERED, (1, 3)),
+    ("REDUCE_MIN",  lambda x, a, k: x.min(a, keepdims=k, initial=_highest(x.dtype)),   r"\min x",   _ORDERED, (1, 3)),
+    ("REDUCE_PROD", lambda x, a, k: x.prod(a, keepdims=k, dtype=x.dtype),   r"\prod x",   _NUMBERS, (1, 2)),
+    ("REDUCE_ANY",  lambda x, a, k: x.any(a, keepdims=k),   r"\bigvee x",     (bool_,), (1, 1)),
+    ("REDUCE_ALL",  lambda x, a, k: x.all(a, keepdims=k),   r"\bigwedge x",   (bool_,), (1, 1)),
 )  # fmt: skip
 
 for row in REDUCTIONS:
@@ -160,7 +162,9 @@ class TopK:
         return spec((*shape.dims[:-1], k), op.x.spec.dtype), spec((*shape.dims[:-1], k), int32)
 
     def compute(op: Any, x: Any, k: Any) -> Any:
-        falling = -x if x.dtype.kind == "f" else ~x  # ~x reverses the order of integers of either sign, and never overflows
+        falling = (
+            -x if x.dtype.kind == "f" else ~x
+        )  # ~x reverses the order of integers of either sign, and never overflows
         order = np.argsort(falling, axis=-1, kind="stable")[..., : int(k.reshape(-1)[0])]
         return np.take_along_axis(x, order, -1), order.astype(np.int32)
 
@@ -190,5 +194,3 @@ class Cumsum:
             y = np.roll(y, 1, at)
             y[(slice(None),) * (at % x.ndim) + (0,)] = 0
         return np.flip(y, at) if op.reverse else y
-
-

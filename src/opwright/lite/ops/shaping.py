@@ -37,7 +37,7 @@ class Reshape:
 
     def infer(op: Any) -> TensorSpec:
         dims, dtype = op.x.spec.shape.dims, op.x.spec.dtype
-        wanted: list[Any] | None
+        wanted: Any
         if op.shape is not None:
             if op.shape.spec.shape.rank not in (None, 1):
                 raise refuse("shape is no list of sizes", found=op.shape.spec.short(), wanted="rank 1")
@@ -188,9 +188,12 @@ class BroadcastTo:
         if any(d < 0 for d in wanted):
             raise refuse("the shape has a negative size", found=wanted)
         if dims.rank is not None and (
-            dims.rank > len(wanted) or any(not same(d, w) and d != 1 for d, w in zip(reversed(dims.dims), reversed(wanted)))
+            dims.rank > len(wanted)
+            or any(not same(d, w) and d != 1 for d, w in zip(reversed(dims.dims), reversed(wanted)))
         ):
-            raise refuse("Output shape must be broadcastable from input shape.", found={"input": text(dims), "shape": wanted})
+            raise refuse(
+                "Output shape must be broadcastable from input shape.", found={"input": text(dims), "shape": wanted}
+            )
         return spec(wanted, op.x.spec.dtype)
 
     def compute(op: Any, x: Any, shape: Any) -> Any:
@@ -244,7 +247,9 @@ class Bitcast:
             return spec((*dims, old // new), dtype)
         if old < new:
             if not dims or not same(dims[-1], new // old):
-                raise refuse(f"the last dimension does not make one {dtype.name}", found=op.x.spec.short(), wanted=new // old)
+                raise refuse(
+                    f"the last dimension does not make one {dtype.name}", found=op.x.spec.short(), wanted=new // old
+                )
             dims = dims[:-1]
         return spec(dims, dtype)
 

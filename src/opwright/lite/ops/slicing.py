@@ -194,7 +194,9 @@ class GatherNd:
         if x is None or i is None or (i and i[-1] is None):
             return TensorSpec(UNKNOWN, op.x.spec.dtype)
         if not x or not i or i[-1] > len(x):
-            raise refuse("Index innermost dimension length must be <= params rank.", found={"x": text(x), "indices": text(i)})
+            raise refuse(
+                "Index innermost dimension length must be <= params rank.", found={"x": text(x), "indices": text(i)}
+            )
         return spec((*i[:-1], *x[i[-1] :]), op.x.spec.dtype)
 
     def compute(op: Any, x: Any, indices: Any) -> Any:
@@ -226,7 +228,8 @@ class ScatterNd:
             if i[-1] is not None:
                 fits = (*i[:-1], *wanted[i[-1] :])
                 if len(fits) != len(u) or not all(map(same, fits, u)):
-                    raise refuse("the updates do not fit", found={"indices": text(i), "updates": text(u), "shape": wanted},
+                    raise refuse("the updates do not fit",
+                                 found={"indices": text(i), "updates": text(u), "shape": wanted},
                                  wanted=f"updates of shape {text(fits)}")  # fmt: skip
         return spec(wanted, dtype)
 

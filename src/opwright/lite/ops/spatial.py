@@ -1,6 +1,7 @@
-"""Blocks of space moved to depth or batch and back: SPACE_TO_DEPTH, DEPTH_TO_SPACE, SPACE_TO_BATCH_ND, BATCH_TO_SPACE_ND.
+"""Blocks of space moved to depth or to the batch, and back.
 
-Lives here: these operators.  Not here: other changes of shape (shaping.py).
+Lives here: SPACE_TO_DEPTH, DEPTH_TO_SPACE, SPACE_TO_BATCH_ND, BATCH_TO_SPACE_ND.
+  Not here: other changes of shape (shaping.py).
 """
 
 from __future__ import annotations
@@ -93,7 +94,10 @@ def _blocks(op: Any, pairs: Any, what: str) -> tuple[list[int] | None, list[int]
 
 @lite_operator("SPACE_TO_BATCH_ND", options="SpaceToBatchNDOptions", versions=(1, 4))
 class SpaceToBatch:
-    """Blocks of space, after zero padding, moved to the batch: [n, s..., rest] -> [n prod(b), (s + pads) / b..., rest]."""
+    """Blocks of space, after zero padding, moved to the batch.
+
+    [n, s..., rest] -> [n prod(block), (s + before + after) / block..., rest]
+    """
 
     x = Input(_MOVED)
     block_shape = Input((int32,), rank=1)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...core.dtypes import string
+from ...core.errors import InvalidArgumentError
 from ..ops import types
 from .node import Node
 from .tensor import Tensor
@@ -24,10 +25,10 @@ def dtype_class(t: Tensor) -> Any:
 
 
 def tensor_details(t: Tensor) -> dict[str, Any]:
-    """One tensor's details. Raises ValueError where the official interpreter has none, for handles."""
+    """One tensor's details. Raises InvalidArgumentError where the official interpreter has none, for handles."""
     dtype = dtype_class(t)
     if dtype is None:
-        raise ValueError(f"Could not get tensor details of {t!r}")
+        raise InvalidArgumentError(what="Could not get tensor details", found=repr(t), wanted="a type that NumPy holds")
     q = t.quantization
     scales = np.asarray(q.scale if q is not None else (), np.float32)
     zeros = np.asarray(q.zero_point if q is not None else (), np.int64).astype(np.int32)

@@ -30,7 +30,8 @@ class Node:
     """
 
     __slots__ = ("added", "inited", "inputs", "intermediates", "name", "number", "options", "outputs", "prepared_for",
-                 "registration", "subgraph", "temporaries", "tensors_in", "tensors_out", "user_data", "version")  # fmt: skip
+                 "registration", "subgraph", "temporaries", "tensors_in", "tensors_out", "user_data",
+                 "version")  # fmt: skip
 
     def __init__(self, subgraph: Subgraph, number: int, name: str, version: int, options: Any,
                  registration: Registration | None, tensors_in: Sequence[Tensor | None], tensors_out: Sequence[Tensor],
@@ -88,7 +89,8 @@ class Context:
             return
         if t.kind == ARENA and self._subgraph.running:
             raise FailedPreconditionError(
-                what=f"tensor {t.name!r} got another shape while the model runs", found=list(sizes), wanted=list(t.shape),
+                what=f"tensor {t.name!r} got another shape while the model runs",
+                found=list(sizes), wanted=list(t.shape),
                 do="call context.set_tensor_to_dynamic(tensor) in prepare",
             )  # fmt: skip
         self._subgraph.bounded(t, sizes)
@@ -133,7 +135,9 @@ def _sizes(shape: Iterable[Any], t: Tensor) -> tuple[int, ...]:
     try:
         sizes = tuple(s.__index__() for s in shape)
     except (TypeError, AttributeError):
-        raise InvalidArgumentError(what=f"the shape given to tensor {t.name!r} is no list of integers", found=repr(shape)[:80]) from None
+        raise InvalidArgumentError(
+            what=f"the shape given to tensor {t.name!r} is no list of integers", found=repr(shape)[:80]
+        ) from None
     if any(s < 0 for s in sizes):
         raise InvalidArgumentError(what=f"the shape given to tensor {t.name!r} has a negative size", found=list(sizes))
     return sizes

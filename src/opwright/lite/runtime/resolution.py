@@ -82,7 +82,9 @@ def unresolved(uses: dict[str, tuple[int, list[str]]], resolver: OpResolver) -> 
         lines.append(f"{FLEX} They are: {', '.join(flex)}.")
     if own:
         lines.append(f"See instructions: {INSTRUCTIONS}")
-    where = "; ".join(f"{name} version {version} at {', '.join(_few(nodes))}" for name, (version, nodes) in uses.items())
+    where = "; ".join(
+        f"{name} version {version} at {', '.join(_few(nodes))}" for name, (version, nodes) in uses.items()
+    )
     wanted = ", ".join(
         f"{name} version {_ranges(resolver.custom_versions(name))}" for name in own if resolver.custom_versions(name)
     )
@@ -92,7 +94,7 @@ def unresolved(uses: dict[str, tuple[int, list[str]]], resolver: OpResolver) -> 
         what="\n".join(lines),
         found=where,
         wanted=wanted or f"operators among those given: {', '.join(others) or 'none'}",
-        do=f"Interpreter(..., custom_ops=[{classes}]), each an @ow.operator class or, in a dict by name, a lite.Registration",
+        do=f"Interpreter(..., custom_ops=[{classes}]), each an @ow.operator, or a dict from names to Registrations",
         explain="OW101",
     )
     error.op = first

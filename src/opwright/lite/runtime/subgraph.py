@@ -74,9 +74,9 @@ class Subgraph:
         for node in self.nodes:
             self._init(node)
         self._dynamic.clear()
-        self._own_bytes.clear()
         for t in self.tensors:
             if t.kind == DYNAMIC:
+                self._own_bytes.pop(id(t), None)
                 t.set_kind(OWN if t.is_object else ARENA)
         deferred = set()
         for node in self.nodes:
@@ -135,6 +135,8 @@ class Subgraph:
             self._refuse_constant(node, t)
         if node.added:
             dropped = {id(t) for t in node.added}
+            for key in dropped:
+                self._own_bytes.pop(key, None)
             self.tensors = self.tensors[: self.file_tensors] + [
                 t for t in self.tensors[self.file_tensors :] if id(t) not in dropped
             ]
@@ -161,7 +163,7 @@ class Subgraph:
         for view in node.temporaries:
             t = getattr(view, "tensor", None)
             if not isinstance(t, Tensor) or t.index >= len(self.tensors) or self.tensors[t.index] is not t:
-                raise InvalidArgumentError(op=node.name, what="node.temporaries holds what is no tensor of this subgraph",
+                raise InvalidArgumentError(op=node.name, what="node.temporaries holds no tensor of this subgraph",
                                            found=repr(view)[:80], wanted="tensors from context.add_tensor")  # fmt: skip
 
     def _step(self, node: Node, deferred: bool) -> Callable[[], Any]:

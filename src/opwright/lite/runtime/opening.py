@@ -1,0 +1,50 @@
+"""Opening a model for an interpreter: from a path, from bytes or from a Model; official words when it is not there.
+
+Not here: reading the bytes (format/), finding kernels (resolution.py).
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ...core import flags
+from ...core.errors import InvalidArgumentError, NotFoundError, ResourceExhaustedError
+from ..format import Model
+
+EMPTY = "The model allocation is null/empty"
+
+
+def open_model(path: Any, content: Any) -> Model:
+    """The model in a file or in bytes; exactly one of the two is given.
+
+    raises NotFoundError for a file that is not there, ResourceExhaustedError above the flag max_model_bytes, and what
+    `Model.read` raises
+    """
+    if isinstance(content, Model):
+        return content
+    if path and content:
+        raise InvalidArgumentError(what="Can't both provide `model_path` and `model_content`")
+    if content:
+        _check_size(len(content), "the model")
+        return Model.read(content)
+    if not path:
+        raise InvalidArgumentError(what="`model_path` or `model_content` must be specified.")
+    name = os.fspath(path)
+    try:
+        size = os.stat(name).st_size
+        if os.path.isdir(name):
+            raise IsADirectoryError(0, "it is a folder")
+        if size == 0:
+            raise InvalidArgumentError(what=f"mmap of size 0 requested.{EMPTY}", found=f"empty file {name!r}")
+        _check_size(size, f"the model {name!r}")
+        return Model.read(name)
+    except OSError as error:
+        raise NotFoundError(what=f"Could not open '{name}'.{EMPTY}", found=error.strerror) from None
+
+
+def _check_size(size: int, what: str) -> None:
+    limit = flags.get("max_model_bytes")
+    if size > limit:
+        raise ResourceExhaustedError(what=f"{what} has {size} bytes", wanted=f"at most {limit}",
+                                     do="set the flag max_model_bytes higher")  # fmt: skip

@@ -1,0 +1,104 @@
+"""Values from outside: what may be put into a tensor, and which shape an input may be given.
+
+Lives here: the checks, in the official interpreter's words.  Not here: what follows from a resize (subgraph.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import of_numpy, string
+from ...core.errors import InvalidArgumentError, OpError, UnimplementedError
+from ..ops import types
+from .errors import also
+from .tensor import CONSTANT, Tensor
+
+MOST = 2**31 - 1  # sizes are int32 in the file
+
+
+def elements(t: Tensor) -> np.ndarray:
+    """The elements of a tensor, in place. Raises InvalidArgumentError where there are none yet."""
+    if t.sparsity is not None:
+        raise UnimplementedError(what=f"tensor {t.name!r} is sparse", wanted="dense tensors")
+    if t.array is None:
+        raise InvalidArgumentError(what="Tensor data is null. Run allocate_tensors() first", found=repr(t))
+    return t.array
+
+
+def put(t: Tensor, value: Any) -> None:
+    """Copy a value of exactly its dtype and shape into a tensor. Raises InvalidArgumentError."""
+    given = np.asarray(value)
+    if t.dtype is string and given.dtype.kind in "SUO":
+        given = _as_bytes(given, t)
+    if given.dtype != t.dtype.np:
+        what = f"Cannot set tensor: Got value of type {_type_name(given)} but expected type "
+        what += f"{types.name_of(t.dtype)} for input {t.index}, name: {t.name} "
+        raise InvalidArgumentError(what=what, do=f"value.astype({t.dtype.np.name!r})")
+    if given.shape != t.shape:
+        raise _mismatch(t, given.shape)
+    if t.array is None:
+        what = "Cannot set tensor: Tensor is unallocated. Try calling allocate_tensors() first"
+        raise InvalidArgumentError(what=what, found=repr(t))
+    if t.kind == CONSTANT:
+        raise InvalidArgumentError(what="Cannot set tensor: it is a constant of the model", found=repr(t))
+    np.copyto(t.array, given)
+
+
+def _mismatch(t: Tensor, given: tuple[int, ...]) -> OpError:
+    if len(given) != len(t.shape):
+        got, expected, where = len(given), len(t.shape), ""
+    else:
+        axis = next(i for i, (a, b) in enumerate(zip(given, t.shape)) if a != b)
+        got, expected, where = given[axis], t.shape[axis], f"dimension {axis} of "
+    what = f"Cannot set tensor: Dimension mismatch. Got {got} but expected {expected} for {where}input {t.index}."
+    return InvalidArgumentError(what=what, found=list(given), wanted=list(t.shape),
+                                do=f"resize_tensor_input({t.index}, {list(given)}), then allocate_tensors()")  # fmt: skip
+
+
+def new_shape(t: Tensor, size: Any, strict: bool) -> tuple[int, ...]:
+    """The shape that an input is to get. strict: only sizes that the file leaves unknown may change.
+
+    raises InvalidArgumentError for what is no shape, and one that is also a RuntimeError where `t` cannot have it
+    """
+    sizes = np.asarray(size)
+    if sizes.ndim != 1:
+        raise InvalidArgumentError(what=f"Shape should be 1D instead of {sizes.ndim}.", found=repr(size)[:80])
+    if sizes.size and sizes.dtype.kind not in "iu":
+        raise InvalidArgumentError(what="a shape is a list of integers", found=repr(size)[:80])
+    fail = also(InvalidArgumentError, RuntimeError)
+    if t.kind == CONSTANT:
+        raise fail(what="Attempting to resize a fixed-size tensor.", found=repr(t))
+    new = tuple(sizes.tolist())
+    if any(d < 0 or d > MOST for d in new):
+        raise fail(what=f"a size for input {t.index} is out of range", found=list(new), wanted=f"0 to {MOST}")
+    if strict:
+        known = t.shape if t.signature is None else t.signature
+        if len(new) != len(known):
+            raise fail(what="ResizeInputTensorStrict does not change the rank", found=list(new), wanted=list(known))
+        for axis, (old, now, fixed) in enumerate(zip(t.shape, new, known)):
+            if now != old and fixed != -1:
+                what = f"Attempting to resize dimension {axis} of tensor {t.index} with value {old} to {now}. "
+                what += "ResizeInputTensorStrict only allows mutating unknown dimensions identified by -1."
+                raise fail(what=what, found=list(new), wanted=list(known))
+    return new
+
+
+def _type_name(array: np.ndarray) -> str:
+    try:
+        return types.name_of(of_numpy(array.dtype))
+    except (TypeError, OpError):
+        return "NOTYPE"
+
+
+def _as_bytes(given: np.ndarray, t: Tensor) -> np.ndarray:
+    """Text as bytes, for a string tensor. Raises InvalidArgumentError for other objects."""
+    items = []
+    for item in given.reshape(-1).tolist():
+        if not isinstance(item, (str, bytes)):
+            raise InvalidArgumentError(what=f"Cannot set tensor: {t.name!r} takes strings", found=type(item).__name__)
+        items.append(item.encode() if isinstance(item, str) else item)
+    made = np.empty(given.size, object)
+    made[:] = items
+    return made.reshape(given.shape)
