@@ -1,7 +1,7 @@
 """Blocks of space moved to depth or to the batch, and back.
 
 Lives here: SPACE_TO_DEPTH, DEPTH_TO_SPACE, SPACE_TO_BATCH_ND, BATCH_TO_SPACE_ND.
-  Not here: other changes of shape (shaping.py).
+Not here: other changes of shape (shaping.py).
 """
 
 from __future__ import annotations

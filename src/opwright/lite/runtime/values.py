@@ -53,8 +53,8 @@ def _mismatch(t: Tensor, given: tuple[int, ...]) -> OpError:
         axis = next(i for i, (a, b) in enumerate(zip(given, t.shape)) if a != b)
         got, expected, where = given[axis], t.shape[axis], f"dimension {axis} of "
     what = f"Cannot set tensor: Dimension mismatch. Got {got} but expected {expected} for {where}input {t.index}."
-    return InvalidArgumentError(what=what, found=list(given), wanted=list(t.shape),
-                                do=f"resize_tensor_input({t.index}, {list(given)}), then allocate_tensors()")  # fmt: skip
+    do = f"resize_tensor_input({t.index}, {list(given)}), then allocate_tensors()"
+    return InvalidArgumentError(what=what, found=list(given), wanted=list(t.shape), do=do)
 
 
 def new_shape(t: Tensor, size: Any, strict: bool) -> tuple[int, ...]:
