@@ -1,4 +1,4 @@
-"""The arena planner: buffers alive together never overlap, and the arena is no larger than it must be on known cases."""
+"""The arena planner: buffers alive together never overlap; on known cases the arena is as small as it can be."""
 
 from __future__ import annotations
 

@@ -23,7 +23,8 @@ def _clean():
 
 def test_attributes_and_table_name_the_same_flags():
     plain = {bool: flags.SWITCH, int: (flags.COUNT, flags.SIZE), Path: flags.FOLDER}
-    hints = {name: hint for name, hint in typing.get_type_hints(flags, localns={"Path": Path}).items() if name[0] != "_" and name.islower()}
+    every = typing.get_type_hints(flags, localns={"Path": Path})
+    hints = {name: hint for name, hint in every.items() if name[0] != "_" and name.islower()}
     assert set(hints) == set(flags.FLAGS)
     for name, hint in hints.items():
         assert isinstance(flags.get(name), typing.get_origin(hint) or hint)

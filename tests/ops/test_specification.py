@@ -26,7 +26,15 @@ def attr(name: str, **more: Any) -> dict[str, Any]:
 
 
 def tensor(name: str, **more: Any) -> dict[str, Any]:
-    return {"name": name, "dtypes": ["float32", "float64"], "like": None, "optional": False, "repeated": False, "ranks": None, **more}  # fmt: skip
+    return {
+        "name": name,
+        "dtypes": ["float32", "float64"],
+        "like": None,
+        "optional": False,
+        "repeated": False,
+        "ranks": None,
+        **more,
+    }
 
 
 OLD = {

@@ -28,7 +28,7 @@ class Counter:
         return self.body(*args, **kwargs)
 
 
-# ---- tracing rules ---------------------------------------------------------------------------------------------------
+# ---- tracing rules -------------------------------------------------------------------------------------------------
 
 
 def test_one_trace_for_one_dtype_and_shape() -> None:
@@ -131,7 +131,7 @@ def test_str_of_a_symbolic_tensor() -> None:
     assert seen == ['Tensor("a:0", shape=(2,), dtype=float32)']
 
 
-# ---- input_signature -------------------------------------------------------------------------------------------------
+# ---- input_signature -----------------------------------------------------------------------------------------------
 
 
 def test_input_signature_makes_one_trace() -> None:
@@ -192,7 +192,7 @@ def test_defaults_keywords_and_variadics() -> None:
     assert f.experimental_get_tracing_count() == 4
 
 
-# ---- results ----------------------------------------------------------------------------------------------------------
+# ---- results -------------------------------------------------------------------------------------------------------
 
 
 def test_structures_of_results() -> None:
@@ -222,7 +222,7 @@ def test_sparse_gradients_as_results() -> None:
     assert out.to_dense().numpy().tolist() == [[1, 1], [0, 0], [2, 2]]
 
 
-# ---- concrete functions -----------------------------------------------------------------------------------------------
+# ---- concrete functions --------------------------------------------------------------------------------------------
 
 
 def test_a_concrete_function_shows_itself() -> None:
@@ -274,7 +274,7 @@ def test_graph_text_parses_back() -> None:
     assert "test_function.py" in str(graph)
 
 
-# ---- captures, variables, nesting ---------------------------------------------------------------------------------------
+# ---- captures, variables, nesting ----------------------------------------------------------------------------------
 
 
 def test_captures() -> None:
@@ -358,11 +358,11 @@ def test_variables_are_made_on_the_first_call_only() -> None:
     def always(x: Any) -> Any:
         return x + ow.Variable(1.0)
 
-    with pytest.raises(ValueError, match="singleton tf.Variables"):
+    with pytest.raises(ValueError, match=r"singleton tf\.Variables"):
         always(ow.constant(1.0))
 
 
-# ---- errors -------------------------------------------------------------------------------------------------------------
+# ---- errors --------------------------------------------------------------------------------------------------------
 
 
 def test_a_symbolic_tensor_has_no_value() -> None:
@@ -395,7 +395,7 @@ def test_shape_errors_appear_while_tracing() -> None:
         f.get_concrete_function(ow.TensorSpec([2, 3]), ow.TensorSpec([4, 5]))
 
 
-# ---- shapes -------------------------------------------------------------------------------------------------------------
+# ---- shapes --------------------------------------------------------------------------------------------------------
 
 
 def test_unknown_dims_and_rank() -> None:
@@ -422,7 +422,7 @@ def test_sizes_flow_through_shape_arithmetic() -> None:
     assert seen == [ow.TensorShape([None, 24]), ow.TensorShape([None, 4, 3, 2])]
 
 
-# ---- gradients ------------------------------------------------------------------------------------------------------------
+# ---- gradients -----------------------------------------------------------------------------------------------------
 
 
 def test_gradients_of_every_order_agree_with_eager() -> None:
@@ -529,7 +529,7 @@ def test_unconnected_and_integer_results() -> None:
     assert tape.gradient(c, x, unconnected_gradients="zero").numpy() == 0.0
 
 
-# ---- switches -----------------------------------------------------------------------------------------------------------
+# ---- switches ------------------------------------------------------------------------------------------------------
 
 
 def test_run_functions_eagerly() -> None:

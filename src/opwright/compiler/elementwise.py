@@ -70,9 +70,12 @@ class KernelTrace:
         scalars = tensors(op, inputs, self.to_tensor, name)
         rule = LOWER.get(op.name)
         if rule is None:
-            raise UnimplementedError(op=op.name, what=f"kernel {self.name!r} calls it, and kernels have no such operator",
-                                     wanted=f"one of {', '.join(sorted(LOWER))}",
-                                     do="leave out the kernel: the reference computes it")  # fmt: skip
+            raise UnimplementedError(
+                op=op.name,
+                what=f"kernel {self.name!r} calls it, and kernels have no such operator",
+                wanted=f"one of {', '.join(sorted(LOWER))}",
+                do="leave out the kernel: the reference computes it",
+            )
         op.check_dtypes([s.dtype for s in scalars])
         result = rule(self, bound, *scalars)
         if isinstance(result, KernelScalar):
@@ -125,7 +128,9 @@ def _extremum(predicate: str) -> Rule:
         if not x.dtype.is_floating:
             return b.select(b.icmp_signed(predicate, x.llvm, y.llvm), x.llvm, y.llvm)
         chosen = b.select(b.fcmp_ordered(predicate, x.llvm, y.llvm), x.llvm, y.llvm)
-        return b.select(b.fcmp_unordered("uno", x.llvm, x.llvm), x.llvm, chosen)  # a NaN in x; one in y is chosen already
+        return b.select(
+            b.fcmp_unordered("uno", x.llvm, x.llvm), x.llvm, chosen
+        )  # a NaN in x; one in y is chosen already
 
     return lower
 

@@ -45,13 +45,15 @@ class Plan:
             if trace.tb_frame.f_code.co_filename == self.filename:
                 node = self._nodes.get(trace.tb_lineno)
             trace = trace.tb_next
-        if node is None or isinstance(error, OpError) and error.node is not None:
+        if node is None or (isinstance(error, OpError) and error.node is not None):
             return error
         if isinstance(error, OpError):
             located = type(error)(op=node.op.name, node=node.name, at=node.at, what=error.message.partition(": ")[2]
                                   if error.op == node.op.name else error.message)  # fmt: skip
             return located.with_traceback(error.__traceback__)
-        if isinstance(error, (MemoryError, RecursionError)) or not isinstance(error, (ValueError, TypeError, IndexError)):
+        if isinstance(error, (MemoryError, RecursionError)) or not isinstance(
+            error, (ValueError, TypeError, IndexError)
+        ):
             return error
         found = {v.name: v.spec.short() for v in node.operands}
         return InvalidArgumentError(op=node.op.name, node=node.name, at=node.at,

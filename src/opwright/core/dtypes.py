@@ -146,8 +146,11 @@ numeric = real + complexes
 index = (int32, int64)
 any_dtype = (*ALL, resource)
 
+
 def as_dtype(value: Any) -> DType:
-    """The DType meant by a DType, a name, a NumPy dtype or scalar type, or a Python type (float -> float32, int -> int32).
+    """The DType meant by a DType, a name, a NumPy dtype or scalar type, or a Python type.
+
+    float means float32, int means int32.
 
     raises TypeError if there is no such dtype
     """

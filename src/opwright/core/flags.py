@@ -164,7 +164,12 @@ FLAGS: dict[str, Flag] = {
         Flag("num_threads", COUNT, 0, "Threads that one operator may use; 0 means one for each core."),
         Flag("cache_dir", FOLDER, _user_cache, "Where compiled kernels are kept between runs."),
         Flag("max_model_bytes", SIZE, 2**31, "Largest model file that is read; a larger one is refused."),
-        Flag("max_activation_bytes", SIZE, 2**32, "Most memory that a model file may ask for at run time, besides weights."),
+        Flag(
+            "max_activation_bytes",
+            SIZE,
+            2**32,
+            "Most memory that a model file may ask for at run time, besides weights.",
+        ),
     )
 }
 

@@ -15,7 +15,7 @@ Dims = tuple[int | None, ...]
 
 
 class TensorShape:
-    """The shape of a tensor: a tuple of sizes, None for an unknown one; `TensorShape(None)` has unknown rank. Immutable.
+    """The shape of a tensor: a tuple of sizes, None for an unknown one. Immutable. `TensorShape(None)`: unknown rank.
 
     dims: the tuple, or None where the rank is unknown. Equality is structural: unknown sizes equal only unknown
     sizes, as in today's TensorFlow.
@@ -233,9 +233,7 @@ def broadcast(a: TensorShape, b: TensorShape) -> TensorShape:
     for x, y in zip(long[pad:], short):
         if x == y or y == 1:
             out.append(x)
-        elif x == 1:
-            out.append(y)
-        elif x is None:
+        elif x == 1 or x is None:
             out.append(y)
         elif y is None:
             out.append(x)

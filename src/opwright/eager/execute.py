@@ -137,8 +137,14 @@ def _check_promise(op: Operator, results: Sequence[Any], promised: Sequence[Any]
     for result, spec in zip(results, promised):
         dtype = getattr(spec, "dtype", spec)
         if isinstance(result, (np.ndarray, np.generic)) and result.dtype != dtype.np:
-            raise InternalError(op=op.name, node=name, what="compute gave another dtype than was inferred",
-                                found=result.dtype.name, wanted=dtype.name, do=f"y.astype({dtype.np.name!r})")  # fmt: skip
+            raise InternalError(
+                op=op.name,
+                node=name,
+                what="compute gave another dtype than was inferred",
+                found=result.dtype.name,
+                wanted=dtype.name,
+                do=f"y.astype({dtype.np.name!r})",
+            )
         if spec is not dtype and not spec.shape.is_compatible_with(np.shape(result)):
             raise InternalError(op=op.name, node=name, what="compute gave another shape than was inferred",
                                 found=np.shape(result), wanted=spec.shape)  # fmt: skip
@@ -155,7 +161,7 @@ def _cause(error: Exception) -> BaseException | None:
 
 
 def explain(op: Operator, bound: Call, inputs: Sequence[Any], name: str | None, error: Exception) -> Exception:
-    """The error to raise for a kernel that failed: inference's own words if it objects, else NumPy's with the operator."""
+    """The error to raise for a kernel that failed: inference's own words if it objects, else NumPy's."""
     if isinstance(error, OpError):
         return error if error.op is not None else type(error)(op=op.name, node=name, what=error.message)
     try:
@@ -163,10 +169,16 @@ def explain(op: Operator, bound: Call, inputs: Sequence[Any], name: str | None, 
     except InvalidArgumentError as better:
         return better
     found = {
-        declared.name: "absent" if x is None else [y.spec.short() for y in x] if isinstance(x, tuple) else x.spec.short()
+        declared.name: "absent"
+        if x is None
+        else [y.spec.short() for y in x]
+        if isinstance(x, tuple)
+        else x.spec.short()
         for declared, x in zip(op.inputs, inputs)
     }
-    if isinstance(error, (MemoryError, NotImplementedError, LookupError)) and not isinstance(error, (IndexError, KeyError)):
+    if isinstance(error, (MemoryError, NotImplementedError, LookupError)) and not isinstance(
+        error, (IndexError, KeyError)
+    ):
         return error
     return InvalidArgumentError(op=op.name, node=name, what=f"{type(error).__name__}: {error}", found=found)
 

@@ -94,9 +94,11 @@ class GradientTape:
         """Remember what is computed from `tensor`: a tensor, a variable or a nesting of them."""
         for one in nest.flatten(tensor):
             if not isinstance(one, TensorLike):
-                raise ValueError(f"Passed in object {one!r} of type {type(one).__name__!r}, not tf.Tensor or tf.Variable.")
-            if not (one.dtype.is_floating or one.dtype.is_complex):  # type: ignore[attr-defined]
-                _warn("The dtype of the watched tensor must be floating (e.g. tf.float32), got %r", one.dtype)  # type: ignore[attr-defined]
+                raise ValueError(
+                    f"Passed in object {one!r} of type {type(one).__name__!r}, not tf.Tensor or tf.Variable."
+                )
+            if not (one.dtype.is_floating or one.dtype.is_complex):
+                _warn("The dtype of the watched tensor must be floating (e.g. tf.float32), got %r", one.dtype)
             self._watched[id(one)] = one
             self._live.add(id(one))
 
@@ -171,9 +173,12 @@ class GradientTape:
         for t, dy in zip(targets, dys):
             if t is None:
                 raise TypeError("Argument `target` should be a list or nested structure of Tensors, found None")
-            if not isinstance(t, TensorLike) or not is_trainable(t.dtype):  # type: ignore[attr-defined]
-                _warn("The dtype of the target tensor must be floating (e.g. tf.float32) when calling GradientTape.gradient, got %r",
-                            getattr(t, "dtype", type(t)))  # fmt: skip
+            if not isinstance(t, TensorLike) or not is_trainable(t.dtype):
+                _warn(
+                    "The dtype of the target tensor must be floating (e.g. tf.float32) when calling "
+                    "GradientTape.gradient, got %r",
+                    getattr(t, "dtype", type(t)),
+                )
                 if not isinstance(t, TensorLike):
                     continue
             flat_targets.append(t)
@@ -262,7 +267,9 @@ class GradientTape:
         for i in range(int(np.prod(inner))):
             seed = np.zeros((batch, int(np.prod(inner))), target.dtype.np)
             seed[:, i] = 1
-            (grad,) = self._gradients([target], [dispatch.to_tensor(seed.reshape(shape), target.dtype, None)], [source], unconnected)
+            (grad,) = self._gradients(
+                [target], [dispatch.to_tensor(seed.reshape(shape), target.dtype, None)], [source], unconnected
+            )
             rows.append(_dense(grad))
         if not self.persistent:
             self._records, self._live = [], set()
@@ -338,7 +345,10 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
                 return [*nest.flatten(input_grads), *nest.flatten(variable_grads)]
             grads = nest.flatten(grad_fn(*dys))
             if len(grads) != len(inputs):
-                raise ValueError(f"custom_gradient function {f.__name__} expected to return {len(inputs)} gradients, but returned {len(grads)} instead.")
+                raise ValueError(
+                    f"custom_gradient function {f.__name__} expected to return {len(inputs)} gradients, "
+                    f"but returned {len(grads)} instead."
+                )
             return grads
 
         if outer:
@@ -346,7 +356,7 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
             for tape in outer:
                 for variable in variables:
                     if getattr(tape, "watches_variables", False):
-                        tape.watch_variable(variable)  # type: ignore[attr-defined]
+                        tape.watch_variable(variable)
                 tape.record(record)
         return nest.pack_sequence_as(result, flat)
 

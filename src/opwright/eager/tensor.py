@@ -118,7 +118,7 @@ class EagerTensor(Tensor):
     def __iter__(self) -> Any:
         if self._array.ndim == 0:
             raise TypeError("Cannot iterate over a scalar tensor.")
-        return (self[i] for i in range(len(self._array)))  # type: ignore[index]
+        return (self[i] for i in range(len(self._array)))
 
     def __format__(self, spec: str) -> str:
         return format(self._array[()] if self._array.ndim == 0 else self._array, spec)
@@ -176,7 +176,9 @@ def to_array(value: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
             try:
                 return np.array(value, dtype.np), dtype
             except OverflowError:
-                raise TypeError(f"Cannot convert {value!r} to EagerTensor of dtype {dtype.name}: out of range") from None
+                raise TypeError(
+                    f"Cannot convert {value!r} to EagerTensor of dtype {dtype.name}: out of range"
+                ) from None
         if not dtype.is_complex:
             raise TypeError(f"Cannot convert {value!r} to EagerTensor of dtype {dtype.name}")
     if value is None:
@@ -186,13 +188,11 @@ def to_array(value: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
     if isinstance(value, (list, tuple)) and value:
         value = _without_tensors(value)
     if isinstance(value, TensorLike):
-        value = value.numpy()  # type: ignore[attr-defined]
+        value = value.numpy()
     try:
         found = natural_dtype(value)
     except TypeError as error:
-        raise TypeError(
-            f"Attempt to convert a value of type {type(value).__name__} to a Tensor: {error}"
-        ) from None
+        raise TypeError(f"Attempt to convert a value of type {type(value).__name__} to a Tensor: {error}") from None
     if dtype is None:
         dtype = found
     elif not _fits(found, dtype) and not (isinstance(value, (list, tuple, np.ndarray)) and np.size(value) == 0):
@@ -206,9 +206,9 @@ def to_array(value: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
         raise ValueError(f"Can't convert non-rectangular Python sequence to Tensor: {_shown(value)}") from None
     except OverflowError as error:
         raise TypeError(f"Cannot convert {_shown(value)} to EagerTensor of dtype {dtype.name}: {error}") from None
-    if dtype.is_integer and found is not dtype and isinstance(value, (np.ndarray, np.generic)):
-        if (array != value).any():  # it wrapped around
-            raise TypeError(f"Cannot convert an array of {found.name} to EagerTensor of dtype {dtype.name}: out of range")
+    from_array = dtype.is_integer and found is not dtype and isinstance(value, (np.ndarray, np.generic))
+    if from_array and (array != value).any():  # it wrapped around
+        raise TypeError(f"Cannot convert an array of {found.name} to EagerTensor of dtype {dtype.name}: out of range")
     return array, dtype
 
 
@@ -220,7 +220,7 @@ def _shown(value: Any) -> str:
 def _without_tensors(value: Any) -> Any:
     """A nesting with the tensors in it as arrays."""
     if isinstance(value, TensorLike):
-        return np.asarray(value.numpy())  # type: ignore[attr-defined]
+        return np.asarray(value.numpy())
     if isinstance(value, (list, tuple)):
         return [_without_tensors(v) for v in value]
     return value
@@ -270,7 +270,7 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None 
         raise TypeError(f"constant() needs a value; {value!r} has none while tracing. Use it as it is")
     made, found = to_array(value, wanted)
     if shape is not None:
-        dims = tuple(TensorShape(shape).as_list())
+        dims: Any = tuple(TensorShape(shape).as_list())
         if made.size == 1:
             made = np.full(dims, made.reshape(())[()], made.dtype)
         elif made.size != np.prod(dims):
@@ -316,5 +316,8 @@ def from_dlpack(value: Any) -> EagerTensor:
         array = np.from_dlpack(value)
         return EagerTensor(array, of_numpy(array.dtype))
     except (AttributeError, BufferError, TypeError, RuntimeError) as error:
-        raise InvalidArgumentError(what=f"cannot take the DLPack tensor: {error}", found=type(value).__name__,
-                                   wanted="a contiguous tensor in host memory with a dtype of ours") from error  # fmt: skip
+        raise InvalidArgumentError(
+            what=f"cannot take the DLPack tensor: {error}",
+            found=type(value).__name__,
+            wanted="a contiguous tensor in host memory with a dtype of ours",
+        ) from error

@@ -54,12 +54,12 @@ class Variable(TensorLike):
             raise ValueError("The `initial_value` arg to `tf.Variable` must be specified; found None")
         trace = dispatch.state.trace
         if trace is not None:
-            initial_value = trace.lift_initial_value(self, initial_value)  # type: ignore[attr-defined]
+            initial_value = trace.lift_initial_value(self, initial_value)
         elif callable(initial_value) and not isinstance(initial_value, TensorLike):
             initial_value = initial_value()
         wanted = None if dtype is None else as_dtype(dtype)
         if isinstance(initial_value, TensorLike):
-            array, found = np.asarray(initial_value.numpy()), initial_value.dtype  # type: ignore[attr-defined]
+            array, found = np.asarray(initial_value.numpy()), initial_value.dtype
             if wanted is not None and wanted is not found:
                 raise ValueError(f"Tensor conversion requested dtype {wanted.name} for Tensor with dtype {found.name}")
             array = array.astype(found.np, copy=True)
@@ -68,7 +68,10 @@ class Variable(TensorLike):
         self.dtype: DType = found
         self.shape: TensorShape = TensorShape(array.shape if shape is None else shape)
         if not self.shape.is_compatible_with(array.shape):
-            raise ValueError(f"The initial value's shape {array.shape} is not compatible with the explicitly supplied `shape` argument ({self.shape}).")
+            raise ValueError(
+                f"The initial value's shape {array.shape} is not compatible with the explicitly supplied `shape` "
+                f"argument ({self.shape})."
+            )
         self.name = f"{name or 'Variable'}:0"
         self.trainable = True if trainable is None else bool(trainable)
         self.constraint = constraint
@@ -124,14 +127,14 @@ class Variable(TensorLike):
         if s.trace is not None:
             for tape in s.tapes:
                 if self.trainable and getattr(tape, "watches_variables", False):
-                    tape.watch_variable(self)  # type: ignore[attr-defined]
+                    tape.watch_variable(self)
             return state_ops.ReadVariable(self, dtype=self.dtype, shape=self.shape)
         if s.tapes:
             fresh = EagerTensor(self.read_array(), self.dtype)
             record = OpRecord(state_ops.ReadVariable, _read_call(self.dtype, self.shape), (self,), (fresh,))
             for tape in s.tapes:
                 if self.trainable and getattr(tape, "watches_variables", False):
-                    tape.watch_variable(self)  # type: ignore[attr-defined]
+                    tape.watch_variable(self)
                 tape.record(record)
             return fresh
         if self._value is None:
@@ -161,8 +164,13 @@ class Variable(TensorLike):
         wanted = self.dtype
         tensor = dispatch.to_tensor(value, wanted, None)
         if tensor.dtype is not wanted:
-            raise ValueError(f"Tensor conversion requested dtype {wanted.name} for Tensor with dtype {tensor.dtype.name} ({use} of variable {self.name!r})")
-        if not self.shape.is_compatible_with(tensor.shape) and (op is state_ops.AssignVariable or tensor.shape.rank != 0):
+            raise ValueError(
+                f"Tensor conversion requested dtype {wanted.name} for Tensor with dtype {tensor.dtype.name} "
+                f"({use} of variable {self.name!r})"
+            )
+        if not self.shape.is_compatible_with(tensor.shape) and (
+            op is state_ops.AssignVariable or tensor.shape.rank != 0
+        ):
             raise ValueError(
                 f"Cannot assign value to variable '{self.name}': Shape mismatch.The variable shape {self.shape}, "
                 f"and the assigned value shape {tensor.shape} are incompatible."
@@ -174,15 +182,21 @@ class Variable(TensorLike):
                 op.kernel(op.bind({}))(self, tensor._array)
         return self
 
-    def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Variable:
+    def assign(
+        self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Variable:
         """Set to `value`, of this dtype and a shape that fits. Raises ValueError otherwise. Gives itself."""
         return self._update(state_ops.AssignVariable, value, "assign")
 
-    def assign_add(self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Variable:
+    def assign_add(
+        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Variable:
         """Add `delta`. Gives itself."""
         return self._update(state_ops.AssignAddVariable, delta, "assign_add")
 
-    def assign_sub(self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Variable:
+    def assign_sub(
+        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Variable:
         """Subtract `delta`. Gives itself."""
         return self._update(state_ops.AssignSubVariable, delta, "assign_sub")
 
@@ -196,7 +210,9 @@ class Variable(TensorLike):
                 op.kernel(op.bind({}))(self, indices._array, values._array)
         return self
 
-    def scatter_update(self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None) -> Variable:
+    def scatter_update(
+        self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None
+    ) -> Variable:
         """Set rows: self[indices[i]] = values[i]. Raises InvalidArgumentError for rows that are not there."""
         return self._scatter(state_ops.ScatterUpdateVariable, sparse_delta)
 

@@ -13,6 +13,7 @@ from .kernels import KernelKey, register_kernel
 from .registry import get
 from .registry import list_names as list
 
+
 def __getattr__(name: str) -> Any:
     if name in ("spec", "compatibility"):
         from . import specification

@@ -100,7 +100,7 @@ def _of_empty(flat: Sequence[Any], allowed: Sequence[DType]) -> DType | None:
 
 
 def natural_dtype(value: Any) -> DType:
-    """The dtype `constant(value)` would have: an array's own; for Python values bool, int32, float32, complex128 or string.
+    """The dtype `constant(value)` would have: an array's own; bool, int32, float32, complex128, string for Python's.
 
     raises ValueError for a list of text and numbers, TypeError for what is no number, text or nesting of these
     """
@@ -127,7 +127,7 @@ def natural_dtype(value: Any) -> DType:
 def _common(value: Sequence[Any]) -> DType:
     """The dtype of a nesting: of its complex numbers, else its floats, else its integers; the first of them decides."""
     found: dict[DType, None] = {}
-    stack = [value]
+    stack: list[Any] = [value]
     while stack:
         item = stack.pop()
         if isinstance(item, (list, tuple, range)):
@@ -138,7 +138,9 @@ def _common(value: Sequence[Any]) -> DType:
         return dtypes.float32
     first = next(iter(found))
     if len(found) > 1 and (dtypes.string in found or first is dtypes.bool):
-        raise ValueError(f"Can't convert Python sequence with mixed types to Tensor: {', '.join(d.name for d in found)}")
+        raise ValueError(
+            f"Can't convert Python sequence with mixed types to Tensor: {', '.join(d.name for d in found)}"
+        )
     for kind in ("is_complex", "is_floating"):
         for dtype in found:
             if getattr(dtype, kind):

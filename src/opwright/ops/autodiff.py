@@ -67,13 +67,15 @@ class OpRecord:
         if not isinstance(grads, (tuple, list)) or (len(op.inputs) == 1 and op.inputs[0].repeated):
             grads = (grads,)
         if len(grads) != len(op.inputs):
-            raise TypeError(f"{op.name}: gradient gave {len(grads)} results for {len(op.inputs)} inputs {op.input_names}")
+            raise TypeError(
+                f"{op.name}: gradient gave {len(grads)} results for {len(op.inputs)} inputs {op.input_names}"
+            )
         if op.simple:
             if op.elementwise and len(op.inputs) > 1:
                 return [None if g is None else array.sum_to_shape_of(g, x) for g, x in zip(grads, self.structure)]
             return grads
         flat: list[Any] = []
-        for declared, item, grad in zip(op.inputs, self.structure, grads):
+        for item, grad in zip(self.structure, grads):
             if type(item) is tuple:
                 flat.extend((None,) * len(item) if grad is None else grad)
             elif item is not None:
@@ -102,7 +104,9 @@ def accumulate(a: Any, b: Any) -> Any:
     if type(a) is IndexedSlices and type(b) is IndexedSlices:
         from . import array
 
-        return IndexedSlices(array.concat([a.values, b.values], 0), array.concat([a.indices, b.indices], 0), a.dense_shape)
+        return IndexedSlices(
+            array.concat([a.values, b.values], 0), array.concat([a.indices, b.indices], 0), a.dense_shape
+        )
     if type(a) is IndexedSlices:
         a = a.to_dense()
     if type(b) is IndexedSlices:

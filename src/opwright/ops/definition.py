@@ -132,7 +132,11 @@ class Operator:
         self._call_class = call_class(name, self.attr_defs, self.input_names, self.output_names, body)
         self._bound: dict[Any, Call] = {}
         # A user's computation need not mind NumPy's widening; the catalogue's minds it itself.
-        self.narrows = type(self) is Operator and not catalogue and any(o.like is not None and not o.repeated for o in self.outputs)
+        self.narrows = (
+            type(self) is Operator
+            and not catalogue
+            and any(o.like is not None and not o.repeated for o in self.outputs)
+        )
         self.accepted: dict[Any, tuple[DType | None, ...]] = {}
         self.simple = not any(i.repeated or i.optional for i in self.inputs)
         self.quick = self.elementwise and self.simple and not any(i.ranks for i in self.inputs)
@@ -149,7 +153,9 @@ class Operator:
         names = {i.name for i in self.inputs}
         for part in (*names, *(o.name for o in self.outputs), *self.attr_defs):
             if part in RESERVED:
-                raise ValueError(f"operator {self.name}: the name {part!r} is taken; name this input or attribute otherwise")
+                raise ValueError(
+                    f"operator {self.name}: the name {part!r} is taken; name this input or attribute otherwise"
+                )
         by_name = {i.name: i for i in self.inputs}
         item: Any
         for item in (*self.inputs, *self.outputs):
@@ -167,7 +173,9 @@ class Operator:
             if self.infer_rule:
                 continue
             if output.like is None and not (self.elementwise and output.dtype):
-                raise ValueError(f"operator {self.name}: output {output.name} needs `like=`, or the operator an `infer` rule")
+                raise ValueError(
+                    f"operator {self.name}: output {output.name} needs `like=`, or the operator an `infer` rule"
+                )
             leader = by_name.get(output.like or "")
             if output.repeated or (leader is not None and (leader.repeated or leader.optional)):
                 what = "repeated" if output.repeated else f"like {output.like!r}, which is repeated or optional"
@@ -181,7 +189,9 @@ class Operator:
         if self.lod not in ("unchanged", "changed", "vanishes"):
             raise ValueError(f"operator {self.name}: lod is 'unchanged', 'changed' or 'vanishes', found {self.lod!r}")
         if self.effect not in (None, "read", "write", "random"):
-            raise ValueError(f"operator {self.name}: effect is None, 'read', 'write' or 'random', found {self.effect!r}")
+            raise ValueError(
+                f"operator {self.name}: effect is None, 'read', 'write' or 'random', found {self.effect!r}"
+            )
         late = [a.name for a in self.attr_defs.values() if a.since > self.version]
         if late:
             raise ValueError(f"operator {self.name}: version {self.version} is below the `since` of {', '.join(late)}")
@@ -191,8 +201,13 @@ class Operator:
     def __call__(self, *args: Any, name: str | None = None, **kwargs: Any) -> Any:
         names = (*self.input_names, *self.attr_defs)
         if len(args) > len(names):
-            raise SignatureError(op=self.name, node=name, what="too many arguments",
-                                 found=f"{len(args)} positional", wanted=f"at most {len(names)}: {', '.join(names)}")  # fmt: skip
+            raise SignatureError(
+                op=self.name,
+                node=name,
+                what="too many arguments",
+                found=f"{len(args)} positional",
+                wanted=f"at most {len(names)}: {', '.join(names)}",
+            )
         for key, value in zip(names, args):
             if key in kwargs:
                 raise SignatureError(op=self.name, node=name, what=f"argument {key!r} is given twice")
@@ -210,9 +225,12 @@ class Operator:
         except TypeError:
             key = None
         for unknown in attrs.keys() - self.attr_defs.keys():
-            raise SignatureError(op=self.name, what=f"unknown argument {unknown!r}",
-                                 found=f"{unknown}={_brief(attrs[unknown])}",
-                                 wanted=f"among {', '.join((*self.input_names, *self.attr_defs)) or 'none'}")  # fmt: skip
+            raise SignatureError(
+                op=self.name,
+                what=f"unknown argument {unknown!r}",
+                found=f"{unknown}={_brief(attrs[unknown])}",
+                wanted=f"among {', '.join((*self.input_names, *self.attr_defs)) or 'none'}",
+            )
         call = self._call_class()
         call.operator, call.inferred = self, {}
         for name, attr in self.attr_defs.items():
@@ -250,7 +268,7 @@ class Operator:
             return reference
 
         def single(*arrays: Any) -> Any:
-            result, source = reference(*arrays), arrays[likes[0]]  # type: ignore[index]
+            result, source = reference(*arrays), arrays[likes[0]]
             return result if getattr(result, "dtype", None) is source.dtype else _as_float_of(source, result)
 
         def several(*arrays: Any) -> Any:
@@ -288,14 +306,26 @@ class Operator:
                 continue
             for one in dtype if isinstance(dtype, tuple) else (dtype,):
                 if one not in declared.dtypes:
-                    raise SignatureError(op=self.name, node=name, what=f"input {declared.name!r} has a dtype it does not take",
-                                         found=one.name, wanted=_dtype_names(declared.dtypes), explain="OW301")  # fmt: skip
+                    raise SignatureError(
+                        op=self.name,
+                        node=name,
+                        what=f"input {declared.name!r} has a dtype it does not take",
+                        found=one.name,
+                        wanted=_dtype_names(declared.dtypes),
+                        explain="OW301",
+                    )
                 group = declared.like or declared.name
                 first, wanted = leaders.setdefault(group, (declared.name, one))
                 if wanted is not one:
-                    raise SignatureError(op=self.name, node=name, what=f"inputs {first!r} and {declared.name!r} differ in dtype",
-                                         found={first: wanted.name, declared.name: one.name},
-                                         wanted="the same dtype", do=f"ow.cast(..., ow.{wanted.name})", explain="OW301")  # fmt: skip
+                    raise SignatureError(
+                        op=self.name,
+                        node=name,
+                        what=f"inputs {first!r} and {declared.name!r} differ in dtype",
+                        found={first: wanted.name, declared.name: one.name},
+                        wanted="the same dtype",
+                        do=f"ow.cast(..., ow.{wanted.name})",
+                        explain="OW301",
+                    )
 
     def infer(self, bound: Call, inputs: Sequence[Any], name: str | None = None) -> list[Any]:
         """The spec of each output (a list of specs for a repeated one).
@@ -309,9 +339,13 @@ class Operator:
             if declared.ranks is not None and value is not None:
                 for one in value if isinstance(value, (tuple, list)) else (value,):
                     if one.spec.shape.rank not in (None, *declared.ranks):
-                        raise InvalidArgumentError(op=self.name, node=name, what=f"input {declared.name!r} has the wrong rank",
-                                                   found=f"{one.spec.short()}",
-                                                   wanted=f"rank {' or '.join(map(str, declared.ranks))}")  # fmt: skip
+                        raise InvalidArgumentError(
+                            op=self.name,
+                            node=name,
+                            what=f"input {declared.name!r} has the wrong rank",
+                            found=f"{one.spec.short()}",
+                            wanted=f"rank {' or '.join(map(str, declared.ranks))}",
+                        )
         call = bound.with_inputs(inputs)
         try:
             specs = self.infer_rule(call) if self.infer_rule else self._infer_like(inputs)
@@ -322,16 +356,20 @@ class Operator:
         if not isinstance(specs, (tuple, list)) or (self.single is False and len(self.outputs) == 1):
             specs = [specs]
         if len(specs) != len(self.outputs):
-            raise InternalError(op=self.name, what=f"infer gave {len(specs)} specs, the operator has {len(self.outputs)} outputs")
+            raise InternalError(
+                op=self.name, what=f"infer gave {len(specs)} specs, the operator has {len(self.outputs)} outputs"
+            )
         return [list(s) if isinstance(s, (tuple, list)) else _as_spec(s) for s in specs]
 
     def _infer_like(self, inputs: Sequence[Any]) -> list[TensorSpec]:
-        by_name = {n: i.spec for n, i in zip(self.input_names, inputs) if i is not None and not isinstance(i, (tuple, list))}
+        by_name = {
+            n: i.spec for n, i in zip(self.input_names, inputs) if i is not None and not isinstance(i, (tuple, list))
+        }
         shape = None
         if self.elementwise:
             shape = functools.reduce(broadcast, (s.shape for s in by_name.values()), SCALAR)
         return [
-            TensorSpec(by_name[o.like].shape if shape is None else shape, o.dtype or by_name[o.like].dtype)  # type: ignore[index]
+            TensorSpec(by_name[o.like].shape if shape is None else shape, o.dtype or by_name[o.like].dtype)
             for o in self.outputs
         ]
 
@@ -450,7 +488,9 @@ class Operator:
         parts = [i.name + ("=None" if i.optional else "") for i in self.inputs]
         if self.attr_defs:
             parts.append("*")
-        parts += [f"{k}: {a.type_name()}" + ("" if a.required else f" = {a.default!r}") for k, a in self.attr_defs.items()]
+        parts += [
+            f"{k}: {a.type_name()}" + ("" if a.required else f" = {a.default!r}") for k, a in self.attr_defs.items()
+        ]
         return f"{self.name}({', '.join(parts)})"
 
     def __repr__(self) -> str:
@@ -464,7 +504,7 @@ class Operator:
 
 
 def _identical(given: Any, kept: Any) -> bool:
-    """Whether an attribute given now is the one kept under an equal key: 1, 1.0 and True are equal, 0.0 and -0.0 too."""
+    """Whether an attribute given now is the one kept under an equal key: to a dict 1, 1.0 and True are the same."""
     if type(given) is not type(kept):
         return given is None
     if type(given) is tuple:
@@ -474,9 +514,9 @@ def _identical(given: Any, kept: Any) -> bool:
 
 # The public functions of operators with nothing but inputs, under other names: compiling each from text would take
 # 90 us, and there are more than a hundred.
-_op: Any
-_call: Any
-_bound: Any
+_op: Any = None
+_call: Any = None
+_bound: Any = None
 
 
 def _plain1(x: Any, name: Any = None) -> Any:

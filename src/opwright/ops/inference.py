@@ -78,7 +78,8 @@ def static_axes(axis: Any, what: str = "axis") -> tuple[int, ...] | None:
     if hasattr(constant, "reshape"):
         constant = constant.reshape(-1).tolist()
     if isinstance(constant, Iterable):
-        return tuple(int(getattr(a, "constant", a)) for a in constant)
+        known: list[Any] = [getattr(a, "constant", a) for a in constant]
+        return tuple(map(int, known))
     return (constant.__index__(),)
 
 

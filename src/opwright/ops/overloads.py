@@ -21,7 +21,7 @@ def _matmul(x: Any, y: Any) -> Any:
 def _bitwise_or_logical(bitwise: str, logical: Callable[..., Any]) -> Callable[..., Any]:
     def apply(x: Any, y: Any) -> Any:
         first = x if isinstance(x, TensorLike) else y
-        if first.dtype.is_bool:  # type: ignore[attr-defined]
+        if first.dtype.is_bool:
             return logical(x, y)
         from . import bitwise as ops
 
@@ -57,7 +57,12 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "gt": math.greater,
     "ge": math.greater_equal,
 }
-UNARY: dict[str, Callable[[Any], Any]] = {"neg": math.negative, "abs": math.abs, "invert": _invert, "pos": array.identity}
+UNARY: dict[str, Callable[[Any], Any]] = {
+    "neg": math.negative,
+    "abs": math.abs,
+    "invert": _invert,
+    "pos": array.identity,
+}
 
 
 def _forward(function: Callable[[Any, Any], Any], reflected: str) -> Callable[[Any, Any], Any]:
@@ -85,7 +90,7 @@ def _equality(function: Callable[[Any, Any], Any], when_incomparable: bool) -> C
             return function(self, other)
         except (TypeError, ValueError):
             if isinstance(other, TensorLike):
-                if self.shape.is_compatible_with(other.shape):  # type: ignore[attr-defined]
+                if self.shape.is_compatible_with(other.shape):
                     raise
                 return when_incomparable
             return when_incomparable
@@ -101,9 +106,9 @@ def _install() -> None:
         setattr(TensorLike, f"__{name}__", lambda self, other, f=function: f(self, other))
     for name, unary in UNARY.items():
         setattr(TensorLike, f"__{name}__", lambda self, f=unary: f(self))
-    TensorLike.__eq__ = _equality(math.equal, False)  # type: ignore[method-assign,assignment]
-    TensorLike.__ne__ = _equality(math.not_equal, True)  # type: ignore[method-assign,assignment]
-    TensorLike.__getitem__ = array.getitem  # type: ignore[attr-defined]
+    TensorLike.__eq__ = _equality(math.equal, False)  # type: ignore[method-assign]
+    TensorLike.__ne__ = _equality(math.not_equal, True)  # type: ignore[method-assign]
+    TensorLike.__getitem__ = array.getitem
 
 
 _install()

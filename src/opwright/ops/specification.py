@@ -140,5 +140,7 @@ def compatibility(old: Mapping[str, Spec], new: Mapping[str, Spec]) -> list[Chan
     changes = [Change(name, "the operator is gone", False) for name in sorted(old.keys() - new.keys())]
     changes += [Change(name, "the operator is new", True) for name in sorted(new.keys() - old.keys())]
     for name in sorted(old.keys() & new.keys()):
-        changes += [Change(name, what, allowed) for rule in RULES for what, allowed in sorted(rule(old[name], new[name]))]
+        changes += [
+            Change(name, what, allowed) for rule in RULES for what, allowed in sorted(rule(old[name], new[name]))
+        ]
     return changes

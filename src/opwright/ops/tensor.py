@@ -7,7 +7,7 @@ Python's operators are filled in by overloads.py from the families, so that this
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.dtypes import DType
 from ..core.shapes import TensorShape
@@ -20,6 +20,11 @@ class TensorLike:
     __slots__ = ()
     __array_priority__ = 100  # NumPy arrays leave `array + tensor` to the tensor
     __array_ufunc__ = None
+
+    if TYPE_CHECKING:  # each kind has these its own way; Python's operators come from overloads.py
+
+        def __getattr__(self, name: str) -> Any: ...
+        def __iter__(self) -> Any: ...
 
 
 class Tensor(TensorLike):

@@ -126,7 +126,7 @@ class ConcreteFunction:
     def __str__(self) -> str:
         return f"ConcreteFunction {self.pretty_printed_signature()}"
 
-    # ---- calling ------------------------------------------------------------------------------------------------------
+    # ---- calling ----------------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.call_flat(self._flatten(args, kwargs))
@@ -149,8 +149,11 @@ class ConcreteFunction:
                 raise TypeError(f"{self.name} got two values for argument {key!r}")
             if key not in dict(slots):
                 by_input = {t.value_in_graph.name: t for t in self.program.trace.inputs}
-                raise TypeError(f"{self.name} got an unexpected argument {key!r}; it takes {', '.join(n for n, _ in slots) or 'none'}"
-                                f"{' (graph inputs ' + ', '.join(by_input) + ')' if by_input else ''}")  # fmt: skip
+                raise TypeError(
+                    f"{self.name} got an unexpected argument {key!r}; "
+                    f"it takes {', '.join(n for n, _ in slots) or 'none'}"
+                    f"{' (graph inputs ' + ', '.join(by_input) + ')' if by_input else ''}"
+                )
             given[key] = value
         flat: list[Any] = []
         for name, expected in slots:
@@ -164,7 +167,9 @@ class ConcreteFunction:
     def _match(self, name: str, expected: Any, value: Any) -> list[Any]:
         wanted, got = nest.flatten(expected), nest.flatten(value)
         if len(wanted) != len(got):
-            raise TypeError(f"{self.name}: argument {name!r} has {len(got)} leaves, the trace was made with {len(wanted)}")
+            raise TypeError(
+                f"{self.name}: argument {name!r} has {len(got)} leaves, the trace was made with {len(wanted)}"
+            )
         flat: list[Any] = []
         for w, g in zip(wanted, got):
             if not isinstance(w, SymbolicTensor):
@@ -226,7 +231,7 @@ class Function:
                  jit_compile: bool | None = None, reduce_retracing: bool = False,
                  experimental_implements: str | None = None, name: str | None = None) -> None:  # fmt: skip
         self.python_function = python_function
-        self.name = name or getattr(python_function, "__name__", type(python_function).__name__)
+        self.name: str = name or str(getattr(python_function, "__name__", type(python_function).__name__))
         self.autograph, self.jit_compile, self.reduce_retracing = autograph, jit_compile, reduce_retracing
         self.experimental_implements = experimental_implements
         self.signature = Signature(python_function, input_signature)
@@ -236,7 +241,9 @@ class Function:
         self._count = 0
         self._created: list[Any] = []
         self._bound: weakref.WeakKeyDictionary[Any, Function] = weakref.WeakKeyDictionary()
-        functools.update_wrapper(self, python_function, assigned=("__module__", "__name__", "__qualname__", "__doc__"), updated=())
+        functools.update_wrapper(
+            self, python_function, assigned=("__module__", "__name__", "__qualname__", "__doc__"), updated=()
+        )
 
     @property
     def input_signature(self) -> Any:
@@ -252,7 +259,7 @@ class Function:
         """How many times the Python function has been traced."""
         return self._count
 
-    # ---- calling ------------------------------------------------------------------------------------------------------
+    # ---- calling ----------------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if flags.run_functions_eagerly:
@@ -277,7 +284,12 @@ class Function:
         leaves = nest.flatten((bound_args, bound_kwargs))
         tensors = [v if isinstance(v, Tensor) else dispatch.to_tensor(v) for v in leaves if _is_tensor_like(v)]
         result = concrete.call_flat(tensors)
-        if not kwargs and state.trace is None and all(type(a) is EagerTensor for a in args) and len(args) == len(leaves):
+        if (
+            not kwargs
+            and state.trace is None
+            and all(type(a) is EagerTensor for a in args)
+            and len(args) == len(leaves)
+        ):
             program = concrete.program
             dtype = program.graph.outputs[0].spec.dtype if concrete._single else None
             key = tuple([(a._dtype, a._array.shape) for a in args])
@@ -313,7 +325,9 @@ class Function:
             concrete, _ = self._trace(args, kwargs, False)
         return concrete
 
-    def _trace(self, args: tuple[Any, ...], kwargs: dict[str, Any], may_create: bool) -> tuple[ConcreteFunction, list[Any]]:
+    def _trace(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], may_create: bool
+    ) -> tuple[ConcreteFunction, list[Any]]:
         self._count += 1
         parent = state.trace if isinstance(state.trace, FuncTrace) else None
         trace = FuncTrace(self.name, parent)
@@ -331,7 +345,9 @@ class Function:
                         return value
                     spec = value if isinstance(value, TensorSpec) else TensorSpec.from_tensor(value)
                     placeholder = trace.placeholder(spec, spec.name or name)
-                    placed.append((placeholder, TensorSpec(spec.shape, spec.dtype, spec.name or placeholder.value_in_graph.name)))
+                    placed.append(
+                        (placeholder, TensorSpec(spec.shape, spec.dtype, spec.name or placeholder.value_in_graph.name))
+                    )
                     return placeholder
 
                 return leaf
@@ -393,7 +409,7 @@ class Function:
 
             functools.update_wrapper(method, plain)
             parameters = list(inspect.signature(plain).parameters.values())[1:]
-            method.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+            method.__signature__ = inspect.Signature(parameters)
             specs = self.signature.input_signature
             bound = Function(method, None, self.autograph, self.jit_compile, self.reduce_retracing,
                              self.experimental_implements, self.name)  # fmt: skip
@@ -434,7 +450,14 @@ def function(
     """
 
     def wrap(f: Callable[..., Any]) -> Function:
-        return Function(f, input_signature, autograph, jit_compile if experimental_compile is None else experimental_compile,
-                        reduce_retracing or bool(experimental_relax_shapes), experimental_implements, name)  # fmt: skip
+        return Function(
+            f,
+            input_signature,
+            autograph,
+            jit_compile if experimental_compile is None else experimental_compile,
+            reduce_retracing or bool(experimental_relax_shapes),
+            experimental_implements,
+            name,
+        )
 
     return wrap if func is None else wrap(func)

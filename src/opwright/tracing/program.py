@@ -71,18 +71,20 @@ class Program:
         if trace is not None:
             assert isinstance(trace, FuncTrace)
             inputs = [trace.to_tensor(a) if not isinstance(a, Variable) else a for a in (*arguments, *self.captured)]
-            return trace.inline(self.trace, [trace.capture(a) if isinstance(a, Variable) else a for a in inputs], self.outputs)
+            return trace.inline(
+                self.trace, [trace.capture(a) if isinstance(a, Variable) else a for a in inputs], self.outputs
+            )
         tapes = state.tapes
         if tapes:
             for variable in self.captured:
                 if isinstance(variable, Variable) and variable.trainable:
                     for tape in tapes:
                         if getattr(tape, "watches_variables", False):
-                            tape.watch_variable(variable)  # type: ignore[attr-defined]
+                            tape.watch_variable(variable)
             inputs = [*arguments, *self.captured]
-            live = [t for t in tapes if any(id(x) in t._live for x in inputs)]  # type: ignore[attr-defined]
+            live = [t for t in tapes if any(id(x) in t._live for x in inputs)]
             if live:
-                higher = len(live) > 1 or any(t.persistent for t in live)  # type: ignore[attr-defined]
+                higher = len(live) > 1 or any(t.persistent for t in live)
                 return self._call_recorded(inputs, len(arguments), higher)
         return self.run(arguments, self.captured)
 
@@ -127,11 +129,17 @@ class _Derivative:
                 if not new:
                     break
                 needed = [*needed, *new]
-        self.forward = Program(trace, (*program.outputs, *(v for v in needed if all(v is not o for o in program.outputs))))
+        self.forward = Program(
+            trace, (*program.outputs, *(v for v in needed if all(v is not o for o in program.outputs)))
+        )
 
     def _needed(self, built: tuple[Program, list[Any]]) -> list[SymbolicTensor]:
         inputs = {id(p) for p in self.placeholders}
-        return [c for c in built[0].captured if isinstance(c, SymbolicTensor) and c.trace is self.trace and id(c) not in inputs]
+        return [
+            c
+            for c in built[0].captured
+            if isinstance(c, SymbolicTensor) and c.trace is self.trace and id(c) not in inputs
+        ]
 
     def _build(self, outputs: Sequence[SymbolicTensor], mask: Sequence[bool]) -> tuple[Program, list[Any]]:
         """The backward program for gradients arriving at the masked outputs: arguments are those gradients.
@@ -176,7 +184,11 @@ class _Derivative:
         captured = [known.get(id(c), c) for c in program.captured]
         flat = iter(_call_with(program, arguments, captured))
         return [
-            None if kind is None else next(flat) if kind == "dense" else IndexedSlices(next(flat), next(flat), next(flat))
+            None
+            if kind is None
+            else next(flat)
+            if kind == "dense"
+            else IndexedSlices(next(flat), next(flat), next(flat))
             for kind in kinds
         ]
 

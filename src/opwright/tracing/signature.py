@@ -34,7 +34,9 @@ class Signature:
         self.input_signature: tuple[Any, ...] | None = None
         if input_signature is not None:
             if not isinstance(input_signature, (list, tuple)):
-                raise TypeError(f"input_signature must be either a tuple or a list, found {type(input_signature).__name__}")
+                raise TypeError(
+                    f"input_signature must be either a tuple or a list, found {type(input_signature).__name__}"
+                )
             for spec in nest.flatten(list(input_signature)):
                 if not isinstance(spec, TensorSpec):
                     raise TypeError(f"input_signature holds TensorSpecs, found {spec!r}")
@@ -43,7 +45,7 @@ class Signature:
             variadic = any(p.kind is p.VAR_POSITIONAL for p in self.parameters)
             needed = sum(p.default is p.empty for p in positional)
             given = len(self.input_signature)
-            if given > len(positional) and not variadic or given < needed:
+            if (given > len(positional) and not variadic) or given < needed:
                 raise TypeError(
                     f"input_signature of {self.name}{self.python} has {given} entries, "
                     f"wanted {needed if needed == len(positional) else f'{needed} to {len(positional)}'}"
@@ -92,10 +94,15 @@ class Signature:
                 ) from None
         if tensor.dtype is not spec.dtype or not tensor.shape.is_subtype_of(spec.shape):
             found = TensorSpec(tensor.shape, tensor.dtype)
-            if not (tensor.dtype is spec.dtype and isinstance(value, Tensor) and tensor.shape.is_compatible_with(spec.shape)
-                    and not tensor.shape.is_fully_defined()):  # fmt: skip
+            if not (
+                tensor.dtype is spec.dtype
+                and isinstance(value, Tensor)
+                and tensor.shape.is_compatible_with(spec.shape)
+                and not tensor.shape.is_fully_defined()
+            ):
                 raise SignatureError(
-                    f"Python inputs incompatible with input_signature of {self.name}: {what} is {found!r}, wanted {spec!r}"
+                    f"Python inputs incompatible with input_signature of {self.name}: "
+                    f"{what} is {found!r}, wanted {spec!r}"
                 )
         return tensor
 

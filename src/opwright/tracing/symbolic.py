@@ -85,14 +85,16 @@ class SymbolicTensor(Tensor):
 
     def _refuse(self, what: str, instead: str) -> NoReturn:
         raise OperatorNotAllowedInGraphError(
-            f"{what} is not allowed while tracing: {self} has no value yet (made at {self._where()}). {instead}. (opwright explain OW601)"
+            f"{what} is not allowed while tracing: {self} has no value yet (made at {self._where()}). "
+            f"{instead}. (opwright explain OW601)"
         )
 
     def _as_tensor(self) -> NoReturn:
         """What eager execution asks for: there is no value, and the trace is over or was left by init_scope."""
         raise OperatorNotAllowedInGraphError(
-            f"{self} is out of scope: it belongs to the trace of function {self.trace.name!r}, made at {self._where()}, and "
-            "has no value outside it. Return it from the function, or keep it in an ow.Variable. (opwright explain OW602)"
+            f"{self} is out of scope: it belongs to the trace of function {self.trace.name!r}, made at "
+            f"{self._where()}, and has no value outside it. Return it from the function, or keep it in an "
+            "ow.Variable. (opwright explain OW602)"
         )
 
     def _where(self) -> str:
@@ -106,11 +108,12 @@ class SymbolicTensor(Tensor):
         first = self.shape[0] if self.shape.rank else None
         if first is None:
             self._refuse("Iterating over a symbolic `tf.Tensor`", "Give it a known first dimension")
-        return (self[i] for i in range(first))  # type: ignore[index]
+        return (self[i] for i in range(first))
 
     def __len__(self) -> int:
         raise TypeError(
-            f"len is not well defined for a symbolic Tensor ({self.name}). Please call `x.shape` rather than `len(x)` for shape information."
+            f"len is not well defined for a symbolic Tensor ({self.name}). "
+            "Please call `x.shape` rather than `len(x)` for shape information."
         )
 
     def __index__(self) -> NoReturn:
@@ -166,7 +169,7 @@ def _partial(value: Value, depth: int) -> np.ndarray | None:
         return None
     known = []
     for operand in node.inputs:
-        items = operand if isinstance(operand, tuple) else (operand,)
+        items: Any = operand if isinstance(operand, tuple) else (operand,)
         arrays: list[Any] = []
         for item in items:
             if item is None:

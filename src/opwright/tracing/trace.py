@@ -134,7 +134,7 @@ class FuncTrace:
         if isinstance(value, (list, tuple)) and _has_tensors(value):
             from ..ops import array
 
-            found = next(v.dtype for v in _leaves(value) if isinstance(v, TensorLike))  # type: ignore[attr-defined]
+            found = next(v.dtype for v in _leaves(value) if isinstance(v, TensorLike))
             return array.stack([self.to_tensor(v, dtype or found) for v in value])
         array_, found = to_array(value, dtype)
         return self.constant(array_, found, name)
@@ -144,7 +144,8 @@ class FuncTrace:
         from ..ops.array.constants import Const
 
         array.setflags(write=False)
-        node = self.builder.node(Const, (), {"value": array}, [TensorSpec(array.shape, dtype)], name, user_line())
+        const: Any = Const
+        node = self.builder.node(const, (), {"value": array}, [TensorSpec(array.shape, dtype)], name, user_line())
         return SymbolicTensor(node.outputs[0], self)
 
     def value_of(self, tensor: Any) -> Value:
@@ -207,7 +208,11 @@ class FuncTrace:
             at[placeholder.value_in_graph] = argument
         for node in inner.builder.nodes:
             operands = [
-                None if o is None else tuple([self.value_of(at[v]) for v in o]) if type(o) is tuple else self.value_of(at[o])
+                None
+                if o is None
+                else tuple([self.value_of(at[v]) for v in o])
+                if type(o) is tuple
+                else self.value_of(at[o])
                 for o in node.inputs
             ]
             copy = self.builder.node(node.op, operands, node.attrs, [v.spec for v in node.outputs], node.name, node.at)
@@ -226,7 +231,9 @@ class FuncTrace:
         mapping: dict[int, Any] | None = None
         for record in inner.recorder.records:
             if isinstance(record, OpRecord):
-                copy: Any = OpRecord(record.op, record.bound, [here(x) for x in record.structure], [here(y) for y in record.outputs])
+                copy: Any = OpRecord(
+                    record.op, record.bound, [here(x) for x in record.structure], [here(y) for y in record.outputs]
+                )
             else:
                 if mapping is None:  # its backward function speaks of the inner trace's tensors
                     mapping = {}
@@ -240,7 +247,7 @@ class FuncTrace:
                 if isinstance(x, Variable):
                     for tape in state.tapes:
                         if x.trainable and getattr(tape, "watches_variables", False):
-                            tape.watch_variable(x)  # type: ignore[attr-defined]
+                            tape.watch_variable(x)
             for tape in state.tapes:
                 tape.record(copy)
 
@@ -278,8 +285,9 @@ class FuncTrace:
         for argument in self.inputs:
             if argument.value_in_graph in wanted:
                 raise ValueError(
-                    f"The initial value of a variable made inside a function must not depend on its arguments; {tensor} "
-                    f"depends on {argument.value_in_graph.name!r}. Give a function of no arguments: Variable(lambda: ...)"
+                    f"The initial value of a variable made inside a function must not depend on its arguments; "
+                    f"{tensor} depends on {argument.value_in_graph.name!r}. "
+                    "Give a function of no arguments: Variable(lambda: ...)"
                 )
         plan = Plan(Graph("initial_value", sources, nodes[::-1], [tensor.value_in_graph]))
         return np.array(dispatch.quietly(plan.run, *arrays)[0])

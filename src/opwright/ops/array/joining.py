@@ -205,7 +205,7 @@ class TileGrad:
     def infer(op) -> Any:
         spec, shape, multiples = op.input.spec, shape_from(op.shape), elements_of(op.multiples)
         if spec.shape.dims is not None and shape.dims is not None and multiples is not None:
-            tiled = [None if None in (d, m) else d * m for d, m in zip(shape, multiples)]  # type: ignore[operator]
+            tiled = [None if None in (d, m) else d * m for d, m in zip(shape, multiples)]
             if not (len(multiples) == shape.rank and spec.shape.is_compatible_with(tiled)):
                 raise InvalidArgumentError(
                     what=f"{shape} tiled by {multiples} does not give the input", found=spec.short()

@@ -101,7 +101,7 @@ def norm(tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: Any = 
     elif ord in ("euclidean", "fro", 2):
         result = sqrt(Sum(tensor * _conj(tensor), axis=axes, keepdims=True))
     elif pair:
-        summed, best = axes if ord == 1 else axes[::-1]  # type: ignore[index]
+        summed, best = axes if ord == 1 else axes[::-1]
         result = Max(Sum(size, axis=(summed,), keepdims=True), axis=(best,), keepdims=True)
     elif ord == np.inf:
         result = Max(size, axis=axes, keepdims=True)

@@ -107,7 +107,8 @@ __all__ += [  # reductions, sorting and segments
     "argmax", "argmin", "argsort", "bincount", "confusion_matrix", "count_nonzero", "cumprod", "cumsum",
     "cumulative_logsumexp", "in_top_k", "invert_permutation", "l2_normalize", "reduce_all", "reduce_any",
     "reduce_euclidean_norm", "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_std",
-    "reduce_sum", "reduce_variance", "segment_max", "segment_mean", "segment_min", "segment_prod", "segment_sum", "sort",
+    "reduce_sum", "reduce_variance", "segment_max", "segment_mean", "segment_min", "segment_prod", "segment_sum",
+    "sort",
     "top_k", "unsorted_segment_max", "unsorted_segment_mean", "unsorted_segment_min", "unsorted_segment_prod",
     "unsorted_segment_sqrt_n", "unsorted_segment_sum", "zero_fraction",
 ]  # fmt: skip
