@@ -2,7 +2,7 @@
 
 Lives here: commands, their options, exit codes.  Not here: what they do (the other modules, imported when called).
 
-Exit codes: 0 all well; 1 a check failed or a model does not run; 2 wrong usage; 3 a file that cannot be read or written.
+Exit codes: 0 all well; 1 a check failed or a model does not run; 2 wrong usage; 3 a file cannot be read or written.
 Results go to stdout, notes and progress to stderr.
 """
 

@@ -78,9 +78,9 @@ def run_model(path: str, inputs: Sequence[str], folder: str | None, seed: int, a
     details = interpreter.get_input_details()
     given = {index: _load(file) for index, file in _match_inputs(inputs, details, model).items()}
     for detail in details:
-        array = given.get(detail["index"])
-        if array is not None and array.shape != tuple(detail["shape"]):
-            notes().print(f"input {detail['name']}: resized from {list(detail['shape'])} to {list(array.shape)}")
+        array, shape = given.get(detail["index"]), np.asarray(detail["shape"]).tolist()
+        if array is not None and list(array.shape) != shape:
+            notes().print(f"input {detail['name']}: resized from {shape} to {list(array.shape)}")
             interpreter.resize_tensor_input(detail["index"], array.shape)
     interpreter.allocate_tensors()
     rng = np.random.default_rng(seed)

@@ -1,0 +1,82 @@
+"""`opwright op list | show | spec | compat`."""
+
+import json
+
+import pytest
+from tools_running import opwright, result_of
+
+import opwright as ow
+
+
+def test_list_takes_a_part_of_a_name():
+    result = opwright("op", "list", "pool3d")
+    assert "MaxPool3D" in result.stdout
+    assert "Atan" not in result.stdout
+    assert set(result_of("op", "list", "Atan", "--json")) >= {"Atan", "Atan2", "Atanh"}
+    assert "0 operators" in opwright("op", "list", "there is none").stderr
+
+
+def test_list_has_the_whole_catalogue():
+    catalogue = [name for name in ow.ops.list() if name in ow.ops.spec()]
+    text = opwright("op", "list").stdout
+    assert all(f"│ {name} " in text for name in catalogue)
+
+
+def test_show():
+    text = opwright("op", "show", "Conv2D").stdout
+    for part in ("Conv2D(input, filter", "attribute │ strides", "dtype like input", "has a gradient", ".. math::"):
+        assert part in text
+    assert opwright("op", "show", "atan").stdout == opwright("op", "show", "Atan").stdout
+    assert "differentiation ends here" in opwright("op", "show", "Floor").stdout
+
+
+@pytest.mark.parametrize("name", list(ow.ops.spec()))
+def test_show_works_for_every_operator(name):
+    assert opwright("op", "show", name).stdout.startswith(f"{name}(")
+    assert result_of("op", "show", name, "--json")[name]["version"] >= 1
+
+
+def test_show_of_a_name_that_is_none():
+    assert "did you mean Atan" in opwright("op", "show", "Attan", exit_code=1).stderr
+
+
+@pytest.fixture
+def catalogue():
+    return result_of("op", "spec")
+
+
+@pytest.fixture
+def saved(tmp_path):
+    def save(catalogue, name="old.json"):
+        (tmp_path / name).write_text(json.dumps(catalogue))
+        return tmp_path / name
+
+    return save
+
+
+def test_spec_is_compatible_with_itself(catalogue, saved):
+    assert set(catalogue) == set(ow.ops.spec())
+    assert result_of("op", "compat", saved(catalogue), "--json") == []
+    assert "0 changes, 0 not allowed" in opwright("op", "compat", saved(catalogue)).stderr
+
+
+def test_compat_tells_what_may_change_from_what_may_not(catalogue, saved):
+    old = saved(catalogue)
+    more = saved({**catalogue, "Atan9": catalogue["Atan"]}, "more.json")
+    assert "Atan9: the operator is new" in opwright("op", "compat", old, more).stdout
+    result = opwright("op", "compat", more, old, exit_code=1)
+    assert "! Atan9: the operator is gone" in result.stdout
+    assert "1 changes, 1 not allowed" in result.stderr
+    (change,) = result_of("op", "compat", more, "--json", exit_code=1)
+    assert change == {"operator": "Atan9", "what": "the operator is gone", "allowed": False}
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"Atan": 3}', '{"Atan": {}}', "\x00", "[" * 100_000])
+def test_compat_of_files_that_are_no_catalogues(tmp_path, content):
+    (tmp_path / "bad.json").write_text(content)
+    assert "not a catalogue" in opwright("op", "compat", tmp_path / "bad.json", exit_code=3).stderr
+
+
+def test_compat_of_files_that_are_not_there(tmp_path):
+    for path in (tmp_path / "none.json", tmp_path):
+        assert str(path) in opwright("op", "compat", path, exit_code=3).stderr

@@ -1,0 +1,25 @@
+"""Running the command line in tests: `opwright` (one call, its exit code checked), `result_of` (its JSON)."""
+
+import json
+
+from click.testing import CliRunner, Result
+
+from opwright.tools.cli import cli
+
+
+def opwright(*arguments, exit_code=0, env=None) -> Result:
+    """Run `opwright ARGUMENTS...` in this process. An error that is not ours is raised, not swallowed."""
+    result = CliRunner().invoke(cli, [str(a) for a in arguments], env=env, prog_name="opwright")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == exit_code, result.output
+    return result
+
+
+def result_of(*arguments, exit_code=0):
+    """What a call with --json prints: one JSON document, without what strict JSON lacks."""
+
+    def refuse(text):
+        raise ValueError(f"{text} is not JSON")
+
+    return json.loads(opwright(*arguments, exit_code=exit_code).stdout, parse_constant=refuse)
