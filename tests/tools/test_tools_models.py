@@ -11,7 +11,7 @@ import pytest
 from tools_running import opwright, result_of
 
 import opwright as ow
-from opwright.lite.format import objects
+from opwright.lite.format import objects, schema
 
 
 def convert(function, custom=False):
@@ -133,7 +133,7 @@ def test_check_of_a_version_nobody_has(models, tmp_path):
 def test_run_of_a_quantised_model_says_why_not(models, tmp_path):
     model = ow.lite.Model.read(models / "sin.tflite")
     scale = objects.QuantizationParameters(scale=np.float32([0.5]), zero_point=np.int64([0]))
-    model.subgraphs[0].tensors[0].quantization = scale
+    model.subgraphs[0].tensors[0].type, model.subgraphs[0].tensors[0].quantization = schema.TensorType.INT8, scale
     model.write(tmp_path / "quantised.tflite")
     result = opwright("run", tmp_path / "quantised.tflite", exit_code=1)
     assert "opwright explain OW103" in result.stderr
