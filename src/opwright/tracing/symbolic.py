@@ -168,8 +168,8 @@ def _partial(value: Value, depth: int) -> np.ndarray | None:
     if node.op.name not in MOVES:
         return None
     known = []
-    for operand in node.inputs:
-        items: Any = operand if isinstance(operand, tuple) else (operand,)
+    for slot in node.inputs:
+        items: Any = slot if isinstance(slot, tuple) else (slot,)
         arrays: list[Any] = []
         for item in items:
             if item is None:
@@ -181,7 +181,7 @@ def _partial(value: Value, depth: int) -> np.ndarray | None:
                     return None
                 array = np.array(None, object)  # one unknown size
             arrays.append(array)
-        known.append(arrays if isinstance(operand, tuple) else arrays[0])
+        known.append(arrays if isinstance(slot, tuple) else arrays[0])
     try:
         result = node.op.kernel(node.op.bind(dict(node.attrs)))(*known)
     except (TypeError, ValueError, IndexError):
