@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from typing import Any
 
 QUIET = {  # read by NumPy's BLAS, OpenMP, TensorFlow, XLA and Opwright when they start
     "OMP_NUM_THREADS": "1",
@@ -72,7 +73,7 @@ def time_batch(call: Callable[[], object], size: int) -> float:
 def process_seconds(code: str) -> float:
     """Seconds from starting this Python with `code` to its end; bytecode is kept, as it is for an installed package."""
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     start = time.perf_counter()
     subprocess.run([sys.executable, "-c", code], check=True, env=environ, **quiet)
     return time.perf_counter() - start
