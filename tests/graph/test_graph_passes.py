@@ -209,7 +209,7 @@ def test_changes_are_shown(capsys):
 
     with flags.override(show="passes"):
         run_passes(build(body))
-    out = capsys.readouterr().out
+    out = capsys.readouterr().err
     assert "pass dead_code  1 -> 0 nodes" in out
     assert "user.py:3" in out
 

@@ -7,6 +7,7 @@ llvmlite is imported here and nowhere above module level elsewhere: `import opwr
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 from typing import Any
 
@@ -51,9 +52,9 @@ def compile_module(module: Any, entry: str) -> int:
         builder = llvm.create_pass_builder(machine, options)
         builder.getModulePassManager().run(parsed, builder)
         if "llvm" in flags.show:
-            print(parsed)
+            print(parsed, file=sys.stderr)
         if "asm" in flags.show:
-            print(machine.emit_assembly(parsed))
+            print(machine.emit_assembly(parsed), file=sys.stderr)
         engine = _engine()
         engine.add_module(parsed)
         engine.finalize_object()

@@ -9,6 +9,7 @@ outputs, or None to decline. Rules are tried in the table's order; the first tha
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -164,7 +165,8 @@ def run_passes(graph: Graph, passes: Sequence[tuple[str, Pass]] = SIMPLIFY) -> G
         graph, changes = apply(graph)
         if "passes" in flags.show:
             elapsed = (time.perf_counter() - start) * 1e3
-            print(f"pass {name}  {before} -> {len(graph.nodes)} nodes  {elapsed:.1f} ms", *changes, sep="\n")
+            print(f"pass {name}  {before} -> {len(graph.nodes)} nodes  {elapsed:.1f} ms", *changes, sep="\n",
+                  file=sys.stderr)  # fmt: skip
         if flags.verify:
             verify(graph, after=name)
     return graph

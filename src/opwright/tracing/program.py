@@ -10,6 +10,7 @@ outputs that gradients can flow into, so every order is the same construction ag
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -43,7 +44,7 @@ class Program:
         raw = Graph(builder.name, inputs, builder.nodes, [o.value_in_graph for o in outputs])
         self.graph = run_passes(raw)
         if "graph" in flags.show:
-            print(self.graph)
+            print(self.graph, file=sys.stderr)
         self._plan: Plan | None = None
         self._derivatives: dict[bool, _Derivative] = {}
 
@@ -53,7 +54,7 @@ class Program:
         if self._plan is None:
             self._plan = Plan(self.graph)
             if "plan" in flags.show:
-                print(self._plan)
+                print(self._plan, file=sys.stderr)
         return self._plan
 
     def run(self, arguments: Sequence[Any], captured: Sequence[Any]) -> list[EagerTensor]:

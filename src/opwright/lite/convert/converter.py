@@ -7,6 +7,7 @@ Not here: the stages: freeze.py, prepare.py, legalize.py (with rules/), optimize
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -105,7 +106,7 @@ class TFLiteConverter:
         if flags.verify:
             verify(graph, after="conversion")
         if "graph" in flags.show:
-            print(graph)
+            print(graph, file=sys.stderr)
         return graph
 
 

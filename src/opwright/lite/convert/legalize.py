@@ -6,6 +6,8 @@ Lives here: the walk, and what becomes of nodes no rule takes.  Not here: the ru
 
 from __future__ import annotations
 
+import sys
+
 from ...core import flags
 from ...core.errors import InvalidArgumentError, UnimplementedError
 from ...graph import Graph, Node
@@ -32,7 +34,8 @@ def legalize(graph: Graph, allow_custom_ops: bool, offenders: list[Offender]) ->
             if not isinstance(lowered, NoMatch):
                 low.replace(old, lowered)
                 if show:
-                    print(f"  {rule.name:22} {node.at or '':16} {node!r}  ->  {', '.join(map(repr, low.emitted()))}")
+                    print(f"  {rule.name:22} {node.at or '':16} {node!r}  ->  {', '.join(map(repr, low.emitted()))}",
+                          file=sys.stderr)  # fmt: skip
                 break
             reasons.append(f"{rule.name}: {lowered.reason}")
             low.abandon()

@@ -5,6 +5,8 @@ Lives here: the walk, repeated until nothing changes.  Not here: the patterns (f
 
 from __future__ import annotations
 
+import sys
+
 from ...core import flags
 from ...graph import Graph, Value
 from ...graph.passes import dead_code
@@ -44,7 +46,8 @@ def _walk(graph: Graph) -> Graph:
                 low.replace(old, lowered)
                 changed = True
                 if show:
-                    print(f"  {rule.name:22} {node.at or '':16} {node!r}  ->  {', '.join(map(repr, low.emitted()))}")
+                    print(f"  {rule.name:22} {node.at or '':16} {node!r}  ->  {', '.join(map(repr, low.emitted()))}",
+                          file=sys.stderr)  # fmt: skip
                 break
             low.abandon()
         else:
