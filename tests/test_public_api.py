@@ -1,0 +1,190 @@
+"""The public names: the list, the package, its modules and docs/api.md agree; importing stays light."""
+
+import inspect
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import opwright as ow
+
+ROOT = Path(__file__).parents[1]
+API = (ROOT / "docs" / "api.md").read_text("utf-8")
+
+
+def sections() -> dict[str, list[str]]:
+    """The names of each section of docs/api.md: those in backticks before a bullet's colon."""
+    found: dict[str, list[str]] = {}
+    for section in re.split(r"^#+ ", API, flags=re.M)[1:]:
+        title, _, text = section.partition("\n")
+        bullets = re.findall(r"^- (.*?):(?:\s|$)", text, flags=re.M | re.S)
+        found[title] = [name for bullet in bullets for name in re.findall(r"`(\w+)`", bullet)]
+    return found
+
+
+def is_module_section(title):
+    return title.startswith("`ow.")
+
+
+def documented_names():
+    return [name for title, names in sections().items() if not is_module_section(title) for name in names]
+
+
+def test_public_names():
+    for name in ow.__all__:
+        getattr(ow, name)
+    public = {n for n, v in vars(ow).items() if n[0] != "_" and (not isinstance(v, ModuleType) or n in ow.__all__)}
+    assert public == set(ow.__all__) == set(documented_names())
+
+
+def test_no_name_is_listed_twice():
+    assert len(ow.__all__) == len(set(ow.__all__))
+    assert len(documented_names()) == len(set(documented_names()))
+
+
+def names_of(module):
+    """What a module offers: its list, or what it defines itself."""
+    if hasattr(module, "__all__"):
+        return set(module.__all__)
+    own = {n: v for n, v in vars(module).items() if n[0] != "_" and getattr(v, "__module__", "") == module.__name__}
+    return {n for n, v in own.items() if inspect.isfunction(v) or inspect.isclass(v)}
+
+
+MODULES = [title.strip("`").removeprefix("ow.") for title in sections() if is_module_section(title)]
+NOT_FOR_USERS = {"attr": {"Attr", "Check"}, "errors": {"compose"}}
+
+
+def test_every_public_module_has_a_section():
+    assert set(MODULES) == {n for n in ow.__all__ if isinstance(getattr(ow, n), ModuleType)}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_names_of_modules(name):
+    documented = sections()[f"`ow.{name}`"]
+    module = getattr(ow, name)
+    assert len(documented) == len(set(documented))
+    assert set(documented) == names_of(module) - NOT_FOR_USERS.get(name, set())
+    for each in documented:
+        assert getattr(module, each, None) is not None, each
+
+
+@pytest.mark.parametrize("family", ["array", "math", "linalg", "strings"])
+def test_top_level_operators_are_the_families(family):
+    """A name at top level and in a family is one function."""
+    module = getattr(ow, family, None) or sys.modules[f"opwright.ops.{family}"]
+    for name in set(names_of(module)) & set(ow.__all__) - {"split", "real", "complexes"}:
+        assert getattr(module, name) is getattr(ow, name), name
+
+
+TF_TOP_LEVEL = """
+    abs acos acosh add add_n argmax argmin argsort as_dtype as_string asin asinh atan atan2 atanh batch_to_space
+    bitcast boolean_mask broadcast_dynamic_shape broadcast_static_shape broadcast_to cast clip_by_global_norm
+    clip_by_norm clip_by_value complex concat constant convert_to_tensor cos cosh cumsum custom_gradient divide
+    dynamic_partition dynamic_stitch einsum ensure_shape equal executing_eagerly exp expand_dims eye fill floor
+    function gather gather_nd greater greater_equal guarantee_const identity identity_n init_scope less less_equal
+    linspace logical_and logical_not logical_or matmul maximum meshgrid minimum multiply name_scope negative
+    newaxis norm not_equal one_hot ones ones_like pad parallel_stack pow range rank reduce_all reduce_any
+    reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod reduce_sum repeat reshape reverse
+    reverse_sequence roll round saturate_cast scalar_mul scatter_nd searchsorted sequence_mask shape shape_n
+    sigmoid sign sin sinh size slice sort space_to_batch space_to_batch_nd split sqrt square squeeze stack
+    stop_gradient strided_slice subtract tan tanh tensor_scatter_nd_add tensor_scatter_nd_max tensor_scatter_nd_min
+    tensor_scatter_nd_sub tensor_scatter_nd_update tensordot tile transpose truediv truncatediv truncatemod unique
+    unique_with_counts unstack where zeros zeros_like DType Graph GradientTape IndexedSlices Module Tensor
+    TensorShape TensorSpec UnconnectedGradients Variable bfloat16 bool complex128 complex64 double float16 float32
+    float64 half int16 int32 int64 int8 string uint16 uint32 uint64 uint8 bitwise config debugging errors linalg
+    lite math nest nn optimizers random strings
+""".split()  # noqa: SIM905  a list of this length reads better as words
+
+
+def test_names_that_tensorflow_has_at_top_level():
+    """As `dir(tensorflow)` of 2.21 has them, as far as the families go."""
+    assert not set(TF_TOP_LEVEL) - set(ow.__all__)
+
+
+# ---- importing -------------------------------------------------------------------------------------------------------
+
+
+def in_a_new_process(code):
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    return found.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    "late",
+    ["llvmlite", "flatbuffers", "rich", "click", "opwright.ops.linalg", "opwright.ops.nn", "opwright.ops.random",
+     "opwright.ops.strings", "opwright.optimizers", "opwright.lite", "opwright.tools"],
+)  # fmt: skip
+def test_import_leaves_out_what_can_wait(late):
+    assert in_a_new_process(f"import opwright, sys; print({late!r} in sys.modules)") == "False"
+
+
+def test_no_public_name_needs_the_compiler():
+    code = "import opwright as ow, sys; [getattr(ow, n) for n in ow.__all__]; print('llvmlite' in sys.modules)"
+    assert in_a_new_process(code) == "False"
+
+
+@pytest.mark.parametrize("name", sorted(ow._LATER))
+def test_late_names_come_by_every_way_of_asking(name):
+    assert in_a_new_process(f"from opwright import {name}; print({name}.__name__)")
+    assert in_a_new_process(f"import opwright as ow; print({name!r} in dir(ow), ow.{name} is ow.{name})") == "True True"
+
+
+def test_late_modules_can_be_imported_by_their_path():
+    assert (
+        in_a_new_process("import opwright.lite as a, opwright; from opwright import lite as b; print(a is b)") == "True"
+    )
+    assert in_a_new_process("import opwright.nn as nn; print(nn.relu(-1.0).numpy() == 0)") == "True"
+
+
+def test_names_that_are_none():
+    with pytest.raises(AttributeError, match="module 'opwright' has no attribute 'nonsense'"):
+        ow.nonsense  # noqa: B018
+
+
+def test_version_is_that_of_the_package():
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"] == ow.__version__
+
+
+def test_type_checkers_see_the_late_names():
+    """Each name of `_LATER` is imported for them, from where it is loaded."""
+    source = Path(ow.__file__).read_text("utf-8")
+    block = source.partition("if _typing.TYPE_CHECKING:\n")[2].partition("\n\n")[0]
+    assert set(re.findall(r"\b(\w+)(?=,|$)", re.sub(r"from \S+ import", "", block), flags=re.M)) == set(ow._LATER)
+
+
+# ---- switches --------------------------------------------------------------------------------------------------------
+
+
+def test_show_prints_stages_inside_the_with(capfd):
+    @ow.function
+    def f(x):
+        return x + 1.0
+
+    with ow.show("graph", "passes"):
+        f(ow.constant(1.0))
+    shown = capfd.readouterr().err
+    assert "graph f(x: f32[])" in shown
+    assert "pass dead_code" in shown
+    f(ow.constant([1.0]))
+    assert capfd.readouterr().err == ""
+
+
+def test_show_takes_only_stages_there_are():
+    with pytest.raises(ow.errors.InvalidArgumentError, match="graph, passes, kernel"), ow.show("everything"):
+        pass
+    with pytest.raises(ow.errors.InvalidArgumentError, match="no stage"):
+        ow.show()
+
+
+def test_check_numerics_names_the_operator():
+    ow.debugging.enable_check_numerics()
+    try:
+        with pytest.raises(ow.errors.InvalidArgumentError, match=r"RealDiv.*NaN or Inf"):
+            ow.constant(1.0) / 0.0
+    finally:
+        ow.debugging.disable_check_numerics()
+    assert (ow.constant(1.0) / 0.0).numpy() == float("inf")
