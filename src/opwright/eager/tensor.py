@@ -128,7 +128,7 @@ class EagerTensor(Tensor):
             if kind is int or kind is slice or (kind is tuple and all(type(k) in _BASIC for k in key)):
                 try:  # NumPy's basic indexing means the same, at a tenth of the cost
                     return EagerTensor(self._array[key], self._dtype)
-                except IndexError:
+                except (IndexError, TypeError, ValueError):
                     pass  # the operator has the words
         return array.getitem(self, key)
 
