@@ -61,6 +61,17 @@ def test_a_dtype_that_the_lite_operator_does_not_take_makes_it_no_builtin() -> N
     assert op_names(content) == ["Sin"]
 
 
+@pytest.mark.parametrize(
+    ("dtype", "function"),
+    [("string", ow.transpose), ("string", lambda x: ow.gather(x, [0])),
+     ("string", lambda x: ow.broadcast_to(x, [4, 2, 3])), ("complex128", lambda x: x[:1]),
+     ("complex128", lambda x: ow.tile(x, [2, 1]))],
+    ids=("transpose", "gather", "broadcast_to", "slice", "tile"),
+)  # fmt: skip
+def test_types_that_the_official_kernel_refuses_make_no_builtin(dtype: str, function: object) -> None:
+    assert "the official" in refusal(function, ow.TensorSpec([2, 3], dtype, name="x"))
+
+
 def test_the_reason_of_each_rule_is_told() -> None:
     text = refusal(lambda x: ow.pad(ow.reshape(x, [1, 1, 1, 1, 1, 5]), [[1, 1]] * 6))
     assert "PAD takes ranks up to 5" in text

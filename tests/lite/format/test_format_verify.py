@@ -44,6 +44,8 @@ BREAKS = [  # rule, what is changed, field, new value, words
     ("tensor_buffers", tensor(0), "buffer", 50, r"Tensor 0 specifies out of range buffer 50 \(only 7 buffers\)"),
     ("tensor_shapes", tensor(0), "shape", [2, -3], "negative dimension"),
     ("tensor_shapes", tensor(0), "shape", [2**31 - 1] * 3, "more elements than can be counted"),
+    ("tensor_shapes", tensor(0), "shape", [0, *[2**31 - 1] * 3], "more elements than can be counted"),
+    ("tensor_shapes", tensor(0), "shape", [1] * 65, "more dimensions than an array can have"),
     ("tensor_shapes", tensor(2), "shape_signature", [-1], "rank differs"),
     ("tensor_shapes", tensor(2), "shape_signature", [-2, 3], "other than -1"),
     ("external_buffers", tensor(0), "external_buffer", 5, "no external buffer"),

@@ -345,6 +345,18 @@ def test_too_much_memory_is_refused_before_it_is_taken():
         lite.Interpreter(model_content=sin_model())
 
 
+def test_memory_that_is_not_there_is_an_error_of_ours(monkeypatch):
+    def zeros(*_):
+        raise MemoryError("Unable to allocate 9 GiB")
+
+    interpreter = lite.Interpreter(model_content=sin_model())
+    monkeypatch.setattr("opwright.lite.runtime.memory.np.zeros", zeros)
+    with pytest.raises(ResourceExhaustedError, match=r"Unable to allocate 9 GiB\nAllocateTensors\(\) failed"):
+        interpreter.allocate_tensors()
+    monkeypatch.undo()
+    interpreter.allocate_tensors()
+
+
 def test_a_dynamic_tensor_is_bounded_too():
     b = Build()
     b.tensor("n", (2,), "INT32")

@@ -282,7 +282,8 @@ def test_resizing_in_invoke_needs_a_dynamic_tensor():
 
 @pytest.mark.parametrize(
     ("shape", "says"),
-    [((-1,), "negative"), (("a",), "no list of integers"), (3, "no list"), ((1 << 40,), "would take")],
+    [((-1,), "negative"), (("a",), "no list of integers"), (3, "no list"), ((1 << 40,), "would take"),
+     ((0, 1 << 40, 1 << 40), "no array can have the shape"), ((1,) * 65, "no array can have the shape")],
 )
 def test_shapes_that_are_none(shape, says):
     kernel = lite.Registration(prepare=lambda c, n: c.resize_tensor(n.outputs[0], shape), invoke=lambda c, n: None)
@@ -291,13 +292,16 @@ def test_shapes_that_are_none(shape, says):
         interpreter.allocate_tensors()
 
 
-def test_an_input_cannot_be_resized_away():
+@pytest.mark.parametrize(
+    ("which", "says"), [(0, "'x' is an input, which keeps its shape"), (1, "Attempting to resize a fixed-size tensor")]
+)
+def test_an_input_cannot_be_resized_away(which, says):
     b = Build()
     b.tensor("c", data=np.float32([7]))
     content = b.custom("Own", "x c", "y").done()
-    kernel = lite.Registration(prepare=lambda c, n: c.resize_tensor(n.inputs[1], (2,)), invoke=lambda c, n: None)
+    kernel = lite.Registration(prepare=lambda c, n: c.resize_tensor(n.inputs[which], (2,)), invoke=lambda c, n: None)
     interpreter = lite.Interpreter(model_content=content, custom_ops={"Own": kernel})
-    with pytest.raises(RuntimeError, match="Attempting to resize a fixed-size tensor"):
+    with pytest.raises(RuntimeError, match=says):
         interpreter.allocate_tensors()
 
 

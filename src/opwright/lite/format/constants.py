@@ -23,6 +23,8 @@ BITS = {
 }  # fmt: skip
 
 UNCOUNTABLE = 2**63
+MAX_RANK = 64  # of a NumPy array, 2.0 on
+WIDEST = 16  # bytes of an element, at most
 
 
 def element_count(shape: Sequence[int]) -> int:
@@ -33,6 +35,11 @@ def element_count(shape: Sequence[int]) -> int:
         if count >= UNCOUNTABLE:
             return UNCOUNTABLE
     return count
+
+
+def countable(shape: Sequence[int]) -> bool:
+    """Whether an array can have the shape. NumPy wants the product below 2**63 bytes with the zeros left out, too."""
+    return len(shape) <= MAX_RANK and element_count([d or 1 for d in shape]) < UNCOUNTABLE // WIDEST
 
 
 def bytes_of(type_name: str, elements: int) -> int | None:

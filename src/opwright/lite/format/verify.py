@@ -21,7 +21,6 @@ from opwright.lite.format.finding import Finding
 
 MAX_FINDINGS = 100
 CUSTOM = 32
-_INT64_MAX = 2**63 - 1
 
 
 class Rule(NamedTuple):
@@ -116,7 +115,10 @@ def tensor_shapes(model: Any) -> Iterator[Finding]:
         shape, signature = _ints(tensor.shape), _ints(tensor.shape_signature)
         if any(d < 0 for d in shape):
             yield Finding(f"{at}.shape", "negative dimension", found=_brief(shape))
-        elif constants.element_count(shape) > _INT64_MAX // 16:
+        elif len(shape) > constants.MAX_RANK:
+            yield Finding(f"{at}.shape", "more dimensions than an array can have", found=len(shape),
+                          wanted=f"at most {constants.MAX_RANK}")  # fmt: skip
+        elif not constants.countable(shape):
             yield Finding(f"{at}.shape", "shape asks for more elements than can be counted", found=_brief(shape))
         elif signature and len(signature) != len(shape):
             yield Finding(f"{at}.shape_signature", "rank differs from the shape's", found=_brief(signature))

@@ -13,6 +13,7 @@ from ...core import flags
 from ...core.dtypes import as_dtype
 from ...core.errors import FailedPreconditionError, InvalidArgumentError, ResourceExhaustedError
 from ..format import schema
+from ..format.constants import countable
 from ..ops import types
 from .tensor import ARENA, CONSTANT, DYNAMIC, OWN, Tensor, TensorView
 
@@ -78,6 +79,9 @@ class Context:
         raises InvalidArgumentError for a shape that is none or a tensor that cannot be resized,
         ResourceExhaustedError above the flag max_activation_bytes
         """
+        if not tensor.writable and tensor.tensor.kind != CONSTANT:
+            raise InvalidArgumentError(what=f"tensor {tensor.name!r} is an input, which keeps its shape",
+                                       found=repr(tensor.tensor), wanted="an output or a temporary")  # fmt: skip
         self.resize(tensor.tensor, shape)
 
     def resize(self, t: Tensor, shape: Iterable[Any]) -> None:
@@ -152,5 +156,8 @@ def check_bytes(size: int, what: str) -> None:
 
 
 def bytes_for(t: Tensor, sizes: tuple[int, ...]) -> int:
-    """Bytes that a tensor of these sizes takes."""
+    """Bytes that a tensor of these sizes takes. Raises InvalidArgumentError where no array has such sizes."""
+    if not countable(sizes):
+        raise InvalidArgumentError(what=f"no array can have the shape given to tensor {t.name!r}",
+                                   found=f"{len(sizes)} dimensions: {str(list(sizes))[:120]}")  # fmt: skip
     return math.prod(sizes) * max(t.dtype.np.itemsize, 1)

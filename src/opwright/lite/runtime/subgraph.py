@@ -22,7 +22,13 @@ from typing import Any
 
 import numpy as np
 
-from ...core.errors import FailedPreconditionError, InvalidArgumentError, OpError, UnimplementedError
+from ...core.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    OpError,
+    ResourceExhaustedError,
+    UnimplementedError,
+)
 from ...ops.dispatch import quietly
 from ..format.verify import called_subgraphs
 from . import memory
@@ -92,6 +98,8 @@ class Subgraph:
             self._place(deferred, preserve_all)
         except OpError as error:
             raise also(type(error), RuntimeError)(f"{error.message}\nAllocateTensors() failed.") from error
+        except MemoryError as error:
+            raise also(ResourceExhaustedError, RuntimeError)(f"{error}\nAllocateTensors() failed.") from error
         for node in self.nodes:
             self._steps.append(self._step(node, node.number in deferred))
         self.ready = True

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.dtypes import int16, int32, int64
+from ....core.dtypes import int16, int32, int64, string
 from ....graph import Node
 from ..lowering import Lowered, Lowering, NoMatch, Rule, table
 from .arrays import front
@@ -94,6 +94,8 @@ def _gather(node: Node, low: Lowering) -> Lowered:
     rank, depth = x.spec.shape.rank, indices.spec.shape.rank
     if batch < 0 and depth is None:
         return NoMatch("batch_dims counts from the end, and the rank is not known")
+    if x.dtype is string and rank != 1:
+        return NoMatch("the official GATHER takes strings of rank 1 only")
     return low.emit("GATHER", x, indices, axis=front(axis, rank), batch_dims=front(batch, depth),
                     like=node.outputs[0].spec)  # fmt: skip
 
