@@ -6,12 +6,11 @@ Not here: the stages: freeze.py, prepare.py, legalize.py (with rules/), optimize
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from ... import __version__
 from ...core import dtypes, flags
 from ...core.errors import InvalidArgumentError
 from ...graph import Graph
@@ -27,6 +26,9 @@ from .optimize import optimize
 from .options import Optimize, TargetSpec
 from .prepare import prepare
 from .signature import keys_of, signature_of
+
+# In the description and not a metadata entry, which would cost a hundred bytes a file.
+MADE_BY = f"Opwright {__version__} Converted."
 
 
 class TFLiteConverter:
@@ -90,7 +92,7 @@ class TFLiteConverter:
         model = export(
             graphs,
             [signature_of(f, g, key) for f, g, key in zip(self.functions, graphs, keys)],
-            description="Opwright Converted." if self.exclude_conversion_metadata else _description(),
+            description="Opwright Converted." if self.exclude_conversion_metadata else MADE_BY,
             custom_version_in=self.custom_version_in,
         )
         if self.target_spec.runtime is not None:
@@ -108,12 +110,3 @@ class TFLiteConverter:
         if "graph" in flags.show:
             print(graph, file=sys.stderr)
         return graph
-
-
-@functools.cache
-def _description() -> str:
-    """What made the file; in the description and not a metadata entry, which would cost a hundred bytes a file."""
-    try:
-        return f"Opwright {version('opwright')} Converted."
-    except PackageNotFoundError:  # run from a source tree that is not installed
-        return "Opwright Converted."

@@ -9,13 +9,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from ...core.dtypes import float32, int8, int32, int64, string, uint8
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
 from .definition import lite_operator
+from .joining import surround
 from .shapes import ints, refuse, same, spec, text
 from .shaping import ANY
 
@@ -121,7 +120,7 @@ class SpaceToBatch:
     def compute(op: Any, x: Any, block_shape: Any, paddings: Any) -> Any:
         block, m = [int(b) for b in block_shape], len(block_shape)
         widths = [(0, 0), *((int(a), int(b)) for a, b in paddings), *((0, 0),) * (x.ndim - m - 1)]
-        padded = np.pad(x, widths)
+        padded = surround(x, widths)
         n, rest = x.shape[0], x.shape[m + 1 :]
         sizes = [s // b for s, b in zip(padded.shape[1:], block)]
         split = padded.reshape(n, *(v for pair in zip(sizes, block) for v in pair), *rest)

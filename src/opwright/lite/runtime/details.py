@@ -43,6 +43,7 @@ def tensor_details(t: Tensor) -> dict[str, Any]:
             "scales": scales,
             "zero_points": zeros if len(scales) else np.zeros(0, np.int32),
             "quantized_dimension": int(q.quantized_dimension) if q is not None and len(scales) else 0,
+            "block_size": int(getattr(q.details, "block_size", 0)) if q is not None else 0,
         },
         "sparsity_parameters": {} if t.sparsity is None else _sparsity(t.sparsity),
     }

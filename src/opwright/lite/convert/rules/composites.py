@@ -174,16 +174,34 @@ def _size(node: Node, low: Lowering) -> Lowered:
     return count if wanted is int32 else low.cast(count, wanted)
 
 
+def _square(node: Node, low: Lowering) -> Lowered:
+    (x,) = node.operands
+    return low.emit("MUL", x, x) if x.dtype.is_integer else NoMatch("SQUARE takes floats, and MUL integers")
+
+
 def _sum_to_like(node: Node, low: Lowering) -> Lowered:
     x, like = node.operands
     found, wanted = x.spec.shape.dims, like.spec.shape.dims
-    if found is None or wanted is None or None in wanted:
-        return NoMatch("SumToLike needs a known shape")
+    if found is None or wanted is None:
+        return NoMatch("SumToLike needs a known rank")
+    if None in wanted:
+        return _sum_where_sizes_differ(node, low)
     new = len(found) - len(wanted)
     axes = [*range(new), *(i + new for i, d in enumerate(wanted) if d == 1 and found[i + new] != 1)]
     if axes:
         x = low.emit("SUM", x, low.int32(axes), keep_dims=True)
     return low.emit("RESHAPE", x, low.int32([d or 0 for d in wanted]), like=node.outputs[0].spec)
+
+
+def _sum_where_sizes_differ(node: Node, low: Lowering) -> Lowered:
+    """Sum over the dimensions that are found to differ when the model runs."""
+    x, like = node.operands
+    sizes = low.emit("SHAPE", like, out_type="INT32")
+    new = len(x.spec.shape) - len(like.spec.shape)
+    aligned = low.emit("CONCATENATION", (low.int32([1] * new), sizes), axis=0) if new else sizes
+    differs = low.emit("WHERE", low.emit("NOT_EQUAL", low.emit("SHAPE", x, out_type="INT32"), aligned))
+    axes = low.emit("RESHAPE", low.cast(differs, int32), low.int32([-1]))
+    return low.emit("RESHAPE", low.emit("SUM", x, axes, keep_dims=True), sizes, like=node.outputs[0].spec)
 
 
 def _rank(node: Node, low: Lowering) -> Lowered:
@@ -219,5 +237,6 @@ COMPOSITES = table(
     Rule("euclidean_norm", "EuclideanNorm", _norm, "its definition"),
     Rule("size", "Size", _size, "the product of the sizes"),
     Rule("rank", "Rank", _rank),
-    Rule("sum_to_like", "SumToLike", _sum_to_like, "its definition for a known shape"),
+    Rule("square_int", "Square", _square, "its definition"),
+    Rule("sum_to_like", "SumToLike", _sum_to_like, "its definition"),
 )
