@@ -1,7 +1,8 @@
 """Definitions: a class body with inputs, outputs, attributes and rules becomes an `Operator`.
 
-Lives here: `Input`, `Output`, `operator` and `Operator` with what follows from a definition (binding of attributes,
-dtype checks, inference).  Not here: the catalogue's table (registry.py), running (eager/), recording (tracing/).
+Lives here: `operator` and `Operator` with what follows from a definition (binding of attributes, dtype checks,
+inference, the forms of results).  Not here: the declarations (slots.py, attributes.py), what makes a definition well
+formed (wellformed.py), the catalogue's table (registry.py), running (eager/), recording (tracing/).
 """
 
 from __future__ import annotations
@@ -9,86 +10,21 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import numpy as np
 
-from ..core import dtypes
 from ..core.dtypes import DType
 from ..core.errors import InternalError, InvalidArgumentError, SignatureError, UnimplementedError
 from ..core.shapes import SCALAR, broadcast
 from ..core.specs import TensorSpec
-from . import dispatch, kernels, registry
+from . import dispatch, kernels, registry, wellformed
 from .attributes import Attr
 from .call import Call, call_class
-
-RULES = ("infer", "compute", "gradient", "kernel")
-SETTINGS = {"inplace": {}, "no_need_buffer": (), "lod": "unchanged", "elementwise": False, "effect": None}
-RESERVED = {"operator", "attrs", "with_inputs", "inferred", "reference", "name"}
-
-
-class Input:
-    """An input tensor of an operator.
-
-    dtypes: the dtypes taken, as a tuple such as `ow.floating`, or one dtype. like: another input whose dtype this one
-    must have; Python numbers given for either take the dtype of the tensor given for the other. optional: may be left
-    out (None). repeated: any number of tensors, as a list. rank: the number of dimensions, or a tuple of allowed ones.
-    """
-
-    __slots__ = ("doc", "dtypes", "like", "name", "optional", "ranks", "repeated")
-
-    def __init__(
-        self,
-        dtypes: Any = dtypes.any_dtype,
-        *,
-        like: str | None = None,
-        optional: bool = False,
-        repeated: bool = False,
-        rank: int | Sequence[int] | None = None,
-        doc: str = "",
-    ) -> None:
-        self.name = ""
-        one = isinstance(dtypes, (DType, str, type, np.dtype))
-        self.dtypes: tuple[DType, ...] = tuple(map(as_dtype, (dtypes,) if one else dtypes))
-        self.like, self.optional, self.repeated, self.doc = like, optional, repeated, doc
-        self.ranks = None if rank is None else (rank,) if isinstance(rank, int) else tuple(rank)
-
-    if TYPE_CHECKING:  # in a rule `op.x` is not this declaration but what the call has there
-
-        def __get__(self, instance: Any, owner: Any) -> Any: ...
-
-
-class Output:
-    """An output tensor of an operator.
-
-    like: an input whose dtype (and, where there is no `infer`, shape) this output has. dtype: a fixed dtype instead.
-    repeated: several tensors, as a list. intermediate: kept for the gradient, not given to the caller.
-    """
-
-    __slots__ = ("doc", "dtype", "intermediate", "like", "name", "repeated")
-
-    def __init__(
-        self,
-        *,
-        like: str | None = None,
-        dtype: Any = None,
-        repeated: bool = False,
-        intermediate: bool = False,
-        doc: str = "",
-    ) -> None:
-        self.name = ""
-        self.like, self.repeated, self.intermediate, self.doc = like, repeated, intermediate, doc
-        self.dtype = None if dtype is None else as_dtype(dtype)
-
-    if TYPE_CHECKING:
-
-        def __get__(self, instance: Any, owner: Any) -> Any: ...
-
-
-as_dtype = dtypes.as_dtype
+from .narrowing import narrowed
+from .publishing import public_function
+from .slots import Input, Output
 
 
 class Operator:
@@ -126,7 +62,7 @@ class Operator:
         self.kernels: dict[kernels.KernelKey, Callable[..., Any]] = {}
         if self.kernel_rule is not None:
             self.kernels[kernels.KernelKey("cpu")] = self.kernel_rule
-        self._check_definition(body)
+        wellformed.check(self, body)
         self.input_names = tuple(i.name for i in self.inputs)
         self.output_names = tuple(o.name for o in self.outputs)
         self._call_class = call_class(name, self.attr_defs, self.input_names, self.output_names, body)
@@ -144,57 +80,6 @@ class Operator:
         self.__name__ = self.__qualname__ = name
         self.__module__ = cls.__module__
         self.__doc__ = self.doc
-
-    def _check_definition(self, body: Mapping[str, Any]) -> None:
-        for rule in body:
-            if not callable(body[rule]) and not rule.startswith("_"):
-                wanted = f"Input, Output, Attr, {', '.join(SETTINGS)} or a method"
-                raise TypeError(f"operator {self.name}: {rule} = {body[rule]!r} is not understood; wanted {wanted}")
-        names = {i.name for i in self.inputs}
-        for part in (*names, *(o.name for o in self.outputs), *self.attr_defs):
-            if part in RESERVED:
-                raise ValueError(
-                    f"operator {self.name}: the name {part!r} is taken; name this input or attribute otherwise"
-                )
-        by_name = {i.name: i for i in self.inputs}
-        item: Any
-        for item in (*self.inputs, *self.outputs):
-            seen = {item.name}
-            while item.like is not None:  # like one that is like another: all are like the last
-                if item.like not in names:
-                    raise ValueError(f"operator {self.name}: {item.name} is like {item.like!r}, which is not an input")
-                if item.like in seen:
-                    raise ValueError(f"operator {self.name}: {item.name} is like {item.like!r}, in a circle")
-                seen.add(item.like)
-                if by_name[item.like].like is None:
-                    break
-                item.like = by_name[item.like].like
-        for output in self.outputs:
-            if self.infer_rule:
-                continue
-            if output.like is None and not (self.elementwise and output.dtype):
-                raise ValueError(
-                    f"operator {self.name}: output {output.name} needs `like=`, or the operator an `infer` rule"
-                )
-            leader = by_name.get(output.like or "")
-            if output.repeated or (leader is not None and (leader.repeated or leader.optional)):
-                what = "repeated" if output.repeated else f"like {output.like!r}, which is repeated or optional"
-                raise ValueError(f"operator {self.name}: output {output.name} is {what}; that needs an `infer` rule")
-        for out, inp in self.inplace.items():
-            if inp not in names or all(o.name != out for o in self.outputs):
-                raise ValueError(f"operator {self.name}: inplace {out!r}: {inp!r} must name an output and an input")
-        for name in self.no_need_buffer:
-            if name not in names:
-                raise ValueError(f"operator {self.name}: no_need_buffer names {name!r}, which is not an input")
-        if self.lod not in ("unchanged", "changed", "vanishes"):
-            raise ValueError(f"operator {self.name}: lod is 'unchanged', 'changed' or 'vanishes', found {self.lod!r}")
-        if self.effect not in (None, "read", "write", "random"):
-            raise ValueError(
-                f"operator {self.name}: effect is None, 'read', 'write' or 'random', found {self.effect!r}"
-            )
-        late = [a.name for a in self.attr_defs.values() if a.since > self.version]
-        if late:
-            raise ValueError(f"operator {self.name}: version {self.version} is below the `since` of {', '.join(late)}")
 
     # ---- calling ----------------------------------------------------------------------------------------------
 
@@ -251,33 +136,10 @@ class Operator:
         rule = self.compute_rule
         call.reference = rule if isinstance(rule, np.ufunc) or rule is None else functools.partial(rule, call)
         if self.narrows and rule is not None:
-            call.reference = self._narrowed(call.reference)
+            call.reference = narrowed(self, call.reference)
         if key is not None and len(self._bound) < 256:  # a program uses few combinations; a sweep must not leak
             self._bound[key] = call
         return call
-
-    def _narrowed(self, reference: Callable[..., Any]) -> Callable[..., Any]:
-        """A user's computation, its floating results in the dtype of the inputs they are `like`.
-
-        NumPy widens bfloat16 and float16 beside Python numbers and other types; what is promised stays what it was.
-        """
-        several_in = {i.name for i in self.inputs if i.repeated}
-        likes = [None if o.like is None or o.repeated or o.like in several_in else self.input_names.index(o.like)
-                 for o in self.outputs]  # fmt: skip
-        if all(i is None for i in likes):
-            return reference
-
-        def single(*arrays: Any) -> Any:
-            result, source = reference(*arrays), arrays[likes[0]]
-            return result if getattr(result, "dtype", None) is source.dtype else _as_float_of(source, result)
-
-        def several(*arrays: Any) -> Any:
-            results = reference(*arrays)
-            if not isinstance(results, (tuple, list)) or len(results) != len(likes):
-                return results  # whoever runs it says so
-            return tuple(r if i is None else _as_float_of(arrays[i], r) for i, r in zip(likes, results))
-
-        return single if len(likes) == 1 else several
 
     # ---- what inputs are taken ----------------------------------------------------------------------------------
 
@@ -452,36 +314,8 @@ class Operator:
     # ---- showing -------------------------------------------------------------------------------------------------
 
     def as_function(self, name: str) -> Callable[..., Any]:
-        """The public function of this operator: the inputs, the attributes with their defaults, and `name=None`.
-
-        Written out and compiled once, so that a call costs no argument juggling and help() shows the true signature.
-        """
-        required = [*self.input_names, *(k for k, a in self.attr_defs.items() if a.required)]
-        optional = [k for k, a in self.attr_defs.items() if not a.required]
-        if any(i.optional for i in self.inputs):
-            required = [k for k in required if k not in {i.name for i in self.inputs if i.optional}]
-            optional = [i.name for i in self.inputs if i.optional] + optional
-        defaults = {k: self.attr_defs[k].default if k in self.attr_defs else None for k in optional}
-        signature = ", ".join((*required, *(f"{k}=_defaults[{k!r}]" for k in optional), "name=None"))
-        inputs = "".join(f"{n}, " for n in self.input_names)
-        scope: dict[str, Any] = {"_op": self, "_call": dispatch.call, "_defaults": defaults}
-        origin = f"{__file__}:{name}"  # traces take a frame of such a file name for ours, not the user's
-        if not self.attr_defs and not optional and len(self.inputs) in _PLAIN:
-            scope["_bound"] = self.bind({})
-            code = _PLAIN[len(self.inputs)].__code__.replace(
-                co_name=name, co_qualname=name, co_filename=origin, co_varnames=(*self.input_names, "name")
-            )
-            function: Any = types.FunctionType(code, scope, name, (None,))
-        else:
-            attrs = ", ".join(f"{n!r}: {n}" for n in self.attr_defs)
-            scope["_bound"] = None if attrs else self.bind({})
-            bound = f"_op.bind({{{attrs}}})" if attrs else "_bound"
-            source = f"def {name}({signature}):\n    return _call(_op, ({inputs}), {bound}, name)\n"
-            exec(compile(source, origin, "exec"), scope)
-            function = scope[name]
-        function.__doc__, function.__module__, function.operator = self.doc, self.__module__, self
-        registry.name_function(name, self)
-        return function
+        """The public function of this operator: the inputs, the attributes with their defaults, and `name=None`."""
+        return public_function(self, name)
 
     def signature(self) -> str:
         """The call in words: LeakyClip(x, *, alpha: float = 0.0)."""
@@ -510,41 +344,6 @@ def _identical(given: Any, kept: Any) -> bool:
     if type(given) is tuple:
         return all(map(_identical, given, kept))
     return given is kept or type(given) is not float or given != 0.0 or repr(given) == repr(kept)
-
-
-# The public functions of operators with nothing but inputs, under other names: compiling each from text would take
-# 90 us, and there are more than a hundred.
-_op: Any = None
-_call: Any = None
-_bound: Any = None
-
-
-def _plain1(x: Any, name: Any = None) -> Any:
-    return _call(_op, (x,), _bound, name)
-
-
-def _plain2(x: Any, y: Any, name: Any = None) -> Any:
-    return _call(_op, (x, y), _bound, name)
-
-
-def _plain3(x: Any, y: Any, z: Any, name: Any = None) -> Any:
-    return _call(_op, (x, y, z), _bound, name)
-
-
-_PLAIN = {1: _plain1, 2: _plain2, 3: _plain3}
-
-
-def _as_float_of(source: Any, result: Any) -> Any:
-    """`result` in the dtype of array `source` (or of the first of several) where both are floating and differ."""
-    if isinstance(source, (list, tuple)):
-        source = source[0] if source else None
-    found, wanted = getattr(result, "dtype", None), getattr(source, "dtype", None)
-    if found is None or wanted is None or found == wanted:
-        return result
-    return result.astype(wanted) if _FLOATS.issuperset((found, wanted)) else result
-
-
-_FLOATS = frozenset(d.np for d in dtypes.floating)
 
 
 def _brief(value: Any) -> str:
@@ -601,6 +400,3 @@ def operator(cls: type | None = None, /, *, name: str | None = None, version: in
         return made
 
     return define if cls is None else define(cls)
-
-
-NO_ATTRS: Mapping[str, Any] = MappingProxyType({})

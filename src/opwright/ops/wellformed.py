@@ -1,0 +1,93 @@
+"""What makes a definition well formed, as a table of rules.
+
+Lives here: the rules and `check`.  Not here: what a call must fulfil (definition.py).
+A rule looks at an operator whose parts are in place and raises TypeError or ValueError naming operator and part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .definition import Operator
+
+SETTINGS = ("inplace", "no_need_buffer", "lod", "elementwise", "effect")
+RESERVED = {"operator", "attrs", "with_inputs", "inferred", "reference", "name"}  # names that `Call` has
+
+
+def _body(op: Operator, body: Mapping[str, Any]) -> None:
+    for rule, value in body.items():
+        if not callable(value) and not rule.startswith("_"):
+            wanted = f"Input, Output, Attr, {', '.join(SETTINGS)} or a method"
+            raise TypeError(f"operator {op.name}: {rule} = {value!r} is not understood; wanted {wanted}")
+
+
+def _names(op: Operator, body: Mapping[str, Any]) -> None:
+    for part in (*(i.name for i in op.inputs), *(o.name for o in op.outputs), *op.attr_defs):
+        if part in RESERVED:
+            raise ValueError(f"operator {op.name}: the name {part!r} is taken; name this input or attribute otherwise")
+
+
+def _likes(op: Operator, body: Mapping[str, Any]) -> None:
+    """Every `like` names an input; one that is like another is made like the last of the chain."""
+    by_name = {i.name: i for i in op.inputs}
+    item: Any
+    for item in (*op.inputs, *op.outputs):
+        seen = {item.name}
+        while item.like is not None:
+            if item.like not in by_name:
+                raise ValueError(f"operator {op.name}: {item.name} is like {item.like!r}, which is not an input")
+            if item.like in seen:
+                raise ValueError(f"operator {op.name}: {item.name} is like {item.like!r}, in a circle")
+            seen.add(item.like)
+            if by_name[item.like].like is None:
+                break
+            item.like = by_name[item.like].like
+
+
+def _inferable(op: Operator, body: Mapping[str, Any]) -> None:
+    if op.infer_rule:
+        return
+    by_name = {i.name: i for i in op.inputs}
+    for output in op.outputs:
+        if output.like is None and not (op.elementwise and output.dtype):
+            raise ValueError(f"operator {op.name}: output {output.name} needs `like=`, or the operator an `infer` rule")
+        leader = by_name.get(output.like or "")
+        if output.repeated or (leader is not None and (leader.repeated or leader.optional)):
+            what = "repeated" if output.repeated else f"like {output.like!r}, which is repeated or optional"
+            raise ValueError(f"operator {op.name}: output {output.name} is {what}; that needs an `infer` rule")
+
+
+def _memory(op: Operator, body: Mapping[str, Any]) -> None:
+    inputs, outputs = {i.name for i in op.inputs}, {o.name for o in op.outputs}
+    for out, inp in op.inplace.items():
+        if inp not in inputs or out not in outputs:
+            raise ValueError(f"operator {op.name}: inplace {out!r}: {inp!r} must name an output and an input")
+    for name in op.no_need_buffer:
+        if name not in inputs:
+            raise ValueError(f"operator {op.name}: no_need_buffer names {name!r}, which is not an input")
+
+
+def _words(op: Operator, body: Mapping[str, Any]) -> None:
+    if op.lod not in ("unchanged", "changed", "vanishes"):
+        raise ValueError(f"operator {op.name}: lod is 'unchanged', 'changed' or 'vanishes', found {op.lod!r}")
+    if op.effect not in (None, "read", "write", "random"):
+        raise ValueError(f"operator {op.name}: effect is None, 'read', 'write' or 'random', found {op.effect!r}")
+
+
+def _versions(op: Operator, body: Mapping[str, Any]) -> None:
+    late = [a.name for a in op.attr_defs.values() if a.since > op.version]
+    if late:
+        raise ValueError(f"operator {op.name}: version {op.version} is below the `since` of {', '.join(late)}")
+
+
+RULES: tuple[Callable[[Operator, Mapping[str, Any]], None], ...] = (  # in this order: later ones trust earlier ones
+    _body, _names, _likes, _inferable, _memory, _words, _versions,
+)  # fmt: skip
+
+
+def check(op: Operator, body: Mapping[str, Any]) -> None:
+    """Raise the first rule's error, if any. body: what the class has besides declarations and known settings."""
+    for rule in RULES:
+        rule(op, body)
