@@ -16,7 +16,7 @@ from ...core.errors import InvalidArgumentError
 from ...graph import Graph
 from ...graph.passes import dead_code
 from ...graph.verify import verify
-from ...tracing.function import ConcreteFunction
+from ...tracing.concrete import ConcreteFunction
 from . import options, runtime
 from .errors import Offender, report
 from .export import export
