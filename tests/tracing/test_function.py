@@ -554,6 +554,23 @@ def test_run_functions_eagerly() -> None:
     assert count == 3
 
 
+def test_check_numerics_names_the_node_and_the_line() -> None:
+    @ow.function
+    def f(x: Any) -> Any:
+        y = ow.math.log(x, name="the_log")
+        return ow.exp(-y)
+
+    x = ow.constant([1.0, -1.0])
+    assert np.isnan(f(x).numpy()[1])
+    with ow.flags(check_numerics=True):
+        assert np.isfinite(f(ow.constant([1.0, 2.0])).numpy()).all()
+        with pytest.raises(
+            ow.errors.InvalidArgumentError, match=r"Log 'the_log' \(.*test_function\.py:\d+\): NaN or Inf"
+        ):
+            f(x)
+    assert np.isnan(f(x).numpy()[1])
+
+
 def test_init_scope_runs_now() -> None:
     @ow.function
     def f(x: Any) -> Any:

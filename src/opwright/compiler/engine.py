@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import sys
 import threading
+import time
 from typing import Any
 
 from llvmlite import binding as llvm
@@ -42,8 +43,12 @@ def has_symbol(name: str) -> bool:
 def compile_module(module: Any, entry: str) -> int:
     """Optimise and load a module; the address of its function `entry`. Kept for the process's life."""
     with _lock:
+        start = time.perf_counter()
         machine = target_machine()
-        parsed = llvm.parse_assembly(str(module))
+        text = str(module)
+        if "kernel" in flags.show:
+            print(text, file=sys.stderr)
+        parsed = llvm.parse_assembly(text)
         parsed.triple = machine.triple
         parsed.verify()
         options = llvm.create_pipeline_tuning_options(speed_level=3)
@@ -58,4 +63,7 @@ def compile_module(module: Any, entry: str) -> int:
         engine = _engine()
         engine.add_module(parsed)
         engine.finalize_object()
-        return engine.get_function_address(entry)
+        address = engine.get_function_address(entry)
+        if "time" in flags.show:
+            print(f"compile {entry}  {(time.perf_counter() - start) * 1e3:.1f} ms", file=sys.stderr)
+        return address

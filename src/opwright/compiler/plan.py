@@ -14,6 +14,8 @@ import linecache
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..core.errors import InvalidArgumentError, OpError
 from ..graph import Graph, Node, Value
 
@@ -25,14 +27,19 @@ class Plan:
     """How to run one graph: `run(*inputs) -> tuple of outputs`, on NumPy arrays (and handles, for state).
 
     graph: what it came from. source: the function as Python text. Values are dropped after their last use.
+    check_numerics: look for NaN and Inf in what each node gives; the error names it.
     """
 
     __slots__ = ("_nodes", "filename", "graph", "run", "source")
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, check_numerics: bool = False) -> None:
         self.graph = graph
         self.filename = f"<plan {graph.name} {next(_numbers)}>"
         self.source, scope, self._nodes = _write(graph)
+        if check_numerics:
+            for node in self._nodes.values():
+                name = f"k{graph.nodes.index(node)}"
+                scope[name] = _checked(scope[name], node)
         exec(compile(self.source, self.filename, "exec"), scope)
         self.run: Callable[..., tuple[Any, ...]] = scope["run"]
         linecache.cache[self.filename] = (len(self.source), None, self.source.splitlines(True), self.filename)
@@ -64,6 +71,22 @@ class Plan:
 
     def __del__(self) -> None:
         linecache.cache.pop(self.filename, None)
+
+
+def _checked(kernel: Callable[..., Any], node: Node) -> Callable[..., Any]:
+    """A kernel that raises where it gives a NaN or Inf."""
+
+    def run(*arrays: Any) -> Any:
+        result = kernel(*arrays)
+        for value, array in zip(node.outputs, node.op.flat_outputs(result)):
+            if value.dtype.is_floating and not np.isfinite(np.asarray(array, np.float64)).all():
+                raise InvalidArgumentError(
+                    op=node.op.name, node=node.name, at=node.at, what="NaN or Inf in the output",
+                    found=repr(value), wanted="finite numbers", do="look at the inputs of this operator",
+                )  # fmt: skip
+        return result
+
+    return run
 
 
 def _write(graph: Graph) -> tuple[str, dict[str, Any], dict[int, Node]]:

@@ -79,7 +79,7 @@ class Function:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if flags.run_functions_eagerly:
             return self.python_function(*args, **kwargs)
-        if not kwargs and state.trace is None and not state.tapes:
+        if not kwargs and state.trace is None and not state.tapes and not flags.check_numerics:
             # The short way, for eager tensors seen before: one look-up, the plan, and out.
             try:
                 run, captured, dtype, concrete = self._fast[tuple([(a._dtype, a._array.shape) for a in args])]

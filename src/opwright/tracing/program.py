@@ -33,7 +33,7 @@ quietly = dispatch.quietly
 class Program:
     """A finished trace with chosen outputs. Called with flat tensors: arguments only, the captures are its own."""
 
-    __slots__ = ("_derivatives", "_plan", "captured", "graph", "outputs", "trace")
+    __slots__ = ("_checked", "_derivatives", "_plan", "captured", "graph", "outputs", "trace")
 
     def __init__(self, trace: FuncTrace, outputs: Sequence[SymbolicTensor]) -> None:
         self.trace = trace
@@ -46,7 +46,15 @@ class Program:
         if "graph" in flags.show:
             print(self.graph, file=sys.stderr)
         self._plan: Plan | None = None
+        self._checked: Plan | None = None
         self._derivatives: dict[bool, _Derivative] = {}
+
+    @property
+    def checked_plan(self) -> Plan:
+        """The plan that looks for NaN and Inf after every node, for the switch `check_numerics`."""
+        if self._checked is None:
+            self._checked = Plan(self.graph, check_numerics=True)
+        return self._checked
 
     @property
     def plan(self) -> Plan:
@@ -59,7 +67,7 @@ class Program:
 
     def run(self, arguments: Sequence[Any], captured: Sequence[Any]) -> list[EagerTensor]:
         """Compute on eager tensors (and variables); tapes are not told."""
-        plan = self.plan
+        plan = self.checked_plan if flags.check_numerics else self.plan
         try:
             arrays = quietly(plan.run, *[a._array for a in arguments], *[c._array for c in captured])
         except Exception as error:
@@ -198,6 +206,6 @@ def _call_with(program: Program, arguments: Sequence[Any], captured: Sequence[An
     """Call a program whose captures are given, not its own: the tensors of one forward run."""
     bound = Program.__new__(Program)
     bound.trace, bound.outputs, bound.graph = program.trace, program.outputs, program.graph
-    bound._plan, bound._derivatives = program.plan, program._derivatives
+    bound._plan, bound._checked, bound._derivatives = program.plan, program._checked, program._derivatives
     bound.captured = tuple(captured)
     return bound.call(arguments)
