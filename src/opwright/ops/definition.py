@@ -67,6 +67,7 @@ class Operator:
         self.output_names = tuple(o.name for o in self.outputs)
         self._call_class = call_class(name, self.attr_defs, self.input_names, self.output_names, body)
         self._bound: dict[Any, Call] = {}
+        self._default: Call | None = None  # the Call of all defaults
         # A user's computation need not mind NumPy's widening; the catalogue's minds it itself.
         self.narrows = (
             type(self) is Operator
@@ -84,6 +85,10 @@ class Operator:
     # ---- calling ----------------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, name: str | None = None, **kwargs: Any) -> Any:
+        if not kwargs and len(args) == len(self.inputs):  # the common call: inputs alone, attributes by default
+            if self._default is None:
+                self._default = self.bind({})
+            return dispatch.call(self, args, self._default, name)
         names = (*self.input_names, *self.attr_defs)
         if len(args) > len(names):
             raise SignatureError(
@@ -105,7 +110,7 @@ class Operator:
         try:
             key = tuple(attrs.items())
             bound = self._bound.get(key)
-            if bound is not None and all(_identical(a, getattr(bound, k)) for k, a in key):
+            if bound is not None and _holds(bound, key):
                 return bound
         except TypeError:
             key = None
@@ -335,6 +340,15 @@ class Operator:
 
     def __hash__(self) -> int:
         return id(self) >> 4
+
+
+def _holds(bound: Call, attrs: Iterable[tuple[str, Any]]) -> bool:
+    """Whether a Call has exactly these attributes; mostly they are the same objects."""
+    for name, given in attrs:
+        kept = getattr(bound, name)
+        if given is not kept and not _identical(given, kept):
+            return False
+    return True
 
 
 def _identical(given: Any, kept: Any) -> bool:
