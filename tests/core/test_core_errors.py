@@ -84,3 +84,8 @@ def test_pickling_keeps_the_text():
     assert type(again) is errors.NotFoundError
     assert str(again) == str(error)
     assert again.op == "Load"
+
+
+def test_positional_form_of_tensorflow():
+    error = errors.NotFoundError(None, None, "no such file")
+    assert (error.message, error.error_code) == ("no such file", 5)

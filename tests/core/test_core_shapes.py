@@ -156,3 +156,12 @@ def test_with_rank():
 def test_immutable():
     with pytest.raises(AttributeError, match="immutable"):
         SCALAR.dims = (1,)
+
+
+def test_bounds_on_the_rank():
+    assert TensorShape([2, 3]).with_rank_at_least(2).with_rank_at_most(2) == [2, 3]
+    assert TensorShape(None).with_rank_at_least(5).rank is None
+    with pytest.raises(ValueError, match="at least 3"):
+        TensorShape([2, 3]).with_rank_at_least(3)
+    with pytest.raises(ValueError, match="at most 1"):
+        TensorShape([2, 3]).with_rank_at_most(1)

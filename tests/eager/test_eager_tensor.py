@@ -207,8 +207,14 @@ def test_numpy_leaves_operators_to_tensors():
     x, a = ow.constant([1.0, 2.0]), np.float32([3, 4])
     for result in (a + x, x + a, a * x, np.float32(2) * x, a < x):
         assert isinstance(result, ow.Tensor)
-    with pytest.raises(TypeError):
-        np.sin(x)
+
+
+def test_numpy_functions_take_tensors_as_arrays():
+    x = ow.constant([1.0, 4.0])
+    assert np.sqrt(x).tolist() == [1, 2]
+    assert np.add(x, 1).tolist() == [2, 5]
+    assert not np.isnan(x).any()
+    assert (np.sum(x), np.max(x), np.mean(ow.Variable([1.0, 4.0]))) == (5, 4, 2.5)
 
 
 SHARED = ["float16", "float32", "float64", "int8", "uint8", "int32", "int64", "bool", "complex64"]
@@ -341,3 +347,25 @@ def test_wrong_indices(index, error, words):
 def test_scalars_have_no_elements():
     with pytest.raises(ow.errors.InvalidArgumentError):
         ow.constant(3)[0]
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda: ow.constant(ow.constant([1, 2]), ow.float32), TypeError, r"float32, found i32\[2\]"),
+        (lambda: ow.constant({"a": 1}), ValueError, "unsupported type"),
+        (lambda: ow.constant([None]), ValueError, "unsupported type"),
+        (lambda: ow.constant(object()), ValueError, "unsupported type"),
+        (lambda: ow.convert_to_tensor(ow.TensorShape([None, 3])), ValueError, "partially known"),
+        (lambda: ow.constant([1, 2]).set_shape([3]), ValueError, "not compatible"),
+    ],
+)
+def test_what_is_no_tensor(make, error, words):
+    with pytest.raises(error, match=words):
+        make()
+
+
+def test_shapes_become_int32():
+    assert ow.convert_to_tensor(ow.TensorShape([2, 3])).dtype == "int32"
+    assert ow.convert_to_tensor(ow.TensorShape([])).dtype == "int32"
+    assert ow.convert_to_tensor(ow.TensorShape([2]), ow.int64).dtype == "int64"

@@ -1,6 +1,8 @@
 """Variables: what they hold, how they are set, what they refuse."""
 
 import copy
+import operator
+import pickle
 import threading
 
 import numpy as np
@@ -109,6 +111,13 @@ def test_a_value_that_was_read_stays():
         (lambda v: v.scatter_add(ow.IndexedSlices(ow.constant([1.0, 1.0]), ow.constant([0, 0]))), [3, 2, 3]),
         (lambda v: v.scatter_sub(ow.IndexedSlices(ow.constant([1.0, 2.0]), ow.constant([1, 1]))), [1, -1, 3]),
         (lambda v: v.scatter_add(ow.IndexedSlices([1.0], [2])), [1, 2, 4]),
+        (lambda v: v.scatter_mul(ow.IndexedSlices([2.0, 3.0], [1, 1])), [1, 12, 3]),
+        (lambda v: v.scatter_div(ow.IndexedSlices([2.0], [1])), [1, 1, 3]),
+        (lambda v: v.scatter_max(ow.IndexedSlices([9.0, 0.0], [0, 1])), [9, 2, 3]),
+        (lambda v: v.scatter_min(ow.IndexedSlices([9.0, 0.0], [0, 1])), [1, 0, 3]),
+        (lambda v: v.scatter_nd_update([[0], [2]], [9.0, 8.0]), [9, 2, 8]),
+        (lambda v: v.scatter_nd_add([[0], [0]], [1.0, 1.0]), [3, 2, 3]),
+        (lambda v: v.scatter_nd_sub([[1]], [1.0]), [1, 1, 3]),
     ],
 )
 def test_assignments(change, wanted):
@@ -243,3 +252,22 @@ def test_a_deleted_value_is_told():
 def test_constraint_is_kept():
     v = ow.Variable(1.0, constraint=ow.abs)
     assert v.constraint is ow.abs
+
+
+def test_rows_are_read():
+    v = ow.Variable([[1.0, 2.0], [3.0, 4.0]])
+    assert values(v.sparse_read([1, 1])) == [[3, 4], [3, 4]]
+    assert values(v.gather_nd([[0, 1]])) == [2]
+
+
+@pytest.mark.parametrize("change", [operator.iadd, operator.isub, operator.imul, operator.itruediv, operator.ipow])
+def test_operators_in_place_are_refused(change):
+    v = ow.Variable(1.0)
+    with pytest.raises(RuntimeError, match="assign_add"):
+        change(v, 2.0)
+    assert v.numpy() == 1
+
+
+def test_pickles():
+    v = pickle.loads(pickle.dumps(ow.Variable([1.0, 2.0], False, name="w", shape=[None])))
+    assert (values(v), v.name, v.trainable, v.shape.as_list()) == ([1, 2], "w:0", False, [None])

@@ -119,6 +119,11 @@ CASES = {
         case(np.float32(1), np.float32(3), num=1, expect=np.array([1.0])),
         bad(np.float32(1), np.float32(3), num=0, says="num > 0"),
     ],
+    "linspace": [
+        case(0, 1, num=3, expect=np.array([0, 0.5, 1]), gives="float64"),
+        case(np.float32([0, 1]), np.float32([1, 3]), num=3, expect=np.array([[0, 1], [0.5, 2], [1, 3]])),
+        case(np.float32([0, 1]), np.float32([1, 3]), num=3, axis=-1, expect=np.array([[0, 0.5, 1], [1, 2, 3]])),
+    ],
     "OneHot": [
         case(ints(0, 2, -1, 5), np.int32(3), np.float32(1), np.float32(0),
              expect=np.array([[1, 0, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0]])),
@@ -159,6 +164,7 @@ CASES = {
         case(np.array([1.0], np.float32), type="int32", expect=np.array([0x3F800000]), half=False),
         case(np.array([0x3F800000], np.int32), type="uint8", expect=np.array([[0, 0, 128, 63]])),
         case(np.array([0, 0, 128, 63], np.uint8), type="float32", expect=np.float32(1.0)),
+        case(np.float32(1.0), type="int32", expect=np.int32(0x3F800000), half=False),
         bad(u8(3), says="Cannot bitcast", type="float32"),
     ],
     # ---- shaped (shaping.py, checking.py) ----

@@ -142,6 +142,14 @@ CASES = {
         case(f32(3), 2, expect=lambda x, y: x / 2, gives="float32"),
         case(2, f32(3), expect=lambda x, y: 2 / y, gives="float32"),
         case(3, 2, expect=np.array(1.5), gives="float64"),
+        case(np.float64(1), 2, expect=np.array(0.5), gives="float64"),
+        case(3, np.float32([2.0]), expect=np.array([1.5]), gives="float32"),
+        bad(i32(3), f32(3), says="same dtype"),
+    ],
+    "divide_no_nan": [
+        case(i32(2, 3), np.int32(0), expect=np.zeros((2, 3)), gives="float64"),
+        case(i8(3), pos(i8(3)), expect=of(lambda x, y: x / y), gives="float32"),
+        case(f32(3), 0, expect=np.zeros(3), gives="float32"),
     ],
     "FloorDiv": [
         *two_arguments(lambda x, y: float(math.floor(x / y)))[:5],
@@ -272,7 +280,8 @@ CASES = {
     "Round": [
         *one_argument(half_even, make=at_steps)[:6],
         case(array(-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, inf, nan), expect=array(-2, -2, 0, 0, 2, 2, inf, nan)),
-        case(i32(2, 3), expect=lambda x: x), case(i8(3), expect=lambda x: x), bad(c64(2), says="dtype"),
+        case(i32(2, 3), expect=lambda x: x), case(i8(3), expect=lambda x: x), case(u8(3), expect=lambda x: x),
+        bad(c64(2), says="dtype"),
     ],
     "Rint": [*one_argument(half_even, make=at_steps), case(array(-2.5, 0.5, 1.5, -inf), expect=array(-2, 0, 2, -inf))],
     "TruncateDiv": [

@@ -26,7 +26,8 @@ CATALOGUE = registry.catalogue()
 # Operators that no row of a table can call by itself: what tests them instead.
 TESTED_ELSEWHERE = dict.fromkeys(
     ("ReadVariable", "AssignVariable", "AssignAddVariable", "AssignSubVariable", "ScatterUpdateVariable",
-     "ScatterAddVariable", "ScatterSubVariable"),
+     "ScatterAddVariable", "ScatterSubVariable", "ScatterMulVariable", "ScatterDivVariable", "ScatterMaxVariable",
+     "ScatterMinVariable"),
     "tests/eager/test_eager_variable.py",
 )  # fmt: skip
 
@@ -131,6 +132,7 @@ INTERNAL = {"identity_without_record", "sum_to_shape_of", "compatibility", "get"
 AFTER_NAME = {
     "bincount": ["axis", "binary_output"],
     "diag": ["k", "num_rows", "num_cols", "padding_value", "align"],
+    "linspace": ["axis"],
     "diag_part": ["k", "padding_value", "align"],
     "set_diag": ["k", "align"],
     "matrix_transpose": ["conjugate"],

@@ -589,3 +589,8 @@ def test_name_scopes_name_nodes() -> None:
             return ow.tanh(x, name="squash")
 
     assert "outer/inner/squash" in {n.name for n in f.get_concrete_function(ow.TensorSpec([])).graph.nodes}
+
+
+def test_variables_are_read_where_the_signature_wants_tensors():
+    f = ow.function(lambda a: a * 2.0, input_signature=[ow.TensorSpec([])])
+    assert f(ow.Variable(2.0)).numpy() == 4

@@ -14,6 +14,7 @@ An error made from keywords reads
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 
 def compose(
@@ -50,6 +51,7 @@ class OpError(Exception):
     op, node, at: operator, node name, "file:line" of the user's code; what: the sentence; found, wanted: values or
     types (a mapping prints as "name value" pairs); do: the next step for the reader; explain: a stable code that
     `opwright explain` expands (tools/explain.py lists them).
+    TensorFlow's three positional arguments, (node_def, op, message), are taken too; the first two are not kept.
     """
 
     code = 2  # numbers are those of the field's status codes
@@ -57,7 +59,9 @@ class OpError(Exception):
 
     def __init__(
         self,
-        message: str = "",
+        message: Any = "",
+        operation: Any = None,
+        text: str | None = None,
         *,
         op: str | None = None,
         node: str | None = None,
@@ -69,6 +73,7 @@ class OpError(Exception):
         explain: str | None = None,
     ) -> None:
         self.op, self.node, self.at, self.explain = op, node, at, explain
+        message = message if text is None else text
         text = compose(what or message, op=op, node=node, at=at, found=found, wanted=wanted, do=do, explain=explain)
         super().__init__(text or f"{type(self).__name__} without a message")
 

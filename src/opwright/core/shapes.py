@@ -113,6 +113,18 @@ class TensorShape:
         self.assert_has_rank(rank)
         return self
 
+    def with_rank_at_least(self, rank: int) -> TensorShape:
+        """Itself, where its rank may be `rank` or more. Raises ValueError for a lower one."""
+        if self.rank is not None and self.rank < rank:
+            raise ValueError(f"Shape {self} must have rank at least {rank}")
+        return self
+
+    def with_rank_at_most(self, rank: int) -> TensorShape:
+        """Itself, where its rank may be `rank` or less. Raises ValueError for a higher one."""
+        if self.rank is not None and self.rank > rank:
+            raise ValueError(f"Shape {self} must have rank at most {rank}")
+        return self
+
     def assert_has_rank(self, rank: int) -> None:
         """Raises ValueError if the rank is known and another."""
         if self.rank not in (None, rank):

@@ -111,6 +111,11 @@ class EagerTensor(Tensor):
             raise TypeError(f"only an integer tensor can be an index; this one is {self._dtype.name}")
         return int(self._scalar("an index value"))
 
+    def set_shape(self, shape: Any) -> None:
+        """Raises ValueError where `shape` does not fit; nothing else is to be learned of a value's shape."""
+        if not self.shape.is_compatible_with(shape):
+            raise ValueError(f"Tensor's shape {self.shape} is not compatible with supplied shape {TensorShape(shape)}.")
+
     def __len__(self) -> int:
         if self._array.ndim == 0:
             raise TypeError("Scalar tensor has no `len()`")
@@ -281,6 +286,8 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None 
     wanted = None if dtype is None else as_dtype(dtype)
     if isinstance(value, Tensor) and not isinstance(value, EagerTensor):
         raise TypeError(f"constant() needs a value; {value!r} has none while tracing. Use it as it is")
+    if isinstance(value, Tensor) and wanted is not None and value.dtype is not wanted:
+        raise TypeError(f"Expected a tensor of dtype {wanted.name}, found {value.spec.short()}: see ow.cast")
     made, found = to_array(value, wanted)
     if shape is not None:
         dims: Any = tuple(TensorShape(shape).as_list())

@@ -6,7 +6,7 @@ Lives here: the type and its assignments, eager and traced alike.  Not here: the
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ..core.dtypes import DType, as_dtype, resource
 from ..core.errors import FailedPreconditionError, InvalidArgumentError
 from ..core.shapes import SCALAR, TensorShape
 from ..core.specs import TensorSpec
+from ..ops import array as array_ops
 from ..ops import dispatch
 from ..ops import state as state_ops
 from ..ops.autodiff import OpRecord
@@ -224,11 +225,52 @@ class Variable(TensorLike):
         """Subtract from rows, equal indices adding up."""
         return self._scatter(state_ops.ScatterSubVariable, sparse_delta)
 
+    def scatter_mul(self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None) -> Variable:
+        """Multiply rows, equal indices one after the other."""
+        return self._scatter(state_ops.ScatterMulVariable, sparse_delta)
+
+    def scatter_div(self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None) -> Variable:
+        """Divide rows, equal indices one after the other."""
+        return self._scatter(state_ops.ScatterDivVariable, sparse_delta)
+
+    def scatter_max(self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None) -> Variable:
+        """Rows become the larger of themselves and the values."""
+        return self._scatter(state_ops.ScatterMaxVariable, sparse_delta)
+
+    def scatter_min(self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None) -> Variable:
+        """Rows become the smaller of themselves and the values."""
+        return self._scatter(state_ops.ScatterMinVariable, sparse_delta)
+
+    def scatter_nd_update(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
+        """Set the slices that `indices` name; see `tensor_scatter_nd_update`. Gives itself."""
+        return self.assign(array_ops.tensor_scatter_nd_update(self, indices, updates, name=name))
+
+    def scatter_nd_add(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
+        """Add to the slices that `indices` name. Gives itself."""
+        return self.assign(array_ops.tensor_scatter_nd_add(self, indices, updates, name=name))
+
+    def scatter_nd_sub(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
+        """Subtract from the slices that `indices` name. Gives itself."""
+        return self.assign(array_ops.tensor_scatter_nd_sub(self, indices, updates, name=name))
+
     # ---- showing ------------------------------------------------------------------------------------------------
+
+    def sparse_read(self, indices: Any, name: str | None = None) -> Any:
+        """The rows that `indices` name; see `gather`."""
+        return array_ops.gather(self, indices, name=name)
+
+    def gather_nd(self, indices: Any, name: str | None = None) -> Any:
+        """The slices that `indices` name; see `gather_nd`."""
+        return array_ops.gather_nd(self, indices, name=name)
 
     def get_shape(self) -> TensorShape:
         """Same as `shape`."""
         return self.shape
+
+    @property
+    def device(self) -> str:
+        """Where the value lives."""
+        return EagerTensor(self.read_array(), self.dtype).device
 
     @property
     def rank(self) -> int | None:
@@ -265,6 +307,17 @@ class Variable(TensorLike):
     def __iter__(self) -> Any:
         return iter(self.value())
 
+    def _refuse_in_place(self, other: Any) -> NoReturn:
+        raise RuntimeError(
+            "`variable += value` would bind the name to a tensor and leave the variable as it is: not supported. "
+            "Use `variable.assign_add(value)` to modify the variable, or `out = variable + value` for a new tensor."
+        )
+
+    __iadd__ = __isub__ = __imul__ = __itruediv__ = __ifloordiv__ = __imod__ = __ipow__ = __imatmul__ = _refuse_in_place
+
+    def __reduce__(self) -> Any:
+        return _restored, (self.numpy(), self.trainable, self.name, self.dtype, self.shape)
+
     def __deepcopy__(self, memo: Any) -> Variable:
         return Variable(self.numpy(), self.trainable, name=self.name.rpartition(":")[0], dtype=self.dtype,
                         constraint=self.constraint, shape=self.shape)  # fmt: skip
@@ -272,6 +325,11 @@ class Variable(TensorLike):
     def __repr__(self) -> str:
         shown = repr(self._value).partition("numpy=")[2][:-1] if self._value is not None else "<deleted>"
         return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}, numpy={shown}>"
+
+
+def _restored(value: Any, trainable: bool, name: str, dtype: DType, shape: TensorShape) -> Variable:
+    """A variable out of a pickle. Its constraint, a function, is not kept."""
+    return Variable(value, trainable, name=name.rpartition(":")[0], dtype=dtype, shape=shape)
 
 
 _HANDLE = TensorSpec(SCALAR, "resource")

@@ -17,6 +17,7 @@ import numpy as np
 from ..core import dtypes
 from ..core.dtypes import DType
 from ..core.errors import InvalidArgumentError, SignatureError
+from ..core.shapes import TensorShape
 from .indexed_slices import IndexedSlices
 from .tensor import TensorLike
 
@@ -102,7 +103,7 @@ def _of_empty(flat: Sequence[Any], allowed: Sequence[DType]) -> DType | None:
 def natural_dtype(value: Any) -> DType:
     """The dtype `constant(value)` would have: an array's own; bool, int32, float32, complex128, string for Python's.
 
-    raises ValueError for a list of text and numbers, TypeError for what is no number, text or nesting of these
+    raises ValueError for a list of text and numbers and for what is no number, text or nesting of these
     """
     if isinstance(value, TensorLike):
         return value.dtype
@@ -120,7 +121,13 @@ def natural_dtype(value: Any) -> DType:
         return dtypes.complex128
     if isinstance(value, (str, bytes)):
         return dtypes.string
+    if isinstance(value, TensorShape):
+        if not value.is_fully_defined():
+            raise ValueError(f"Cannot convert a partially known TensorShape {value} to a Tensor.")
+        return dtypes.int32
     array = np.asarray(value)
+    if array.dtype == object:
+        raise ValueError(f"Attempt to convert a value ({value!r}) with an unsupported type {type(value)} to a Tensor.")
     return dtypes.of_numpy(array.dtype)
 
 

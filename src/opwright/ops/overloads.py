@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import array, math
+from ..core.errors import InvalidArgumentError, SignatureError
+from . import array, dispatch, math
 from .tensor import TensorLike
 
 
@@ -88,12 +89,10 @@ def _equality(function: Callable[[Any, Any], Any], when_incomparable: bool) -> C
             return when_incomparable
         try:
             return function(self, other)
-        except (TypeError, ValueError):
-            if isinstance(other, TensorLike):
-                if self.shape.is_compatible_with(other.shape):
-                    raise
-                return when_incomparable
-            return when_incomparable
+        except SignatureError:
+            raise  # another dtype: an answer of False would hide the mistake
+        except InvalidArgumentError:
+            return dispatch.to_tensor(when_incomparable)  # shapes that do not broadcast
 
     return method
 

@@ -116,7 +116,9 @@ def _check_rows(op: str, array: np.ndarray, indices: np.ndarray, updates: np.nda
         raise InvalidArgumentError(op=op, what=what, found=found, wanted=f"updates of shape {wanted}, or a scalar")
 
 
-def _scatter(name: str, sign: str) -> Any:
+def _scatter(name: str, verb: str, update: np.ufunc | None) -> Any:
+    """The operator that combines rows with updates by `update`, one after the other; by None it sets them."""
+
     class Scatter:
         handle = Input(resource)
         indices = Input(("int32", "int64"))
@@ -129,23 +131,25 @@ def _scatter(name: str, sign: str) -> Any:
 
         def compute(op, handle, indices, updates) -> Any:
             array = handle.read_array().copy()
-            _check_rows(f"Scatter{sign.capitalize()}Variable", array, indices, updates)
-            if sign == "add":
-                np.add.at(array, indices, updates)
-            elif sign == "sub":
-                np.subtract.at(array, indices, updates)
-            else:
+            _check_rows(name, array, indices, updates)
+            if update is None:
                 array[indices] = updates
+            else:
+                update.at(array, indices, updates)
             handle.write_array(array)
             return ()
 
-    Scatter.__doc__ = f"""Rows of a variable, by index: {sign}.
+    Scatter.__doc__ = f"""Rows of a variable, by index: {verb}.
 
-    .. math:: variable[indices_i] \\leftarrow {{}}_{{{sign}}} updates_i
+    .. math:: variable[indices_i] \\leftarrow {{}}_{{{verb}}} updates_i
     """
     return operator(name=name)(Scatter)
 
 
-ScatterUpdateVariable = _scatter("ScatterUpdateVariable", "update")
-ScatterAddVariable = _scatter("ScatterAddVariable", "add")
-ScatterSubVariable = _scatter("ScatterSubVariable", "sub")
+ScatterUpdateVariable = _scatter("ScatterUpdateVariable", "update", None)
+ScatterAddVariable = _scatter("ScatterAddVariable", "add", np.add)
+ScatterSubVariable = _scatter("ScatterSubVariable", "sub", np.subtract)
+ScatterMulVariable = _scatter("ScatterMulVariable", "mul", np.multiply)
+ScatterDivVariable = _scatter("ScatterDivVariable", "div", np.divide)
+ScatterMaxVariable = _scatter("ScatterMaxVariable", "max", np.maximum)
+ScatterMinVariable = _scatter("ScatterMinVariable", "min", np.minimum)

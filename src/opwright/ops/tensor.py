@@ -18,8 +18,7 @@ class TensorLike:
     """Whatever may stand where a tensor is wanted and speaks Python's operators: tensors, variables."""
 
     __slots__ = ()
-    __array_priority__ = 100  # NumPy arrays leave `array + tensor` to the tensor
-    __array_ufunc__ = None
+    __array_priority__ = 100  # NumPy arrays leave `array + tensor` to the tensor; `np.sin(tensor)` is theirs
 
     if TYPE_CHECKING:  # each kind has these its own way; Python's operators come from overloads.py
 

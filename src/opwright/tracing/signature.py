@@ -87,7 +87,7 @@ class Signature:
             tensor: Any = value
         else:
             try:
-                tensor = value if isinstance(value, (Tensor, Variable)) else dispatch.to_tensor(value, spec.dtype)
+                tensor = value if isinstance(value, Tensor) else dispatch.to_tensor(value, spec.dtype)
             except (TypeError, ValueError) as error:
                 raise SignatureError(
                     f"Python inputs incompatible with input_signature of {self.name}: {what}: {error}"

@@ -18,7 +18,7 @@ from ...core.specs import TensorSpec
 from .. import dispatch
 from ..attributes import Attr
 from ..definition import Input, Output, operator
-from ..inference import axis_in, shape_from
+from ..inference import axis_in, shape_from, static_int
 
 
 @operator
@@ -223,7 +223,23 @@ class LinSpace:
         return reduce_sum(doutput * (1.0 - weight)), reduce_sum(doutput * weight)
 
 
-linspace = LinSpace.as_function("linspace")
+def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int = 0) -> Any:
+    """LinSpace; between tensors of one shape element by element, the numbers along the new dimension `axis`.
+
+    Integers are made floating first, as by `divide`.
+    """
+    from ..math.arithmetic import floating_pair
+    from .shaping import expand_dims, reshape
+
+    start, stop = floating_pair(start, stop)
+    num = static_int(num, "num")
+    if start.shape.rank == stop.shape.rank == 0:
+        return LinSpace(start, stop, num=num, name=name)
+    start, stop = expand_dims(start, axis), expand_dims(stop, axis)
+    at = axis_in(axis, start.shape.rank)
+    part = np.linspace(0.0, 1.0, num).astype(start.dtype.np)
+    part = reshape(part, [num if i == at else 1 for i, _ in enumerate(start.shape)])
+    return start * (1.0 - part) + stop * part
 
 
 @operator

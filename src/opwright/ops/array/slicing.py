@@ -85,7 +85,9 @@ def _part_size(i: int, d: int | None, begin: int | None, size: int | None, whole
     return size
 
 
-slice_op = Slice.as_function("slice")
+def slice_op(input_: Any, begin: Any, size: Any, name: str | None = None) -> Any:
+    """See Slice."""
+    return Slice(input_, begin, size, name=name)
 
 
 class _Masks:

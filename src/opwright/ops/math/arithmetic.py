@@ -14,7 +14,7 @@ import numpy as np
 
 from ...core import dtypes
 from ...core.dtypes import floating_or_complex, numeric, real, signed
-from ...core.errors import InvalidArgumentError
+from ...core.errors import InvalidArgumentError, SignatureError
 from ...core.shapes import broadcast
 from ...core.specs import TensorSpec
 from .. import dispatch
@@ -114,32 +114,48 @@ class RealDiv:
 
 def divide(x: Any, y: Any, name: str | None = None) -> Any:
     """x / y as Python 3 has it: integers are made floating first (8, 16 bits float32, wider float64). See RealDiv."""
+    return RealDiv(*floating_pair(x, y), name=name)
+
+
+truediv = divide
+
+
+def floating_pair(x: Any, y: Any) -> tuple[Any, Any]:
+    """Two arguments of a division as tensors of one dtype, integers made floating.
+
+    raises SignatureError where the dtypes differ
+    """
     x, y = _pair(x, y)
     if x.dtype.is_integer:
         from ..array import cast
 
         wide = dtypes.float32 if x.dtype.size <= 2 else dtypes.float64
         x, y = cast(x, wide), cast(y, wide)
-    return RealDiv(x, y, name=name)
-
-
-truediv = divide
+    return x, y
 
 
 def _pair(x: Any, y: Any) -> tuple[Any, Any]:
-    """Two arguments as tensors, a Python number taking the other's dtype."""
+    """Two arguments as tensors of one dtype: a Python number, list or array takes the other's.
+
+    raises SignatureError where the dtypes differ and both are given
+    """
     from ..tensor import TensorLike
 
-    if isinstance(x, TensorLike):
-        return dispatch.to_tensor(x), dispatch.to_tensor(y, None if isinstance(y, TensorLike) else x.dtype)
-    if isinstance(y, TensorLike):
-        return dispatch.to_tensor(x, y.dtype), dispatch.to_tensor(y)
-    x = dispatch.to_tensor(x)
-    y = dispatch.to_tensor(y)
-    if x.dtype is not y.dtype and {x.dtype, y.dtype} == {dtypes.int32, dtypes.float32}:
-        from ..array import cast
+    if isinstance(x, TensorLike) or (isinstance(x, (np.ndarray, np.generic)) and not isinstance(y, TensorLike)):
+        x = dispatch.to_tensor(x)
+        y = dispatch.to_tensor(y, None if isinstance(y, TensorLike) else x.dtype)
+    elif isinstance(y, (TensorLike, np.ndarray, np.generic)):
+        y = dispatch.to_tensor(y)
+        x = dispatch.to_tensor(x, y.dtype)
+    else:
+        x, y = dispatch.to_tensor(x), dispatch.to_tensor(y)
+        if {x.dtype, y.dtype} == {dtypes.int32, dtypes.float32}:
+            from ..array import cast
 
-        x, y = cast(x, dtypes.float32), cast(y, dtypes.float32)
+            x, y = cast(x, dtypes.float32), cast(y, dtypes.float32)
+    if x.dtype is not y.dtype:
+        raise SignatureError(op="divide", what="`x` and `y` must have the same dtype", do="ow.cast one of them",
+                             found={"x": x.dtype.name, "y": y.dtype.name})  # fmt: skip
     return x, y
 
 

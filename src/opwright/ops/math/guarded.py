@@ -12,6 +12,7 @@ import numpy as np
 from ...core.dtypes import floating_or_complex
 from .. import array, dispatch
 from ..definition import Input, Output, operator
+from .arithmetic import floating_pair
 from .complexes import conj
 
 
@@ -36,7 +37,9 @@ class DivNoNan:
         return DivNoNan(dz, y), DivNoNan(-dz * conj(op.z), y)
 
 
-divide_no_nan = DivNoNan.as_function("divide_no_nan")
+def divide_no_nan(x: Any, y: Any, name: str | None = None) -> Any:
+    """x / y, with 0 where y is 0; integers are made floating first as by `divide`. See DivNoNan."""
+    return DivNoNan(*floating_pair(x, y), name=name)
 
 
 def reciprocal_no_nan(x: Any, name: str | None = None) -> Any:

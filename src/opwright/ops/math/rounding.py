@@ -60,14 +60,14 @@ class Round:
     .. math:: y = n \\in \\mathbb{Z}, \\; |x - n| \\le 1/2, \\; n \\text{ even where } |x - n| = 1/2
     """
 
-    x = Input((*floating, *dtypes.signed_integer))
+    x = Input((*floating, *dtypes.integer))
     y = Output(like="x")
     elementwise = True
     inplace = {"y": "x"}
     gradient = None
 
     def compute(op, x) -> Any:
-        return x if x.dtype.kind == "i" else np.rint(x)
+        return x if x.dtype.kind in "iu" else np.rint(x)
 
 
 round = Round.as_function("round")
