@@ -42,8 +42,10 @@ def _load(file: str) -> np.ndarray:
     """The array of an .npy file. Raises BadFile."""
     try:
         array = np.load(file, allow_pickle=False)
-    except (OSError, EOFError, ValueError, MemoryError, zipfile.BadZipFile) as error:
+    except (OSError, MemoryError) as error:
         raise BadFile(f"{file}: {error}") from error
+    except (EOFError, ValueError, zipfile.BadZipFile) as error:  # NumPy would advise to trust it as a pickle
+        raise BadFile(f"{file}: no .npy file as np.save writes it") from error
     if not isinstance(array, np.ndarray):
         raise BadFile(f"{file}: several arrays in one file; wanted an .npy file as np.save writes it")
     return array

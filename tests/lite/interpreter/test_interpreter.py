@@ -256,6 +256,11 @@ def test_an_unresolved_flex_operator():
         interpreter.allocate_tensors()
 
 
+@pytest.mark.parametrize("form", [bytes, bytearray, memoryview, lambda b: np.frombuffer(b, np.uint8), lite.Model.read])
+def test_a_model_in_memory_has_many_forms(form):
+    assert ready(form(sin_model())).get_output_details()[0]["name"] == "y"
+
+
 def test_resize_and_signature():
     interpreter = ready(sin_model())
     interpreter.resize_tensor_input(1, [2, 3])

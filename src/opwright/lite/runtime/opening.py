@@ -23,9 +23,10 @@ def open_model(path: Any, content: Any) -> Model:
     """
     if isinstance(content, Model):
         return content
-    if path and content:
+    given = content is not None and len(content) > 0  # bytes and arrays of them alike
+    if path and given:
         raise InvalidArgumentError(what="Can't both provide `model_path` and `model_content`")
-    if content:
+    if given:
         _check_size(len(content), "the model")
         return Model.read(content)
     if not path:
