@@ -131,6 +131,11 @@ REDUCTIONS = [
     case("argmax", lambda x: ow.argmax(x, 1), f32(2, 5), ops="ARG_MAX"),
     case("argmin_32", lambda x: ow.argmin(x, -1, ow.int32), ints(2, 5), ops="ARG_MIN"),
     case("top_k", lambda x: tuple(m.top_k(x, 3)), f32(2, 7), ops="TOPK_V2"),
+    case("sort_down", lambda x: ow.sort(x, direction="DESCENDING"), f32(2, 7), ops="TOPK_V2", open=BATCH),
+    case("sort", ow.sort, np.array([3, np.nan, -0.0, 0.0, -np.inf, 3], np.float32), ops="NEG TOPK_V2 NEG"),
+    case("argsort_ties", ow.argsort, ints(3, 9, low=-2, high=2), ops="SUB TOPK_V2"),
+    case("sort_int_limits", ow.sort, np.array([5, -(2**31), 2**31 - 1, 0], np.int32), ops="SUB TOPK_V2 SUB"),
+    case("sort_axis", lambda x: ow.sort(x, 0), f32(5, 2), ops="NEG TRANSPOSE TOPK_V2 NEG TRANSPOSE"),
     case("cumsum", lambda x: m.cumsum(x, 1), f32(2, 5), ops="CUMSUM"),
     case("cumsum_reverse", lambda x: m.cumsum(x, -1, exclusive=True, reverse=True), ints(2, 5), ops="CUMSUM"),
 ]  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ....core.dtypes import int16, int32, int64, string
-from ....graph import Node
+from ....graph import Node, Value
 from ..lowering import Lowered, Lowering, NoMatch, Rule, table
 from .arrays import front
 
@@ -134,6 +134,23 @@ def _top_k(node: Node, low: Lowering) -> Lowered:
     return values, indices if wanted is int32 else low.cast(indices, wanted)
 
 
+def _sort(node: Node, low: Lowering) -> Lowered:
+    """The top n of n are all, largest first; the other way round they are the top n of -x, of ~x = -1 - x for integers
+    (which never overflows)."""
+    (x,) = node.operands
+    n = x.spec.shape.dims[-1] if x.spec.shape.dims else None
+    if n is None:
+        return NoMatch("TOPK_V2 needs to know how many there are")
+
+    def turn(v: Value) -> Value:
+        if node.attrs["direction"] == "DESCENDING":
+            return v
+        return low.emit("SUB", low.constant(-1, v.dtype), v) if v.dtype.is_integer else low.emit("NEG", v)
+
+    values, indices = low.emit_many("TOPK_V2", turn(x), low.constant(n, int32))
+    return turn(values), indices
+
+
 def _cumsum(node: Node, low: Lowering) -> Lowered:
     x, axis = next(node.operands), node.attrs["axis"]
     return low.emit("CUMSUM", x, low.constant(front(axis, x.spec.shape.rank), int32), exclusive=node.attrs["exclusive"],
@@ -150,5 +167,6 @@ INDEXING = table(
     _arg("ArgMax", "ARG_MAX"),
     _arg("ArgMin", "ARG_MIN"),
     Rule("topk_v2", "TopK", _top_k),
+    Rule("sort", "Sort", _sort, "TOPK_V2 is stable and puts NaN last, as Sort does"),
     Rule("cumsum", "Cumsum", _cumsum),
 )
