@@ -541,6 +541,16 @@ CASES = {
     "math.in_top_k": [
         case(np.array([1], np.int32), np.array([[0.1, 0.9, 0.3]], np.float32), k=1, expect=np.array([True]))
     ],
+    "is_non_decreasing": [
+        case(np.float32([[1, 1], [2, 3]]), expect=np.array(True), gives="bool"),
+        case(np.int32([1, 3, 2]), expect=np.array(False)),
+        case(np.zeros(0, np.float32), expect=np.array(True)),
+    ],
+    "is_strictly_increasing": [
+        case(np.int32([1, 2, 5]), expect=np.array(True), gives="bool"),
+        case(np.float32([1, 1]), expect=np.array(False)),
+        case(np.zeros(1, np.float32), expect=np.array(True)),
+    ],
     "InvertPermutation": [
         case(np.array([2, 0, 1], np.int32), expect=np.array([1, 2, 0]), gives="int32"),
         case(np.zeros(0, np.int64), expect=np.zeros(0)),

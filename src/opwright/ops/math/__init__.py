@@ -79,7 +79,17 @@ from .rounding import (
     truncatemod,
 )
 from .segment import segment_max, segment_mean, segment_min, segment_prod, segment_sum
-from .sorting import argmax, argmin, argsort, in_top_k, invert_permutation, sort, top_k
+from .sorting import (
+    argmax,
+    argmin,
+    argsort,
+    in_top_k,
+    invert_permutation,
+    is_non_decreasing,
+    is_strictly_increasing,
+    sort,
+    top_k,
+)
 from .special import digamma, erf, erfc, erfcinv, erfinv, lbeta, lgamma, ndtri, polygamma, zeta
 from .trigonometry import acos, acosh, asin, asinh, atan, atan2, atanh, cos, cosh, sin, sinh, tan, tanh
 from .unsorted_segment import (
@@ -105,7 +115,8 @@ __all__ = [
 ]  # fmt: skip
 __all__ += [  # reductions, sorting and segments
     "argmax", "argmin", "argsort", "bincount", "confusion_matrix", "count_nonzero", "cumprod", "cumsum",
-    "cumulative_logsumexp", "in_top_k", "invert_permutation", "l2_normalize", "reduce_all", "reduce_any",
+    "cumulative_logsumexp", "in_top_k", "invert_permutation", "is_non_decreasing", "is_strictly_increasing",
+    "l2_normalize", "reduce_all", "reduce_any",
     "reduce_euclidean_norm", "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_std",
     "reduce_sum", "reduce_variance", "segment_max", "segment_mean", "segment_min", "segment_prod", "segment_sum",
     "sort",

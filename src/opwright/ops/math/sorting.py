@@ -18,6 +18,8 @@ from .. import array, dispatch
 from ..attributes import Attr, one_of
 from ..definition import Input, Output, operator
 from ..inference import static_int
+from .comparison import greater, greater_equal
+from .reduction import reduce_all
 from .unsorted_segment import UnsortedSegmentSum
 
 _INDICES = one_of(dtypes.int16, dtypes.uint16, dtypes.int32, dtypes.int64)
@@ -281,6 +283,23 @@ class InTopK:
 def in_top_k(targets: Any, predictions: Any, k: Any, name: str | None = None) -> Any:
     """See InTopK."""
     return InTopK(targets, predictions, k, name=name)
+
+
+def is_non_decreasing(x: Any, name: str | None = None) -> Any:
+    """Whether no element is smaller than the one before it, in the order of memory; a scalar of bool."""
+    return _each_step(greater_equal, x, name)
+
+
+def is_strictly_increasing(x: Any, name: str | None = None) -> Any:
+    """Whether each element is larger than the one before it, in the order of memory; a scalar of bool."""
+    return _each_step(greater, x, name)
+
+
+def _each_step(compare: Any, x: Any, name: str | None) -> Any:
+    from ..array import reshape
+
+    flat = reshape(x, [-1])
+    return reduce_all(compare(flat[1:], flat[:-1]), name=name)
 
 
 @operator
