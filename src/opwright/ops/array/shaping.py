@@ -6,6 +6,7 @@ Not here: transposing, slicing, joining (their own modules).
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -183,14 +184,23 @@ class Reshape:
                         + (" times an unknown size" if holes else ""),
                         found=spec.short(), wanted=f"shape {constant.tolist()}")  # fmt: skip
                 if holes:
-                    wanted = TensorShape([(n // known if known else 0) if d is None else d for d in wanted])
+                    wanted = TensorShape(_hole_filled(spec.shape.dims, constant.tolist()))
         return TensorSpec(wanted, spec.dtype)
 
     def compute(op, tensor, shape) -> Any:
-        return np.reshape(tensor, tuple(shape.tolist()))
+        sizes = tuple(shape.tolist())
+        return np.reshape(tensor, sizes if tensor.size else _hole_filled(tensor.shape, sizes))
 
     def gradient(op, doutput) -> Any:
         return reshape(doutput, shape_op(op.tensor)), None
+
+
+def _hole_filled(dims: Any, sizes: Any) -> list[int]:
+    """The sizes with -1 worked out. Sizes of 0 on both sides cancel: [0, 2] under [0, -1] is [0, 2] again."""
+    if 0 in sizes:
+        dims = [d for d in dims if d]
+    known = math.prod(s for s in sizes if s > 0)
+    return [math.prod(dims) // known if s == -1 else s for s in sizes]
 
 
 def reshape(tensor: Any, shape: Any, name: str | None = None) -> Any:
