@@ -167,7 +167,7 @@ FLAGS: dict[str, Flag] = {
         Flag(
             "max_activation_bytes",
             SIZE,
-            2**32,
+            2**30,
             "Most memory that a model file may ask for at run time, besides weights.",
         ),
     )
