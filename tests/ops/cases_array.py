@@ -502,6 +502,7 @@ CASES = {
     ],
     "searchsorted": [
         case(ints(1, 3, 5), ints(0, 3, 9), expect=np.array([0, 1, 3])),
+        bad(ints(1, 3, 5), np.int32(3), says="last dimension"),
         case(ints([1, 3, 5], [2, 4, 6]), ints([3], [6]), side="right", expect=np.array([[2], [3]])),
         case(f32(0), np.array([1.0], np.float32), expect=np.array([0])),
         bad(ints(1), ints(1), says="side", side="up", raises=ValueError),

@@ -227,7 +227,10 @@ def searchsorted(sorted_sequence: Any, values: Any, side: str = "left", out_type
 
 
 def _rows_of(x: Any) -> Any:
-    """All leading dimensions as one."""
+    """All leading dimensions as one. Raises InvalidArgumentError for a scalar, which has no last one."""
+    if x.shape.rank == 0:
+        raise InvalidArgumentError(op="searchsorted", what="sorted_sequence and values need a last dimension",
+                                   found=x.spec.short(), wanted="rank 1 or more")  # fmt: skip
     last = x.shape[-1] if x.shape.rank is not None else None
     if last:
         return reshape(x, [-1, last])
