@@ -247,6 +247,23 @@ def test_a_concrete_function_shows_itself() -> None:
         concrete(b=ow.constant("x"))
 
 
+def test_a_graph_as_flat_records() -> None:
+    @ow.function
+    def double(a: Any) -> Any:
+        return ow.add(a, a, name="add")
+
+    graph = double.get_concrete_function(ow.constant("a")).graph
+    assert [(node.input, node.name) for node in graph.as_graph_def().node] == [
+        ([], "a"),
+        (["a", "a"], "add"),
+        (["add"], "Identity"),
+    ]
+    parts = ow.function(lambda x: ow.split(x, 2)[1] * 2.0).get_concrete_function(ow.TensorSpec([4])).graph
+    reads = {node.op: node.input for node in parts.as_graph_def().node}
+    assert reads["Mul"][0].endswith(":1")
+    assert [n.op.name for n in parts.get_operations()][-1] == "Identity"
+
+
 def test_literals_are_bound() -> None:
     @ow.function
     def power(a: Any, b: Any) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -133,6 +133,18 @@ class Graph:
                 return node
         raise KeyError(f"graph {self.name} has no node {name!r}; it has {', '.join(n.name for n in self.nodes)}")
 
+    def get_operations(self) -> list[Node]:
+        """The nodes, in program order."""
+        return list(self.nodes)
+
+    def as_graph_def(self) -> GraphDef:
+        """The graph as flat records under TensorFlow's names: `.node`, each with `name`, `op`, `input`, `attr`."""
+        records = [NodeDef(v.name, "Placeholder", [], {"dtype": v.dtype, "shape": v.shape}) for v in self.inputs]
+        for node in self.nodes:
+            reads = [_reference(v) for v in node.operands]
+            records.append(NodeDef(node.name, node.op.name, reads, dict(node.attrs)))
+        return GraphDef(records)
+
     def __str__(self) -> str:
         from .text import text
 
@@ -148,6 +160,27 @@ def written(name: str) -> str:
     if not re.match(r"[A-Za-z_]", name):
         name = f"_{name}"
     return f"{name}_" if name in ("_", "return") else name  # these two mean something else in the text
+
+
+class NodeDef(NamedTuple):
+    """One node as a flat record. input: the names of what it reads, "name" or "name:index" for later outputs."""
+
+    name: str
+    op: str
+    input: list[str]
+    attr: dict[str, Any]
+
+
+class GraphDef(NamedTuple):
+    """A graph as flat records. node: the inputs as Placeholders, then the nodes in program order."""
+
+    node: list[NodeDef]
+
+
+def _reference(value: Value) -> str:
+    if value.node is None:
+        return value.name
+    return value.node.name if value.index == 0 else f"{value.node.name}:{value.index}"
 
 
 class GraphBuilder:

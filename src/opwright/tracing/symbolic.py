@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from ..core.dtypes import DType
+from ..core.errors import FailedPreconditionError
 from ..core.shapes import TensorShape, as_shape
 from ..core.specs import TensorSpec
 from ..graph import Value
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 
 class OperatorNotAllowedInGraphError(TypeError):
     """Python asked a symbolic tensor for a value it does not have yet."""
+
+
+class OutOfScopeError(FailedPreconditionError, TypeError):
+    """A tensor of one trace was used in another that does not lie inside it."""
 
 
 class SymbolicTensor(Tensor):

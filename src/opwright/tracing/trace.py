@@ -16,7 +16,6 @@ import numpy as np
 
 from ..compiler.plan import Plan
 from ..core import dtypes
-from ..core.errors import FailedPreconditionError
 from ..core.specs import TensorSpec
 from ..eager.tensor import EagerTensor, to_array
 from ..eager.variable import Variable
@@ -28,7 +27,7 @@ from ..ops.call import Call
 from ..ops.definition import Operator
 from ..ops.indexed_slices import IndexedSlices
 from ..ops.tensor import TensorLike
-from .symbolic import SymbolicTensor
+from .symbolic import OutOfScopeError, SymbolicTensor
 
 state = dispatch.state
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -157,7 +156,7 @@ class FuncTrace:
     def capture(self, outer: Any) -> SymbolicTensor:
         """The placeholder in this graph for something made outside it.
 
-        raises FailedPreconditionError for a tensor of a trace that has ended and does not enclose this one
+        raises OutOfScopeError for a tensor of a trace that has ended and does not enclose this one
         """
         alias = self.aliases.get(id(outer))
         if alias is not None:
@@ -175,7 +174,7 @@ class FuncTrace:
                     return self.capture(ancestor.aliases[id(outer)])
                 ancestor = ancestor.parent
             if ancestor is None:
-                raise FailedPreconditionError(
+                raise OutOfScopeError(
                     what=f"{outer} is out of scope: it belongs to the trace of function {outer.trace.name!r}, made at "
                     f"{outer._where()}, and is used in {self.name!r}",
                     wanted="a tensor of this function",
