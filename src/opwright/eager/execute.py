@@ -20,7 +20,7 @@ from ..ops.arguments import tensors
 from ..ops.autodiff import OpRecord
 from ..ops.call import Call
 from ..ops.definition import Operator
-from .tensor import EagerTensor, make
+from .tensor import EagerTensor, make, number
 
 state = dispatch.state
 quietly = dispatch.quietly
@@ -30,7 +30,7 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
     """Run one call now. inputs: one entry for each declared input, in any form the arguments rules take."""
     for x in inputs:
         if type(x) is not EagerTensor:
-            inputs = tensors(op, inputs, make, name)
+            inputs = (_number_beside(*inputs) if op.paired else None) or tensors(op, inputs, make, name)
             break
     else:
         if not op.simple:  # one tensor may have been given for a repeated input: its slices are meant
@@ -75,6 +75,19 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
     if flags.check_numerics:
         _check_numerics(op, outs, name)
     return op.pack_outputs(outs)
+
+
+def _number_beside(x: Any, y: Any) -> tuple[EagerTensor, EagerTensor] | None:
+    """A float tensor and a Python number, in either order, as two tensors; None where the general rule must look."""
+    if type(x) is EagerTensor:
+        if type(y) in _NUMBERS and x._dtype.is_floating:
+            return x, number(y, x._dtype)
+    elif type(y) is EagerTensor and type(x) in _NUMBERS and y._dtype.is_floating:
+        return number(x, y._dtype), y
+    return None
+
+
+_NUMBERS = frozenset({float, int})
 
 
 class _Operand:

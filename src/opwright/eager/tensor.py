@@ -261,6 +261,23 @@ def _string_array(value: Any) -> np.ndarray:
     return fresh.reshape(array.shape)
 
 
+_numbers: dict[Any, Any] = {}  # at most 256 of them; tensors do not change, so they may be shared
+
+
+def number(value: float, dtype: DType) -> Any:
+    """A Python number as a scalar of a floating dtype. The same ones come again and again: 1.0 - x, 0.5 * x.
+
+    raises TypeError for integers that the dtype cannot hold
+    """
+    key = (value, type(value), dtype)
+    known = _numbers.get(key)
+    if known is None:
+        known = EagerTensor(*to_array(value, dtype))
+        if value and value == value and len(_numbers) < 256:  # 0.0 and -0.0 are one key; a NaN is none
+            _numbers[key] = known
+    return known
+
+
 def make(value: Any, dtype: DType | None = None, name: str | None = None) -> Any:
     """`value` as an eager tensor; a tensor of whatever dtype is given back as it is."""
     if type(value) is EagerTensor:

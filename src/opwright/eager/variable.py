@@ -169,9 +169,9 @@ class Variable(TensorLike):
                 f"Tensor conversion requested dtype {wanted.name} for Tensor with dtype {tensor.dtype.name} "
                 f"({use} of variable {self.name!r})"
             )
-        if not self.shape.is_compatible_with(tensor.shape) and (
-            op is state_ops.AssignVariable or tensor.shape.rank != 0
-        ):
+        if not self.shape.is_compatible_with(tensor.shape):
+            if op is not state_ops.AssignVariable:
+                raise state_ops.unequal_shapes(self.name, self.shape, tensor.shape)
             raise ValueError(
                 f"Cannot assign value to variable '{self.name}': Shape mismatch.The variable shape {self.shape}, "
                 f"and the assigned value shape {tensor.shape} are incompatible."
@@ -192,7 +192,7 @@ class Variable(TensorLike):
     def assign_add(
         self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Variable:
-        """Add `delta`. Gives itself."""
+        """Add `delta`, of the value's shape. Raises InvalidArgumentError for another one. Gives itself."""
         return self._update(state_ops.AssignAddVariable, delta, "assign_add")
 
     def assign_sub(

@@ -77,6 +77,7 @@ class Operator:
         self.accepted: dict[Any, tuple[DType | None, ...]] = {}
         self.simple = not any(i.repeated or i.optional for i in self.inputs)
         self.quick = self.elementwise and self.simple and not any(i.ranks for i in self.inputs)
+        self.paired = self.quick and len(self.inputs) == 2 and self.inputs[1].like == self.inputs[0].name
         self.single = len(self.outputs) == 1 and not self.outputs[0].repeated
         self.__name__ = self.__qualname__ = name
         self.__module__ = cls.__module__
