@@ -4,7 +4,7 @@ Lives here: choosing each node's kernel, when each value dies, and the straight-
 Not here: operators' kernels (ops/), arenas for files' models (lite/).
 
 The function is written out and compiled: for small graphs the interpreter's loop would cost as much as the kernels
-(measured on 3 operators of 4x4: 2.1 us written out, 3.4 us as a loop over a list of steps).
+(measured on 3 operators of 4x4: 1.9 us written out, 3.3 us as a loop over a list of steps).
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ def to_tensor(value: Any, dtype: Any = None, name: str | None = None) -> Any:
 def quietly(function: Callable[..., Any], *args: Any) -> Any:
     """Run with NumPy's floating-point warnings off: tensors divide by zero as IEEE 754 says, without a word.
 
-    A context prepared once costs 0.1 us a call; entering `np.errstate` costs ten times that.
+    A context prepared once costs 0.2 us a call, entering `np.errstate` each time 0.9 us.
     """
     try:
         return state.quiet.run(function, *args)
