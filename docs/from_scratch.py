@@ -34,7 +34,7 @@ Exp = Operator("Exp", np.exp, lambda op, dy: (dy * op.output,))
 
 
 class Tensor:  # ops/tensor.py; Python's operators are put on it in ops/overloads.py
-    __array_ufunc__ = None  # NumPy arrays leave `array * tensor` to the tensor
+    __array_priority__ = 100  # NumPy arrays leave `array * tensor` to the tensor
     __add__ = __radd__ = lambda x, y: Add(x, y)
     __mul__ = __rmul__ = lambda x, y: Mul(x, y)
 

@@ -294,6 +294,47 @@ def test_gather_gives_indexed_slices():
     assert "IndexedSlices(indices=" in repr(g)
 
 
+@pytest.mark.parametrize(
+    "through",
+    [ow.identity, lambda x: ow.identity_n([x])[0], lambda x: ow.identity(ow.identity(x)),
+     lambda x: ow.negative(ow.negative(x))],
+)  # fmt: skip
+def test_identity_passes_indexed_slices_on(through):
+    for source in (ow.Variable([[1.0], [2.0], [3.0]]), ow.constant([[1.0], [2.0], [3.0]])):
+        with ow.GradientTape(persistent=True) as tape:
+            tape.watch(source)
+            x = through(source)
+            y, z = ow.gather(x, [0, 2]), ow.gather(x, [0, 2]) + x[:2]
+        assert isinstance(tape.gradient(y, source), ow.IndexedSlices)
+        assert ow.convert_to_tensor(tape.gradient(y, source)).numpy().tolist() == [[1], [0], [1]]
+        assert ow.convert_to_tensor(tape.gradient(z, source)).numpy().tolist() == [[2], [1], [1]]
+
+
+def test_identity_passes_indexed_slices_on_inside_a_function():
+    v = ow.Variable([[1.0], [2.0], [3.0]])
+
+    @ow.function
+    def grad(i):
+        with ow.GradientTape() as tape:
+            y = ow.gather(ow.identity(v), i)
+        return tape.gradient(y, v)
+
+    g = grad(ow.constant([2, 2]))
+    assert isinstance(g, ow.IndexedSlices)
+    assert g.to_dense().numpy().tolist() == [[0], [0], [2]]
+
+
+@pytest.mark.parametrize("axis", [0, -1, None])
+@pytest.mark.parametrize("source", [ow.Variable([1.0, 2.0, 3.0]), ow.constant([1.0, 2.0, 3.0])], ids=["v", "x"])
+def test_masks_have_dense_gradients(source, axis):
+    with ow.GradientTape() as tape:
+        tape.watch(source)
+        y = ow.boolean_mask(source, [True, False, True], axis)
+    g = tape.gradient(y, source)
+    assert isinstance(g, ow.Tensor)
+    assert g.numpy().tolist() == [1, 0, 1]
+
+
 def test_indexed_slices_add_up_sparsely_and_densely():
     v = ow.Variable([1.0, 2.0, 3.0])
     with ow.GradientTape(persistent=True) as tape:

@@ -140,6 +140,8 @@ def test_assignments_give_the_variable():
         (lambda v: v.assign(1.0), ValueError, r"'v:0'.*\(3,\).*\(\)"),
         (lambda v: v.assign_add([1.0, 2.0]), ValueError, r"'v:0'.*\(3,\).*\(2,\)"),
         (lambda v: v.assign_sub([[1.0]]), ValueError, r"'v:0'.*\(3,\).*\(1, 1\)"),
+        (lambda v: v.assign_add(1.0), InvalidArgumentError, r"'v:0' with shape \(3,\) using.*\(\), shapes must be"),
+        (lambda v: v.assign_sub([1.0]), InvalidArgumentError, r"'v:0' with shape \(3,\) using.*\(1,\), shapes must be"),
         (lambda v: v.assign(ow.constant([1, 2, 3])), ValueError, "float32.*int32"),
         (lambda v: v.assign_add(ow.constant([1.0, 2.0, 3.0], ow.float64)), ValueError, "float32.*float64"),
         (lambda v: v.assign(["a", "b", "c"]), TypeError, "float32"),
@@ -164,6 +166,16 @@ def test_shapes_may_be_wider_than_the_value():
     w = ow.Variable(1.0, shape=ow.TensorShape(None))
     assert values(w.assign([[1.0], [2.0]])) == [[1], [2]]
     assert w.shape.rank is None
+
+
+def test_additions_have_the_shape_of_the_value_not_of_the_variable():
+    v = ow.Variable([1.0, 2.0], shape=[None])
+    assert values(v.assign_add([1.0, 1.0])) == [2, 3]
+    add = ow.function(lambda x: v.assign_add(x) is None, input_signature=[ow.TensorSpec([None])])
+    for change in (v.assign_add, v.assign_sub, add):
+        with pytest.raises(InvalidArgumentError, match=r"shape \(2,\) using a Tensor with shape \(1,\), shapes"):
+            change(ow.constant([1.0]))
+    assert values(v) == [2, 3]
 
 
 def test_every_dtype_can_be_held_and_set():

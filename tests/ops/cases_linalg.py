@@ -12,6 +12,8 @@ import math
 import numpy as np
 from harness import bad, bools, c64, c128, case, f16, f32, f64, i32
 
+import opwright as ow
+
 inf = math.inf
 GRADIENT_ONLY = "the rows before have the oracle; this one is for the gradient of what no choice of phases changes"
 
@@ -432,7 +434,11 @@ CASES = {
         case(c128(2, 2), expect=lambda x: (np.array(det3(x) / abs(det3(x))), np.array(math.log(abs(det3(x))) + 0j))),
         case(singular, expect=(0.0, -inf), grad=False),
     ],
-    "linalg.slogdet": [case(-np.eye(3), expect=(-1.0, 0.0))],
+    "linalg.slogdet": [
+        case(-np.eye(3), expect=(-1.0, 0.0)),
+        case(-np.eye(3), call=lambda x: ow.linalg.slogdet(x).sign, expect=-1.0, grad=False),
+        case(2 * np.eye(2), call=lambda x: ow.linalg.slogdet(x).log_abs_determinant, expect=np.log(4.0)),
+    ],
     "linalg.logdet": [
         case(definite(f64(3, 3)), expect=lambda x: math.log(det3(x)), grad=False),
         case(definite(c128(2, 2)), expect=lambda x: math.log(det3(x).real), grad=False),

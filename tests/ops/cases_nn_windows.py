@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from harness import bad, case, f32, f64, i8, i32, u8
 
+import opwright as ow
+
 # ---- windows, by loops --------------------------------------------------------------------------------------------
 
 
@@ -561,6 +563,8 @@ CASES |= {
         case(f64(1, 4, 4, 2), 2, 2, "VALID", expect=lambda x, *_: argmax_pool(False, **P_VALID)(x)),
         case(f32(1, 4, 4, 2), 2, 2, "VALID", output_dtype=np.int32, gives=["float32", "int32"], half=False,
              expect=lambda x, *_: argmax_pool(False, **P_VALID)(x)),
+        case(f64(1, 4, 4, 2), 2, 2, "VALID", expect=lambda x, *_: argmax_pool(False, **P_VALID)(x)[1], grad=False,
+             call=lambda *args: ow.nn.max_pool_with_argmax(*args).argmax),
     ],
     "nn.pool": [
         case(f64(1, 5, 4, 2), [2, 2], "AVG", [2, 2], expect=lambda x, *_: avg_pool(x, **P_VALID)),

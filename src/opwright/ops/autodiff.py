@@ -16,6 +16,9 @@ from ..core.dtypes import DType
 from .call import Call
 from .indexed_slices import IndexedSlices
 
+# Operators whose gradient rules take IndexedSlices as they are; before the others, slices are made dense.
+SPARSE_THROUGH = frozenset({"Identity", "IdentityN", "Neg", "ReadVariable"})
+
 
 def is_trainable(dtype: DType) -> bool:
     """Whether gradients flow through tensors of this dtype: floating and complex ones, and handles of state."""
@@ -59,7 +62,7 @@ class OpRecord:
         for dy, out in zip(dys, self.outputs):
             if dy is None:
                 dy = array.zeros_like(out) if is_trainable(out.dtype) else None
-            elif type(dy) is IndexedSlices and op.name != "ReadVariable":
+            elif type(dy) is IndexedSlices and op.name not in SPARSE_THROUGH:
                 dy = dy.to_dense()
             dense.append(dy)
         call = self.bound.with_inputs(self.structure, op.pack_all(self.outputs))

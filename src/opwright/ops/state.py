@@ -62,9 +62,25 @@ class AssignVariable:
         return ()
 
 
+def unequal_shapes(variable: str, shape: Any, found: Any) -> InvalidArgumentError:
+    """The error of adding to a variable what has another shape."""
+    return InvalidArgumentError(
+        what=f"Cannot update variable '{variable}' with shape {TensorShape(shape)} using a Tensor with shape "
+        f"{TensorShape(found)}, shapes must be equal."
+    )
+
+
+def _current(variable: Any, value: np.ndarray) -> np.ndarray:
+    """The variable's value. Raises InvalidArgumentError where `value` has another shape: nothing is broadcast."""
+    array = variable.read_array()
+    if array.shape != value.shape:
+        raise unequal_shapes(variable.name, array.shape, value.shape)
+    return array
+
+
 @operator
 class AssignAddVariable:
-    """Add to a variable.
+    """Add to a variable. The value has its shape.
 
     .. math:: variable \\leftarrow variable + value
     """
@@ -78,13 +94,13 @@ class AssignAddVariable:
         return ()
 
     def compute(op, handle, value) -> Any:
-        handle.write_array(handle.read_array() + value)
+        handle.write_array(_current(handle, value) + value)
         return ()
 
 
 @operator
 class AssignSubVariable:
-    """Subtract from a variable.
+    """Subtract from a variable. The value has its shape.
 
     .. math:: variable \\leftarrow variable - value
     """
@@ -98,7 +114,7 @@ class AssignSubVariable:
         return ()
 
     def compute(op, handle, value) -> Any:
-        handle.write_array(handle.read_array() - value)
+        handle.write_array(_current(handle, value) - value)
         return ()
 
 

@@ -6,13 +6,14 @@ Not here: `ow.constant`, which makes tensors of Python values (eager/tensor.py),
 
 from __future__ import annotations
 
+from operator import index as as_integer
 from typing import Any
 
 import numpy as np
 
 from ...core import dtypes
 from ...core.dtypes import DType, as_dtype, index, of_numpy, real
-from ...core.errors import InvalidArgumentError
+from ...core.errors import InvalidArgumentError, SignatureError
 from ...core.shapes import UNKNOWN, TensorShape
 from ...core.specs import TensorSpec
 from .. import dispatch
@@ -71,22 +72,26 @@ fill = Fill.as_function("fill")
 
 
 def _static(shape: Any) -> tuple[int, ...] | None:
-    """A shape as sizes where all are known, else None."""
+    """A shape as sizes where all are known, else None.
+
+    raises SignatureError for a size that is no integer
+    """
     if isinstance(shape, TensorShape):
         return shape.dims if shape.is_fully_defined() else None  # type: ignore[return-value]
     constant = getattr(shape, "constant", shape)
     if constant is None:
         return None
     if isinstance(constant, np.ndarray):
-        return tuple(constant.reshape(-1).tolist())
-    if isinstance(constant, (int, np.integer)):
-        return (int(constant),)
+        constant = constant.reshape(-1).tolist()
     sizes = []
-    for size in constant:
+    for size in constant if hasattr(constant, "__iter__") else (constant,):
         known = getattr(size, "constant", size)
         if known is None:
             return None
-        sizes.append(int(known))
+        try:
+            sizes.append(as_integer(known))
+        except TypeError:
+            raise SignatureError(op="Fill", what="a size is no integer", found=repr(known), wanted="integers") from None
     return tuple(sizes)
 
 

@@ -290,6 +290,8 @@ def boolean_mask(tensor: Any, mask: Any, axis: Any = None, name: str | None = "b
         tensor = reshape(
             tensor, concat([getitem(shape, slice(0, axis)), count, getitem(shape, slice(axis + rank, None))], 0)
         )
+    elif axis == 0:
+        tensor = reshape(tensor, shape_op(tensor))  # whose gradient is dense, and so TensorFlow's is for every mask
     rows = squeeze(Where(reshape(mask, [-1])), [1])
     return gather(tensor, rows, axis=axis, name=name)
 

@@ -6,7 +6,8 @@ Not here: decompositions (factoring.py), least squares (functions.py).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections import namedtuple
+from typing import Any
 
 import numpy as np
 
@@ -109,11 +110,8 @@ class MatrixDeterminant:
 det = MatrixDeterminant.as_function("det")
 
 
-class LogDet(NamedTuple):
-    """What `slogdet` gives."""
-
-    sign: Any
-    log_abs_determinant: Any
+# What `slogdet` gives, under TensorFlow's name; the operator has that name here.
+LogDet = namedtuple("LogMatrixDeterminant", ["sign", "log_abs_determinant"])  # type: ignore[name-match]
 
 
 @operator

@@ -8,6 +8,7 @@ ksize and strides are one number, one a spatial dimension, or one a dimension of
 
 from __future__ import annotations
 
+from collections import namedtuple
 from typing import Any
 
 from ...core.dtypes import as_dtype, int64
@@ -145,15 +146,19 @@ def pool(input: Any, window_shape: Any, pooling_type: str, strides: Any = None, 
     return function(input, window_shape, strides, padding, data_format, name)
 
 
+# What `max_pool_with_argmax` gives, under TensorFlow's name; the operator has that name here.
+PooledWithArgmax = namedtuple("MaxPoolWithArgmax", ["output", "argmax"])  # type: ignore[name-match]
+
+
 def max_pool_with_argmax(input: Any, ksize: Any, strides: Any, padding: str, data_format: str = "NHWC",
                          output_dtype: Any = int64, include_batch_in_index: bool = False, name: str | None = None
-                         ) -> Any:  # fmt: skip
-    """See MaxPoolWithArgmax."""
+                         ) -> PooledWithArgmax:  # fmt: skip
+    """See MaxPoolWithArgmax. A named tuple of output and argmax."""
     if data_format != "NHWC":
         raise InvalidArgumentError(
             op="MaxPoolWithArgmax", node=name, what="data_format must be NHWC", found=repr(data_format)
         )
-    return MaxPoolWithArgmax(
+    pooled = MaxPoolWithArgmax(
         input,
         ksize=sequence(ksize, 2, data_format, "ksize"),
         strides=sequence(strides, 2, data_format, "strides"),
@@ -162,3 +167,4 @@ def max_pool_with_argmax(input: Any, ksize: Any, strides: Any, padding: str, dat
         include_batch_in_index=include_batch_in_index,
         name=name,
     )
+    return PooledWithArgmax(*pooled)
