@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
-import importlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 from comparing import HALVES, assert_close, flat_arrays, is_differentiable, is_floating, wide
-from harness import Case, as_tensors, operator_of, package
+from harness import Case, as_tensors, operator_of
+
+import opwright as ow
 
 # ---- watching -----------------------------------------------------------------------------------------------------
 
@@ -364,19 +364,8 @@ def halves_match_single(row: Case) -> None:
 # ---- tracing ------------------------------------------------------------------------------------------------------
 
 
-@functools.cache
-def tracing() -> Any:
-    """`ow.function`, or None as long as there is none."""
-    package()
-    for home in ("opwright", "opwright.tracing"):
-        found = getattr(importlib.import_module(home), "function", None)
-        if callable(found):
-            return found
-    return None
-
-
 def _traces(row: Case) -> bool:
-    return works(row) and row.trace and tracing() is not None
+    return works(row) and row.trace
 
 
 def _traced(row: Case, unknown: bool) -> tuple[Any, list[np.ndarray]]:
@@ -405,7 +394,7 @@ def _traced(row: Case, unknown: bool) -> tuple[Any, list[np.ndarray]]:
         return row.run(inputs)
 
     signature = [TensorSpec([None] * a.ndim if unknown else a.shape, of_numpy(a.dtype)) for a in arrays]
-    return tracing()(f, input_signature=signature, autograph=False), arrays
+    return ow.function(f, input_signature=signature, autograph=False), arrays
 
 
 @check(_traces)

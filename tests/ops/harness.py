@@ -24,28 +24,13 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-# ---- the package, as far as it stands ---------------------------------------------------------------------------
-
-
-@functools.cache
-def package() -> None:
-    """Import every operator and the interpreters."""
-    import opwright.eager.execute
-    import opwright.ops
-    import opwright.ops.overloads
-
-    for module in pkgutil.iter_modules(opwright.ops.__path__):
-        importlib.import_module(f"opwright.ops.{module.name}")
-    import opwright
+import opwright.ops
+from opwright.ops import registry
 
 
 @functools.cache
 def resolve(key: str) -> Callable[..., Any]:
     """The operator or public function that a table's key names. Raises LookupError."""
-    package()
-    import opwright
-    from opwright.ops import registry
-
     if key in registry.list_names():
         return registry.get(key)
     families = [f"opwright.ops.{m.name}" for m in pkgutil.iter_modules(opwright.ops.__path__)]

@@ -15,11 +15,9 @@ import harness
 import pytest
 from test_operators import TABLES
 
-harness.package()
-
-import opwright.ops  # noqa: E402
-from opwright.core.dtypes import float32, float64  # noqa: E402
-from opwright.ops import registry  # noqa: E402
+import opwright.ops
+from opwright.core.dtypes import float32, float64
+from opwright.ops import registry
 
 CATALOGUE = registry.catalogue()
 

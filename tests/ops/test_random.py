@@ -12,14 +12,11 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-import checks
 import numpy as np
 import pytest
-from harness import package
 
-package()
-
-from opwright.ops import nn, random  # noqa: E402
+import opwright as ow
+from opwright.ops import nn, random
 
 N = 40_000
 
@@ -157,16 +154,12 @@ def test_threads_share_one_sequence_without_repeats() -> None:
 
 # ---- traced ---------------------------------------------------------------------------------------------------------
 
-traced = pytest.mark.skipif(checks.tracing() is None, reason="there is no `function` yet")
-
-
 def _body() -> Any:
     return random.normal([3]), random.normal([3]), random.uniform([3], seed=7)
 
 
-@traced
 def test_each_run_of_a_function_draws_on() -> None:
-    f = checks.tracing()(_body)
+    f = ow.function(_body)
     for seed in (None, 3):
         if seed is not None:
             random.set_seed(seed)
@@ -175,10 +168,9 @@ def test_each_run_of_a_function_draws_on() -> None:
         assert not same(one[0], one[1])
 
 
-@traced
 def test_functions_of_one_body_begin_alike() -> None:
     random.set_seed(3)
-    f, g = checks.tracing()(_body), checks.tracing()(lambda: _body())
+    f, g = ow.function(_body), ow.function(lambda: _body())
     one, two = f(), f()
     assert all(map(same, one, g()))
     assert all(map(same, two, g()))

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...core import dtypes
 from ...core.dtypes import DType, index
-from ...core.errors import InvalidArgumentError
+from ...core.errors import InvalidArgumentError, UnimplementedError
 from ...core.shapes import UNKNOWN
 from .. import dispatch
 from ..attributes import Attr
@@ -240,7 +240,11 @@ def strided_slice(input_: Any, begin: Any, end: Any, strides: Any = None, begin_
                   name: str | None = None) -> Any:  # fmt: skip
     """See StridedSlice. strides: by default ones. var: must be None."""
     if var is not None:
-        raise NotImplementedError("strided_slice: assigning through `var` is not supported")
+        raise UnimplementedError(
+            op="StridedSlice",
+            what="assigning through `var` is not supported",
+            do="ow.tensor_scatter_nd_update, or variable.assign",
+        )
     begin = dispatch.to_tensor(begin)
     return StridedSlice(input_, begin, end, ones_like(begin) if strides is None else strides, begin_mask, end_mask,
                         ellipsis_mask, new_axis_mask, shrink_axis_mask, name=name)  # fmt: skip
