@@ -85,17 +85,18 @@ TF_TOP_LEVEL = """
     bitcast boolean_mask broadcast_dynamic_shape broadcast_static_shape broadcast_to cast clip_by_global_norm
     clip_by_norm clip_by_value complex concat constant convert_to_tensor cos cosh cumsum custom_gradient divide
     dynamic_partition dynamic_stitch einsum ensure_shape equal executing_eagerly exp expand_dims eye fill floor
-    function gather gather_nd greater greater_equal guarantee_const identity identity_n init_scope less less_equal
+    function gather gather_nd get_static_value greater greater_equal guarantee_const
+    histogram_fixed_width identity identity_n init_scope is_tensor less less_equal
     linspace logical_and logical_not logical_or matmul maximum meshgrid minimum multiply name_scope negative
-    newaxis norm not_equal one_hot ones ones_like pad parallel_stack pow range rank reduce_all reduce_any
+    newaxis norm not_equal one_hot ones ones_like pad parallel_stack pow range rank realdiv reduce_all reduce_any
     reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod reduce_sum repeat reshape reverse
     reverse_sequence roll round saturate_cast scalar_mul scatter_nd searchsorted sequence_mask shape shape_n
     sigmoid sign sin sinh size slice sort space_to_batch space_to_batch_nd split sqrt square squeeze stack
     stop_gradient strided_slice subtract tan tanh tensor_scatter_nd_add tensor_scatter_nd_max tensor_scatter_nd_min
     tensor_scatter_nd_sub tensor_scatter_nd_update tensordot tile transpose truediv truncatediv truncatemod unique
-    unique_with_counts unstack where zeros zeros_like DType Graph GradientTape IndexedSlices Module Tensor
+    unique_with_counts unravel_index unstack where zeros zeros_like DType Graph GradientTape IndexedSlices Module Tensor
     TensorShape TensorSpec UnconnectedGradients Variable bfloat16 bool complex128 complex64 double float16 float32
-    float64 half int16 int32 int64 int8 string uint16 uint32 uint64 uint8 bitwise config debugging errors linalg
+    float64 half int16 int32 int64 int8 string uint16 uint32 uint64 uint8 bitwise config debugging dtypes errors linalg
     lite math nest nn optimizers random strings
 """.split()  # noqa: SIM905  a list of this length reads better as words
 
@@ -103,6 +104,29 @@ TF_TOP_LEVEL = """
 def test_names_that_tensorflow_has_at_top_level():
     """As `dir(tensorflow)` of 2.21 has them, as far as the families go."""
     assert not set(TF_TOP_LEVEL) - set(ow.__all__)
+
+
+def test_names_that_are_others_too():
+    assert ow.math.softmax is ow.nn.softmax
+    assert ow.math.log_softmax is ow.nn.log_softmax
+    assert {"softmax", "log_softmax", "add"} <= set(dir(ow.math))
+    with pytest.raises(AttributeError, match="nonsense"):
+        ow.math.nonsense  # noqa: B018
+    for name in set(ow.dtypes.__all__) & set(ow.__all__):
+        assert getattr(ow.dtypes, name) is getattr(ow, name), name
+    assert ow.dtypes.as_dtype("half") is ow.dtypes.half is ow.float16
+
+
+def test_codes_of_errors():
+    """As TensorFlow numbers them; an error class has the code of its name."""
+    assert (ow.errors.OK, ow.errors.UNKNOWN, ow.errors.INVALID_ARGUMENT, ow.errors.UNAUTHENTICATED) == (0, 2, 3, 16)
+    codes = [n for n in ow.errors.__all__ if n.isupper()]
+    assert sorted(getattr(ow.errors, n) for n in codes) == list(range(17))
+    for name in set(ow.errors.__all__) - set(codes):
+        cls = getattr(ow.errors, name)
+        assert cls("").error_code == cls.code == getattr(ow.errors, cls.code_name)
+    found = [ow.errors.NOT_FOUND, ow.errors.DATA_LOSS, ow.errors.INTERNAL, ow.errors.FAILED_PRECONDITION]
+    assert found == [5, 15, 13, 9]
 
 
 # ---- importing -------------------------------------------------------------------------------------------------------

@@ -114,6 +114,7 @@ from .ops.array import (
     transpose,
     unique,
     unique_with_counts,
+    unravel_index,
     unstack,
     where,
     zeros,
@@ -149,6 +150,7 @@ from .ops.math import (
     floor,
     greater,
     greater_equal,
+    histogram_fixed_width,
     less,
     less_equal,
     logical_and,
@@ -160,6 +162,7 @@ from .ops.math import (
     negative,
     not_equal,
     pow,
+    realdiv,
     reduce_all,
     reduce_any,
     reduce_logsumexp,
@@ -184,7 +187,7 @@ from .ops.math import (
     truncatediv,
     truncatemod,
 )
-from .ops.tensor import Tensor
+from .ops.tensor import Tensor, get_static_value, is_tensor
 from .tracing import config
 from .tracing.function import function
 from .tracing.trace import executing_eagerly, init_scope, name_scope
@@ -193,7 +196,7 @@ if _typing.TYPE_CHECKING:
     from . import lite, nn, optimizers
     from .eager import debugging
     from .nn.module import Module
-    from .ops import bitwise, linalg, random, strings
+    from .ops import bitwise, dtypes, linalg, random, strings
     from .ops.linalg import einsum, matmul, norm, tensordot
     from .ops.strings import as_string
 
@@ -207,6 +210,7 @@ _LATER = {
     "as_string": (".ops.strings", "as_string"),
     "bitwise": (".ops.bitwise", None),
     "debugging": (".eager.debugging", None),
+    "dtypes": (".ops.dtypes", None),
     "einsum": (".ops.linalg", "einsum"),
     "linalg": (".ops.linalg", None),
     "lite": (".lite", None),
@@ -249,8 +253,8 @@ def show(*stages: str) -> _AbstractContextManager[None]:
 __all__ = [  # noqa: RUF022  grouped as in docs/api.md
     # tensors, variables, gradients
     "GradientTape", "IndexedSlices", "Module", "Tensor", "TensorShape", "TensorSpec", "UnconnectedGradients",
-    "Variable", "constant", "convert_to_tensor", "custom_gradient", "executing_eagerly", "from_dlpack", "init_scope",
-    "name_scope", "newaxis", "stop_gradient",
+    "Variable", "constant", "convert_to_tensor", "custom_gradient", "executing_eagerly", "from_dlpack",
+    "get_static_value", "init_scope", "is_tensor", "name_scope", "newaxis", "stop_gradient",
     # dtypes, and sets of them
     "DType", "as_dtype", "bfloat16", "bool", "complex128", "complex64", "double", "float16", "float32", "float64",
     "half", "int16", "int32", "int4", "int64", "int8", "string", "uint16", "uint32", "uint64", "uint8",
@@ -260,18 +264,18 @@ __all__ = [  # noqa: RUF022  grouped as in docs/api.md
     # defining operators
     "Attr", "CPUPlace", "CUDAPlace", "Input", "KernelKey", "Operator", "Output", "attr", "kernel", "operator", "ops",
     # modules and switches
-    "bitwise", "config", "debugging", "errors", "flags", "linalg", "lite", "math", "nest", "nn", "optimizers", "random",
-    "show", "strings",
+    "bitwise", "config", "debugging", "dtypes", "errors", "flags", "linalg", "lite", "math", "nest", "nn",
+    "optimizers", "random", "show", "strings",
     # element by element
     "abs", "acos", "acosh", "add", "add_n", "as_string", "asin", "asinh", "atan", "atan2", "atanh",
     "clip_by_global_norm", "clip_by_norm", "clip_by_value", "complex", "cos", "cosh", "divide", "equal", "exp", "floor",
     "greater", "greater_equal", "less", "less_equal", "logical_and", "logical_not", "logical_or", "maximum", "minimum",
-    "multiply", "negative", "not_equal", "pow", "round", "saturate_cast", "scalar_mul", "sigmoid", "sign", "sin",
-    "sinh", "sqrt", "square", "subtract", "tan", "tanh", "truediv", "truncatediv", "truncatemod", "where",
+    "multiply", "negative", "not_equal", "pow", "realdiv", "round", "saturate_cast", "scalar_mul", "sigmoid", "sign",
+    "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "truediv", "truncatediv", "truncatemod", "where",
     # over axes, and products
-    "argmax", "argmin", "argsort", "cumsum", "einsum", "matmul", "norm", "reduce_all", "reduce_any",
-    "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum", "searchsorted", "sort",
-    "tensordot", "unique", "unique_with_counts",
+    "argmax", "argmin", "argsort", "cumsum", "einsum", "histogram_fixed_width", "matmul", "norm", "reduce_all",
+    "reduce_any", "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum",
+    "searchsorted", "sort", "tensordot", "unique", "unique_with_counts",
     # making arrays
     "eye", "fill", "linspace", "meshgrid", "one_hot", "ones", "ones_like", "range", "sequence_mask", "zeros",
     "zeros_like",
@@ -281,5 +285,6 @@ __all__ = [  # noqa: RUF022  grouped as in docs/api.md
     "guarantee_const", "identity", "identity_n", "pad", "parallel_stack", "rank", "repeat", "reshape", "reverse",
     "reverse_sequence", "roll", "scatter_nd", "shape", "shape_n", "size", "slice", "space_to_batch",
     "space_to_batch_nd", "split", "squeeze", "stack", "strided_slice", "tensor_scatter_nd_add", "tensor_scatter_nd_max",
-    "tensor_scatter_nd_min", "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tile", "transpose", "unstack",
+    "tensor_scatter_nd_min", "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tile", "transpose", "unravel_index",
+    "unstack",
 ]  # fmt: skip

@@ -171,6 +171,32 @@ def test_tensors_go_through_as_they_are():
     assert ow.convert_to_tensor(x, ow.float32) is x
 
 
+# ---- what is a tensor, and what is known of it ----------------------------------------------------------------------
+
+
+def test_is_tensor():
+    slices = ow.IndexedSlices(ow.ones([1, 2]), ow.constant([0]))
+    assert all(map(ow.is_tensor, (ow.constant(1), ow.Variable(1.0), slices)))
+    assert not any(map(ow.is_tensor, (1, None, [ow.constant(1)], np.ones(2), ow.TensorSpec([2]))))
+    assert ow.function(lambda x: ow.is_tensor(x))(ow.constant(1.0)).numpy()
+
+
+def test_static_values():
+    assert ow.get_static_value(ow.constant([1, 2])).tolist() == [1, 2]
+    assert ow.get_static_value(ow.constant(3)) == 3
+    assert ow.get_static_value(4) == 4
+    assert ow.get_static_value(ow.Variable(1.0)) is None
+    seen = []
+
+    @ow.function
+    def f(x):
+        seen.extend(map(ow.get_static_value, (x, ow.constant(5), x + 1.0)))
+        return x
+
+    f(ow.constant(1.0))
+    assert seen == [None, 5, None]
+
+
 # ---- NumPy ------------------------------------------------------------------------------------------------------
 
 

@@ -378,6 +378,18 @@ CASES = {
         bad(B, says="non-zero", call=lambda x: x[::0]),
     ],
     # ---- indexed (indexing.py) ----
+    "UnravelIndex": [
+        case(ints(2, 5, 7, 0), ints(3, 3), expect=lambda i, d: np.stack(np.unravel_index(i, tuple(d)))),
+        case(np.int64(23), longs(2, 3, 4), expect=[1, 2, 3], gives="int64"),
+        case(longs(), longs(2, 3), expect=np.zeros((2, 0)), gives="int64"),
+        bad(ints(1, 9), ints(3, 3), says="indices[1] = 9 is not in [0, 9)"),
+        bad(np.int32(-1), ints(3, 3), says="not in [0, 9)"),
+        bad(np.int32(0), ints(3, 0), says="size below 1"),
+        bad(ints([1]), ints(3), says="rank"),
+        bad(ints(1), np.int32(3), says="rank"),
+        bad(ints(1), longs(3), says="dtype"),
+    ],
+    "unravel_index": [case([2, 5, 7], [3, 3], expect=[[0, 1, 2], [2, 2, 1]], gives="int32")],
     "Gather": [
         case(f64(4, 3), ints(2, 0, 2), expect=gathered()),
         case(f64(4, 3), i64(2, 2, low=0, high=4), expect=gathered()),

@@ -136,6 +136,10 @@ CASES = {
         case(array(1, -1, 0, inf), array(0, 0, 0, inf), expect=array(inf, -inf, nan, nan), grad=False),
         bad(i32(2), i32(2), says="dtype"),
     ],
+    "realdiv": [
+        case(f64(2, 3), pos(f64(3)), expect=lambda x, y: x / y),
+        bad(i32(2), i32(2), says="dtype"),
+    ],
     "divide": [
         case(i32(2, 3), pos(i32(3)), expect=of(lambda x, y: x / y), gives="float64"),
         case(i8(2, 3), pos(i8(3)), expect=of(lambda x, y: x / y), gives="float32"),

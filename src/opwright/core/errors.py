@@ -16,6 +16,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+__all__ = [
+    "ABORTED", "ALREADY_EXISTS", "CANCELLED", "DATA_LOSS", "DEADLINE_EXCEEDED", "FAILED_PRECONDITION", "INTERNAL",
+    "INVALID_ARGUMENT", "NOT_FOUND", "OK", "OUT_OF_RANGE", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED",
+    "UNAUTHENTICATED", "UNAVAILABLE", "UNIMPLEMENTED", "UNKNOWN",
+    "AlreadyExistsError", "DataLossError", "FailedPreconditionError", "InternalError", "InvalidArgumentError",
+    "NotFoundError", "OpError", "OutOfRangeError", "ResourceExhaustedError", "SignatureError", "UnimplementedError",
+]  # fmt: skip
+
+# The field's status codes: what `error.code` and `error.error_code` are.
+OK, CANCELLED, UNKNOWN, INVALID_ARGUMENT, DEADLINE_EXCEEDED, NOT_FOUND, ALREADY_EXISTS = range(7)
+PERMISSION_DENIED, RESOURCE_EXHAUSTED, FAILED_PRECONDITION, ABORTED, OUT_OF_RANGE, UNIMPLEMENTED = range(7, 13)
+INTERNAL, UNAVAILABLE, DATA_LOSS, UNAUTHENTICATED = range(13, 17)
+
 
 def compose(
     what: str,
@@ -54,8 +67,7 @@ class OpError(Exception):
     TensorFlow's three positional arguments, (node_def, op, message), are taken too; the first two are not kept.
     """
 
-    code = 2  # numbers are those of the field's status codes
-    code_name = "UNKNOWN"
+    code, code_name = UNKNOWN, "UNKNOWN"
 
     def __init__(
         self,
@@ -91,7 +103,7 @@ class OpError(Exception):
 class InvalidArgumentError(OpError, ValueError):
     """An argument has a wrong dtype, shape, rank or value."""
 
-    code, code_name = 3, "INVALID_ARGUMENT"
+    code, code_name = INVALID_ARGUMENT, "INVALID_ARGUMENT"
 
 
 class SignatureError(InvalidArgumentError, TypeError):
@@ -104,46 +116,46 @@ class SignatureError(InvalidArgumentError, TypeError):
 class NotFoundError(OpError):
     """A file, variable or operator that was asked for is not there."""
 
-    code, code_name = 5, "NOT_FOUND"
+    code, code_name = NOT_FOUND, "NOT_FOUND"
 
 
 class AlreadyExistsError(OpError):
     """A name is taken."""
 
-    code, code_name = 6, "ALREADY_EXISTS"
+    code, code_name = ALREADY_EXISTS, "ALREADY_EXISTS"
 
 
 class ResourceExhaustedError(OpError):
     """A limit on memory or work was reached."""
 
-    code, code_name = 8, "RESOURCE_EXHAUSTED"
+    code, code_name = RESOURCE_EXHAUSTED, "RESOURCE_EXHAUSTED"
 
 
 class FailedPreconditionError(OpError):
     """The system is not in the state that the call needs, such as an uninitialised variable."""
 
-    code, code_name = 9, "FAILED_PRECONDITION"
+    code, code_name = FAILED_PRECONDITION, "FAILED_PRECONDITION"
 
 
 class OutOfRangeError(OpError):
     """An iterator is at its end, or an index is past one."""
 
-    code, code_name = 11, "OUT_OF_RANGE"
+    code, code_name = OUT_OF_RANGE, "OUT_OF_RANGE"
 
 
 class UnimplementedError(OpError):
     """An operator has no kernel for this dtype, place or form."""
 
-    code, code_name = 12, "UNIMPLEMENTED"
+    code, code_name = UNIMPLEMENTED, "UNIMPLEMENTED"
 
 
 class InternalError(OpError):
     """An invariant of this package does not hold: a bug here, not in the caller's code."""
 
-    code, code_name = 13, "INTERNAL"
+    code, code_name = INTERNAL, "INTERNAL"
 
 
 class DataLossError(OpError):
     """A file is damaged."""
 
-    code, code_name = 15, "DATA_LOSS"
+    code, code_name = DATA_LOSS, "DATA_LOSS"

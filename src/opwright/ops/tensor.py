@@ -1,7 +1,8 @@
 """Tensor: what operators take and give, seen by everyone alike.
 
-Lives here: `TensorLike` (whatever speaks in Python's operators), `Tensor` (the base of eager and traced tensors) and
-`IndexedSlices`.  Not here: storage (eager/), recording (tracing/), what the operators compute (the families).
+Lives here: `TensorLike` (whatever speaks in Python's operators), `Tensor` (the base of eager and traced tensors), and
+the questions `is_tensor` and `get_static_value`.
+Not here: storage (eager/), recording (tracing/), what the operators compute (the families).
 Python's operators are filled in by overloads.py from the families, so that this module needs none of them.
 """
 
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.dtypes import DType
 from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
+from .indexed_slices import IndexedSlices
 
 
 class TensorLike:
@@ -93,3 +95,27 @@ class Reference:
 
     def __repr__(self) -> str:
         return f"<Reference wrapping {self._target!r}>"
+
+
+def is_tensor(x: Any) -> bool:
+    """Whether x is a tensor already: computed or traced, a variable, or sparse rows of one. Arrays and numbers are not.
+
+    >>> ow.is_tensor(ow.constant(1.0)), ow.is_tensor(1.0)
+    (True, False)
+    """
+    return isinstance(x, (TensorLike, IndexedSlices))
+
+
+def get_static_value(tensor: Any, partial: bool = False) -> Any:
+    """The value of a tensor as an array where it is known without running the program, else None.
+
+    None for variables and for what is computed inside `function`; other things come back as they are.
+    partial: TensorFlow's; what is known in part only gives None here too, as it may there.
+
+    >>> ow.get_static_value(ow.constant([1, 2]))
+    array([1, 2], dtype=int32)
+    """
+    if not isinstance(tensor, TensorLike):
+        return tensor
+    value = tensor.constant
+    return value if value is None or value.ndim else value[()]

@@ -15,7 +15,7 @@ from .checking import (
     shape_n,
 )
 from .constants import Const, eye, fill, linspace, one_hot, ones, ones_like, range, zeros, zeros_like
-from .indexing import gather, gather_nd
+from .indexing import gather, gather_nd, unravel_index
 from .joining import concat, parallel_stack, repeat, stack, tile
 from .moving import reverse, reverse_sequence, roll, transpose
 from .padding import pad
@@ -124,6 +124,7 @@ __all__ = [
     "transpose",
     "unique",
     "unique_with_counts",
+    "unravel_index",
     "unstack",
     "where",
     "zeros",

@@ -1,10 +1,11 @@
 """Picking by tensors of indices.
 
-Lives here: Gather, GatherGrad, GatherNd.  Not here: the way back (scattering.py), slices (slicing.py).
+Lives here: Gather, GatherGrad, GatherNd, UnravelIndex.  Not here: the way back (scattering.py), slices (slicing.py).
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -241,3 +242,33 @@ def _product(sizes: Any) -> Any:
     from ..math import reduce_prod
 
     return reshape(reduce_prod(sizes), [1])
+
+
+@operator
+class UnravelIndex:
+    """The coordinates, in an array of shape `dims`, of places counted through it row by row.
+
+    .. math:: indices_j = \\sum_i output_{ij} \\prod_{k>i} dims_k
+
+    indices: int32 or int64, a scalar or [n]; dims: [rank], of the same dtype; output: [rank] or [rank, n].
+    raises InvalidArgumentError for a place that is not in such an array, and sizes below 1
+    """
+
+    indices = Input(index, rank=(0, 1))
+    dims = Input(index, rank=1, like="indices")
+    output = Output(like="indices")
+
+    def infer(op) -> Any:
+        indices, dims = op.indices.spec, op.dims.spec.shape
+        rank = dims[0] if dims.rank == 1 else None
+        return indices.with_shape(UNKNOWN if indices.shape.rank is None else [rank, *indices.shape])
+
+    def compute(op, indices, dims) -> Any:
+        if (dims < 1).any():
+            raise InvalidArgumentError(what="dims has a size below 1", found=dims.tolist(), wanted="sizes >= 1")
+        _check_rows(indices, math.prod(dims.tolist()))
+        places = np.unravel_index(indices, tuple(dims.tolist())) if dims.size else ()
+        return np.array(places, indices.dtype).reshape(dims.size, *indices.shape)
+
+
+unravel_index = UnravelIndex.as_function("unravel_index")

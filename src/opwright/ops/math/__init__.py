@@ -5,6 +5,9 @@ Lives here: the family's public names.  Not here: shapes and selection (array/),
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 # ---- element by element --------------------------------------------------------------------------------------------
 from .arithmetic import (
     accumulate_n,
@@ -18,6 +21,7 @@ from .arithmetic import (
     multiply,
     negative,
     pow,
+    realdiv,
     scalar_mul,
     squared_difference,
     subtract,
@@ -39,7 +43,7 @@ from .comparison import (
     not_equal,
 )
 from .complexes import abs, angle, complex, conj, imag, real, sign
-from .counting import bincount, confusion_matrix, count_nonzero, zero_fraction
+from .counting import bincount, confusion_matrix, count_nonzero, histogram_fixed_width, zero_fraction
 from .cumulative import cumprod, cumsum, cumulative_logsumexp
 from .elementary import (
     exp,
@@ -101,25 +105,39 @@ from .unsorted_segment import (
     unsorted_segment_sum,
 )
 
+if TYPE_CHECKING:
+    from ..nn.softmax import log_softmax, softmax
+
 __all__ = [
     "abs", "accumulate_n", "acos", "acosh", "add", "add_n", "angle", "approximate_equal", "asin", "asinh", "atan",
-    "atan2", "atanh", "betainc", "ceil", "clip_by_average_norm", "clip_by_global_norm", "clip_by_norm",
-    "clip_by_value", "complex", "conj", "cos", "cosh", "digamma", "divide", "divide_no_nan", "equal", "erf", "erfc",
-    "erfcinv", "erfinv", "exp", "expm1", "floor", "floordiv", "floormod", "global_norm", "greater", "greater_equal",
-    "igamma", "igammac", "imag", "is_finite", "is_inf", "is_nan", "lbeta", "less", "less_equal", "lgamma", "log",
-    "log1p", "log_sigmoid", "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "mod",
-    "multiply", "multiply_no_nan", "ndtri", "negative", "nextafter", "not_equal", "polygamma", "polyval", "pow",
-    "real", "reciprocal", "reciprocal_no_nan", "rint", "round", "rsqrt", "scalar_mul", "sigmoid", "sign", "sin",
-    "sinh", "softplus", "softsign", "sqrt", "square", "squared_difference", "subtract", "tan", "tanh", "truediv",
+    "atan2", "atanh", "betainc", "ceil", "clip_by_average_norm", "clip_by_global_norm", "clip_by_norm", "clip_by_value",
+    "complex", "conj", "cos", "cosh", "digamma", "divide", "divide_no_nan", "equal", "erf", "erfc", "erfcinv", "erfinv",
+    "exp", "expm1", "floor", "floordiv", "floormod", "global_norm", "greater", "greater_equal", "igamma", "igammac",
+    "imag", "is_finite", "is_inf", "is_nan", "lbeta", "less", "less_equal", "lgamma", "log", "log1p", "log_sigmoid",
+    "log_softmax", "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "mod", "multiply",
+    "multiply_no_nan", "ndtri", "negative", "nextafter", "not_equal", "polygamma", "polyval", "pow", "real", "realdiv",
+    "reciprocal", "reciprocal_no_nan", "rint", "round", "rsqrt", "scalar_mul", "sigmoid", "sign", "sin", "sinh",
+    "softmax", "softplus", "softsign", "sqrt", "square", "squared_difference", "subtract", "tan", "tanh", "truediv",
     "truncatediv", "truncatemod", "xdivy", "xlog1py", "xlogy", "zeta",
 ]  # fmt: skip
 __all__ += [  # reductions, sorting and segments
     "argmax", "argmin", "argsort", "bincount", "confusion_matrix", "count_nonzero", "cumprod", "cumsum",
-    "cumulative_logsumexp", "in_top_k", "invert_permutation", "is_non_decreasing", "is_strictly_increasing",
-    "l2_normalize", "reduce_all", "reduce_any",
-    "reduce_euclidean_norm", "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_std",
-    "reduce_sum", "reduce_variance", "segment_max", "segment_mean", "segment_min", "segment_prod", "segment_sum",
-    "sort",
-    "top_k", "unsorted_segment_max", "unsorted_segment_mean", "unsorted_segment_min", "unsorted_segment_prod",
+    "cumulative_logsumexp", "histogram_fixed_width", "in_top_k", "invert_permutation", "is_non_decreasing",
+    "is_strictly_increasing", "l2_normalize", "reduce_all", "reduce_any", "reduce_euclidean_norm", "reduce_logsumexp",
+    "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_std", "reduce_sum", "reduce_variance",
+    "segment_max", "segment_mean", "segment_min", "segment_prod", "segment_sum", "sort", "top_k",
+    "unsorted_segment_max", "unsorted_segment_mean", "unsorted_segment_min", "unsorted_segment_prod",
     "unsorted_segment_sqrt_n", "unsorted_segment_sum", "zero_fraction",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """softmax and log_softmax: of the family of networks, which is built on this one and loaded when first used."""
+    if name in ("softmax", "log_softmax"):
+        globals()[name] = getattr(import_module("..nn", __name__), name)
+        return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *globals()})

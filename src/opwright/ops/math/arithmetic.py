@@ -112,6 +112,9 @@ class RealDiv:
         return dz / y, -dz * _conj(op.z) / y
 
 
+realdiv = RealDiv.as_function("realdiv")
+
+
 def divide(x: Any, y: Any, name: str | None = None) -> Any:
     """x / y as Python 3 has it: integers are made floating first (8, 16 bits float32, wider float64). See RealDiv."""
     return RealDiv(*floating_pair(x, y), name=name)

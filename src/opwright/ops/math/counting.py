@@ -1,7 +1,7 @@
 """Counting: how often numbers occur, how many are not zero, which classes were taken for which.
 
-Lives here: DenseBincount, ConfusionMatrix, and bincount, count_nonzero, zero_fraction, confusion_matrix.
-Not here: histograms over intervals, sums by segment (segment.py).
+Lives here: DenseBincount, HistogramFixedWidth, ConfusionMatrix, and bincount, histogram_fixed_width, count_nonzero,
+zero_fraction, confusion_matrix.  Not here: sums by segment (segment.py).
 """
 
 from __future__ import annotations
@@ -95,6 +95,58 @@ def bincount(arr: Any, weights: Any = None, minlength: Any = None, maxlength: An
     if maxlength is not None:
         size = minimum(size, array.cast(maxlength, arr.dtype))
     return DenseBincount(arr, size, weights, binary_output=binary_output, name=name)
+
+
+@operator
+class HistogramFixedWidth:
+    """How many values are in each of `nbins` intervals, equally wide, of a range; the outer ones take what is outside.
+
+    .. math:: output_i = |\\{j: \\lfloor nbins \\frac{values_j - low}{high - low} \\rfloor = i\\}|
+
+    values: of any shape; value_range: [low, high], of values' dtype; nbins: a scalar; output: [nbins], of `dtype`.
+    raises InvalidArgumentError for NaN, for low >= high and for nbins below 1
+    """
+
+    values = Input((dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64))
+    value_range = Input((dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64), rank=1, like="values")
+    nbins = Input(dtypes.int32, rank=0)
+    output = Output()
+    dtype = Attr(dtypes.DType, default=dtypes.int32)
+    gradient = None
+
+    def infer(op) -> Any:
+        if op.dtype not in index:
+            raise InvalidArgumentError(what="dtype is int32 or int64", found=op.dtype.name)
+        if not op.value_range.spec.shape.is_compatible_with([2]):
+            raise InvalidArgumentError(what="value_range has the wrong shape", found=op.value_range.spec.short(),
+                                       wanted="shape [2]")  # fmt: skip
+        n = op.nbins.constant
+        return TensorSpec([None if n is None else _bins(n)], op.dtype)
+
+    def compute(op, values, value_range, nbins) -> Any:
+        n, (low, high) = _bins(nbins), value_range
+        if not low < high or not np.isfinite(high - low):
+            raise InvalidArgumentError(what="value_range should satisfy value_range[0] < value_range[1], both finite",
+                                       found=value_range.tolist())  # fmt: skip
+        if np.isnan(values).any():
+            raise InvalidArgumentError(what="Histogram values must not contain NaN")
+        if values.dtype.kind == "i":  # differences of integers may be too large for their dtype
+            values, low, high = values.astype(np.float64), np.float64(low), np.float64(high)
+        place = (np.clip(values.reshape(-1), low, high) - low).astype(np.float64) / (np.float64(high - low) / n)
+        return np.bincount(np.minimum(place.astype(np.int64), n - 1), minlength=n).astype(op.dtype.np)
+
+
+def _bins(nbins: Any) -> int:
+    """A number of bins. Raises InvalidArgumentError where it is below 1."""
+    if nbins < 1:
+        raise InvalidArgumentError(what=f"nbins should be a positive number, but got {int(nbins)}")
+    return int(nbins)
+
+
+def histogram_fixed_width(values: Any, value_range: Any, nbins: Any = 100, dtype: Any = dtypes.int32,
+                          name: str | None = None) -> Any:  # fmt: skip
+    """How many values are in each of `nbins` equally wide intervals of a range. See HistogramFixedWidth."""
+    return HistogramFixedWidth(values, value_range, nbins, dtype=as_dtype(dtype), name=name)
 
 
 def count_nonzero(input: Any, axis: Any = None, keepdims: Any = None, dtype: Any = dtypes.int64, name: str | None = None
