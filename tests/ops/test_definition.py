@@ -554,7 +554,7 @@ def test_inference_of_elementwise_operators():
 def test_as_function():
     clip = DefinedClip.as_function("defined_clip")
     assert str(inspect.signature(clip)) == "(x, alpha=0.0, limit=6.0, name=None)"
-    assert clip.__doc__ == DefinedClip.doc
+    assert inspect.getdoc(clip) == DefinedClip.doc
     assert clip.operator is DefinedClip
     assert clip(X, 0.0, 1.5).numpy().tolist() == [1, 1.5]
     assert ow.ops.get("defined_clip") is DefinedClip

@@ -39,9 +39,6 @@ class Operator:
 
     def __init__(self, cls: type, name: str, version: int, catalogue: bool) -> None:
         self.name, self.version, self.catalogue = name, version, catalogue
-        self.doc = inspect.cleandoc(cls.__doc__ or "")
-        found = re.search(r"\.\. math::\s*(.+?)(?:\n\s*\n|\Z)", self.doc, re.DOTALL)
-        self.formula = " ".join(found.group(1).split()) if found else ""
         parts = {k: v for k, v in vars(cls).items() if isinstance(v, (Input, Output, Attr))}
         for key, part in parts.items():
             part.name = key
@@ -81,7 +78,18 @@ class Operator:
         self.single = len(self.outputs) == 1 and not self.outputs[0].repeated
         self.__name__ = self.__qualname__ = name
         self.__module__ = cls.__module__
-        self.__doc__ = self.doc
+        self.__doc__ = cls.__doc__
+
+    @functools.cached_property
+    def doc(self) -> str:
+        """The class's docstring, without its indentation."""
+        return inspect.cleandoc(self.__doc__ or "")
+
+    @functools.cached_property
+    def formula(self) -> str:
+        """What follows `.. math::` in the docstring, on one line; empty if nothing does."""
+        found = re.search(r"\.\. math::\s*(.+?)(?:\n\s*\n|\Z)", self.doc, re.DOTALL)
+        return " ".join(found.group(1).split()) if found else ""
 
     # ---- calling ----------------------------------------------------------------------------------------------
 

@@ -36,6 +36,6 @@ def public_function(op: Operator, name: str) -> Callable[..., Any]:
     source = f"def {name}({signature}):\n    return _call(_op, ({inputs}), {bound}, name)\n"
     exec(compile(source, origin, "exec"), scope)
     function = scope[name]
-    function.__doc__, function.__module__, function.operator = op.doc, op.__module__, op
+    function.__doc__, function.__module__, function.operator = op.__doc__, op.__module__, op
     registry.name_function(name, op)
     return function
