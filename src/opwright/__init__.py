@@ -8,6 +8,9 @@ The public names stand in `__all__`; docs/api.md has a line for each. Those in `
 so that `import opwright` stays quick; type checkers see them as they see the others.
 """
 
+from .core import importing as _importing
+
+# isort: split
 import importlib as _importlib
 import typing as _typing
 from contextlib import AbstractContextManager as _AbstractContextManager
@@ -288,3 +291,5 @@ __all__ = [  # noqa: RUF022  grouped as in docs/api.md
     "tensor_scatter_nd_min", "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tile", "transpose", "unravel_index",
     "unstack",
 ]  # fmt: skip
+
+_importing.finish()
