@@ -247,6 +247,35 @@ def test_a_concrete_function_shows_itself() -> None:
         concrete(b=ow.constant("x"))
 
 
+def test_every_trace_is_listed_with_its_types() -> None:
+    @ow.function
+    def double(a: Any) -> Any:
+        return a + a
+
+    double(ow.constant(1))
+    double(ow.constant([1.5, 2.5]))
+    assert double.pretty_printed_concrete_signatures() == (
+        "double(a)\n  Args:\n    a: int32 Tensor, shape=()\n  Returns:\n    int32 Tensor, shape=()\n\n"
+        "double(a)\n  Args:\n    a: float32 Tensor, shape=(2,)\n  Returns:\n    float32 Tensor, shape=(2,)"
+    )
+    concrete = double.get_concrete_function(ow.constant([1.5, 2.5]))
+    assert concrete.output_dtypes is ow.float32
+    assert concrete.output_shapes == ow.TensorShape([2])
+
+
+def test_many_shapes_through_one_trace_keep_no_more_than_a_bound() -> None:
+    from opwright.tracing.function import FAST_LIMIT
+
+    @ow.function(input_signature=[ow.TensorSpec([None])])
+    def total(x: Any) -> Any:
+        return ow.reduce_sum(x)
+
+    for n in range(FAST_LIMIT + 10):
+        assert total(ow.ones([n])).numpy() == n
+    assert total.experimental_get_tracing_count() == 1
+    assert len(total._fast) <= FAST_LIMIT
+
+
 def test_a_graph_as_flat_records() -> None:
     @ow.function
     def double(a: Any) -> Any:

@@ -37,9 +37,9 @@ class Plan:
         self.filename = f"<plan {graph.name} {next(_numbers)}>"
         self.source, scope, self._nodes = _write(graph)
         if check_numerics:
-            for node in self._nodes.values():
-                name = f"k{graph.nodes.index(node)}"
-                scope[name] = _checked(scope[name], node)
+            for i, node in enumerate(graph.nodes):
+                if f"k{i}" in scope:
+                    scope[f"k{i}"] = _checked(scope[f"k{i}"], node)
         exec(compile(self.source, self.filename, "exec"), scope)
         self.run: Callable[..., tuple[Any, ...]] = scope["run"]
         linecache.cache[self.filename] = (len(self.source), None, self.source.splitlines(True), self.filename)

@@ -36,6 +36,9 @@ def _is_tensor_like(value: Any) -> bool:
     return isinstance(value, (Tensor, TensorSpec, np.ndarray, np.generic))
 
 
+FAST_LIMIT = 1024  # one trace with unknown sizes may be called with any number of shapes
+
+
 class Function:
     """A Python function under `function`: calls pick a trace by the arguments' types, or make one.
 
@@ -108,6 +111,8 @@ class Function:
             program = concrete.program
             dtype = program.graph.outputs[0].spec.dtype if concrete._single else None
             key = tuple([(a._dtype, a._array.shape) for a in args])
+            if len(self._fast) >= FAST_LIMIT:
+                self._fast.clear()
             self._fast[key] = (program.plan.run, [c._array for c in program.captured], dtype, concrete)
         return result
 

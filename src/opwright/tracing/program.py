@@ -74,28 +74,34 @@ class Program:
             raise plan.explain(error) from None
         return [EagerTensor(a, v.spec.dtype) for a, v in zip(arrays, self.graph.outputs)]
 
-    def call(self, arguments: Sequence[Any]) -> list[Any]:
-        """Run now or inline into the current trace; tapes are told."""
+    def call(self, arguments: Sequence[Any], captured: Sequence[Any] | None = None) -> list[Any]:
+        """Run now or inline into the current trace; tapes are told.
+
+        captured: what stands for the captures, where it is not the captured things themselves; a backward program gets
+        the tensors of one forward run.
+        """
+        if captured is None:
+            captured = self.captured
         trace = state.trace
         if trace is not None:
             assert isinstance(trace, FuncTrace)
-            inputs = [trace.to_tensor(a) if not isinstance(a, Variable) else a for a in (*arguments, *self.captured)]
+            inputs = [trace.to_tensor(a) if not isinstance(a, Variable) else a for a in (*arguments, *captured)]
             return trace.inline(
                 self.trace, [trace.capture(a) if isinstance(a, Variable) else a for a in inputs], self.outputs
             )
         tapes = state.tapes
         if tapes:
-            for variable in self.captured:
+            for variable in captured:
                 if isinstance(variable, Variable) and variable.trainable:
                     for tape in tapes:
                         if getattr(tape, "watches_variables", False):
                             tape.watch_variable(variable)
-            inputs = [*arguments, *self.captured]
+            inputs = [*arguments, *captured]
             live = [t for t in tapes if any(id(x) in t._live for x in inputs)]
             if live:
                 higher = len(live) > 1 or any(t.persistent for t in live)
                 return self._call_recorded(inputs, len(arguments), higher)
-        return self.run(arguments, self.captured)
+        return self.run(arguments, captured)
 
     def _call_recorded(self, inputs: list[Any], n_arguments: int, higher: bool) -> list[Any]:
         derivative = self._derivatives.get(higher)
@@ -191,7 +197,7 @@ class _Derivative:
         program, kinds = built
         arguments = [dy.to_dense() if isinstance(dy, IndexedSlices) else dy for dy, m in zip(dys, mask) if m]
         captured = [known.get(id(c), c) for c in program.captured]
-        flat = iter(_call_with(program, arguments, captured))
+        flat = iter(program.call(arguments, captured))
         return [
             None
             if kind is None
@@ -200,12 +206,3 @@ class _Derivative:
             else IndexedSlices(next(flat), next(flat), next(flat))
             for kind in kinds
         ]
-
-
-def _call_with(program: Program, arguments: Sequence[Any], captured: Sequence[Any]) -> list[Any]:
-    """Call a program whose captures are given, not its own: the tensors of one forward run."""
-    bound = Program.__new__(Program)
-    bound.trace, bound.outputs, bound.graph = program.trace, program.outputs, program.graph
-    bound._plan, bound._checked, bound._derivatives = program.plan, program._checked, program._derivatives
-    bound.captured = tuple(captured)
-    return bound.call(arguments)
