@@ -11,6 +11,7 @@ from test_convert_refusals import ConvertTestClip
 
 import opwright as ow
 from opwright.lite.format import Model, flex, schema, versions
+from opwright.tools import demo
 
 
 def concrete(function: object, *specs: ow.TensorSpec) -> object:
@@ -33,6 +34,15 @@ def test_identity_and_metadata() -> None:
     assert re.fullmatch(r"Opwright [\w.+]+ Converted\.", model.description)
     plain = Model.read(converter(concrete(ow.sin, spec(5)), exclude_conversion_metadata=True).convert())
     assert plain.description == "Opwright Converted."
+
+
+def test_the_demos_sin_file_runs_in_the_official_interpreter_to_1e_6() -> None:
+    model, offset = demo.train("sin", steps=1000)
+    x = np.array(demo.X, np.float32)
+    (got,) = official(demo.convert(model, allow_custom_ops=False), [x])
+    np.testing.assert_allclose(got, model(x).numpy(), rtol=0, atol=1e-6)
+    exact = np.sin(x.astype(np.float64) + np.float64(offset.numpy()))
+    np.testing.assert_allclose(got, exact, rtol=0, atol=2e-5)  # float32 holds x + offset = 202 to 8e-6
 
 
 def test_signature_names_are_the_parameters_and_the_keys() -> None:
