@@ -1,6 +1,32 @@
-"""Settings of all tests: a slow machine is no failure, so hypothesis has no deadline (pytest-timeout has one)."""
+"""Settings of all tests, and the fixture `tf`: the module that behaviour tests are about.
 
+A slow machine is no failure, so hypothesis has no deadline (pytest-timeout has one). With
+OPWRIGHT_TESTS_AGAINST=tensorflow the tests that use `tf` run against TensorFlow itself, in an environment that has it:
+what they expect is then the peer's behaviour, and not ours written down. Tests marked `ours` are left out there.
+"""
+
+import importlib
+import os
+
+import pytest
 from hypothesis import settings
 
 settings.register_profile("opwright", deadline=None)
 settings.load_profile("opwright")
+
+UNDER_TEST = os.environ.get("OPWRIGHT_TESTS_AGAINST", "opwright")
+
+
+@pytest.fixture
+def tf():
+    """The module under test: opwright, or the peer named by OPWRIGHT_TESTS_AGAINST."""
+    return importlib.import_module(UNDER_TEST)
+
+
+def pytest_collection_modifyitems(config, items):
+    """Against a peer only tests of common behaviour run."""
+    if UNDER_TEST != "opwright":
+        skip = pytest.mark.skip(reason="about opwright alone")
+        for item in items:
+            if "ours" in item.keywords or "tf" not in getattr(item, "fixturenames", ()):
+                item.add_marker(skip)
