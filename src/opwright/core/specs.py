@@ -1,17 +1,21 @@
 """TensorSpec: the type of a tensor, dtype and shape and a name, with its subtyping.
 
-Lives here: `TraceType` (the protocol of types that `function` dispatches on) and `TensorSpec`, `VariableSpec`.
-Not here: the trace types of Python values (tracing/).
+Lives here: `TensorSpec`.
+Not here: the types of composites (core/type_spec.py), the trace types of Python values (tracing/).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from . import dtypes
 from .dtypes import DType, as_dtype
 from .shapes import TensorShape, as_shape
+from .structures import register_leaf
+from .type_spec import TraceType, TypeSpec, register_type_spec_from_value_converter
+
+__all__ = ["HasSpec", "TensorSpec", "TraceType", "spec_of_short"]
 
 
 @runtime_checkable
@@ -25,43 +29,7 @@ class HasSpec(Protocol):
     def shape(self) -> Any: ...
 
 
-class TraceType:
-    """The protocol of types of arguments, under which `function` keeps and finds its traces.
-
-    A subclass says when one type is a kind of another, which type is the nearest above several, and what stands for
-    the argument while tracing.
-    """
-
-    __slots__ = ()
-
-    def is_subtype_of(self, other: TraceType) -> bool:
-        """Whether a trace made for `other` also serves arguments of this type."""
-        raise TypeError(f"{type(self).__name__} must define is_subtype_of(other)")
-
-    def most_specific_common_supertype(self, others: Sequence[TraceType]) -> TraceType | None:
-        """The nearest type above this and all of `others`; None if there is none."""
-        raise TypeError(f"{type(self).__name__} must define most_specific_common_supertype(others)")
-
-    def placeholder_value(self, placeholder_context: Any) -> Any:
-        """What the Python function is called with while it is traced. By default the argument itself is used."""
-        raise TypeError(f"{type(self).__name__} does not define placeholder_value(context)")
-
-    def cast(self, value: Any, cast_context: Any) -> Any:
-        """`value` made to fit this type; by default itself."""
-        return value
-
-    def flatten(self) -> list[Any]:
-        """The tensor specs inside, in order."""
-        return []
-
-    def __eq__(self, other: object) -> bool:
-        raise TypeError(f"{type(self).__name__} must define __eq__")
-
-    def __hash__(self) -> int:
-        raise TypeError(f"{type(self).__name__} must define __hash__")
-
-
-class TensorSpec(TraceType):
+class TensorSpec(TypeSpec):
     """A tensor's type: `shape` (TensorShape), `dtype` (DType) and perhaps a name. Immutable; the name does not take
     part in subtyping, but in equality.
 
@@ -144,6 +112,46 @@ class TensorSpec(TraceType):
         """Itself."""
         return [self]
 
+    # ---- as the simplest composite: a tensor is its only component ----------------------------------------------
+
+    @property
+    def value_type(self) -> Any:
+        """The class of the values: Tensor, as soon as it is known."""
+        return _tensor_class[0]
+
+    @property
+    def _component_specs(self) -> TensorSpec:
+        return self
+
+    def _to_components(self, value: Any) -> Any:
+        return value
+
+    def _from_components(self, components: Any) -> Any:
+        return components
+
+    def _serialize(self) -> tuple[Any, ...]:
+        return self.shape, self.dtype, self.name
+
+    def placeholder_value(self, placeholder_context: Any) -> Any:
+        """A tensor that stands for the argument."""
+        return placeholder_context.tensor(self)
+
+    def to_tensors(self, value: Any) -> list[Any]:
+        """The tensor itself."""
+        return [value]
+
+    def from_tensors(self, tensors: Iterator[Any]) -> Any:
+        """The next tensor."""
+        return next(tensors)
+
+    def cast(self, value: Any, cast_context: Any) -> Any:
+        """`value` as a tensor of this type. Raises TypeError where it is none."""
+        if getattr(cast_context, "allow_specs", False) and isinstance(value, TensorSpec):
+            if not value.is_subtype_of(self):
+                raise TypeError(f"Can not cast {value!r} to {self!r}")
+            return self
+        return cast_context.tensor(value, self)
+
     def short(self) -> str:
         """The type as graph text has it: f32[2,?], f32[...] where the rank is unknown."""
         dims = self.shape.dims
@@ -182,3 +190,15 @@ def spec_of_short(text: str) -> TensorSpec:
     except (KeyError, ValueError):
         raise ValueError(f"a type reads like f32[2,?] or f32[...], found {text!r}") from None
     return TensorSpec(dims, dtype)
+
+
+_tensor_class: list[Any] = [object]
+
+
+def install_tensor_class(cls: type) -> None:
+    """Called once, by ops/: the class that `TensorSpec.value_type` names, and whose values have a spec."""
+    _tensor_class[0] = cls
+    register_type_spec_from_value_converter(cls, TensorSpec.from_tensor)
+
+
+register_leaf(TensorSpec)

@@ -186,11 +186,43 @@ STRUCTURES = (  # first match wins; a type that no row has is a leaf
     ),
 )
 
-_COMPOSITES: dict[type, Structure] = {}
+_COMPOSITES: dict[type, Structure | None] = {}  # None: a leaf
 
 
 def _composite_of(cls: type) -> Structure | None:
     return next((_COMPOSITES[base] for base in cls.__mro__ if base in _COMPOSITES), None)
+
+
+def register_type_specs(composite: type, spec: type) -> None:
+    """Makes values with a `_type_spec` composites, and specs too: one row, so that a spec has its values' form.
+
+    Packing a structure of specs gives values. `register_leaf` excepts the specs of single tensors.
+    """
+
+    def spec_of(value: Any) -> Any:
+        return value if isinstance(value, spec) else value._type_spec
+
+    def parts(value: Any) -> list[Any]:
+        return [value._component_specs if isinstance(value, spec) else value._type_spec._to_components(value)]
+
+    row = Structure(
+        "composite",
+        has=lambda cls: issubclass(cls, (composite, spec)),
+        children=parts,
+        keys=lambda s: [Field("components")],
+        rebuild=lambda s, children: spec_of(s)._from_components(children[0]),
+        alike=_always,
+    )
+    _COMPOSITES[composite] = _COMPOSITES[spec] = row
+    PLAIN.clear()
+    EXPANDED.clear()
+
+
+def register_leaf(cls: type) -> None:
+    """Makes `cls` and its subclasses leaves, whatever their bases are registered as."""
+    _COMPOSITES[cls] = None
+    PLAIN.clear()
+    EXPANDED.clear()
 
 
 class RowByType(dict[type, "Structure | None"]):

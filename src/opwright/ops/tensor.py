@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.dtypes import DType
 from ..core.shapes import TensorShape
-from ..core.specs import TensorSpec
+from ..core.specs import TensorSpec, install_tensor_class
 from .indexed_slices import IndexedSlices
 
 
@@ -73,6 +73,9 @@ class Tensor(TensorLike):
     def ref(self) -> Reference:
         """A hashable stand-in that compares by identity."""
         return Reference(self)
+
+
+install_tensor_class(Tensor)
 
 
 class Reference:

@@ -1,0 +1,327 @@
+"""TypeSpec: the type of a value that is made of tensors, and the protocol by which such values are taken apart.
+
+Lives here: `TraceType` (what `function` dispatches on), `TypeSpec`, `CompositeTensor` and `type_spec_from_value`.
+Not here: tensors' own type (core/specs.py), the trace types of Python values (tracing/), annotated classes
+(tracing/extension_type.py).
+
+How to make a composite value (IndexedSlices, TensorArray, datasets, iterators, ExtensionType do so):
+
+    class PairSpec(TypeSpec):
+        def __init__(self, element):        self.element = element
+        @property
+        def value_type(self):               return Pair
+        def _serialize(self):               return (self.element,)      # what __init__ takes; types compare by it
+        @property
+        def _component_specs(self):         return (self.element, self.element)   # nested TypeSpecs
+        def _to_components(self, value):    return (value.a, value.b)             # nested tensors, same nesting
+        def _from_components(self, parts):  return Pair(*parts)
+
+    class Pair(CompositeTensor):
+        @property
+        def _type_spec(self):               return PairSpec(TensorSpec.from_tensor(self.a))
+
+* Everything else follows: `nest.flatten(x, expand_composites=True)` gives the tensors, `nest.pack_sequence_as` of a
+  value *or of its spec* puts tensors together again, `function` takes and gives such values, control flow carries them.
+* `_serialize()` is a tuple of Python values, specs, shapes, dtypes or nestings of these. Two specs are equal where
+  class and serialization are; shapes and specs inside decide about subtyping and the common supertype; all else by
+  equality.
+* A component may be a handle: a tensor of dtype `resource` or `variant` with `TensorSpec((), dtypes.variant)`.
+* In a trace components are symbolic; `_from_components` must not look at their values, nor check them by running.
+* A value whose identity matters (a dataset that captures tensors) has its handle as component; what it was made of
+  stays on the spec only if it is hashable and a part of the type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from .errors import compose
+from .structures import register_type_specs
+
+
+class TraceType:
+    """The protocol of types of arguments, under which `function` keeps and finds its traces.
+
+    A subclass says when one type is a kind of another, which type is the nearest above several, and what stands for
+    the argument while tracing.
+    """
+
+    __slots__ = ()
+
+    def is_subtype_of(self, other: TraceType) -> bool:
+        """Whether a trace made for `other` also serves arguments of this type."""
+        raise TypeError(f"{type(self).__name__} must define is_subtype_of(other)")
+
+    def most_specific_common_supertype(self, others: Sequence[TraceType]) -> TraceType | None:
+        """The nearest type above this and all of `others`; None if there is none."""
+        raise TypeError(f"{type(self).__name__} must define most_specific_common_supertype(others)")
+
+    def placeholder_value(self, placeholder_context: Any) -> Any:
+        """What the Python function is called with while it is traced. Left out, the argument itself is used."""
+        raise TypeError(f"{type(self).__name__} does not define placeholder_value(context)")
+
+    def to_tensors(self, value: Any) -> list[Any]:
+        """The tensors of a value of this type, in the order of `flatten`."""
+        return []
+
+    def from_tensors(self, tensors: Iterator[Any]) -> Any:
+        """A value of this type from its tensors, taking as many from the iterator as it needs."""
+        raise TypeError(f"{type(self).__name__} does not define from_tensors(tensors)")
+
+    def flatten(self) -> list[Any]:
+        """The types of the tensors inside, in order."""
+        return []
+
+    def cast(self, value: Any, cast_context: Any) -> Any:
+        """`value` made to fit this type; by default itself. Raises TypeError where it does not."""
+        return value
+
+    def __eq__(self, other: object) -> bool:
+        raise TypeError(f"{type(self).__name__} must define __eq__")
+
+    def __hash__(self) -> int:
+        raise TypeError(f"{type(self).__name__} must define __hash__")
+
+
+class TypeSpec(TraceType):
+    """The type of a composite value: see the module's text for what a subclass defines.
+
+    raises TypeError where a subclass leaves out what is asked of it
+    """
+
+    __slots__ = ()
+
+    # ---- what a subclass says ---------------------------------------------------------------------------------
+
+    @property
+    def value_type(self) -> Any:
+        """The class of the values."""
+        raise TypeError(f"{type(self).__name__} must define value_type")
+
+    @property
+    def _component_specs(self) -> Any:
+        raise TypeError(f"{type(self).__name__} must define _component_specs")
+
+    def _to_components(self, value: Any) -> Any:
+        raise TypeError(f"{type(self).__name__} must define _to_components(value)")
+
+    def _from_components(self, components: Any) -> Any:
+        raise TypeError(f"{type(self).__name__} must define _from_components(components)")
+
+    def _serialize(self) -> tuple[Any, ...]:
+        raise TypeError(f"{type(self).__name__} must define _serialize()")
+
+    @classmethod
+    def _deserialize(cls, serialization: tuple[Any, ...]) -> Any:
+        return cls(*serialization)
+
+    # ---- comparing --------------------------------------------------------------------------------------------
+
+    def is_compatible_with(self, spec_or_value: Any) -> bool:
+        """Whether one value could be of both types. A value stands for its type."""
+        other = spec_or_value
+        if not isinstance(other, TypeSpec):
+            try:
+                other = type_spec_from_value(spec_or_value)
+            except TypeError:
+                return False
+        return type(self) is type(other) and _agree(self._serialize(), other._serialize(), _compatible)
+
+    def is_subtype_of(self, other: Any) -> bool:
+        """The same class, with parts that are subtypes or equal."""
+        return type(self) is type(other) and _agree(self._serialize(), other._serialize(), _subtype)
+
+    def most_specific_common_supertype(self, others: Sequence[Any]) -> Any:
+        """The nearest type above this and all of `others`; None for other classes or parts that have none."""
+        if any(type(o) is not type(self) for o in others):
+            return None
+        try:
+            return self._deserialize(_joined(self._serialize(), [o._serialize() for o in others]))
+        except _Apart:
+            return None
+
+    def most_specific_compatible_type(self, other: Any) -> Any:
+        """The nearest type above both. Raises ValueError where there is none."""
+        found = self.most_specific_common_supertype([other]) if isinstance(other, TypeSpec) else None
+        if found is None:
+            raise ValueError(f"No TypeSpec is compatible with both {self!r} and {other!r}")
+        return found
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and _hashable(self._serialize()) == _hashable(other._serialize())
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((type(self), _hashable(self._serialize())))
+
+    # ---- as a trace type --------------------------------------------------------------------------------------
+
+    def __tf_tracing_type__(self, context: Any) -> Any:
+        """A spec given for an argument is its type."""
+        return self
+
+    def placeholder_value(self, placeholder_context: Any) -> Any:
+        """A value of this type whose tensors are placeholders."""
+        return self._from_components(_map(lambda s: s.placeholder_value(placeholder_context), self._component_specs))
+
+    def to_tensors(self, value: Any) -> list[Any]:
+        """The value's tensors, in the order of `flatten`."""
+        tensors: list[Any] = []
+        parts = self._to_components(value)
+        _zip(lambda spec, part: tensors.extend(spec.to_tensors(part)), self._component_specs, parts)
+        return tensors
+
+    def from_tensors(self, tensors: Iterator[Any]) -> Any:
+        """A value from its tensors."""
+        return self._from_components(_map(lambda s: s.from_tensors(tensors), self._component_specs))
+
+    def flatten(self) -> list[Any]:
+        """The specs of the tensors inside."""
+        flat: list[Any] = []
+        _map(lambda s: flat.extend(s.flatten()), self._component_specs)
+        return flat
+
+    def cast(self, value: Any, cast_context: Any) -> Any:
+        """The value, its components cast. Raises TypeError where it is no value of this type."""
+        if getattr(cast_context, "allow_specs", False) and isinstance(value, TypeSpec):
+            if not value.is_subtype_of(self):
+                raise TypeError(f"Can not cast {value!r} to {self!r}: it is no subtype of it")
+            return self
+        found = getattr(value, "_type_spec", None)
+        if found is None or type(found) is not type(self):
+            raise TypeError(f"Can not cast {value!r} to {self!r}: expected a value of type {self.value_type}")
+        parts = self._to_components(value)
+        changed = [False]
+
+        def one(spec: Any, part: Any) -> Any:
+            cast = spec.cast(part, cast_context)
+            changed[0] |= cast is not part
+            return cast
+
+        cast = _zip(one, self._component_specs, parts)
+        return self._from_components(cast) if changed[0] else value
+
+    def __reduce__(self) -> Any:
+        return _restored, (type(self), self._serialize())
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}{self._serialize()!r}"
+
+
+def _restored(cls: Any, serialization: tuple[Any, ...]) -> Any:
+    return cls._deserialize(serialization)
+
+
+class CompositeTensor:
+    """Base of values made of tensors. A subclass has `_type_spec`, a TypeSpec that takes it apart."""
+
+    __slots__ = ()
+
+    @property
+    def _type_spec(self) -> Any:
+        raise TypeError(f"{type(self).__name__} must define _type_spec")
+
+    def __tf_tracing_type__(self, context: Any) -> Any:
+        """The type under which `function` keeps traces for it."""
+        return self._type_spec
+
+
+_converters: list[tuple[type, Callable[[Any], Any]]] = []
+
+
+def register_type_spec_from_value_converter(cls: type, converter: Callable[[Any], Any]) -> None:
+    """`type_spec_from_value` of instances of `cls` gives `converter(value)`. Later ones are asked first."""
+    _converters.insert(0, (cls, converter))
+
+
+def type_spec_from_value(value: Any) -> Any:
+    """The TypeSpec of a tensor, array, number or composite. Raises TypeError for what has none."""
+    spec = getattr(value, "_type_spec", None)
+    if isinstance(spec, TypeSpec):
+        return spec
+    for cls, converter in _converters:
+        if isinstance(value, cls):
+            return converter(value)
+    found = f"{value!r} of type {type(value).__name__}"
+    raise TypeError(compose("no TypeSpec describes this value", op="type_spec_from_value", found=found,
+                            wanted="a tensor or a composite"))  # fmt: skip
+
+
+# --- nestings inside serializations and components: tuples, lists, dicts; all else is a part ------------------------
+
+
+class _Apart(Exception):
+    """Two serializations have no common supertype."""
+
+
+def _map(function: Callable[[Any], Any], nesting: Any) -> Any:
+    if isinstance(nesting, Mapping):
+        return {k: _map(function, nesting[k]) for k in nesting}
+    if isinstance(nesting, tuple) and hasattr(nesting, "_fields"):
+        return type(nesting)(*(_map(function, v) for v in nesting))
+    if isinstance(nesting, (list, tuple)):
+        return type(nesting)([_map(function, v) for v in nesting])
+    return None if nesting is None else function(nesting)
+
+
+def _zip(function: Callable[[Any, Any], Any], specs: Any, parts: Any) -> Any:
+    if isinstance(specs, Mapping):
+        return {k: _zip(function, specs[k], parts[k]) for k in specs}
+    if isinstance(specs, tuple) and hasattr(specs, "_fields"):
+        return type(specs)(*(_zip(function, s, p) for s, p in zip(specs, parts)))
+    if isinstance(specs, (list, tuple)):
+        return type(specs)([_zip(function, s, p) for s, p in zip(specs, parts)])
+    return None if specs is None else function(specs, parts)
+
+
+def _agree(a: Any, b: Any, test: Callable[[Any, Any], bool]) -> bool:
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        return a.keys() == b.keys() and all(_agree(a[k], b[k], test) for k in a)
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        return type(a) is type(b) and len(a) == len(b) and all(_agree(x, y, test) for x, y in zip(a, b))
+    return test(a, b)
+
+
+def _compatible(a: Any, b: Any) -> bool:
+    test = getattr(a, "is_compatible_with", None)
+    return bool(test(b)) if test is not None and type(a) is type(b) else type(a) is type(b) and bool(a == b)
+
+
+def _subtype(a: Any, b: Any) -> bool:
+    test = getattr(a, "is_subtype_of", None)
+    return bool(test(b)) if test is not None else type(a) is type(b) and bool(a == b)
+
+
+def _joined(first: Any, others: Sequence[Any]) -> Any:
+    if isinstance(first, Mapping):
+        if any(not isinstance(o, Mapping) or o.keys() != first.keys() for o in others):
+            raise _Apart
+        return {k: _joined(first[k], [o[k] for o in others]) for k in first}
+    if isinstance(first, (list, tuple)):
+        if any(type(o) is not type(first) or len(o) != len(first) for o in others):
+            raise _Apart
+        parts = [_joined(v, [o[i] for o in others]) for i, v in enumerate(first)]
+        return type(first)(*parts) if hasattr(first, "_fields") else type(first)(parts)
+    join = getattr(first, "most_specific_common_supertype", None)
+    if join is not None:
+        found = join(list(others))
+        if found is None:
+            raise _Apart
+        return found
+    if any(type(o) is not type(first) or o != first for o in others):
+        raise _Apart
+    return first
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return ("mapping", tuple(sorted(((repr(k), k, _hashable(v)) for k, v in value.items()), key=lambda e: e[0])))
+    if isinstance(value, (list, tuple)):
+        return (type(value), *map(_hashable, value))
+    return (type(value), value)
+
+
+register_type_specs(CompositeTensor, TypeSpec)
