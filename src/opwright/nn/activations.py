@@ -1,0 +1,254 @@
+"""Activations: functions of one tensor, by name.
+
+Lives here: what Keras's layers know as activations; `get`, `serialize`, `deserialize`.
+Not here: the operators (ops/nn/activation.py, softmax.py), the layers (layers/activation.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..ops import array, dispatch, math
+from ..ops import nn as ops_nn
+from .named import Family
+
+
+def linear(x: Any) -> Any:
+    """x itself."""
+    return x
+
+
+def relu(x: Any, negative_slope: float = 0.0, max_value: float | None = None, threshold: float = 0.0) -> Any:
+    """min(x, max_value) where x >= threshold, else negative_slope (x - threshold)."""
+    x = dispatch.to_tensor(x)
+    if negative_slope != 0 and max_value is None and threshold == 0:
+        return ops_nn.leaky_relu(x, negative_slope)
+    if threshold != 0:
+        y = x * array.cast(x > threshold, x.dtype)
+    elif max_value == 6:
+        y = ops_nn.relu6(x)
+    else:
+        y = ops_nn.relu(x)
+    if max_value is not None and (threshold != 0 or max_value != 6):
+        y = math.clip_by_value(y, *(dispatch.to_tensor(float(v), x.dtype) for v in (0.0, max_value)))
+    if negative_slope != 0:
+        y = y - negative_slope * ops_nn.relu(threshold - x if threshold != 0 else -x)
+    return y
+
+
+def relu6(x: Any) -> Any:
+    """min(max(x, 0), 6)."""
+    return ops_nn.relu6(x)
+
+
+def leaky_relu(x: Any, negative_slope: float = 0.2) -> Any:
+    """x where it is positive, else negative_slope x."""
+    return ops_nn.leaky_relu(x, negative_slope)
+
+
+def elu(x: Any, alpha: float = 1.0) -> Any:
+    """x where it is positive, else alpha (exp(x) - 1)."""
+    x = dispatch.to_tensor(x)
+    y = ops_nn.elu(x)
+    return y if alpha == 1 else array.where(x > 0, y, alpha * y)
+
+
+def celu(x: Any, alpha: float = 1.0) -> Any:
+    """max(x, 0) + alpha (exp(min(x, 0) / alpha) - 1)."""
+    x = dispatch.to_tensor(x)
+    return math.maximum(x, 0.0) + alpha * math.expm1(math.minimum(x, 0.0) / alpha)
+
+
+def selu(x: Any) -> Any:
+    """1.0507 x where x is positive, else 1.0507 * 1.6733 (exp(x) - 1)."""
+    return ops_nn.selu(x)
+
+
+def gelu(x: Any, approximate: bool = False) -> Any:
+    """x times the normal distribution function of x; approximate: by tanh."""
+    return ops_nn.gelu(x, approximate)
+
+
+def sigmoid(x: Any) -> Any:
+    """1 / (1 + exp(-x))."""
+    return math.sigmoid(x)
+
+
+def hard_sigmoid(x: Any) -> Any:
+    """relu6(x + 3) / 6."""
+    x = dispatch.to_tensor(x)
+    return ops_nn.relu6(x + 3.0) / 6.0
+
+
+def log_sigmoid(x: Any) -> Any:
+    """log(sigmoid(x)), without overflow."""
+    return math.log_sigmoid(x)
+
+
+def tanh(x: Any) -> Any:
+    """The hyperbolic tangent."""
+    return math.tanh(x)
+
+
+def hard_tanh(x: Any) -> Any:
+    """x limited to [-1, 1]."""
+    return math.clip_by_value(dispatch.to_tensor(x), -1.0, 1.0)
+
+
+def tanh_shrink(x: Any) -> Any:
+    """x - tanh(x)."""
+    x = dispatch.to_tensor(x)
+    return x - math.tanh(x)
+
+
+def hard_shrink(x: Any, threshold: float = 0.5) -> Any:
+    """x where |x| > threshold, else 0."""
+    x = dispatch.to_tensor(x)
+    return array.where(math.abs(x) > threshold, x, array.zeros_like(x))
+
+
+def soft_shrink(x: Any, threshold: float = 0.5) -> Any:
+    """x brought nearer to 0 by threshold, 0 where it is nearer already."""
+    x = dispatch.to_tensor(x)
+    return array.where(x > threshold, x - threshold, array.where(x < -threshold, x + threshold, array.zeros_like(x)))
+
+
+def threshold(x: Any, threshold: float, default_value: float) -> Any:
+    """x where it is above threshold, else default_value."""
+    x = dispatch.to_tensor(x)
+    return array.where(x > threshold, x, array.cast(default_value, x.dtype))
+
+
+def _axes_last(x: Any, axes: Sequence[int], use: Any) -> Any:
+    """`use` on a tensor whose axes are folded into the last one."""
+    axes = [a % x.shape.rank for a in axes]
+    kept = [i for i in range(x.shape.rank) if i not in axes]
+    order = [*kept, *axes]
+    moved = array.transpose(x, order)
+    sizes = array.shape(moved)
+    flat = array.reshape(moved, array.concat([sizes[: len(kept)], [-1]], 0))
+    y = array.reshape(use(flat), sizes)
+    y = array.transpose(y, [order.index(i) for i in range(len(order))])
+    return array.ensure_shape(y, x.shape)
+
+
+def softmax(x: Any, axis: Any = -1) -> Any:
+    """exp(x) over its sum along an axis, or several."""
+    x = dispatch.to_tensor(x)
+    if isinstance(axis, (list, tuple)):
+        if len(axis) > 1:
+            return _axes_last(x, axis, ops_nn.softmax)
+        axis = axis[0]
+    return ops_nn.softmax(x, axis)
+
+
+def log_softmax(x: Any, axis: Any = -1) -> Any:
+    """log(softmax(x)), without overflow."""
+    x = dispatch.to_tensor(x)
+    if isinstance(axis, (list, tuple)):
+        if len(axis) > 1:
+            return _axes_last(x, axis, ops_nn.log_softmax)
+        axis = axis[0]
+    return ops_nn.log_softmax(x, axis)
+
+
+def sparsemax(x: Any, axis: int = -1) -> Any:
+    """The point of the probability simplex nearest to x (Martins and Astudillo 2016)."""
+    x = dispatch.to_tensor(x)
+    ordered = math.sort(x, axis=axis, direction="DESCENDING")
+    total = math.cumsum(ordered, axis=axis)
+    along = [1] * x.shape.rank
+    along[axis] = -1
+    rank = array.reshape(array.range(1, array.shape(x)[axis] + 1, dtype=x.dtype), along)
+    inside = 1.0 + rank * ordered > total
+    count = math.reduce_sum(array.cast(inside, x.dtype), axis=axis, keepdims=True)
+    top = math.reduce_sum(array.where(inside, ordered, array.zeros_like(x)), axis=axis, keepdims=True)
+    return math.maximum(x - (top - 1.0) / count, 0.0)
+
+
+def softplus(x: Any) -> Any:
+    """log(exp(x) + 1)."""
+    return math.softplus(x)
+
+
+def softsign(x: Any) -> Any:
+    """x / (|x| + 1)."""
+    return math.softsign(x)
+
+
+def silu(x: Any) -> Any:
+    """x sigmoid(x)."""
+    return ops_nn.silu(x)
+
+
+swish = silu
+
+
+def hard_silu(x: Any) -> Any:
+    """x hard_sigmoid(x)."""
+    x = dispatch.to_tensor(x)
+    return x * hard_sigmoid(x)
+
+
+hard_swish = hard_silu
+
+
+def exponential(x: Any) -> Any:
+    """exp(x)."""
+    return math.exp(x)
+
+
+def mish(x: Any) -> Any:
+    """x tanh(softplus(x))."""
+    x = dispatch.to_tensor(x)
+    return x * math.tanh(math.softplus(x))
+
+
+def glu(x: Any, axis: int = -1) -> Any:
+    """One half of x, along an axis, times the sigmoid of the other."""
+    first, second = array.split(dispatch.to_tensor(x), 2, axis=axis)
+    return first * math.sigmoid(second)
+
+
+def sparse_plus(x: Any) -> Any:
+    """0 up to -1, (x + 1)^2 / 4 up to 1, then x."""
+    x = dispatch.to_tensor(x)
+    return array.where(x <= -1.0, array.zeros_like(x), array.where(x < 1.0, 0.25 * math.square(x + 1.0), x))
+
+
+def sparse_sigmoid(x: Any) -> Any:
+    """(x + 1) / 2 limited to [0, 1]."""
+    x = dispatch.to_tensor(x)
+    return array.where(x <= -1.0, array.zeros_like(x), array.where(x >= 1.0, array.ones_like(x), 0.5 * (x + 1.0)))
+
+
+def squareplus(x: Any, b: float = 4) -> Any:
+    """(x + sqrt(x^2 + b)) / 2."""
+    x = dispatch.to_tensor(x)
+    return 0.5 * (x + math.sqrt(math.square(x) + float(b)))
+
+
+FAMILY = Family("activation function", "keras.activations", functions=True)
+FAMILY.add(
+    (
+        linear, relu, relu6, leaky_relu, elu, celu, selu, gelu, sigmoid, hard_sigmoid, log_sigmoid, tanh, hard_tanh,
+        tanh_shrink, hard_shrink, soft_shrink, threshold, softmax, log_softmax, sparsemax, softplus, softsign, silu,
+        hard_silu, exponential, mish, glu, sparse_plus, sparse_sigmoid, squareplus,
+    ),
+    swish=silu, hard_swish=hard_silu,
+)  # fmt: skip
+serialize, deserialize = FAMILY.serialize, FAMILY.deserialize
+
+
+def get(identifier: Any) -> Any:
+    """An activation for a name, a dictionary, a function or layer (itself) or None (linear)."""
+    return linear if identifier is None else FAMILY.get(identifier)
+
+
+__all__ = [
+    "celu", "deserialize", "elu", "exponential", "gelu", "get", "glu", "hard_shrink", "hard_sigmoid", "hard_silu",
+    "hard_swish", "hard_tanh", "leaky_relu", "linear", "log_sigmoid", "log_softmax", "mish", "relu", "relu6", "selu",
+    "serialize", "sigmoid", "silu", "soft_shrink", "softmax", "softplus", "softsign", "sparse_plus", "sparse_sigmoid",
+    "sparsemax", "squareplus", "swish", "tanh", "tanh_shrink", "threshold",
+]  # fmt: skip

@@ -1,0 +1,94 @@
+"""Constraints: what weights are made to obey after each update.
+
+Lives here: MaxNorm, NonNeg, UnitNorm, MinMaxNorm; `get`, `serialize`, `deserialize`.
+Not here: who applies them (optimizers/base.py).
+
+A constraint is called with a weight and gives the value that the weight is set to. Norms are Euclidean, along `axis`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..ops import array, dispatch, math
+from .named import Configured, Family
+
+_EPSILON = 1e-7
+
+
+class Constraint(Configured):
+    """Base of all constraints: define `__call__(w)` and name the constructor's arguments."""
+
+    def __call__(self, w: Any) -> Any:
+        """The constrained value; the weight itself unless defined."""
+        return w
+
+
+def _norms(w: Any, axis: Any) -> Any:
+    return math.sqrt(math.reduce_sum(math.square(w), axis=axis, keepdims=True))
+
+
+class MaxNorm(Constraint):
+    """Vectors longer than max_value are shrunk to it."""
+
+    arguments = ("max_value", "axis")
+
+    def __init__(self, max_value: float = 2, axis: Any = 0) -> None:
+        self.max_value, self.axis = max_value, axis
+
+    def __call__(self, w: Any) -> Any:
+        """The constrained value."""
+        w = dispatch.to_tensor(w)
+        norms = _norms(w, self.axis)
+        return w * (math.clip_by_value(norms, 0.0, float(self.max_value)) / (norms + _EPSILON))
+
+
+class NonNeg(Constraint):
+    """Negative numbers become 0."""
+
+    def __call__(self, w: Any) -> Any:
+        """The constrained value."""
+        w = dispatch.to_tensor(w)
+        return w * array.cast(w >= 0.0, w.dtype)
+
+
+class UnitNorm(Constraint):
+    """Vectors are brought to length 1."""
+
+    arguments = ("axis",)
+
+    def __init__(self, axis: Any = 0) -> None:
+        self.axis = axis
+
+    def __call__(self, w: Any) -> Any:
+        """The constrained value."""
+        w = dispatch.to_tensor(w)
+        return w / (_norms(w, self.axis) + _EPSILON)
+
+
+class MinMaxNorm(Constraint):
+    """Lengths are brought into [min_value, max_value]; with rate below 1, so much of the way."""
+
+    arguments = ("min_value", "max_value", "rate", "axis")
+
+    def __init__(self, min_value: float = 0.0, max_value: float = 1.0, rate: float = 1.0, axis: Any = 0) -> None:
+        self.min_value, self.max_value, self.rate, self.axis = min_value, max_value, rate, axis
+
+    def __call__(self, w: Any) -> Any:
+        """The constrained value."""
+        w = dispatch.to_tensor(w)
+        norms = _norms(w, self.axis)
+        limited = math.clip_by_value(norms, float(self.min_value), float(self.max_value))
+        wanted = self.rate * limited + (1.0 - self.rate) * norms
+        return w * (wanted / (norms + _EPSILON))
+
+
+FAMILY = Family("constraint", "keras.constraints")
+FAMILY.add((MaxNorm, NonNeg, UnitNorm, MinMaxNorm))
+get, serialize, deserialize = FAMILY.get, FAMILY.serialize, FAMILY.deserialize
+max_norm, non_neg, unit_norm, min_max_norm = MaxNorm, NonNeg, UnitNorm, MinMaxNorm
+
+__all__ = [
+    "Constraint", "MaxNorm", "MinMaxNorm", "NonNeg", "UnitNorm", "deserialize", "get", "max_norm", "min_max_norm",
+    "non_neg", "serialize", "unit_norm",
+]  # fmt: skip

@@ -1,0 +1,323 @@
+"""Initializers: what weights are before training.
+
+Lives here: constants, random distributions, scaling by fans, orthogonal matrices; `get`, `serialize`, `deserialize`.
+Not here: who makes the variables (layer.py), seeds that count (seeds.py).
+
+An initializer is called with a shape and a dtype and gives a tensor. A random one gives equal numbers for equal seeds,
+each time it is called; one without a seed draws a seed when it is made. In the formulas n is a fan: rows of the kernel
+(fan_in), columns (fan_out) or their mean, times the size of the window for kernels of convolutions.
+"""
+
+from __future__ import annotations
+
+import math as python_math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..core.dtypes import DType, as_dtype, float32
+from ..ops import array, dispatch, linalg, math, random
+from .named import Configured, Family
+from .seeds import SeedGenerator, default_seed
+
+_TRUNCATED = 0.87962566103423978  # the deviation of a standard normal cut at two deviations
+
+
+def _dtype(dtype: Any) -> DType:
+    return float32 if dtype is None else as_dtype(dtype)
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    return tuple(int(d) for d in shape)
+
+
+class Initializer(Configured):
+    """Base of all initializers: define `__call__(shape, dtype=None)` and name the constructor's arguments."""
+
+    def __call__(self, shape: Any, dtype: Any = None) -> Any:
+        """A tensor of this shape and dtype."""
+        raise NotImplementedError(f"{type(self).__name__} has no __call__(shape, dtype=None)")
+
+    def clone(self) -> Any:
+        """Another one of the same configuration."""
+        return self.from_config(self.get_config())
+
+
+class Zeros(Initializer):
+    """Zeros everywhere."""
+
+    def __call__(self, shape: Any, dtype: Any = None) -> Any:
+        """A tensor of zeros."""
+        return array.zeros(_shape(shape), _dtype(dtype))
+
+
+class Ones(Initializer):
+    """Ones everywhere."""
+
+    def __call__(self, shape: Any, dtype: Any = None) -> Any:
+        """A tensor of ones."""
+        return array.ones(_shape(shape), _dtype(dtype))
+
+
+class Constant(Initializer):
+    """The same value everywhere, or the values of an array that broadcasts to the shape."""
+
+    arguments = ("value",)
+
+    def __init__(self, value: Any = 0.0) -> None:
+        self.value = value
+
+    def __call__(self, shape: Any, dtype: Any = None) -> Any:
+        """A tensor of the value."""
+        return dispatch.to_tensor(np.broadcast_to(np.asarray(self.value), _shape(shape)).astype(_dtype(dtype).np))
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments; arrays as lists."""
+        return {"value": np.asarray(self.value).tolist()}
+
+
+class Identity(Initializer):
+    """A matrix with `gain` on the diagonal and zeros elsewhere. Raises ValueError for a shape that is no matrix's."""
+
+    arguments = ("gain",)
+
+    def __init__(self, gain: float = 1.0) -> None:
+        self.gain = gain
+
+    def __call__(self, shape: Any, dtype: Any = None) -> Any:
+        """The matrix."""
+        if len(shape) != 2:
+            raise ValueError("Identity matrix initializer can only be used for 2D matrices. "
+                             f"Received: shape={shape} of rank {len(shape)}.")  # fmt: skip
+        return self.gain * array.eye(*_shape(shape), dtype=_dtype(dtype))
+
+
+class _Random(Initializer):
+    """An initializer with a seed: an integer, a SeedGenerator, or None."""
+
+    def __init__(self, seed: Any = None) -> None:
+        if isinstance(seed, dict):
+            seed = SeedGenerator.from_config(seed["config"])
+        if seed is not None and not isinstance(seed, (int, np.integer, SeedGenerator)):
+            raise ValueError("`seed` argument should be an instance of `keras.random.SeedGenerator()` or an integer. "
+                             f"Received: seed={seed}")  # fmt: skip
+        self._init_seed = seed
+        self.seed = default_seed() if seed is None else seed
+
+    def _seed(self) -> Any:
+        if isinstance(self.seed, SeedGenerator):
+            return self.seed.next()
+        return np.array([self.seed, 0], np.int64)
+
+    def _uniform(self, shape: Any, low: float, high: float, dtype: Any) -> Any:
+        return random.stateless_uniform(_shape(shape), self._seed(), low, high, _dtype(dtype))
+
+    def _normal(self, shape: Any, mean: float, stddev: float, dtype: Any, truncated: bool = False) -> Any:
+        draw = random.stateless_truncated_normal if truncated else random.stateless_normal
+        return draw(_shape(shape), self._seed(), mean, stddev, _dtype(dtype))
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments, with the seed that was given."""
+        seed = self._init_seed
+        if isinstance(seed, SeedGenerator):
+            seed = {"module": "keras.random", "class_name": "SeedGenerator", "config": seed.get_config(),
+                    "registered_name": None}  # fmt: skip
+        return {"seed": seed, **super().get_config()}
+
+
+class RandomNormal(_Random):
+    """Normal numbers: N(mean, stddev^2)."""
+
+    arguments = ("mean", "stddev")
+
+    def __init__(self, mean: float = 0.0, stddev: float = 0.05, seed: Any = None) -> None:
+        self.mean, self.stddev = mean, stddev
+        super().__init__(seed)
+
+    def __call__(self, shape: Any, dtype: Any = None) -> Any:
+        """The numbers."""
+        return self._normal(shape, self.mean, self.stddev, dtype)
+
+
+class TruncatedNormal(RandomNormal):
+    """Normal numbers nearer than two deviations to the mean."""
+
+    def __call__(self, shape: Any, dtype: Any = None) -> Any:
+        """The numbers."""
+        return self._normal(shape, self.mean, self.stddev, dtype, truncated=True)
+
+
+class RandomUniform(_Random):
+    """Numbers evenly in [minval, maxval)."""
+
+    arguments = ("minval", "maxval")
+
+    def __init__(self, minval: float = -0.05, maxval: float = 0.05, seed: Any = None) -> None:
+        self.minval, self.maxval = minval, maxval
+        super().__init__(seed)
+
+    def __call__(self, shape: Any, dtype: Any = None) -> Any:
+        """The numbers."""
+        return self._uniform(shape, self.minval, self.maxval, dtype)
+
+
+def compute_fans(shape: Sequence[int], input_axes: Sequence[int] | None = None,
+                 output_axes: Sequence[int] | None = None) -> tuple[int, int]:  # fmt: skip
+    """How many units feed one unit of a kernel, and how many one unit feeds.
+
+    [in, out] for matrices, [*window, in, out] for kernels of convolutions, both times the window's size; a vector's
+    length is both. With both axes given: the products of the sizes along them.
+    """
+    if input_axes is not None and output_axes is not None:
+        return python_math.prod(shape[i] for i in input_axes), python_math.prod(shape[i] for i in output_axes)
+    if len(shape) < 2:
+        n = python_math.prod(shape)
+        return n, n
+    window = python_math.prod(shape[:-2])
+    return shape[-2] * window, shape[-1] * window
+
+
+class VarianceScaling(_Random):
+    """Numbers whose variance suits the size of the kernel: scale / n.
+
+    .. math:: N(0, scale / n) \\text{ (cut at two deviations), or } U(-l, l), \\; l = \\sqrt{3 \\, scale / n}
+
+    mode: which fan n is: "fan_in", "fan_out" or "fan_avg". distribution: "truncated_normal" ("normal" is another
+    name of it), "untruncated_normal" or "uniform". input_axes, output_axes: which axes are the fans, where a kernel
+    is not laid out as a matrix's or convolution's.
+    raises ValueError for another mode or distribution, or scale <= 0
+    """
+
+    MODES: ClassVar = ("fan_in", "fan_out", "fan_avg")
+    DISTRIBUTIONS: ClassVar = ("uniform", "truncated_normal", "untruncated_normal")
+    arguments = ("scale", "mode", "distribution", "input_axes", "output_axes")
+
+    def __init__(self, scale: float = 1.0, mode: str = "fan_in", distribution: str = "truncated_normal",
+                 seed: Any = None, input_axes: Any = None, output_axes: Any = None) -> None:  # fmt: skip
+        if scale <= 0.0:
+            raise ValueError(f"Argument `scale` must be positive float. Received: scale={scale}")
+        if mode not in self.MODES:
+            raise ValueError(f"Invalid `mode` argument: {mode}. Please use one of {self.MODES}")
+        distribution = distribution.lower()
+        distribution = "truncated_normal" if distribution == "normal" else distribution
+        if distribution not in self.DISTRIBUTIONS:
+            raise ValueError(f"Invalid `distribution` argument: {distribution}.Please use one of {self.DISTRIBUTIONS}")
+        self.scale, self.mode, self.distribution = scale, mode, distribution
+        self.input_axes, self.output_axes = input_axes, output_axes
+        super().__init__(seed)
+
+    def __call__(self, shape: Any, dtype: Any = None) -> Any:
+        """The numbers."""
+        fan_in, fan_out = compute_fans(_shape(shape), self.input_axes, self.output_axes)
+        n = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2.0}[self.mode]
+        variance = self.scale / max(1.0, n)
+        if self.distribution == "uniform":
+            limit = python_math.sqrt(3.0 * variance)
+            return self._uniform(shape, -limit, limit, dtype)
+        truncated = self.distribution == "truncated_normal"
+        stddev = python_math.sqrt(variance) / (_TRUNCATED if truncated else 1.0)
+        return self._normal(shape, 0.0, stddev, dtype, truncated)
+
+
+class _Preset(VarianceScaling):
+    """VarianceScaling with scale, mode and distribution settled."""
+
+    preset: ClassVar[tuple[float, str, str]]
+    arguments = ("input_axes", "output_axes")
+
+    def __init__(self, seed: Any = None, input_axes: Any = None, output_axes: Any = None) -> None:
+        super().__init__(*self.preset, seed, input_axes, output_axes)
+
+
+class GlorotUniform(_Preset):
+    """U(-l, l) with l = sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010)."""
+
+    preset = (1.0, "fan_avg", "uniform")
+
+
+class GlorotNormal(_Preset):
+    """Truncated N(0, 2 / (fan_in + fan_out)) (Glorot and Bengio 2010)."""
+
+    preset = (1.0, "fan_avg", "truncated_normal")
+
+
+class LecunNormal(_Preset):
+    """Truncated N(0, 1 / fan_in) (LeCun et al. 1998)."""
+
+    preset = (1.0, "fan_in", "truncated_normal")
+
+
+class LecunUniform(_Preset):
+    """U(-l, l) with l = sqrt(3 / fan_in) (LeCun et al. 1998)."""
+
+    preset = (1.0, "fan_in", "uniform")
+
+
+class HeNormal(_Preset):
+    """Truncated N(0, 2 / fan_in) (He et al. 2015)."""
+
+    preset = (2.0, "fan_in", "truncated_normal")
+
+
+class HeUniform(_Preset):
+    """U(-l, l) with l = sqrt(6 / fan_in) (He et al. 2015)."""
+
+    preset = (2.0, "fan_in", "uniform")
+
+
+class Orthogonal(_Random):
+    """A matrix with orthonormal rows or columns, whichever are fewer, times `gain` (Saxe et al. 2014).
+
+    Shapes of more dimensions are matrices with the last as columns. Drawn evenly over all such matrices: Q of a
+    normal matrix, with the signs of R's diagonal.
+    raises ValueError for a shape of fewer than two dimensions
+    """
+
+    arguments = ("gain",)
+
+    def __init__(self, gain: float = 1.0, seed: Any = None) -> None:
+        self.gain = gain
+        super().__init__(seed)
+
+    def __call__(self, shape: Any, dtype: Any = None) -> Any:
+        """The matrix."""
+        shape = _shape(shape)
+        if len(shape) < 2:
+            raise ValueError("The tensor to initialize must be at least two-dimensional. "
+                             f"Received: shape={shape} of rank {len(shape)}.")  # fmt: skip
+        rows, columns = python_math.prod(shape[:-1]), shape[-1]
+        tall = (max(rows, columns), min(rows, columns))
+        q, r = linalg.qr(self._normal(tall, 0.0, 1.0, dtype))
+        q = q * math.sign(linalg.diag_part(r))
+        if rows < columns:
+            q = array.transpose(q)
+        return self.gain * array.reshape(q, shape)
+
+
+FAMILY = Family("initializer", "keras.initializers")
+FAMILY.add(
+    (
+        Zeros, Ones, Constant, Identity, RandomNormal, TruncatedNormal, RandomUniform, VarianceScaling, GlorotUniform,
+        GlorotNormal, LecunNormal, LecunUniform, HeNormal, HeUniform, Orthogonal,
+    ),
+    zero=Zeros, one=Ones, normal=RandomNormal, uniform=RandomUniform, IdentityInitializer=Identity,
+    OrthogonalInitializer=Orthogonal,
+)  # fmt: skip
+get, serialize, deserialize = FAMILY.get, FAMILY.serialize, FAMILY.deserialize
+
+IdentityInitializer, OrthogonalInitializer = Identity, Orthogonal
+zeros, ones, constant, identity, orthogonal = Zeros, Ones, Constant, Identity, Orthogonal
+random_normal, random_uniform, truncated_normal = RandomNormal, RandomUniform, TruncatedNormal
+variance_scaling = VarianceScaling
+glorot_uniform, glorot_normal = GlorotUniform, GlorotNormal
+lecun_uniform, lecun_normal = LecunUniform, LecunNormal
+he_uniform, he_normal = HeUniform, HeNormal
+
+__all__ = [
+    "Constant", "GlorotNormal", "GlorotUniform", "HeNormal", "HeUniform", "Identity", "IdentityInitializer",
+    "Initializer", "LecunNormal", "LecunUniform", "Ones", "Orthogonal", "OrthogonalInitializer", "RandomNormal",
+    "RandomUniform", "TruncatedNormal", "VarianceScaling", "Zeros", "constant", "deserialize", "get", "glorot_normal",
+    "glorot_uniform", "he_normal", "he_uniform", "identity", "lecun_normal", "lecun_uniform", "ones", "orthogonal",
+    "random_normal", "random_uniform", "serialize", "truncated_normal", "variance_scaling", "zeros",
+]  # fmt: skip

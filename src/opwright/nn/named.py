@@ -1,0 +1,105 @@
+"""Families of objects that configurations name: a class or function for each name, and the way to dictionaries and back.
+
+Lives here: `Family` (get, serialize, deserialize), names in snake case, objects of the user's own.
+Not here: the families themselves (initializers.py, activations.py, regularizers.py, constraints.py ...).
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+CUSTOM: dict[str, Any] = {}  # classes and functions of the user's own, for every family; see `custom_object_scope`
+
+
+def snake(name: str) -> str:
+    """A class's name in snake case: VarianceScaling is variance_scaling, L1L2 is l1_l2."""
+    spaced = re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", name)
+    return re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", spaced).lower()
+
+
+class Family:
+    """What `keras.initializers` and the like have in common.
+
+    kind: the word for one of them in messages. module: under which name configurations know it. functions: whether
+    members are functions (activations), which are named by a string alone.
+    """
+
+    def __init__(self, kind: str, module: str, functions: bool = False) -> None:
+        self.kind, self.module, self.functions = kind, module, functions
+        self.members: dict[str, Any] = {}
+
+    def add(self, members: Iterable[Any], **aliases: Any) -> None:
+        """Add classes or functions under their names, classes in snake case too, and under these other names."""
+        for member in members:
+            self.members[member.__name__] = member
+            if inspect.isclass(member):
+                self.members.setdefault(snake(member.__name__), member)
+        self.members.update(aliases)
+
+    def find(self, name: str, custom_objects: dict[str, Any] | None = None) -> Any:
+        """The class or function of a name. Raises ValueError that lists those there are."""
+        for known in (custom_objects or {}, CUSTOM, self.members):
+            if name in known:
+                return known[name]
+        raise ValueError(
+            f"Could not interpret {self.kind} identifier: {name!r}. Known are "
+            f"{', '.join(sorted(self.members))}; give others in `custom_objects`"
+        )
+
+    def serialize(self, value: Any) -> Any:
+        """A member as plain values: a dictionary with its class and configuration, a function as its name."""
+        if value is None or isinstance(value, (str, dict)):
+            return value
+        if hasattr(value, "get_config"):
+            module = self.module if self.members.get(type(value).__name__) is type(value) else type(value).__module__
+            return {"module": module, "class_name": type(value).__name__, "config": value.get_config(),
+                    "registered_name": None}  # fmt: skip
+        name = getattr(value, "__name__", None)
+        if name is None or name == "<lambda>":
+            raise ValueError(f"Cannot serialize the {self.kind} {value!r}: it has neither a name nor get_config()")
+        return name
+
+    def deserialize(self, config: Any, custom_objects: dict[str, Any] | None = None) -> Any:
+        """What `serialize` described. custom_objects: classes and functions of yours by name."""
+        if isinstance(config, str):
+            return self.find(config, custom_objects)
+        if not isinstance(config, dict) or "class_name" not in config:
+            raise ValueError(f"Could not interpret {self.kind} identifier: {config!r}")
+        inner = config.get("config") or {}
+        if isinstance(inner, str):  # a function, as a dictionary
+            return self.find(inner, custom_objects)
+        found = self.find(config["class_name"], custom_objects)
+        make: Callable[..., Any] | None = getattr(found, "from_config", None)
+        return make(inner) if make is not None else found(**inner)
+
+    def get(self, identifier: Any) -> Any:
+        """A member for a name, a dictionary, a class, a member (itself) or None (None)."""
+        if identifier is None:
+            return None
+        if isinstance(identifier, dict):
+            identifier = self.deserialize(identifier)
+        elif isinstance(identifier, str):
+            identifier = self.find(identifier)
+        if inspect.isclass(identifier):
+            identifier = identifier()
+        if callable(identifier):
+            return identifier
+        raise ValueError(f"Could not interpret {self.kind} identifier: {identifier!r}")
+
+
+class Configured:
+    """An object that its constructor's arguments describe: `arguments` names them, each is an attribute."""
+
+    arguments: tuple[str, ...] = ()
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return {key: getattr(self, key) for key in self.arguments}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Any:
+        """The object that `get_config` describes."""
+        return cls(**config)
