@@ -47,8 +47,8 @@ class DType:
 
     @property
     def is_numpy_compatible(self) -> builtins.bool:
-        """Whether NumPy holds such values: all but handles."""
-        return self is not resource
+        """Whether NumPy holds such values: all but handles and variants."""
+        return self is not resource and self is not variant
 
     @property
     def min(self) -> Any:
@@ -126,7 +126,9 @@ string = DType("string", "str", np.object_, "s")
 complex64 = DType("complex64", "c64", np.complex64, "c")
 complex128 = DType("complex128", "c128", np.complex128, "c")
 resource = DType("resource", "resource", np.object_, "r")
-"""A handle to state that lives outside the graph: a variable, a table, a tensor array."""
+"""A handle to state that lives outside the graph: a variable, a table, a dataset's iterator."""
+variant = DType("variant", "variant", np.object_, "v")
+"""A value that is no array and never changes, such as a list of tensors."""
 
 ALL: tuple[DType, ...] = (
     float16, bfloat16, float32, float64, int4, int8, uint8, int16, uint16, int32, uint32, int64, uint64,
@@ -145,6 +147,7 @@ signed = floating + signed_integer + complexes
 numeric = real + complexes
 index = (int32, int64)
 any_dtype = (*ALL, resource)
+anything = (*any_dtype, variant)
 
 
 def as_dtype(value: Any) -> DType:
@@ -192,8 +195,8 @@ def of_short(short: str) -> DType:
     return _BY_SHORT[short]
 
 
-_BY_NAME = {d.name: d for d in (*ALL, resource)}
-_BY_SHORT = {d.short: d for d in (*ALL, resource)}
+_BY_NAME = {d.name: d for d in anything}
+_BY_SHORT = {d.short: d for d in anything}
 _BY_NUMPY: dict[Any, DType] = {d.np: d for d in ALL}
 _BY_OBJECT: dict[Any, DType] = {
     **_BY_NAME,
