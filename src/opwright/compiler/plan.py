@@ -1,7 +1,7 @@
 """Plan: a graph made ready to run, every lookup done once.
 
-Lives here: choosing each node's kernel, when each value dies, and the straight-line Python function that runs it all.
-Not here: operators' kernels (ops/), arenas for files' models (lite/).
+Lives here: the compiled function, and which node an error in it belongs to.
+Not here: its text (writer.py), operators' kernels (ops/), arenas for files' models (lite/).
 
 The function is written out and compiled: for small graphs the interpreter's loop would cost as much as the kernels
 (measured on 3 operators of 4x4: 1.9 us written out, 3.3 us as a loop over a list of steps).
@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import InvalidArgumentError, OpError
-from ..graph import Graph, Node, Value
+from ..graph import Graph, Node
+from .writer import Writer
 
-ALIASES = ("Identity", "StopGradient")  # a plan has no tape: these only rename
 _numbers = itertools.count()
 
 
@@ -35,14 +35,22 @@ class Plan:
     def __init__(self, graph: Graph, check_numerics: bool = False) -> None:
         self.graph = graph
         self.filename = f"<plan {graph.name} {next(_numbers)}>"
-        self.source, scope, self._nodes = _write(graph)
-        if check_numerics:
-            for i, node in enumerate(graph.nodes):
-                if f"k{i}" in scope:
-                    scope[f"k{i}"] = _checked(scope[f"k{i}"], node)
-        exec(compile(self.source, self.filename, "exec"), scope)
-        self.run: Callable[..., tuple[Any, ...]] = scope["run"]
+
+        def separate(inner: Graph) -> Callable[..., Any]:
+            return Plan(inner, check_numerics).explained
+
+        written = Writer(graph, separate, _checked if check_numerics else None)
+        self.source, self._nodes = written.source, written.node_of_line
+        exec(compile(self.source, self.filename, "exec"), written.scope)
+        self.run: Callable[..., tuple[Any, ...]] = written.scope["run"]
         linecache.cache[self.filename] = (len(self.source), None, self.source.splitlines(True), self.filename)
+
+    def explained(self, *inputs: Any) -> tuple[Any, ...]:
+        """`run`, with its errors explained here: for a plan inside another."""
+        try:
+            return self.run(*inputs)
+        except Exception as error:
+            raise self.explain(error) from None
 
     def explain(self, error: Exception, inputs: Sequence[Any] = ()) -> Exception:
         """The error to raise for one that came out of `run`: with the operator, the node and the user's line."""
@@ -87,76 +95,3 @@ def _checked(kernel: Callable[..., Any], node: Node) -> Callable[..., Any]:
         return result
 
     return run
-
-
-def _write(graph: Graph) -> tuple[str, dict[str, Any], dict[int, Node]]:
-    """The source of `run`, the objects it names, and the node of each line."""
-    scope: dict[str, Any] = {}
-    names: dict[Value, str] = {}
-    lines: list[str] = []
-    node_of_line: dict[int, Node] = {}
-    last_use: dict[Value, int] = {}
-    for i, node in enumerate(graph.nodes):
-        for value in node.operands:
-            last_use[value] = i
-    for value in graph.outputs:
-        last_use[value] = len(graph.nodes)
-    shared: dict[str, int] = {}  # how many values a Python name stands for: aliases share one
-
-    def name_value(value: Value, name: str) -> None:
-        names[value] = name
-        shared[name] = shared.get(name, 0) + 1
-
-    for i, value in enumerate(graph.inputs):
-        name_value(value, f"x{i}")
-    for i, node in enumerate(graph.nodes):
-        op = node.op
-        if op.name == "Const":
-            scope[f"c{i}"] = node.attrs["value"]
-            names[node.outputs[0]] = f"c{i}"
-            continue
-        if op.name in ALIASES:
-            (value,) = node.operands
-            names[node.outputs[0]] = names[value]
-            if names[value] in shared:
-                shared[names[value]] += 1
-        else:
-            first = next(node.operands, None)
-            scope[f"k{i}"] = op.kernel(op.bind(dict(node.attrs)), None if first is None else first.dtype)
-            arguments = ", ".join(_argument(o, names) for o in node.inputs)
-            for value in node.outputs:
-                name_value(value, f"t{i}" if value.index == 0 else f"t{i}_{value.index}")
-            left = ", ".join(names[v] for v in node.outputs)
-            if not op.single:
-                left = _targets(op, node, names)
-            lines.append(f"    {left + ' = ' if left else ''}k{i}({arguments})  # {node.op.name} {node.name}")
-            node_of_line[len(lines) + 1] = node
-        dead = []
-        for value in {*node.operands, *node.outputs}:
-            name = names[value]
-            if last_use.get(value, -1) <= i and name in shared:
-                shared[name] -= 1
-                if shared[name] == 0:
-                    dead.append(name)
-        if dead and i + 1 < len(graph.nodes):
-            lines.append(f"    del {', '.join(sorted(dead))}")
-    results = "".join(f"{names[v]}, " for v in graph.outputs)
-    lines.append(f"    return ({results})")
-    head = f"def run({', '.join(names[v] for v in graph.inputs)}):\n"
-    return head + "\n".join(lines) + "\n", scope, node_of_line
-
-
-def _argument(operand: Any, names: dict[Value, str]) -> str:
-    if operand is None:
-        return "None"
-    if isinstance(operand, tuple):
-        return f"[{', '.join(names[v] for v in operand)}]"
-    return names[operand]
-
-
-def _targets(op: Any, node: Node, names: dict[Value, str]) -> str:
-    """The left side for an operator with several outputs, in the form its kernel gives them."""
-    packed = op.pack_all([names[v] for v in node.outputs])
-    if len(op.outputs) == 1:  # one repeated output: the kernel gives the list itself
-        return f"[{', '.join(packed[0])}]"
-    return ", ".join(f"[{', '.join(p)}]" if isinstance(p, list) else p for p in packed)

@@ -21,6 +21,7 @@ from ..core.specs import TensorSpec
 
 Effect = str | None
 """None: pure. "read": depends on state. "write": changes state or the world. "random": a new answer each run."""
+STRENGTH = (None, "read", "random", "write")  # a node may be dropped unread up to "random", and moved if None
 
 
 class OperatorLike(Protocol):
@@ -97,6 +98,14 @@ class Node:
                 yield operand  # type: ignore[misc]
 
     @property
+    def effect(self) -> Effect:
+        """The operator's effect, or the strongest one inside its sub-graphs."""
+        strongest = self.op.effect
+        for graph in self.subgraphs:
+            strongest = max(strongest, graph.effect, key=STRENGTH.index)
+        return strongest
+
+    @property
     def subgraphs(self) -> Iterator[Graph]:
         """Graphs held as attributes: the branches and bodies of control flow."""
         for value in self.attrs.values():
@@ -112,13 +121,25 @@ class Node:
 
 
 class Graph:
-    """A program: `inputs` to `outputs` through `nodes`, in order. Prints to text that parses back to an equal graph."""
+    """A program: `inputs` to `outputs` through `nodes`, in order. Prints to text that parses back to an equal graph.
 
-    __slots__ = ("inputs", "name", "nodes", "outputs")
+    origin: the recording it was made from, where there is one: what differentiates it. No part of its meaning.
+    """
 
-    def __init__(self, name: str, inputs: Sequence[Value], nodes: Sequence[Node], outputs: Sequence[Value]) -> None:
-        self.name = name
+    __slots__ = ("_effect", "inputs", "name", "nodes", "origin", "outputs")
+
+    def __init__(self, name: str, inputs: Sequence[Value], nodes: Sequence[Node], outputs: Sequence[Value],
+                 origin: Any = None) -> None:  # fmt: skip
+        self.name, self.origin = name, origin
         self.inputs, self.nodes, self.outputs = tuple(inputs), tuple(nodes), tuple(outputs)
+        self._effect: Any = STRENGTH  # not asked for yet
+
+    @property
+    def effect(self) -> Effect:
+        """The strongest effect of its nodes."""
+        if self._effect is STRENGTH:
+            self._effect = max((n.effect for n in self.nodes), key=STRENGTH.index, default=None)
+        return self._effect
 
     def values(self) -> Iterator[Value]:
         """Every value: the inputs, then each node's outputs."""

@@ -61,7 +61,7 @@ class Rule:
 
 def fold_constants(node: Node, state: Rewrite) -> Sequence[Value] | None:
     """Run a pure node whose operands are all constants."""
-    if node.op.effect is not None or node.op.name == "Const" or not node.outputs or any(node.subgraphs):
+    if node.op.name == "Const" or not node.outputs or any(node.subgraphs) or node.op.effect is not None:
         return None
     operands = list(node.operands)
     constants = [v.constant for v in operands]
@@ -140,7 +140,7 @@ def dead_code(graph: Graph) -> tuple[Graph, list[str]]:
     kept: list[Node] = []
     dropped: list[str] = []
     for node in reversed(graph.nodes):
-        if node.op.effect == "write" or any(v in live for v in node.outputs):
+        if any(v in live for v in node.outputs) or node.effect == "write":
             kept.append(node)
             live.update(node.operands)
         else:

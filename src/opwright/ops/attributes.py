@@ -14,6 +14,7 @@ import numpy as np
 
 from ..core.dtypes import DType, as_dtype
 from ..core.shapes import TensorShape, as_shape
+from ..graph import Graph
 
 
 class _Required:
@@ -128,6 +129,12 @@ def _to_array(value: Any) -> np.ndarray:
     return array
 
 
+def _to_graph(value: Any) -> Graph:
+    if isinstance(value, Graph):
+        return value
+    raise TypeError
+
+
 _CONVERT: dict[Any, Callable[[Any], Any]] = {
     int: _to_int,
     float: _to_float,
@@ -137,6 +144,7 @@ _CONVERT: dict[Any, Callable[[Any], Any]] = {
     DType: as_dtype,
     TensorShape: as_shape,
     np.ndarray: _to_array,
+    Graph: _to_graph,
     object: lambda value: value,
 }
 
@@ -144,7 +152,7 @@ _CONVERT: dict[Any, Callable[[Any], Any]] = {
 class Attr:
     """An attribute of an operator: static, known when the operator is called.
 
-    type: int, float, bool, str, bytes, DType, TensorShape, np.ndarray, object, or [T] for a list of T (kept as a
+    type: int, float, bool, str, bytes, DType, TensorShape, Graph, np.ndarray, object, or [T] for a list of T (kept as a
     tuple). default: left out means required; None is allowed as a default of any type and means "not given".
     check: a `Check` the value must pass. since: the operator version that introduced it; its default is then what
     earlier versions did, so it needs one.

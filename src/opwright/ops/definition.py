@@ -19,6 +19,7 @@ from ..core.dtypes import DType
 from ..core.errors import InternalError, InvalidArgumentError, SignatureError, UnimplementedError
 from ..core.shapes import SCALAR, broadcast
 from ..core.specs import TensorSpec
+from ..graph import Graph
 from . import dispatch, kernels, registry, wellformed
 from .attributes import Attr
 from .call import Call, call_class
@@ -64,6 +65,7 @@ class Operator:
         self.output_names = tuple(o.name for o in self.outputs)
         self._call_class = call_class(name, self.attr_defs, self.input_names, self.output_names, body)
         self._bound: dict[Any, Call] = {}
+        self._keeps_calls = not any(a.type in (object, Graph, [object], [Graph]) for a in self.attr_defs.values())
         self._default: Call | None = None  # the Call of all defaults
         # A user's computation need not mind NumPy's widening; the catalogue's minds it itself.
         self.narrows = (
@@ -151,7 +153,8 @@ class Operator:
         call.reference = rule if isinstance(rule, np.ufunc) or rule is None else functools.partial(rule, call)
         if self.narrows and rule is not None:
             call.reference = narrowed(self, call.reference)
-        if key is not None and len(self._bound) < 256:  # a program uses few combinations; a sweep must not leak
+        # A program uses few combinations: a sweep must not leak, nor must what a graph or an object holds on to.
+        if key is not None and len(self._bound) < 256 and self._keeps_calls:
             self._bound[key] = call
         return call
 

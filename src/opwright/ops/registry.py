@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _catalogue: dict[str, Operator] = {}
 _users: dict[str, Operator] = {}
 _functions: dict[str, Operator] = {}
-FAMILIES = ("array", "math", "linalg", "nn", "random", "strings", "bitwise", "state")
+FAMILIES = ("array", "math", "linalg", "nn", "random", "strings", "bitwise", "state", "control")
 
 
 @functools.cache

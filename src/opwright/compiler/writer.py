@@ -1,0 +1,199 @@
+"""Writing a graph out as one Python function over its kernels.
+
+Lives here: the source text, when each value dies, control flow as Python's own.
+Not here: compiling and running it (plan.py), the kernels (ops/).
+
+A node is a line that calls its kernel; a value is dropped after its last use. `If`, `Case` and `While` have no kernel:
+their graphs are written in place, as `if` and `while` of the same function, so that a turn of a loop costs what its
+operators cost. A graph nested deeper than Python's parser allows becomes a function of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..graph import Graph, Node, Value
+
+ALIASES = ("Identity", "StopGradient")  # a plan has no tape: these only rename
+DEEPEST = 12  # CPython takes 20 loops inside each other, and 100 levels of indentation
+
+
+class Writer:
+    """The source of one function `run`, what its names stand for, and the node of each line.
+
+    separate: makes a callable of a graph that is nested too deep. wrap: applied to each kernel, with its node.
+    """
+
+    def __init__(self, graph: Graph, separate: Callable[[Graph], Callable[..., Any]],
+                 wrap: Callable[[Callable[..., Any], Node], Callable[..., Any]] | None = None) -> None:  # fmt: skip
+        self.scope: dict[str, Any] = {}
+        self.node_of_line: dict[int, Node] = {}
+        self._separate, self._wrap = separate, wrap
+        self._lines: list[str] = []
+        self._count = 0
+        names: dict[Value, str] = {}
+        for i, value in enumerate(graph.inputs):
+            names[value] = f"x{i}"
+        self._lines.append(f"def run({', '.join(f'x{i}' for i in range(len(graph.inputs)))}):")
+        self._block(graph, names, 1, set(names.values()))
+        self._lines.append(f"    return ({''.join(f'{names[v]}, ' for v in graph.outputs)})")
+        self.source = "\n".join(self._lines) + "\n"
+
+    def _line(self, depth: int, text: str, node: Node | None = None) -> None:
+        self._lines.append("    " * depth + text)
+        if node is not None:
+            self.node_of_line[len(self._lines)] = node
+
+    def _fresh(self) -> int:
+        self._count += 1
+        return self._count - 1
+
+    # ---- one graph ------------------------------------------------------------------------------------------------
+
+    def _block(self, graph: Graph, names: dict[Value, str], depth: int, own: set[str]) -> list[str]:
+        """Write a graph's nodes. names: of its inputs, and then of all its values. own: which names may be dropped.
+
+        Gives the names that are still held at the end and are the block's own.
+        """
+        last_use: dict[Value, int] = {}
+        for i, node in enumerate(graph.nodes):
+            for value in node.operands:
+                last_use[value] = i
+        for value in graph.outputs:
+            last_use[value] = len(graph.nodes)
+        shared: dict[str, int] = {}  # how many values an own name stands for: aliases share one
+        for value in graph.inputs:
+            if names[value] in own:
+                shared[names[value]] = shared.get(names[value], 0) + 1
+        for i, node in enumerate(graph.nodes):
+            if node.op.name == "Const":
+                name = f"c{self._fresh()}"
+                self.scope[name] = node.attrs["value"]
+                names[node.outputs[0]] = name
+                continue
+            if node.op.name in ALIASES:
+                (value,) = node.operands
+                names[node.outputs[0]] = names[value]
+                if names[value] in shared:
+                    shared[names[value]] += 1
+            else:
+                n = self._fresh()
+                for value in node.outputs:
+                    names[value] = f"t{n}" if value.index == 0 else f"t{n}_{value.index}"
+                    shared[names[value]] = 1
+                self._node(node, n, names, depth)
+            dead = []
+            for value in {*node.operands, *node.outputs}:
+                name = names[value]
+                if last_use.get(value, -1) <= i and name in shared:
+                    shared[name] -= 1
+                    if shared[name] == 0:
+                        dead.append(name)
+            if dead and (i + 1 < len(graph.nodes) or depth > 1):
+                self._line(depth, f"del {', '.join(sorted(dead))}")
+        return [name for name, count in shared.items() if count > 0]
+
+    def _node(self, node: Node, n: int, names: dict[Value, str], depth: int) -> None:
+        write = CONTROL.get(node.op.name)
+        if write is not None:
+            if depth > DEEPEST:
+                inputs = list(dict.fromkeys(node.operands))
+                self.scope[f"k{n}"] = self._separate(Graph(node.name, inputs, [node], node.outputs))
+                left = ", ".join(names[v] for v in node.outputs)
+                arguments = ", ".join(names[v] for v in inputs)
+                self._line(depth, f"{f'{left}, = ' if left else ''}k{n}({arguments})  # {node.op.name} {node.name}", node)
+                return
+            write(self, node, names, depth)
+            return
+        op = node.op
+        first = next(node.operands, None)
+        kernel = op.kernel(op.bind(dict(node.attrs)), None if first is None else first.dtype)
+        self.scope[f"k{n}"] = kernel if self._wrap is None else self._wrap(kernel, node)
+        arguments = ", ".join(_argument(o, names) for o in node.inputs)
+        left = ", ".join(names[v] for v in node.outputs) if op.single else _targets(op, node, names)
+        self._line(depth, f"{left + ' = ' if left else ''}k{n}({arguments})  # {op.name} {node.name}", node)
+
+    # ---- control flow -----------------------------------------------------------------------------------------------
+
+    def _branch(self, node: Node, graph: Graph, operands: tuple[Value, ...], names: dict[Value, str], depth: int) -> None:
+        """A branch in place: its nodes, then its outputs under the names of the node's."""
+        inner = {v: names[o] for v, o in zip(graph.inputs, operands)}
+        before = len(self._lines)
+        held = self._block(graph, inner, depth, set())
+        self._hand_over([names[v] for v in node.outputs], [inner[v] for v in graph.outputs], held, depth)
+        if len(self._lines) == before:
+            self._line(depth, "pass")
+
+    def _hand_over(self, targets: list[str], sources: list[str], held: list[str], depth: int) -> None:
+        moves = [(t, s) for t, s in zip(targets, sources) if t != s]
+        if moves:
+            self._line(depth, f"{', '.join(t for t, _ in moves)} = {', '.join(s for _, s in moves)}")
+        if held:
+            self._line(depth, f"del {', '.join(sorted(held))}")
+
+    def if_(self, node: Node, names: dict[Value, str], depth: int) -> None:
+        """`If`."""
+        pred, operands = node.inputs
+        assert isinstance(pred, Value)
+        assert isinstance(operands, tuple)
+        self._line(depth, f"if {names[pred]}:  # If {node.name}", node)
+        self._branch(node, node.attrs["then_branch"], operands, names, depth + 1)
+        self._line(depth, "else:")
+        self._branch(node, node.attrs["else_branch"], operands, names, depth + 1)
+
+    def case(self, node: Node, names: dict[Value, str], depth: int) -> None:
+        """`Case`: the last branch serves every other number."""
+        index, operands = node.inputs
+        assert isinstance(index, Value)
+        assert isinstance(operands, tuple)
+        *branches, last = node.attrs["branches"]
+        for i, branch in enumerate(branches):
+            self._line(depth, f"{'if' if i == 0 else 'elif'} {names[index]} == {i}:  # Case {node.name}", node)
+            self._branch(node, branch, operands, names, depth + 1)
+        self._line(depth, "else:" if branches else "if True:")
+        self._branch(node, last, operands, names, depth + 1)
+
+    def while_(self, node: Node, names: dict[Value, str], depth: int) -> None:
+        """`While`: the node's outputs are the names of the loop's variables all along."""
+        variables, captured = node.inputs
+        assert isinstance(variables, tuple)
+        assert isinstance(captured, tuple)
+        current = [names[v] for v in node.outputs]
+        if current:
+            self._line(depth, f"{', '.join(current)} = {', '.join(names[v] for v in variables)}")
+        self._line(depth, f"while True:  # While {node.name}", node)
+        cond, body = node.attrs["cond"], node.attrs["body"]
+        around = [*current, *(names[v] for v in captured)]
+        inner = dict(zip(cond.inputs, around))
+        held = self._block(cond, inner, depth + 1, set())
+        self._line(depth + 1, f"if not {inner[cond.outputs[0]]}:", node)
+        self._line(depth + 2, "break")
+        if held:
+            self._line(depth + 1, f"del {', '.join(sorted(held))}")
+        inner = dict(zip(body.inputs, around))
+        held = self._block(body, inner, depth + 1, set())
+        self._hand_over(current, [inner[v] for v in body.outputs], held, depth + 1)
+
+
+CONTROL: dict[str, Callable[[Writer, Node, dict[Value, str], int], None]] = {
+    "If": Writer.if_,
+    "Case": Writer.case,
+    "While": Writer.while_,
+}
+
+
+def _argument(operand: Any, names: dict[Value, str]) -> str:
+    if operand is None:
+        return "None"
+    if isinstance(operand, tuple):
+        return f"[{', '.join(names[v] for v in operand)}]"
+    return names[operand]
+
+
+def _targets(op: Any, node: Node, names: dict[Value, str]) -> str:
+    """The left side for an operator with several outputs, in the form its kernel gives them."""
+    packed = op.pack_all([names[v] for v in node.outputs])
+    if len(op.outputs) == 1:  # one repeated output: the kernel gives the list itself
+        return f"[{', '.join(packed[0])}]"
+    return ", ".join(f"[{', '.join(p)}]" if isinstance(p, list) else p for p in packed)

@@ -1,0 +1,133 @@
+"""Control flow in graphs: `If`, `Case` and `While`, whose attributes hold the graphs they run.
+
+Lives here: the declarations and their inference.  Not here: how they run (compiler/plan.py writes their graphs out in
+place: they have no kernels), how they are recorded and differentiated (tracing/control/).
+
+The graphs are closed: what a branch or body uses from outside comes in as an input. All graphs of one node take the
+same inputs in the same order, used or not.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..core.dtypes import DType, anything, variant
+from ..core.errors import InvalidArgumentError
+from ..core.shapes import TensorShape
+from ..core.specs import TensorSpec
+from ..graph import Graph
+from .attributes import Attr
+from .definition import Input, Output, operator
+
+def _taken_by(graph: Graph, inputs: Any, role: str) -> None:
+    """Raises InvalidArgumentError where a graph does not take these inputs."""
+    found = [x.spec.dtype for x in inputs]
+    wanted = [v.dtype for v in graph.inputs]
+    if found != wanted:
+        raise InvalidArgumentError(
+            what=f"the {role} does not take these inputs", found=[d.name for d in found], wanted=[d.name for d in wanted]
+        )
+
+
+def merged_specs(graphs: Any, roles: Any) -> list[TensorSpec]:
+    """What is known of each output whichever of the graphs runs. Raises InvalidArgumentError where they cannot agree."""
+    first = graphs[0]
+    for graph, role in zip(graphs[1:], roles[1:]):
+        if [v.dtype for v in graph.outputs] != [v.dtype for v in first.outputs]:
+            raise InvalidArgumentError(
+                what=f"the {roles[0]} and the {role} give different dtypes",
+                found={roles[0]: [v.dtype.name for v in first.outputs], role: [v.dtype.name for v in graph.outputs]},
+            )
+    return [
+        TensorSpec(values[0].shape.most_specific_common_supertype([v.shape for v in values[1:]]), values[0].dtype)
+        for values in zip(*(g.outputs for g in graphs))
+    ]
+
+
+@operator
+class If:
+    """One of two graphs, chosen by a scalar when it runs.
+
+    .. math:: outputs = \\begin{cases} then(inputs) & pred \\\\ else(inputs) & \\text{otherwise} \\end{cases}
+    """
+
+    pred = Input("bool", rank=0)
+    inputs = Input(anything, repeated=True)
+    outputs = Output(repeated=True)
+    then_branch = Attr(Graph)
+    else_branch = Attr(Graph)
+
+    def infer(op) -> Any:
+        branches, roles = (op.then_branch, op.else_branch), ("then branch", "else branch")
+        for branch, role in zip(branches, roles):
+            _taken_by(branch, op.inputs, role)
+        return merged_specs(branches, roles)
+
+
+@operator
+class Case:
+    """One of several graphs, chosen by its number when it runs; a number that is none of theirs means the last.
+
+    .. math:: outputs = branches_{index}(inputs)
+    """
+
+    index = Input("int32", rank=0)
+    inputs = Input(anything, repeated=True)
+    outputs = Output(repeated=True)
+    branches = Attr([Graph])
+
+    def infer(op) -> Any:
+        roles = [f"branch {i}" for i in range(len(op.branches))]
+        for branch, role in zip(op.branches, roles):
+            _taken_by(branch, op.inputs, role)
+        return merged_specs(op.branches, roles)
+
+
+@operator
+class While:
+    """A graph run again and again, on its own results, while a condition on them holds.
+
+    `variables` change from turn to turn, `captured` does not; condition and body take both, the body gives new
+    variables. shapes: what holds of each variable at every turn.
+
+    .. math:: v^{(0)} = variables, \\quad v^{(t+1)} = body(v^{(t)}, captured) \\text{ while } cond(v^{(t)}, captured)
+    """
+
+    variables = Input(anything, repeated=True)
+    captured = Input(anything, repeated=True)
+    outputs = Output(repeated=True)
+    cond = Attr(Graph)
+    body = Attr(Graph)
+
+    def infer(op) -> Any:
+        inputs = (*op.variables, *op.captured)
+        _taken_by(op.cond, inputs, "condition")
+        _taken_by(op.body, inputs, "body")
+        if [v.dtype.name for v in op.cond.outputs] != ["bool"]:
+            raise InvalidArgumentError(what="the condition does not give one bool", found=repr(op.cond.outputs))
+        return [v.spec for v in op.body.inputs[: len(op.variables)]]
+
+
+@operator
+class Undefined:
+    """A value that is there for its type alone and is never read: zeros that take no memory.
+
+    .. math:: y = 0
+    """
+
+    y = Output()
+    dtype = Attr(DType)
+    shape = Attr(TensorShape)
+
+    def infer(op) -> Any:
+        return TensorSpec(op.shape, op.dtype)
+
+    def compute(op) -> Any:
+        if op.dtype is variant:
+            from .lists import TensorList
+
+            return TensorList()
+        dims = op.shape.dims or ()
+        return np.broadcast_to(np.zeros((), op.dtype.np), [d or 0 for d in dims])
