@@ -20,6 +20,7 @@ from ..ops.arguments import tensors
 from ..ops.autodiff import OpRecord
 from ..ops.call import Call
 from ..ops.definition import Operator
+from ..ops.tensor import Planned
 from .tensor import EagerTensor, make, number
 
 state = dispatch.state
@@ -30,7 +31,14 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
     """Run one call now. inputs: one entry for each declared input, in any form the arguments rules take."""
     for x in inputs:
         if type(x) is not EagerTensor:
-            inputs = (_number_beside(*inputs) if op.paired else None) or tensors(op, inputs, make, name)
+            beside = _number_beside(*inputs) if op.paired else None
+            if beside is None:
+                inputs = tensors(op, inputs, make, name)
+                planned = _planned(inputs)
+                if planned is not None:
+                    return planned.record(op, inputs, bound, name)
+            else:
+                inputs = beside
             break
     else:
         if not op.simple:  # one tensor may have been given for a repeated input: its slices are meant
@@ -75,6 +83,20 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
     if flags.check_numerics:
         _check_numerics(op, outs, name)
     return op.pack_outputs(outs)
+
+
+def _planned(inputs: Sequence[Any]) -> Any:
+    """The first tensor without a value that stands for one of a model to come, or None."""
+    for x in inputs:
+        if type(x) is EagerTensor:
+            continue
+        if type(x) is tuple:
+            for y in x:
+                if isinstance(y, Planned):
+                    return y
+        elif isinstance(x, Planned):
+            return x
+    return None
 
 
 def _number_beside(x: Any, y: Any) -> tuple[EagerTensor, EagerTensor] | None:

@@ -1,62 +1,104 @@
 """Module: an object that owns variables.
 
-Lives here: the base class and its walk for variables.  Not here: layers.
+Lives here: the base class, its walk for variables and modules, its name scope.  Not here: layers (layer.py).
 """
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 from ..core import nest
 from ..eager.variable import Variable
+from ..tracing.trace import name_scope
+
+_WORD = re.compile(r"(?<=[a-z0-9])[A-Z]|(?!^)[A-Z](?=[a-z])")
 
 
 class Module:
     """Base class of things with variables: attributes that are variables, modules or nestings of them are found.
 
     name: by default the class's, in snake case.
+    raises ValueError for a name that is no Python identifier
     """
 
+    _ignored: frozenset[str] = frozenset()  # attributes that are not searched
+
     def __init__(self, name: str | None = None) -> None:
-        self._name = name or re.sub(r"(?<!^)(?=[A-Z])", "_", type(self).__name__).lower()
+        if name is None:
+            name = _WORD.sub(r"_\g<0>", type(self).__name__).lower()
+        elif not name.isidentifier():
+            raise ValueError(
+                f"{name!r} is not a valid module name. Module names must be valid Python identifiers "
+                "(e.g. a valid class name)."
+            )
+        self._name = name
 
     @property
     def name(self) -> str:
         """The module's name."""
         return getattr(self, "_name", type(self).__name__)
 
-    def _walk(self, seen: set[int]) -> Iterator[Any]:
-        """Variables and modules below this one, each once, attributes in the order of their names."""
+    @property
+    def name_scope(self) -> AbstractContextManager[str]:
+        """A `with` in which nodes and variables are named `<name>/...`."""
+        return name_scope(self.name)
+
+    @classmethod
+    def with_name_scope(cls, method: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorator of a method: it runs inside the module's name scope."""
+
+        @functools.wraps(method)
+        def scoped(self: Module, *args: Any, **kwargs: Any) -> Any:
+            with self.name_scope:
+                return method(self, *args, **kwargs)
+
+        return scoped
+
+    def _flatten(self, predicate: Callable[[Any], bool], recursive: bool = True, seen: set[int] | None = None
+                 ) -> Iterator[Any]:  # fmt: skip
+        """What fits `predicate`, each once: by attribute name, then the same in the modules found."""
+        seen = {id(self)} if seen is None else seen
+        inner: list[Module] = []
         for key in sorted(vars(self)):
+            if key in self._ignored:
+                continue
             try:
                 leaves = nest.flatten(vars(self)[key])
             except (TypeError, ValueError):
                 continue  # a nesting that is not ours, such as a dict with keys of mixed types
             for leaf in leaves:
-                if isinstance(leaf, (Variable, Module)) and id(leaf) not in seen:
+                if id(leaf) in seen:
+                    continue
+                if predicate(leaf):
                     seen.add(id(leaf))
                     yield leaf
-                    if isinstance(leaf, Module):
-                        yield from leaf._walk(seen)
+                if isinstance(leaf, Module):
+                    seen.add(id(leaf))
+                    inner.append(leaf)
+        if recursive:
+            for module in inner:
+                yield from module._flatten(predicate, True, seen)
 
     @property
-    def variables(self) -> tuple[Variable, ...]:
+    def variables(self) -> Any:
         """Every variable of this module and those it holds."""
-        return tuple(v for v in self._walk({id(self)}) if isinstance(v, Variable))
+        return tuple(self._flatten(lambda leaf: isinstance(leaf, Variable)))
 
     @property
-    def trainable_variables(self) -> tuple[Variable, ...]:
+    def trainable_variables(self) -> Any:
         """Those of them that are trainable."""
         return tuple(v for v in self.variables if v.trainable)
 
     @property
-    def non_trainable_variables(self) -> tuple[Variable, ...]:
+    def non_trainable_variables(self) -> Any:
         """Those of them that are not."""
         return tuple(v for v in self.variables if not v.trainable)
 
     @property
     def submodules(self) -> tuple[Module, ...]:
         """Every module below this one."""
-        return tuple(m for m in self._walk({id(self)}) if isinstance(m, Module))
+        return tuple(self._flatten(lambda leaf: isinstance(leaf, Module)))

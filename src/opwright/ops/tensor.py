@@ -78,6 +78,22 @@ class Tensor(TensorLike):
 install_tensor_class(Tensor)
 
 
+class Planned(Tensor):
+    """A tensor of a program that is being laid out from outside any trace: a model's, before it runs.
+
+    An operator called with one does not run; `record` says what becomes of the call.
+    """
+
+    __slots__ = ()
+
+    def _as_tensor(self) -> Planned:
+        return self
+
+    def record(self, op: Any, inputs: Any, bound: Any, name: str | None) -> Any:
+        """What the call of an operator gives. inputs: one entry for each declared input, made tensors."""
+        raise TypeError(f"{op.name} cannot be called on {self!r}")
+
+
 class Reference:
     """A hashable reference to a tensor or variable; equal for the same object."""
 

@@ -1,0 +1,55 @@
+"""Defaults of all layers: the dtype of weights, the small constant of divisions and logarithms; and their reset.
+
+Lives here: `keras.backend`, as far as it is about these.  Not here: operators.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.dtypes import as_dtype
+from . import naming
+
+__all__ = ["clear_session", "epsilon", "floatx", "image_data_format", "set_epsilon", "set_floatx",
+           "set_image_data_format"]  # fmt: skip
+
+_SETTINGS: dict[str, Any] = {"epsilon": 1e-7, "floatx": "float32", "image_data_format": "channels_last"}
+
+
+def epsilon() -> float:
+    """The small constant added where something may be zero: 1e-7 unless set."""
+    return float(_SETTINGS["epsilon"])
+
+
+def set_epsilon(value: float) -> None:
+    """Set that constant."""
+    _SETTINGS["epsilon"] = float(value)
+
+
+def floatx() -> str:
+    """The dtype of weights made without one: "float32" unless set."""
+    return str(_SETTINGS["floatx"])
+
+
+def set_floatx(value: str) -> None:
+    """Set it: a floating dtype's name. Raises ValueError for others."""
+    if value not in ("float16", "bfloat16", "float32", "float64"):
+        raise ValueError(f"Unknown `floatx` value: {value}. Expected one of float16, bfloat16, float32, float64")
+    _SETTINGS["floatx"] = as_dtype(value).name
+
+
+def image_data_format() -> str:
+    """Where images have their channels: "channels_last" unless set."""
+    return str(_SETTINGS["image_data_format"])
+
+
+def set_image_data_format(data_format: str) -> None:
+    """Set it: "channels_last" or "channels_first". Raises ValueError for others."""
+    if data_format not in ("channels_last", "channels_first"):
+        raise ValueError(f"Unknown data_format: {data_format}. Expected one of channels_last, channels_first")
+    _SETTINGS["image_data_format"] = data_format
+
+
+def clear_session(free_memory: bool = True) -> None:
+    """Begin the numbers in the names of layers anew."""
+    naming.reset()

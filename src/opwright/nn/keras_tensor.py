@@ -1,0 +1,142 @@
+"""KerasTensor: a tensor of a model that is being laid out, and the nodes that calls of layers on it make.
+
+Lives here: the type, `Node`, the search for KerasTensors in arguments.
+Not here: what becomes of the nodes (functional.py), how a layer is called (layer.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..core import nest
+from ..core.dtypes import DType, as_dtype
+from ..core.shapes import TensorShape, as_shape
+from ..core.specs import TensorSpec
+from ..ops.tensor import Planned
+
+
+class KerasTensor(Planned):
+    """A tensor that a model will have when it runs: dtype and shape (None for sizes not known yet), no value.
+
+    Layers, Python's operators and the functions of this package take it and give such tensors again.
+    """
+
+    __slots__ = ("__weakref__", "_dtype", "_name", "_shape", "history")
+
+    def __init__(self, shape: Any, dtype: Any = "float32", name: str | None = None) -> None:
+        self._shape, self._dtype = as_shape(shape), as_dtype(dtype)
+        self._name = name or "keras_tensor"
+        self.history: tuple[Any, int, int] | None = None  # operation, index of its node, index of the output
+
+    @property
+    def dtype(self) -> DType:
+        """Element type."""
+        return self._dtype
+
+    @property
+    def shape(self) -> TensorShape:
+        """Shape, None for sizes that are known at run time only."""
+        return self._shape
+
+    @property
+    def spec(self) -> TensorSpec:
+        """dtype and shape."""
+        return TensorSpec(self._shape, self._dtype)
+
+    @property
+    def spec_name(self) -> str:
+        """The name a TensorSpec made of it gets."""
+        return self._name
+
+    @property
+    def name(self) -> str:
+        """The input's name, or the one of the layer that makes it."""
+        return self._name
+
+    @property
+    def partial(self) -> None:
+        """Nothing is known of its elements."""
+        return None
+
+    @property
+    def node(self) -> Node:
+        """The call that makes it."""
+        assert self.history is not None
+        return self.history[0].nodes[self.history[1]]
+
+    def record(self, op: Any, inputs: Any, bound: Any, name: str | None) -> Any:
+        """A call of an operator on KerasTensors: becomes an operation of the model."""
+        from .operator_layer import record
+
+        return record(op, inputs, bound, name)
+
+    def _refuse(self, what: str) -> TypeError:
+        return TypeError(
+            f"{what} of a KerasTensor is not to be had: {self} stands for a tensor of a model that has not run. Do it "
+            "in a layer's `call`, or with functions of tensors"
+        )
+
+    def __bool__(self) -> bool:
+        raise self._refuse("The truth value")
+
+    def __len__(self) -> int:
+        raise self._refuse("The length")
+
+    def __iter__(self) -> Any:
+        first = self._shape[0] if self._shape.rank else None
+        if first is None:
+            raise self._refuse("Iteration over the first dimension")
+        return (self[i] for i in range(first))
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        raise self._refuse("An array")
+
+    def __int__(self) -> int:
+        raise self._refuse("An integer")
+
+    def __float__(self) -> float:
+        raise self._refuse("A number")
+
+    def __index__(self) -> int:
+        raise self._refuse("An index")
+
+    def numpy(self) -> Any:
+        """There is no value: raises TypeError."""
+        raise self._refuse("An array")
+
+    def __repr__(self) -> str:
+        return f"<KerasTensor shape={self._shape}, dtype={self._dtype.name}, name={self._name}>"
+
+
+class Node:
+    """One call of an operation (a layer or an operator) on KerasTensors.
+
+    args, kwargs: the arguments, KerasTensors among them. inputs: the KerasTensors in them. outputs: what it gave,
+    structured; flat_outputs: the tensors of it.
+    """
+
+    __slots__ = ("args", "flat_outputs", "inputs", "kwargs", "operation", "outputs")
+
+    def __init__(self, operation: Any, args: tuple[Any, ...], kwargs: dict[str, Any], outputs: Any) -> None:
+        self.operation, self.args, self.kwargs, self.outputs = operation, args, kwargs, outputs
+        self.inputs: list[KerasTensor] = find(args) + find(kwargs)
+        self.flat_outputs: list[KerasTensor] = find(outputs)
+        index = len(operation.nodes)
+        operation.nodes.append(self)
+        for i, tensor in enumerate(self.flat_outputs):
+            tensor.history = (operation, index, i)
+
+    def fill(self, value: Callable[[KerasTensor], Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments with values in place of KerasTensors."""
+
+        def leaf(x: Any) -> Any:
+            return value(x) if isinstance(x, KerasTensor) else x
+
+        args = tuple(nest.map_structure(leaf, a) for a in self.args)
+        return args, {k: nest.map_structure(leaf, v) for k, v in self.kwargs.items()}
+
+
+def find(structure: Any) -> list[KerasTensor]:
+    """The KerasTensors in a structure, in order."""
+    return [leaf for leaf in nest.flatten(structure) if isinstance(leaf, KerasTensor)]

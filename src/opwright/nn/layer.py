@@ -1,0 +1,407 @@
+"""Layer: a module with weights made at its first call, a training mode, masks and losses.
+
+Lives here: the constructor, building, calling.
+Not here: weights and their order (weights.py), configuration (configuration.py), what layers compute (layers/), masks
+and the call's context (call_context.py), models (model.py).
+
+A call goes: arrays become tensors and floats take the compute dtype; the inputs are checked; the first time `build`
+makes the weights; training mode and mask are filled in where `call` has such parameters; `call` runs in the layer's
+name scope; losses and masks are noted. On a KerasTensor nothing runs: the layer is built and a node is noted.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .. import staging
+from ..core import dtypes, nest
+from ..core.dtypes import DType, as_dtype
+from ..eager.tensor import EagerTensor
+from ..ops import array, dispatch
+from ..ops.tensor import Tensor, TensorLike
+from ..tracing.trace import FuncTrace, name_scope
+from . import naming
+from .call_context import CallContext, current, mask_of, set_mask
+from .configuration import Configured
+from .input_spec import assert_input_compatibility
+from .keras_tensor import KerasTensor, Node, find
+from .weights import Weighted
+
+
+def converted(call: Any) -> Any:
+    """`call` with its control flow staged, where the trace around wants that."""
+    convert = getattr(staging, "converted", None)
+    return call if convert is None else convert(call)
+
+
+_ARGUMENTS = ("input_shape", "batch_input_shape", "input_dim", "batch_size", "weights", "autocast",
+              "activity_regularizer", "dynamic", "input_dtype", "sparse", "ragged")  # fmt: skip
+
+
+class Shape(tuple[Any, ...]):
+    """A shape as `build` gets it: a tuple of sizes, None for unknown ones, with TensorShape's ways of asking."""
+
+    __slots__ = ()
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions."""
+        return len(self)
+
+    ndims = rank
+    dims = property(lambda self: tuple(self))
+
+    def as_list(self) -> list[int | None]:
+        """The sizes as a list."""
+        return list(self)
+
+
+class CallSpec:
+    """What parameters a class's `call` has."""
+
+    def __init__(self, cls: type) -> None:
+        parameters = list(inspect.signature(cls.call).parameters.values())[1:]  # type: ignore[attr-defined]
+        self.names = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        self.known = frozenset(self.names)
+        self.first = self.names[0] if self.names else None
+        self.training, self.mask = "training" in self.known, "mask" in self.known
+        by_name = {p.name: p.default for p in parameters}
+        default = by_name.get("training")
+        self.default_training = default if isinstance(default, (bool, int)) else None
+        self.masks = {n: f"{n}_mask" for n in self.names if f"{n}_mask" in self.known}
+        build = inspect.signature(cls.build).parameters.values()  # type: ignore[attr-defined]
+        named = [p.name for p in list(build)[1:] if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+        self.build_names = named if len(named) > 1 else []
+
+
+class Layer(Weighted, Configured):
+    """Base class of layers.
+
+    trainable: whether its weights are trained. name: by default the class's, in snake case and numbered. dtype: of its
+    weights and of what it computes; "mixed_float16" and "mixed_bfloat16" compute in less than they keep.
+    input_shape, batch_input_shape, input_dim: the shape of the inputs, for the first layer of a Sequential.
+    activity_regularizer: a loss of the outputs.
+
+    To write one: make weights in `build` with `add_weight` (or in the constructor), compute in `call`, which may have
+    parameters `training` and `mask`; give `get_config` where the constructor's arguments are not plain values.
+
+    >>> class Scale(ow.keras.layers.Layer):
+    ...     def build(self, input_shape):
+    ...         self.gain = self.add_weight(name="gain", shape=(input_shape[-1],), initializer="ones")
+    ...     def call(self, x):
+    ...         return x * self.gain
+    """
+
+    _call_specs: ClassVar[dict[type, CallSpec]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "build" in cls.__dict__:
+            cls.build = _building(cls.__dict__["build"])  # type: ignore[method-assign]
+
+    def __init__(self, *, activity_regularizer: Any = None, trainable: bool = True, dtype: Any = None,
+                 autocast: bool = True, name: str | None = None, **kwargs: Any) -> None:  # fmt: skip
+        unknown = [k for k in kwargs if k not in _ARGUMENTS]
+        if unknown:
+            raise ValueError(f"Unrecognized keyword arguments passed to {type(self).__name__}: "
+                             f"{ {k: kwargs[k] for k in unknown} }")  # fmt: skip
+        if name is not None and not isinstance(name, str):
+            raise ValueError(f"Argument `name` must be a string and cannot contain character `/`. Received: name={name!r}")
+        self._name = name or naming.fresh(type(self).__name__)
+        self.built = False
+        self.supports_masking = False
+        self.input_spec: Any = None
+        self.autocast = autocast
+        self.nodes: list[Node] = []
+        self.activity_regularizer = None
+        self._set_dtype(dtype)
+        self._init_weights(bool(trainable))
+        if activity_regularizer is not None:
+            from . import regularizers
+
+            self.activity_regularizer = regularizers.get(activity_regularizer)
+        shape = kwargs.get("input_shape")
+        if shape is None and kwargs.get("input_dim") is not None:
+            shape = (kwargs["input_dim"],)
+        if kwargs.get("batch_input_shape") is not None:
+            self.batch_input_shape: tuple[Any, ...] | None = tuple(kwargs["batch_input_shape"])
+        elif shape is not None:
+            self.batch_input_shape = (kwargs.get("batch_size"), *((shape,) if isinstance(shape, int) else shape))
+        else:
+            self.batch_input_shape = None
+        self._initial_weights = kwargs.get("weights")
+
+    # ---- dtypes -----------------------------------------------------------------------------------------------------
+
+    def _set_dtype(self, dtype: Any) -> None:
+        if isinstance(dtype, dict):
+            dtype = dtype.get("config", dtype).get("name")
+        if isinstance(dtype, str) and dtype.startswith("mixed_"):
+            self._variable_dtype, self._compute_dtype = dtypes.float32, as_dtype(dtype.removeprefix("mixed_"))
+        else:
+            from .backend import floatx
+
+            self._variable_dtype = self._compute_dtype = as_dtype(floatx() if dtype is None else dtype)
+        self._dtype_name = dtype if isinstance(dtype, str) else self._variable_dtype.name
+
+    @property
+    def dtype(self) -> str:
+        """The name of its weights' dtype."""
+        return self._variable_dtype.name
+
+    variable_dtype = dtype
+
+    @property
+    def compute_dtype(self) -> str:
+        """The name of the dtype it computes in, which floating inputs are cast to."""
+        return self._compute_dtype.name
+
+    input_dtype = compute_dtype
+
+    # ---- to be defined by layers ------------------------------------------------------------------------------------
+
+    def build(self, input_shape: Any) -> None:
+        """Make the weights for inputs of this shape (a tuple, or a nesting of tuples like the inputs)."""
+        self.built = True
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """Compute. Every layer defines it."""
+        raise NotImplementedError(f"Layer {type(self).__name__} does not have a `call()` method implemented.")
+
+    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> Any:
+        """The mask of the outputs, for masks of the inputs: the same, unless a layer says otherwise."""
+        return previous_mask
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The shape of the output for inputs of this shape, found by laying out `call`."""
+        leaf = _is_shape(input_shape)
+        inputs = KerasTensor(input_shape, self.compute_dtype) if leaf else _map_shapes(
+            lambda s: KerasTensor(s, self.compute_dtype), input_shape)  # fmt: skip
+        self._build_for((inputs,), {})
+        return nest.map_structure(lambda t: tuple(t.shape), self.compute_output_spec(inputs))
+
+    def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
+        """KerasTensors like what the layer gives for such KerasTensors; nothing is computed."""
+        trace = FuncTrace(f"{self.name}_layout")
+        with trace.recording():
+            def stand_in(x: Any) -> Any:
+                return trace.placeholder(x.spec, "x") if isinstance(x, KerasTensor) else x
+
+            args, kwargs = nest.map_structure(stand_in, (args, kwargs))
+            result = converted(self.call)(*args, **kwargs)
+            self._clear_losses()  # they are of the layout, which nobody runs
+            return nest.map_structure(
+                lambda y: KerasTensor(y.shape, y.dtype, self.name) if isinstance(y, TensorLike) else y, result
+            )
+
+    # ---- calling ----------------------------------------------------------------------------------------------------
+
+    def _call_spec(self) -> CallSpec:
+        cls = type(self)
+        found = Layer._call_specs.get(cls)
+        if found is None:
+            found = Layer._call_specs[cls] = CallSpec(cls)
+        return found
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Build if need be, and compute. training: the mode; by default that of the call around, else `call`'s own."""
+        if "nodes" not in self.__dict__:
+            raise RuntimeError(f"In layer {type(self).__name__}, you forgot to call `super().__init__()` as the first "
+                               "statement in the `__init__()` method.")  # fmt: skip
+        args = tuple([self._converted(a) for a in args])
+        if kwargs:
+            kwargs = {k: self._converted(v) for k, v in kwargs.items()}
+        spec = self._call_spec()
+        symbolic = bool(find(args) or (kwargs and find(kwargs)))
+        first = args[0] if args else kwargs.get(spec.first) if spec.first else None
+        if self.input_spec is not None:
+            assert_input_compatibility(self.input_spec, first, self.name)
+        context, entered = current.context, False
+        training = kwargs.pop("training", None) if not spec.training or kwargs.get("training") is None else \
+            kwargs["training"]  # fmt: skip
+        if training is None and spec.training and "training" in spec.names[: len(args)]:
+            training = args[spec.names.index("training")]
+        if context is None:
+            context = current.context = CallContext(self, training)
+            entered = True
+            self._clear_losses()
+        saved = context.training
+        try:
+            if training is None:
+                training = saved if saved is not None else spec.default_training
+            context.training = training
+            if spec.training and training is not None and "training" not in spec.names[: len(args)]:
+                kwargs["training"] = training
+            with name_scope(self.name):
+                if not self.built:
+                    self._build_for(args, kwargs)
+                    if self.input_spec is not None:
+                        assert_input_compatibility(self.input_spec, first, self.name)
+                if symbolic:
+                    return self._lay_out(args, kwargs)
+                masks = self._fill_masks(spec, args, kwargs)
+                outputs = converted(self.call)(*args, **kwargs)
+            if self.activity_regularizer is not None:
+                self._regularize(outputs)
+            if self.supports_masking:
+                self._mask_outputs(first, outputs, masks)
+            return outputs
+        finally:
+            context.training = saved
+            if entered:
+                current.context = None
+
+    def _converted(self, value: Any) -> Any:
+        """An argument as `call` gets it: arrays as tensors, floating ones of the compute dtype."""
+        kind = type(value)
+        if kind is EagerTensor:
+            dtype = value._dtype
+            return value if dtype is self._compute_dtype or not (dtype.is_floating and self.autocast) else array.cast(
+                value, self._compute_dtype)  # fmt: skip
+        if value is None or kind is bool or kind is int or kind is float or kind is str:
+            return value
+        if isinstance(value, (list, tuple, dict)):
+            return nest.map_structure(self._converted, value)
+        if isinstance(value, (np.ndarray, np.generic)):
+            wanted: DType | None = self._compute_dtype if self.autocast and value.dtype.kind == "f" else None
+            return dispatch.to_tensor(value if wanted is None else np.asarray(value).astype(wanted.np), wanted)
+        if isinstance(value, Tensor) and not isinstance(value, KerasTensor):
+            dtype = value.dtype
+            return array.cast(value, self._compute_dtype) if (
+                self.autocast and dtype.is_floating and dtype is not self._compute_dtype) else value  # fmt: skip
+        return value
+
+    def _build_for(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Call `build` with the shapes of these arguments, once."""
+        if self.built:
+            return
+        spec = self._call_spec()
+        given = {**dict(zip(spec.names, args)), **kwargs}
+        if len(spec.build_names) > 1 and all(n.endswith("_shape") for n in spec.build_names):
+            shapes = {n: _shapes(given.get(n.removesuffix("_shape"))) for n in spec.build_names}
+            self.build(**{n: s for n, s in shapes.items() if s is not None})
+        else:
+            first = args[0] if args else given.get(spec.first or "")
+            self.build(_shapes(first))
+        self.built = True
+        if self._initial_weights is not None:
+            self.set_weights(self._initial_weights)
+            self._initial_weights = None
+
+    def _lay_out(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        outputs = self.compute_output_spec(*args, **kwargs)
+        Node(self, args, kwargs, outputs)
+        return outputs
+
+    def _fill_masks(self, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Give `call` the masks of its inputs where it has parameters for them. Gives the first argument's."""
+        given = dict(zip(spec.names, args))
+        first = args[0] if args else kwargs.get(spec.first or "")
+        masks = _masks(first)
+        if spec.mask and "mask" not in given:
+            if kwargs.get("mask") is None and masks is not None:
+                kwargs["mask"] = masks
+            masks = kwargs.get("mask", masks)
+        for name, parameter in spec.masks.items():
+            value = given.get(name, kwargs.get(name))
+            if kwargs.get(parameter) is None and parameter not in given and value is not None:
+                mask = _masks(value)
+                if mask is not None:
+                    kwargs[parameter] = mask
+        return masks
+
+    def _mask_outputs(self, inputs: Any, outputs: Any, masks: Any) -> None:
+        flat = nest.flatten(outputs)
+        if all(mask_of(t) is not None for t in flat):
+            return  # `call` did it
+        new = self.compute_mask(inputs, masks)
+        if new is None:
+            return
+        for tensor, mask in zip(flat, nest.flatten(new) if len(flat) > 1 else [new]):
+            if mask is not None and isinstance(tensor, Tensor):
+                set_mask(tensor, mask)
+
+    def _regularize(self, outputs: Any) -> None:
+        for tensor in nest.flatten(outputs):
+            batch = array.cast(array.shape(tensor)[0], tensor.dtype)
+            self.add_loss(self.activity_regularizer(tensor) / batch)  # type: ignore[misc]
+
+    # ---- in a model -------------------------------------------------------------------------------------------------
+
+    @property
+    def input(self) -> Any:
+        """The KerasTensor(s) it was called on. Raises ValueError where that was never or more than once."""
+        return self._only_node().args[0]
+
+    @property
+    def output(self) -> Any:
+        """What it gave for them."""
+        return self._only_node().outputs
+
+    def _only_node(self) -> Node:
+        if len(self.nodes) != 1:
+            raise ValueError(
+                f"The layer {self.name} has {'never been called' if not self.nodes else 'been called more than once'} "
+                "and thus has no defined input and output."
+            )
+        return self.nodes[0]
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} name={self.name}, built={self.built}>"
+
+
+def _building(build: Any) -> Any:
+    """A class's `build`, noting that it was done."""
+    if getattr(build, "notes_built", False):
+        return build
+
+    @functools.wraps(build)
+    def noting(self: Layer, *args: Any, **kwargs: Any) -> Any:
+        result = build(self, *args, **kwargs)
+        self.built = True
+        self._build_shapes = args[0] if args else kwargs
+        return result
+
+    noting.notes_built = True  # type: ignore[attr-defined]
+    return noting
+
+
+def _is_shape(value: Any) -> bool:
+    return not isinstance(value, dict) and all(v is None or isinstance(v, (int, np.integer)) for v in value)
+
+
+def _map_shapes(make: Any, value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _map_shapes(make, v) for k, v in value.items()}
+    if _is_shape(value):
+        return make(tuple(value))
+    return type(value)([_map_shapes(make, v) for v in value])
+
+
+def _shapes(value: Any) -> Any:
+    """The shapes of tensors, in their structure; None of what is no tensor."""
+    if value is None:
+        return None
+
+    def leaf(x: Any) -> Any:
+        shape = getattr(x, "shape", None)
+        if shape is None:
+            return Shape(()) if isinstance(x, (int, float)) else None
+        dims = getattr(shape, "dims", shape)
+        return None if dims is None else Shape(dims)
+
+    return nest.map_structure(leaf, value)
+
+
+def _masks(value: Any) -> Any:
+    """The masks of tensors, in their structure; None where no tensor has one."""
+    if isinstance(value, TensorLike):
+        return mask_of(value)
+    if not isinstance(value, (list, tuple, dict)):
+        return None
+    masks = nest.map_structure(mask_of, value)
+    return masks if any(m is not None for m in nest.flatten(masks)) else None

@@ -1,0 +1,254 @@
+"""Weighted: how a layer makes, finds, orders, sets and freezes its weights, and collects its losses.
+
+Lives here: `add_weight`, `weights` and its kin, `losses`.  Not here: calls (layer.py), files (weights_io.py).
+
+Weights come in the order of Keras: a layer's own trainable ones, its own others, then those of each layer it holds, in
+the order in which they became attributes (in lists, tuples and dicts too).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core import nest
+from ..core.dtypes import DType, as_dtype
+from ..eager.variable import Variable
+from ..ops import math
+from .module import Module
+
+
+class Weighted(Module):
+    """A module whose variables are weights. See `Layer`."""
+
+    _ignored = frozenset({"nodes", "_losses", "_loss_owners", "_own_weights", "_regularizers", "_compiled", "_trainer",
+                          "optimizer", "_parent", "history", "_initial_weights", "_network"})  # fmt: skip
+    built: bool
+    _variable_dtype: DType
+
+    def _init_weights(self, trainable: bool) -> None:
+        self._trainable = trainable
+        self._own_weights: list[Variable] = []
+        self._regularizers: list[tuple[Any, Variable]] = []
+        self._losses: list[Any] = []
+
+    # ---- making -----------------------------------------------------------------------------------------------------
+
+    def add_weight(
+        self,
+        name: Any = None,
+        shape: Any = None,
+        dtype: Any = None,
+        initializer: Any = None,
+        regularizer: Any = None,
+        trainable: bool = True,
+        constraint: Any = None,
+        autocast: bool = True,
+        aggregation: Any = "none",
+        **kwargs: Any,
+    ) -> Variable:
+        """A new variable among the layer's weights.
+
+        shape: of known sizes, () by default. initializer: "glorot_uniform" by default for floats, else "zeros";
+        a name, an initializer, or a function of shape and dtype. regularizer: a loss of its value. constraint: applied
+        by optimizers after updates. Inside `function` the value is computed once, outside the graph.
+        raises ValueError for a size that is not known
+        """
+        from . import constraints, initializers, regularizers
+
+        if not isinstance(name, (str, type(None))):  # add_weight(shape, initializer): Keras 3's order
+            name, shape = None, name
+        dims = tuple(() if shape is None else (shape,) if isinstance(shape, int) else shape)
+        if any(d is None for d in dims):
+            raise ValueError(f"Weight {name!r} of layer {self.name!r} needs known sizes; found shape {dims}")
+        dims = tuple(int(d) for d in dims)
+        wanted = self._variable_dtype if dtype is None else as_dtype(dtype)
+        if initializer is None:
+            initializer = "glorot_uniform" if wanted.is_floating else "zeros"
+        make = initializers.get(initializer)
+
+        def value() -> Any:
+            try:
+                return make(dims, dtype=wanted)
+            except TypeError as error:
+                if "dtype" not in str(error):
+                    raise
+                return make(dims)
+
+        variable = Variable(value, trainable=trainable and self._trainable, dtype=wanted,
+                            name=f"{self.name}/{name or 'variable'}", constraint=constraints.get(constraint))  # fmt: skip
+        variable.trainable = bool(trainable and self._trainable)
+        if not trainable:
+            self._fixed.add(id(variable))
+        self._own_weights.append(variable)
+        if regularizer is not None:
+            self._regularizers.append((regularizers.get(regularizer), variable))
+        return variable
+
+    @property
+    def _fixed(self) -> set[int]:
+        """Ids of own variables that were made untrainable, which `trainable = True` leaves so."""
+        found: set[int] = self.__dict__.setdefault("_fixed_ids", set())
+        return found
+
+    # ---- finding ----------------------------------------------------------------------------------------------------
+
+    def _held(self) -> Iterator[Any]:
+        """Variables and modules in the attributes, in the order they were set."""
+        for key, value in vars(self).items():
+            if key in self._ignored or value is None or isinstance(value, (str, int, float)):
+                continue
+            try:
+                leaves = nest.flatten(value)
+            except (TypeError, ValueError):
+                leaves = list(value.values()) if isinstance(value, dict) else []
+            for leaf in leaves:
+                if isinstance(leaf, (Variable, Module)):
+                    yield leaf
+
+    def _own(self) -> list[Variable]:
+        """Own variables: made by add_weight, or set as attributes."""
+        found = {id(v): v for v in self._own_weights}
+        for leaf in self._held():
+            if isinstance(leaf, Variable):
+                found.setdefault(id(leaf), leaf)
+        return list(found.values())
+
+    def _sublayers(self) -> list[Any]:
+        """The layers and other modules held directly, each once."""
+        found = {id(leaf): leaf for leaf in self._held() if isinstance(leaf, Module) and not is_metric(leaf)}
+        found.pop(id(self), None)
+        return list(found.values())
+
+    def _flatten_layers(self, recursive: bool = True, include_self: bool = True) -> list[Any]:
+        """This layer and those below it, each once."""
+        seen: dict[int, Any] = {id(self): self}
+        todo = self._sublayers()[::-1]
+        while todo:
+            layer = todo.pop()
+            if id(layer) not in seen:
+                seen[id(layer)] = layer
+                if recursive and isinstance(layer, Weighted):
+                    todo.extend(layer._sublayers()[::-1])
+        found = list(seen.values())
+        return found if include_self else found[1:]
+
+    @property
+    def weights(self) -> list[Variable]:
+        """All weights, trained or not."""
+        own = self._own()
+        found = {id(v): v for v in [v for v in own if id(v) not in self._fixed and self._may_train(v)]}
+        for v in own:
+            found.setdefault(id(v), v)
+        for layer in self._sublayers():
+            for v in layer.weights if isinstance(layer, Weighted) else layer.variables:
+                found.setdefault(id(v), v)
+        return list(found.values())
+
+    def _may_train(self, variable: Variable) -> bool:
+        return variable.trainable or not self._trainable
+
+    @property
+    def trainable_weights(self) -> list[Variable]:
+        """Those that training changes; none where `trainable` is False."""
+        return [v for v in self.weights if v.trainable] if self._trainable else []
+
+    @property
+    def non_trainable_weights(self) -> list[Variable]:
+        """The others."""
+        return [v for v in self.weights if not v.trainable] if self._trainable else self.weights
+
+    @property
+    def variables(self) -> list[Variable]:
+        """Same as `weights`."""
+        return self.weights
+
+    @property
+    def trainable_variables(self) -> list[Variable]:
+        """Same as `trainable_weights`."""
+        return self.trainable_weights
+
+    @property
+    def non_trainable_variables(self) -> list[Variable]:
+        """Same as `non_trainable_weights`."""
+        return self.non_trainable_weights
+
+    @property
+    def trainable(self) -> bool:
+        """Whether training changes its weights. Setting it sets it for all layers below too."""
+        return self._trainable
+
+    @trainable.setter
+    def trainable(self, value: bool) -> None:
+        self._trainable = bool(value)
+        for v in self._own():
+            if id(v) not in self._fixed:
+                if not value and not v.trainable:
+                    self._fixed.add(id(v))  # a variable that never was trained stays so
+                v.trainable = bool(value)
+        for layer in self._sublayers():
+            if isinstance(layer, Weighted):
+                layer.trainable = value
+
+    # ---- values -----------------------------------------------------------------------------------------------------
+
+    def get_weights(self) -> list[np.ndarray]:
+        """The values of `weights`, in their order."""
+        return [np.array(v.read_array()) for v in self.weights]
+
+    def set_weights(self, weights: Sequence[Any]) -> None:
+        """Set them from arrays in that order. Raises ValueError where their number or a shape differs."""
+        variables = self.weights
+        values = [np.asarray(w) for w in weights]
+        if len(variables) != len(values):
+            raise ValueError(
+                f"You called `set_weights(weights)` on layer '{self.name}' with a weight list of length {len(values)}, "
+                f"but the layer was expecting {len(variables)} weights."
+            )
+        for variable, value in zip(variables, values):
+            if not variable.shape.is_compatible_with(value.shape):
+                raise ValueError(f"Layer {self.name} weight shape {tuple(variable.shape)} is not compatible with provided "
+                                 f"weight shape {value.shape}.")  # fmt: skip
+        for variable, value in zip(variables, values):
+            variable.assign(value.astype(variable.dtype.np))
+
+    def count_params(self) -> int:
+        """How many numbers the weights are. Raises ValueError before the layer is built."""
+        if not self.built:
+            raise ValueError(f"You tried to call `count_params` on layer '{self.name}', but the layer isn't built. You can "
+                             "build it manually via: `layer.build(input_shape)`.")  # fmt: skip
+        return sum(int(np.prod(v.shape.as_list(), dtype=np.int64)) for v in self.weights)
+
+    # ---- losses -----------------------------------------------------------------------------------------------------
+
+    def add_loss(self, loss: Any) -> None:
+        """Add scalars to what training makes small, besides the loss of the outputs; to be called inside `call`."""
+        for one in nest.flatten(loss):
+            if one is not None:
+                self._losses.append(one)
+
+    def _clear_losses(self) -> None:
+        for layer in self._flatten_layers():
+            if isinstance(layer, Weighted) and layer._losses:
+                layer._losses.clear()
+
+    @property
+    def losses(self) -> list[Any]:
+        """What `add_loss` added in the latest call, then the losses of regularizers; of all layers below too."""
+        layers = [layer for layer in self._flatten_layers() if isinstance(layer, Weighted)]
+        added = [one() if callable(one) and not hasattr(one, "dtype") else one for x in layers for one in x._losses]
+        pairs: list[tuple[Callable[[Any], Any], Variable]] = [p for layer in layers for p in layer._regularizers]
+        return added + [r(v) for r, v in pairs if v.trainable]
+
+
+def is_metric(value: Any) -> bool:
+    """Whether a module is a metric, whose variables are no weights."""
+    return bool(getattr(value, "is_metric", False))
+
+
+def total(losses: Sequence[Any]) -> Any:
+    """The sum of scalars."""
+    return losses[0] if len(losses) == 1 else math.add_n(list(losses))
+
