@@ -48,7 +48,12 @@ class DType:
     @property
     def is_numpy_compatible(self) -> builtins.bool:
         """Whether NumPy holds such values: all but handles and variants."""
-        return self is not resource and self is not variant
+        return not self.is_handle
+
+    @property
+    def is_handle(self) -> builtins.bool:
+        """Whether a tensor of it is a Python object: state elsewhere (resource), or a value of its own (variant)."""
+        return self is resource or self is variant
 
     @property
     def min(self) -> Any:

@@ -17,7 +17,7 @@ import numpy as np
 from ..core import nest
 from ..core.dtypes import DType
 from ..ops import array, dispatch
-from ..ops.autodiff import CustomRecord, backpropagate, is_trainable
+from ..ops.autodiff import CustomRecord, accumulate, backpropagate, is_trainable
 from ..ops.indexed_slices import IndexedSlices
 from ..ops.tensor import TensorLike
 from .variable import Variable
@@ -198,7 +198,7 @@ class GradientTape:
                 dy = array.ones_like(t)
             else:
                 dy = dispatch.to_tensor(dy, t.dtype, None)
-            start[id(t)] = start[id(t)] + dy if id(t) in start else dy
+            start[id(t)] = accumulate(start[id(t)], dy) if id(t) in start else dy
         wanted = {id(s) for s in sources if id(s) in self._live}
         found = backpropagate(self._records, start, wanted)
         result = []

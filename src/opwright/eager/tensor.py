@@ -150,9 +150,13 @@ class EagerTensor(Tensor):
         return EagerTensor, (self._array, self._dtype)
 
     def __str__(self) -> str:
+        if self._dtype.is_handle:
+            return f"tf.Tensor({self._array!r}, shape={self.shape}, dtype={self._dtype.name})"
         return f"tf.Tensor({_numpy_text(self._array, str)}, shape={self.shape}, dtype={self._dtype.name})"
 
     def __repr__(self) -> str:
+        if self._dtype.is_handle:
+            return f"<tf.Tensor: shape={self.shape}, dtype={self._dtype.name}, value={self._array!r}>"
         return f"<tf.Tensor: shape={self.shape}, dtype={self._dtype.name}, numpy={_numpy_text(self._array, repr)}>"
 
 
@@ -173,6 +177,8 @@ def _as_array(value: Any, dtype: DType) -> np.ndarray:
         array = np.empty((), object)
         array[()] = value
         return array
+    if dtype.is_handle:
+        return value  # the object itself, which has a `shape` of ()
     return np.asarray(value, dtype.np)
 
 

@@ -63,6 +63,8 @@ def fold_constants(node: Node, state: Rewrite) -> Sequence[Value] | None:
     """Run a pure node whose operands are all constants."""
     if node.op.name == "Const" or not node.outputs or any(node.subgraphs) or node.op.effect is not None:
         return None
+    if any(v.dtype.is_handle for v in node.outputs):
+        return None  # a handle has no text
     operands = list(node.operands)
     constants = [v.constant for v in operands]
     if any(c is None for c in constants) or (not operands and node.op.name not in ("Fill", "Range")):

@@ -307,7 +307,7 @@ class _Parser:
         array: np.ndarray
         try:
             shape: Any = tuple(spec.shape.as_list())
-            if spec.dtype is dtypes.resource:
+            if spec.dtype.is_handle:
                 raise TypeError("handles have no text")
             if isinstance(elements, str):
                 array = np.frombuffer(base64.b64decode(elements, validate=True), np_dtype).reshape(shape).copy()

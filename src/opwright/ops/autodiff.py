@@ -21,8 +21,8 @@ SPARSE_THROUGH = frozenset({"Identity", "IdentityN", "Neg", "ReadVariable"})
 
 
 def is_trainable(dtype: DType) -> bool:
-    """Whether gradients flow through tensors of this dtype: floating and complex ones, and handles of state."""
-    return dtype.is_floating or dtype.is_complex or dtype.name == "resource"
+    """Whether gradients flow through tensors of this dtype: floating and complex ones, handles of state, lists."""
+    return dtype.is_floating or dtype.is_complex or dtype.is_handle
 
 
 class OpRecord:
@@ -103,7 +103,7 @@ class CustomRecord:
 
 
 def accumulate(a: Any, b: Any) -> Any:
-    """Sum of two gradients; sparse ones stay sparse as long as both are."""
+    """Sum of two gradients; sparse ones stay sparse as long as both are, and lists are added by element."""
     if type(a) is IndexedSlices and type(b) is IndexedSlices:
         from . import array
 
@@ -114,6 +114,10 @@ def accumulate(a: Any, b: Any) -> Any:
         a = a.to_dense()
     if type(b) is IndexedSlices:
         b = b.to_dense()
+    if a.dtype.name == "variant":
+        from .lists import ListAdd
+
+        return ListAdd(a, b)
     return a + b
 
 

@@ -126,8 +126,8 @@ class Undefined:
 
     def compute(op) -> Any:
         if op.dtype is variant:
-            from .lists import TensorList
+            from .tensor_list import TensorList
 
-            return TensorList()
+            return TensorList.nothing()
         dims = op.shape.dims or ()
         return np.broadcast_to(np.zeros((), op.dtype.np), [d or 0 for d in dims])

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 _catalogue: dict[str, Operator] = {}
 _users: dict[str, Operator] = {}
 _functions: dict[str, Operator] = {}
-FAMILIES = ("array", "math", "linalg", "nn", "random", "strings", "bitwise", "state", "control")
+FAMILIES = (
+    "array", "math", "linalg", "nn", "random", "strings", "bitwise", "state", "printing", "debugging",
+    "calling", "control", "lists", "list_rows",
+)  # fmt: skip
 
 
 @functools.cache

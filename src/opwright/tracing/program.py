@@ -21,7 +21,7 @@ from ..eager.variable import Variable
 from ..graph import Graph
 from ..graph.passes import run_passes
 from ..ops import dispatch
-from ..ops.autodiff import CustomRecord, backpropagate, is_trainable
+from ..ops.autodiff import CustomRecord, accumulate, backpropagate, is_trainable
 from ..ops.indexed_slices import IndexedSlices
 from .symbolic import SymbolicTensor
 from .trace import FuncTrace
@@ -167,7 +167,7 @@ class _Derivative:
             for y, arrives in zip(outputs, mask):
                 if arrives:
                     dy = trace.placeholder(y.spec, f"d_{y.value_in_graph.name}")
-                    targets[id(y)] = targets[id(y)] + dy if id(y) in targets else dy
+                    targets[id(y)] = accumulate(targets[id(y)], dy) if id(y) in targets else dy
             sources = [
                 outer if isinstance(outer, Variable) else placeholder
                 for outer, placeholder in zip((*self.trace.inputs, *self.program.captured), self.placeholders)

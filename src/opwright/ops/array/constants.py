@@ -119,6 +119,10 @@ def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> An
 def _like(value: Any, number: Any, dtype: Any, name: str | None) -> Any:
     tensor = value if hasattr(value, "spec") or hasattr(value, "read_array") else dispatch.to_tensor(value)
     dtype = tensor.dtype if dtype is None else as_dtype(dtype)
+    if dtype is dtypes.variant and number == 0:
+        from ..lists import ListZerosLike
+
+        return ListZerosLike(tensor, name=name)
     if dtype is dtypes.string:
         number = b""
     if tensor.shape.is_fully_defined():

@@ -29,7 +29,7 @@ class Identity:
     .. math:: output = input
     """
 
-    input = Input()
+    input = Input(dtypes.anything)
     output = Output(like="input")
     inplace = {"output": "input"}
 
@@ -60,7 +60,7 @@ class StopGradient:
     .. math:: output = input
     """
 
-    input = Input()
+    input = Input(dtypes.anything)
     output = Output(like="input")
     inplace = {"output": "input"}
     gradient = None

@@ -1,0 +1,322 @@
+"""Operators between lists of tensors and tensors whose rows are their elements.
+
+Lives here: stack, from tensor, gather, scatter, concat, split.  Not here: single elements (lists.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..core import dtypes
+from ..core.dtypes import DType, variant
+from ..core.shapes import UNKNOWN, TensorShape
+from ..core.specs import TensorSpec
+from .attributes import Attr, at_least
+from .autodiff import is_trainable
+from .definition import Input, Output, operator
+from .lists import (
+    LIST,
+    SIZE,
+    ListLength,
+    ListReserve,
+    ListUnset,
+    ListZerosLike,
+    _element_spec,
+    shape_said,
+    sizes_of,
+)
+from .tensor_list import TensorList, added, fail, merged, shape_text
+
+
+def _rest(tensor: Any) -> TensorShape:
+    """The shape of a tensor's rows. Raises InvalidArgumentError for a scalar."""
+    shape = tensor.spec.shape
+    if shape.rank == 0:
+        raise fail(f"Tensor must be at least a vector, but saw shape: {shape_text(shape)}")
+    return UNKNOWN if shape.rank is None else shape[1:]
+
+
+def _rows(count: int | None, rest: TensorShape, dtype: DType) -> TensorSpec:
+    return TensorSpec(UNKNOWN if rest.dims is None else [count, *rest.dims], dtype)
+
+
+def row(array: np.ndarray, i: int) -> np.ndarray:
+    """One row as an array, of shape () too."""
+    return array[i, ...]
+
+
+def _count(shape: TensorShape) -> int | None:
+    return None if shape.rank is None else shape[0]
+
+
+@operator
+class ListStack:
+    """The elements of a list as one tensor, along a new first dimension; unset ones are zeros.
+
+    .. math:: tensor_i = list_i
+
+    element_dtype, element_shape: of the elements, as far as it is known; shape: a vector that says more of it. num:
+    how many they are, -1 where that is not known. Output: [num, ...element_shape].
+    raises InvalidArgumentError for another dtype, shapes that differ, another number, unset elements of unknown shape
+    """
+
+    list = Input(variant, rank=0)
+    shape = Input(dtypes.index, optional=True, rank=1)
+    tensor = Output()
+    element_dtype = Attr(DType)
+    element_shape = Attr(TensorShape, default=UNKNOWN)
+    num = Attr(int, default=-1, check=at_least(-1))
+
+    def infer(op) -> Any:
+        return _rows(None if op.num < 0 else op.num, _element_spec(op).shape, op.element_dtype)
+
+    def compute(op, list, shape) -> Any:
+        list.check_dtype(op.element_dtype)
+        if op.num not in (-1, list.length):
+            raise fail(f"Operation expected a list with {op.num} elements but got a list with {list.length} elements.")
+        return list.stack(shape_said(op, shape))
+
+    def gradient(op, dtensor) -> Any:
+        return ListFromTensor(dtensor), None
+
+
+@operator
+class ListFromTensor:
+    """The rows of a tensor as a list.
+
+    .. math:: output_i = tensor_i
+
+    raises InvalidArgumentError for a scalar
+    """
+
+    tensor = Input(dtypes.ALL)
+    output = Output(dtype=variant)
+    element_shape = Attr(TensorShape, default=UNKNOWN)
+
+    def infer(op) -> Any:
+        rest = _rest(op.tensor)
+        if not op.element_shape.is_compatible_with(rest):
+            raise fail(f"Specified a list with shape {shape_text(op.element_shape)} from a tensor with shape "
+                       f"{shape_text(rest)}")  # fmt: skip
+        return LIST
+
+    def compute(op, tensor) -> Any:
+        shape = merged(op.element_shape, TensorShape(tensor.shape[1:]))
+        elements = {i: row(tensor, i) for i in range(len(tensor))}
+        return TensorList(len(tensor), dtypes.of_numpy(tensor.dtype), shape, elements)
+
+    def gradient(op, doutput) -> Any:
+        x = op.tensor
+        n = _count(x.shape)
+        return ListStack(doutput, sizes_of(x, 1), element_dtype=x.dtype, element_shape=_rest(x),
+                         num=-1 if n is None else n)  # fmt: skip
+
+
+@operator
+class ListGather:
+    """Elements of a list by index, as one tensor; unset ones are zeros.
+
+    .. math:: tensor_i = list_{indices_i}
+
+    indices: int32 vector. Output: [n, ...element_shape].
+    raises InvalidArgumentError for an index that is not there, another dtype, shapes that differ or are unknown
+    """
+
+    list = Input(variant, rank=0)
+    indices = Input(SIZE, rank=1)
+    shape = Input(dtypes.index, optional=True, rank=1)
+    tensor = Output()
+    element_dtype = Attr(DType)
+    element_shape = Attr(TensorShape, default=UNKNOWN)
+
+    def infer(op) -> Any:
+        return _rows(_count(op.indices.spec.shape), _element_spec(op).shape, op.element_dtype)
+
+    def compute(op, list, indices, shape) -> Any:
+        list.check_dtype(op.element_dtype)
+        return list.stack(shape_said(op, shape), indices.tolist())
+
+    def gradient(op, dtensor) -> Any:
+        return ListScatterAdd(ListZerosLike(op.list), op.indices, dtensor), None, None
+
+
+def _check_rows(tensor: Any, indices: Any) -> None:
+    rows, wanted = _count(tensor.spec.shape), _count(indices.spec.shape)
+    _rest(tensor)
+    if rows is not None and wanted is not None and rows != wanted:
+        raise fail(f"Invalid number of rows in input tensor. Expected: {wanted} Actual: {rows}")
+
+
+def _places(list: Any, indices: np.ndarray, tensor: np.ndarray) -> Any:
+    """The indices as numbers, checked. Raises InvalidArgumentError."""
+    if len(indices) != len(tensor):
+        raise fail(f"Invalid number of rows in input tensor. Expected: {len(indices)} Actual: {len(tensor)}")
+    for i in indices.tolist():
+        if i < 0:
+            raise fail("Indices in TensorListScatter must all be non-negative.")
+        if i >= list.length:
+            raise fail(f"TensorListScatter: Trying to scatter at index {i} in list with size {list.length}")
+        yield i
+
+
+@operator
+class ListScatter:
+    """The list with the rows of a tensor at some indices; where an index comes twice its last row counts.
+
+    .. math:: output_{indices_i} = tensor_i
+
+    indices: int32 vector; tensor: [n, ...].
+    raises InvalidArgumentError for an index that is not there, another number of rows, rows that the list does not take
+    """
+
+    list = Input(variant, rank=0)
+    indices = Input(SIZE, rank=1)
+    tensor = Input(dtypes.ALL)
+    output = Output(dtype=variant)
+
+    def infer(op) -> Any:
+        _check_rows(op.tensor, op.indices)
+        return LIST
+
+    def compute(op, list, indices, tensor) -> Any:
+        for k, i in enumerate(_places(list, indices, tensor)):
+            list = list.set(i, row(tensor, k))
+        return list
+
+    def gradient(op, doutput) -> Any:
+        from .array import range, reshape, shape, where, zeros_like
+
+        x = op.tensor
+        dlist = ListUnset(doutput, op.indices)
+        if not is_trainable(x.dtype):
+            return dlist, None, None
+        rows = ListGather(doutput, op.indices, sizes_of(x, 1), element_dtype=x.dtype, element_shape=_rest(x))
+        # A row that a later one has overwritten gets nothing.
+        numbers = range(shape(op.indices)[0])
+        lasts = ListScatter(ListReserve(ListLength(op.list), element_dtype=SIZE), op.indices, numbers)
+        stays = ListGather(lasts, op.indices, element_dtype=SIZE, element_shape=()) == numbers
+        ones = range(shape(shape(rows))[0] - 1) * 0 + 1
+        from .array import concat
+
+        stays = reshape(stays, concat([shape(stays), ones], 0))
+        return dlist, None, where(stays, rows, zeros_like(rows))
+
+
+@operator
+class ListScatterAdd:
+    """The list with the rows of a tensor added to its elements; an unset one counts as zeros.
+
+    .. math:: output_j = list_j + \\sum_{i: indices_i = j} tensor_i
+
+    indices: int32 vector; tensor: [n, ...].
+    raises InvalidArgumentError for an index that is not there, another number of rows, rows that the list does not take
+    """
+
+    list = Input(variant, rank=0)
+    indices = Input(SIZE, rank=1)
+    tensor = Input(dtypes.numeric)
+    output = Output(dtype=variant)
+
+    def infer(op) -> Any:
+        _check_rows(op.tensor, op.indices)
+        return LIST
+
+    def compute(op, list, indices, tensor) -> Any:
+        for k, i in enumerate(_places(list, indices, tensor)):
+            before = list._get(i)
+            list = list.set(i, row(tensor, k) if before is None else added(before, row(tensor, k)))
+        return list
+
+    def gradient(op, doutput) -> Any:
+        x = op.tensor
+        dtensor = None
+        if is_trainable(x.dtype):
+            dtensor = ListGather(doutput, op.indices, sizes_of(x, 1), element_dtype=x.dtype, element_shape=_rest(x))
+        return doutput, None, dtensor
+
+
+@operator
+class ListConcat:
+    """The elements of a list one after the other along their first dimension, and how long each one is.
+
+    .. math:: tensor = [list_0; list_1; \\ldots], \\quad lengths_i = |list_i|
+
+    element_dtype; element_shape: of the elements without their first dimension. leading: how long elements that are
+    unset are taken to be, int64 [n]; without it, as long as the others.
+    raises InvalidArgumentError for another dtype, scalars, shapes that differ or are unknown
+    """
+
+    list = Input(variant, rank=0)
+    leading = Input(dtypes.int64, optional=True, rank=1)
+    shape = Input(dtypes.index, optional=True, rank=1)
+    tensor = Output()
+    lengths = Output(dtype=dtypes.int64)
+    element_dtype = Attr(DType)
+    element_shape = Attr(TensorShape, default=UNKNOWN)
+
+    def infer(op) -> Any:
+        return _rows(None, _element_spec(op).shape, op.element_dtype), TensorSpec([None], dtypes.int64)
+
+    def compute(op, list, leading, shape) -> Any:
+        list.check_dtype(op.element_dtype)
+        rest = shape_said(op, shape)
+        elements = list.elements()
+        for i, x in enumerate(elements):
+            if x is None and leading is not None:
+                whole = TensorShape([int(leading[i]), *(rest.dims or ())]) if rest.rank is not None else UNKNOWN
+                elements[i] = list.unset(whole, "get")
+            elif x is None:
+                elements[i] = list.unset(UNKNOWN if rest.rank is None else TensorShape([None, *rest.dims]), "stack")
+            elif x.ndim == 0:
+                raise fail(f"Concat saw a scalar shape at index {i} but requires at least vectors.")
+        for x in elements:
+            rest = merged(rest, TensorShape(x.shape[1:]))
+        lengths = np.array([len(x) for x in elements], np.int64)
+        if not elements and not rest.is_fully_defined():
+            raise fail("All except the first dimension must be fully defined when concating an empty tensor list. "
+                       f"element_shape: {shape_text(rest)}")  # fmt: skip
+        start: Any = np.empty(tuple([0, *rest.as_list()]), list.dtype.np)  # type: ignore[type-var]
+        return np.concatenate([start, *elements]), lengths
+
+    def gradient(op, dtensor, dlengths) -> Any:
+        return ListSplit(dtensor, op.lengths), None, None
+
+
+@operator
+class ListSplit:
+    """The rows of a tensor as a list of pieces, each with so many of them.
+
+    .. math:: output_i = tensor_{s_i : s_i + lengths_i}, \\quad s_i = \\sum_{j < i} lengths_j
+
+    tensor: [rows, ...]; lengths: int64 [n], adding up to rows.
+    raises InvalidArgumentError for a scalar, for lengths that are negative or do not add up
+    """
+
+    tensor = Input(dtypes.ALL)
+    lengths = Input(dtypes.int64, rank=1)
+    output = Output(dtype=variant)
+
+    def infer(op) -> Any:
+        _rest(op.tensor)
+        return LIST
+
+    def compute(op, tensor, lengths) -> Any:
+        at, elements = 0, {}
+        for i, n in enumerate(lengths.tolist()):
+            if n < 0:
+                raise fail(f"Invalid value in lengths: {n}")
+            if at + n > len(tensor):
+                raise fail(f"Attempting to slice [{at}, {at + n}] from tensor with length {len(tensor)}")
+            elements[i] = tensor[at : at + n]
+            at += n
+        if at != len(tensor):
+            raise fail(f"Unused values in tensor. Length of tensor: {len(tensor)} Values used: {at}")
+        shape = TensorShape([None, *tensor.shape[1:]])
+        return TensorList(len(lengths), dtypes.of_numpy(tensor.dtype), shape, elements)
+
+    def gradient(op, doutput) -> Any:
+        x = op.tensor
+        dtensor, _ = ListConcat(doutput, op.lengths, sizes_of(x, 1), element_dtype=x.dtype, element_shape=_rest(x))
+        return dtensor, None

@@ -1,0 +1,310 @@
+"""Operators on lists of tensors: what `TensorArray` and the gradients of loops are made of.
+
+Lives here: reserve, push, pop, get, set, resize, stack, gather, scatter, concat, split, and what their gradients need.
+Not here: the list itself (tensor_list.py), `TensorArray` (tracing/tensor_array.py).
+
+A list is a scalar of dtype variant. It is a value like any other: no operator changes one, so all are pure, and their
+gradients are written with each other. The gradient of a list is a list of as many elements in which those that got no
+gradient are unset; that keeps the gradient of "element i" in a loop at one element each time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..core import dtypes
+from ..core.dtypes import DType, variant
+from ..core.shapes import SCALAR, UNKNOWN, TensorShape
+from ..core.specs import TensorSpec
+from .attributes import Attr
+from .autodiff import is_trainable
+from .definition import Input, Output, operator
+from .inference import shape_from
+from .tensor_list import TensorList, fail, merged
+
+LIST = TensorSpec(SCALAR, variant)
+SIZE = dtypes.int32
+
+
+def sizes_of(tensor: Any, leading: int = 0) -> Any:
+    """The `shape` to give for elements like `tensor` (less its leading dimensions): None where the spec says all."""
+    from .array import shape_op
+
+    if tensor.shape.rank is not None and tensor.shape[leading:].is_fully_defined():
+        return None
+    return shape_op(tensor)[leading:]
+
+
+def shape_said(op: Any, shape: Any) -> TensorShape:
+    """At run time: what the attribute and the input `shape` say of the elements."""
+    return op.element_shape if shape is None else merged(op.element_shape, _sizes(shape))
+
+
+def _sizes(shape: Any) -> TensorShape:
+    return TensorShape([None if n < 0 else n for n in np.asarray(shape).reshape(-1).tolist()])
+
+
+def _element_spec(op: Any) -> TensorSpec:
+    shape = op.element_shape
+    if op.shape is not None:
+        shape = merged(shape, shape_from(op.shape))
+    return TensorSpec(shape, op.element_dtype)
+
+
+def _length_at_least_0(what: str, n: Any) -> None:
+    if n is not None and int(n) < 0:
+        raise fail(what.format(int(n)))
+
+
+@operator
+class ListReserve:
+    """A list of so many elements, none of them set.
+
+    .. math:: output = (\\varnothing, \\ldots, \\varnothing)
+
+    num_elements: int32 scalar. element_dtype, element_shape: of the elements, checked when one is set.
+    raises InvalidArgumentError for a negative number
+    """
+
+    num_elements = Input(SIZE, rank=0)
+    output = Output(dtype=variant)
+    element_dtype = Attr(DType)
+    element_shape = Attr(TensorShape, default=UNKNOWN)
+    gradient = None
+
+    def infer(op) -> Any:
+        return LIST
+
+    def compute(op, num_elements) -> Any:
+        n = int(num_elements)
+        _length_at_least_0("The num_elements to reserve must be a non negative number, but got {}", n)
+        return TensorList(n, op.element_dtype, op.element_shape)
+
+
+@operator
+class ListLength:
+    """The number of elements, set or not.
+
+    .. math:: output = |list|
+    """
+
+    list = Input(variant, rank=0)
+    output = Output(dtype=SIZE)
+    gradient = None
+
+    def infer(op) -> Any:
+        return TensorSpec(SCALAR, SIZE)
+
+    def compute(op, list) -> Any:
+        return np.int32(list.length)
+
+
+@operator
+class ListZerosLike:
+    """A list of the same length in which nothing is set: the zero of its gradients.
+
+    .. math:: output = (\\varnothing, \\ldots, \\varnothing)
+    """
+
+    list = Input(variant, rank=0)
+    output = Output(dtype=variant)
+    gradient = None
+
+    def infer(op) -> Any:
+        return LIST
+
+    def compute(op, list) -> Any:
+        return list.zeros_like()
+
+
+@operator
+class ListAdd:
+    """Sums, element by element; an element that is unset in one is that of the other.
+
+    .. math:: output_i = x_i + y_i
+
+    x, y: lists of one length and dtype. Costs as much as the one with fewer elements set has of them.
+    raises InvalidArgumentError for lengths or dtypes that differ
+    """
+
+    x = Input(variant, rank=0)
+    y = Input(variant, rank=0)
+    output = Output(dtype=variant)
+
+    def infer(op) -> Any:
+        return LIST
+
+    def compute(op, x, y) -> Any:
+        return x.add(y)
+
+    def gradient(op, doutput) -> Any:
+        return doutput, doutput
+
+
+@operator
+class ListResize:
+    """The list with `size` elements: its first ones, or more at the end that are unset.
+
+    .. math:: output_i = list_i \\text{ if } i < |list| \\text{ else } \\varnothing
+
+    raises InvalidArgumentError for a negative size
+    """
+
+    list = Input(variant, rank=0)
+    size = Input(SIZE, rank=0)
+    output = Output(dtype=variant)
+
+    def infer(op) -> Any:
+        return LIST
+
+    def compute(op, list, size) -> Any:
+        return list.resize(int(size))
+
+    def gradient(op, doutput) -> Any:
+        return ListResize(doutput, ListLength(op.list)), None
+
+
+@operator
+class ListPush:
+    """The list with one element more, at its end.
+
+    .. math:: output = (list_0, \\ldots, list_{n-1}, item)
+
+    raises InvalidArgumentError for an item of another dtype or shape than the list takes
+    """
+
+    list = Input(variant, rank=0)
+    item = Input(dtypes.anything)
+    output = Output(dtype=variant)
+
+    def infer(op) -> Any:
+        return LIST
+
+    def compute(op, list, item) -> Any:
+        return list.push(item)
+
+    def gradient(op, doutput) -> Any:
+        item = op.item
+        dlist, ditem = ListPop(doutput, sizes_of(item), element_dtype=item.dtype, element_shape=item.shape)
+        return dlist, of_item(ditem, item)
+
+
+def of_item(ditem: Any, item: Any) -> Any:
+    """The gradient found for an item, as its rule gives it: None for what has none, full length for a list."""
+    if item.dtype is variant:
+        return ListAdd(ListZerosLike(item), ditem)  # what was unset has no length
+    return ditem if is_trainable(item.dtype) else None
+
+
+@operator
+class ListPop:
+    """The list without its last element, and that element; zeros where it is unset.
+
+    .. math:: output = (list_0, \\ldots, list_{n-2}), \\quad item = list_{n-1}
+
+    element_dtype, element_shape: of the item, as far as it is known. shape: a vector that says more of it, -1 where
+    a size is unknown.
+    raises InvalidArgumentError for an empty list, for another dtype, for an unset element of unknown shape
+    """
+
+    list = Input(variant, rank=0)
+    shape = Input(dtypes.index, optional=True, rank=1)
+    output = Output(dtype=variant)
+    item = Output()
+    element_dtype = Attr(DType)
+    element_shape = Attr(TensorShape, default=UNKNOWN)
+
+    def infer(op) -> Any:
+        return LIST, _element_spec(op)
+
+    def compute(op, list, shape) -> Any:
+        list.check_dtype(op.element_dtype)
+        return list.pop(shape_said(op, shape))
+
+    def gradient(op, doutput, ditem) -> Any:
+        return (ListPush(doutput, ditem) if ditem is not None else ListResize(doutput, ListLength(op.list))), None
+
+
+@operator
+class ListGet:
+    """An element of a list; zeros where it is unset.
+
+    .. math:: item = list_{index}
+
+    element_dtype, element_shape: of the item, as far as it is known. shape: a vector that says more of it, -1 where
+    a size is unknown.
+    raises InvalidArgumentError for an index that is not there, another dtype, an unset element of unknown shape
+    """
+
+    list = Input(variant, rank=0)
+    index = Input(SIZE, rank=0)
+    shape = Input(dtypes.index, optional=True, rank=1)
+    item = Output()
+    element_dtype = Attr(DType)
+    element_shape = Attr(TensorShape, default=UNKNOWN)
+
+    def infer(op) -> Any:
+        return _element_spec(op)
+
+    def compute(op, list, index, shape) -> Any:
+        list.check_dtype(op.element_dtype)
+        return list.get(int(index), shape_said(op, shape))
+
+    def gradient(op, ditem) -> Any:
+        return ListSet(ListZerosLike(op.list), op.index, ditem), None, None
+
+
+@operator
+class ListSet:
+    """The list with another element at an index.
+
+    .. math:: output_i = item \\text{ if } i = index \\text{ else } list_i
+
+    raises InvalidArgumentError for an index that is not there, an item of another dtype or shape than the list takes
+    """
+
+    list = Input(variant, rank=0)
+    index = Input(SIZE, rank=0)
+    item = Input(dtypes.anything)
+    output = Output(dtype=variant)
+
+    def infer(op) -> Any:
+        return LIST
+
+    def compute(op, list, index, item) -> Any:
+        return list.set(int(index), item)
+
+    def gradient(op, doutput) -> Any:
+        item = op.item
+        ditem = None
+        if is_trainable(item.dtype):
+            ditem = of_item(ListGet(doutput, op.index, sizes_of(item), element_dtype=item.dtype,
+                                    element_shape=item.shape), item)  # fmt: skip
+        return ListUnset(doutput, op.index), None, ditem
+
+
+@operator
+class ListUnset:
+    """The list with the elements at some indices unset.
+
+    .. math:: output_i = \\varnothing \\text{ if } i \\in indices \\text{ else } list_i
+
+    indices: int32, a scalar or vector. raises InvalidArgumentError for an index that is not there
+    """
+
+    list = Input(variant, rank=0)
+    indices = Input(SIZE, rank=(0, 1))
+    output = Output(dtype=variant)
+
+    def infer(op) -> Any:
+        return LIST
+
+    def compute(op, list, indices) -> Any:
+        return list.unset_at(np.asarray(indices).reshape(-1).tolist())
+
+    def gradient(op, doutput) -> Any:
+        return ListUnset(doutput, op.indices), None
+
+
