@@ -250,6 +250,21 @@ class GraphBuilder:
         self.nodes.append(node)
         return node
 
+    def widen(self, old: Node, inputs: Sequence[Operand], attrs: Mapping[str, Any], more: Sequence[TensorSpec]) -> Node:
+        """Put a node of the same operator in the place of `old`: its outputs are those of `old` and `more`.
+
+        Only while the graph is being built: the values of `old` now come from the new node. Graphs built before keep
+        the old node, which gives the same values.
+        """
+        node = Node(old.op, inputs, attrs, [*(v.spec for v in old.outputs), *more], old.name, old.at)
+        for value in node.outputs[len(old.outputs) :]:
+            value.name = self.unique(value.name)
+        for value in old.outputs:
+            value.node = node
+        node.outputs = (*old.outputs, *node.outputs[len(old.outputs) :])
+        self.nodes[self.nodes.index(old)] = node
+        return node
+
     def build(self, outputs: Sequence[Value]) -> Graph:
         """The graph as it stands now."""
         return Graph(self.name, self.inputs, self.nodes, outputs)

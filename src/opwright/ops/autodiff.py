@@ -30,7 +30,7 @@ class OpRecord:
 
     __slots__ = ("bound", "inputs", "op", "outputs", "structure")
 
-    def __init__(self, op: Any, bound: Call, structure: Sequence[Any], outputs: Sequence[Any]) -> None:
+    def __init__(self, op: Any, bound: Call | None, structure: Sequence[Any], outputs: Sequence[Any]) -> None:
         self.op, self.bound = op, bound
         self.structure = structure
         self.outputs = tuple(outputs)
@@ -65,6 +65,7 @@ class OpRecord:
             elif type(dy) is IndexedSlices and op.name not in SPARSE_THROUGH:
                 dy = dy.to_dense()
             dense.append(dy)
+        assert self.bound is not None
         call = self.bound.with_inputs(self.structure, op.pack_all(self.outputs))
         grads = rule(call, *op.pack_all(dense))
         if not isinstance(grads, (tuple, list)) or (len(op.inputs) == 1 and op.inputs[0].repeated):

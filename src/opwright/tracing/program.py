@@ -23,6 +23,7 @@ from ..graph.passes import run_passes
 from ..ops import dispatch
 from ..ops.autodiff import CustomRecord, accumulate, backpropagate, is_trainable
 from ..ops.indexed_slices import IndexedSlices
+from .inlining import inline
 from .symbolic import SymbolicTensor
 from .trace import FuncTrace
 
@@ -86,8 +87,8 @@ class Program:
         if trace is not None:
             assert isinstance(trace, FuncTrace)
             inputs = [trace.to_tensor(a) if not isinstance(a, Variable) else a for a in (*arguments, *captured)]
-            return trace.inline(
-                self.trace, [trace.capture(a) if isinstance(a, Variable) else a for a in inputs], self.outputs
+            return inline(
+                trace, self.trace, [trace.capture(a) if isinstance(a, Variable) else a for a in inputs], self.outputs
             )
         tapes = state.tapes
         if tapes:

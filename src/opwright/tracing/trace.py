@@ -1,7 +1,8 @@
 """FuncTrace: one recording of a Python function as a graph.
 
-Lives here: turning calls into nodes, captures of what comes from outside, inlining of other recordings.
-Not here: when to trace and what a trace is kept for (function.py), running (program.py).
+Lives here: turning calls into nodes, captures of what comes from outside, variables made while tracing.
+Not here: when to trace and what a trace is kept for (function.py), running (program.py), copying one recording into
+another (inlining.py), control flow (control/).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from ..eager.variable import Variable
 from ..graph import Graph, GraphBuilder, Value
 from ..ops import dispatch
 from ..ops.arguments import tensors
-from ..ops.autodiff import CustomRecord, OpRecord
+from ..ops.autodiff import OpRecord
 from ..ops.call import Call
 from ..ops.definition import Operator
 from ..ops.indexed_slices import IndexedSlices
@@ -58,7 +59,9 @@ class FuncTrace:
     """A recording in progress, then the record of it.
 
     inputs: placeholders of the arguments. captures: what the program uses from outside, in order of first use, each
-    with its placeholder: eager tensors, variables (by handle), tensors of an enclosing trace.
+    with its placeholder: eager tensors, variables (by handle), tensors of the enclosing trace.
+    foreign: for traces that neither enclose this one nor are it: what stands here for one of their tensors. The
+    gradient of a branch or loop body speaks of the tensors of that body.
     """
 
     def __init__(self, name: str, parent: FuncTrace | None = None) -> None:
@@ -70,7 +73,9 @@ class FuncTrace:
         self.created_variables: list[Any] = []
         self.may_create_variables = True
         self.aliases: dict[int, SymbolicTensor] = {}
+        self.foreign: dict[FuncTrace, Callable[[SymbolicTensor], Any]] = {}
         self.finished = False
+        self._from_afar: dict[int, tuple[Any, SymbolicTensor]] = {}  # tensors of traces further out than the parent
 
     # ---- being the current trace ----------------------------------------------------------------------------------
 
@@ -85,11 +90,25 @@ class FuncTrace:
             state.trace, state.tapes, state.names = saved
             self.finished = True
 
+    @contextlib.contextmanager
+    def resumed(self) -> Iterator[FuncTrace]:
+        """Calls inside are added to this trace, finished or not: for what its gradient needs of it."""
+        saved = state.trace, state.tapes, state.names
+        state.trace, state.tapes, state.names = self, (self.recorder,), ()
+        try:
+            yield self
+        finally:
+            state.trace, state.tapes, state.names = saved
+
     def placeholder(self, spec: TensorSpec, name: str) -> SymbolicTensor:
         """A new argument."""
-        tensor = SymbolicTensor(self.builder.input(name, TensorSpec(spec.shape, spec.dtype)), self)
+        tensor = self.free_placeholder(spec, name)
         self.inputs.append(tensor)
         return tensor
+
+    def free_placeholder(self, spec: TensorSpec, name: str) -> SymbolicTensor:
+        """A new input of the graph that whoever asks for it will provide."""
+        return SymbolicTensor(self.builder.input(name, TensorSpec(spec.shape, spec.dtype)), self)
 
     # ---- recording ------------------------------------------------------------------------------------------------
 
@@ -116,6 +135,21 @@ class FuncTrace:
             for tape in state.tapes:
                 tape.record(record)
         return op.pack_outputs(outs)
+
+    def record_control(self, kind: type[OpRecord], op: Operator, structure: Sequence[Any], attrs: dict[str, Any],
+                       specs: Sequence[TensorSpec], name: str | None) -> list[SymbolicTensor]:  # fmt: skip
+        """Add a node of control flow, whose graphs are among its attributes; `kind` says how gradients pass it."""
+        operands = [
+            tuple([self.value_of(y) for y in x]) if type(x) is tuple else self.value_of(x) for x in structure
+        ]
+        wanted = "/".join((*state.names, name or op.name))
+        node = self.builder.node(op, operands, attrs, specs, wanted, user_line())
+        outs = [SymbolicTensor(v, self) for v in node.outputs]
+        record = kind(op, None, structure, outs)
+        watch_variables(record.inputs)
+        for tape in state.tapes:
+            tape.record(record)
+        return outs
 
     def to_tensor(self, value: Any, dtype: Any = None, name: str | None = None) -> Any:
         """`value` as a tensor of this trace."""
@@ -161,17 +195,19 @@ class FuncTrace:
         alias = self.aliases.get(id(outer))
         if alias is not None:
             return alias
-        known = self.captures.get(id(outer))
+        known = self.captures.get(id(outer)) or self._from_afar.get(id(outer))
         if known is not None:
             return known[1]
         spec, name = _HANDLE, "captured"
         if type(outer) is SymbolicTensor:
             if outer.constant is not None:
                 return self.constant(outer.constant, outer.dtype, outer.value_in_graph.name)
-            ancestor = self.parent
+            ancestor: FuncTrace | None = self
             while ancestor is not None and ancestor is not outer.trace:
                 if id(outer) in ancestor.aliases:
                     return self.capture(ancestor.aliases[id(outer)])
+                if outer.trace in ancestor.foreign:
+                    return self._here(ancestor.foreign[outer.trace](outer))
                 ancestor = ancestor.parent
             if ancestor is None:
                 raise OutOfScopeError(
@@ -184,7 +220,7 @@ class FuncTrace:
             if self.parent is not outer.trace and self.parent is not None:
                 outer_here = self.parent.capture(outer)  # hand it down one trace at a time
                 placeholder = self.capture(outer_here)
-                self.captures[id(outer)] = (outer, placeholder)
+                self._from_afar[id(outer)] = (outer, placeholder)
                 return placeholder
             spec, name = outer.spec, outer.value_in_graph.name
         elif type(outer) is EagerTensor:
@@ -195,60 +231,8 @@ class FuncTrace:
         self.captures[id(outer)] = (outer, placeholder)
         return placeholder
 
-    # ---- inlining ---------------------------------------------------------------------------------------------------
-
-    def inline(self, inner: FuncTrace, arguments: Sequence[Any], outputs: Sequence[SymbolicTensor]) -> list[Any]:
-        """Copy another trace's nodes into this one. arguments: for its inputs, then its captures.
-
-        Its records are replayed to the active tapes, so that gradients of any order pass through.
-        """
-        at: dict[Value, Any] = {}
-        for placeholder, argument in zip([*inner.inputs, *(p for _, p in inner.captures.values())], arguments):
-            at[placeholder.value_in_graph] = argument
-        for node in inner.builder.nodes:
-            operands = [
-                None
-                if o is None
-                else tuple([self.value_of(at[v]) for v in o])
-                if type(o) is tuple
-                else self.value_of(at[o])
-                for o in node.inputs
-            ]
-            copy = self.builder.node(node.op, operands, node.attrs, [v.spec for v in node.outputs], node.name, node.at)
-            for old, new in zip(node.outputs, copy.outputs):
-                at[old] = SymbolicTensor(new, self)
-        if state.tapes:
-            self._replay(inner, at)
-        return [at[o.value_in_graph] for o in outputs]
-
-    def _replay(self, inner: FuncTrace, at: dict[Value, Any]) -> None:
-        def here(x: Any) -> Any:
-            if type(x) is tuple:
-                return tuple(map(here, x))
-            return at.get(x.value_in_graph, x) if type(x) is SymbolicTensor else x
-
-        mapping: dict[int, Any] | None = None
-        for record in inner.recorder.records:
-            if isinstance(record, OpRecord):
-                copy: Any = OpRecord(
-                    record.op, record.bound, [here(x) for x in record.structure], [here(y) for y in record.outputs]
-                )
-            else:
-                if mapping is None:  # its backward function speaks of the inner trace's tensors
-                    mapping = {}
-                    for other in inner.recorder.records:
-                        for tensor in (*other.inputs, *other.outputs):
-                            if type(tensor) is SymbolicTensor and tensor.value_in_graph in at:
-                                mapping[id(tensor)] = at[tensor.value_in_graph]
-                copy = CustomRecord([here(x) for x in record.inputs], [here(y) for y in record.outputs],
-                                    _under_aliases(record, mapping))  # fmt: skip
-            for x in copy.inputs:
-                if isinstance(x, Variable):
-                    for tape in state.tapes:
-                        if x.trainable and getattr(tape, "watches_variables", False):
-                            tape.watch_variable(x)
-            for tape in state.tapes:
-                tape.record(copy)
+    def _here(self, tensor: Any) -> SymbolicTensor:
+        return tensor if type(tensor) is SymbolicTensor and tensor.trace is self else self.capture(tensor)
 
     # ---- variables ------------------------------------------------------------------------------------------------
 
@@ -292,18 +276,13 @@ class FuncTrace:
         return np.array(dispatch.quietly(plan.run, *arrays)[0])
 
 
-def _under_aliases(record: Any, mapping: dict[int, Any]) -> Any:
-    def backward(dys: Sequence[Any]) -> Sequence[Any]:
-        trace = state.trace
-        assert isinstance(trace, FuncTrace)
-        home: FuncTrace = trace
-        saved, home.aliases = home.aliases, {**home.aliases, **{k: home.to_tensor(v) for k, v in mapping.items()}}
-        try:
-            return record.backward(dys)
-        finally:
-            home.aliases = saved
-
-    return backward
+def watch_variables(inputs: Sequence[Any]) -> None:
+    """Tell the active tapes of the trainable variables among the inputs of a call."""
+    for x in inputs:
+        if isinstance(x, Variable) and x.trainable:
+            for tape in state.tapes:
+                if getattr(tape, "watches_variables", False):
+                    tape.watch_variable(x)  # type: ignore[attr-defined]
 
 
 def _leaves(value: Any) -> Iterator[Any]:

@@ -1,0 +1,86 @@
+"""Copying a finished trace into the one that is recording: a traced function called in another.
+
+Lives here: the copy of nodes, and of the records by which gradients pass them.
+Not here: recording (trace.py), when a function is called so (program.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..graph import Value
+from ..ops import dispatch
+from ..ops.autodiff import CustomRecord, OpRecord
+from .symbolic import SymbolicTensor
+from .trace import FuncTrace, watch_variables
+
+state = dispatch.state
+
+
+def inline(
+    trace: FuncTrace, inner: FuncTrace, arguments: Sequence[Any], outputs: Sequence[SymbolicTensor]
+) -> list[Any]:
+    """Copy the nodes of `inner` into `trace`. arguments: for its inputs, then its captures.
+
+    Its records are replayed to the active tapes, so that gradients of any order pass through.
+    """
+    at: dict[Value, Any] = {}
+    for placeholder, argument in zip([*inner.inputs, *(p for _, p in inner.captures.values())], arguments):
+        at[placeholder.value_in_graph] = argument
+    for node in inner.builder.nodes:
+        operands = [
+            None
+            if o is None
+            else tuple([trace.value_of(at[v]) for v in o])
+            if type(o) is tuple
+            else trace.value_of(at[o])  # type: ignore[index]
+            for o in node.inputs
+        ]
+        copy = trace.builder.node(node.op, operands, node.attrs, [v.spec for v in node.outputs], node.name, node.at)
+        for old, new in zip(node.outputs, copy.outputs):
+            at[old] = SymbolicTensor(new, trace)
+    if state.tapes:
+        _replay(inner, at)
+    return [at[o.value_in_graph] for o in outputs]
+
+
+def _replay(inner: FuncTrace, at: dict[Value, Any]) -> None:
+    def here(x: Any) -> Any:
+        if type(x) is tuple:
+            return tuple(map(here, x))
+        return at.get(x.value_in_graph, x) if type(x) is SymbolicTensor else x
+
+    mapping: dict[int, Any] | None = None
+    for record in inner.recorder.records:
+        if isinstance(record, OpRecord):
+            kind = type(record)
+            copy: Any = kind(
+                record.op, record.bound, [here(x) for x in record.structure], [here(y) for y in record.outputs]
+            )
+        else:
+            if mapping is None:  # its backward function speaks of the inner trace's tensors
+                mapping = {}
+                for other in inner.recorder.records:
+                    for tensor in (*other.inputs, *other.outputs):
+                        if type(tensor) is SymbolicTensor and tensor.value_in_graph in at:
+                            mapping[id(tensor)] = at[tensor.value_in_graph]
+            copy = CustomRecord([here(x) for x in record.inputs], [here(y) for y in record.outputs],
+                                _under_aliases(record, mapping))  # fmt: skip
+        watch_variables(copy.inputs)
+        for tape in state.tapes:
+            tape.record(copy)
+
+
+def _under_aliases(record: Any, mapping: dict[int, Any]) -> Any:
+    def backward(dys: Sequence[Any]) -> Sequence[Any]:
+        trace = state.trace
+        assert isinstance(trace, FuncTrace)
+        home: FuncTrace = trace
+        saved, home.aliases = home.aliases, {**home.aliases, **{k: home.to_tensor(v) for k, v in mapping.items()}}
+        try:
+            return record.backward(dys)
+        finally:
+            home.aliases = saved
+
+    return backward
