@@ -202,6 +202,9 @@ if _typing.TYPE_CHECKING:
     from .ops import bitwise, dtypes, linalg, random, strings
     from .ops.linalg import einsum, matmul, norm, tensordot
     from .ops.strings import as_string
+    from .ops.printing import print
+    from .eager.calling import numpy_function, py_function
+    from .ops.debugging import Assert
 
 __version__ = "0.1.0"
 
@@ -209,6 +212,7 @@ half, double = float16, float64
 
 # What `import opwright` need not wait for: the module, and the name in it if it is not the module itself.
 _LATER = {
+    "Assert": (".ops.debugging", "Assert"),
     "Module": (".nn.module", "Module"),
     "as_string": (".ops.strings", "as_string"),
     "bitwise": (".ops.bitwise", None),
@@ -220,7 +224,10 @@ _LATER = {
     "matmul": (".ops.linalg", "matmul"),
     "nn": (".nn", None),
     "norm": (".ops.linalg", "norm"),
+    "numpy_function": (".eager.calling", "numpy_function"),
     "optimizers": (".optimizers", None),
+    "print": (".ops.printing", "print"),
+    "py_function": (".eager.calling", "py_function"),
     "random": (".ops.random", None),
     "strings": (".ops.strings", None),
     "tensordot": (".ops.linalg", "tensordot"),
@@ -263,7 +270,7 @@ __all__ = [  # noqa: RUF022  grouped as in docs/api.md
     "half", "int16", "int32", "int4", "int64", "int8", "string", "uint16", "uint32", "uint64", "uint8",
     "complexes", "floating", "floating_or_complex", "integer", "numeric", "real", "signed",
     # tracing
-    "Graph", "function",
+    "Assert", "Graph", "function", "numpy_function", "print", "py_function",
     # defining operators
     "Attr", "CPUPlace", "CUDAPlace", "Input", "KernelKey", "Operator", "Output", "attr", "kernel", "operator", "ops",
     # modules and switches

@@ -20,8 +20,10 @@ __all__ = [
     "ABORTED", "ALREADY_EXISTS", "CANCELLED", "DATA_LOSS", "DEADLINE_EXCEEDED", "FAILED_PRECONDITION", "INTERNAL",
     "INVALID_ARGUMENT", "NOT_FOUND", "OK", "OUT_OF_RANGE", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED",
     "UNAUTHENTICATED", "UNAVAILABLE", "UNIMPLEMENTED", "UNKNOWN",
-    "AlreadyExistsError", "DataLossError", "FailedPreconditionError", "InternalError", "InvalidArgumentError",
-    "NotFoundError", "OpError", "OutOfRangeError", "ResourceExhaustedError", "SignatureError", "UnimplementedError",
+    "AbortedError", "AlreadyExistsError", "CancelledError", "DataLossError", "DeadlineExceededError",
+    "FailedPreconditionError", "InternalError", "InvalidArgumentError", "NotFoundError", "OpError", "OutOfRangeError",
+    "PermissionDeniedError", "ResourceExhaustedError", "SignatureError", "UnauthenticatedError", "UnavailableError",
+    "UnimplementedError", "UnknownError",
 ]  # fmt: skip
 
 # The field's status codes: what `error.code` and `error.error_code` are.
@@ -159,3 +161,45 @@ class DataLossError(OpError):
     """A file is damaged."""
 
     code, code_name = DATA_LOSS, "DATA_LOSS"
+
+
+class UnknownError(OpError):
+    """Something went wrong that no other class names, such as an exception of a Python function called back."""
+
+    code, code_name = UNKNOWN, "UNKNOWN"
+
+
+class CancelledError(OpError):
+    """The work was given up before it was done."""
+
+    code, code_name = CANCELLED, "CANCELLED"
+
+
+class DeadlineExceededError(OpError):
+    """It took longer than it was allowed to."""
+
+    code, code_name = DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED"
+
+
+class PermissionDeniedError(OpError):
+    """The caller may not do this, such as write to that file."""
+
+    code, code_name = PERMISSION_DENIED, "PERMISSION_DENIED"
+
+
+class UnauthenticatedError(OpError):
+    """The caller has not said who they are."""
+
+    code, code_name = UNAUTHENTICATED, "UNAUTHENTICATED"
+
+
+class AbortedError(OpError):
+    """The work was given up for another that got in its way."""
+
+    code, code_name = ABORTED, "ABORTED"
+
+
+class UnavailableError(OpError):
+    """What is needed is not there now, and may be later."""
+
+    code, code_name = UNAVAILABLE, "UNAVAILABLE"

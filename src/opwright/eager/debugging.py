@@ -1,13 +1,16 @@
-"""`ow.debugging`: switches that help to find a wrong number, under TensorFlow's names.
+"""`ow.debugging`: assertions, and switches that help to find a wrong number, under TensorFlow's names.
 
-Lives here: names only.  Not here: the switches (core/flags.py), the check itself (execute.py).
+Lives here: names only.  Not here: the assertions (ops/debugging/), the switches (core/flags.py), the check of every
+operator (execute.py).
 """
 
 from __future__ import annotations
 
 from ..core import flags
+from ..ops import debugging as _assertions
+from ..ops.debugging import *  # noqa: F403
 
-__all__ = ["disable_check_numerics", "enable_check_numerics"]
+__all__ = [*_assertions.__all__, "disable_check_numerics", "enable_check_numerics"]  # noqa: PLE0604
 
 
 def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int = 50) -> None:

@@ -34,6 +34,8 @@ def tensors(op: Operator, inputs: Sequence[Any], to_tensor: ToTensor, name: str 
     """
     leader: dict[str, DType] = {}
     for declared, value in zip(op.inputs, inputs):
+        if declared.mixed:
+            continue
         group = declared.like or declared.name
         if group not in leader:
             for one in value if declared.repeated and isinstance(value, (list, tuple)) else (value,):
@@ -42,7 +44,7 @@ def tensors(op: Operator, inputs: Sequence[Any], to_tensor: ToTensor, name: str 
                     break
     for declared, value in zip(op.inputs, inputs):
         group = declared.like or declared.name
-        if group not in leader and value is not None:
+        if group not in leader and value is not None and not declared.mixed:
             if declared.like or any(other.like == declared.name for other in op.inputs):
                 members = [v for d, v in zip(op.inputs, inputs) if (d.like or d.name) == group and v is not None]
             else:

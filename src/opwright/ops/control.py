@@ -54,7 +54,7 @@ class If:
     """
 
     pred = Input("bool", rank=0)
-    inputs = Input(anything, repeated=True)
+    inputs = Input(anything, repeated=True, mixed=True)
     outputs = Output(repeated=True)
     then_branch = Attr(Graph)
     else_branch = Attr(Graph)
@@ -74,7 +74,7 @@ class Case:
     """
 
     index = Input("int32", rank=0)
-    inputs = Input(anything, repeated=True)
+    inputs = Input(anything, repeated=True, mixed=True)
     outputs = Output(repeated=True)
     branches = Attr([Graph])
 
@@ -95,8 +95,8 @@ class While:
     .. math:: v^{(0)} = variables, \\quad v^{(t+1)} = body(v^{(t)}, captured) \\text{ while } cond(v^{(t)}, captured)
     """
 
-    variables = Input(anything, repeated=True)
-    captured = Input(anything, repeated=True)
+    variables = Input(anything, repeated=True, mixed=True)
+    captured = Input(anything, repeated=True, mixed=True)
     outputs = Output(repeated=True)
     cond = Attr(Graph)
     body = Attr(Graph)

@@ -193,6 +193,8 @@ class Operator:
                         wanted=_dtype_names(declared.dtypes),
                         explain="OW301",
                     )
+                if declared.mixed:
+                    continue
                 group = declared.like or declared.name
                 first, wanted = leaders.setdefault(group, (declared.name, one))
                 if wanted is not one:

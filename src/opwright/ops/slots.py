@@ -19,10 +19,11 @@ class Input:
 
     dtypes: the dtypes taken, as a tuple such as `ow.floating`, or one dtype. like: another input whose dtype this one
     must have; Python numbers given for either take the dtype of the tensor given for the other. optional: may be left
-    out (None). repeated: any number of tensors, as a list. rank: the number of dimensions, or a tuple of allowed ones.
+    out (None). repeated: any number of tensors, as a list, of one dtype, or with mixed=True each of its own. rank: the
+    number of dimensions, or a tuple of allowed ones.
     """
 
-    __slots__ = ("doc", "dtypes", "like", "name", "optional", "ranks", "repeated")
+    __slots__ = ("doc", "dtypes", "like", "mixed", "name", "optional", "ranks", "repeated")
 
     def __init__(
         self,
@@ -31,13 +32,14 @@ class Input:
         like: str | None = None,
         optional: bool = False,
         repeated: bool = False,
+        mixed: bool = False,
         rank: int | Sequence[int] | None = None,
         doc: str = "",
     ) -> None:
         self.name = ""
         one = isinstance(dtypes, (DType, str, type, np.dtype))
         self.dtypes: tuple[DType, ...] = tuple(map(as_dtype, (dtypes,) if one else dtypes))
-        self.like, self.optional, self.repeated, self.doc = like, optional, repeated, doc
+        self.like, self.optional, self.repeated, self.mixed, self.doc = like, optional, repeated, mixed, doc
         self.ranks = None if rank is None else (rank,) if isinstance(rank, int) else tuple(rank)
 
     if TYPE_CHECKING:  # in a rule `op.x` is not this declaration but what the call has there

@@ -6,12 +6,14 @@ Lives here: the family's public names.  Not here: string comparison and joining 
 from __future__ import annotations
 
 from .editing import join, length, lower, regex_full_match, regex_replace, strip, substr, upper
+from .formatting import format
 from .numbers import as_string, to_hash_bucket, to_number
 from .splitting import bytes_split, reduce_join, split
 
 __all__ = [
     "as_string",
     "bytes_split",
+    "format",
     "join",
     "length",
     "lower",

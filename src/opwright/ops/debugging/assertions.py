@@ -1,0 +1,238 @@
+"""Assertions on values: checked at once where they are known, else each time the program runs.
+
+Lives here: Assert, and the assertions that compare elements.
+Not here: shapes, ranks and dtypes (expectations.py), NaN and infinity (finiteness.py).
+
+Inside `function` an assertion is an operator with an effect: it is never dropped and keeps its place in the program.
+What is wrong already while tracing is an error then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core import dtypes
+from ...core.errors import InvalidArgumentError
+from .. import dispatch
+from ..attributes import Attr
+from ..definition import Input, operator
+from ..strings.summarizing import first_elements
+
+
+@operator(name="Assert")
+class AssertOperator:
+    """Fail unless the condition is true, showing data.
+
+    .. math:: condition = \\text{true}
+
+    summarize: elements shown of each of `data`.
+    raises InvalidArgumentError when run
+    """
+
+    condition = Input(dtypes.bool, rank=0)
+    data = Input(dtypes.any_dtype, repeated=True, mixed=True)
+    summarize = Attr(int, default=3)
+    effect = "write"
+    gradient = None
+
+    def infer(op) -> Any:
+        return ()
+
+    def compute(op, condition, data) -> Any:
+        if not condition:
+            shown = " ".join(f"[{first_elements(np.asarray(d), op.summarize)}]" for d in data)
+            raise InvalidArgumentError(what=f"assertion failed: {shown}")
+        return ()
+
+
+def _tracing() -> bool:
+    return dispatch.state.trace is not None
+
+
+def Assert(condition: Any, data: Sequence[Any], summarize: int | None = None, name: str | None = None) -> None:
+    """Fail unless `condition`, a scalar, is true.
+
+    data: tensors shown in the error, of each the first `summarize` elements (3; -1 for all).
+    raises InvalidArgumentError: eagerly at once, inside `function` when the program runs
+    """
+    if not isinstance(data, (list, tuple)):
+        raise TypeError(f"data is a list of tensors to show, found {data!r}")
+    summarize = 3 if summarize is None else summarize
+    if _tracing():
+        AssertOperator(dispatch.to_tensor(condition), [_shown(d) for d in data], summarize=summarize,
+                       name=name or "Assert")  # fmt: skip
+        return
+    if not condition:
+        rows = [_values(dispatch.to_tensor(d), summarize) for d in data]
+        raise InvalidArgumentError(what=f"Expected '{condition}' to be true. Summarized data: " + "\n".join(rows))
+
+
+def _shown(value: Any) -> Any:
+    return dispatch.to_tensor(value)
+
+
+def _values(tensor: Any, limit: int) -> str:
+    """The first elements of a computed tensor: 1, 2, 3, ..."""
+    flat = np.asarray(tensor._array).reshape(-1)
+    shown = [str(v) for v in (flat if limit < 0 else flat[:limit])]
+    return ", ".join([*shown, "..."] if 0 <= limit < flat.size else shown)
+
+
+def _brief(name: str, tensor: Any) -> str:
+    return f"{name} (shape={tensor.shape} dtype={tensor.dtype.name}) = " if not _tracing() else f"{name} ({tensor.name}) = "
+
+
+def _start(message: str | None) -> str:
+    return message or ""
+
+
+def _all(condition: Any) -> Any:
+    from ..math import reduce_all
+
+    return reduce_all(condition)
+
+
+def _require(holds: Any, x: Any, y: Any, static: Callable[[Any, Any], Any], words: Sequence[Any],
+             eagerly: Callable[[], str], summarize: int | None, name: str) -> None:  # fmt: skip
+    """Check now what is known now, and leave the rest to the run."""
+    if not _tracing():
+        if not holds()._array:
+            raise InvalidArgumentError(what=eagerly())
+        return
+    if x.constant is not None and y.constant is not None and not np.all(static(x.constant, y.constant)):
+        shown = [first_elements(w.constant, summarize or 3) if hasattr(w, "constant") else w for w in words]
+        raise InvalidArgumentError(what="\n".join(shown))
+    Assert(holds(), list(words), summarize, name)
+
+
+def _compare(sign: str, operation: str, static: Callable[[Any, Any], Any], default_name: str,
+             x: Any, y: Any, message: str | None, summarize: int | None, name: str | None) -> None:  # fmt: skip
+    from .. import math
+
+    x, y = dispatch.to_tensor(x), dispatch.to_tensor(y)
+    if x is y and sign in ("==", "<=", ">="):  # a NaN equals nothing, yet TensorFlow takes a tensor to equal itself
+        return
+    test = getattr(math, operation)
+    start = _start(message)
+
+    def eagerly() -> str:
+        limit = 3 if summarize is None else summarize
+        a, b = x._array, y._array
+        text = [start] if start else []
+        text.append(f"Condition x {sign} y did not hold.")
+        if a.shape == b.shape and sign == "==" and a.size:
+            wrong = a != b
+            where = np.argwhere(wrong)[: limit if limit >= 0 else None]
+            text += [f"Indices of first {len(where)} different values:\n{where}",
+                     f"Corresponding x values:\n{a[wrong][:len(where)]}",
+                     f"Corresponding y values:\n{b[wrong][:len(where)]}"]  # fmt: skip
+        for letter, array in (("x", a), ("y", b)):
+            first = array.reshape(-1)[: limit if limit >= 0 else None]
+            text.append(f"First {len(first)} elements of {letter}:\n{first}")
+        return "\n".join(text)
+
+    if _tracing():
+        words = [start, f"Condition x {sign} y did not hold element-wise:", _brief("x", x), x, _brief("y", y), y]
+    else:
+        words = []
+    _require(lambda: _all(test(x, y)), x, y, static, words, eagerly, summarize, name or default_name)
+
+
+def assert_equal(x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
+                 ) -> None:  # fmt: skip
+    """Fail unless x == y for each element, after broadcasting.
+
+    message: what the error begins with. summarize: elements it shows of each, 3.
+    raises InvalidArgumentError: at once where the values are known, else when the program runs
+    """
+    _compare("==", "equal", np.equal, "assert_equal", x, y, message, summarize, name)
+
+
+def assert_none_equal(x: Any, y: Any, summarize: int | None = None, message: str | None = None, name: str | None = None
+                      ) -> None:  # fmt: skip
+    """Fail unless x != y for each element, after broadcasting. See `assert_equal`."""
+    _compare("!=", "not_equal", np.not_equal, "assert_none_equal", x, y, message, summarize, name)
+
+
+def assert_less(x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
+                ) -> None:  # fmt: skip
+    """Fail unless x < y for each element, after broadcasting. See `assert_equal`."""
+    _compare("<", "less", np.less, "assert_less", x, y, message, summarize, name)
+
+
+def assert_less_equal(x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
+                      ) -> None:  # fmt: skip
+    """Fail unless x <= y for each element, after broadcasting. See `assert_equal`."""
+    _compare("<=", "less_equal", np.less_equal, "assert_less_equal", x, y, message, summarize, name)
+
+
+def assert_greater(x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
+                   ) -> None:  # fmt: skip
+    """Fail unless x > y for each element, after broadcasting. See `assert_equal`."""
+    _compare(">", "greater", np.greater, "assert_greater", x, y, message, summarize, name)
+
+
+def assert_greater_equal(x: Any, y: Any, message: str | None = None, summarize: int | None = None,
+                         name: str | None = None) -> None:  # fmt: skip
+    """Fail unless x >= y for each element, after broadcasting. See `assert_equal`."""
+    _compare(">=", "greater_equal", np.greater_equal, "assert_greater_equal", x, y, message, summarize, name)
+
+
+def _sign(sign: str, operation: str, static: Callable[[Any, Any], Any], default_name: str,
+          x: Any, message: str | None, summarize: int | None, name: str | None) -> None:  # fmt: skip
+    from .. import array, math
+
+    x = dispatch.to_tensor(x)
+    zero = array.zeros((), x.dtype)
+    test = getattr(math, operation)
+    words = [_start(message), f"Condition x {sign} 0 did not hold element-wise:", _brief("x", x)]
+
+    def eagerly() -> str:
+        return "\n".join([*words, _values(x, 3 if summarize is None else summarize)])
+
+    _require(lambda: _all(test(x, zero)), x, zero, static, [*words, x], eagerly, summarize, name or default_name)
+
+
+def assert_positive(x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None) -> None:
+    """Fail unless each element is above zero. See `assert_equal`."""
+    _sign(">", "greater", np.greater, "assert_positive", x, message, summarize, name)
+
+
+def assert_negative(x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None) -> None:
+    """Fail unless each element is below zero. See `assert_equal`."""
+    _sign("<", "less", np.less, "assert_negative", x, message, summarize, name)
+
+
+def assert_non_negative(x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
+                        ) -> None:  # fmt: skip
+    """Fail unless each element is zero or above. See `assert_equal`."""
+    _sign(">=", "greater_equal", np.greater_equal, "assert_non_negative", x, message, summarize, name)
+
+
+def assert_non_positive(x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
+                        ) -> None:  # fmt: skip
+    """Fail unless each element is zero or below. See `assert_equal`."""
+    _sign("<=", "less_equal", np.less_equal, "assert_non_positive", x, message, summarize, name)
+
+
+def assert_near(x: Any, y: Any, rtol: Any = None, atol: Any = None, message: str | None = None,
+                summarize: int | None = None, name: str | None = None) -> None:  # fmt: skip
+    """Fail unless |x - y| <= atol + rtol * |y| for each element, after broadcasting.
+
+    rtol, atol: by default ten times the distance from 1.0 to the next number of the dtype.
+    raises InvalidArgumentError: eagerly at once, inside `function` when the program runs
+    """
+    from .. import math
+
+    x = dispatch.to_tensor(x)
+    y = dispatch.to_tensor(y, x.dtype)
+    real = x.dtype.real_dtype if x.dtype.is_complex else x.dtype
+    eps = 10 * np.finfo(real.np).eps if real.np in (np.float16, np.float32, np.float64) else 10 * 2.0**-7
+    rtol, atol = (dispatch.to_tensor(eps if t is None else t, real) for t in (rtol, atol))
+    close = math.less_equal(math.abs(x - y), atol + rtol * math.abs(y))
+    data = [_start(message), f"x and y not equal to tolerance rtol = {rtol}, atol = {atol}",
+            _brief("x", x), x, _brief("y", y), y]  # fmt: skip
+    Assert(_all(close), data, summarize, name or "assert_near")
