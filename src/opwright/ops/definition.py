@@ -195,6 +195,8 @@ class Operator:
                     )
                 if declared.mixed:
                     continue
+                if declared.mixed:
+                    continue
                 group = declared.like or declared.name
                 first, wanted = leaders.setdefault(group, (declared.name, one))
                 if wanted is not one:

@@ -20,6 +20,7 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -76,13 +77,37 @@ def seeds_for(seed: Any) -> dict[str, int]:
 
 
 def new_stream() -> int:
-    """A stream nobody else draws from."""
-    return next(_streams)
+    """A stream nobody else draws from. Negative: it goes on wherever it is used (`own_sequences`)."""
+    return -next(_streams)
 
 
 def philox(first: int, second: int, call: int = 0) -> np.random.Generator:
     """The generator of a key, at the start of its call-th part: 2^128 blocks each."""
     return np.random.Generator(np.random.Philox(key=[first & _MASK, second & _MASK], counter=[0, 0, call & _MASK, 0]))
+
+
+class _Own(threading.local):
+    calls: dict[Any, int] | None = None
+
+
+_own = _Own()
+
+
+def own_sequences(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` with sequences of its own, which begin now: what traced operators draw in it, nobody else draws.
+
+    For the iterators of a dataset, each of which begins anew. Generators' sequences go on.
+    """
+    calls: dict[Any, int] = {}
+
+    def call(*args: Any) -> Any:
+        saved, _own.calls = _own.calls, calls
+        try:
+            return function(*args)
+        finally:
+            _own.calls = saved
+
+    return call
 
 
 def generator_for(op: Any) -> np.random.Generator:
@@ -92,9 +117,10 @@ def generator_for(op: Any) -> np.random.Generator:
     if op.stream == 0 and op.seed2 > _ONCE:
         return philox(op.seed, op.seed2)
     key = (op.operator.name, getattr(op, "dtype", None), op.seed, op.seed2, op.stream)
+    calls = _calls if _own.calls is None or op.stream <= 0 else _own.calls
     with _lock:
-        call = _calls.get(key, 0)
-        _calls[key] = call + 1
+        call = calls.get(key, 0)
+        calls[key] = call + 1
     return philox(op.seed, op.seed2, call)
 
 
