@@ -20,6 +20,7 @@ from ..ops import state as state_ops
 from ..ops.autodiff import OpRecord
 from ..ops.indexed_slices import IndexedSlices
 from ..ops.tensor import Reference, TensorLike
+from . import waiting
 from .tensor import EagerTensor, to_array
 
 _count = threading.local()
@@ -34,7 +35,7 @@ class Variable(TensorLike):
     raises TypeError or ValueError as `constant` does
     """
 
-    __slots__ = ("__weakref__", "_lock", "_value", "constraint", "dtype", "name", "shape", "trainable")
+    __slots__ = ("__weakref__", "_initial", "_lock", "_value", "constraint", "dtype", "name", "shape", "trainable")
 
     def __init__(
         self,
@@ -78,6 +79,9 @@ class Variable(TensorLike):
         self.constraint = constraint
         self._lock = threading.Lock()
         self._value: EagerTensor | None = EagerTensor(array, found)
+        self._initial: EagerTensor | None = None
+        if waiting.waiting:  # a checkpoint may have another value, once it is known where this variable hangs
+            self._initial, self._value = self._value, None
 
     # ---- what graphs and kernels see ---------------------------------------------------------------------------
 
@@ -85,8 +89,17 @@ class Variable(TensorLike):
         """The value as an array, not to be written to. Raises FailedPreconditionError if it was deleted."""
         value = self._value
         if value is None:
-            raise FailedPreconditionError(what=f"variable {self.name!r} has no value", do="assign to it first")
+            value = self._settled()
         return value._array
+
+    def _settled(self) -> EagerTensor:
+        """The value at the first use: a waiting checkpoint's, else the initial one."""
+        if self._initial is not None:
+            self._value, self._initial = self._initial, None
+            waiting.settle()
+        if self._value is None:
+            raise FailedPreconditionError(what=f"variable {self.name!r} has no value", do="assign to it first")
+        return self._value
 
     def write_array(self, array: Any) -> None:
         """Set the value; the array becomes the variable's own."""
@@ -96,6 +109,8 @@ class Variable(TensorLike):
                 what=f"Cannot assign value to variable '{self.name}': Shape mismatch.The variable shape {self.shape}, "
                 f"and the assigned value shape {TensorShape(array.shape)} are incompatible."
             )
+        if self._initial is not None:
+            self._settled()
         self._value = EagerTensor(array, self.dtype)
 
     # A kernel on state gets the variable itself where others get an array.
@@ -323,7 +338,8 @@ class Variable(TensorLike):
                         constraint=self.constraint, shape=self.shape)  # fmt: skip
 
     def __repr__(self) -> str:
-        shown = repr(self._value).partition("numpy=")[2][:-1] if self._value is not None else "<deleted>"
+        value = self._settled() if self._initial is not None else self._value
+        shown = repr(value).partition("numpy=")[2][:-1] if value is not None else "<deleted>"
         return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}, numpy={shown}>"
 
 

@@ -1,0 +1,103 @@
+"""What hangs on an object: its variables and the objects that hold them, by attribute.
+
+Lives here: which attributes count, the walk from a root, the names of values.  Not here: functions (functions.py), files.
+
+An object's children are its attributes that are variables, modules, optimizers, functions, or lists, tuples and dicts
+with such in them; a list's children are "0", "1" ..., a dict's its keys, which must be text. Every object is visited
+once, nearest to the root first, and a value is named by that shortest path:
+
+    encoder/layers/0/kernel/.ATTRIBUTES/VARIABLE_VALUE
+
+with . written as .. and / as .S inside the name of an attribute or a key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..eager.variable import Variable
+from ..nn.module import Module
+from ..optimizers.base import Optimizer
+from ..tracing.concrete import ConcreteFunction
+from ..tracing.function import Function
+
+VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
+FUNCTIONS = (Function, ConcreteFunction)
+# Attributes that hold what belongs to others, or to the run at hand.
+_PASSING = frozenset({"nodes", "_losses", "_loss_owners", "_regularizers", "_parent", "history", "_initial_weights",
+                      "_index", "_undecayed", "_keras_history"})  # fmt: skip
+
+
+def is_object(value: Any) -> bool:
+    """Whether a value is an object that is followed wherever it stands: modules, optimizers, and what says so itself.
+
+    A class says so by `_is_trackable = True`.
+    """
+    if isinstance(value, (Module, Optimizer)):
+        return True
+    cls = type(value)
+    return bool(getattr(cls, "_is_trackable", False)) and not isinstance(value, type)
+
+
+def is_tracked(value: Any, functions: bool = False, depth: int = 0) -> bool:
+    """Whether a value counts as a child."""
+    if isinstance(value, Variable) or is_object(value):
+        return True
+    if isinstance(value, FUNCTIONS):
+        return functions
+    if depth < 32:
+        if isinstance(value, Mapping):
+            return any(is_tracked(v, functions, depth + 1) for v in value.values())
+        if isinstance(value, (list, tuple)):
+            return any(is_tracked(v, functions, depth + 1) for v in value)
+    return False
+
+
+def children(value: Any, functions: bool = False) -> dict[str, Any]:
+    """The children of an object or container by name. functions: whether functions count.
+
+    raises ValueError for a dictionary with a key that is no text and leads to a variable
+    """
+    if isinstance(value, (Variable, *FUNCTIONS)):
+        return {}
+    own = getattr(type(value), "_trackable_children", None)
+    if own is not None:
+        return dict(own(value))
+    if isinstance(value, Mapping):
+        found = {k: v for k, v in value.items() if is_tracked(v, functions)}
+        for key in found:
+            if not isinstance(key, str):
+                raise ValueError(
+                    f"Unable to save the object {_brief(value)}. The wrapped dictionary contains a non-string key "
+                    f"which maps to a trackable object or mutable data structure: {key!r}. Use text for keys"
+                )
+        return found
+    if isinstance(value, (list, tuple)):
+        return {str(i): v for i, v in enumerate(value) if is_tracked(v, functions)}
+    attributes = getattr(value, "__dict__", {})
+    return {k: v for k, v in attributes.items() if k not in _PASSING and is_tracked(v, functions)}
+
+
+def walk(root: Any) -> Iterator[tuple[str, Any]]:
+    """Every object below `root` once, nearest first, with its name: "" for the root."""
+    seen = {id(root)}
+    keep = [root]  # ids stay theirs
+    waiting = [("", root)]
+    for name, value in waiting:
+        yield name, value
+        for key, child in children(value).items():
+            if id(child) not in seen:
+                seen.add(id(child))
+                keep.append(child)
+                waiting.append((f"{name}/{escaped(key)}" if name else escaped(key), child))
+
+
+def escaped(key: str) -> str:
+    """An attribute's name or a key, as part of a value's name."""
+    return key.replace(".", "..").replace("/", ".S")
+
+
+def _brief(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 100 else text[:97] + "..."

@@ -1,0 +1,179 @@
+"""The safetensors file format: a header that says where each tensor lies, then their bytes.
+
+Lives here: reading and writing of such files, and the check of all that a header claims.
+Not here: how dtypes that the format lacks are written (encoding.py).
+
+    8 bytes, little endian    n, the header's length
+    n bytes of JSON           {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...}
+    the rest                  the tensors, row-major, little endian, one after the other without holes
+
+Files from outside are not trusted: what is read is bounded by the file's size.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, BinaryIO, NamedTuple
+
+import ml_dtypes
+import numpy as np
+
+from ..core.errors import DataLossError, NotFoundError
+
+MAX_HEADER = 100_000_000  # what the official readers take
+
+DTYPES: dict[str, np.dtype] = {
+    "BOOL": np.dtype(np.bool_), "U8": np.dtype(np.uint8), "I8": np.dtype(np.int8), "U16": np.dtype("<u2"),
+    "I16": np.dtype("<i2"), "F16": np.dtype("<f2"), "BF16": np.dtype(ml_dtypes.bfloat16), "U32": np.dtype("<u4"),
+    "I32": np.dtype("<i4"), "F32": np.dtype("<f4"), "U64": np.dtype("<u8"), "I64": np.dtype("<i8"),
+    "F64": np.dtype("<f8"),
+}  # fmt: skip
+_NAMES = {dtype: name for name, dtype in DTYPES.items()}
+
+
+class Entry(NamedTuple):
+    """Where one tensor lies. begin, end: in the file."""
+
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    begin: int
+    end: int
+
+
+def write(file: BinaryIO, tensors: Mapping[str, np.ndarray], metadata: Mapping[str, str] | None = None) -> None:
+    """Write tensors of dtypes that the format has. The order in the file is theirs by alignment, then by name."""
+    order = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
+    header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
+    at = 0
+    for name in order:
+        array = tensors[name]
+        end = at + array.nbytes
+        header[name] = {"dtype": _NAMES[array.dtype], "shape": list(array.shape), "data_offsets": [at, end]}
+        at = end
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    file.write(len(text).to_bytes(8, "little"))
+    file.write(text)
+    for name in order:
+        file.write(as_bytes(tensors[name]))
+
+
+def as_bytes(array: np.ndarray) -> memoryview:
+    """The bytes of an array in row-major order, without a copy where they lie so already."""
+    return memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+
+
+def checksum(array: np.ndarray) -> int:
+    """CRC-32 of an array's bytes."""
+    return zlib.crc32(as_bytes(array))
+
+
+class TensorFile:
+    """An open file of tensors; they are read one by one.
+
+    The file stays open, so that it can be read from after another program has replaced or deleted it.
+    raises NotFoundError where there is no such file, DataLossError where it is not whole or not of this format
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        try:
+            self._file = open(path, "rb")  # noqa: SIM115  closed with the object
+        except FileNotFoundError:
+            raise NotFoundError(what=f"there is no file {path}") from None
+        except OSError as error:
+            raise NotFoundError(what=f"cannot read {path}: {error.strerror or error}") from None
+        try:
+            self.entries = self._read_header()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _fail(self, what: str, wanted: str | None = None) -> DataLossError:
+        return DataLossError(what=f"{self.path} is damaged: {what}", wanted=wanted, do="save it again, or copy it anew")
+
+    def _read_header(self) -> dict[str, Entry]:
+        size = os.fstat(self._file.fileno()).st_size
+        start = self._file.read(8)
+        length = int.from_bytes(start, "little")
+        if len(start) < 8 or length > size - 8:
+            raise self._fail(f"it has {size} bytes, too few for its header")
+        if length > MAX_HEADER:
+            raise self._fail(f"its header would have {length} bytes", f"at most {MAX_HEADER}")
+        try:
+            header = json.loads(self._file.read(length), object_pairs_hook=_unique)
+        except (ValueError, RecursionError) as error:
+            raise self._fail(f"its header is not JSON as wanted: {str(error)[:200]}") from None
+        if not isinstance(header, dict):
+            raise self._fail("its header is no JSON object")
+        header.pop("__metadata__", None)
+        base = 8 + length
+        entries = {name: self._entry(name, found, base) for name, found in header.items()}
+        at = base
+        for name, entry in sorted(entries.items(), key=lambda item: (item[1].begin, item[1].end)):
+            if entry.begin != at:
+                raise self._fail(f"tensor {name!r} begins at byte {entry.begin}", f"byte {at}, where the last one ends")
+            at = entry.end
+        if at != size:
+            raise self._fail(f"it has {size} bytes, its header describes {at}")
+        return entries
+
+    def _entry(self, name: str, found: Any, base: int) -> Entry:
+        if not isinstance(found, dict) or found.keys() != {"dtype", "shape", "data_offsets"}:
+            raise self._fail(f"tensor {name!r} is not described by dtype, shape and data_offsets")
+        dtype = DTYPES.get(found["dtype"]) if isinstance(found["dtype"], str) else None
+        if dtype is None:
+            raise self._fail(f"tensor {name!r} has dtype {str(found['dtype'])[:40]!r}", f"one of {', '.join(DTYPES)}")
+        shape, offsets = found["shape"], found["data_offsets"]
+        if not _sizes(shape) or len(shape) > 64 or not _sizes(offsets) or len(offsets) != 2:
+            raise self._fail(f"tensor {name!r} has no valid shape and data_offsets")
+        count = dtype.itemsize
+        for size in shape:
+            count *= size
+        begin, end = offsets
+        if end - begin != count:
+            raise self._fail(f"tensor {name!r}, {dtype}{shape}, takes {end - begin} bytes", f"{count} bytes")
+        return Entry(dtype, tuple(shape), base + begin, base + end)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.entries)
+
+    def read(self, name: str) -> np.ndarray:
+        """One tensor, as an array of its own.
+
+        raises NotFoundError where the file has no such tensor, DataLossError where it ends too early
+        """
+        entry = self.entries.get(name)
+        if entry is None:
+            raise NotFoundError(what=f"{self.path} has no tensor {name!r}")
+        self._file.seek(0, os.SEEK_END)
+        if self._file.tell() < entry.end:  # looked at before memory is taken
+            raise self._fail(f"it ends within tensor {name!r}")
+        self._file.seek(entry.begin)
+        array = np.empty(entry.shape, entry.dtype)
+        if array.nbytes and self._file.readinto(array.reshape(-1).view(np.uint8)) != array.nbytes:  # type: ignore[arg-type]
+            raise self._fail(f"it ends within tensor {name!r}")
+        return array
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def __del__(self) -> None:
+        file = getattr(self, "_file", None)
+        if file is not None:
+            file.close()
+
+
+def _sizes(value: Any) -> bool:
+    return isinstance(value, list) and all(type(v) is int and 0 <= v < 1 << 62 for v in value)
+
+
+def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name is there twice")
+    return found

@@ -1,0 +1,269 @@
+"""Python values as JSON and back: arguments, defaults and results of saved functions, plain attributes.
+
+Lives here: the table of forms.  Not here: tensors with values (encoding.py), objects and variables (objects.py).
+
+    None, True, 1, "text"            as JSON has them
+    1.5, nan                         {"float": 1.5}, {"float": "nan"}
+    b"..", 1+2j                      {"bytes": base64}, {"complex": [1.0, 2.0]}
+    list, tuple                      {"list": [...]}, {"tuple": [...]}
+    dict and other mappings          {"dict": [[key, value], ...]}, in their order
+    namedtuple                       {"namedtuple": "Point", "fields": ["x", "y"], "items": [...]}
+    attrs class                      {"attrs": "module.Class", "fields": [...], "items": [...]}
+    DType, TensorShape               {"dtype": "float32"}, {"shape": [2, null]}, {"shape": null}
+    TensorSpec                       {"tensor": "f32[2,?]", "name": "x"}
+    other TypeSpecs                  {"spec": "module.Class", "parts": [...]}, by what `_serialize` gives
+    slice, Ellipsis                  {"slice": [start, stop, step]}, {"ellipsis": true}
+    Variable                         {"variable": 7}, its number among the saved objects
+
+A namedtuple is made anew at loading; attrs classes and user-written TypeSpecs are found among those imported.
+"""
+
+from __future__ import annotations
+
+import base64
+import collections
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..core.dtypes import DType, as_dtype
+from ..core.errors import NotFoundError
+from ..core.shapes import TensorShape
+from ..core.specs import TensorSpec, spec_of_short
+from ..core.structures import is_namedtuple
+from ..core.type_spec import TypeSpec
+from ..eager.variable import Variable
+from ..ops.tensor import Tensor
+from .files import Reader
+
+DEEPEST = 64
+
+
+class NotPlain(TypeError):
+    """A value that has no form in a saved model."""
+
+
+def encode(value: Any, variable: Callable[[Variable], int] | None = None, depth: int = 0) -> Any:
+    """The JSON form of a value. variable: gives the number of a saved variable.
+
+    Tensors stand for their types. raises NotPlain for a value that has no form
+    """
+    if depth > DEEPEST:
+        raise NotPlain(f"it is nested deeper than {DEEPEST}")
+    if value is None or type(value) in (bool, int, str):
+        if type(value) is int and value.bit_length() > 1 << 12:
+            raise NotPlain("an integer of more than 4096 bits")
+        return value
+    for kinds, form in _ENCODE:
+        if isinstance(value, kinds):
+            found = form(value, lambda v: encode(v, variable, depth + 1))
+            if found is not None:
+                return found
+    if isinstance(value, Variable) and variable is not None:
+        return {"variable": variable(value)}
+    if isinstance(value, type) or not hasattr(type(value), "__attrs_attrs__"):
+        raise NotPlain(f"a value of type {type(value).__name__}")
+    fields = [a.name for a in type(value).__attrs_attrs__]
+    items = [encode(getattr(value, f), variable, depth + 1) for f in fields]
+    return {"attrs": _path(type(value)), "fields": fields, "items": items}
+
+
+def _encode_tuple(value: Any, inner: Callable[[Any], Any]) -> dict[str, Any]:
+    items = [inner(v) for v in value]
+    if is_namedtuple(type(value)):
+        return {"namedtuple": type(value).__name__, "fields": list(value._fields), "items": items}
+    return {"tuple": items}
+
+
+def _encode_spec(spec: Any, inner: Callable[[Any], Any]) -> dict[str, Any]:
+    return {"spec": _path(type(spec)), "parts": [inner(v) for v in spec._serialize()]}
+
+
+def _encode_tensor(value: Any, inner: Callable[[Any], Any]) -> dict[str, Any]:
+    name = {"name": value.name} if isinstance(value, TensorSpec) and value.name is not None else {}
+    return {"tensor": TensorSpec(value.shape, value.dtype).short(), **name}
+
+
+_ENCODE: tuple[tuple[Any, Callable[[Any, Callable[[Any], Any]], Any]], ...] = (
+    # types             form: the value and how to encode what is inside
+    ((float,), lambda v, _: {"float": v if math.isfinite(v) else repr(float(v))}),
+    ((bytes,), lambda v, _: {"bytes": base64.b64encode(v).decode()}),
+    ((complex,), lambda v, _: {"complex": [repr(v.real), repr(v.imag)]}),
+    ((list,), lambda v, inner: {"list": [inner(x) for x in v]}),
+    ((tuple,), _encode_tuple),
+    ((Mapping,), lambda v, inner: {"dict": [[inner(k), inner(x)] for k, x in v.items()]}),
+    ((DType,), lambda v, _: {"dtype": v.name}),
+    ((TensorShape,), lambda v, _: {"shape": None if v.dims is None else list(v.dims)}),
+    ((TensorSpec, Tensor), _encode_tensor),
+    ((TypeSpec,), _encode_spec),
+    ((slice,), lambda v, inner: {"slice": [inner(v.start), inner(v.stop), inner(v.step)]}),
+    ((type(...),), lambda v, _: {"ellipsis": True}),
+)
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a value has a form without any tensor or variable in it."""
+    if isinstance(value, (Tensor, Variable)):
+        return False
+    if isinstance(value, Mapping):
+        return all(map(is_plain, value.values())) and all(type(k) in (str, int, bool, float, bytes) for k in value)
+    if type(value) in (list, tuple) or is_namedtuple(type(value)):
+        return all(map(is_plain, value))
+    return value is None or isinstance(value, (bool, int, float, str, bytes, complex, DType, TensorShape, TensorSpec))
+
+
+def _path(cls: type) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+class Decoder:
+    """JSON forms back to values. variable: gives the variable of a number."""
+
+    def __init__(self, reader: Reader, variable: Callable[[Any], Variable] | None = None) -> None:
+        self.reader, self.variable = reader, variable
+
+    def decode(self, form: Any, depth: int = 0) -> Any:
+        """The value of a form. Raises DataLossError where it is none, NotFoundError for a class that is not there."""
+        if form is None or type(form) in (bool, int, str):
+            return form
+        if type(form) is not dict or depth > DEEPEST:
+            raise self.reader.fail("a value is written in a way that is not known", form)
+        for key, read in _DECODE.items():
+            if key in form:
+                try:
+                    return read(self, form, depth + 1)
+                except (ValueError, TypeError, OverflowError) as error:
+                    raise self.reader.fail(f"a value of kind {key!r} cannot be read: {str(error)[:200]}") from None
+        raise self.reader.fail("a value is of a kind that is not known", form)
+
+    def _items(self, form: Any, key: str, depth: int) -> list[Any]:
+        return [self.decode(item, depth) for item in self.reader.get(form, key, list)]
+
+    def _float(self, form: Any, depth: int) -> float:
+        return _real(form["float"])
+
+    def _bytes(self, form: Any, depth: int) -> bytes:
+        return base64.b64decode(form["bytes"], validate=True)
+
+    def _complex(self, form: Any, depth: int) -> complex:
+        real, imaginary = self.reader.get(form, "complex", list)
+        return complex(_real(real), _real(imaginary))
+
+    def _list(self, form: Any, depth: int) -> list[Any]:
+        return self._items(form, "list", depth)
+
+    def _tuple(self, form: Any, depth: int) -> tuple[Any, ...]:
+        return tuple(self._items(form, "tuple", depth))
+
+    def _dict(self, form: Any, depth: int) -> dict[Any, Any]:
+        found = {}
+        for pair in self.reader.get(form, "dict", list):
+            if type(pair) is not list or len(pair) != 2:
+                raise self.reader.fail("a dictionary has an entry that is no pair", pair)
+            found[self.decode(pair[0], depth)] = self.decode(pair[1], depth)
+        return found
+
+    def _namedtuple(self, form: Any, depth: int) -> Any:
+        name, fields = self.reader.get(form, "namedtuple", str), self.reader.get(form, "fields", list)
+        items = self._items(form, "items", depth)
+        if len(items) != len(fields) or not all(type(f) is str for f in fields):
+            raise self.reader.fail("a namedtuple has other fields than items", form)
+        return namedtuple_of(name, tuple(fields))(*items)
+
+    def _attrs(self, form: Any, depth: int) -> Any:
+        path, fields = self.reader.get(form, "attrs", str), self.reader.get(form, "fields", list)
+        cls = _imported(path, lambda c: hasattr(c, "__attrs_attrs__"))
+        if cls is None:
+            raise _missing(path)
+        return cls(**dict(zip(fields, self._items(form, "items", depth))))
+
+    def _dtype(self, form: Any, depth: int) -> DType:
+        return as_dtype(self.reader.get(form, "dtype", str))
+
+    def _shape(self, form: Any, depth: int) -> TensorShape:
+        return TensorShape(form["shape"])
+
+    def _tensor(self, form: Any, depth: int) -> TensorSpec:
+        spec = spec_of_short(self.reader.get(form, "tensor", str))
+        name = form.get("name")
+        return TensorSpec(spec.shape, spec.dtype, None if name is None else self.reader.of(name, str, "a name"))
+
+    def _spec(self, form: Any, depth: int) -> TypeSpec:
+        path = self.reader.get(form, "spec", str)
+        cls = _imported(path, lambda c: issubclass(c, TypeSpec))
+        if cls is None:
+            raise _missing(path)
+        return cls._deserialize(tuple(self._items(form, "parts", depth)))
+
+    def _slice(self, form: Any, depth: int) -> slice:
+        return slice(*self._items(form, "slice", depth))
+
+    def _ellipsis(self, form: Any, depth: int) -> Any:
+        return ...
+
+    def _variable(self, form: Any, depth: int) -> Variable:
+        if self.variable is None:
+            raise self.reader.fail("a variable stands where none may")
+        return self.variable(form["variable"])
+
+
+_DECODE: dict[str, Callable[[Decoder, Any, int], Any]] = {
+    "float": Decoder._float, "bytes": Decoder._bytes, "complex": Decoder._complex, "list": Decoder._list,
+    "tuple": Decoder._tuple, "dict": Decoder._dict, "namedtuple": Decoder._namedtuple, "attrs": Decoder._attrs,
+    "dtype": Decoder._dtype, "shape": Decoder._shape, "tensor": Decoder._tensor, "spec": Decoder._spec,
+    "slice": Decoder._slice, "ellipsis": Decoder._ellipsis, "variable": Decoder._variable,
+}  # fmt: skip
+
+
+def _real(value: Any) -> float:
+    if type(value) is str and len(value) > 40:
+        raise ValueError("no number")
+    return float(value)
+
+
+_made: dict[tuple[str, tuple[str, ...]], Any] = {}
+
+
+def namedtuple_of(name: str, fields: tuple[str, ...]) -> Any:
+    """A namedtuple class of this name and these fields; one for all who ask. Raises ValueError for odd names."""
+    found = _made.get((name, fields))
+    if found is None:
+        found = collections.namedtuple(name, fields)  # type: ignore[misc]
+        if len(_made) < 1024:
+            _made[name, fields] = found
+    return found
+
+
+def _imported(path: str, fits: Callable[[type], bool]) -> Any:
+    """A class that was imported already and fits. Nothing is imported for a file's sake."""
+    import sys
+
+    parts = path.split(".")
+    for cut in range(len(parts) - 1, 0, -1):
+        found: Any = sys.modules.get(".".join(parts[:cut]))
+        if found is None:
+            continue
+        for part in parts[cut:]:
+            found = vars(found).get(part) if hasattr(found, "__dict__") else None
+        if isinstance(found, type) and fits(found):
+            return found
+    return _among_subclasses(path)
+
+
+def _among_subclasses(path: str) -> Any:
+    """A TypeSpec defined where it cannot be looked up, such as in a function."""
+    waiting, seen = [TypeSpec], set()
+    while waiting:
+        cls: Any = waiting.pop()
+        for sub in type.__subclasses__(cls):
+            if sub not in seen:
+                seen.add(sub)
+                waiting.append(sub)
+                if _path(sub) == path:
+                    return sub
+    return None
+
+
+def _missing(path: str) -> NotFoundError:
+    return NotFoundError(what=f"the saved model uses the class {path[:200]}, which is not imported here",
+                         do=f"import {path.rpartition('.')[0][:200]} before loading")  # fmt: skip
