@@ -195,8 +195,6 @@ class Operator:
                     )
                 if declared.mixed:
                     continue
-                if declared.mixed:
-                    continue
                 group = declared.like or declared.name
                 first, wanted = leaders.setdefault(group, (declared.name, one))
                 if wanted is not one:

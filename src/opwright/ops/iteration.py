@@ -34,7 +34,7 @@ class BuildDataset:
     .. math:: dataset = recipe(operands)
     """
 
-    operands = Input(anything, repeated=True)
+    operands = Input(anything, repeated=True, mixed=True)
     dataset = Output(dtype=resource)
     recipe = Attr(object)
     effect = "random"  # each run gives a dataset of its own, with its own cache and order
@@ -135,7 +135,7 @@ class MakeOptional:
     .. math:: optional = components
     """
 
-    components = Input(anything, repeated=True)
+    components = Input(anything, repeated=True, mixed=True)
     optional = Output(dtype=resource)
     recipe = Attr(object)
     effect = "random"
@@ -217,7 +217,7 @@ class DatasetReduce:
     .. math:: state = f(... f(f(state_0, x_1), x_2) ..., x_n)
     """
 
-    operands = Input(anything, repeated=True)
+    operands = Input(anything, repeated=True, mixed=True)
     state = Output(repeated=True)
     recipe = Attr(object)
     dtypes = Attr([DType])

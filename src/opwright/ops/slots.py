@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core import dtypes
-from ..core.dtypes import DType, anything, as_dtype
+from ..core.dtypes import DType, as_dtype
 
 
 class Input:
