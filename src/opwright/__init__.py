@@ -205,6 +205,7 @@ if _typing.TYPE_CHECKING:
     from .ops.printing import print
     from .eager.calling import numpy_function, py_function
     from .ops.debugging import Assert
+    from .tracing.tensor_array import TensorArray, TensorArraySpec
 
 __version__ = "0.1.0"
 
@@ -214,6 +215,8 @@ half, double = float16, float64
 _LATER = {
     "Assert": (".ops.debugging", "Assert"),
     "Module": (".nn.module", "Module"),
+    "TensorArray": (".tracing.tensor_array", "TensorArray"),
+    "TensorArraySpec": (".tracing.tensor_array", "TensorArraySpec"),
     "as_string": (".ops.strings", "as_string"),
     "bitwise": (".ops.bitwise", None),
     "debugging": (".eager.debugging", None),
@@ -231,6 +234,7 @@ _LATER = {
     "random": (".ops.random", None),
     "strings": (".ops.strings", None),
     "tensordot": (".ops.linalg", "tensordot"),
+    "train": (".saved.train", None),
 }
 
 
@@ -262,9 +266,9 @@ def show(*stages: str) -> _AbstractContextManager[None]:
 
 __all__ = [  # noqa: RUF022  grouped as in docs/api.md
     # tensors, variables, gradients
-    "GradientTape", "IndexedSlices", "Module", "Tensor", "TensorShape", "TensorSpec", "UnconnectedGradients",
-    "Variable", "constant", "convert_to_tensor", "custom_gradient", "executing_eagerly", "from_dlpack",
-    "get_static_value", "init_scope", "is_tensor", "name_scope", "newaxis", "stop_gradient",
+    "GradientTape", "IndexedSlices", "Module", "Tensor", "TensorArray", "TensorArraySpec", "TensorShape", "TensorSpec",
+    "UnconnectedGradients", "Variable", "constant", "convert_to_tensor", "custom_gradient", "executing_eagerly",
+    "from_dlpack", "get_static_value", "init_scope", "is_tensor", "name_scope", "newaxis", "stop_gradient",
     # dtypes, and sets of them
     "DType", "as_dtype", "bfloat16", "bool", "complex128", "complex64", "double", "float16", "float32", "float64",
     "half", "int16", "int32", "int4", "int64", "int8", "string", "uint16", "uint32", "uint64", "uint8",

@@ -16,15 +16,18 @@ from ..core.specs import TensorSpec
 from .attributes import Attr, at_least
 from .autodiff import is_trainable
 from .definition import Input, Output, operator
+from .inference import shape_from
 from .lists import (
     LIST,
     SIZE,
     ListLength,
     ListReserve,
+    ListResize,
     ListUnset,
     ListZerosLike,
-    _element_spec,
+    element_spec,
     shape_said,
+    sizes,
     sizes_of,
 )
 from .tensor_list import TensorList, added, fail, merged, shape_text
@@ -70,7 +73,7 @@ class ListStack:
     num = Attr(int, default=-1, check=at_least(-1))
 
     def infer(op) -> Any:
-        return _rows(None if op.num < 0 else op.num, _element_spec(op).shape, op.element_dtype)
+        return _rows(None if op.num < 0 else op.num, element_spec(op).shape, op.element_dtype)
 
     def compute(op, list, shape) -> Any:
         list.check_dtype(op.element_dtype)
@@ -132,7 +135,7 @@ class ListGather:
     element_shape = Attr(TensorShape, default=UNKNOWN)
 
     def infer(op) -> Any:
-        return _rows(_count(op.indices.spec.shape), _element_spec(op).shape, op.element_dtype)
+        return _rows(_count(op.indices.spec.shape), element_spec(op).shape, op.element_dtype)
 
     def compute(op, list, indices, shape) -> Any:
         list.check_dtype(op.element_dtype)
@@ -149,14 +152,14 @@ def _check_rows(tensor: Any, indices: Any) -> None:
         raise fail(f"Invalid number of rows in input tensor. Expected: {wanted} Actual: {rows}")
 
 
-def _places(list: Any, indices: np.ndarray, tensor: np.ndarray) -> Any:
+def _places(list: Any, indices: np.ndarray, tensor: np.ndarray, grow: bool = False) -> Any:
     """The indices as numbers, checked. Raises InvalidArgumentError."""
     if len(indices) != len(tensor):
         raise fail(f"Invalid number of rows in input tensor. Expected: {len(indices)} Actual: {len(tensor)}")
     for i in indices.tolist():
         if i < 0:
             raise fail("Indices in TensorListScatter must all be non-negative.")
-        if i >= list.length:
+        if i >= list.length and not grow:
             raise fail(f"TensorListScatter: Trying to scatter at index {i} in list with size {list.length}")
         yield i
 
@@ -167,7 +170,7 @@ class ListScatter:
 
     .. math:: output_{indices_i} = tensor_i
 
-    indices: int32 vector; tensor: [n, ...].
+    indices: int32 vector; tensor: [n, ...]. grow: whether indices behind the end make the list longer.
     raises InvalidArgumentError for an index that is not there, another number of rows, rows that the list does not take
     """
 
@@ -175,33 +178,37 @@ class ListScatter:
     indices = Input(SIZE, rank=1)
     tensor = Input(dtypes.ALL)
     output = Output(dtype=variant)
+    grow = Attr(bool, default=False)
 
     def infer(op) -> Any:
         _check_rows(op.tensor, op.indices)
         return LIST
 
     def compute(op, list, indices, tensor) -> Any:
-        for k, i in enumerate(_places(list, indices, tensor)):
-            list = list.set(i, row(tensor, k))
+        for k, i in enumerate(_places(list, indices, tensor, op.grow)):
+            list = list.set(i, row(tensor, k), op.grow)
         return list
 
     def gradient(op, doutput) -> Any:
-        from .array import range, reshape, shape, where, zeros_like
-
         x = op.tensor
-        dlist = ListUnset(doutput, op.indices)
+        dlist: Any = ListUnset(doutput, op.indices)
+        if op.grow:
+            dlist = ListResize(dlist, ListLength(op.list))
         if not is_trainable(x.dtype):
             return dlist, None, None
         rows = ListGather(doutput, op.indices, sizes_of(x, 1), element_dtype=x.dtype, element_shape=_rest(x))
-        # A row that a later one has overwritten gets nothing.
-        numbers = range(shape(op.indices)[0])
-        lasts = ListScatter(ListReserve(ListLength(op.list), element_dtype=SIZE), op.indices, numbers)
-        stays = ListGather(lasts, op.indices, element_dtype=SIZE, element_shape=()) == numbers
-        ones = range(shape(shape(rows))[0] - 1) * 0 + 1
-        from .array import concat
+        return dlist, None, _last_of_each(rows, op.indices, ListLength(doutput))
 
-        stays = reshape(stays, concat([shape(stays), ones], 0))
-        return dlist, None, where(stays, rows, zeros_like(rows))
+
+def _last_of_each(rows: Any, indices: Any, length: Any) -> Any:
+    """The rows; zeros for those whose index comes again later: they were overwritten."""
+    from .array import concat, fill, range, rank, reshape, shape, where, zeros_like
+
+    numbers = range(shape(indices)[0])
+    lasts = ListScatter(ListReserve(length, element_dtype=SIZE), indices, numbers)
+    stays = ListGather(lasts, indices, element_dtype=SIZE, element_shape=()) == numbers
+    stays = reshape(stays, concat([shape(stays), fill([rank(rows) - 1], 1)], 0))
+    return where(stays, rows, zeros_like(rows))
 
 
 @operator
@@ -243,8 +250,8 @@ class ListConcat:
 
     .. math:: tensor = [list_0; list_1; \\ldots], \\quad lengths_i = |list_i|
 
-    element_dtype; element_shape: of the elements without their first dimension. leading: how long elements that are
-    unset are taken to be, int64 [n]; without it, as long as the others.
+    element_dtype; element_shape: of each element, as far as it is known; shape: a vector that says more of it, without
+    the first dimension. leading: how long elements that are unset are taken to be, int64 [n]; without it, as others.
     raises InvalidArgumentError for another dtype, scalars, shapes that differ or are unknown
     """
 
@@ -257,28 +264,35 @@ class ListConcat:
     element_shape = Attr(TensorShape, default=UNKNOWN)
 
     def infer(op) -> Any:
-        return _rows(None, _element_spec(op).shape, op.element_dtype), TensorSpec([None], dtypes.int64)
+        if op.element_shape.rank == 0:
+            raise fail("Concat saw a scalar shape at index 0 but requires at least vectors.")
+        rest = op.element_shape[1:] if op.element_shape.rank else UNKNOWN
+        if op.shape is not None:
+            rest = merged(rest, shape_from(op.shape))
+        return _rows(None, rest, op.element_dtype), TensorSpec([None], dtypes.int64)
 
     def compute(op, list, leading, shape) -> Any:
         list.check_dtype(op.element_dtype)
-        rest = shape_said(op, shape)
+        known = merged(op.element_shape, list.element_shape)
+        if shape is not None:
+            known = merged(known, TensorShape([None, *sizes(shape).as_list()]))
         elements = list.elements()
         for i, x in enumerate(elements):
-            if x is None and leading is not None:
-                whole = TensorShape([int(leading[i]), *(rest.dims or ())]) if rest.rank is not None else UNKNOWN
-                elements[i] = list.unset(whole, "get")
-            elif x is None:
-                elements[i] = list.unset(UNKNOWN if rest.rank is None else TensorShape([None, *rest.dims]), "stack")
+            if x is None:
+                whole = known
+                if leading is not None and known.rank is not None:
+                    whole = TensorShape([int(leading[i]), *known[1:]])
+                elements[i] = list.unset(whole, "concat")
             elif x.ndim == 0:
                 raise fail(f"Concat saw a scalar shape at index {i} but requires at least vectors.")
+        rest = known[1:] if known.rank else UNKNOWN
         for x in elements:
             rest = merged(rest, TensorShape(x.shape[1:]))
-        lengths = np.array([len(x) for x in elements], np.int64)
-        if not elements and not rest.is_fully_defined():
+        if not rest.is_fully_defined():
             raise fail("All except the first dimension must be fully defined when concating an empty tensor list. "
-                       f"element_shape: {shape_text(rest)}")  # fmt: skip
-        start: Any = np.empty(tuple([0, *rest.as_list()]), list.dtype.np)  # type: ignore[type-var]
-        return np.concatenate([start, *elements]), lengths
+                       f"element_shape: {shape_text(known)}")  # fmt: skip
+        start: Any = np.empty((0, *rest.as_list()), list.dtype.np)
+        return np.concatenate([start, *elements]), np.array([len(x) for x in elements], np.int64)
 
     def gradient(op, dtensor, dlengths) -> Any:
         return ListSplit(dtensor, op.lengths), None, None
@@ -318,5 +332,6 @@ class ListSplit:
 
     def gradient(op, doutput) -> Any:
         x = op.tensor
-        dtensor, _ = ListConcat(doutput, op.lengths, sizes_of(x, 1), element_dtype=x.dtype, element_shape=_rest(x))
+        shape = UNKNOWN if x.shape.rank is None else TensorShape([None, *x.shape[1:]])
+        dtensor, _ = ListConcat(doutput, op.lengths, sizes_of(x, 1), element_dtype=x.dtype, element_shape=shape)
         return dtensor, None

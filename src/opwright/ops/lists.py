@@ -39,14 +39,16 @@ def sizes_of(tensor: Any, leading: int = 0) -> Any:
 
 def shape_said(op: Any, shape: Any) -> TensorShape:
     """At run time: what the attribute and the input `shape` say of the elements."""
-    return op.element_shape if shape is None else merged(op.element_shape, _sizes(shape))
+    return op.element_shape if shape is None else merged(op.element_shape, sizes(shape))
 
 
-def _sizes(shape: Any) -> TensorShape:
+def sizes(shape: Any) -> TensorShape:
+    """The shape that a vector spells at run time, -1 where a size is unknown."""
     return TensorShape([None if n < 0 else n for n in np.asarray(shape).reshape(-1).tolist()])
 
 
-def _element_spec(op: Any) -> TensorSpec:
+def element_spec(op: Any) -> TensorSpec:
+    """What inference knows of an element, by the attributes and the input `shape`."""
     shape = op.element_shape
     if op.shape is not None:
         shape = merged(shape, shape_from(op.shape))
@@ -217,7 +219,7 @@ class ListPop:
     element_shape = Attr(TensorShape, default=UNKNOWN)
 
     def infer(op) -> Any:
-        return LIST, _element_spec(op)
+        return LIST, element_spec(op)
 
     def compute(op, list, shape) -> Any:
         list.check_dtype(op.element_dtype)
@@ -246,7 +248,7 @@ class ListGet:
     element_shape = Attr(TensorShape, default=UNKNOWN)
 
     def infer(op) -> Any:
-        return _element_spec(op)
+        return element_spec(op)
 
     def compute(op, list, index, shape) -> Any:
         list.check_dtype(op.element_dtype)
@@ -262,6 +264,7 @@ class ListSet:
 
     .. math:: output_i = item \\text{ if } i = index \\text{ else } list_i
 
+    grow: whether an index behind the end makes the list longer; elements between are unset.
     raises InvalidArgumentError for an index that is not there, an item of another dtype or shape than the list takes
     """
 
@@ -269,12 +272,13 @@ class ListSet:
     index = Input(SIZE, rank=0)
     item = Input(dtypes.anything)
     output = Output(dtype=variant)
+    grow = Attr(bool, default=False)
 
     def infer(op) -> Any:
         return LIST
 
     def compute(op, list, index, item) -> Any:
-        return list.set(int(index), item)
+        return list.set(int(index), item, op.grow)
 
     def gradient(op, doutput) -> Any:
         item = op.item
@@ -282,7 +286,8 @@ class ListSet:
         if is_trainable(item.dtype):
             ditem = of_item(ListGet(doutput, op.index, sizes_of(item), element_dtype=item.dtype,
                                     element_shape=item.shape), item)  # fmt: skip
-        return ListUnset(doutput, op.index), None, ditem
+        dlist = ListUnset(doutput, op.index)
+        return (ListResize(dlist, ListLength(op.list)) if op.grow else dlist), None, ditem
 
 
 @operator

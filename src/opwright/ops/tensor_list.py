@@ -207,11 +207,14 @@ class TensorList:
 
     # ---- changing -------------------------------------------------------------------------------------------------
 
-    def set(self, index: int, item: Any) -> TensorList:
-        """The list with another element at `index`."""
-        if not 0 <= index < self.length:
-            raise fail(f"Trying to modify element {index} in a list with {self.length} elements.")
-        return self._next(index, self._fit(item, "set"), self.length)
+    def set(self, index: int, item: Any, grow: bool = False) -> TensorList:
+        """The list with another element at `index`. grow: longer, where the index is behind its end."""
+        length = self.length
+        if not 0 <= index < length:
+            if index < 0 or not grow:
+                raise fail(f"Trying to modify element {index} in a list with {length} elements.")
+            length = index + 1
+        return self._next(index, self._fit(item, "set"), length)
 
     def unset_at(self, indices: Iterable[int]) -> TensorList:
         """The list without its elements at `indices`."""
@@ -309,6 +312,7 @@ _UNKNOWN_SHAPE = {
     "and no list element is set.",
     "stack": _STACK,
     "stack of none": "Tried to stack elements of an empty list with non-fully-defined element_shape: {}",
+    "concat": "List contains uninitialized tensors and has a non-fully-defined element_shape: {}",
     "gather": _GATHER,
     "gather of none": _GATHER,
 }

@@ -1,0 +1,402 @@
+"""TensorArray: elements of one dtype, written and read one by one, eagerly and in graphs.
+
+Lives here: the class and its type.  Not here: the list it keeps them in and the operators on it (ops/lists.py).
+
+In a graph a TensorArray never changes: `write` gives another one, and a loop carries it as a variable. Eagerly `write`
+changes the array it is called on and gives that, as in TensorFlow; both are one persistent list underneath.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core import dtypes
+from ..core.dtypes import as_dtype
+from ..core.errors import InvalidArgumentError, OutOfRangeError
+from ..core.shapes import UNKNOWN, TensorShape, as_shape
+from ..core.specs import TensorSpec
+from ..core.type_spec import CompositeTensor, TypeSpec
+from ..eager.tensor import EagerTensor, convert_to_tensor
+from ..ops import array, dispatch, lists
+from ..ops import list_rows as rows
+from ..ops.tensor import TensorLike
+
+state = dispatch.state
+
+
+class TensorArraySpec(TypeSpec):
+    """The type of a TensorArray.
+
+    element_shape: of each element, None where unknown. dtype: theirs. dynamic_size, infer_shape: as TensorArray has
+    them.
+    """
+
+    __slots__ = ("_dtype", "_dynamic_size", "_element_shape", "_infer_shape")
+
+    def __init__(self, element_shape: Any = None, dtype: Any = dtypes.float32, dynamic_size: bool = False,
+                 infer_shape: bool = True) -> None:  # fmt: skip
+        self._element_shape = as_shape(element_shape)
+        self._dtype = as_dtype(dtype)
+        self._dynamic_size, self._infer_shape = bool(dynamic_size), bool(infer_shape)
+
+    @classmethod
+    def from_value(cls, value: TensorArray) -> TensorArraySpec:
+        """The type of a TensorArray. Raises TypeError for anything else."""
+        if not isinstance(value, TensorArray):
+            raise TypeError(f"Expected value to be a TensorArray, but got: {type(value)}")
+        return cls(value.element_shape, value.dtype, value.dynamic_size, value._infer_shape)
+
+    @property
+    def value_type(self) -> Any:
+        """TensorArray."""
+        return TensorArray
+
+    @property
+    def element_shape(self) -> TensorShape:
+        """What is known of each element's shape."""
+        return self._element_shape
+
+    @property
+    def dtype(self) -> dtypes.DType:
+        """The elements' dtype."""
+        return self._dtype
+
+    def _serialize(self) -> tuple[Any, ...]:
+        return self._element_shape, self._dtype, self._dynamic_size, self._infer_shape
+
+    @property
+    def _component_specs(self) -> Any:
+        return [TensorSpec((), dtypes.variant)]
+
+    def _to_components(self, value: TensorArray) -> Any:
+        return [value.flow]
+
+    def _from_components(self, components: Sequence[Any]) -> TensorArray:
+        made = TensorArray(self._dtype, flow=components[0], dynamic_size=self._dynamic_size,
+                           infer_shape=self._infer_shape, clear_after_read=False)  # fmt: skip
+        made._inferred[0] = self._element_shape
+        return made
+
+
+class TensorArray(CompositeTensor):
+    """Elements of one dtype at indices 0 to size - 1, written and read one by one.
+
+    dtype: of the elements. size: how many there are to be, an int or int32 scalar; left out only where `flow` is given.
+    dynamic_size: whether writing behind the end makes it longer. clear_after_read: eagerly, whether an element may be
+    read only once (by default so); its memory is then free. infer_shape: whether all elements have one shape, learnt
+    from the first that is written. element_shape: that shape, as far as it is known; always checked.
+    flow: the list of another TensorArray. handle, tensor_array_name, colocate_with_first_write_call, name: of no
+    meaning here, as in TensorFlow's own lists.
+
+    Elements that were never written are zeros, where their shape is known. Gradients of any order flow through.
+
+    >>> squares = ow.TensorArray(ow.float32, size=3)
+    >>> for i in range(3):
+    ...     squares = squares.write(i, float(i) ** 2)
+    >>> squares.stack()
+    <tf.Tensor: shape=(3,), dtype=float32, numpy=array([0., 1., 4.], dtype=float32)>
+
+    raises ValueError where size is missing, or given together with flow
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_clear",
+        "_declared",
+        "_dtype",
+        "_dynamic",
+        "_flow",
+        "_infer_shape",
+        "_inferred",
+        "_read",
+        "_size",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        dtype: Any,
+        size: Any = None,
+        dynamic_size: bool | None = None,
+        clear_after_read: bool | None = None,
+        tensor_array_name: str | None = None,
+        handle: Any = None,
+        flow: Any = None,
+        infer_shape: bool = True,
+        element_shape: Any = None,
+        colocate_with_first_write_call: bool = True,
+        name: str | None = None,
+    ) -> None:
+        if flow is None and size is None:
+            raise ValueError(
+                "Size must be declared for TensorArrays when eager execution is enabled."
+                if state.trace is None
+                else "Argument `size` must be provided if argument `flow` is not provided."
+            )
+        for other, given in (("size", size), ("element_shape", element_shape)):
+            if flow is not None and given is not None:
+                raise ValueError(f"Cannot provide both `flow` and `{other}` arguments at the same time.")
+        self._dtype = as_dtype(dtype)
+        self._dynamic, self._infer_shape = bool(dynamic_size), bool(infer_shape)
+        self._clear = clear_after_read is None or bool(clear_after_read)
+        self._declared = UNKNOWN if element_shape is None else as_shape(element_shape)
+        self._inferred = [self._declared]  # shared by all arrays that come of this one in a graph
+        self._read: set[int] = set()
+        self._size: int | None = None  # how many elements there are, where that is known and fixed
+        if flow is not None:
+            self._flow = flow
+            return
+        size = dispatch.to_tensor(size if isinstance(size, TensorLike) else size.__index__(), dtypes.int32)
+        if not self._dynamic and size.constant is not None:
+            self._size = int(size.constant)
+        self._flow = lists.ListReserve(size, element_dtype=self._dtype, element_shape=self._declared, name=name)
+
+    # ---- what it is -----------------------------------------------------------------------------------------------
+
+    @property
+    def dtype(self) -> dtypes.DType:
+        """The elements' dtype."""
+        return self._dtype
+
+    @property
+    def dynamic_size(self) -> bool:
+        """Whether writing behind the end makes the array longer."""
+        return self._dynamic
+
+    @property
+    def element_shape(self) -> TensorShape:
+        """What is known of each element's shape."""
+        return self._inferred[0]
+
+    @property
+    def flow(self) -> Any:
+        """The list that holds the elements: a scalar tensor of dtype variant."""
+        return self._flow
+
+    @property
+    def handle(self) -> None:
+        """There is none: the flow is all there is."""
+        return
+
+    @property
+    def _type_spec(self) -> TensorArraySpec:
+        return TensorArraySpec(self.element_shape, self._dtype, self._dynamic, self._infer_shape)
+
+    def size(self, name: str | None = None) -> Any:
+        """The number of elements, an int32 scalar."""
+        if self._size is not None and state.trace is not None:
+            return dispatch.to_tensor(self._size, dtypes.int32, name)
+        return lists.ListLength(self._flow, name=name)
+
+    def identity(self) -> TensorArray:
+        """An array with the same elements."""
+        return self if self._eager else self._with(array.identity(self._flow))
+
+    def close(self, name: str | None = None) -> None:
+        """Eagerly, let the elements go; the array has none then."""
+        if self._eager:
+            self._flow, self._size = lists.ListResize(self._flow, 0), 0
+
+    def grad(self, source: Any, flow: Any = None, name: str | None = None) -> Any:
+        """There is none to ask for: gradients are those of the elements. Raises NotImplementedError, as TensorFlow."""
+        raise NotImplementedError(
+            "TensorArray.grad is not supported: gradients of operations that use TensorArrays do not need it. "
+            "Use ow.GradientTape"
+        )
+
+    @property
+    def _eager(self) -> bool:
+        return state.trace is None and type(self._flow) is EagerTensor
+
+    def _with(self, flow: Any, size: int | None = None) -> TensorArray:
+        """The array with another list: eagerly this one, which changes, else a new one. size: where it is another."""
+        if self._eager:
+            self._flow = flow
+            self._size = self._size if size is None else size
+            return self
+        new = TensorArray.__new__(TensorArray)
+        new._dtype, new._dynamic, new._infer_shape, new._clear = (
+            self._dtype, self._dynamic, self._infer_shape, self._clear)  # fmt: skip
+        # What is learnt in a graph holds for all arrays of this line there, but not for an eager one it began with.
+        new._declared = self._declared
+        new._inferred = [self._inferred[0]] if type(self._flow) is EagerTensor else self._inferred
+        new._read, new._flow = self._read, flow
+        new._size = self._size if size is None else size
+        return new
+
+    # ---- checks ---------------------------------------------------------------------------------------------------
+
+    def _value(self, value: Any) -> Any:
+        """`value` as a tensor. Raises InvalidArgumentError where it is of another dtype."""
+        tensor = convert_to_tensor(value, dtype_hint=self._dtype)
+        if tensor.dtype is not self._dtype:
+            raise InvalidArgumentError(
+                what=f"TensorArray dtype is {self._dtype.name} but Op is trying to write dtype {tensor.dtype.name}"
+            )
+        return tensor
+
+    def _learn(self, shape: TensorShape) -> None:
+        """Check an element's shape, and keep it in mind if all have one. Raises ValueError."""
+        known = self._inferred[0]
+        if not known.is_compatible_with(shape):
+            do = "; infer_shape=False allows it" if self._declared.is_compatible_with(shape) else ""
+            if self._eager:
+                raise ValueError(f"Incompatible shape for value ({shape}), expected ({known}){do}")
+            raise ValueError(f"Inconsistent shapes: saw {shape} but expected {known}{do}")
+        if self._infer_shape:
+            self._inferred[0] = known.merge_with(shape)
+
+    def _index(self, index: Any, verb: str) -> Any:
+        """The index as an operator takes it; eagerly an int that is in range. Raises OutOfRangeError, TypeError."""
+        if isinstance(index, EagerTensor) and state.trace is None:
+            index = index.__index__()
+        if not isinstance(index, TensorLike):
+            if not hasattr(index, "__index__"):
+                raise TypeError(f"the index of a TensorArray is an integer, found {index!r}")
+            index = index.__index__()
+        if not self._eager:
+            return index
+        size = self._flow._array.length
+        if index < 0:
+            raise OutOfRangeError(what=f"{verb} negative indices (index {index}) is not allowed.")
+        if index >= size and verb == "Reading from":
+            raise OutOfRangeError(what=f"Tried to read from index {index} but array size is: {size}")
+        if index >= size and not self._dynamic:
+            raise OutOfRangeError(
+                what=f"Tried to write to index {index} but array is not resizeable and size is: {size}"
+            )
+        return index
+
+    # ---- one element ----------------------------------------------------------------------------------------------
+
+    def read(self, index: Any, name: str | None = None) -> Any:
+        """The element at `index`, an int or int32 scalar.
+
+        raises OutOfRangeError eagerly, InvalidArgumentError in a graph, for an index that is not there;
+        InvalidArgumentError eagerly for an element that was read before (see clear_after_read), and for one that was
+        never written whose shape is unknown
+        """
+        index = self._index(index, "Reading from")
+        eager = self._eager
+        if eager and self._clear and index in self._read and self._flow._array._get(index) is None:
+            raise InvalidArgumentError(
+                what=f"Could not read index {index} twice because it was cleared after a previous read "
+                "(perhaps try setting clear_after_read = false?)"
+            )
+        item = lists.ListGet(self._flow, index, element_dtype=self._dtype, element_shape=self.element_shape, name=name)
+        if eager and self._clear:
+            self._flow = lists.ListUnset(self._flow, index)
+            self._read.add(index)
+        return item
+
+    def write(self, index: Any, value: Any, name: str | None = None) -> TensorArray:
+        """The array with `value` at `index`. Use what it gives: in a graph this array stays as it is.
+
+        raises OutOfRangeError eagerly, InvalidArgumentError in a graph, for an index that is not there (see
+        dynamic_size); InvalidArgumentError for another dtype; ValueError for another shape (see infer_shape)
+        """
+        index = self._index(index, "Writing to")
+        value = self._value(value)
+        self._learn(value.shape)
+        return self._with(lists.ListSet(self._flow, index, value, grow=self._dynamic, name=name))
+
+    # ---- many elements --------------------------------------------------------------------------------------------
+
+    def stack(self, name: str | None = None) -> Any:
+        """All elements as one tensor [size, ...element_shape]; those never written are zeros.
+
+        raises InvalidArgumentError where shapes differ or none is known
+        """
+        if self._eager and self._flow._array.length == 0 and not self.element_shape.is_fully_defined():
+            return dispatch.to_tensor(np.zeros([0], self._dtype.np), self._dtype, name)
+        return rows.ListStack(self._flow, element_dtype=self._dtype, element_shape=self.element_shape,
+                              num=-1 if self._size is None else self._size, name=name)  # fmt: skip
+
+    def gather(self, indices: Any, name: str | None = None) -> Any:
+        """The elements at `indices`, an int32 vector, as one tensor [len(indices), ...element_shape].
+
+        raises InvalidArgumentError for an index that is not there, shapes that differ, or where none is known
+        """
+        return rows.ListGather(self._flow, indices, element_dtype=self._dtype, element_shape=self.element_shape,
+                               name=name)  # fmt: skip
+
+    def concat(self, name: str | None = None) -> Any:
+        """All elements one after the other along their first dimension; they may differ in its size.
+
+        raises InvalidArgumentError for scalar elements, for other dimensions that differ, or where none are known
+        """
+        shape = self.element_shape
+        if shape.rank == 0:
+            raise InvalidArgumentError(what="Concat saw a scalar shape at index 0 but requires at least vectors.")
+        return rows.ListConcat(self._flow, element_dtype=self._dtype, element_shape=shape, name=name)[0]
+
+    def unstack(self, value: Any, name: str | None = None) -> TensorArray:
+        """The array whose elements are the rows of `value`.
+
+        raises ValueError for more rows than a size that is fixed, for rows of another shape, for a scalar
+        """
+        value = self._value(value)
+        count = value.shape[0] if value.shape.rank else None
+        if not self._dynamic and self._size is not None and count is not None and count > self._size:
+            raise ValueError(f"Cannot unstack {count} tensors into a TensorArray of static size {self._size}")
+        if value.shape.rank:
+            if self._eager:
+                self._inferred[0] = self._declared  # nothing stays of what was learnt
+            self._learn(value.shape[1:])
+        made = rows.ListFromTensor(value, element_shape=self._declared, name=name)
+        self._read.clear()
+        return self._with(made, None if self._dynamic else count)
+
+    def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
+        """The array with the rows of `value` at `indices`, an int32 vector; where one comes twice the last row counts.
+
+        raises OutOfRangeError eagerly, InvalidArgumentError in a graph, for an index that is not there;
+        InvalidArgumentError for another dtype or number of rows, ValueError for rows of another shape
+        """
+        value = self._value(value)
+        indices = dispatch.to_tensor(indices, dtypes.int32)
+        if value.shape.rank:
+            self._learn(value.shape[1:])
+        if self._eager:
+            for index in indices._array.reshape(-1).tolist():
+                self._index(index, "Writing to")
+        return self._with(rows.ListScatter(self._flow, indices, value, grow=self._dynamic, name=name))
+
+    def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
+        """The array whose elements are pieces of `value`: `lengths`, a vector, says how many rows each one has.
+
+        raises InvalidArgumentError for lengths that are no vector, do not add up to the rows of `value`, or are not as
+        many as a size that is fixed; for a scalar
+        """
+        value = self._value(value)
+        lengths = array.cast(dispatch.to_tensor(lengths), dtypes.int64)
+        known = lengths.constant
+        if lengths.shape.rank not in (None, 1):
+            found = lengths.shape.as_list()
+            raise InvalidArgumentError(what=f"Expected lengths to be a vector, received shape: {found}")
+        if value.shape.rank == 0:
+            raise InvalidArgumentError(what="Expected value to be at least a vector, but received shape: []")
+        count = None if lengths.shape.rank is None else lengths.shape[0]
+        if not self._dynamic and self._size is not None and count is not None and count != self._size:
+            raise InvalidArgumentError(
+                what=f"TensorArray's size is not equal to the size of lengths ({self._size} vs. {count}), and the "
+                "TensorArray is not marked as dynamically resizeable."
+            )
+        if known is not None and value.shape.rank is not None:
+            total, length = int(known.sum()), value.shape[0]
+            if length is not None and total != length:
+                raise InvalidArgumentError(
+                    what="Expected sum of lengths to be equal to values.shape[0], but sum of lengths is "
+                    f"{total} and value's shape is: {value.shape.as_list()}"
+                )
+            if known.size and known.min() == known.max():
+                if self._eager:
+                    self._inferred[0] = self._declared
+                self._learn(TensorShape([int(known[0]), *value.shape[1:]]))
+        self._read.clear()
+        return self._with(rows.ListSplit(value, lengths, name=name))
+
+    def __repr__(self) -> str:
+        return f"<tf.TensorArray dtype={self._dtype.name} element_shape={self.element_shape}>"
