@@ -1,0 +1,277 @@
+"""From a function to its converted one, and from what is called to what is called instead.
+
+Lives here: `convert` (source to code, kept by code object), `call` (the decision for any callable).
+Not here: the rewriting (rewriting.py), which modules are left alone (rules.py).
+
+A converted function is a new function object over the user's globals and closure cells: what the user changes there
+later, it sees. Its code is compiled from the tree under the user's file name and lines, so there is no generated file,
+and tracebacks and debuggers show the user's text. The operators come in by one more cell, `ag__`.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import types
+import warnings
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from . import operators, rules, rewriting, source
+from .builtins import OVERRIDES
+from .source import Unsupported
+from .stages import NOT_RETURNED
+
+MARK = "__opwright_do_not_convert__"
+verbosity = [0]
+
+
+class Converted(NamedTuple):
+    """One conversion. code: the new code, None where the function stays as it is; why: then, the reason, if one is to
+    be told. tree: what `to_code` prints."""
+
+    code: types.CodeType | None
+    why: str | None = None
+    tree: Any = None
+    version: int = 0
+
+
+AS_IS = Converted(None)
+_kept: dict[int, tuple[Any, Converted]] = {}  # by id of the user's code, which a weak reference watches
+
+
+def _keep(code: types.CodeType, entry: Converted) -> None:
+    key = id(code)
+    _kept[key] = (weakref.ref(code, lambda _: _kept.pop(key, None)), entry)
+
+
+def _namespace() -> types.SimpleNamespace:
+    names = ("if_stmt", "while_stmt", "for_stmt", "if_exp", "and_", "or_", "not_", "in_", "not_in", "chain",
+             "assert_stmt", "list_comp", "returned")  # fmt: skip
+    return types.SimpleNamespace(call=call, NOT_RETURNED=NOT_RETURNED, **{n: getattr(operators, n) for n in names})
+
+
+@functools.cache
+def _operators_cell() -> Any:
+    return types.CellType(_namespace())
+
+
+# ---- one function ---------------------------------------------------------------------------------------------------
+
+
+def rewritten(function: types.FunctionType) -> Any:
+    """The rewritten tree of a function: a FunctionDef or Lambda. Raises Unsupported."""
+    code = function.__code__
+    found = source.find(code, function.__globals__)
+    if isinstance(found.node, ast.AsyncFunctionDef):
+        raise Unsupported("it is a coroutine")
+    node = source.copy(found.node)
+    if found.private is not None:
+        source.with_private_names(node, found.private)
+    try:
+        return rewriting.rewrite(node, "__class__" in code.co_freevars)
+    except RecursionError:
+        raise Unsupported("its code is nested too deeply") from None
+
+
+def _compile(function: types.FunctionType) -> Converted:
+    code = function.__code__
+    node = rewritten(function)
+    shown = node
+    if isinstance(node, ast.Lambda):
+        inner: Any = ast.Return(node)
+    else:
+        inner = source.copy(node)  # defaults, annotations and decorators stay with the user's function object
+        inner.decorator_list, inner.returns, inner.type_params = [], None, []
+        for argument in ast.walk(inner.args):
+            if isinstance(argument, ast.arg):
+                argument.annotation = None
+    inner_args = node.args if isinstance(node, ast.Lambda) else inner.args
+    if isinstance(node, ast.Lambda):
+        shown = source.copy(node)
+    inner_args.defaults = []
+    inner_args.kw_defaults = [None] * len(inner_args.kwonlyargs)
+    free = [*code.co_freevars, "ag__"]
+    arguments = ast.arguments([], [ast.arg(n, None) for n in free], None, [], [], None, [])
+    factory = ast.FunctionDef("factory", arguments, [inner], [], None, type_comment=None)
+    factory.type_params = []  # type: ignore[attr-defined]
+    rewriting.at(factory, node)
+    module = ast.Module([factory], [])
+    future = code.co_flags & 0x1FF0000  # the file's `from __future__` lines
+    try:
+        compiled = compile(module, code.co_filename, "exec", flags=future, dont_inherit=True)
+    except (SyntaxError, ValueError, TypeError, RecursionError) as error:
+        raise Unsupported(f"its rewritten form does not compile: {error}") from error
+    (outer,) = (c for c in compiled.co_consts if isinstance(c, types.CodeType))
+    (new,) = (c for c in outer.co_consts if isinstance(c, types.CodeType))
+    return Converted(renamed(new, code.co_name, code.co_qualname, new.co_qualname), None, shown, rules.version)
+
+
+def renamed(code: types.CodeType, name: str, qualname: str, prefix: str) -> types.CodeType:
+    """Code under its user's name, and the functions made inside it under the name of the one they were part of."""
+    consts = []
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            made = const.co_name.endswith(rewriting.SUFFIX)
+            if made:
+                const = renamed(const, name, qualname, const.co_qualname)
+            else:
+                inner = qualname + const.co_qualname.removeprefix(prefix)
+                const = renamed(const, const.co_name, inner, const.co_qualname)
+        consts.append(const)
+    new = code.replace(co_consts=tuple(consts), co_name=name, co_qualname=qualname)
+    for const in new.co_consts:
+        if isinstance(const, types.CodeType):
+            _keep(const, AS_IS)  # converted as a part
+    _pin(new)
+    return new
+
+
+def _pin(code: types.CodeType) -> None:
+    _keep(code, AS_IS)
+
+
+def _entry(function: types.FunctionType, forced: bool = False) -> Converted:
+    code = function.__code__
+    kept = _kept.get(id(code))
+    if kept is not None:
+        entry = kept[1]
+        if entry is AS_IS or (entry.version == rules.version and not (forced and entry.why == "")):
+            return entry
+    entry = _decide(function, forced)
+    _keep(code, entry)
+    return entry
+
+
+def _decide(function: types.FunctionType, forced: bool) -> Converted:
+    if function.__dict__.get(MARK):
+        return AS_IS
+    module = function.__globals__.get("__name__")
+    if not rules.converts(module) and not (forced and module is not None and module.partition(".")[0] != "opwright"):
+        return Converted(None, "", None, rules.version)  # left alone by the table
+    if function.__code__.co_flags & 0x2A0:  # generators and coroutines
+        return Converted(None, "it is a generator or a coroutine" if forced else "", None, rules.version)
+    try:
+        return _compile(function)
+    except Unsupported as error:
+        where = f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}"
+        warnings.warn(
+            f"AutoGraph could not transform {function!r} ({where}) and will run it as-is.\nCause: {error}\n"
+            "To silence this warning, decorate the function with @tf.autograph.experimental.do_not_convert",
+            UserWarning,
+            stacklevel=3,
+        )
+        return Converted(None, str(error), None, rules.version)
+
+
+def _made(function: types.FunctionType, code: types.CodeType) -> types.FunctionType:
+    """A function like the user's, sharing its globals, cells and defaults, over the new code."""
+    cells: dict[str, Any] = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
+    cells["ag__"] = _operators_cell()
+    new = types.FunctionType(
+        code, function.__globals__, function.__name__, function.__defaults__,
+        tuple([cells[name] for name in code.co_freevars]),
+    )  # fmt: skip
+    if function.__kwdefaults__ is not None:
+        new.__kwdefaults__ = function.__kwdefaults__
+    return new
+
+
+def convert(function: Any, forced: bool = False) -> Any:
+    """What to call instead of a function; itself where it is not converted.
+
+    forced: whether the user asked for this very function, so that the table of modules does not count.
+    """
+    entry = _entry(function, forced)
+    if entry.code is None:
+        return function
+    return _made(function, entry.code)
+
+
+def dressed(function: types.FunctionType, new: types.FunctionType) -> types.FunctionType:
+    """`new` with the documentation, annotations and attributes of the user's function, for those who look at it."""
+    new.__qualname__, new.__module__, new.__doc__ = function.__qualname__, function.__module__, function.__doc__
+    new.__annotations__ = function.__annotations__
+    new.__dict__.update(function.__dict__)
+    new.__wrapped__ = function  # type: ignore[attr-defined]
+    return new
+
+
+# ---- anything callable ----------------------------------------------------------------------------------------------
+
+
+def _function(f: Any) -> Any:
+    kept = _kept.get(id(f.__code__))
+    if kept is not None:
+        entry = kept[1]
+        if entry is AS_IS:
+            return f
+        if entry.version == rules.version:
+            if entry.code is None or (f.__dict__ and MARK in f.__dict__):
+                return f
+            return _made(f, entry.code)
+    return convert(f)
+
+
+def _method(f: Any) -> Any:
+    inner = f.__func__
+    if type(inner) is not types.FunctionType:
+        return f
+    new = _function(inner)
+    return f if new is inner else types.MethodType(new, f.__self__)
+
+
+def _builtin(f: Any) -> Any:
+    try:
+        return OVERRIDES.get(f, f)
+    except TypeError:  # a method of something that has no hash
+        return f
+
+
+def _partial(f: Any) -> Any:
+    inner = call(f.func)
+    return f if inner is f.func else functools.partial(inner, *f.args, **f.keywords)
+
+
+def _as_it_is(f: Any) -> Any:
+    return f
+
+
+def _object(f: Any) -> Any:
+    """An object with a __call__ written in Python."""
+    method = type(f).__call__
+    if method.__code__ is None or getattr(f, MARK, False):
+        return f
+    new = _function(method)
+    return f if new is method else types.MethodType(new, f)
+
+
+class _Routes(dict[type, Callable[[Any], Any]]):
+    """How to treat a callable, by its type."""
+
+    def __missing__(self, kind: type) -> Callable[[Any], Any]:
+        route: Callable[[Any], Any] = _as_it_is
+        if not issubclass(kind, type) and rules.converts(kind.__module__):
+            if type(getattr(kind, "__call__", None)) is types.FunctionType:
+                route = _object
+        if len(self) > 4096:
+            self.clear()
+            self.update(_BASIC)
+        self[kind] = route
+        return route
+
+
+_BASIC: dict[type, Callable[[Any], Any]] = {
+    types.FunctionType: _function,
+    types.MethodType: _method,
+    types.BuiltinFunctionType: _builtin,
+    type: _builtin,
+    functools.partial: _partial,
+}
+_ROUTES = _Routes(_BASIC)
+
+
+def call(f: Any) -> Any:
+    """What to call instead of `f`: converted user code, this package's version of a builtin, or f itself."""
+    return _ROUTES[type(f)](f)

@@ -1,0 +1,182 @@
+"""Expressions rewritten to ask their values.
+
+Lives here: conditional expressions, and/or/not, chained comparisons, `in`, calls, lambdas, list comprehensions.
+Not here: statements (rewriting.py), what the operators do (operators.py).
+
+What stands in a lambda afterwards may not assign (`:=`) nor yield; such operands are left to Python.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+from .jumps import ag, ag_call, load
+from .names import FUNCTIONS
+
+_ASKING = (ast.In, ast.NotIn)
+SIGNS: dict[type, str] = {
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=", ast.Is: "is",
+    ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in",
+}  # fmt: skip
+_SIMPLE = (
+    ast.Name, ast.Constant, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.expr_context, ast.boolop, ast.unaryop,
+    ast.cmpop, ast.Add, ast.Sub, ast.Mult, ast.BitAnd, ast.BitOr,
+)  # fmt: skip
+_FRAME_READERS = frozenset({"locals", "globals", "vars", "dir", "eval", "exec", "breakpoint"})
+
+
+def lazy(body: Any) -> ast.Lambda:
+    """lambda: body."""
+    return ast.Lambda(ast.arguments([], [], None, [], [], None, []), body)
+
+
+class Expressions(ast.NodeTransformer):
+    """The rewriting. first: the first parameter of a method, for `super()`."""
+
+    def __init__(self, first: str | None) -> None:
+        self._first = first
+
+    def statement(self, node: Any, block: Callable[[list[Any]], list[Any]]) -> Any:
+        """A statement of no stage of its own; blocks in it go through `block`."""
+        for field, value in ast.iter_fields(node):
+            if isinstance(value, list):
+                if value and isinstance(value[0], ast.stmt):
+                    setattr(node, field, block(value))
+                elif value and isinstance(value[0], (ast.ExceptHandler, ast.match_case)):
+                    for part in value:
+                        self.statement(part, block)
+                elif not value or not isinstance(value[0], str):
+                    setattr(node, field, [self.visit(v) if isinstance(v, ast.AST) else v for v in value])
+            elif isinstance(value, ast.AST) and not (field == "annotation" or isinstance(value, ast.pattern)):
+                setattr(node, field, self.visit(value))
+        return node
+
+    def visit(self, node: Any) -> Any:
+        """The node rewritten; new nodes stand where it stood."""
+        new = super().visit(node)
+        if new is not node and isinstance(new, ast.AST):
+            place(new, node)
+        return new
+
+    def visit_IfExp(self, node: ast.IfExp) -> Any:
+        self.generic_visit(node)
+        if not (_can_wait(node.body) and _can_wait(node.orelse)):
+            return node
+        return ag_call("if_exp", node.test, lazy(node.body), lazy(node.orelse))
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
+        simple = all(isinstance(n, _SIMPLE) for v in node.values[1:] for n in ast.walk(v))
+        self.generic_visit(node)
+        if not all(map(_can_wait, node.values[1:])):
+            return node
+        name = "and_" if isinstance(node.op, ast.And) else "or_"
+        call = ag_call(name, node.values[0], *(lazy(v) for v in node.values[1:]))
+        if simple:
+            call.keywords.append(ast.keyword("simple", ast.Constant(True)))
+        return call
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        self.generic_visit(node)
+        return ag_call("not_", node.operand) if isinstance(node.op, ast.Not) else node
+
+    def visit_Compare(self, node: ast.Compare) -> Any:
+        self.generic_visit(node)
+        if len(node.ops) == 1:
+            if not isinstance(node.ops[0], _ASKING):
+                return node
+            return ag_call("in_" if isinstance(node.ops[0], ast.In) else "not_in", node.left, node.comparators[0])
+        if not all(map(_can_wait, node.comparators)):
+            return node
+        parts: list[Any] = []
+        for op, right in zip(node.ops, node.comparators):
+            parts += [ast.Constant(SIGNS[type(op)]), lazy(right)]
+        return ag_call("chain", node.left, *parts)
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        function = node.func
+        if isinstance(function, ast.Name):
+            if function.id == "super" and not node.args and not node.keywords and self._first is not None:
+                node.args = [load("__class__"), load(self._first)]
+                return node
+            if function.id in _FRAME_READERS:
+                self._arguments(node)
+                return node
+        if isinstance(function, ast.Name) and function.id == "super":
+            return node
+        node.func = ast.Call(ag("call"), [self.visit(function)], [])
+        place(node.func, function)
+        self._arguments(node)
+        return node
+
+    def _arguments(self, node: ast.Call) -> None:
+        node.args = [self.visit(a) for a in node.args]
+        for keyword in node.keywords:
+            keyword.value = self.visit(keyword.value)
+
+    def visit_Lambda(self, node: ast.Lambda) -> Any:
+        first = node.args.posonlyargs + node.args.args
+        inner = Expressions(first[0].arg if first and self._first is not None else None)
+        if _can_wait(node.body, but_assignments=True):
+            node.body = inner.visit(node.body)
+        node.args.defaults = [self.visit(d) for d in node.args.defaults]
+        node.args.kw_defaults = [d if d is None else self.visit(d) for d in node.args.kw_defaults]
+        return node
+
+    def visit_ListComp(self, node: ast.ListComp) -> Any:
+        self.generic_visit(node)
+        (generator, *others) = node.generators
+        parts = [node.elt, *generator.ifs]
+        if others or generator.is_async or not all(map(_can_wait, parts)):
+            return node
+        target = generator.target
+        if isinstance(target, ast.Name):
+            names, unpacked = [target.id], False
+        elif isinstance(target, (ast.Tuple, ast.List)) and all(isinstance(e, ast.Name) for e in target.elts):
+            names, unpacked = [e.id for e in target.elts], True  # type: ignore[attr-defined]
+        else:
+            return node
+        if len(set(names)) < len(names):
+            return node
+
+        def of_item(body: Any) -> Any:
+            return ast.Lambda(ast.arguments([], [ast.arg(n, None) for n in names], None, [], [], None, []), body)
+
+        condition: Any = ast.Constant(None)
+        if generator.ifs:
+            ifs = generator.ifs
+            condition = of_item(ifs[0] if len(ifs) == 1 else ag_call("and_", ifs[0], *map(lazy, ifs[1:])))
+        return ag_call("list_comp", generator.iter, of_item(node.elt), condition, ast.Constant(unpacked))
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> Any:
+        for value in node.values:
+            if isinstance(value, ast.FormattedValue):
+                value.value = self.visit(value.value)
+        return node
+
+
+def _can_wait(node: Any, but_assignments: bool = False) -> bool:
+    """Whether an expression means the same inside a lambda."""
+    pending = [node]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, (ast.Yield, ast.YieldFrom, ast.Await)) or (
+            isinstance(item, ast.NamedExpr) and not but_assignments
+        ):
+            return False
+        if not isinstance(item, FUNCTIONS):
+            pending.extend(ast.iter_child_nodes(item))
+    return True
+
+
+def place(new: Any, where: Any) -> None:
+    """Nodes without a position get that of `where`."""
+    pending = [new]
+    while pending:
+        node = pending.pop()
+        if "lineno" in node._attributes and getattr(node, "lineno", None) is None:
+            ast.copy_location(node, where)
+        elif node is not new and "lineno" in node._attributes:
+            continue  # the user's own, placed already
+        pending.extend(ast.iter_child_nodes(node))

@@ -1,0 +1,256 @@
+"""Which variables a piece of code reads and writes.
+
+Lives here: scopes of functions (`Scope`) and the effects of statements and expressions (`Effects`).
+Not here: which variables are needed later (liveness.py).
+
+A symbol is a variable's name, or the text of an attribute or item of one, such as "self.x" or "d['k']".
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from .source import parameters
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+GROWING = frozenset({"append", "extend", "insert", "pop", "clear", "reverse"})  # methods that change a list
+
+
+class Effects:
+    """What code does to variables.
+
+    reads: names read. writes: names bound anew. changes: names whose value may change in other ways (a list grows, a
+    function called assigns it). composites: text of each attribute or item written -> (target node, names in it).
+    grows: symbols of lists that are appended to.
+    """
+
+    def __init__(self, functions: dict[str, Effects] | None = None) -> None:
+        self.reads: set[str] = set()
+        self.writes: set[str] = set()
+        self.changes: set[str] = set()
+        self.composites: dict[str, tuple[Any, frozenset[str]]] = {}
+        self.grows: set[str] = set()
+        self._functions = {} if functions is None else functions
+
+    def add(self, node: Any) -> Effects:
+        """Take in a node or a list of nodes; gives itself."""
+        if node is None:
+            return self
+        if isinstance(node, list):
+            for item in node:
+                self.add(item)
+            return self
+        visit = getattr(self, f"_{type(node).__name__}", None)
+        if visit is not None:
+            visit(node)
+        else:
+            for child in ast.iter_child_nodes(node):
+                self.add(child)
+        return self
+
+    def _Name(self, node: ast.Name) -> None:
+        if isinstance(node.ctx, ast.Load):
+            self.reads.add(node.id)
+            called = self._functions.get(node.id)
+            if called is not None:  # whoever mentions a local function may call it
+                self.reads |= called.reads
+                self.changes |= called.writes
+        else:
+            self.writes.add(node.id)
+
+    def _AugAssign(self, node: ast.AugAssign) -> None:
+        self.add(node.value)
+        if isinstance(node.target, ast.Name):
+            self.reads.add(node.target.id)
+            if isinstance(node.op, ast.Add) and isinstance(node.value, ast.List):
+                self.grows.add(node.target.id)
+        self.add(node.target)
+
+    def _AnnAssign(self, node: ast.AnnAssign) -> None:
+        self.add(node.value)
+        if node.value is not None:
+            self.add(node.target)
+
+    def _Attribute(self, node: ast.Attribute) -> None:
+        self.add(node.value)
+        if not isinstance(node.ctx, ast.Load):
+            self._composite(node)
+
+    def _Subscript(self, node: ast.Subscript) -> None:
+        self.add(node.value)
+        self.add(node.slice)
+        if not isinstance(node.ctx, ast.Load):
+            self._composite(node)
+
+    def _composite(self, node: Any) -> None:
+        names = support(node)
+        if names is not None and isinstance(node.ctx, ast.Store):
+            self.composites[ast.unparse(node)] = (node, names)
+
+    def _Expr(self, node: ast.Expr) -> None:
+        call = node.value
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in GROWING:
+            self._grow(call.func.value)
+        self.add(call)
+
+    def _Call(self, node: ast.Call) -> None:
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "pop":
+            self._grow(node.func.value)
+        for child in ast.iter_child_nodes(node):
+            self.add(child)
+
+    def _grow(self, target: Any) -> None:
+        if isinstance(target, ast.Name):
+            self.changes.add(target.id)
+            self.grows.add(target.id)
+        else:
+            names = support(target)
+            if names is not None and isinstance(target, ast.Attribute):
+                text = ast.unparse(target)
+                self.composites.setdefault(text, (target, names))
+                self.grows.add(text)
+
+    def _function(self, node: Any) -> None:
+        arguments = node.args
+        for default in (*arguments.defaults, *arguments.kw_defaults, *getattr(node, "decorator_list", ())):
+            self.add(default)
+        inner = effects_of_function(node, self._functions)
+        self.reads |= inner.reads
+        if isinstance(node, ast.Lambda):
+            self.changes |= inner.writes
+        else:
+            self.writes.add(node.name)
+
+    _FunctionDef = _AsyncFunctionDef = _Lambda = _function
+
+    def _ClassDef(self, node: ast.ClassDef) -> None:
+        self.writes.add(node.name)
+        for part in (*node.bases, *(k.value for k in node.keywords), *node.decorator_list):
+            self.add(part)
+        self.reads |= Effects(self._functions).add(node.body).reads
+
+    def _comprehension(self, node: Any) -> None:
+        inner = Effects(self._functions)
+        for child in ast.iter_child_nodes(node):
+            inner.add(child)
+        bound = Effects()
+        for generator in node.generators:
+            bound.add(generator.target)
+        named = {n.target.id for n in ast.walk(node) if isinstance(n, ast.NamedExpr)}
+        self.reads |= inner.reads - bound.writes
+        self.writes |= named
+        self.changes |= inner.changes
+        self.composites.update(inner.composites)
+
+    _ListComp = _SetComp = _DictComp = _GeneratorExp = _comprehension
+
+    def _ExceptHandler(self, node: ast.ExceptHandler) -> None:
+        self.add(node.type)
+        if node.name:
+            self.writes.add(node.name)
+        self.add(node.body)
+
+    def _import(self, node: Any) -> None:
+        self.writes.update((a.asname or a.name).partition(".")[0] for a in node.names)
+
+    _Import = _ImportFrom = _import
+
+    def _pattern(self, node: Any) -> None:
+        name = getattr(node, "rest" if isinstance(node, ast.MatchMapping) else "name", None)
+        if name:
+            self.writes.add(name)
+        for child in ast.iter_child_nodes(node):
+            self.add(child)
+
+    _MatchAs = _MatchStar = _MatchMapping = _pattern
+
+    def _Global(self, node: Any) -> None:
+        pass
+
+    _Nonlocal = _Global
+
+
+def support(node: Any) -> frozenset[str] | None:
+    """The names that an attribute or item such as a.b['c'].d is made of; None where it is made of more than names."""
+    names: set[str] = set()
+    while True:
+        if isinstance(node, ast.Name):
+            names.add(node.id)
+            return frozenset(names)
+        if isinstance(node, ast.Attribute):
+            node = node.value
+        elif isinstance(node, ast.Subscript):
+            index = node.slice
+            if isinstance(index, ast.Name):
+                names.add(index.id)
+            elif not isinstance(index, ast.Constant):
+                return None
+            node = node.value
+        else:
+            return None
+
+
+class Scope:
+    """The names of one function: parameters, locals, those declared global or nonlocal, all that are written in it."""
+
+    def __init__(self, node: Any) -> None:
+        self.node = node
+        self.parameters = set(parameters(node.args))
+        self.declared_global: set[str] = set()
+        self.declared_nonlocal: set[str] = set()
+        body = node.body if isinstance(node.body, list) else [node.body]
+        for child in own_nodes(body):
+            if isinstance(child, ast.Global):
+                self.declared_global.update(child.names)
+            elif isinstance(child, ast.Nonlocal):
+                self.declared_nonlocal.update(child.names)
+        declared = self.declared_global | self.declared_nonlocal
+        bound = Effects().add(body).writes
+        self.locals = (bound | self.parameters) - declared
+
+
+def own_nodes(body: list[Any]) -> list[Any]:
+    """All nodes below these that are not inside a nested function or class; those themselves are given."""
+    found, pending = [], list(body)
+    while pending:
+        node = pending.pop()
+        found.append(node)
+        if not isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+            pending.extend(ast.iter_child_nodes(node))
+    return found
+
+
+def effects_of_function(node: Any, functions: dict[str, Effects]) -> Effects:
+    """What calling a local function reads and writes of the variables around it."""
+    scope = Scope(node)
+    inner = Effects({k: v for k, v in functions.items() if k not in scope.locals})
+    inner.add(node.body)
+    result = Effects()
+    result.reads = inner.reads - scope.locals
+    result.writes = (inner.writes | inner.changes) & scope.declared_nonlocal
+    result.writes |= inner.changes - scope.locals - scope.declared_global
+    return result
+
+
+def local_functions(body: list[Any]) -> dict[str, Effects]:
+    """The functions and named lambdas defined in a function's body, with what calling them does; to a fixed point."""
+    functions: dict[str, Effects] = {}
+    definitions: list[tuple[str, Any]] = []
+    for node in own_nodes(body):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            definitions.append((node.name, node))
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
+            definitions.extend((t.id, node.value) for t in node.targets if isinstance(t, ast.Name))
+    for _ in range(len(definitions)):
+        before = {k: (len(v.reads), len(v.writes)) for k, v in functions.items()}
+        for name, node in definitions:
+            found = effects_of_function(node, functions)
+            if name in functions:
+                found.reads |= functions[name].reads
+                found.writes |= functions[name].writes
+            functions[name] = found
+        if before == {k: (len(v.reads), len(v.writes)) for k, v in functions.items()}:
+            break
+    return functions

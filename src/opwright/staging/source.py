@@ -1,0 +1,151 @@
+"""The source of a function as a syntax tree, found by its code object.
+
+Lives here: reading files (through linecache, so that interactive and generated sources count), finding the `def` or
+`lambda` that a code object was made from, copying it, Python's renaming of __private names.
+Not here: rewriting (rewriting.py), deciding what to convert (conversion.py).
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import types
+from typing import Any, NamedTuple
+
+FunctionNode = ast.FunctionDef | ast.Lambda
+
+
+class Unsupported(Exception):
+    """Why a function cannot be converted."""
+
+
+class Found(NamedTuple):
+    """A function's node in its file's tree, and the name of the class whose body it stands in, if any."""
+
+    node: Any
+    private: str | None
+
+
+class _Index:
+    """All functions of one source text by first line. lines: the text it was made of."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self.lines = lines
+        self.at: dict[int, list[Found]] = {}
+        try:
+            tree = ast.parse("".join(lines))
+        except (SyntaxError, ValueError) as error:
+            raise Unsupported(f"its source cannot be parsed: {error}") from None
+        pending: list[tuple[Any, str | None]] = [(tree, None)]
+        while pending:
+            node, private = pending.pop()
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+                first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+                self.at.setdefault(first, []).append(Found(node, private))
+            elif isinstance(node, ast.ClassDef):
+                private = node.name.lstrip("_") or None
+            pending.extend((child, private) for child in ast.iter_child_nodes(node))
+
+
+_indexes: dict[str, _Index] = {}
+_KEPT = 64
+
+
+def _index(filename: str, module_globals: dict[str, Any]) -> _Index:
+    lines = linecache.getlines(filename, module_globals)
+    if not lines:
+        raise Unsupported(
+            f"its source code is not available (file {filename!r}): it was made by exec or eval, typed into a Python "
+            "that keeps no source, or the file is gone"
+        )
+    index = _indexes.get(filename)
+    if index is None or index.lines != lines:
+        if len(_indexes) >= _KEPT:
+            del _indexes[next(iter(_indexes))]
+        index = _indexes[filename] = _Index(lines)
+    return index
+
+
+def find(code: types.CodeType, module_globals: dict[str, Any]) -> Found:
+    """The node that `code` was compiled from; not to be changed, `copy` it.
+
+    raises Unsupported where there is no source, or where it is not that of the code
+    """
+    candidates = _index(code.co_filename, module_globals).at.get(code.co_firstlineno, ())
+    if code.co_name == "<lambda>":
+        fitting = [c for c in candidates if isinstance(c.node, ast.Lambda) and _same_arguments(c.node, code)]
+        if len(fitting) > 1:
+            fitting = [c for c in fitting if _spans(c.node.body, code)] or fitting
+        if len(fitting) > 1 and len({ast.dump(c.node) for c in fitting}) > 1:
+            raise Unsupported(f"{len(fitting)} lambdas on line {code.co_firstlineno} cannot be told apart")
+    else:
+        fitting = [
+            c
+            for c in candidates
+            if not isinstance(c.node, ast.Lambda) and c.node.name == code.co_name and _same_arguments(c.node, code)
+        ]
+    if not fitting:
+        raise Unsupported(f"line {code.co_firstlineno} of {code.co_filename} is not where it was defined: has the file "
+                          "changed since it was imported?")  # fmt: skip
+    return fitting[0]
+
+
+def parameters(arguments: ast.arguments) -> list[str]:
+    """The names of all parameters, in the order of a code object's variables."""
+    plain = [a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+    return plain + [a.arg for a in (arguments.vararg, arguments.kwarg) if a is not None]
+
+
+def _same_arguments(node: Any, code: types.CodeType) -> bool:
+    names = parameters(node.args)
+    return all(a == b or b.endswith(a) for a, b in zip(names, code.co_varnames)) and (
+        len(node.args.posonlyargs) + len(node.args.args) == code.co_argcount
+        and len(node.args.kwonlyargs) == code.co_kwonlyargcount
+    )
+
+
+def _spans(body: Any, code: types.CodeType) -> bool:
+    """Whether the positions of the code's instructions are exactly those of this expression."""
+    starts, ends = [], []
+    for line, end_line, column, end_column in code.co_positions():
+        if line is None or end_line is None or column is None or end_column is None or (column, end_column) == (0, 0):
+            continue
+        starts.append((line, column))
+        ends.append((end_line, end_column))
+    if not starts:
+        return True
+    return min(starts) >= (body.lineno, body.col_offset) and max(ends) == (body.end_lineno, body.end_col_offset)
+
+
+def copy(node: Any) -> Any:
+    """A deep copy of a tree, several times faster than copy.deepcopy."""
+    if isinstance(node, list):
+        return [copy(item) for item in node]
+    if not isinstance(node, ast.AST):
+        return node
+    new = node.__class__.__new__(node.__class__)
+    for name, value in node.__dict__.items():
+        setattr(new, name, copy(value) if isinstance(value, (list, ast.AST)) else value)
+    return new
+
+
+def with_private_names(node: Any, private: str) -> Any:
+    """`node` with __name written as _Class__name, in place: its new place is outside the class."""
+    pending = [node]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, ast.ClassDef):  # it stays a class, and its own names are renamed for it
+            continue
+        for field, value in item.__dict__.items():
+            if isinstance(value, str) and field in ("id", "attr", "arg", "name", "asname", "rest"):
+                if value.startswith("__") and not value.endswith("__"):
+                    setattr(item, field, f"_{private}{value}")
+            elif isinstance(value, list):
+                if isinstance(item, (ast.Nonlocal, ast.Global)):
+                    item.names = [
+                        f"_{private}{n}" if n.startswith("__") and not n.endswith("__") else n for n in item.names
+                    ]
+                pending.extend(v for v in value if isinstance(v, ast.AST))
+            elif isinstance(value, ast.AST):
+                pending.append(value)
+    return node
