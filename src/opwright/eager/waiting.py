@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 waiting: list[Callable[[], bool]] = []  # each hands out what it can; False when it has no more, or nobody to give to
 _lock = threading.RLock()
@@ -29,3 +30,9 @@ def settle() -> None:
                     waiting.remove(hand_out)
         finally:
             _busy = False
+
+
+def attached(value: Any) -> None:
+    """Something became an attribute. New variables come on their own; others, and what holds some, are looked for."""
+    if getattr(value, "_initial", None) is None and value is not None and not isinstance(value, (str, int, float)):
+        settle()

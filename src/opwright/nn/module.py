@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from ..core import nest
+from ..eager import waiting
 from ..eager.variable import Variable
 from ..tracing.trace import name_scope
 
@@ -36,6 +37,11 @@ class Module:
                 "(e.g. a valid class name)."
             )
         self._name = name
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        if waiting.waiting:  # a checkpoint may have values for what hangs here now
+            waiting.attached(value)
 
     @property
     def name(self) -> str:
