@@ -1,8 +1,8 @@
 """`function`: a Python function that is traced once for each kind of arguments and then runs as a graph.
 
 Lives here: Function, the cache of traces.
-Not here: one trace (concrete.py), recording (trace.py), running and differentiating (program.py), keys and binding
-(signature.py).
+Not here: one trace (concrete.py), making one (tracing.py), recording (trace.py), running and differentiating
+(program.py), binding arguments (signature.py), their types (trace_type.py), choosing by them (dispatch_table.py).
 """
 
 from __future__ import annotations
@@ -12,31 +12,32 @@ import inspect
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
-import numpy as np
-
-from ..core import flags, nest
-from ..core.specs import TensorSpec
+from ..core import flags
 from ..eager.tensor import EagerTensor
-from ..ops import array, dispatch
-from ..ops.indexed_slices import IndexedSlices
+from ..ops import dispatch
 from ..ops.tensor import Tensor
 from .concrete import ConcreteFunction
-from .program import Program
-from .signature import Signature, key_of
-from .symbolic import SymbolicTensor
-from .trace import FuncTrace
+from .dispatch_table import DispatchTable
+from .quick import Slow, quick_key
+from .recording import record_trace
+from .retracing import Detector, detector_of
+from .signature import Arguments, FunctionType, Signature, SignatureContext, kind_of
+from .trace_type import Structure, TracingContext
 
 state = dispatch.state
 quietly = dispatch.quietly
 
-
-def _is_tensor_like(value: Any) -> bool:
-    return isinstance(value, (Tensor, TensorSpec, np.ndarray, np.generic))
-
-
 FAST_LIMIT = 1024  # one trace with unknown sizes may be called with any number of shapes
+
+
+class _InProgress(threading.local):
+    def __init__(self) -> None:
+        self.traces: list[tuple[Any, Any]] = []
+
+
+_in_progress = _InProgress()
 
 
 class Function:
@@ -49,19 +50,22 @@ class Function:
                  jit_compile: bool | None = None, reduce_retracing: bool = False,
                  experimental_implements: str | None = None, name: str | None = None) -> None:  # fmt: skip
         self.python_function = python_function
-        self.name: str = name or str(getattr(python_function, "__name__", type(python_function).__name__))
+        self.signature = Signature(python_function, input_signature)
+        self.name: str = name or self.signature.name
         self.autograph, self.jit_compile, self.reduce_retracing = autograph, jit_compile, reduce_retracing
         self.experimental_implements = experimental_implements
-        self.signature = Signature(python_function, input_signature)
-        self._traces: dict[Any, ConcreteFunction] = {}
-        self._fast: dict[Any, tuple[Any, ...]] = {}
+        self._table = DispatchTable(self._forget)
+        self._fast: dict[Any, tuple[Any, ...]] = {}  # (dtype, shape) of tensors alone -> what runs
+        self._quick: dict[Any, ConcreteFunction] = {}  # keys of quick.py -> traces
         self._lock = threading.RLock()
         self._count = 0
-        self._created: list[Any] = []
-        self._bound: weakref.WeakKeyDictionary[Any, Function] = weakref.WeakKeyDictionary()
+        self._bound: dict[int, tuple[Any, Function]] = {}
+        self._detector: Detector = detector_of(python_function)
         functools.update_wrapper(
             self, python_function, assigned=("__module__", "__name__", "__qualname__", "__doc__"), updated=()
         )
+        if not hasattr(python_function, "__name__"):
+            self.__name__ = self.name
 
     @property
     def input_signature(self) -> Any:
@@ -73,9 +77,22 @@ class Function:
         """The parameters and how arguments are bound to them."""
         return self.signature
 
+    @property
+    def function_type(self) -> FunctionType:
+        """The parameters, with types where input_signature fixes them."""
+        return self.signature.function_type
+
     def experimental_get_tracing_count(self) -> int:
         """How many times the Python function has been traced."""
         return self._count
+
+    def experimental_get_compiler_ir(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """There is no XLA here. Raises ValueError saying what shows the compiled form."""
+        raise ValueError(
+            f"{self.name}: Compiler IR can only be returned for functions marked with 'jit_compile=True' that XLA "
+            "compiles, and opwright has no XLA. print(f.get_concrete_function(...).graph) shows the graph, "
+            "ow.show('plan') the program, ow.show('llvm') the code of kernels"
+        )
 
     # ---- calling ----------------------------------------------------------------------------------------------
 
@@ -89,6 +106,7 @@ class Function:
             except (KeyError, AttributeError, TypeError):
                 pass
             else:
+                self._detector.calls += 1
                 try:
                     results = quietly(run, *[a._array for a in args], *captured)
                 except Exception as error:
@@ -97,149 +115,202 @@ class Function:
                     return EagerTensor(results[0], dtype)
                 outputs = concrete.program.graph.outputs
                 return concrete.pack([EagerTensor(r, v.spec.dtype) for r, v in zip(results, outputs)])
-        bound_args, bound_kwargs = self.signature.bind(args, kwargs)
-        concrete = self._find(bound_args, bound_kwargs)
-        leaves = nest.flatten((bound_args, bound_kwargs))
-        tensors = [v if isinstance(v, Tensor) else dispatch.to_tensor(v) for v in leaves if _is_tensor_like(v)]
+        bound = self.signature.bind(args, kwargs)
+        if self.signature.constraint is not None:
+            bound = self.signature.cast(*bound)
+        concrete = self._find(bound)
+        tensors = [
+            t if isinstance(t, Tensor) else dispatch.to_tensor(t, s.dtype)
+            for t, s in zip(concrete.kind.to_tensors(bound), concrete.tensor_specs)
+        ]
         result = concrete.call_flat(tensors)
         if (
             not kwargs
             and state.trace is None
+            and len(tensors) == len(args) == len(bound[0]) and not bound[1]
             and all(type(a) is EagerTensor for a in args)
-            and len(args) == len(leaves)
-        ):
-            program = concrete.program
-            dtype = program.graph.outputs[0].spec.dtype if concrete._single else None
-            key = tuple([(a._dtype, a._array.shape) for a in args])
-            if len(self._fast) >= FAST_LIMIT:
-                self._fast.clear()
-            self._fast[key] = (program.plan.run, [c._array for c in program.captured], dtype, concrete)
+        ):  # fmt: skip
+            self._keep_short_way(args, concrete)
         return result
 
-    def _find(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ConcreteFunction:
-        key = self._key(args, kwargs)
-        found = self._traces.get(key)
+    def _keep_short_way(self, args: tuple[Any, ...], concrete: ConcreteFunction) -> None:
+        program = concrete.program
+        dtype = program.graph.outputs[0].spec.dtype if concrete.single else None
+        try:
+            key = tuple([(a._dtype, a._array.shape) for a in args])
+        except AttributeError:  # a handle: its object has no shape
+            return
+        if len(self._fast) >= FAST_LIMIT:
+            self._fast.clear()
+        self._fast[key] = (program.plan.run, [c._array for c in program.captured], dtype, concrete)
+
+    # ---- finding and making traces ------------------------------------------------------------------------------
+
+    def _find(self, bound: Arguments) -> ConcreteFunction:
+        """The trace for a canonical call."""
+        constraint = self.signature.constraint
+        if constraint is not None:
+            self._detector.calls += 1
+            found = self._table.find(constraint)
+            return found if found is not None else self._make(constraint, constraint, TracingContext())
+        try:
+            key = quick_key(bound)
+            found = self._quick.get(key)
+        except (Slow, TypeError):  # a value that is not hashable: its type says so in words
+            key = found = None
+        if found is not None:
+            self._detector.calls += 1
+            return found
+        context = TracingContext()
+        kind = kind_of(*bound, context)
+        found = self._table.find(kind)
         if found is None:
-            with self._lock:
-                found = self._traces.get(key)
-                if found is None:
-                    found = self._trace_first(args, kwargs)
-                    self._traces[key] = found
+            found = self._make(kind, kind, context)
+        else:
+            self._detector.calls += 1
+        if key is not None:
+            if len(self._quick) >= FAST_LIMIT:
+                self._quick.clear()
+            self._quick[key] = found
         return found
 
-    def _key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        specs = self.signature.input_signature
-        if specs is not None:  # one trace serves all that fits
-            return (len(args), key_of(args[len(specs) :]), key_of(kwargs))
-        try:
-            return (key_of(args), key_of(kwargs))
-        except TypeError as error:
-            raise TypeError(f"{self.name}: an argument cannot be told apart from others: {error}") from None
+    def _make(self, kind: Structure, named: Structure, context: TracingContext) -> ConcreteFunction:
+        """Trace for arguments of a type that no trace serves. named: the same, specs with the names given to them."""
+        for function, other in _in_progress.traces:
+            if function is self and kind.is_subtype_of(other):
+                raise RecursionError(
+                    f"tf.function-decorated function {self.name!r} calls itself, with arguments of the types that it "
+                    "is being traced for: recursion of a tf.function is unsupported, since its graph would never end. "
+                    "Use a loop, or recurse on Python values that change"
+                )
+        with self._lock:
+            found: ConcreteFunction | None = self._table.find(kind)
+            if found is None:
+                if self.reduce_retracing:
+                    wider = self._table.generalized(kind)
+                    if wider != kind:
+                        assert isinstance(wider, Structure)
+                        kind = named = wider
+                outermost = not _in_progress.traces
+                _in_progress.traces.append((self, kind))
+                try:
+                    found = self._trace(kind, named)
+                except RecursionError as error:
+                    if not outermost or "tf.function-decorated" in str(error):
+                        raise
+                    raise RecursionError(
+                        f"tracing tf.function-decorated function {self.name!r} did not end: {error}. Recursion of a "
+                        "tf.function is unsupported unless Python values end it"
+                    ) from None
+                finally:
+                    _in_progress.traces.pop()
+                self._table.add(kind, found, context.objects)
+                self._detector.traced(self.name, kind, self._names(kind))
+        return found
 
-    def _trace_first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ConcreteFunction:
+    def _names(self, kind: Structure) -> list[str]:
+        positional = kind.parts[0]
+        assert isinstance(positional, Structure)
+        return self.signature.names(positional.parts)
+
+    def _trace(self, kind: Structure, named: Structure) -> ConcreteFunction:
         """Trace; once more without the right to create variables where the first trace created some."""
-        may_create = self._count == 0
-        concrete, created = self._trace(args, kwargs, may_create)
+        may_create = not len(self._table)
+        concrete, created = self._record(kind, named, may_create)
         if created:
-            self._created.extend(created)
-            concrete, _ = self._trace(args, kwargs, False)
+            concrete, _ = self._record(kind, named, False)
         return concrete
 
-    def _trace(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], may_create: bool
-    ) -> tuple[ConcreteFunction, list[Any]]:
+    def _record(self, kind: Structure, named: Structure, may_create: bool) -> tuple[ConcreteFunction, list[Any]]:
         self._count += 1
-        parent = state.trace if isinstance(state.trace, FuncTrace) else None
-        trace = FuncTrace(self.name, parent)
-        trace.may_create_variables = may_create
-        specs = self.signature.input_signature
-        if specs is not None:
-            args = (*specs, *args[len(specs) :])
-        names = self.signature.names(args)
-        with trace.recording():
-            placed: list[tuple[Any, Any]] = []
+        return record_trace(self, kind, named, may_create)
 
-            def place(name: str) -> Callable[[Any], Any]:
-                def leaf(value: Any) -> Any:
-                    if not _is_tensor_like(value):
-                        return value
-                    spec = value if isinstance(value, TensorSpec) else TensorSpec.from_tensor(value)
-                    placeholder = trace.placeholder(spec, spec.name or name)
-                    placed.append(
-                        (placeholder, TensorSpec(spec.shape, spec.dtype, spec.name or placeholder.value_in_graph.name))
-                    )
-                    return placeholder
-
-                return leaf
-
-            inner_args = tuple(nest.map_structure(place(n), a) for n, a in zip(names, args))
-            inner_kwargs = {k: nest.map_structure(place(k), v) for k, v in kwargs.items()}
-            result = self.python_function(*inner_args, **inner_kwargs)
-            flat: list[SymbolicTensor] = []
-
-            def output(value: Any) -> Any:
-                if value is None:
-                    return value
-                if isinstance(value, IndexedSlices):
-                    parts = [array.identity(x) for x in (value.values, value.indices)]
-                    shape = None if value.dense_shape is None else array.identity(value.dense_shape)
-                    flat.extend(parts if shape is None else [*parts, shape])
-                    return IndexedSlices(*parts, shape)
-                try:
-                    tensor = array.identity(value)
-                except (TypeError, ValueError) as error:
-                    raise TypeError(
-                        f"To be compatible with tf.function, Python functions must return zero or more Tensors or "
-                        f"ExtensionTypes or None values; in compilation of {self.name}, found return value of type "
-                        f"{type(value).__name__}, which is not a Tensor or ExtensionType."
-                    ) from error
-                flat.append(tensor)
-                return tensor
-
-            structured = nest.map_structure(output, result)
-        spec_of = {id(p): s for p, s in placed}
-        signature = nest.map_structure(lambda v: spec_of.get(id(v), v), (inner_args, inner_kwargs))
-        program = Program(trace, flat)
-        concrete = ConcreteFunction(program, self.name, signature, structured, (inner_args, inner_kwargs), names)
-        return concrete, trace.created_variables
+    def _forget(self) -> None:
+        """An object that some trace was made for is no more: ids in short ways may come again."""
+        self._quick.clear()
+        self._fast.clear()
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
-        """The trace for these arguments: tensors, TensorSpecs or Python values; none where input_signature says all."""
-        specs = self.signature.input_signature
-        if specs is not None and not args and not kwargs:
-            args = specs
-        bound_args, bound_kwargs = self.signature.bind(args, kwargs)
-        return self._find(bound_args, bound_kwargs)
+        """The trace for these arguments: tensors, TensorSpecs or Python values; none where input_signature says all.
+
+        raises TypeError for arguments that do not fit the parameters, SignatureError for those that do not fit
+        input_signature
+        """
+        constraint = self.signature.constraint
+        if constraint is not None:
+            if args or kwargs:
+                self.signature.cast(*self.signature.bind(args, kwargs), allow_specs=True)
+            found = self._table.find(constraint)
+            return found if found is not None else self._make(constraint, constraint, TracingContext())
+        bound = self.signature.bind(args, kwargs)
+        context = TracingContext()
+        kind = kind_of(*bound, context)
+        found = self._table.find(kind)
+        return found if found is not None else self._make(kind, kind_of(*bound, SignatureContext()), context)
 
     def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
         """Every trace's arguments and results in words."""
-        return "\n\n".join(c.pretty_printed_signature(verbose) for c in self._traces.values())
+        return "\n\n".join(c.pretty_printed_signature(verbose) for c in self._table.values())
+
+    # ---- as an object -----------------------------------------------------------------------------------------
+
+    def _copy(self, python_function: Callable[..., Any]) -> Function:
+        return type(self)(python_function, self.signature.input_signature, self.autograph, self.jit_compile,
+                          self.reduce_retracing, self.experimental_implements, self.name)  # fmt: skip
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """As a method: a Function for each instance, which does not keep the instance alive."""
         if instance is None:
             return self
-        bound = self._bound.get(instance)
-        if bound is None:
-            weak = weakref.ref(instance)
-            plain = self.python_function
+        known = self._bound.get(id(instance))
+        if known is not None:
+            return known[1]
+        key, plain = id(instance), self.python_function
+        try:
+            home = weakref.ref(self)
 
-            def method(*args: Any, **kwargs: Any) -> Any:
-                return plain(weak(), *args, **kwargs)
+            def died(_: Any) -> None:
+                here = home()
+                if here is not None:
+                    here._bound.pop(key, None)
 
-            functools.update_wrapper(method, plain)
-            parameters = list(inspect.signature(plain).parameters.values())[1:]
-            method.__signature__ = inspect.Signature(parameters)
-            specs = self.signature.input_signature
-            bound = Function(method, None, self.autograph, self.jit_compile, self.reduce_retracing,
-                             self.experimental_implements, self.name)  # fmt: skip
-            if specs is not None:
-                bound.signature = Signature(method, specs)
-            self._bound[instance] = bound
+            weak: Any = weakref.ref(instance, died)
+        except TypeError:  # a class with __slots__ and no __weakref__
+
+            def weak() -> Any:
+                return instance
+
+        def method(*args: Any, **kwargs: Any) -> Any:
+            return plain(weak(), *args, **kwargs)
+
+        functools.update_wrapper(method, plain)
+        parameters = list(inspect.signature(plain).parameters.values())
+        if parameters and parameters[0].kind is not inspect.Parameter.VAR_POSITIONAL:
+            parameters = parameters[1:]
+        method.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        bound = self._copy(method)
+        bound._detector = Detector()
+        self._bound[key] = (weak, bound)
         return bound
 
+    def __deepcopy__(self, memo: Any) -> Function:
+        """A Function of the same Python function, without traces."""
+        return self._copy(self.python_function)
+
+    __copy__ = lambda self: self._copy(self.python_function)  # noqa: E731
+
+    def __reduce__(self) -> Any:
+        """Pickled as its Python function, by name if that is a module's; traces are made anew."""
+        return _restored, (self.python_function, self.signature.input_signature, self.autograph, self.jit_compile,
+                           self.reduce_retracing, self.experimental_implements, self.name)  # fmt: skip
+
     def __repr__(self) -> str:
-        return f"<opwright function {self.name}{self.signature.python}, {len(self._traces)} traces>"
+        return f"<opwright function {self.name}{self.signature.python}, {len(self._table)} traces>"
+
+
+def _restored(*arguments: Any) -> Function:
+    found = arguments[0]
+    return found if isinstance(found, Function) else Function(*arguments)
 
 
 def function(
@@ -269,7 +340,9 @@ def function(
     raises TypeError where input_signature does not fit the parameters, SignatureError at calls that do not fit it
     """
 
-    def wrap(f: Callable[..., Any]) -> Function:
+    def wrap(f: Any) -> Any:
+        if isinstance(f, (classmethod, staticmethod)):
+            return type(f)(wrap(f.__func__))
         return Function(
             f,
             input_signature,

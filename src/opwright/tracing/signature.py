@@ -1,126 +1,196 @@
-"""Arguments of traced functions: binding them to parameters, and the key under which a trace is kept.
+"""Arguments of traced functions: binding them to parameters, and holding them to an `input_signature`.
 
-Lives here: `Signature` and `key_of`.  Not here: tracing (function.py).
+Lives here: `Signature`, `FunctionType` and `CastContext`.  Not here: the types of arguments (trace_type.py), tracing
+(function.py).
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from ..core import dtypes, nest
+from ..core import nest
 from ..core.errors import SignatureError
 from ..core.specs import TensorSpec
-from ..eager.tensor import EagerTensor
-from ..eager.variable import Variable
+from ..core.type_spec import TraceType, TypeSpec
 from ..ops import dispatch
 from ..ops.tensor import Tensor
+from .trace_type import TUPLE, Form, Structure, TracingContext, from_value
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+class FunctionType(inspect.Signature):
+    """The parameters of a traced function, annotated with their trace types where these are fixed."""
+
+    __slots__ = ()
+
+
+class CastContext:
+    """How arguments are made to fit the types of a signature. allow_specs: whether specs stand for tensors."""
+
+    def __init__(self, allow_specs: bool = False) -> None:
+        self.allow_specs = allow_specs
+
+    def tensor(self, value: Any, spec: TensorSpec) -> Any:
+        """`value` as a tensor of this spec. Raises TypeError where it is none."""
+        tensor = value if isinstance(value, Tensor) else dispatch.to_tensor(value, spec.dtype)
+        if tensor.dtype is spec.dtype:
+            if tensor.shape.is_subtype_of(spec.shape):
+                return tensor
+            if not tensor.shape.is_fully_defined() and tensor.shape.is_compatible_with(spec.shape):
+                return tensor  # while tracing: it may fit, and the graph will tell
+        raise TypeError(f"Can not cast {TensorSpec(tensor.shape, tensor.dtype)!r} to {spec!r}")
+
+
+class SignatureContext(TracingContext):
+    """For types that are given as such: specs keep their names."""
+
+    is_legacy_signature = True
+
+
+def kind_of(args: Sequence[Any], kwargs: Mapping[str, Any], context: TracingContext) -> Structure:
+    """The type of a canonical call."""
+    positional = Structure(TUPLE, [from_value(a, context) for a in args])
+    if not kwargs:
+        return Structure(TUPLE, (positional, _NO_KEYWORDS))
+    names = tuple(sorted(kwargs))
+    form = Form("Dict", None, names, template=dict.fromkeys(names))
+    return Structure(TUPLE, (positional, Structure(form, [from_value(kwargs[n], context) for n in names])))
+
+
+_NO_KEYWORDS = Structure(Form("Dict", None, (), template={}), ())
 
 
 class Signature:
     """The parameters of a Python function, and its `input_signature` if it has one.
 
+    constraint: the type of every call, where there is an input_signature.
     raises TypeError where input_signature does not fit the parameters
     """
 
     def __init__(self, function: Callable[..., Any], input_signature: Any) -> None:
-        self.name = getattr(function, "__name__", type(function).__name__)
+        named = function
+        while isinstance(named, functools.partial):
+            named = named.func
+        self.name = getattr(named, "__name__", type(named).__name__)
         self.python = inspect.signature(function)
         self.parameters = list(self.python.parameters.values())
+        self._plain = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in self.parameters)
+        self._slots = [(p.name, p.default) for p in self.parameters]
+        self._accepts = {p.name for p in self.parameters}
         self.input_signature: tuple[Any, ...] | None = None
+        self.constraint: Structure | None = None
         if input_signature is not None:
-            if not isinstance(input_signature, (list, tuple)):
-                raise TypeError(
-                    f"input_signature must be either a tuple or a list, found {type(input_signature).__name__}"
-                )
-            for spec in nest.flatten(list(input_signature)):
-                if not isinstance(spec, TensorSpec):
-                    raise TypeError(f"input_signature holds TensorSpecs, found {spec!r}")
-            self.input_signature = tuple(input_signature)
-            positional = [p for p in self.parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-            variadic = any(p.kind is p.VAR_POSITIONAL for p in self.parameters)
-            needed = sum(p.default is p.empty for p in positional)
-            given = len(self.input_signature)
-            if (given > len(positional) and not variadic) or given < needed:
-                raise TypeError(
-                    f"input_signature of {self.name}{self.python} has {given} entries, "
-                    f"wanted {needed if needed == len(positional) else f'{needed} to {len(positional)}'}"
-                )
+            self._constrain(input_signature)
 
-    def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments in canonical form: positional where a parameter allows it, defaults filled in.
+    # ---- input_signature --------------------------------------------------------------------------------------
 
-        raises TypeError for arguments that do not fit the parameters, SignatureError for those that do not fit
-        the input_signature
+    def _constrain(self, given: Any) -> None:
+        if not isinstance(given, (list, tuple)):
+            raise TypeError(f"input_signature must be either a tuple or a list, got {type(given)}")
+        wrong = [s for s in nest.flatten(list(given)) if not isinstance(s, (TypeSpec, TraceType))]
+        if wrong:
+            raise TypeError(
+                "input_signature must be a possibly nested sequence of TensorSpec objects, got invalid args "
+                f"{wrong} with types {[type(w) for w in wrong]}"
+            )
+        specs = tuple(given)
+        context = SignatureContext()
+        positional = [p for p in self.parameters if p.kind in _POSITIONAL]
+        keyword_only = [p for p in self.parameters if p.kind is p.KEYWORD_ONLY]
+        variadic = any(p.kind is p.VAR_POSITIONAL for p in self.parameters)
+        if len(specs) > len(positional) and not variadic:
+            raise TypeError(
+                f"input_signature contains {len(specs) - len(positional)} extra type constraints: it has {len(specs)} "
+                f"entries, {self.name}{self.python} takes {len(positional)}"
+            )
+        kinds = [from_value(s, context) for s in specs]
+        for p in positional[len(specs) :]:
+            if p.default is p.empty:
+                raise TypeError(
+                    f"input_signature missing type constraint for {p.name}: it has {len(specs)} entries, "
+                    f"{self.name}{self.python} needs {sum(q.default is q.empty for q in positional)}"
+                )
+            kinds.append(from_value(p.default, context))
+        for p in keyword_only:
+            if p.default is p.empty:
+                raise TypeError(
+                    f"Since input_signature is defined, keyword-only parameter `{p.name}` must have a default value"
+                )
+        names = tuple(sorted(p.name for p in keyword_only))
+        defaults = {p.name: p.default for p in keyword_only}
+        form = Form("Dict", None, names, template=dict.fromkeys(names))
+        by_name = Structure(form, [from_value(defaults[n], context) for n in names])
+        self.input_signature = specs
+        self.constraint = Structure(TUPLE, (Structure(TUPLE, kinds), by_name))
+
+    def cast(self, args: tuple[Any, ...], kwargs: dict[str, Any], allow_specs: bool = False) -> Arguments:
+        """A canonical call made to fit the input_signature.
+
+        raises SignatureError, a ValueError and TypeError, for arguments that do not fit it
         """
-        if self.input_signature is not None:
-            return self._bind_specs(args, kwargs)
-        try:
-            bound = self.python.bind(*args, **kwargs)
-        except TypeError as error:
-            raise TypeError(f"{self.name}{self.python}: {error}") from None
-        bound.apply_defaults()
-        return bound.args, bound.kwargs
+        assert self.constraint is not None
+        positional, by_name = self.constraint.parts
+        assert isinstance(positional, Structure) and isinstance(by_name, Structure)
+        if len(args) != len(positional.parts):
+            raise TypeError(
+                f"{self.name} takes {len(positional.parts)} arguments by its input_signature, got {len(args)}"
+            )
+        if set(kwargs) != set(by_name.form.names):
+            extra = sorted(set(kwargs) - set(by_name.form.names))
+            raise TypeError(f"{self.name}: {', '.join(extra)}: not covered by input_signature")
+        context = CastContext(allow_specs)
 
-    def _bind_specs(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        specs = self.input_signature
-        assert specs is not None
-        try:
-            bound = self.python.bind(*args, **kwargs)
-        except TypeError as error:
-            raise TypeError(f"{self.name}{self.python}: {error}") from None
-        bound.apply_defaults()
-        positional = list(bound.args)
-        if len(positional) < len(specs):
-            raise TypeError(f"{self.name} takes {len(specs)} arguments by its input_signature, got {len(positional)}")
-        cast = [self._fit(spec, value, f"argument {i}") for i, (spec, value) in enumerate(zip(specs, positional))]
-        return (*cast, *positional[len(specs) :]), dict(bound.kwargs)
-
-    def _fit(self, spec: Any, value: Any, what: str) -> Any:
-        if not isinstance(spec, TensorSpec):
-            return self._fit_nested(spec, value, what)
-        if isinstance(value, TensorSpec):
-            tensor: Any = value
-        else:
+        def fit(name: str, kind: Any, value: Any) -> Any:
             try:
-                tensor = value if isinstance(value, Tensor) else dispatch.to_tensor(value, spec.dtype)
+                return kind.cast(value, context)
             except (TypeError, ValueError) as error:
                 raise SignatureError(
-                    f"Python inputs incompatible with input_signature of {self.name}: {what}: {error}"
+                    f"Python inputs incompatible with input_signature of {self.name}: argument {name}: {error}\n"
+                    f"  inputs: {_shown((*args, *kwargs.values()))}\n"
+                    f"  input_signature: {_shown(self.input_signature or ())}"
                 ) from None
-        if tensor.dtype is not spec.dtype or not tensor.shape.is_subtype_of(spec.shape):
-            found = TensorSpec(tensor.shape, tensor.dtype)
-            if not (
-                tensor.dtype is spec.dtype
-                and isinstance(value, Tensor)
-                and tensor.shape.is_compatible_with(spec.shape)
-                and not tensor.shape.is_fully_defined()
-            ):
-                raise SignatureError(
-                    f"Python inputs incompatible with input_signature of {self.name}: "
-                    f"{what} is {found!r}, wanted {spec!r}"
-                )
-        return tensor
 
-    def _fit_nested(self, spec: Any, value: Any, what: str) -> Any:
-        """A value for a nesting of specs: the nesting is the specs', so that a list may stand for a tensor."""
-        if isinstance(spec, Mapping):
-            if not isinstance(value, Mapping) or spec.keys() != value.keys():
-                found = sorted(map(str, value)) if isinstance(value, Mapping) else type(value).__name__
-                raise SignatureError(f"{self.name}: {what} does not have the structure of input_signature: "
-                                     f"found {found}, wanted the keys {sorted(map(str, spec))}")  # fmt: skip
-            flat = [self._fit(spec[k], value[k], f"{what}[{k!r}]") for k in sorted(spec)]
-        else:
-            if not isinstance(value, (list, tuple)) or len(value) != len(spec):
-                found = f"{len(value)} items" if isinstance(value, (list, tuple)) else type(value).__name__
-                raise SignatureError(f"{self.name}: {what} does not have the structure of input_signature: "
-                                     f"found {found}, wanted {len(spec)} items")  # fmt: skip
-            flat = [self._fit(s, v, f"{what}[{i}]") for i, (s, v) in enumerate(zip(spec, value))]
-        return nest.pack_sequence_as(spec, [leaf for part in flat for leaf in nest.flatten(part)])
+        cast = tuple(map(fit, self.names(args), positional.parts, args))
+        return cast, {n: fit(n, k, kwargs[n]) for n, k in zip(by_name.form.names, by_name.parts)}
+
+    # ---- binding ----------------------------------------------------------------------------------------------
+
+    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Arguments:
+        """The arguments in canonical form: positional where a parameter allows it, defaults filled in.
+
+        raises TypeError for arguments that do not fit the parameters
+        """
+        if self._plain:
+            if not kwargs and len(args) == len(self._slots):
+                return args, {}
+            if len(args) <= len(self._slots) and kwargs.keys() <= self._accepts:
+                bound, used = list(args), 0
+                for name, default in self._slots[len(args) :]:
+                    if name in kwargs:
+                        bound.append(kwargs[name])
+                        used += 1
+                    elif default is not inspect.Parameter.empty:
+                        bound.append(default)
+                    else:
+                        break
+                else:
+                    if used == len(kwargs):
+                        return tuple(bound), {}
+        try:
+            slow = self.python.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(
+                f"Binding inputs to tf.function failed due to `{error}`. Received args: {_shown(args)} and "
+                f"kwargs: {dict(kwargs)!r} for signature: {self.name}{self.python}"
+            ) from None
+        slow.apply_defaults()
+        named = slow.kwargs
+        return slow.args, {k: named[k] for k in sorted(named)} if named else named
 
     def names(self, args: Sequence[Any]) -> list[str]:
         """The parameter name of each positional argument; name_0, name_1 ... for *args."""
@@ -131,38 +201,22 @@ class Signature:
             result.append(f"{p.name}_{i - len(parameters) + 1}" if p.kind is p.VAR_POSITIONAL else p.name)
         return result
 
+    @property
+    def function_type(self) -> FunctionType:
+        """The parameters, with the types of the input_signature as annotations."""
+        parameters = self.parameters
+        if self.constraint is not None:
+            positional, by_name = self.constraint.parts
+            assert isinstance(positional, Structure) and isinstance(by_name, Structure)
+            kinds = dict(zip(self.names(positional.parts), positional.parts))
+            kinds.update(zip(by_name.form.names, by_name.parts))
+            parameters = [p.replace(annotation=kinds.get(p.name, p.empty)) for p in parameters]
+        return FunctionType(parameters)
 
-def key_of(value: Any) -> Any:
-    """A hashable description of an argument: equal keys share a trace.
+    def __repr__(self) -> str:
+        return f"{self.name}{self.python}"
 
-    Tensors by dtype and shape, variables by identity, Python values by type and value, containers by their items,
-    anything else by its own equality if it is hashable, through a weak reference.
-    raises TypeError for what is neither hashable nor weakly referable
-    """
-    kind = type(value)
-    if kind is EagerTensor:
-        return (value._dtype, value._array.shape)
-    if value is None or kind in (bool, int, float, complex, str, bytes):
-        return (kind, value if value == value else "nan")
-    if isinstance(value, Tensor):
-        return (value.dtype, value.shape.dims)
-    if isinstance(value, Variable):
-        return ("variable", id(value))
-    if isinstance(value, TensorSpec):
-        return (value.dtype, value.shape.dims)
-    if isinstance(value, (np.ndarray, np.generic)):
-        return (dtypes.of_numpy(value.dtype), value.shape)
-    if isinstance(value, (list, tuple)):
-        return (kind, *map(key_of, value))
-    if isinstance(value, Mapping):
-        try:
-            return (dict, *((k, key_of(value[k])) for k in sorted(value)))
-        except TypeError:
-            raise TypeError(f"the keys of a dictionary given to a function must sort, found {list(value)!r}") from None
-    if nest.is_nested(value):
-        return (kind, *((path, key_of(v)) for path, v in nest.flatten_with_paths(value)))
-    try:
-        return ("object", weakref.ref(value))
-    except TypeError:
-        hash(value)
-        return ("object", kind, value)
+
+def _shown(values: Sequence[Any]) -> str:
+    lines = ",\n".join(f"    {value}" for value in values)
+    return f"(\n{lines})" if values else "()"

@@ -24,7 +24,7 @@ def freeze(concrete: Any) -> Graph:
     raises ConverterError where the function writes a variable, uses a handle for more than reading, or captured a
     tensor that has no value
     """
-    graph: Graph = concrete.graph
+    graph: Graph = concrete.optimized_graph
     captured = list(concrete.captured_inputs)
     n_arguments = len(graph.inputs) - len(captured)
     const = registry.get("Const")

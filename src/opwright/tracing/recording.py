@@ -1,0 +1,69 @@
+"""Making one trace: placeholders for the arguments, the Python function called with them, its results as outputs.
+
+Lives here: `record_trace`.  Not here: whether to trace and what for (function.py), what calls become while it lasts
+(trace.py).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..core import nest
+from ..core.type_spec import CompositeTensor
+from ..ops import array, dispatch
+from .concrete import ConcreteFunction
+from .program import Program
+from .symbolic import SymbolicTensor
+from .trace import FuncTrace
+from .trace_type import PlaceholderContext, Structure
+
+if TYPE_CHECKING:
+    from .function import Function
+
+state = dispatch.state
+
+
+def record_trace(
+    function: Function, kind: Structure, named: Structure, may_create: bool
+) -> tuple[ConcreteFunction, list[Any]]:
+    """The trace of a Function for arguments of this type, and the variables that were created meanwhile."""
+    parent = state.trace if isinstance(state.trace, FuncTrace) else None
+    trace = FuncTrace(function.name, parent)
+    trace.may_create_variables = may_create
+    positional, by_name = named.parts
+    assert isinstance(positional, Structure) and isinstance(by_name, Structure)
+    names = function.signature.names(positional.parts)
+    with trace.recording():
+        context = PlaceholderContext(trace.placeholder)
+
+        def place(name: str, part: Any) -> Any:
+            context.naming_scope = name
+            return part.placeholder_value(context)
+
+        args = [place(n, p) for n, p in zip(names, positional.parts)]
+        kwargs = {n: place(n, p) for n, p in zip(by_name.form.names, by_name.parts)}
+        result = function.python_function(*args, **kwargs)
+        flat: list[SymbolicTensor] = []
+        structured = nest.map_structure(lambda v: _output(function, v, flat), result)
+    program = Program(trace, flat)
+    concrete = ConcreteFunction(program, function.name, kind, named, structured, names, function.signature.python)
+    return concrete, trace.created_variables
+
+
+def _output(function: Function, value: Any, flat: list[SymbolicTensor]) -> Any:
+    if value is None:
+        return value
+    if isinstance(value, CompositeTensor):
+        spec = value._type_spec
+        parts = nest.map_structure(lambda v: _output(function, v, flat), spec._to_components(value))
+        return spec._from_components(parts)
+    try:
+        tensor = array.identity(value)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"To be compatible with tf.function, Python functions must return zero or more Tensors or "
+            f"ExtensionTypes or None values; in compilation of {function.name}, found return value of type "
+            f"{type(value).__name__}, which is not a Tensor or ExtensionType."
+        ) from error
+    flat.append(tensor)
+    return tensor

@@ -1,0 +1,535 @@
+"""Trace types of Python values: under what an argument's trace is kept, and what stands for it while tracing.
+
+Lives here: literals, containers, variables and other objects as types, and `from_value`, which gives the type of
+anything.  Not here: the protocol (core/type_spec.py), tensors (core/specs.py), finding a trace (dispatch_table.py).
+
+    value                                         type                    matches
+    tensor, NumPy array, NumPy scalar             TensorSpec              dtype; shapes by subtyping
+    composite (CompositeTensor)                   its `_type_spec`        by its parts
+    object with __tf_tracing_type__               what it gives           as that says
+    None, bool, int, float, str, enum, type ...   Literal                 the same type and an equal value
+    list, tuple, namedtuple, dict, attrs          the same of types       part by part
+    dataclass that compares by its fields         Fields                  part by part
+    Variable                                      VariableType            the same variable
+    anything else                                 Reference               equality, through a weak reference
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import types
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core import dtypes
+from ..core.specs import TensorSpec
+from ..core.structures import STRUCTURES, is_namedtuple
+from ..core.type_spec import TraceType
+from ..eager.tensor import EagerTensor
+from ..eager.variable import Variable
+from ..ops.tensor import Tensor
+
+_CUSTOM, _MAPPING, _NAMEDTUPLE, _ATTRS = STRUCTURES[:4]
+
+
+class TracingContext:
+    """What one call's types are made with. objects: those that types know by reference, and that may die."""
+
+    is_legacy_signature = False
+
+    def __init__(self) -> None:
+        self.objects: list[Any] = []
+        self._aliases: dict[Any, int] = {}
+
+    def alias_global_id(self, global_id: Any) -> int:
+        """A number that is small and the same for the same id within one call: for types that tell aliases apart."""
+        return self._aliases.setdefault(global_id, len(self._aliases))
+
+
+class PlaceholderContext:
+    """What placeholders are made with. placed: each placeholder with the spec it was made for, in order."""
+
+    def __init__(self, place: Callable[[TensorSpec, str], Any]) -> None:
+        self._place = place
+        self.naming_scope = ""
+        self.path: tuple[str, ...] = ()
+        self.placed: list[tuple[Any, TensorSpec]] = []
+
+    def tensor(self, spec: TensorSpec) -> Any:
+        """A placeholder for a tensor of this spec. It is named like the argument."""
+        placeholder = self._place(spec, spec.name or self.naming_scope)
+        name = spec.name or "_".join((self.naming_scope, *self.path))
+        self.placed.append((placeholder, TensorSpec(spec.shape, spec.dtype, name)))
+        return placeholder
+
+    def part(self, key: Any, kind: TraceType) -> Any:
+        """What stands for a part of the present argument."""
+        saved, self.path = self.path, (*self.path, str(key))
+        try:
+            return kind.placeholder_value(self)
+        finally:
+            self.path = saved
+
+
+class SpecContext(PlaceholderContext):
+    """Gives the specs themselves, named: what `structured_input_signature` shows."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda spec, name: spec)
+
+    def tensor(self, spec: TensorSpec) -> Any:
+        """The spec, with the argument's name."""
+        return TensorSpec(spec.shape, spec.dtype, spec.name or "_".join((self.naming_scope, *self.path)))
+
+
+class Literal(TraceType):
+    """A Python value that is part of the type: 3 and 4 make two traces, and so do 1, 1.0 and True."""
+
+    __slots__ = ("_key", "value")
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self._key: Any = (type(value), value if value == value else "nan")  # one trace for all NaNs
+        if type(value) is float and value == 0.0:
+            self._key = (float, str(value))  # 1 / -0.0 is another
+        hash(self._key)
+
+    def is_subtype_of(self, other: TraceType) -> bool:
+        """Whether it is the same literal."""
+        return self == other
+
+    def most_specific_common_supertype(self, others: Sequence[TraceType]) -> TraceType | None:
+        """Itself, if all are the same."""
+        return self if all(o == self for o in others) else None
+
+    def placeholder_value(self, placeholder_context: Any) -> Any:
+        """The value."""
+        return self.value
+
+    def from_tensors(self, tensors: Iterator[Any]) -> Any:
+        """The value."""
+        return self.value
+
+    def cast(self, value: Any, cast_context: Any) -> Any:
+        """The value, where it is this one. Raises TypeError otherwise."""
+        same = isinstance(value, TraceType) and value == self
+        if not same:
+            try:
+                same = not isinstance(value, (Tensor, np.ndarray)) and bool(value == self.value)
+            except (TypeError, ValueError):
+                same = False
+        if not same and not (value != value and self._key[1] == "nan"):
+            raise TypeError(f"Can not cast {value!r} to {self!r}")
+        return self.value
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Literal and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __repr__(self) -> str:
+        return f"Literal[{self.value!r}]"
+
+
+class Reference(TraceType):
+    """Any other object, known by a weak reference: it matches what is equal to it while it lives, and nothing after."""
+
+    __slots__ = ("_hash", "_reference")
+
+    def __init__(self, value: Any) -> None:
+        self._reference = weakref.ref(value)
+        self._hash = hash((Reference, hash(value)))
+
+    @property
+    def value(self) -> Any:
+        """The object, or None if it is dead."""
+        return self._reference()
+
+    def is_subtype_of(self, other: TraceType) -> bool:
+        """Whether both live and are equal."""
+        return self == other
+
+    def most_specific_common_supertype(self, others: Sequence[TraceType]) -> TraceType | None:
+        """Itself, if all are equal to it."""
+        return self if all(o == self for o in others) else None
+
+    def placeholder_value(self, placeholder_context: Any) -> Any:
+        """The object itself."""
+        return self._reference()
+
+    def from_tensors(self, tensors: Iterator[Any]) -> Any:
+        """The object itself."""
+        return self._reference()
+
+    def cast(self, value: Any, cast_context: Any) -> Any:
+        """The object, if it is equal. Raises TypeError otherwise."""
+        mine = self._reference()
+        if mine is None or not (value is mine or value == mine):
+            raise TypeError(f"Can not cast {value!r} to {self!r}")
+        return value
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not Reference:
+            return False
+        mine, its = self._reference(), other._reference()
+        if mine is None or its is None:
+            return False
+        return mine is its or (type(mine) is type(its) and bool(mine == its))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"Reference[{self._reference()!r}]"
+
+
+class VariableType(TraceType):
+    """A variable, by identity: a trace that reads and writes one variable does not serve another."""
+
+    __slots__ = ("_id", "_reference", "dtype", "shape")
+
+    def __init__(self, variable: Variable) -> None:
+        self._reference, self._id = weakref.ref(variable), id(variable)
+        self.dtype, self.shape = variable.dtype, variable.shape
+
+    def is_subtype_of(self, other: TraceType) -> bool:
+        """Whether it is the same variable."""
+        return self == other
+
+    def most_specific_common_supertype(self, others: Sequence[TraceType]) -> TraceType | None:
+        """Itself, if all are the same variable."""
+        return self if all(o == self for o in others) else None
+
+    def placeholder_value(self, placeholder_context: Any) -> Any:
+        """The variable: the trace captures it."""
+        return self._reference()
+
+    def from_tensors(self, tensors: Iterator[Any]) -> Any:
+        """The variable."""
+        return self._reference()
+
+    def cast(self, value: Any, cast_context: Any) -> Any:
+        """The variable. Raises TypeError for any other."""
+        if value is not self._reference():
+            raise TypeError(f"Can not cast {value!r} to {self!r}: another variable")
+        return value
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            type(other) is VariableType
+            and self._id == other._id
+            and self._reference() is other._reference() is not None
+        )
+
+    def __hash__(self) -> int:
+        return hash((VariableType, self._id))
+
+    def __repr__(self) -> str:
+        variable = self._reference()
+        name = "dead" if variable is None else variable.name.partition(":")[0]
+        return f"Variable[{name!r}, shape={self.shape}, dtype={self.dtype!r}]"
+
+
+class UserType(TraceType):
+    """A type that leaves `placeholder_value` out: the object it was made for is used while tracing."""
+
+    __slots__ = ("_held", "inner")
+
+    def __init__(self, inner: Any, value: Any) -> None:
+        self.inner = inner
+        try:
+            self._held: Any = weakref.ref(value)
+        except TypeError:
+            self._held = lambda: value
+
+    def is_subtype_of(self, other: TraceType) -> bool:
+        """As the user's type says."""
+        return bool(self.inner.is_subtype_of(_inner(other)))
+
+    def most_specific_common_supertype(self, others: Sequence[TraceType]) -> TraceType | None:
+        """As the user's type says."""
+        found = self.inner.most_specific_common_supertype([_inner(o) for o in others])
+        if found is None:
+            return None
+        value = self._held()
+        return self if found == self.inner else UserType(found, value)
+
+    def placeholder_value(self, placeholder_context: Any) -> Any:
+        """The object."""
+        return self._held()
+
+    def from_tensors(self, tensors: Iterator[Any]) -> Any:
+        """The object."""
+        return self._held()
+
+    def cast(self, value: Any, cast_context: Any) -> Any:
+        """As the user's type says."""
+        return self.inner.cast(value, cast_context)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is UserType and bool(self.inner == other.inner)
+
+    def __hash__(self) -> int:
+        return hash(self.inner)
+
+    def __repr__(self) -> str:
+        return repr(self.inner)
+
+
+def _inner(kind: Any) -> Any:
+    return kind.inner if type(kind) is UserType else kind
+
+
+# ---- containers -------------------------------------------------------------------------------------------------------
+
+
+class Structure(TraceType):
+    """A container: `form` says which, `parts` are the types of its children in the order of flattening.
+
+    One class for all: what differs is in `form`, which tells two containers apart and puts values together.
+    """
+
+    __slots__ = ("_hash", "form", "parts")
+
+    def __init__(self, form: Form, parts: Sequence[TraceType]) -> None:
+        self.form, self.parts = form, tuple(parts)
+        self._hash = hash((form, self.parts))
+
+    def _alike(self, other: Any) -> bool:
+        return type(other) is Structure and self.form == other.form and len(self.parts) == len(other.parts)
+
+    def is_subtype_of(self, other: TraceType) -> bool:
+        """The same container, with parts that are subtypes."""
+        return self._alike(other) and all(a.is_subtype_of(b) for a, b in zip(self.parts, other.parts))  # type: ignore[attr-defined]
+
+    def most_specific_common_supertype(self, others: Sequence[TraceType]) -> TraceType | None:
+        """The container of the parts' supertypes; None where one has none."""
+        if not all(self._alike(o) for o in others):
+            return None
+        parts = []
+        for i, part in enumerate(self.parts):
+            found = part.most_specific_common_supertype([o.parts[i] for o in others])  # type: ignore[attr-defined]
+            if found is None:
+                return None
+            parts.append(found)
+        return Structure(self.form, parts)
+
+    def placeholder_value(self, placeholder_context: Any) -> Any:
+        """The container of placeholders."""
+        part = getattr(placeholder_context, "part", None)
+        if part is None:
+            return self.form.build([p.placeholder_value(placeholder_context) for p in self.parts])
+        return self.form.build([part(key, p) for key, p in zip(self.form.keys(len(self.parts)), self.parts)])
+
+    def to_tensors(self, value: Any) -> list[Any]:
+        """The tensors of all parts."""
+        tensors: list[Any] = []
+        for kind, child in zip(self.parts, self.form.children(value)):
+            if type(kind) is TensorSpec:
+                tensors.append(child)
+            elif type(kind) is not Literal:
+                tensors += kind.to_tensors(child)
+        return tensors
+
+    def from_tensors(self, tensors: Iterator[Any]) -> Any:
+        """The container, its parts made of the tensors."""
+        return self.form.build([p.from_tensors(tensors) for p in self.parts])
+
+    def flatten(self) -> list[Any]:
+        """The tensor specs of all parts."""
+        return [s for p in self.parts for s in p.flatten()]
+
+    def cast(self, value: Any, cast_context: Any) -> Any:
+        """The container with its parts cast. Raises TypeError where the container is another."""
+        if isinstance(value, TraceType):
+            if not value.is_subtype_of(self):
+                raise TypeError(f"Can not cast {value!r} to {self!r}")
+            return value
+        children = self.form.parts_of(value, len(self.parts))
+        if children is None:
+            raise TypeError(f"Can not cast {value!r} to {self!r}: it does not have that structure")
+        return self.form.build([p.cast(c, cast_context) for p, c in zip(self.parts, children)])
+
+    def __eq__(self, other: object) -> bool:
+        return self._alike(other) and self.parts == other.parts  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return self.form.text([repr(p) for p in self.parts])
+
+
+@dataclasses.dataclass(frozen=True)
+class Form:
+    """What makes one container out of its children. kind: "List", "Tuple", "Dict" ...; cls: the class that tells
+    apart, None where any of its kind will do; names: keys or fields, sorted where the order does not matter."""
+
+    kind: str
+    cls: Any = None
+    names: tuple[Any, ...] = ()
+    metadata: Any = None
+    template: Any = dataclasses.field(default=None, compare=False)  # what `build` copies
+
+    def keys(self, count: int) -> Sequence[Any]:
+        """A path step for each child."""
+        return self.names if self.names else range(count)
+
+    def children(self, value: Any) -> Sequence[Any]:
+        """The children of a value of this form."""
+        if self.kind == "Dict":
+            return [value[k] for k in self.names]
+        if self.kind in ("Attrs", "Fields"):
+            return [getattr(value, n) for n in self.names]
+        if self.kind == "CustomNest":
+            return value.__tf_flatten__()[1]  # type: ignore[no-any-return]
+        return value  # type: ignore[no-any-return]
+
+    def parts_of(self, value: Any, count: int) -> Sequence[Any] | None:
+        """The children of a value given for this form, None if it has another one. Lists and tuples stand for each
+        other: that is how people write calls."""
+        if self.kind in ("List", "Tuple"):
+            fits = isinstance(value, (list, tuple))
+        elif self.kind == "Dict":
+            fits = isinstance(value, Mapping) and value.keys() == set(self.names)
+        elif self.kind == "NamedTuple":
+            fits = is_namedtuple(type(value)) and type(value)._fields == self.names
+        else:
+            fits = isinstance(value, self.cls)
+        if not fits:
+            return None
+        children = self.children(value)
+        return children if len(children) == count else None
+
+    def build(self, children: list[Any]) -> Any:
+        """The container of these children."""
+        if self.kind == "List":
+            return children
+        if self.kind == "Tuple":
+            return tuple(children)
+        if self.kind == "CustomNest":
+            return self.cls.__tf_unflatten__(self.metadata, tuple(children))
+        if self.kind == "NamedTuple":
+            return self.cls(*children)
+        if self.kind == "Fields":
+            new = copy.copy(self.template)
+            for name, child in zip(self.names, children):
+                object.__setattr__(new, name, child)
+            return new
+        row = _MAPPING if self.kind == "Dict" else _ATTRS
+        return row.rebuild(self.template, children)
+
+    def text(self, parts: list[str]) -> str:
+        """As a type is written."""
+        if self.kind == "Dict":
+            parts = [f"[{k!r}, {p}]" for k, p in zip(self.names, parts)]
+        name = self.kind if self.cls is None else f"{self.kind}[{self.cls.__name__}]"
+        return f"{name}[{', '.join(parts)}]"
+
+
+LIST, TUPLE = Form("List"), Form("Tuple")
+_LITERALS = (type(None), bool, int, float, complex, str, bytes)
+_BY_VALUE = (type, types.BuiltinFunctionType, types.ModuleType)
+
+
+def from_value(value: Any, context: TracingContext) -> Any:
+    """The type of an argument.
+
+    raises TypeError for what cannot be told apart from others: neither hashable nor to be referred to weakly
+    """
+    kind = type(value)
+    if kind is EagerTensor:
+        return TensorSpec(value.shape, value._dtype)
+    if kind in _LITERALS:
+        return Literal(value)
+    if isinstance(value, Tensor):
+        return TensorSpec(value.shape, value.dtype)
+    if kind is TensorSpec:
+        return TensorSpec(value.shape, value.dtype) if value.name and not context.is_legacy_signature else value
+    if isinstance(value, Variable):
+        context.objects.append(value)
+        return VariableType(value)
+    if isinstance(value, TraceType):
+        return value
+    if hasattr(kind, "__tf_tracing_type__"):
+        given = value.__tf_tracing_type__(context)
+        if not isinstance(given, TraceType):
+            raise TypeError(
+                f"Expected an instance of TraceType for Tracing Protocol call to {value!r} but got {given!r}"
+            )
+        if type(given).placeholder_value is TraceType.placeholder_value:
+            return UserType(given, value)
+        return given
+    if isinstance(value, weakref.ref):
+        raise TypeError(f"weakref input {value} not supported for tf.function.")
+    if kind is list or isinstance(value, list):
+        return Structure(LIST, [from_value(v, context) for v in value])
+    if kind is tuple:
+        return Structure(TUPLE, [from_value(v, context) for v in value])
+    if is_namedtuple(kind):
+        return Structure(Form("NamedTuple", kind, kind._fields), [from_value(v, context) for v in value])
+    if isinstance(value, tuple):
+        return Structure(TUPLE, [from_value(v, context) for v in value])
+    if isinstance(value, Mapping):
+        return _mapping(value, context)
+    if hasattr(kind, "__attrs_attrs__"):
+        names = tuple(a.name for a in kind.__attrs_attrs__)
+        form = Form("Attrs", kind, names, template=_hollow(value, names))
+        return Structure(form, [from_value(getattr(value, n), context) for n in names])
+    if isinstance(value, np.ndarray) or (isinstance(value, np.generic)):
+        return TensorSpec(value.shape, dtypes.of_numpy(value.dtype))
+    if _CUSTOM.has(kind):
+        metadata, parts = value.__tf_flatten__()
+        return Structure(Form("CustomNest", kind, (), metadata), [from_value(v, context) for v in parts])
+    if dataclasses.is_dataclass(kind) and kind.__dataclass_params__.eq:  # type: ignore[attr-defined]
+        names = tuple(f.name for f in dataclasses.fields(value))
+        form = Form("Fields", kind, names, template=_hollow(value, names))
+        return Structure(form, [from_value(getattr(value, n), context) for n in names])
+    return _object(value, context)
+
+
+def _hollow(value: Any, names: Sequence[str]) -> Any:
+    """A copy without what its fields hold, so that a type keeps no argument alive."""
+    new = copy.copy(value)
+    for name in names:
+        object.__setattr__(new, name, None)
+    return new
+
+
+def _mapping(value: Mapping[Any, Any], context: TracingContext) -> Structure:
+    try:
+        names = tuple(sorted(value))
+    except TypeError:
+        raise TypeError(f"the keys of a dictionary given to a function must sort, found {list(value)!r}") from None
+    kind = type(value)
+    template: Any = dict.fromkeys(value)
+    if kind is not dict:
+        template = _MAPPING.rebuild(value, [None] * len(names))
+    return Structure(Form("Dict", None, names, template=template), [from_value(value[k], context) for k in names])
+
+
+def _object(value: Any, context: TracingContext) -> TraceType:
+    try:
+        if isinstance(value, _BY_VALUE):
+            return Literal(value)
+        reference = Reference(value)
+    except TypeError:
+        try:
+            return Literal(value)
+        except TypeError:
+            raise TypeError(
+                f"Could not generate a generic TraceType for {value!r}. Please verify that it is immutable/hashable. "
+                "Otherwise, consider implementing the Tracing Protocol for it."
+            ) from None
+    context.objects.append(value)
+    return reference
+
+
+def type_of(value: Any) -> Any:
+    """The type of one value by itself, named specs keeping their names; for results of a trace."""
+    return from_value(value, TracingContext())
