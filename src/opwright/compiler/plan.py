@@ -9,12 +9,11 @@ The function is written out and compiled: for small graphs the interpreter's loo
 
 from __future__ import annotations
 
+import functools
 import itertools
 import linecache
 from collections.abc import Callable, Sequence
 from typing import Any
-
-import numpy as np
 
 from ..core.errors import InvalidArgumentError, OpError
 from ..graph import Graph, Node
@@ -39,7 +38,7 @@ class Plan:
         def separate(inner: Graph) -> Callable[..., Any]:
             return Plan(inner, check_numerics).explained
 
-        written = Writer(graph, separate, _checked if check_numerics else None)
+        written = Writer(graph, separate, functools.partial(_checked, graph.name) if check_numerics else None)
         self.source, self._nodes = written.source, written.node_of_line
         exec(compile(self.source, self.filename, "exec"), written.scope)
         self.run: Callable[..., tuple[Any, ...]] = written.scope["run"]
@@ -81,17 +80,22 @@ class Plan:
         linecache.cache.pop(self.filename, None)
 
 
-def _checked(kernel: Callable[..., Any], node: Node) -> Callable[..., Any]:
-    """A kernel that raises where it gives a NaN or Inf."""
+def _checked(graph: str, kernel: Callable[..., Any], node: Node) -> Callable[..., Any]:
+    """A kernel that raises where a NaN or infinity comes up in what it gives."""
+    from ..ops.debugging.finiteness import MOVERS, wrong_number
+
+    if node.op.name in MOVERS:
+        return kernel
+    dtypes = [v.dtype for v in node.outputs]
 
     def run(*arrays: Any) -> Any:
         result = kernel(*arrays)
-        for value, array in zip(node.outputs, node.op.flat_outputs(result)):
-            if value.dtype.is_floating and not np.isfinite(np.asarray(array, np.float64)).all():
-                raise InvalidArgumentError(
-                    op=node.op.name, node=node.name, at=node.at, what="NaN or Inf in the output",
-                    found=repr(value), wanted="finite numbers", do="look at the inputs of this operator",
-                )  # fmt: skip
+        flat = node.op.flat_outputs(result)
+        for i in range(len(flat)):
+            shown = [repr(v) for v in node.operands]
+            error = wrong_number(node.op.name, i, flat, dtypes, shown, node.name, node.at, graph)
+            if error is not None:
+                raise error
         return result
 
     return run

@@ -173,8 +173,9 @@ def _array(i: int, value: Any, dtype: DType, function: Callable[..., Any]) -> np
     if isinstance(value, EagerTensor):
         value = value._array
     made = np.asarray(value)
-    if not isinstance(value, (np.ndarray, np.generic)):  # Python numbers have no width of their own
-        made = np.asarray(value, dtype.np) if made.dtype.kind in "biu" or dtype.is_floating or dtype.is_complex else made
+    python = not isinstance(value, (np.ndarray, np.generic))  # Python's numbers have no width of their own
+    if python and (made.dtype.kind in "biu" or dtype.is_floating or dtype.is_complex):
+        made = np.asarray(value, dtype.np)
     if made.dtype != dtype.np:
         raise InvalidArgumentError(
             what=f"{i}-th value returned by {_name(function)} is {made.dtype.name}, but expects {dtype.name}"
@@ -185,7 +186,7 @@ def _array(i: int, value: Any, dtype: DType, function: Callable[..., Any]) -> np
 def _dtypes(Tout: Any) -> tuple[list[DType], list[Any], bool]:
     """The dtypes, the specs where there are any (else None), and whether a list is wanted."""
     several = isinstance(Tout, (list, tuple))
-    each = [t for t in Tout] if several else [Tout]
+    each = list(Tout) if several else [Tout]
     specs = [t if isinstance(t, TensorSpec) else None for t in each]
     try:
         return [t.dtype if isinstance(t, TensorSpec) else as_dtype(t) for t in each], specs, several
@@ -234,24 +235,18 @@ def py_function(func: Any = None, inp: Any = None, Tout: Any = None, name: str |
         raise ValueError(f"Expected func to be callable. Received func={func} of type {type(func)}.")
     wanted, specs, several = _dtypes(Tout)
     inputs = _inputs(inp)
-    if state.trace is None:
-        results = _now(func, inputs, wanted)
-    else:
-        call: Any = calling.EagerPyFunc
-        results = call(_handle(EagerFunction(func)), inputs, Tout=wanted, name=name)
-        for tensor, spec in zip(results, specs):
-            if spec is not None:
-                tensor.set_shape(spec.shape)
+    call: Any = calling.EagerPyFunc
+    results = call(_handle(EagerFunction(func)), inputs, Tout=wanted, name=name)
+    _state_shapes(results, specs)
     return list(results) if several else results[0]
 
 
-def _now(func: Callable[..., Any], inputs: list[Any], wanted: Sequence[DType]) -> list[Any]:
-    """Eagerly the function's own calls are what tapes see."""
-    try:
-        results = _results(func, func(*inputs), wanted)
-    except Exception as error:
-        raise calling.translated(error, "EagerPyFunc").with_traceback(error.__traceback__) from error
-    return [array.identity(y) if any(y is x for x in inputs) else y for y in results]
+def _state_shapes(results: Sequence[Any], specs: Sequence[Any]) -> None:
+    """In graphs, take the word of the caller for shapes that nobody can infer."""
+    if state.trace is not None:
+        for tensor, spec in zip(results, specs):
+            if spec is not None:
+                tensor.set_shape(spec.shape)
 
 
 def numpy_function(func: Any = None, inp: Any = None, Tout: Any = None, stateful: bool = True, name: str | None = None
@@ -280,9 +275,7 @@ def numpy_function(func: Any = None, inp: Any = None, Tout: Any = None, stateful
         return convert_to_tensor(given)
     call: Any = calling.PyFunc if stateful else calling.PyFuncStateless
     results = call(_handle(ArrayFunction(func)), _inputs(inp), Tout=wanted, name=name)
-    for tensor, spec in zip(results, specs):
-        if spec is not None:
-            tensor.set_shape(spec.shape)
+    _state_shapes(results, specs)
     if not results:
         return None
     return list(results) if len(results) > 1 or several else results[0]

@@ -10,7 +10,7 @@ from ..core import flags
 from ..ops import debugging as _assertions
 from ..ops.debugging import *  # noqa: F403
 
-__all__ = [*_assertions.__all__, "disable_check_numerics", "enable_check_numerics"]  # noqa: PLE0604
+__all__ = [*_assertions.__all__, "disable_check_numerics", "enable_check_numerics"]
 
 
 def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int = 50) -> None:

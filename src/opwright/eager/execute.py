@@ -15,6 +15,7 @@ import numpy as np
 
 from ..core import flags
 from ..core.errors import InternalError, InvalidArgumentError, OpError
+from ..core.frames import users_line
 from ..ops import dispatch
 from ..ops.arguments import tensors
 from ..ops.autodiff import OpRecord
@@ -58,7 +59,7 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
             if state.tapes:
                 _remember(op, bound, inputs, (out,))
             if flags.check_numerics:
-                _check_numerics(op, (out,), name)
+                _check_numerics(op, inputs, (out,), name)
             return out
         specs: list[Any] = list(out_dtypes)
     else:
@@ -81,7 +82,7 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
     if state.tapes:
         _remember(op, bound, inputs, outs)
     if flags.check_numerics:
-        _check_numerics(op, outs, name)
+        _check_numerics(op, inputs, outs, name)
     return op.pack_outputs(outs)
 
 
@@ -218,12 +219,18 @@ def explain(op: Operator, bound: Call, inputs: Sequence[Any], name: str | None, 
     return InvalidArgumentError(op=op.name, node=name, what=f"{type(error).__name__}: {error}", found=found)
 
 
-def _check_numerics(op: Operator, outputs: Sequence[EagerTensor], name: str | None) -> None:
-    for out in outputs:
-        if out._dtype.is_floating and not np.isfinite(out._array.astype(np.float64)).all():
-            raise InvalidArgumentError(op=op.name, node=name, what="NaN or Inf in the output",
-                                       found=out.spec.short(), wanted="finite numbers",
-                                       do="look at the inputs of this operator")  # fmt: skip
+def _check_numerics(op: Operator, inputs: Sequence[Any], outputs: Sequence[EagerTensor], name: str | None) -> None:
+    """For the switch `check_numerics`. Raises InvalidArgumentError where a NaN or infinity comes up."""
+    from ..ops.debugging.finiteness import MOVERS, wrong_number
+
+    if op.name in MOVERS:
+        return
+    shown = [str(y) for x in inputs if x is not None for y in (x if type(x) is tuple else (x,))]
+    for i in range(len(outputs)):
+        error = wrong_number(op.name, i, [o._array for o in outputs], [o._dtype for o in outputs], shown, name,
+                             users_line())  # fmt: skip
+        if error is not None:
+            raise error
 
 
 dispatch.install_eager(execute, make)

@@ -158,6 +158,8 @@ SIMPLIFY: tuple[tuple[str, Pass], ...] = (
     ("dead_code", dead_code),
 )
 
+UNUSED: tuple[tuple[str, Pass], ...] = (("dead_code", dead_code),)
+
 
 def run_passes(graph: Graph, passes: Sequence[tuple[str, Pass]] = SIMPLIFY) -> Graph:
     """Run passes in order. With the flag `verify` each result is checked; with `show=passes` each change is printed."""

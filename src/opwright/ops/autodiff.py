@@ -61,7 +61,8 @@ class OpRecord:
         dense = []
         for dy, out in zip(dys, self.outputs):
             if dy is None:
-                dy = array.zeros_like(out) if is_trainable(out.dtype) else None
+                flows = is_trainable(out.dtype) and out.dtype.name != "resource"  # of state there are no zeros
+                dy = array.zeros_like(out) if flows else None
             elif type(dy) is IndexedSlices and op.name not in SPARSE_THROUGH:
                 dy = dy.to_dense()
             dense.append(dy)

@@ -74,7 +74,8 @@ class EagerPyFunc:
     def gradient(op, doutput, drun) -> Any:
         inputs = [x for x in op.input if x.dtype.is_floating or x.dtype.is_complex]
         flowing = [dy for dy in doutput if dy is not None]
-        grads = iter(EagerPyFuncGrad(op.run, inputs, flowing)) if inputs and flowing else iter(())
+        found: Any = EagerPyFuncGrad(op.run, inputs, flowing) if inputs and flowing else ()
+        grads = iter(found)
         return None, [next(grads, None) if x.dtype.is_floating or x.dtype.is_complex else None for x in op.input]
 
 
@@ -116,7 +117,7 @@ def _numpy_operator(name: str, effect_: str | None) -> Any:
         gradient = None
 
         def infer(op) -> Any:
-            return [[TensorSpec(UNKNOWN, d) for d in op.Tout]]
+            return [TensorSpec(UNKNOWN, d) for d in op.Tout]
 
         def compute(op, func, input) -> Any:
             return _called(func, "call", name, input, op.Tout)

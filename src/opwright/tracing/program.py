@@ -19,7 +19,7 @@ from ..core import flags
 from ..eager.tensor import EagerTensor
 from ..eager.variable import Variable
 from ..graph import Graph
-from ..graph.passes import run_passes
+from ..graph.passes import UNUSED, run_passes
 from ..ops import dispatch
 from ..ops.autodiff import CustomRecord, accumulate, backpropagate, is_trainable
 from ..ops.indexed_slices import IndexedSlices
@@ -54,7 +54,9 @@ class Program:
     def checked_plan(self) -> Plan:
         """The plan that looks for NaN and Inf after every node, for the switch `check_numerics`."""
         if self._checked is None:
-            self._checked = Plan(self.graph, check_numerics=True)
+            builder = self.trace.builder  # as it was recorded: a folded constant would hide where its NaN comes from
+            raw = Graph(builder.name, self.graph.inputs, builder.nodes, [o.value_in_graph for o in self.outputs])
+            self._checked = Plan(run_passes(raw, UNUSED), check_numerics=True)
         return self._checked
 
     @property

@@ -62,16 +62,13 @@ def Assert(condition: Any, data: Sequence[Any], summarize: int | None = None, na
         raise TypeError(f"data is a list of tensors to show, found {data!r}")
     summarize = 3 if summarize is None else summarize
     if _tracing():
-        AssertOperator(dispatch.to_tensor(condition), [_shown(d) for d in data], summarize=summarize,
+        AssertOperator(dispatch.to_tensor(condition), list(map(dispatch.to_tensor, data)), summarize=summarize,
                        name=name or "Assert")  # fmt: skip
         return
     if not condition:
         rows = [_values(dispatch.to_tensor(d), summarize) for d in data]
-        raise InvalidArgumentError(what=f"Expected '{condition}' to be true. Summarized data: " + "\n".join(rows))
-
-
-def _shown(value: Any) -> Any:
-    return dispatch.to_tensor(value)
+        text = "\n".join(rows)
+        raise InvalidArgumentError(what=f"Expected '{condition!s}' to be true. Summarized data: {text}")
 
 
 def _values(tensor: Any, limit: int) -> str:
@@ -82,7 +79,8 @@ def _values(tensor: Any, limit: int) -> str:
 
 
 def _brief(name: str, tensor: Any) -> str:
-    return f"{name} (shape={tensor.shape} dtype={tensor.dtype.name}) = " if not _tracing() else f"{name} ({tensor.name}) = "
+    of = tensor.name if _tracing() else f"shape={tensor.shape} dtype={tensor.dtype.name}"
+    return f"{name} ({of}) = "
 
 
 def _start(message: str | None) -> str:
@@ -233,6 +231,6 @@ def assert_near(x: Any, y: Any, rtol: Any = None, atol: Any = None, message: str
     eps = 10 * np.finfo(real.np).eps if real.np in (np.float16, np.float32, np.float64) else 10 * 2.0**-7
     rtol, atol = (dispatch.to_tensor(eps if t is None else t, real) for t in (rtol, atol))
     close = math.less_equal(math.abs(x - y), atol + rtol * math.abs(y))
-    data = [_start(message), f"x and y not equal to tolerance rtol = {rtol}, atol = {atol}",
+    data = [_start(message), f"x and y not equal to tolerance rtol = {rtol!s}, atol = {atol!s}",
             _brief("x", x), x, _brief("y", y), y]  # fmt: skip
     Assert(_all(close), data, summarize, name or "assert_near")

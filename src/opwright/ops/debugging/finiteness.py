@@ -1,15 +1,17 @@
 """NaN and infinity found out where a program asks for it.
 
-Lives here: CheckNumerics.  Not here: the switch that looks everywhere (eager/debugging.py).
+Lives here: CheckNumerics, and the words for what the switch `check_numerics` finds.
+Not here: the switch (eager/debugging.py), where it looks (eager/execute.py, compiler/plan.py).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import floating
+from ...core.dtypes import DType, floating
 from ...core.errors import InvalidArgumentError
 from .. import dispatch
 from ..attributes import Attr
@@ -50,3 +52,49 @@ check_numerics = CheckNumerics.as_function("check_numerics")
 def assert_all_finite(x: Any, message: str, name: str | None = None) -> Any:
     """The tensor itself, if none of its elements is NaN or infinite. See CheckNumerics."""
     return check_numerics(dispatch.to_tensor(x), message, name=name)
+
+
+# Operators that only move values from place to place: what they give was wrong before.
+MOVERS = frozenset({
+    "BroadcastTo", "Concat", "Const", "ExpandDims", "Fill", "Gather", "GatherNd", "Identity", "Pack", "Reshape",
+    "Reverse", "Select", "Slice", "Split", "Squeeze", "Stack", "StopGradient", "StridedSlice", "Tile", "Transpose",
+    "Unpack", "Unstack", "ReadVariable",
+})  # fmt: skip
+
+
+def _kinds(array: np.ndarray) -> list[tuple[str, int]]:
+    counts = (("-Inf", array == -np.inf), ("+Inf", array == np.inf), ("NaN", np.isnan(array)))
+    return [(kind, int(np.count_nonzero(found))) for kind, found in counts if found.any()]
+
+
+def wrong_number(op: str, index: int, outputs: Sequence[Any], dtypes: Sequence[DType], inputs: Sequence[str],
+                 name: str | None, at: str | None, graph: str | None = None) -> InvalidArgumentError | None:  # fmt: skip
+    """The error for output `index` of a call if a NaN or infinity is in it, else None.
+
+    outputs, dtypes: all outputs. inputs: each in words. at: the user's line. graph: where the call is one's node.
+    """
+    dtype = dtypes[index]
+    if not dtype.is_floating and not dtype.is_complex:
+        return None
+    array = np.asarray(outputs[index])
+    if dtype.is_complex:
+        array = np.stack([array.real, array.imag])
+    wide = array.astype(np.float64)
+    if np.isfinite(wide).all():
+        return None
+    kinds = _kinds(wide)
+    kind = f'graph op "{op}"' if graph is not None else f'eagerly-executing op "{op}"'
+    lines = [
+        "NaN or Inf in the output", "",
+        f"!!! Detected Infinity or NaN in output {index} of {kind} (# of outputs: {len(outputs)}) !!!",
+        f"  dtype: {dtype!r}", f"  shape: {tuple(np.shape(outputs[index]))}",
+        *(f"  # of {k} elements: {n}" for k, n in kinds), "",
+    ]  # fmt: skip
+    if len(inputs) == 1:
+        lines.append(f"  Input tensor: {inputs[0]}")
+    else:
+        lines += [f"  Input tensors ({len(inputs)}):", *(f"         {i}: {x}" for i, x in enumerate(inputs))]
+    if graph is not None:
+        lines.append(f'  Graph name: "{graph}"')
+    lines.append(f" : Tensor had {' and '.join(k for k, _ in kinds)} values")
+    return InvalidArgumentError(op=op, node=name, at=at, what="\n".join(lines))

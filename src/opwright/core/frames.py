@@ -1,0 +1,19 @@
+"""Where in the user's program we are.
+
+Lives here: the line of the innermost frame that is not of this package.  Not here: tracebacks (staging/).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+def users_line() -> str | None:
+    """file:line of the innermost frame outside this package; None where there is none."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(OURS):
+        frame = frame.f_back  # type: ignore[assignment]
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else None
