@@ -123,18 +123,23 @@ class FuncTrace:
                 inputs = tensors(op, inputs, self.to_tensor, name)
         specs = op.infer(bound, inputs, name)
         flat = [s for spec in specs for s in (spec if isinstance(spec, list) else (spec,))]
+        wanted = "/".join((*state.names, name or op.name)) if state.names else name or op.name
+        return op.pack_outputs(self.record_specs(op, inputs, bound, flat, wanted, user_line()))
+
+    def record_specs(self, op: Operator, structure: Sequence[Any], bound: Call, specs: Sequence[TensorSpec], name: str,
+                     at: str | None) -> list[SymbolicTensor]:  # fmt: skip
+        """Add a node whose inputs are tensors of this trace and whose output specs are known; tapes are told."""
         operands = [
             None if x is None else tuple([self.value_of(y) for y in x]) if type(x) is tuple else self.value_of(x)
-            for x in inputs
+            for x in structure
         ]
-        wanted = "/".join((*state.names, name or op.name)) if state.names else name or op.name
-        node = self.builder.node(op, operands, bound.attrs, flat, wanted, user_line())
+        node = self.builder.node(op, operands, bound.attrs, specs, name, at)
         outs = [SymbolicTensor(v, self) for v in node.outputs]
         if state.tapes:
-            record = OpRecord(op, bound, inputs, outs)
+            record = OpRecord(op, bound, structure, outs)
             for tape in state.tapes:
                 tape.record(record)
-        return op.pack_outputs(outs)
+        return outs
 
     def record_control(self, kind: type[OpRecord], op: Operator, structure: Sequence[Any], attrs: dict[str, Any],
                        specs: Sequence[TensorSpec], name: str | None) -> list[SymbolicTensor]:  # fmt: skip

@@ -1,0 +1,102 @@
+"""Body: the recording of a branch or loop body as a closed program.
+
+Lives here: recording one, its graph, what several of one node use from outside.
+Not here: the nodes made of them and their gradients (branches.py, loops.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...core import nest
+from ...core.specs import TensorSpec
+from ...graph import Graph, Value
+from ...graph.passes import dead_code
+from ...ops import dispatch
+from ..symbolic import SymbolicTensor
+from ..trace import FuncTrace
+
+state = dispatch.state
+
+
+class Body:
+    """A recording, which of its placeholders are the inputs, in order, and its outputs.
+
+    Several bodies may share one recording: each graph holds what its own outputs need.
+    """
+
+    __slots__ = ("inputs", "outputs", "trace")
+
+    def __init__(self, trace: FuncTrace, inputs: Sequence[SymbolicTensor], outputs: Sequence[SymbolicTensor]) -> None:
+        self.trace, self.inputs, self.outputs = trace, tuple(inputs), tuple(outputs)
+
+    def graph(self) -> Graph:
+        """The closed graph of it as it stands now; it knows this body as its origin."""
+        inputs = [t.value_in_graph for t in self.inputs]
+        outputs = [t.value_in_graph for t in self.outputs]
+        graph, _ = dead_code(Graph(self.trace.builder.name, inputs, self.trace.builder.nodes, outputs))
+        return Graph(graph.name, inputs, graph.nodes, outputs, origin=self)
+
+
+def of_graph(graph: Graph) -> Body:
+    """The body of a graph, recorded again from its nodes where it has none: it was read from text."""
+    if graph.origin is None:
+        trace = FuncTrace(graph.name)
+        at: dict[Value, Any] = {}
+        with trace.recording():
+            for value in graph.inputs:
+                at[value] = trace.free_placeholder(value.spec, value.name)
+            rerecord(trace, graph, at)
+        graph.origin = Body(trace, [at[v] for v in graph.inputs], [at[v] for v in graph.outputs])
+    return graph.origin
+
+
+def rerecord(trace: FuncTrace, graph: Graph, at: dict[Value, Any]) -> None:
+    """Record the nodes of a graph in the recording trace, as if their operators were called. at: grows by each value."""
+    from .branches import CONTROL_RECORDS
+
+    for node in graph.nodes:
+        structure = [
+            None if o is None else tuple([at[v] for v in o]) if isinstance(o, tuple) else at[o] for o in node.inputs
+        ]
+        kind = CONTROL_RECORDS.get(node.op.name)
+        specs = [v.spec for v in node.outputs]
+        if kind is not None:
+            outs = trace.record_control(kind, node.op, structure, dict(node.attrs), specs, node.name)
+        elif node.op.name == "Const":
+            outs = [trace.constant(node.attrs["value"], specs[0].dtype, node.name)]
+        else:
+            outs = trace.record_specs(node.op, structure, node.op.bind(dict(node.attrs)), specs, node.name, node.at)
+        at.update(zip(node.outputs, outs))
+
+
+def record_body(
+    name: str, function: Callable[..., Any], specs: Sequence[TensorSpec], parent: FuncTrace
+) -> tuple[FuncTrace, list[SymbolicTensor], Any]:
+    """Call a Python function with placeholders and record what it does: the trace, the placeholders, what it gave."""
+    trace = FuncTrace(name, parent)
+    trace.created_variables = parent.created_variables
+    trace.may_create_variables = parent.may_create_variables
+    with trace.recording():
+        placeholders = [trace.free_placeholder(spec, spec.name or f"{name}_arg") for spec in specs]
+        result = function(*placeholders)
+    return trace, placeholders, result
+
+
+def flat_tensors(trace: FuncTrace, result: Any) -> list[Any]:
+    """The leaves of what a branch gave, as tensors of its trace; None stays."""
+    with trace.resumed():
+        return [
+            None if leaf is None else trace.to_tensor(leaf) for leaf in nest.flatten(result, expand_composites=True)
+        ]
+
+
+def captured_by(traces: Sequence[FuncTrace]) -> list[Any]:
+    """What any of the traces uses from outside, each thing once, in order."""
+    return list({id(outer): outer for trace in traces for outer, _ in trace.captures.values()}.values())
+
+
+def handed_in(trace: FuncTrace, outers: Sequence[Any]) -> list[SymbolicTensor]:
+    """The placeholders of these things in a trace, new ones where it did not use them."""
+    return [trace.capture(outer) for outer in outers]

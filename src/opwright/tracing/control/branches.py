@@ -1,0 +1,278 @@
+"""Branches: `cond`, `switch_case`, `case`, and how gradients pass the nodes they make.
+
+Lives here: recording one branch after the other into an `If` or `Case` node.  Not here: loops (loops.py).
+
+The gradient of a branch node is a branch node again, over the gradients of the branches. What these need of the values
+inside the branch that ran comes out of the first node as further outputs, added when they are asked for; the branch
+that did not run gives `Undefined` in their place, which nobody reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ...core import dtypes, nest
+from ...core.errors import SignatureError
+from ...eager.variable import Variable
+from ...ops import array, dispatch
+from ...ops.autodiff import OpRecord, accumulate, backpropagate, is_trainable
+from ...ops.control import Case, If, Undefined, merged_specs
+from ...ops.indexed_slices import IndexedSlices
+from ...ops.tensor import Tensor, TensorLike
+from ..symbolic import SymbolicTensor
+from ..trace import FuncTrace
+from .body import Body, captured_by, flat_tensors, handed_in, of_graph, record_body
+from .reaching import reaching
+
+state = dispatch.state
+
+
+def cond(pred: Any, true_fn: Callable[[], Any] | None = None, false_fn: Callable[[], Any] | None = None,
+         name: str | None = None) -> Any:  # fmt: skip
+    """What one of two functions gives, chosen by a scalar bool when it runs.
+
+    true_fn, false_fn: take nothing; in a traced function both are recorded, so both must give the same structure and
+    dtypes. Eagerly, or where `pred` is a Python bool, one of them is called.
+    raises TypeError where a function is missing or their results differ in structure or dtype
+    """
+    for given, role in ((true_fn, "true_fn"), (false_fn, "false_fn")):
+        if not callable(given):
+            raise TypeError(f"'{role}' must be callable. Received: {given!r}")
+    assert true_fn is not None
+    assert false_fn is not None
+    if not isinstance(pred, TensorLike) or state.trace is None:
+        chosen = bool(pred.value() if isinstance(pred, Variable) else pred)
+        return (true_fn if chosen else false_fn)()
+    return branch(If, pred, [true_fn, false_fn], ["true_fn", "false_fn"], "tf.cond", name or "cond")
+
+
+def switch_case(branch_index: Any, branch_fns: Any, default: Callable[[], Any] | None = None,
+                name: str = "switch_case") -> Any:  # fmt: skip
+    """What one of several functions gives, chosen by its number when it runs.
+
+    branch_index: int32 scalar. branch_fns: callables, or (int, callable) pairs, or a dictionary of these; the keys are
+    0 to n - 1. default: called for every other number; without it the last one is.
+    raises TypeError or ValueError for keys that are not 0 to n - 1, and where results differ
+    """
+    branches = _numbered(branch_fns, default)
+    index = dispatch.to_tensor(branch_index)
+    if index.dtype is not dtypes.int32:
+        raise TypeError(f"branch_index must be an int32 tensor, found {index.dtype.name}")
+    if state.trace is None:
+        number = int(index)
+        return branches[number if 0 <= number < len(branches) else -1]()
+    roles = [f"branch {i}" for i in range(len(branches))]
+    return branch(Case, index, branches, roles, "tf.switch_case", name)
+
+
+def _numbered(branch_fns: Any, default: Callable[[], Any] | None) -> list[Callable[[], Any]]:
+    if isinstance(branch_fns, Mapping):
+        branch_fns = list(branch_fns.items())
+    if not isinstance(branch_fns, (list, tuple)):
+        raise TypeError(f"'branch_fns' must be a list, tuple or dict. Received: {branch_fns!r}")
+    if not branch_fns:
+        raise ValueError("'branch_fns' must have at least one element")
+    if all(isinstance(f, tuple) for f in branch_fns):
+        pairs = sorted(branch_fns, key=lambda pair: pair[0])
+        keys = [key for key, _ in pairs]
+        if keys != list(range(len(keys))):
+            raise ValueError(f"the keys of 'branch_fns' must be 0 to n - 1, found {keys}")
+        branch_fns = [f for _, f in pairs]
+    for f in (*branch_fns, *(() if default is None else (default,))):
+        if not callable(f):
+            raise TypeError(f"'branch_fns' must hold callables, found {f!r}")
+    return [*branch_fns, *(() if default is None else (default,))]
+
+
+def case(pred_fn_pairs: Any, default: Callable[[], Any] | None = None, exclusive: bool = False, strict: bool = False,
+         name: str = "case") -> Any:  # fmt: skip
+    """What the function of the first true predicate gives.
+
+    pred_fn_pairs: (scalar bool, callable) pairs. default: called where none is true; without it that is an error when
+    it runs. exclusive: more than one true predicate is an error when it runs.
+    """
+    del strict  # results are never unpacked here
+    if isinstance(pred_fn_pairs, Mapping):
+        pred_fn_pairs = [(p.deref() if hasattr(p, "deref") else p, f) for p, f in pred_fn_pairs.items()]
+    if not isinstance(pred_fn_pairs, (list, tuple)):
+        raise TypeError(f"'pred_fn_pairs' must be a list, tuple, or dict. Received: {pred_fn_pairs!r}")
+    pairs = list(pred_fn_pairs)
+    for pair in pairs:
+        if not isinstance(pair, tuple) or len(pair) != 2 or not callable(pair[1]):
+            raise TypeError(f"Each entry in 'pred_fn_pairs' must be a 2-tuple (pred, callable). Received: {pair!r}")
+    from ...ops.debugging import assert_that
+
+    preds = [dispatch.to_tensor(p) for p, _ in pairs]
+    if exclusive:
+        true = array.stack([array.cast(p, dtypes.int32) for p in preds])
+        from ...ops.math import reduce_sum
+
+        assert_that(reduce_sum(true) <= 1, "More than one condition evaluated as True but exclusive=True.", preds)
+    if default is None:
+        *pairs, (_, last) = pairs
+        from ...ops.math import reduce_any
+
+        def default() -> Any:
+            assert_that(reduce_any(array.stack(preds)), "None of the conditions evaluated as True.", preds)
+            return last()
+
+    result = default
+    for pred, (_, function) in reversed(list(zip(preds, pairs))):
+        result = _either(pred, function, result, name)
+    return result()
+
+
+def _either(pred: Any, function: Callable[[], Any], otherwise: Callable[[], Any], name: str) -> Callable[[], Any]:
+    return lambda: cond(pred, function, otherwise, name)
+
+
+# ---- recording ----------------------------------------------------------------------------------------------------
+
+
+def branch(op: Any, selector: Any, functions: Sequence[Callable[[], Any]], roles: Sequence[str], caller: str,
+           name: str) -> Any:  # fmt: skip
+    """Record the functions into one node of `op`; gives their results' structure, of its outputs.
+
+    raises TypeError, in the caller's name, where their results differ in structure or dtype
+    """
+    parent = state.trace
+    assert isinstance(parent, FuncTrace)
+    selector = parent.to_tensor(selector)
+    if selector.shape.rank not in (0, None):
+        raise SignatureError(op=op.name, what="the selector is no scalar", found=selector.spec.short())
+    traces, results = [], []
+    for function, role in zip(functions, roles):
+        trace, _, result = record_body(f"{parent.name}_{name}_{role.replace(' ', '_')}", function, (), parent)
+        traces.append(trace)
+        results.append(result)
+    flats = [flat_tensors(trace, result) for trace, result in zip(traces, results)]
+    _same_results(results, flats, roles, caller)
+    outers = captured_by(traces)
+    bodies = [
+        Body(trace, handed_in(trace, outers), [t for t in flat if t is not None]) for trace, flat in zip(traces, flats)
+    ]
+    graphs = [body.graph() for body in bodies]
+    operands = tuple(outer if isinstance(outer, Variable) else parent.to_tensor(outer) for outer in outers)
+    outs = parent.record_control(
+        BranchRecord, op, [selector, operands], branch_attrs(op, graphs), merged_specs(graphs, roles), name
+    )
+    remaining = iter(outs)
+    return nest.pack_sequence_as(
+        results[0], [None if t is None else next(remaining) for t in flats[0]], expand_composites=True
+    )
+
+
+def branch_attrs(op: Any, graphs: Sequence[Any]) -> dict[str, Any]:
+    """The graphs as attributes of the operator."""
+    if op is If:
+        return {"then_branch": graphs[0], "else_branch": graphs[1]}
+    return {"branches": tuple(graphs)}
+
+
+def _same_results(results: Sequence[Any], flats: Sequence[Sequence[Any]], roles: Sequence[str], caller: str) -> None:
+    for result, flat, role in zip(results[1:], flats[1:], roles[1:]):
+        problem = ""
+        try:
+            nest.assert_same_structure(results[0], result, expand_composites=True)
+        except (ValueError, TypeError) as error:
+            problem = str(error)
+        else:
+            for i, (a, b) in enumerate(zip(flats[0], flat)):
+                one, other = (None if t is None else t.dtype.name for t in (a, b))
+                if one != other:
+                    problem = f"result {i} is {one} in {roles[0]} and {other} in {role}"
+                    break
+        if problem:
+            raise TypeError(
+                f"{roles[0]} and {role} arguments to {caller} must have the same number, type, and overall structure "
+                f"of return values: {problem}"
+            )
+
+
+# ---- gradients ------------------------------------------------------------------------------------------------------
+
+
+class BranchRecord(OpRecord):
+    """A call of `If` or `Case`. structure: the selector, then what the branches take."""
+
+    __slots__ = ()
+
+    def backward(self, dys: Sequence[Any]) -> Sequence[Any]:
+        """Gradients of the inputs: a branch node over the gradients of each branch."""
+        trace = state.trace
+        assert isinstance(trace, FuncTrace)
+        selector, operands = self.structure
+        bodies = self._bodies()
+        arriving = [i for i, (y, dy) in enumerate(zip(self.outputs, dys)) if dy is not None and is_trainable(y.dtype)]
+        wanted: list[int] = sorted(
+            {i for body in bodies for i in reaching(body, operands, [body.outputs[k] for k in arriving])}
+        )
+        if not wanted:
+            return (None,) * len(self.inputs)
+        functions = [self._gradient_of(k, arriving, [dys[i] for i in arriving], wanted) for k in range(len(bodies))]
+        roles = [f"gradient_of_branch_{k}" for k in range(len(bodies))]
+        found = iter(branch(self.op, selector, functions, roles, "the gradient of a branch", "cond_grad"))
+        grads: list[Any] = [None] * len(operands)
+        for i in wanted:
+            grads[i] = next(found)
+        return [None, *grads]
+
+    def _bodies(self) -> list[Body]:
+        return [of_graph(g) for g in self.outputs[0].value_in_graph.node.subgraphs]
+
+    def _gradient_of(self, k: int, arriving: Sequence[int], dys: Sequence[Any], wanted: Sequence[int]) -> Any:
+        """A function that records the gradients of branch k: one for each wanted operand."""
+        operands = self.structure[1]
+        body = self._bodies()[k]
+        sources = [o if isinstance(o, Variable) else p for o, p in zip(operands, body.inputs)]
+
+        def gradient() -> list[Any]:
+            here = state.trace
+            assert isinstance(here, FuncTrace)
+            known = {id(p): o for p, o in zip(body.inputs, operands)}
+            known.update((id(p), outer) for outer, p in body.trace.captures.values() if id(p) not in known)
+            here.foreign[body.trace] = lambda t: known[id(t)] if id(t) in known else self._output_for(k, t)
+            targets: dict[int, Any] = {}
+            for i, dy in zip(arriving, dys):
+                key = id(body.outputs[i])
+                dy = here.to_tensor(dy)
+                targets[key] = accumulate(targets[key], dy) if key in targets else dy
+            found = backpropagate(body.trace.recorder.records, targets, {id(sources[i]) for i in wanted})
+            return [dense_or_zeros(found.get(id(sources[i])), operands[i]) for i in wanted]
+
+        return gradient
+
+    def _output_for(self, k: int, tensor: SymbolicTensor) -> Tensor:
+        """What carries a tensor inside branch k out of the node: one of its outputs, a new one if need be."""
+        bodies = self._bodies()
+        for i, output in enumerate(bodies[k].outputs):
+            if output is tensor:
+                return self.outputs[i]
+        node = self.outputs[0].value_in_graph.node
+        trace = self.outputs[0].trace
+        wider = []
+        for i, body in enumerate(bodies):
+            with body.trace.resumed():
+                more = tensor if i == k else Undefined(dtype=tensor.dtype, shape=tensor.shape)
+            wider.append(Body(body.trace, body.inputs, [*body.outputs, more]))
+        node = trace.builder.widen(
+            node, node.inputs, branch_attrs(self.op, [b.graph() for b in wider]), [tensor.value_in_graph.spec]
+        )
+        added = SymbolicTensor(node.outputs[-1], trace)
+        self.outputs = (*self.outputs, added)
+        return added
+
+
+def dense_or_zeros(grad: Any, like: Any) -> Any:
+    """A gradient as a tensor: sparse ones dense, zeros of the operand's shape where there is none."""
+    if isinstance(grad, IndexedSlices):
+        return grad.to_dense()
+    if grad is not None:
+        return grad
+    if isinstance(like, Variable) and like.shape.is_fully_defined():
+        return array.zeros(like.shape, like.dtype)
+    return array.zeros_like(like)
+
+
+CONTROL_RECORDS: dict[str, type[OpRecord]] = {"If": BranchRecord, "Case": BranchRecord}
