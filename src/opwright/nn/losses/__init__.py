@@ -1,0 +1,97 @@
+"""Losses: functions of what is true and what was predicted, and classes that reduce them to one number.
+
+Lives here: the public names, `get`, `serialize`, `deserialize`.  Not here: what is in them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..named import Family
+from .base import FunctionLoss, Loss
+from .classes import (
+    BinaryCrossentropy,
+    BinaryFocalCrossentropy,
+    CategoricalCrossentropy,
+    CategoricalFocalCrossentropy,
+    CategoricalHinge,
+    CosineSimilarity,
+    Dice,
+    Hinge,
+    Huber,
+    KLDivergence,
+    LogCosh,
+    MeanAbsoluteError,
+    MeanAbsolutePercentageError,
+    MeanSquaredError,
+    MeanSquaredLogarithmicError,
+    Poisson,
+    SparseCategoricalCrossentropy,
+    SquaredHinge,
+    Tversky,
+)
+from .crossentropy import (
+    binary_crossentropy,
+    binary_focal_crossentropy,
+    categorical_crossentropy,
+    categorical_focal_crossentropy,
+    sparse_categorical_crossentropy,
+)
+from .regression import (
+    categorical_hinge,
+    cosine_similarity,
+    dice,
+    hinge,
+    huber,
+    kl_divergence,
+    log_cosh,
+    mean_absolute_error,
+    mean_absolute_percentage_error,
+    mean_squared_error,
+    mean_squared_logarithmic_error,
+    poisson,
+    squared_hinge,
+    tversky,
+)
+
+__all__ = [
+    "BinaryCrossentropy", "BinaryFocalCrossentropy", "CategoricalCrossentropy", "CategoricalFocalCrossentropy",
+    "CategoricalHinge", "CosineSimilarity", "Dice", "Hinge", "Huber", "KLDivergence", "LogCosh", "Loss",
+    "MeanAbsoluteError", "MeanAbsolutePercentageError", "MeanSquaredError", "MeanSquaredLogarithmicError", "Poisson",
+    "SparseCategoricalCrossentropy", "SquaredHinge", "Tversky", "binary_crossentropy", "binary_focal_crossentropy",
+    "categorical_crossentropy", "categorical_focal_crossentropy", "categorical_hinge", "cosine_similarity",
+    "deserialize", "dice", "get", "hinge", "huber", "kl_divergence", "log_cosh", "mean_absolute_error",
+    "mean_absolute_percentage_error", "mean_squared_error", "mean_squared_logarithmic_error", "poisson", "serialize",
+    "sparse_categorical_crossentropy", "squared_hinge", "tversky",
+]  # fmt: skip
+
+FAMILY = Family("loss", "keras.losses")
+FAMILY.add([v for k, v in list(globals().items()) if isinstance(v, type) and issubclass(v, Loss) and k != "Loss"])
+FAMILY.members.pop("FunctionLoss")
+FUNCTIONS = {name: globals()[name] for name in __all__ if name.islower() and name not in ("deserialize", "get", "serialize")}
+SHORT = {
+    "mse": mean_squared_error, "MSE": mean_squared_error, "mae": mean_absolute_error, "MAE": mean_absolute_error,
+    "mape": mean_absolute_percentage_error, "MAPE": mean_absolute_percentage_error,
+    "msle": mean_squared_logarithmic_error, "MSLE": mean_squared_logarithmic_error, "bce": binary_crossentropy,
+    "BCE": binary_crossentropy, "kld": kl_divergence, "KLD": kl_divergence, "logcosh": log_cosh,
+    "kullback_leibler_divergence": kl_divergence, "huber_loss": huber,
+}  # fmt: skip
+FAMILY.members.update({**FUNCTIONS, **SHORT})
+
+
+def serialize(loss: Any) -> Any:
+    """A loss as plain values: a dictionary of its class and arguments, or a function's name."""
+    return FAMILY.serialize(loss)
+
+
+def deserialize(name: Any, custom_objects: dict[str, Any] | None = None) -> Any:
+    """What `serialize` described. custom_objects: classes and functions of yours by name."""
+    return FAMILY.deserialize(name, custom_objects)
+
+
+def get(identifier: Any) -> Any:
+    """A loss, or a function of one, for a name, a dictionary, a class or itself; None for None."""
+    return FAMILY.get(identifier)
+
+
+__all__ += ["FunctionLoss"]

@@ -1,0 +1,161 @@
+"""Losses of probabilities: cross-entropies of two and of many classes, with focus on what is hard.
+
+Lives here: functions [batch, ..., classes] -> [batch, ...].  Not here: classes (classes.py).
+
+Probabilities are kept within [epsilon, 1 - epsilon]. Where, while tracing, they are what a softmax or sigmoid has just
+given, its argument is used instead: nothing is then lost where they are near 0 or 1.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.dtypes import int64
+from ...ops import array, dispatch, math
+from ...ops import nn as nn_ops
+from ...tracing.symbolic import SymbolicTensor
+from .. import backend
+from ..call_context import set_mask
+from ..reduction import as_floating
+from .regression import pair
+
+
+def _logits_of(probabilities: Any, operator: str) -> Any:
+    """The argument of the softmax or sigmoid that made this, if one did in the trace at hand; else None."""
+    if type(probabilities) is not SymbolicTensor or probabilities.trace is not dispatch.state.trace:
+        return None
+    node = probabilities.op
+    if node is None or node.op.name != operator or node.attrs.get("axis", -1) != -1:
+        return None
+    for record in reversed(probabilities.trace.recorder.records):
+        if any(y is probabilities for y in getattr(record, "outputs", ())):
+            return record.inputs[0]
+    return None
+
+
+def _clipped(p: Any) -> Any:
+    return math.clip_by_value(p, backend.epsilon(), 1.0 - backend.epsilon())
+
+
+def _checked_smoothing(label_smoothing: Any) -> None:
+    if isinstance(label_smoothing, (int, float)) and not 0 <= label_smoothing <= 1:
+        raise ValueError(f"label_smoothing must be in the range [0, 1]. Received: {label_smoothing}")
+
+
+def _smoothed(y_true: Any, label_smoothing: float, classes: Any) -> Any:
+    return y_true * (1.0 - label_smoothing) + label_smoothing / classes if label_smoothing else y_true
+
+
+def _binary(y_true: Any, y_pred: Any, from_logits: bool) -> Any:
+    """For each element: -t log(p) - (1 - t) log(1 - p)."""
+    if not from_logits:
+        logits = _logits_of(y_pred, "Sigmoid")
+        if logits is None:
+            p = _clipped(y_pred)
+            return -(y_true * math.log(p) + (1.0 - y_true) * math.log(1.0 - p))
+        y_pred = logits
+    return nn_ops.sigmoid_cross_entropy_with_logits(labels=y_true, logits=y_pred)
+
+
+def binary_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0,
+                        axis: int = -1) -> Any:  # fmt: skip
+    """mean(-t log(p) - (1 - t) log(1 - p)) over `axis`; t = y_true (1 - label_smoothing) + label_smoothing / 2."""
+    y_true, y_pred = pair(y_true, y_pred)
+    return math.reduce_mean(_binary(_smoothed(y_true, label_smoothing, 2.0), y_pred, from_logits), axis=axis)
+
+
+def binary_focal_crossentropy(
+    y_true: Any,
+    y_pred: Any,
+    apply_class_balancing: bool = False,
+    alpha: float = 0.25,
+    gamma: float = 2.0,
+    from_logits: bool = False,
+    label_smoothing: float = 0.0,
+    axis: int = -1,
+) -> Any:
+    """Binary cross-entropy times (1 - p_t)^gamma, p_t the probability given to the true class; mean over `axis`.
+
+    apply_class_balancing: whether class 1 counts alpha and class 0 counts 1 - alpha.
+    """
+    y_true, y_pred = pair(y_true, y_pred)
+    y_true = _smoothed(y_true, label_smoothing, 2.0)
+    p = math.sigmoid(y_pred) if from_logits else y_pred
+    entropy = _binary(y_true, p, False)
+    right = y_true * p + (1.0 - y_true) * (1.0 - p)
+    focal = math.pow(1.0 - right, gamma) * entropy
+    if apply_class_balancing:
+        focal = (y_true * alpha + (1.0 - y_true) * (1.0 - alpha)) * focal
+    return math.reduce_mean(focal, axis=axis)
+
+
+def _normalized(p: Any, axis: int) -> Any:
+    return p / math.reduce_sum(p, axis=axis, keepdims=True)
+
+
+def categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0,
+                             axis: int = -1) -> Any:  # fmt: skip
+    """-sum(t log(p)) over `axis`; t = y_true (1 - label_smoothing) + label_smoothing / classes; p is scaled to sum 1.
+
+    raises ValueError where the classes differ in number
+    """
+    if isinstance(axis, bool):
+        raise ValueError(f"`axis` must be of type `int`. Received: axis={axis} of type {type(axis)}")
+    _checked_smoothing(label_smoothing)
+    y_true, y_pred = pair(y_true, y_pred)
+    if not y_true.shape.is_compatible_with(y_pred.shape):
+        raise ValueError(
+            "Arguments `target` and `output` must have the same shape. Received: "
+            f"target.shape={tuple(y_true.shape)}, output.shape={tuple(y_pred.shape)}"
+        )
+    y_true = _smoothed(y_true, label_smoothing, y_pred.shape[-1]) if label_smoothing else y_true
+    logits = y_pred if from_logits else _logits_of(y_pred, "Softmax") if axis == -1 else None
+    if logits is not None:
+        return nn_ops.softmax_cross_entropy_with_logits(labels=y_true, logits=logits, axis=axis)
+    return -math.reduce_sum(y_true * math.log(_clipped(_normalized(y_pred, axis))), axis=axis)
+
+
+def categorical_focal_crossentropy(y_true: Any, y_pred: Any, alpha: Any = 0.25, gamma: float = 2.0,
+                                   from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1
+                                   ) -> Any:  # fmt: skip
+    """sum(-alpha (1 - p)^gamma t log(p)) over `axis`. alpha: a number, or one for each class."""
+    y_true, y_pred = pair(y_true, y_pred)
+    y_true = _smoothed(y_true, label_smoothing, y_pred.shape[-1]) if label_smoothing else y_true
+    p = _clipped(_normalized(nn_ops.softmax(y_pred, axis=axis) if from_logits else y_pred, axis))
+    entropy = -y_true * math.log(p)
+    return math.reduce_sum(as_floating(alpha, p.dtype) * math.pow(1.0 - p, gamma) * entropy, axis=axis)
+
+
+def sparse_categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False,
+                                    ignore_class: int | None = None, axis: int = -1) -> Any:  # fmt: skip
+    """-log(p[y_true]), p scaled to sum 1 over `axis`. y_true: class numbers, [batch, ...] or [batch, ..., 1].
+
+    ignore_class: samples of this class have loss 0 and do not count in means.
+    """
+    y_pred = as_floating(y_pred, _floating_of(y_pred))
+    y_true = array.cast(dispatch.to_tensor(y_true), int64)
+    rank = y_pred.shape.rank
+    if y_true.shape.rank is not None and y_true.shape.rank == rank and y_true.shape[-1] == 1:
+        y_true = array.squeeze(y_true, [-1])
+    valid = None
+    if ignore_class is not None:
+        valid = math.not_equal(y_true, array.cast(dispatch.to_tensor(ignore_class), int64))
+        y_true = array.where(valid, y_true, array.zeros_like(y_true))
+    logits = y_pred if from_logits else _logits_of(y_pred, "Softmax") if axis in (-1, (rank or 0) - 1) else None
+    if logits is None:
+        logits = math.log(_clipped(y_pred))
+    if rank is not None and axis not in (-1, rank - 1):
+        order = [i for i in range(rank) if i != axis % rank]
+        logits = array.transpose(logits, [*order, axis % rank])
+    losses = nn_ops.sparse_softmax_cross_entropy_with_logits(labels=y_true, logits=logits)
+    if valid is not None:
+        losses = array.where(valid, losses, array.zeros_like(losses))
+        set_mask(losses, valid)
+    return losses
+
+
+def _floating_of(y_pred: Any) -> Any:
+    from ...core.dtypes import as_dtype
+
+    dtype = dispatch.to_tensor(y_pred).dtype
+    return dtype if dtype.is_floating else as_dtype(backend.floatx())

@@ -1,0 +1,89 @@
+"""Metrics: figures kept over many batches.
+
+Lives here: the public names, `get`, `serialize`, `deserialize`.  Not here: what is in them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import losses as _losses
+from ..named import Family
+from .accuracy import (
+    Accuracy,
+    BinaryAccuracy,
+    CategoricalAccuracy,
+    SparseCategoricalAccuracy,
+    SparseTopKCategoricalAccuracy,
+    TopKCategoricalAccuracy,
+    binary_accuracy,
+    categorical_accuracy,
+    sparse_categorical_accuracy,
+    sparse_top_k_categorical_accuracy,
+    top_k_categorical_accuracy,
+)
+from .base import Mean, MeanMetricWrapper, Metric, Sum
+from .confusion import FalseNegatives, FalsePositives, Precision, Recall, TrueNegatives, TruePositives
+from .curves import AUC, PrecisionAtRecall, RecallAtPrecision, SensitivityAtSpecificity, SpecificityAtSensitivity
+from .f_score import F1Score, FBetaScore
+from .iou import BinaryIoU, IoU, MeanIoU, OneHotIoU, OneHotMeanIoU
+from .regression import (
+    BinaryCrossentropy,
+    CategoricalCrossentropy,
+    CategoricalHinge,
+    ConcordanceCorrelation,
+    CosineSimilarity,
+    Hinge,
+    KLDivergence,
+    LogCoshError,
+    MeanAbsoluteError,
+    MeanAbsolutePercentageError,
+    MeanSquaredError,
+    MeanSquaredLogarithmicError,
+    PearsonCorrelation,
+    Poisson,
+    R2Score,
+    RootMeanSquaredError,
+    SparseCategoricalCrossentropy,
+    SquaredHinge,
+)
+
+__all__ = [
+    "AUC", "Accuracy", "BinaryAccuracy", "BinaryCrossentropy", "BinaryIoU", "CategoricalAccuracy",
+    "CategoricalCrossentropy", "CategoricalHinge", "ConcordanceCorrelation", "CosineSimilarity", "F1Score",
+    "FBetaScore", "FalseNegatives", "FalsePositives", "Hinge", "IoU", "KLDivergence", "LogCoshError", "Mean",
+    "MeanAbsoluteError", "MeanAbsolutePercentageError", "MeanIoU", "MeanMetricWrapper", "MeanSquaredError",
+    "MeanSquaredLogarithmicError", "Metric", "OneHotIoU", "OneHotMeanIoU", "PearsonCorrelation", "Poisson", "Precision",
+    "PrecisionAtRecall", "R2Score", "Recall", "RecallAtPrecision", "RootMeanSquaredError", "SensitivityAtSpecificity",
+    "SparseCategoricalAccuracy", "SparseCategoricalCrossentropy", "SparseTopKCategoricalAccuracy",
+    "SpecificityAtSensitivity", "SquaredHinge", "Sum", "TopKCategoricalAccuracy", "TrueNegatives", "TruePositives",
+    "binary_accuracy", "categorical_accuracy", "deserialize", "get", "serialize", "sparse_categorical_accuracy",
+    "sparse_top_k_categorical_accuracy", "top_k_categorical_accuracy",
+]  # fmt: skip
+
+FAMILY = Family("metric", "keras.metrics")
+FAMILY.add([v for v in list(globals().values()) if isinstance(v, type) and issubclass(v, Metric) and v is not Metric])
+FAMILY.members.update(
+    bce=BinaryCrossentropy, BCE=BinaryCrossentropy, mse=MeanSquaredError, MSE=MeanSquaredError, mae=MeanAbsoluteError,
+    MAE=MeanAbsoluteError, mape=MeanAbsolutePercentageError, MAPE=MeanAbsolutePercentageError,
+    msle=MeanSquaredLogarithmicError, MSLE=MeanSquaredLogarithmicError, rmse=RootMeanSquaredError,
+    RMSE=RootMeanSquaredError, kld=KLDivergence, KLD=KLDivergence, cosine_similarity=CosineSimilarity,
+    sparse_top_k_categorical_accuracy=SparseTopKCategoricalAccuracy, auc=AUC, f1_score=F1Score, logcosh=LogCoshError,
+    top_k_categorical_accuracy=TopKCategoricalAccuracy,
+)  # fmt: skip
+mean_squared_error, mean_absolute_error = _losses.mean_squared_error, _losses.mean_absolute_error
+
+
+def serialize(metric: Any) -> Any:
+    """A metric as plain values: a dictionary of its class and arguments."""
+    return FAMILY.serialize(metric)
+
+
+def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> Any:
+    """What `serialize` described. custom_objects: classes and functions of yours by name."""
+    return FAMILY.deserialize(config, custom_objects)
+
+
+def get(identifier: Any) -> Any:
+    """A metric, or a function to take the mean of, for a name, a dictionary, a class or itself; None for None."""
+    return FAMILY.get(identifier)

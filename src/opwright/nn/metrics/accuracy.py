@@ -1,0 +1,132 @@
+"""Accuracies: how many predictions are right.
+
+Lives here: the functions [batch, ..., classes] -> [batch, ...] of 0 and 1, and their classes.
+Not here: counts of kinds of errors (confusion.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.dtypes import as_dtype, int32, int64
+from ...ops import array, dispatch, math
+from .. import backend
+from ..reduction import as_floating, same_rank
+from .base import MeanMetricWrapper
+
+
+def _right(x: Any) -> Any:
+    return array.cast(x, as_dtype(backend.floatx()))
+
+
+def accuracy(y_true: Any, y_pred: Any) -> Any:
+    """1 where the two are equal."""
+    y_pred = dispatch.to_tensor(y_pred)
+    y_true, y_pred = same_rank(array.cast(dispatch.to_tensor(y_true), y_pred.dtype), y_pred)
+    return _right(math.equal(y_true, y_pred))
+
+
+def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Any:
+    """1 where y_pred > threshold says what y_true (0 or 1) says."""
+    y_pred = dispatch.to_tensor(y_pred)
+    y_true, y_pred = same_rank(as_floating(y_true, y_pred.dtype), y_pred)
+    return _right(math.equal(y_true, array.cast(y_pred > threshold, y_true.dtype)))
+
+
+def categorical_accuracy(y_true: Any, y_pred: Any) -> Any:
+    """1 where the largest of y_pred is the largest of y_true (one-hot)."""
+    y_true, y_pred = dispatch.to_tensor(y_true), dispatch.to_tensor(y_pred)
+    return _right(math.equal(math.argmax(y_true, axis=-1), math.argmax(y_pred, axis=-1)))
+
+
+def _classes(y_true: Any, y_pred: Any) -> Any:
+    """Class numbers, without an axis of size 1 at the end."""
+    y_true = dispatch.to_tensor(y_true)
+    if y_true.shape.rank is not None and y_true.shape.rank == y_pred.shape.rank and y_true.shape[-1] == 1:
+        y_true = array.squeeze(y_true, [-1])
+    return array.cast(y_true, int64)
+
+
+def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Any:
+    """1 where the largest of y_pred is at y_true, a class number."""
+    y_pred = dispatch.to_tensor(y_pred)
+    return _right(math.equal(_classes(y_true, y_pred), math.argmax(y_pred, axis=-1)))
+
+
+def _in_top_k(classes: Any, y_pred: Any, k: int) -> Any:
+    rank = y_pred.shape.rank
+    if rank == 2:
+        return _right(math.in_top_k(targets=array.cast(classes, int32), predictions=y_pred, k=k))
+    shape = array.shape(classes)
+    rows = array.reshape(y_pred, [-1, y_pred.shape[-1]])
+    hits = math.in_top_k(targets=array.cast(array.reshape(classes, [-1]), int32), predictions=rows, k=k)
+    return _right(array.reshape(hits, shape))
+
+
+def top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Any:
+    """1 where the largest of y_true (one-hot) is among the k largest of y_pred."""
+    y_pred = dispatch.to_tensor(y_pred)
+    return _in_top_k(math.argmax(dispatch.to_tensor(y_true), axis=-1), y_pred, k)
+
+
+def sparse_top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5, from_sorted_ids: bool = False) -> Any:
+    """1 where y_true, a class number, is among the k largest of y_pred.
+
+    from_sorted_ids: y_pred are class numbers already, the likeliest first.
+    """
+    y_pred = dispatch.to_tensor(y_pred)
+    classes = _classes(y_true, y_pred)
+    if from_sorted_ids:
+        hits = math.equal(array.expand_dims(array.cast(classes, y_pred.dtype), -1), y_pred[..., :k])
+        return _right(math.reduce_any(hits, axis=-1))
+    return _in_top_k(classes, y_pred, k)
+
+
+class Accuracy(MeanMetricWrapper):
+    """How often y_pred equals y_true."""
+
+    def __init__(self, name: str = "accuracy", dtype: Any = None) -> None:
+        super().__init__(accuracy, name, dtype)
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return {"name": self.name, "dtype": self.dtype}
+
+
+class BinaryAccuracy(MeanMetricWrapper):
+    """How often y_pred > threshold says what y_true does."""
+
+    def __init__(self, name: str = "binary_accuracy", dtype: Any = None, threshold: float = 0.5) -> None:
+        if threshold is not None and not 0 <= threshold <= 1:
+            raise ValueError("Invalid value for argument `threshold`. Expected a value in interval [0, 1]. "
+                             f"Received: threshold={threshold}")  # fmt: skip
+        super().__init__(binary_accuracy, name, dtype, threshold=threshold)
+
+
+class CategoricalAccuracy(MeanMetricWrapper):
+    """How often the likeliest class is the right one; labels one-hot."""
+
+    def __init__(self, name: str = "categorical_accuracy", dtype: Any = None) -> None:
+        super().__init__(categorical_accuracy, name, dtype)
+
+
+class SparseCategoricalAccuracy(MeanMetricWrapper):
+    """How often the likeliest class is the right one; labels by number."""
+
+    def __init__(self, name: str = "sparse_categorical_accuracy", dtype: Any = None) -> None:
+        super().__init__(sparse_categorical_accuracy, name, dtype)
+
+
+class TopKCategoricalAccuracy(MeanMetricWrapper):
+    """How often the right class is among the k likeliest; labels one-hot."""
+
+    def __init__(self, k: int = 5, name: str = "top_k_categorical_accuracy", dtype: Any = None) -> None:
+        super().__init__(top_k_categorical_accuracy, name, dtype, k=k)
+
+
+class SparseTopKCategoricalAccuracy(MeanMetricWrapper):
+    """How often the right class is among the k likeliest; labels by number."""
+
+    def __init__(self, k: int = 5, name: str = "sparse_top_k_categorical_accuracy", dtype: Any = None,
+                 from_sorted_ids: bool = False) -> None:  # fmt: skip
+        super().__init__(sparse_top_k_categorical_accuracy, name, dtype, k=k, from_sorted_ids=from_sorted_ids)

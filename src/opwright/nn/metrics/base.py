@@ -1,0 +1,189 @@
+"""Metric: a figure kept over many batches, in variables, so that it can be traced.
+
+Lives here: the base class, Mean, Sum, and metrics that are means of a function.  Not here: what they measure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+from ...core import nest
+from ...core.dtypes import as_dtype
+from ...eager.variable import Variable
+from ...ops import array, dispatch, math
+from ...tracing.trace import name_scope
+from .. import backend, naming
+from ..call_context import mask_of, set_mask
+from ..module import Module
+from ..reduction import as_floating, same_rank, with_mask
+
+
+class Metric(Module):
+    """Base of metrics: define `update_state(y_true, y_pred, sample_weight=None)` and `result()`.
+
+    Make the state in the constructor, or at the first update, with `add_variable`.
+    """
+
+    is_metric = True
+
+    def __init__(self, dtype: Any = None, name: str | None = None) -> None:
+        self._name = name or naming.fresh(type(self).__name__)
+        self._dtype = as_dtype(backend.floatx() if dtype is None else dtype)
+        self._state: list[Variable] = []
+
+    @property
+    def dtype(self) -> str:
+        """The name of the dtype it computes in."""
+        return self._dtype.name
+
+    def add_variable(self, shape: Any = (), initializer: Any = None, dtype: Any = None, aggregation: str = "sum",
+                     name: str | None = None) -> Variable:  # fmt: skip
+        """A new variable of the state, set to its initial value again by `reset_state`. "zeros" by default."""
+        from .. import initializers
+
+        make, wanted = initializers.get(initializer or "zeros"), as_dtype(dtype) if dtype is not None else self._dtype
+        dims = tuple(shape)
+        variable = Variable(lambda: make(dims, dtype=wanted), trainable=False, dtype=wanted,
+                            name=f"{self.name}/{name or 'variable'}")  # fmt: skip
+        self._state.append(variable)
+        return variable
+
+    def add_weight(self, shape: Any = (), initializer: Any = None, dtype: Any = None, name: str | None = None,
+                   **kwargs: Any) -> Variable:  # fmt: skip
+        """The same; the name may come first."""
+        if isinstance(shape, str):
+            shape, name = kwargs.pop("shape", ()), shape
+        return self.add_variable(() if shape is None else shape, initializer, dtype, name=name)
+
+    @property
+    def variables(self) -> list[Variable]:
+        """The state, of metrics inside this one too."""
+        found = {id(v): v for v in self._state}
+        for v in self._flatten(lambda leaf: isinstance(leaf, Variable)):
+            found.setdefault(id(v), v)
+        return list(found.values())
+
+    weights = variables
+
+    def reset_state(self) -> None:
+        """Begin anew: all state is zero."""
+        for v in self.variables:
+            v.assign(array.zeros_like(v))
+
+    reset_states = reset_state
+
+    def update_state(self, *args: Any, **kwargs: Any) -> Any:
+        """Take one more batch in. Every metric defines it."""
+        raise NotImplementedError(f"{type(self).__name__} has no update_state")
+
+    def result(self) -> Any:
+        """The figure so far. Every metric defines it."""
+        raise NotImplementedError(f"{type(self).__name__} has no result")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Update, and give the figure so far."""
+        with name_scope(self.name):
+            self.update_state(*args, **kwargs)
+            return self.result()
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return {"name": self.name, "dtype": self.dtype}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        """A metric of such arguments."""
+        return cls(**config)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} name={self.name}>"
+
+
+def samplewise(values: Any, sample_weight: Any, dtype: Any) -> tuple[Any, Any]:
+    """One value for each sample, times its weight, and the weights: means over all axes but the first."""
+    mask = mask_of(values)
+    values = as_floating(values, dtype)
+    if sample_weight is None and mask is None:
+        return _mean_from(values, 1), None
+    weight = None if sample_weight is None else as_floating(sample_weight, dtype)
+    weight = with_mask(weight, mask, dtype, "sum")
+    values, weight = same_rank(values, weight)
+    values = _mean_from(values, weight.shape.rank) * weight
+    if values.shape.rank is not None and values.shape.rank > 1:
+        weight = _mean_from(weight, 1)
+    return _mean_from(values, 1), weight
+
+
+def _mean_from(x: Any, axis: int) -> Any:
+    rank = x.shape.rank
+    return x if rank is None or rank <= axis else math.reduce_mean(x, axis=list(range(axis, rank)))
+
+
+class Mean(Metric):
+    """The weighted mean of the values given. .. math:: sum(w x) / sum(w)"""
+
+    def __init__(self, name: str | None = "mean", dtype: Any = None) -> None:
+        super().__init__(dtype, name)
+        self.total = self.add_variable((), "zeros", name="total")
+        self.count = self.add_variable((), "zeros", name="count")
+
+    def update_state(self, values: Any, sample_weight: Any = None) -> None:
+        """values: any shape. sample_weight: its shape, or one for each of the first axis."""
+        values = dispatch.to_tensor(values) if mask_of(values) is None else values
+        values, weight = samplewise(values, sample_weight, self._dtype)
+        self.total.assign_add(math.reduce_sum(values))
+        if weight is not None:
+            self.count.assign_add(math.reduce_sum(weight))
+        else:
+            self.count.assign_add(array.cast(array.size(values), self._dtype))
+
+    def result(self) -> Any:
+        """The mean; 0 before the first value."""
+        return math.divide_no_nan(self.total.value(), self.count.value())
+
+
+class Sum(Metric):
+    """The weighted sum of the values given. .. math:: sum(w x)"""
+
+    def __init__(self, name: str | None = "sum", dtype: Any = None) -> None:
+        super().__init__(dtype, name)
+        self.total = self.add_variable((), "zeros", name="total")
+
+    def update_state(self, values: Any, sample_weight: Any = None) -> None:
+        """values: any shape. sample_weight: its shape, or one for each of the first axis."""
+        values = as_floating(values, self._dtype)
+        if sample_weight is not None:
+            from ..reduction import weigh
+
+            values = weigh(values, as_floating(sample_weight, self._dtype))
+        self.total.assign_add(math.reduce_sum(values))
+
+    def result(self) -> Any:
+        """The sum."""
+        return array.identity(self.total.value())
+
+
+class MeanMetricWrapper(Mean):
+    """The mean of fn(y_true, y_pred, **kwargs) over the samples."""
+
+    def __init__(self, fn: Callable[..., Any], name: str | None = None, dtype: Any = None, **kwargs: Any) -> None:
+        super().__init__(name or getattr(fn, "__name__", None), dtype)
+        self._fn, self._fn_kwargs = fn, kwargs
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:  # type: ignore[override]
+        """y_true, y_pred: [batch, ...]. sample_weight: [batch]. What a mask of y_pred leaves out does not count."""
+        mask = mask_of(y_pred)
+        cast = lambda x: as_floating(x, self._dtype)  # noqa: E731
+        values = self._fn(nest.map_structure(cast, y_true), nest.map_structure(cast, y_pred), **self._fn_kwargs)
+        if mask is not None and mask_of(values) is None:
+            values = array.identity(values)
+            set_mask(values, mask)
+        super().update_state(values, sample_weight)
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        config = {**super().get_config(), **self._fn_kwargs}
+        if type(self) is MeanMetricWrapper:
+            config["fn"] = getattr(self._fn, "__name__", str(self._fn))
+        return config

@@ -1,0 +1,192 @@
+"""Metrics counted from right and wrong decisions: positives and negatives, precision, recall.
+
+Lives here: the counting at any number of thresholds, and the metrics of single thresholds.
+Not here: areas and trade-offs over many thresholds (curves.py), F scores (f_score.py), overlaps (iou.py).
+
+Counting sorts each prediction once between the thresholds; sums of weights between thresholds, added up from above,
+give the counts at all of them. So 200 thresholds cost little more than one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import bool as bool_
+from ...ops import array, dispatch, math
+from ..reduction import as_floating, same_rank, under
+from .base import Metric
+
+NOTHING = -1e10  # below every prediction: where only the k largest count
+
+
+def as_thresholds(thresholds: Any, default: float = 0.5) -> list[float]:
+    """Thresholds as a list. Raises ValueError for those outside [0, 1]."""
+    if thresholds is None:
+        return [default]
+    found = [float(t) for t in (thresholds if isinstance(thresholds, (list, tuple, np.ndarray)) else [thresholds])]
+    wrong = [t for t in found if not 0 <= t <= 1]
+    if wrong:
+        raise ValueError(f"Threshold values must be in [0, 1]. Received: {wrong}")
+    return found
+
+
+def count(y_true: Any, y_pred: Any, thresholds: Sequence[float], dtype: Any, sample_weight: Any = None,
+          class_id: int | None = None, top_k: int | None = None, by_label: bool = False, label_weights: Any = None
+          ) -> tuple[Any, Any, Any, Any]:  # fmt: skip
+    """Weights of true positives, false positives, true and false negatives, at each threshold: [T], or [T, labels].
+
+    A prediction is positive where it lies above the threshold. raises ValueError where shapes do not fit
+    """
+    y_true, y_pred = as_floating(y_true, dtype), as_floating(y_pred, dtype)
+    y_true, y_pred = same_rank(y_true, y_pred)
+    if not y_true.shape.is_compatible_with(y_pred.shape):
+        raise ValueError(f"Shapes {tuple(y_true.shape)} and {tuple(y_pred.shape)} are incompatible")
+    if top_k is not None:
+        kth = math.top_k(y_pred, k=top_k)[0][..., -1:]
+        y_pred = array.where(y_pred >= kth, y_pred, array.ones_like(y_pred) * NOTHING)
+    weight = None
+    if sample_weight is not None:
+        weight = as_floating(sample_weight, dtype)
+        weight = under(weight, y_pred) + array.zeros_like(y_pred)
+    if label_weights is not None:
+        each = as_floating(label_weights, dtype) + array.zeros_like(y_pred)
+        weight = each if weight is None else weight * each
+    if class_id is not None:
+        y_true, y_pred = y_true[..., class_id], y_pred[..., class_id]
+        weight = None if weight is None else weight[..., class_id]
+    labels = y_pred.shape[-1] if by_label else 1
+    label = array.cast(array.cast(array.reshape(y_true, [-1]), bool_), dtype)
+    flat = array.reshape(y_pred, [-1])
+    each = array.ones_like(flat) if weight is None else array.reshape(weight, [-1])
+    order = np.argsort(np.asarray(thresholds, dtype.np), kind="stable")
+    above = _searched(np.asarray(thresholds, dtype.np)[order], flat)
+    if by_label:
+        above = above * labels + math.floormod(array.range(array.size(flat)), labels)
+    steps = len(order) + 1
+    positive, every = (
+        array.reshape(math.unsorted_segment_sum(w, above, steps * labels), [steps, labels]) for w in (label * each, each)
+    )
+    negative = every - positive
+    back = np.argsort(order, kind="stable")
+    tp, fp = (_from_above(x, back) for x in (positive, negative))
+    fn, tn = math.reduce_sum(positive, axis=0) - tp, math.reduce_sum(negative, axis=0) - fp
+    return (tp, fp, tn, fn) if by_label else tuple(array.squeeze(x, [1]) for x in (tp, fp, tn, fn))  # type: ignore[return-value]
+
+
+def _searched(thresholds: np.ndarray, values: Any) -> Any:
+    """How many thresholds lie below each value."""
+    return array.searchsorted(dispatch.to_tensor(thresholds), values, side="left")
+
+
+def _from_above(x: Any, back: np.ndarray) -> Any:
+    """[T + 1, labels] between the thresholds -> [T, labels]: what lies above each, in the user's order."""
+    sums = math.cumsum(x, axis=0, reverse=True)[1:]
+    return array.gather(sums, dispatch.to_tensor(back.astype(np.int32)))
+
+
+class _Counted(Metric):
+    """A metric with one accumulator for each threshold."""
+
+    which = 0
+
+    def __init__(self, thresholds: Any = None, name: str | None = None, dtype: Any = None) -> None:
+        super().__init__(dtype, name)
+        self.init_thresholds = thresholds
+        self.thresholds = as_thresholds(thresholds)
+        self.accumulator = self.add_variable((len(self.thresholds),), "zeros", name="accumulator")
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """y_true: 0 and 1. y_pred: of the same shape, in [0, 1]."""
+        counts = count(y_true, y_pred, self.thresholds, self._dtype, sample_weight)
+        self.accumulator.assign_add(counts[self.which])
+
+    def result(self) -> Any:
+        """The count: a scalar, or one for each threshold."""
+        value = self.accumulator.value()
+        return value[0] if len(self.thresholds) == 1 else value
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return {**super().get_config(), "thresholds": self.init_thresholds}
+
+
+class TruePositives(_Counted):
+    """How many positives were found. thresholds: 0.5, or several: then one figure for each."""
+
+    which = 0
+
+
+class FalsePositives(_Counted):
+    """How many negatives were taken for positives. See TruePositives."""
+
+    which = 1
+
+
+class TrueNegatives(_Counted):
+    """How many negatives were found. See TruePositives."""
+
+    which = 2
+
+
+class FalseNegatives(_Counted):
+    """How many positives were taken for negatives. See TruePositives."""
+
+    which = 3
+
+
+class _Ratio(Metric):
+    """true positives / (true positives + something)."""
+
+    other, other_name = 1, "false_positives"
+
+    def __init__(self, thresholds: Any = None, top_k: int | None = None, class_id: int | None = None,
+                 name: str | None = None, dtype: Any = None) -> None:  # fmt: skip
+        super().__init__(dtype, name)
+        self.init_thresholds, self.top_k, self.class_id = thresholds, top_k, class_id
+        self.thresholds = as_thresholds(thresholds, 0.5 if top_k is None else NOTHING)
+        self.true_positives = self.add_variable((len(self.thresholds),), "zeros", name="true_positives")
+        self._others = self.add_variable((len(self.thresholds),), "zeros", name=self.other_name)
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """y_true: 0 and 1. y_pred: of the same shape, in [0, 1]."""
+        counts = count(y_true, y_pred, self.thresholds, self._dtype, sample_weight, self.class_id, self.top_k)
+        self.true_positives.assign_add(counts[0])
+        self._others.assign_add(counts[self.other])
+
+    def result(self) -> Any:
+        """The ratio, 0 where there is nothing to divide: a scalar, or one for each threshold."""
+        tp = self.true_positives.value()
+        ratio = math.divide_no_nan(tp, tp + self._others.value())
+        return ratio[0] if len(self.thresholds) == 1 else ratio
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return {**super().get_config(), "thresholds": self.init_thresholds, "top_k": self.top_k,
+                "class_id": self.class_id}  # fmt: skip
+
+
+class Precision(_Ratio):
+    """How many of those called positive are. .. math:: tp / (tp + fp)
+
+    thresholds: 0.5, or several: then one figure for each. top_k: only the k largest of a sample are called positive.
+    class_id: of one class alone, the last axis's.
+    """
+
+    @property
+    def false_positives(self) -> Any:
+        """The variable that counts them."""
+        return self._others
+
+
+class Recall(_Ratio):
+    """How many of the positives were found. .. math:: tp / (tp + fn)       See Precision."""
+
+    other, other_name = 3, "false_negatives"
+
+    @property
+    def false_negatives(self) -> Any:
+        """The variable that counts them."""
+        return self._others
