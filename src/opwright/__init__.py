@@ -205,6 +205,7 @@ if _typing.TYPE_CHECKING:
     from .ops.printing import print
     from .eager.calling import numpy_function, py_function
     from .ops.debugging import Assert
+    from .tracing.control import case, cond, foldl, foldr, map_fn, scan, switch_case, vectorized_map, while_loop
     from .tracing.tensor_array import TensorArray, TensorArraySpec
 
 __version__ = "0.1.0"
@@ -219,11 +220,16 @@ _LATER = {
     "TensorArraySpec": (".tracing.tensor_array", "TensorArraySpec"),
     "as_string": (".ops.strings", "as_string"),
     "bitwise": (".ops.bitwise", None),
+    "case": (".tracing.control", "case"),
+    "cond": (".tracing.control", "cond"),
     "debugging": (".eager.debugging", None),
     "dtypes": (".ops.dtypes", None),
     "einsum": (".ops.linalg", "einsum"),
+    "foldl": (".tracing.control", "foldl"),
+    "foldr": (".tracing.control", "foldr"),
     "linalg": (".ops.linalg", None),
     "lite": (".lite", None),
+    "map_fn": (".tracing.control", "map_fn"),
     "matmul": (".ops.linalg", "matmul"),
     "nn": (".nn", None),
     "norm": (".ops.linalg", "norm"),
@@ -232,9 +238,13 @@ _LATER = {
     "print": (".ops.printing", "print"),
     "py_function": (".eager.calling", "py_function"),
     "random": (".ops.random", None),
+    "scan": (".tracing.control", "scan"),
     "strings": (".ops.strings", None),
+    "switch_case": (".tracing.control", "switch_case"),
     "tensordot": (".ops.linalg", "tensordot"),
     "train": (".saved.train", None),
+    "vectorized_map": (".tracing.control", "vectorized_map"),
+    "while_loop": (".tracing.control", "while_loop"),
 }
 
 
@@ -273,7 +283,8 @@ __all__ = [  # noqa: RUF022  grouped as in docs/api.md
     "DType", "as_dtype", "bfloat16", "bool", "complex128", "complex64", "double", "float16", "float32", "float64",
     "half", "int16", "int32", "int4", "int64", "int8", "string", "uint16", "uint32", "uint64", "uint8",
     "complexes", "floating", "floating_or_complex", "integer", "numeric", "real", "signed",
-    # tracing
+    # tracing and control flow
+    "case", "cond", "foldl", "foldr", "map_fn", "scan", "switch_case", "vectorized_map", "while_loop",
     "Assert", "Graph", "function", "numpy_function", "print", "py_function",
     # defining operators
     "Attr", "CPUPlace", "CUDAPlace", "Input", "KernelKey", "Operator", "Output", "attr", "kernel", "operator", "ops",

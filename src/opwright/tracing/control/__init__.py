@@ -5,6 +5,7 @@ Lives here: functions that take Python functions for branches and bodies.  Not h
 """
 
 from .branches import case, cond, switch_case
+from .higher import foldl, foldr, map_fn, scan, vectorized_map
 from .loops import while_loop
 
-__all__ = ["case", "cond", "switch_case", "while_loop"]
+__all__ = ["case", "cond", "foldl", "foldr", "map_fn", "scan", "switch_case", "vectorized_map", "while_loop"]
