@@ -60,13 +60,20 @@ class EagerTensor(Tensor):
 
     def numpy(self) -> Any:
         """The value as a NumPy array of its own, or a NumPy scalar for shape ()."""
+        if type(self._array) is not np.ndarray:
+            raise self._no_array()
         return self._array[()] if self._array.ndim == 0 else self._array.copy()
 
     def tolist(self) -> Any:
         """The value as nested Python lists, or a Python number for shape ()."""
         return self._array.tolist()
 
+    def _no_array(self) -> InvalidArgumentError:
+        return InvalidArgumentError(what=f"Cannot convert a Tensor of dtype {self._dtype.name} to a NumPy array.")
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if type(self._array) is not np.ndarray:
+            raise self._no_array()
         if dtype is not None and np.dtype(dtype) != self._array.dtype:
             if copy is False:
                 raise ValueError(f"a {self._dtype.name} tensor as {np.dtype(dtype)} needs a copy")

@@ -277,20 +277,25 @@ class ListConcat:
         if shape is not None:
             known = merged(known, TensorShape([None, *sizes(shape).as_list()]))
         elements = list.elements()
+        first, rest = (known[0], known[1:]) if known.rank else (None, UNKNOWN)
         for i, x in enumerate(elements):
-            if x is None:
-                whole = known
-                if leading is not None and known.rank is not None:
-                    whole = TensorShape([int(leading[i]), *known[1:]])
-                elements[i] = list.unset(whole, "concat")
-            elif x.ndim == 0:
-                raise fail(f"Concat saw a scalar shape at index {i} but requires at least vectors.")
-        rest = known[1:] if known.rank else UNKNOWN
-        for x in elements:
-            rest = merged(rest, TensorShape(x.shape[1:]))
+            if x is not None:
+                if x.ndim == 0:
+                    raise fail(f"Concat saw a scalar shape at index {i} but requires at least vectors.")
+                rest = merged(rest, TensorShape(x.shape[1:]))
         if not rest.is_fully_defined():
             raise fail("All except the first dimension must be fully defined when concating an empty tensor list. "
                        f"element_shape: {shape_text(known)}")  # fmt: skip
+        if first is None and leading is None and any(x is None for x in elements):
+            found = {len(x) for x in elements if x is not None}
+            if len(found) != 1:
+                where = next(i for i, x in enumerate(elements) if x is None)
+                raise fail(f"List contains uninitialized tensor at index {where}, and it is not known how long it is")
+            (first,) = found
+        for i, x in enumerate(elements):
+            if x is None:
+                length = first if leading is None else int(leading[i])
+                elements[i] = list.unset(TensorShape([length, *rest.dims]), "concat")
         start: Any = np.empty((0, *rest.as_list()), list.dtype.np)
         return np.concatenate([start, *elements]), np.array([len(x) for x in elements], np.int64)
 

@@ -55,9 +55,9 @@ def element_spec(op: Any) -> TensorSpec:
     return TensorSpec(shape, op.element_dtype)
 
 
-def _length_at_least_0(what: str, n: Any) -> None:
+def _at_least_0(what: str, n: Any) -> None:
     if n is not None and int(n) < 0:
-        raise fail(what.format(int(n)))
+        raise fail(f"{what} {int(n)}")
 
 
 @operator
@@ -77,11 +77,12 @@ class ListReserve:
     gradient = None
 
     def infer(op) -> Any:
+        _at_least_0("The num_elements to reserve must be a non negative number, but got", op.num_elements.constant)
         return LIST
 
     def compute(op, num_elements) -> Any:
         n = int(num_elements)
-        _length_at_least_0("The num_elements to reserve must be a non negative number, but got {}", n)
+        _at_least_0("The num_elements to reserve must be a non negative number, but got", n)
         return TensorList(n, op.element_dtype, op.element_shape)
 
 
@@ -159,6 +160,7 @@ class ListResize:
     output = Output(dtype=variant)
 
     def infer(op) -> Any:
+        _at_least_0("TensorListSlice expects size to be non-negative. Got:", op.size.constant)
         return LIST
 
     def compute(op, list, size) -> Any:

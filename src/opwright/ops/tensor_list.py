@@ -312,7 +312,6 @@ _UNKNOWN_SHAPE = {
     "and no list element is set.",
     "stack": _STACK,
     "stack of none": "Tried to stack elements of an empty list with non-fully-defined element_shape: {}",
-    "concat": "List contains uninitialized tensors and has a non-fully-defined element_shape: {}",
     "gather": _GATHER,
     "gather of none": _GATHER,
 }

@@ -8,6 +8,7 @@ changes the array it is called on and gives that, as in TensorFlow; both are one
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -148,7 +149,9 @@ class TensorArray(CompositeTensor):
         if flow is not None:
             self._flow = flow
             return
-        size = dispatch.to_tensor(size if isinstance(size, TensorLike) else size.__index__(), dtypes.int32)
+        if not isinstance(size, TensorLike):
+            size = operator.index(size)
+        size = dispatch.to_tensor(size, dtypes.int32)
         if not self._dynamic and size.constant is not None:
             self._size = int(size.constant)
         self._flow = lists.ListReserve(size, element_dtype=self._dtype, element_shape=self._declared, name=name)
@@ -251,11 +254,11 @@ class TensorArray(CompositeTensor):
     def _index(self, index: Any, verb: str) -> Any:
         """The index as an operator takes it; eagerly an int that is in range. Raises OutOfRangeError, TypeError."""
         if isinstance(index, EagerTensor) and state.trace is None:
-            index = index.__index__()
+            index = operator.index(index)
         if not isinstance(index, TensorLike):
             if not hasattr(index, "__index__"):
                 raise TypeError(f"the index of a TensorArray is an integer, found {index!r}")
-            index = index.__index__()
+            index = operator.index(index)
         if not self._eager:
             return index
         size = self._flow._array.length
@@ -371,8 +374,9 @@ class TensorArray(CompositeTensor):
         many as a size that is fixed; for a scalar
         """
         value = self._value(value)
-        lengths = array.cast(dispatch.to_tensor(lengths), dtypes.int64)
+        lengths = dispatch.to_tensor(lengths)
         known = lengths.constant
+        lengths = array.cast(lengths, dtypes.int64)
         if lengths.shape.rank not in (None, 1):
             found = lengths.shape.as_list()
             raise InvalidArgumentError(what=f"Expected lengths to be a vector, received shape: {found}")
