@@ -10,7 +10,7 @@ Lives here: `text(graph)` and `parse(text, operators)`.  Not here: drawing graph
 
 A node without outputs prints as `name: () = Op(...)`; an absent optional input as `_`; a repeated input as `[a, b]`.
 Attribute values: Python's literals, complex(1.0, 2.0), dtype(f32), shape(2,?), tensor(f32[2], [1.0, 2.0]),
-sub-graphs in place.
+sub-graphs in place. In files large arrays may be kept elsewhere: stored(f32[1000], 'name').
 """
 
 from __future__ import annotations
@@ -35,16 +35,27 @@ INLINE_ELEMENTS = 16  # longer constants print as base64, to keep lines readable
 DEEPEST = 64  # nesting of sub-graphs and lists that the parser follows; Python's own stack ends somewhere above
 
 
-def text(graph: Graph, indent: str = "") -> str:
-    """The graph as text."""
+Store = Callable[[np.ndarray], "str | None"]
+
+
+def text(graph: Graph, indent: str = "", store: Store | None = None) -> str:
+    """The graph as text.
+
+    store: for text that is to be read back in another process. It takes arrays that are to be kept elsewhere and gives
+    the names they have there, None for others; lines of origin name the file without its folder.
+    raises TypeError, with a store, for a node whose attributes have no text
+    """
     inside = indent + "  "
     args = ", ".join(repr(v) for v in graph.inputs)
     lines = [f"graph {graph.name}({args}) {{"]
     for node in graph.nodes:
         parts = [_operand(o) for o in node.inputs]
-        parts += [f"{k}={_attr(v, inside)}" for k, v in node.attrs.items()]
+        try:
+            parts += [f"{k}={_attr(v, inside, store)}" for k, v in node.attrs.items()]
+        except _NoText as error:
+            raise TypeError(f"node {node.name!r} ({node.op.name}) holds {error}") from None
         left = ", ".join(map(repr, node.outputs)) or f"{node.name}: ()"
-        at = f"  # {node.at}" if node.at else ""
+        at = f"  # {node.at if store is None else _file_only(node.at)}" if node.at else ""
         lines.append(f"{inside}{left} = {node.op.name}({', '.join(parts)}){at}")
     lines.append(f"{inside}return {', '.join(v.name for v in graph.outputs)}".rstrip())
     lines.append(indent + "}")
@@ -59,22 +70,35 @@ def _operand(operand: Operand) -> str:
     return operand.name
 
 
-def _attr(value: Any, indent: str) -> str:
+class _NoText(Exception):
+    """A value that has no text, in words."""
+
+
+def _file_only(at: str) -> str:
+    return " ".join(re.split(r"[/\\]", at)[-1].split())
+
+
+def _attr(value: Any, indent: str, store: Store | None = None) -> str:
     if isinstance(value, DType):
         return f"dtype({value.short})"
     if isinstance(value, TensorShape):
         return f"shape({TensorSpec(value).short()[3:].strip('[]')})"
     if isinstance(value, np.ndarray):
         spec = TensorSpec(value.shape, dtypes.of_numpy(value.dtype))
+        name = None if store is None else store(value)
+        if name is not None:
+            return f"stored({spec.short()}, {name!r})"
         return f"tensor({spec.short()}, {_elements(value, spec.dtype)})"
     if isinstance(value, Graph):
-        return text(value, indent)
+        return text(value, indent, store)
     if isinstance(value, (tuple, list)):
-        return f"[{', '.join(_attr(v, indent) for v in value)}]"
+        return f"[{', '.join(_attr(v, indent, store) for v in value)}]"
     if isinstance(value, complex):
         return f"complex({value.real!r}, {value.imag!r})"
     if value is None or isinstance(value, (bool, int, float, str, bytes)):
         return repr(value)
+    if store is not None:
+        raise _NoText(f"a Python object of type {type(value).__name__}")
     return f"opaque({type(value).__name__})"  # Python callables: printed, but such a graph does not parse back
 
 
@@ -89,6 +113,8 @@ def _elements(array: np.ndarray, dtype: DType) -> str:
     return repr(base64.b64encode(np.ascontiguousarray(array).tobytes()).decode())
 
 
+Stored = Callable[[str], np.ndarray]
+
 _TOKEN = re.compile(
     r"""(?P<comment>\#[^\n]*)|(?P<space>\s+)
     |(?P<string>b?'(?:[^'\\\n]|\\.)*'|b?"(?:[^"\\\n]|\\.)*")
@@ -100,8 +126,8 @@ _TOKEN = re.compile(
 
 
 class _Parser:
-    def __init__(self, source: str, operators: Callable[[str], Any]) -> None:
-        self.source, self.operators = source, operators
+    def __init__(self, source: str, operators: Callable[[str], Any], stored: Stored | None = None) -> None:
+        self.source, self.operators, self.stored_arrays = source, operators, stored
         self.tokens: list[tuple[str, str, int]] = []
         at = 0
         while at < len(source):
@@ -298,6 +324,20 @@ class _Parser:
             self.fail("complex(real, imaginary)", repr(parts), at)
         return complex(*parts)
 
+    def stored(self, at: int) -> np.ndarray:
+        spec = self.spec()
+        self.next(",")
+        name = self.attr()
+        self.next(")")
+        if self.stored_arrays is None or not isinstance(name, str):
+            self.fail("a value in the text itself", f"stored({spec.short()}, {name!r})", at)
+        array = self.stored_arrays(name)
+        found = TensorSpec(array.shape, dtypes.of_numpy(array.dtype)).short()
+        if found != spec.short():
+            self.fail(spec.short(), f"{found} under the name {name!r}", at)
+        array.setflags(write=False)
+        return array
+
     def tensor(self, at: int) -> np.ndarray:
         spec = self.spec()
         self.next(",")
@@ -329,6 +369,7 @@ _CONSTANTS = {"True": True, "False": False, "None": None, "inf": float("inf"), "
 _CALLS: dict[str, Callable[[_Parser, int], Any]] = {
     "dtype": _Parser.dtype,
     "shape": _Parser.shape,
+    "stored": _Parser.stored,
     "complex": _Parser.complex,
     "tensor": _Parser.tensor,
 }
@@ -338,14 +379,22 @@ def _element_type(dtype: DType) -> type:
     return bytes if dtype is dtypes.string else bool if dtype.is_bool else int if dtype.is_integer else float
 
 
-def parse(source: str, operators: Callable[[str], Any]) -> Graph:
-    """The graph of its text. operators: gives the operator of a name, or raises KeyError.
+def parse(source: str, operators: Callable[[str], Any], stored: Stored | None = None) -> Graph:
+    """The graph of its text. operators: gives the operator of a name, or raises KeyError. stored: gives arrays that
+    the text only names.
 
     raises InvalidArgumentError with the line, what was found and what was wanted
     """
-    parser = _Parser(source, operators)
-    graph = parser.graph()
-    kind, found = parser.peek()
-    if kind != "end":
-        parser.fail("the end", repr(found), parser.tokens[parser.i][2])
-    return graph
+    return parse_all(source, operators, stored, 1)[0]
+
+
+def parse_all(source: str, operators: Callable[[str], Any], stored: Stored | None = None, most: int | None = None
+              ) -> list[Graph]:  # fmt: skip
+    """The graphs of a text with several, one after the other; most: how many there may be. See `parse`."""
+    parser = _Parser(source, operators, stored)
+    graphs: list[Graph] = []
+    while (found := parser.peek())[0] != "end" or (most and not graphs):
+        if len(graphs) == most:
+            parser.fail("the end", repr(found[1]), parser.tokens[parser.i][2])
+        graphs.append(parser.graph())
+    return graphs
