@@ -197,14 +197,17 @@ from .tracing.trace import executing_eagerly, init_scope, name_scope
 
 if _typing.TYPE_CHECKING:
     from . import lite, nn, optimizers
+    from .core.type_spec import TypeSpec, type_spec_from_value
     from .eager import debugging
+    from .eager.calling import numpy_function, py_function
     from .nn.module import Module
     from .ops import bitwise, dtypes, linalg, random, strings
-    from .ops.linalg import einsum, matmul, norm, tensordot
-    from .ops.strings import as_string
-    from .ops.printing import print
-    from .eager.calling import numpy_function, py_function
     from .ops.debugging import Assert
+    from .ops.indexed_slices import IndexedSlicesSpec
+    from .ops.linalg import einsum, matmul, norm, tensordot
+    from .ops.printing import print
+    from .ops.strings import as_string
+    from .tracing import experimental, types
     from .tracing.control import case, cond, foldl, foldr, map_fn, scan, switch_case, vectorized_map, while_loop
     from .tracing.tensor_array import TensorArray, TensorArraySpec
 
@@ -218,6 +221,11 @@ _LATER = {
     "Module": (".nn.module", "Module"),
     "TensorArray": (".tracing.tensor_array", "TensorArray"),
     "TensorArraySpec": (".tracing.tensor_array", "TensorArraySpec"),
+    "TypeSpec": (".core.type_spec", "TypeSpec"),
+    "IndexedSlicesSpec": (".ops.indexed_slices", "IndexedSlicesSpec"),
+    "experimental": (".tracing.experimental", None),
+    "type_spec_from_value": (".core.type_spec", "type_spec_from_value"),
+    "types": (".tracing.types", None),
     "as_string": (".ops.strings", "as_string"),
     "bitwise": (".ops.bitwise", None),
     "case": (".tracing.control", "case"),
@@ -276,7 +284,8 @@ def show(*stages: str) -> _AbstractContextManager[None]:
 
 __all__ = [  # noqa: RUF022  grouped as in docs/api.md
     # tensors, variables, gradients
-    "GradientTape", "IndexedSlices", "Module", "Tensor", "TensorArray", "TensorArraySpec", "TensorShape", "TensorSpec",
+    "GradientTape", "IndexedSlices", "IndexedSlicesSpec", "TypeSpec", "type_spec_from_value", "Module",
+    "Tensor", "TensorArray", "TensorArraySpec", "TensorShape", "TensorSpec",
     "UnconnectedGradients", "Variable", "constant", "convert_to_tensor", "custom_gradient", "executing_eagerly",
     "from_dlpack", "get_static_value", "init_scope", "is_tensor", "name_scope", "newaxis", "stop_gradient",
     # dtypes, and sets of them
@@ -289,6 +298,7 @@ __all__ = [  # noqa: RUF022  grouped as in docs/api.md
     # defining operators
     "Attr", "CPUPlace", "CUDAPlace", "Input", "KernelKey", "Operator", "Output", "attr", "kernel", "operator", "ops",
     # modules and switches
+    "experimental", "types",
     "bitwise", "config", "debugging", "dtypes", "errors", "flags", "linalg", "lite", "math", "nest", "nn",
     "optimizers", "random", "show", "strings",
     # element by element

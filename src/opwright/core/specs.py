@@ -198,7 +198,7 @@ _tensor_class: list[Any] = [object]
 def install_tensor_class(cls: type) -> None:
     """Called once, by ops/: the class that `TensorSpec.value_type` names, and whose values have a spec."""
     _tensor_class[0] = cls
-    register_type_spec_from_value_converter(cls, TensorSpec.from_tensor)
+    register_type_spec_from_value_converter(cls, lambda tensor: TensorSpec(tensor.shape, tensor.dtype))
 
 
 register_leaf(TensorSpec)

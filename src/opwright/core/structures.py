@@ -202,8 +202,11 @@ def register_type_specs(composite: type, spec: type) -> None:
     def spec_of(value: Any) -> Any:
         return value if isinstance(value, spec) else value._type_spec
 
-    def parts(value: Any) -> list[Any]:
-        return [value._component_specs if isinstance(value, spec) else value._type_spec._to_components(value)]
+    def spec_parts(value: Any) -> Any:
+        return value._component_specs
+
+    def parts(value: Any) -> Sequence[Any]:
+        return (spec_parts(value) if isinstance(value, spec) else value._type_spec._to_components(value),)
 
     row = Structure(
         "composite",

@@ -18,7 +18,7 @@ from .printing import signature_text, summary
 from .program import Program
 from .signature import FunctionType
 from .symbolic import SymbolicTensor
-from .trace_type import SpecContext, Structure, type_of
+from .trace_type import SpecContext, Structure, halves, type_of
 
 
 class ConcreteFunction:
@@ -90,12 +90,11 @@ class ConcreteFunction:
     def structured_input_signature(self) -> Any:
         """The arguments it was traced for, as (positional, by name): TensorSpecs for tensors, else the values."""
         context = SpecContext()
-        positional, by_name = self._named.parts
-        assert isinstance(positional, Structure) and isinstance(by_name, Structure)
+        positional, by_name = halves(self._named)
 
         def shown(name: str, kind: Any) -> Any:
             context.naming_scope = name
-            return kind.placeholder_value(context)
+            return context.stand_in(kind)
 
         args = tuple(map(shown, self._names, positional.parts))
         return args, {n: shown(n, k) for n, k in zip(by_name.form.names, by_name.parts)}
@@ -118,8 +117,7 @@ class ConcreteFunction:
     @property
     def function_type(self) -> FunctionType:
         """The parameters, annotated with the types of the arguments, and the type of the results."""
-        positional, by_name = self.kind.parts
-        assert isinstance(positional, Structure) and isinstance(by_name, Structure)
+        positional, by_name = halves(self.kind)
         kinds = dict(zip(self._names, positional.parts))
         kinds.update(zip(by_name.form.names, by_name.parts))
         parameters = [
@@ -157,8 +155,7 @@ class ConcreteFunction:
     @property
     def slots(self) -> list[tuple[str, Any]]:
         """Each argument's name and type: positional ones first."""
-        positional, by_name = self.kind.parts
-        assert isinstance(positional, Structure) and isinstance(by_name, Structure)
+        positional, by_name = halves(self.kind)
         return [*zip(self._names, positional.parts), *zip(by_name.form.names, by_name.parts)]
 
     def call_flat(self, tensors: Sequence[Any]) -> Any:

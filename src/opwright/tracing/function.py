@@ -287,7 +287,7 @@ class Function:
         parameters = list(inspect.signature(plain).parameters.values())
         if parameters and parameters[0].kind is not inspect.Parameter.VAR_POSITIONAL:
             parameters = parameters[1:]
-        method.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        method.__signature__ = inspect.Signature(parameters)
         bound = self._copy(method)
         bound._detector = Detector()
         self._bound[key] = (weak, bound)

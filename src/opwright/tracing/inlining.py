@@ -34,7 +34,7 @@ def inline(
             if o is None
             else tuple([trace.value_of(at[v]) for v in o])
             if type(o) is tuple
-            else trace.value_of(at[o])  # type: ignore[index]
+            else trace.value_of(at[o])
             for o in node.inputs
         ]
         copy = trace.builder.node(node.op, operands, node.attrs, [v.spec for v in node.outputs], node.name, node.at)

@@ -15,7 +15,7 @@ from .concrete import ConcreteFunction
 from .program import Program
 from .symbolic import SymbolicTensor
 from .trace import FuncTrace
-from .trace_type import PlaceholderContext, Structure
+from .trace_type import PlaceholderContext, Structure, halves
 
 if TYPE_CHECKING:
     from .function import Function
@@ -30,8 +30,7 @@ def record_trace(
     parent = state.trace if isinstance(state.trace, FuncTrace) else None
     trace = FuncTrace(function.name, parent)
     trace.may_create_variables = may_create
-    positional, by_name = named.parts
-    assert isinstance(positional, Structure) and isinstance(by_name, Structure)
+    positional, by_name = halves(named)
     names = function.signature.names(positional.parts)
     with trace.recording():
         context = PlaceholderContext(trace.placeholder)

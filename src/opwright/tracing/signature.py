@@ -17,7 +17,7 @@ from ..core.specs import TensorSpec
 from ..core.type_spec import TraceType, TypeSpec
 from ..ops import dispatch
 from ..ops.tensor import Tensor
-from .trace_type import TUPLE, Form, Structure, TracingContext, from_value
+from .trace_type import TUPLE, Form, Structure, TracingContext, from_value, halves
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
@@ -134,8 +134,7 @@ class Signature:
         raises SignatureError, a ValueError and TypeError, for arguments that do not fit it
         """
         assert self.constraint is not None
-        positional, by_name = self.constraint.parts
-        assert isinstance(positional, Structure) and isinstance(by_name, Structure)
+        positional, by_name = halves(self.constraint)
         if len(args) != len(positional.parts):
             raise TypeError(
                 f"{self.name} takes {len(positional.parts)} arguments by its input_signature, got {len(args)}"
@@ -206,8 +205,7 @@ class Signature:
         """The parameters, with the types of the input_signature as annotations."""
         parameters = self.parameters
         if self.constraint is not None:
-            positional, by_name = self.constraint.parts
-            assert isinstance(positional, Structure) and isinstance(by_name, Structure)
+            positional, by_name = halves(self.constraint)
             kinds = dict(zip(self.names(positional.parts), positional.parts))
             kinds.update(zip(by_name.form.names, by_name.parts))
             parameters = [p.replace(annotation=kinds.get(p.name, p.empty)) for p in parameters]

@@ -287,7 +287,7 @@ def watch_variables(inputs: Sequence[Any]) -> None:
         if isinstance(x, Variable) and x.trainable:
             for tape in state.tapes:
                 if getattr(tape, "watches_variables", False):
-                    tape.watch_variable(x)  # type: ignore[attr-defined]
+                    tape.watch_variable(x)
 
 
 def _leaves(value: Any) -> Iterator[Any]:

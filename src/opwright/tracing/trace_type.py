@@ -28,7 +28,7 @@ import numpy as np
 from ..core import dtypes
 from ..core.specs import TensorSpec
 from ..core.structures import STRUCTURES, is_namedtuple
-from ..core.type_spec import TraceType
+from ..core.type_spec import TraceType, TypeSpec
 from ..eager.tensor import EagerTensor
 from ..eager.variable import Variable
 from ..ops.tensor import Tensor
@@ -70,9 +70,13 @@ class PlaceholderContext:
         """What stands for a part of the present argument."""
         saved, self.path = self.path, (*self.path, str(key))
         try:
-            return kind.placeholder_value(self)
+            return self.stand_in(kind)
         finally:
             self.path = saved
+
+    def stand_in(self, kind: TraceType) -> Any:
+        """What stands for a value of this type."""
+        return kind.placeholder_value(self)
 
 
 class SpecContext(PlaceholderContext):
@@ -84,6 +88,10 @@ class SpecContext(PlaceholderContext):
     def tensor(self, spec: TensorSpec) -> Any:
         """The spec, with the argument's name."""
         return TensorSpec(spec.shape, spec.dtype, spec.name or "_".join((self.naming_scope, *self.path)))
+
+    def stand_in(self, kind: TraceType) -> Any:
+        """Composites are shown by their specs."""
+        return kind if isinstance(kind, TypeSpec) and type(kind) is not TensorSpec else kind.placeholder_value(self)
 
 
 class Literal(TraceType):
@@ -285,7 +293,7 @@ def _inner(kind: Any) -> Any:
     return kind.inner if type(kind) is UserType else kind
 
 
-# ---- containers -------------------------------------------------------------------------------------------------------
+# ---- containers -----------------------------------------------------------------------------------------------------
 
 
 class Structure(TraceType):
@@ -305,7 +313,7 @@ class Structure(TraceType):
 
     def is_subtype_of(self, other: TraceType) -> bool:
         """The same container, with parts that are subtypes."""
-        return self._alike(other) and all(a.is_subtype_of(b) for a, b in zip(self.parts, other.parts))  # type: ignore[attr-defined]
+        return self._alike(other) and all(a.is_subtype_of(b) for a, b in zip(self.parts, other.parts))
 
     def most_specific_common_supertype(self, others: Sequence[TraceType]) -> TraceType | None:
         """The container of the parts' supertypes; None where one has none."""
@@ -313,7 +321,7 @@ class Structure(TraceType):
             return None
         parts = []
         for i, part in enumerate(self.parts):
-            found = part.most_specific_common_supertype([o.parts[i] for o in others])  # type: ignore[attr-defined]
+            found = part.most_specific_common_supertype([o.parts[i] for o in others])
             if found is None:
                 return None
             parts.append(found)
@@ -356,7 +364,7 @@ class Structure(TraceType):
         return self.form.build([p.cast(c, cast_context) for p, c in zip(self.parts, children)])
 
     def __eq__(self, other: object) -> bool:
-        return self._alike(other) and self.parts == other.parts  # type: ignore[attr-defined]
+        return self._alike(other) and self.parts == other.parts
 
     def __hash__(self) -> int:
         return self._hash
@@ -387,8 +395,8 @@ class Form:
         if self.kind in ("Attrs", "Fields"):
             return [getattr(value, n) for n in self.names]
         if self.kind == "CustomNest":
-            return value.__tf_flatten__()[1]  # type: ignore[no-any-return]
-        return value  # type: ignore[no-any-return]
+            return value.__tf_flatten__()[1]
+        return value
 
     def parts_of(self, value: Any, count: int) -> Sequence[Any] | None:
         """The children of a value given for this form, None if it has another one. Lists and tuples stand for each
@@ -430,6 +438,14 @@ class Form:
             parts = [f"[{k!r}, {p}]" for k, p in zip(self.names, parts)]
         name = self.kind if self.cls is None else f"{self.kind}[{self.cls.__name__}]"
         return f"{name}[{', '.join(parts)}]"
+
+
+def halves(call: Structure) -> tuple[Structure, Structure]:
+    """The types of a call's positional arguments, and of those by name."""
+    positional, by_name = call.parts
+    assert isinstance(positional, Structure)
+    assert isinstance(by_name, Structure)
+    return positional, by_name
 
 
 LIST, TUPLE = Form("List"), Form("Tuple")
@@ -481,12 +497,12 @@ def from_value(value: Any, context: TracingContext) -> Any:
         names = tuple(a.name for a in kind.__attrs_attrs__)
         form = Form("Attrs", kind, names, template=_hollow(value, names))
         return Structure(form, [from_value(getattr(value, n), context) for n in names])
-    if isinstance(value, np.ndarray) or (isinstance(value, np.generic)):
+    if isinstance(value, (np.ndarray, np.generic)):
         return TensorSpec(value.shape, dtypes.of_numpy(value.dtype))
     if _CUSTOM.has(kind):
         metadata, parts = value.__tf_flatten__()
         return Structure(Form("CustomNest", kind, (), metadata), [from_value(v, context) for v in parts])
-    if dataclasses.is_dataclass(kind) and kind.__dataclass_params__.eq:  # type: ignore[attr-defined]
+    if dataclasses.is_dataclass(kind) and kind.__dataclass_params__.eq:
         names = tuple(f.name for f in dataclasses.fields(value))
         form = Form("Fields", kind, names, template=_hollow(value, names))
         return Structure(form, [from_value(getattr(value, n), context) for n in names])

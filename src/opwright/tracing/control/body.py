@@ -11,6 +11,7 @@ from typing import Any
 
 from ...core import nest
 from ...core.specs import TensorSpec
+from ...eager.variable import Variable
 from ...graph import Graph, Value
 from ...graph.passes import dead_code
 from ...ops import dispatch
@@ -39,21 +40,29 @@ class Body:
         return Graph(graph.name, inputs, graph.nodes, outputs, origin=self)
 
 
-def of_graph(graph: Graph) -> Body:
-    """The body of a graph, recorded again from its nodes where it has none: it was read from text."""
+def of_graph(graph: Graph, operands: Sequence[Any] = ()) -> Body:
+    """The body of a graph, recorded again from its nodes where it has none: it was read from text.
+
+    operands: what the node hands in, as far as known; a variable among them is then read as itself.
+    """
     if graph.origin is None:
         trace = FuncTrace(graph.name)
         at: dict[Value, Any] = {}
+        inputs = []
         with trace.recording():
-            for value in graph.inputs:
-                at[value] = trace.free_placeholder(value.spec, value.name)
+            for i, value in enumerate(graph.inputs):
+                variable = operands[i] if i < len(operands) and isinstance(operands[i], Variable) else None
+                inputs.append(trace.free_placeholder(value.spec, value.name) if variable is None
+                              else trace.capture(variable))  # fmt: skip
+                at[value] = inputs[-1] if variable is None else variable
             rerecord(trace, graph, at)
-        graph.origin = Body(trace, [at[v] for v in graph.inputs], [at[v] for v in graph.outputs])
+        outputs = [trace.capture(t) if isinstance(t, Variable) else t for t in (at[v] for v in graph.outputs)]
+        graph.origin = Body(trace, inputs, outputs)
     return graph.origin
 
 
 def rerecord(trace: FuncTrace, graph: Graph, at: dict[Value, Any]) -> None:
-    """Record the nodes of a graph in the recording trace, as if their operators were called. at: grows by each value."""
+    """Record the nodes of a graph in the recording trace, as if their operators were called. at: grows with them."""
     from .branches import CONTROL_RECORDS
 
     for node in graph.nodes:
@@ -63,6 +72,9 @@ def rerecord(trace: FuncTrace, graph: Graph, at: dict[Value, Any]) -> None:
         kind = CONTROL_RECORDS.get(node.op.name)
         specs = [v.spec for v in node.outputs]
         if kind is not None:
+            flat = [x for part in structure for x in (part if type(part) is tuple else (part,))]
+            for inner in node.subgraphs:
+                of_graph(inner, flat[len(flat) - len(inner.inputs) :])
             outs = trace.record_control(kind, node.op, structure, dict(node.attrs), specs, node.name)
         elif node.op.name == "Const":
             outs = [trace.constant(node.attrs["value"], specs[0].dtype, node.name)]

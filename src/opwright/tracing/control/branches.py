@@ -18,7 +18,9 @@ from ...eager.variable import Variable
 from ...ops import array, dispatch
 from ...ops.autodiff import OpRecord, accumulate, backpropagate, is_trainable
 from ...ops.control import Case, If, Undefined, merged_specs
+from ...ops.debugging import Assert
 from ...ops.indexed_slices import IndexedSlices
+from ...ops.math import reduce_any, reduce_sum
 from ...ops.tensor import Tensor, TensorLike
 from ..symbolic import SymbolicTensor
 from ..trace import FuncTrace
@@ -101,23 +103,20 @@ def case(pred_fn_pairs: Any, default: Callable[[], Any] | None = None, exclusive
     for pair in pairs:
         if not isinstance(pair, tuple) or len(pair) != 2 or not callable(pair[1]):
             raise TypeError(f"Each entry in 'pred_fn_pairs' must be a 2-tuple (pred, callable). Received: {pair!r}")
-    from ...ops.debugging import assert_that
-
     preds = [dispatch.to_tensor(p) for p, _ in pairs]
     if exclusive:
         true = array.stack([array.cast(p, dtypes.int32) for p in preds])
-        from ...ops.math import reduce_sum
-
-        assert_that(reduce_sum(true) <= 1, "More than one condition evaluated as True but exclusive=True.", preds)
+        words = "More than one condition evaluated as True but exclusive=True. Conditions:"
+        Assert(reduce_sum(true) <= 1, [words, *preds])
+    result: Callable[[], Any]
     if default is None:
         *pairs, (_, last) = pairs
-        from ...ops.math import reduce_any
 
-        def default() -> Any:
-            assert_that(reduce_any(array.stack(preds)), "None of the conditions evaluated as True.", preds)
+        def result() -> Any:
+            Assert(reduce_any(array.stack(preds)), ["None of the conditions evaluated as True. Conditions:", *preds])
             return last()
-
-    result = default
+    else:
+        result = default
     for pred, (_, function) in reversed(list(zip(preds, pairs))):
         result = _either(pred, function, result, name)
     return result()
@@ -254,7 +253,7 @@ class BranchRecord(OpRecord):
         wider = []
         for i, body in enumerate(bodies):
             with body.trace.resumed():
-                more = tensor if i == k else Undefined(dtype=tensor.dtype, shape=tensor.shape)
+                more: Any = tensor if i == k else Undefined(dtype=tensor.dtype, shape=tensor.shape)  # type: ignore[call-arg]
             wider.append(Body(body.trace, body.inputs, [*body.outputs, more]))
         node = trace.builder.widen(
             node, node.inputs, branch_attrs(self.op, [b.graph() for b in wider]), [tensor.value_in_graph.spec]

@@ -110,7 +110,7 @@ def _elements(elems: Any, caller: str) -> tuple[list[Any], Any]:
     """The flat tensors, and the number of elements: an int where it is known."""
     flat = [dispatch.to_tensor(e) for e in nest.flatten(elems, expand_composites=True)]
     if not flat:
-        raise ValueError(f"{caller}: 'elems' must be a Tensor or (possibly nested) sequence of Tensors. Received: {elems}")
+        raise ValueError(f"{caller}: 'elems' must be a tensor or a (possibly nested) sequence of tensors, found {elems}")
     n: Any = None
     for tensor in flat:
         if tensor.shape.rank == 0:
@@ -190,6 +190,9 @@ def _loop(step: Step, elems: Any, flat: Sequence[Any], n: Any, start: Sequence[A
     return carried, nest.pack_sequence_as(result, columns, expand_composites=True)
 
 
+loop_over = _loop  # for layers over time, which carry more than they stack
+
+
 def _of_nothing(step: Step, elems: Any, flat: Sequence[Any], start: Sequence[Any]) -> Any:
     """The stack of no results: dtypes and shapes are found by recording a step that never runs."""
     trace = FuncTrace("no_elements")
@@ -259,6 +262,7 @@ def _as_announced(stacked: Any, announced: Any) -> Any:
         dtype = dtypes.as_dtype(getattr(spec, "dtype", spec))
         if leaf.dtype is not dtype:
             raise TypeError(f"map_fn: fn gives {leaf.dtype.name}, fn_output_signature announces {dtype.name}")
-        if isinstance(spec, TensorSpec) and not isinstance(leaf, EagerTensor) and leaf.shape.rank != 0:
-            leaf.set_shape([leaf.shape[0] if leaf.shape.rank else None, *spec.shape] if spec.shape.rank is not None else None)
+        if isinstance(spec, TensorSpec) and not isinstance(leaf, EagerTensor):
+            if spec.shape.rank is not None:
+                leaf.set_shape([leaf.shape[0] if leaf.shape.rank else None, *spec.shape])
     return nest.pack_sequence_as(announced, leaves) if nest.is_nested(announced) else stacked

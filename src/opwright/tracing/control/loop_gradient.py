@@ -116,8 +116,9 @@ class LoopRecord(OpRecord):
     def _values_at(self, turn: Any, here: FuncTrace, body: Body) -> Callable[[SymbolicTensor], Any]:
         """What stands in the backward loop for the body's tensors in the turn of that number."""
         captured = self.structure[1]
+        given = body.inputs[len(body.inputs) - len(captured) :]
         outside: dict[int, Any] = {id(p): outer for outer, p in body.trace.captures.values()}
-        outside.update((id(p), operand) for p, operand in zip(body.inputs[len(body.inputs) - len(captured) :], captured))
+        outside.update((id(p), operand) for p, operand in zip(given, captured))
         inside: dict[int, Any] = {}
 
         def value(tensor: SymbolicTensor) -> Any:
@@ -140,7 +141,7 @@ class LoopRecord(OpRecord):
                                         lambda count: count + 1)  # fmt: skip
         return self._counter
 
-    # ---- what is added to the forward loop ----------------------------------------------------------------------------
+    # ---- what is added to the forward loop --------------------------------------------------------------------------
 
     def _list_of(self, tensor: SymbolicTensor) -> SymbolicTensor:
         """The list of the values that a tensor of the body had, turn by turn."""

@@ -191,7 +191,7 @@ def emit_while(trace: FuncTrace, specs: Sequence[TensorSpec], cond: Callable[...
     (test,) = flat_tensors(cond_trace, goes_on) if not isinstance(goes_on, (list, tuple)) else (None,)
     if test is None or test.dtype is not dtypes.bool or test.shape.rank not in (0, None):
         raise TypeError(
-            f"'cond' must return a boolean value, a scalar bool tensor; found {goes_on!r}" 
+            f"'cond' must return a boolean value, a scalar bool tensor; found {goes_on!r}"
         )
     body_trace, body_inputs, results = record_body(f"{trace.name}_{name}_body", body, specs, trace)
     for placeholder in born:
@@ -212,7 +212,8 @@ def emit_while(trace: FuncTrace, specs: Sequence[TensorSpec], cond: Callable[...
     captured = tuple(outer if isinstance(outer, Variable) else trace.to_tensor(outer) for outer in outers)
     attrs = {"cond": condition.graph(), "body": turn.graph()}
     plain = [TensorSpec(s.shape, s.dtype) for s in specs]
-    return trace.record_control(LoopRecord, While, [variables, captured], attrs, plain, name)
+    loop: Any = While
+    return trace.record_control(LoopRecord, loop, [variables, captured], attrs, plain, name)
 
 
 def _check_variable(spec: TensorSpec, output: SymbolicTensor) -> None:

@@ -1,0 +1,337 @@
+"""ExtensionType: classes of values made of tensors and Python values, by annotated fields.
+
+Lives here: the base classes and the Spec that each class gets.  Not here: which annotations there are and how values
+are converted (extension_fields.py), the protocol below (core/type_spec.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import sys
+import typing
+from typing import Any
+
+from ..core.type_spec import CompositeTensor, TypeSpec
+from .extension_fields import check_annotation, convert, filled, parts_in, specs_in, to_spec
+
+_RESERVED = ("self", "_type_spec", "Spec")
+_IN_CONSTRUCTOR = "_tf_extension_type_in_constructor"
+
+
+class ExtensionTypeSpec(TypeSpec):
+    """The type of an ExtensionType's values. Each class has its own, `MyType.Spec`, with a parameter for each field:
+    specs where values have tensors, the values themselves elsewhere."""
+
+    _type: Any = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        cls = self._value_class()
+        fields = fields_of(cls)
+        given = _parameters(fields, {}).bind(*args, **kwargs).arguments
+        for name, value in given.items():
+            object.__setattr__(self, name, convert(value, fields[name], name, spec=True))
+
+    @classmethod
+    def _value_class(cls) -> Any:
+        if cls._type is None:
+            raise TypeError(f"{cls.__name__} belongs to no ExtensionType: use MyType.Spec")
+        return cls._type
+
+    @property
+    def value_type(self) -> Any:
+        """The ExtensionType."""
+        return self._value_class()
+
+    @classmethod
+    def from_value(cls, value: Any) -> Any:
+        """The type of a value. Raises TypeError where it is none of this type."""
+        if not isinstance(value, cls._value_class()):
+            raise TypeError(f"{cls.__qualname__} describes {cls._value_class().__name__}, found {value!r}")
+        return cls._deserialize(tuple(to_spec(getattr(value, n)) for n in fields_of(type(value))))
+
+    def _serialize(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, n) for n in fields_of(self._value_class()))
+
+    @classmethod
+    def _deserialize(cls, serialization: tuple[Any, ...]) -> Any:
+        spec = object.__new__(cls)
+        for name, value in zip(fields_of(cls._value_class()), serialization):
+            object.__setattr__(spec, name, value)
+        return spec
+
+    @property
+    def _component_specs(self) -> Any:
+        found: list[Any] = []
+        for value in self._serialize():
+            specs_in(value, found)
+        return tuple(found)
+
+    def _to_components(self, value: Any) -> Any:
+        found: list[Any] = []
+        for name in fields_of(self._value_class()):
+            parts_in(getattr(value, name), getattr(self, name), found)
+        return tuple(found)
+
+    def _from_components(self, components: Any) -> Any:
+        parts = iter(components)
+        cls = self._value_class()
+        value = object.__new__(cls)
+        for name in fields_of(cls):
+            object.__setattr__(value, name, filled(getattr(self, name), parts))
+        return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        frame = sys._getframe(1)  # a Spec's own constructor may set fields
+        if frame.f_code.co_name != "__init__" or frame.f_locals.get("self") is not self:
+            raise AttributeError(f"Cannot mutate attribute `{name}` of a {type(self).__qualname__}: it is immutable")
+        object.__setattr__(self, name, value)
+
+    def __reduce__(self) -> Any:
+        return _spec_restored, (self._value_class(), self._serialize())
+
+    def __repr__(self) -> str:
+        cls = self._value_class()
+        shown = ", ".join(f"{n}={getattr(self, n)!r}" for n in fields_of(cls))
+        return f"{cls.__qualname__}.Spec({shown})"
+
+
+def _spec_restored(cls: Any, serialization: tuple[Any, ...]) -> Any:
+    return cls.Spec._deserialize(serialization)
+
+
+class ExtensionType(CompositeTensor):
+    """Base of immutable classes whose fields are annotated: tensors, Python values, tuples, mappings, other such types.
+
+    A class gets a constructor with a parameter for each field (its own `__init__` may set the fields instead), `==`
+    that compares types and then all tensors, a repr, and `Spec`, its type. `__validate__` is called after construction.
+    Values are arguments and results of functions, parts of structures and of control flow.
+
+    >>> class Masked(ow.experimental.ExtensionType):
+    ...     values: ow.Tensor
+    ...     mask: ow.Tensor
+    ...     name: str = "x"
+    ...     def total(self):
+    ...         return ow.reduce_sum(ow.where(self.mask, self.values, 0.0))
+    >>> Masked([1.0, 2.0], [True, False]).total()
+    <tf.Tensor: shape=(), dtype=float32, numpy=1.0>
+
+    raises TypeError naming the field for a value that does not fit its annotation, AttributeError for assignments
+    """
+
+    Spec: Any = ExtensionTypeSpec
+    _tf_extension_type_fields: Any = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        own = cls.__dict__.get("Spec")
+        if own is None:
+            cls.Spec = type("Spec", (cls._spec_base(),), {"__qualname__": f"{cls.__qualname__}.Spec"})
+        elif not issubclass(own, TypeSpec):
+            base = cls._spec_base()
+            body = {k: v for k, v in vars(own).items() if k not in ("__dict__", "__weakref__")}
+            cls.Spec = type("Spec", (base,), body)
+        cls.Spec._type = cls
+        cls.Spec.__module__ = cls.__module__
+        cls._tf_extension_type_fields = None
+        frame = sys._getframe(1)
+        while frame.f_code.co_filename == __file__ and frame.f_back is not None:
+            frame = frame.f_back
+        with contextlib.suppress(NameError):  # a class that is defined later: resolved when first needed
+            fields_of(cls, dict(frame.f_locals))
+        if "__init__" in cls.__dict__:
+            cls._tf_extension_type_own_init = _guarded(cls.__dict__["__init__"])
+            cls.__init__ = cls._tf_extension_type_own_init  # type: ignore[method-assign]
+
+    @classmethod
+    def _spec_base(cls) -> Any:
+        return next((b.Spec for b in cls.__mro__[1:] if "Spec" in b.__dict__), ExtensionTypeSpec)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        cls = type(self)
+        fields = fields_of(cls)
+        bound = _parameters(fields, _defaults(cls)).bind(*args, **kwargs)
+        bound.apply_defaults()
+        for name, value in bound.arguments.items():
+            object.__setattr__(self, name, convert(value, fields[name], name))
+        if _IN_CONSTRUCTOR not in self.__dict__:
+            self.__validate__()
+
+    def __validate__(self) -> None:
+        """Called after construction, to check what annotations cannot say. Does nothing here."""
+
+    @property
+    def _type_spec(self) -> Any:
+        return type(self).Spec._deserialize(tuple(to_spec(getattr(self, n)) for n in fields_of(type(self))))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if _IN_CONSTRUCTOR not in self.__dict__:
+            raise AttributeError(f"Cannot mutate attribute `{name}` outside the custom constructor of ExtensionType.")
+        object.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if _IN_CONSTRUCTOR not in self.__dict__:
+            raise AttributeError(f"Cannot mutate attribute `{name}` outside the custom constructor of ExtensionType.")
+        object.__delattr__(self, name)
+
+    def __eq__(self, other: object) -> Any:
+        if type(self) is not type(other):
+            return False
+        spec = self._type_spec
+        if spec != other._type_spec:
+            return False
+        from ..core import nest
+        from ..ops import math
+
+        pairs = zip(nest.flatten(self, expand_composites=True), nest.flatten(other, expand_composites=True))
+        same = [math.reduce_all(math.equal(a, b)) for a, b in pairs]
+        return functools.reduce(math.logical_and, same) if same else True
+
+    def __ne__(self, other: object) -> Any:
+        same = self == other
+        if isinstance(same, bool):
+            return not same
+        from ..ops import math
+
+        return math.logical_not(same)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{n}={getattr(self, n, None)!r}" for n in fields_of(type(self)))
+        return f"{type(self).__name__}({shown})"
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self  # tensors do not change, and neither does anything else in it
+
+    def __reduce__(self) -> Any:
+        return _restored, (type(self), {n: getattr(self, n) for n in fields_of(type(self))})
+
+
+def _restored(cls: Any, fields: dict[str, Any]) -> Any:
+    value = object.__new__(cls)
+    for name, field in fields.items():
+        object.__setattr__(value, name, field)
+    return value
+
+
+class BatchableExtensionType(ExtensionType):
+    """An ExtensionType whose values may be batched and taken apart along the first axis of all their tensors, as
+    datasets and `map_fn` do."""
+
+
+def _guarded(constructor: Any) -> Any:
+    """A class's own constructor: fields may be set while it runs; then they are converted and checked."""
+
+    @functools.wraps(constructor)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        outermost = _IN_CONSTRUCTOR not in self.__dict__
+        object.__setattr__(self, _IN_CONSTRUCTOR, True)
+        try:
+            constructor(self, *args, **kwargs)
+            if outermost:
+                _finish(self)
+        finally:
+            if outermost:
+                self.__dict__.pop(_IN_CONSTRUCTOR, None)
+        if outermost:
+            self.__validate__()
+
+    return init
+
+
+def _finish(self: Any) -> None:
+    cls = type(self)
+    fields, defaults = fields_of(cls), _defaults(cls)
+    for name, value in defaults.items():
+        if name not in self.__dict__:
+            object.__setattr__(self, name, value)
+    missing = [n for n in fields if n not in self.__dict__]
+    if missing:
+        raise ValueError(f"Missing required fields: {set(missing)}")
+    extra = [n for n in self.__dict__ if n not in fields and n != _IN_CONSTRUCTOR]
+    if extra:
+        raise ValueError(f"Got unexpected fields: {set(extra)}")
+    for name, wanted in fields.items():
+        object.__setattr__(self, name, convert(self.__dict__[name], wanted, name))
+
+
+def fields_of(cls: Any, scope: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The fields of a class and their annotations, those of its bases first.
+
+    raises TypeError or ValueError for annotations and names that fields cannot have
+    """
+    known = cls.__dict__.get("_tf_extension_type_fields")
+    if known is not None:
+        return known
+    scope = {**(scope or {}), cls.__name__: cls}
+    hints = typing.get_type_hints(_own_hints(cls), vars(sys.modules[cls.__module__]), scope)
+    fields: dict[str, Any] = {}
+    for base in cls.__mro__[1:]:
+        if base is not ExtensionType and issubclass(base, ExtensionType) and base is not cls:
+            fields = {**fields_of(base), **fields}
+    for name, wanted in hints.items():
+        if typing.get_origin(wanted) is typing.ClassVar:
+            continue
+        if name in _RESERVED or name.startswith("_tf_extension_type"):
+            raise ValueError(f"The field annotations for {cls.__name__} are invalid. Field {name!r} is reserved.")
+        check_annotation(name, wanted)
+        fields[name] = wanted
+    cls._tf_extension_type_fields = fields
+    for name in hints:
+        if name in fields and name in cls.__dict__:
+            try:
+                setattr(cls, name, convert(cls.__dict__[name], fields[name], f"default value for {name}"))
+            except TypeError:
+                cls._tf_extension_type_fields = None
+                raise
+    cls.__signature__ = _parameters(fields, _defaults(cls)) if "__init__" not in cls.__dict__ else \
+        inspect.signature(cls.__dict__["__init__"]).replace(
+            parameters=list(inspect.signature(cls.__dict__["__init__"]).parameters.values())[1:])  # fmt: skip
+    return fields
+
+
+def _own_hints(cls: Any) -> Any:
+    """The annotations of the class alone, as get_type_hints takes them."""
+    return type(cls.__name__, (), {"__annotations__": inspect.get_annotations(cls), "__module__": cls.__module__})
+
+
+def _defaults(cls: Any) -> dict[str, Any]:
+    found = {}
+    for name in fields_of(cls):
+        for base in cls.__mro__:
+            if name in base.__dict__:
+                found[name] = base.__dict__[name]
+                break
+    return found
+
+
+def _parameters(fields: dict[str, Any], defaults: dict[str, Any]) -> inspect.Signature:
+    empty = inspect.Parameter.empty
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    required = [inspect.Parameter(n, kind, annotation=a) for n, a in fields.items() if n not in defaults]
+    optional = [inspect.Parameter(n, kind, annotation=a, default=defaults[n]) for n, a in fields.items()
+                if n in defaults]  # fmt: skip
+    in_order = list(fields)
+    if [p.name for p in (*required, *optional)] != in_order:  # a field without default after one with: by keyword
+        late = inspect.Parameter.KEYWORD_ONLY
+        first = next(i for i, n in enumerate(in_order) if n in defaults)
+        parameters = []
+        for i, name in enumerate(in_order):
+            after = i >= first
+            parameters.append(inspect.Parameter(name, late if after else kind, annotation=fields[name],
+                                                default=defaults.get(name, empty)))  # fmt: skip
+        return inspect.Signature(parameters)
+    return inspect.Signature([*required, *optional])
+
+
+def as_dict(value: ExtensionType) -> dict[str, Any]:
+    """The fields of a value by name."""
+    return {name: getattr(value, name) for name in fields_of(type(value))}
+
+
+__all__ = ["BatchableExtensionType", "ExtensionType", "ExtensionTypeSpec", "as_dict"]

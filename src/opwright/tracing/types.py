@@ -1,0 +1,56 @@
+"""`ow.types.experimental`: the protocols of tracing under TensorFlow's names.
+
+Lives here: names, and the abstract kinds of callables that `isinstance` may ask about.  Not here: what they do.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from ..core.type_spec import TraceType
+from ..ops.tensor import Tensor
+from .concrete import ConcreteFunction
+from .function import Function
+from .signature import FunctionType
+from .trace_type import TracingContext
+
+
+@runtime_checkable
+class SupportsTracingProtocol(Protocol):
+    """Objects that say themselves under what type `function` keeps traces for them."""
+
+    def __tf_tracing_type__(self, context: TracingContext) -> TraceType:
+        """The type of this object."""
+        ...
+
+
+@runtime_checkable
+class Callable(Protocol):
+    """What can be called in a traced way: Functions and ConcreteFunctions."""
+
+    @property
+    def function_type(self) -> FunctionType:
+        """The parameters and their types."""
+        ...
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
+__all__ = ["experimental"]
+
+TensorLike = Tensor | int | float | bool | str | bytes | complex | tuple | list | np.ndarray | np.generic
+
+experimental = SimpleNamespace(
+    AtomicFunction=ConcreteFunction,
+    Callable=Callable,
+    ConcreteFunction=ConcreteFunction,
+    FunctionType=FunctionType,
+    GenericFunction=Function,
+    PolymorphicFunction=Function,
+    SupportsTracingProtocol=SupportsTracingProtocol,
+    TensorLike=TensorLike,
+    TraceType=TraceType,
+)
