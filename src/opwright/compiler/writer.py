@@ -100,9 +100,9 @@ class Writer:
             if depth > DEEPEST:
                 inputs = list(dict.fromkeys(node.operands))
                 self.scope[f"k{n}"] = self._separate(Graph(node.name, inputs, [node], node.outputs))
-                left = ", ".join(names[v] for v in node.outputs)
+                left = "".join(f"{names[v]}, " for v in node.outputs)
                 arguments = ", ".join(names[v] for v in inputs)
-                self._line(depth, f"{f'{left}, = ' if left else ''}k{n}({arguments})  # {node.op.name} {node.name}", node)
+                self._line(depth, f"{left + '= ' if left else ''}k{n}({arguments})  # {node.op.name} {node.name}", node)
                 return
             write(self, node, names, depth)
             return
@@ -116,7 +116,8 @@ class Writer:
 
     # ---- control flow -----------------------------------------------------------------------------------------------
 
-    def _branch(self, node: Node, graph: Graph, operands: tuple[Value, ...], names: dict[Value, str], depth: int) -> None:
+    def _branch(self, node: Node, graph: Graph, operands: tuple[Value, ...], names: dict[Value, str], depth: int
+                ) -> None:  # fmt: skip
         """A branch in place: its nodes, then its outputs under the names of the node's."""
         inner = {v: names[o] for v, o in zip(graph.inputs, operands)}
         before = len(self._lines)

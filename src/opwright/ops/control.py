@@ -21,18 +21,21 @@ from ..graph import Graph
 from .attributes import Attr
 from .definition import Input, Output, operator
 
+
 def _taken_by(graph: Graph, inputs: Any, role: str) -> None:
     """Raises InvalidArgumentError where a graph does not take these inputs."""
     found = [x.spec.dtype for x in inputs]
     wanted = [v.dtype for v in graph.inputs]
     if found != wanted:
         raise InvalidArgumentError(
-            what=f"the {role} does not take these inputs", found=[d.name for d in found], wanted=[d.name for d in wanted]
+            what=f"the {role} does not take these inputs",
+            found=[d.name for d in found],
+            wanted=[d.name for d in wanted],
         )
 
 
 def merged_specs(graphs: Any, roles: Any) -> list[TensorSpec]:
-    """What is known of each output whichever of the graphs runs. Raises InvalidArgumentError where they cannot agree."""
+    """What is known of each output whichever of the graphs runs. Raises InvalidArgumentError where dtypes differ."""
     first = graphs[0]
     for graph, role in zip(graphs[1:], roles[1:]):
         if [v.dtype for v in graph.outputs] != [v.dtype for v in first.outputs]:

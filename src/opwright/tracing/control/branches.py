@@ -253,7 +253,7 @@ class BranchRecord(OpRecord):
         wider = []
         for i, body in enumerate(bodies):
             with body.trace.resumed():
-                more: Any = tensor if i == k else Undefined(dtype=tensor.dtype, shape=tensor.shape)  # type: ignore[call-arg]
+                more: Any = tensor if i == k else Undefined(dtype=tensor.dtype, shape=tensor.shape)
             wider.append(Body(body.trace, body.inputs, [*body.outputs, more]))
         node = trace.builder.widen(
             node, node.inputs, branch_attrs(self.op, [b.graph() for b in wider]), [tensor.value_in_graph.spec]

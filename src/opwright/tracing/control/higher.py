@@ -110,7 +110,7 @@ def _elements(elems: Any, caller: str) -> tuple[list[Any], Any]:
     """The flat tensors, and the number of elements: an int where it is known."""
     flat = [dispatch.to_tensor(e) for e in nest.flatten(elems, expand_composites=True)]
     if not flat:
-        raise ValueError(f"{caller}: 'elems' must be a tensor or a (possibly nested) sequence of tensors, found {elems}")
+        raise ValueError(f"{caller}: 'elems' must be a tensor or a nesting of tensors, found {elems}")
     n: Any = None
     for tensor in flat:
         if tensor.shape.rank == 0:
@@ -262,7 +262,6 @@ def _as_announced(stacked: Any, announced: Any) -> Any:
         dtype = dtypes.as_dtype(getattr(spec, "dtype", spec))
         if leaf.dtype is not dtype:
             raise TypeError(f"map_fn: fn gives {leaf.dtype.name}, fn_output_signature announces {dtype.name}")
-        if isinstance(spec, TensorSpec) and not isinstance(leaf, EagerTensor):
-            if spec.shape.rank is not None:
-                leaf.set_shape([leaf.shape[0] if leaf.shape.rank else None, *spec.shape])
+        if isinstance(spec, TensorSpec) and not isinstance(leaf, EagerTensor) and spec.shape.rank is not None:
+            leaf.set_shape([leaf.shape[0] if leaf.shape.rank else None, *spec.shape])
     return nest.pack_sequence_as(announced, leaves) if nest.is_nested(announced) else stacked
