@@ -1,1 +1,29 @@
-"""Input pipelines. Empty until `Dataset` is built."""
+"""Input pipelines: datasets of nested tensors, made as they are asked for, and their iterators.
+
+Lives here: the public names.  Not here: loops over datasets in converted functions (AutoGraph asks staged.py).
+
+    structure.py    the form of elements: nested types, flat arrays
+    functions.py    users' functions as programs over elements
+    base.py         what a dataset is made of; dataset.py, making.py, transforming.py, grouping.py: its methods
+    sources.py ordering.py elementwise.py parallel.py batching.py windows.py mixing.py cache.py files.py resampling.py
+                    the transformations themselves
+    iterator.py     iterators and optionals
+"""
+
+from . import batching, cache, elementwise, mixing, ordering, parallel, resampling, sources, windows  # noqa: F401
+from . import experimental, staged  # noqa: F401
+from .base import INFINITE as INFINITE_CARDINALITY
+from .base import UNKNOWN as UNKNOWN_CARDINALITY
+from .base import DatasetSpec
+from .dataset import Dataset
+from .files import FixedLengthRecordDataset, TextLineDataset, TFRecordDataset
+from .iterator import IteratorBase as Iterator
+from .iterator import IteratorSpec, NumpyIterator
+from .options import Options, ThreadingOptions
+from .parallel import AUTOTUNE
+
+__all__ = [
+    "AUTOTUNE", "Dataset", "DatasetSpec", "FixedLengthRecordDataset", "INFINITE_CARDINALITY", "Iterator",
+    "IteratorSpec", "NumpyIterator", "Options", "TFRecordDataset", "TextLineDataset", "ThreadingOptions",
+    "UNKNOWN_CARDINALITY", "experimental",
+]  # fmt: skip

@@ -1,0 +1,224 @@
+"""DatasetBase: what every dataset is made of, and how one becomes a value in a graph.
+
+Lives here: inputs, operands and functions of a dataset, its handle, rebuilding it from a graph's values, counting.
+Not here: the public methods (dataset.py and the mixins), the transformations (sources.py, ordering.py ...).
+
+A dataset is a description; `flow()` begins one iteration of it: an iterator over flat elements, or Failures in their
+place. Made inside a trace it is a recipe: its handle is a BuildDataset node, whose operands are the symbolic tensors
+that the whole chain of datasets made there needs, and each run of the graph gives a copy with their values (so its
+caches and orders are a run's own). A dataset made outside is captured as it is.
+"""
+
+from __future__ import annotations
+
+import copy
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ..core import dtypes
+from ..core.shapes import TensorShape
+from ..core.specs import TensorSpec
+from ..core.type_spec import CompositeTensor, TypeSpec
+from ..eager.tensor import EagerTensor, convert_to_tensor
+from ..ops import dispatch
+from ..ops.iteration import BuildDataset
+from ..tracing.symbolic import SymbolicTensor
+from ..tracing.trace import FuncTrace
+from .functions import Traced
+from .iterator import IteratorState, Recipe
+from .structure import Form, operand
+
+state = dispatch.state
+
+INFINITE, UNKNOWN = -1, -2
+Rows = tuple[tuple[Any, ...], Callable[[], Iterator[int]]]
+"""Arrays, and the order in which their rows are a dataset's elements."""
+
+
+class Kinds:
+    """The classes of datasets by name, without the underscore: they stand above the methods that make them."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"no dataset class _{name}")
+
+
+kinds = Kinds()
+
+
+class DatasetHandle:
+    """A dataset as the value of a tensor: what operators on datasets receive when a graph runs."""
+
+    __slots__ = ("dataset",)
+    shape = ()
+
+    def __init__(self, dataset: Any) -> None:
+        self.dataset = dataset
+
+    def make_state(self) -> Any:
+        """A new iterator's state."""
+        return self.dataset._make_state()
+
+    def count_elements(self) -> int:
+        """The cardinality."""
+        return int(self.dataset._cardinality())
+
+    def __repr__(self) -> str:
+        return repr(self.dataset)
+
+
+class DatasetBase(CompositeTensor):
+    """The parts of a dataset. A subclass says what an iteration is (`flow`) and how many elements it has."""
+
+    _inputs: tuple[Any, ...]
+    _operands: tuple[Any, ...]
+    _functions: tuple[Traced, ...]
+
+    def __init_subclass__(cls) -> None:
+        setattr(kinds, cls.__name__.lstrip("_"), cls)
+
+    def __init__(self, spec: Any, inputs: Sequence[Any] = (), operands: Sequence[Any] = (),
+                 functions: Sequence[Traced] = ()) -> None:  # fmt: skip
+        self._form = Form(spec)
+        self._inputs, self._functions = tuple(inputs), tuple(functions)
+        self._operands = tuple(operands)
+        self._in_trace = state.trace is not None or any(d._in_trace for d in inputs)
+        self._node: SymbolicTensor | None = None
+        self._eager_handle: Any = None
+        self._options: Any = None
+
+    # ---- iterating ------------------------------------------------------------------------------------------------
+
+    def flow(self) -> Iterator[Any]:
+        """Begin an iteration: flat elements, a Failure where one could not be made."""
+        raise TypeError(f"{type(self).__name__} must define flow()")
+
+    def rows(self) -> Rows | None:
+        """The elements as rows of arrays in some order, if that is what they are: batches of them are one indexing."""
+        return None
+
+    def _cardinality(self) -> int:
+        return UNKNOWN
+
+    def _make_state(self) -> Any:
+        return IteratorState(self.flow(), self._form)
+
+    @property
+    def element_spec(self) -> Any:
+        """The type of an element: nested TensorSpecs and other TypeSpecs."""
+        return self._form.spec
+
+    # ---- as a value -------------------------------------------------------------------------------------------------
+
+    @property
+    def _type_spec(self) -> DatasetSpec:
+        return DatasetSpec(self._form.spec)
+
+    def handle(self) -> Any:
+        """The tensor that stands for this dataset, here: eager, or of the trace that records."""
+        trace = state.trace
+        if self._in_trace:
+            if isinstance(trace, FuncTrace):
+                if self._node is None or self._node.trace is not trace:
+                    name = type(self).__name__.strip("_")
+                    leaves = [trace.to_tensor(leaf) for leaf in self._leaves()]
+                    self._node = BuildDataset(leaves, recipe=Recipe(name, self._build), name=name)
+                return self._node
+            for leaf in self._leaves():
+                leaf._as_tensor()  # raises: it has no value here
+        kept = None if self._eager_handle is None else self._eager_handle()
+        if kept is None:
+            kept = EagerTensor(DatasetHandle(self), dtypes.resource)
+            self._eager_handle = weakref.ref(kept)  # who keeps the handle keeps the dataset; not both each other
+        return trace.capture(kept) if isinstance(trace, FuncTrace) else kept
+
+    def _leaves(self) -> list[SymbolicTensor]:
+        """The symbolic tensors it is made of, in the order in which `rebind` takes their values."""
+        found = [leaf for d in self._inputs for leaf in d._leaves()] if self._in_trace else []
+        found += [o for o in self._operands if type(o) is SymbolicTensor]
+        return found + [leaf for f in self._functions for leaf in f.symbolic]
+
+    def _build(self, values: Any) -> DatasetHandle:
+        rest = iter(values)
+        return DatasetHandle(self.rebind(lambda: next(rest)))
+
+    def rebind(self, take: Callable[[], Any]) -> Any:
+        """A copy for one run of a graph, with values where symbolic tensors were. Made outside a trace: itself."""
+        if not self._in_trace:
+            return self
+        new = copy.copy(self)
+        new._inputs = tuple(d.rebind(take) for d in self._inputs)
+        new._operands = tuple(take() if type(o) is SymbolicTensor else o for o in self._operands)
+        new._functions = tuple(f.rebind(take) for f in self._functions)
+        new._in_trace, new._node, new._eager_handle = False, None, None
+        new.begin()
+        return new
+
+    def begin(self) -> None:
+        """Set up what one dataset object has for itself, such as a cache; also called on copies. Checks operands."""
+
+    def _is_known(self) -> bool:
+        return not self._in_trace or not self._leaves()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} element_spec={self._form.spec!r}>"
+
+    __str__ = __repr__
+
+
+class DatasetSpec(TypeSpec):
+    """The type of a dataset: that of its elements. Functions keep one trace for all datasets of a type."""
+
+    __slots__ = ("_dataset_shape", "_element_spec")
+
+    def __init__(self, element_spec: Any, dataset_shape: Any = ()) -> None:
+        self._element_spec, self._dataset_shape = element_spec, TensorShape(dataset_shape)
+
+    @property
+    def element_spec(self) -> Any:
+        """The type of an element."""
+        return self._element_spec
+
+    @property
+    def value_type(self) -> Any:
+        """Dataset."""
+        return kinds.Dataset
+
+    @classmethod
+    def from_value(cls, value: Any) -> DatasetSpec:
+        """The type of a dataset."""
+        return cls(value.element_spec)
+
+    def _serialize(self) -> tuple[Any, ...]:
+        return (self._element_spec, self._dataset_shape)
+
+    @property
+    def _component_specs(self) -> Any:
+        return TensorSpec((), dtypes.resource)
+
+    def _to_components(self, value: Any) -> Any:
+        return value.handle()
+
+    def _from_components(self, components: Any) -> Any:
+        if type(components) is EagerTensor:
+            return components._array.dataset
+        return kinds.VariantDataset(components, self._element_spec)
+
+
+def int_operand(value: Any, what: str) -> Any:
+    """A parameter that may be a tensor, as an int64 operand. Raises TypeError or ValueError for other things."""
+    if type(value) is int:
+        return value
+    try:
+        tensor = convert_to_tensor(value, dtype=dtypes.int64)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{what}: {error}") from None
+    kept = operand(tensor)
+    return kept if type(kept) is SymbolicTensor else int(kept)
+
+
+def static_int(value: Any) -> int | None:
+    """The number, where it is known while tracing."""
+    return None if type(value) is SymbolicTensor else int(value)
+
+

@@ -1,0 +1,367 @@
+"""Transformations between elements and batches of them: batch, padded_batch, unbatch, rebatch.
+
+Lives here: the classes, and stacking.  Not here: windows, which are datasets (windows.py).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import DataLossError, InvalidArgumentError
+from ..core.shapes import TensorShape
+from ..core.specs import TensorSpec
+from ..ops import dispatch
+from ..tracing.symbolic import SymbolicTensor
+from .base import UNKNOWN, int_operand, static_int
+from .dataset import Dataset
+from .functions import Failure
+from .sources import unbatched
+from .structure import Flat, Form, flatten, is_structure, map_leaves, operand
+
+
+def batched(spec: Any, size: int | None) -> Any:
+    """The type of several stacked. Raises TypeError for what cannot be stacked."""
+    if isinstance(spec, TensorSpec) and not spec.dtype.is_handle:
+        dims = spec.shape.dims
+        return TensorSpec(None if dims is None else (size, *dims), spec.dtype)
+    batch = getattr(spec, "_batch", None)
+    if batch is None:
+        raise TypeError(f"`batch` of elements of type {spec!r} is not supported: they cannot be stacked to one tensor")
+    return batch(size)
+
+
+def stacked(items: Sequence[Flat], form: Form) -> Any:
+    """Several flat elements as one, or the Failure that says why not."""
+    columns: list[Any] = []
+    n = len(items)
+    for k, spec in enumerate(form.components):
+        first = items[0][k]
+        shape = first.shape
+        out = np.empty((n, *shape), spec.dtype.np)
+        for i, item in enumerate(items):
+            array = item[k]
+            if array.shape != shape:
+                what = (f"Cannot batch tensors with different shapes in component {k}. First element had shape "
+                        f"{list(shape)} and element {i} had shape {list(array.shape)}. Cannot add tensor to the batch: "
+                        f"number of elements does not match. Shapes are: [tensor]: {list(array.shape)}, [batch]: "
+                        f"{list(shape)}")  # fmt: skip
+                return Failure(InvalidArgumentError(op="Dataset.batch", what=what, do="padded_batch"))
+            out[i] = array
+        columns.append(out)
+    return tuple(columns)
+
+
+class _BatchDataset(Dataset):
+    def __init__(self, input_dataset: Any, batch_size: Any, drop_remainder: Any) -> None:
+        size = int_operand(batch_size, "batch_size")
+        self._drop = bool_of(drop_remainder)
+        known = static_int(size) if self._drop else None
+        spec = map_leaves(lambda s: batched(s, known), input_dataset.element_spec)
+        super().__init__(spec, (input_dataset,), (size,))
+        self.begin()
+
+    def begin(self) -> None:
+        check_size(self._operands[0], "batch")
+
+    def flow(self) -> Iterator[Any]:
+        size, source = int(self._operands[0]), self._inputs[0]
+        rows = source.rows()
+        if rows is not None:
+            return _batches_of_rows(*rows, size, self._drop)
+        return _batches(source.flow(), size, self._drop, source._form)
+
+    def _cardinality(self) -> int:
+        return batch_count(self, self._operands[0], self._drop)
+
+
+def batch_count(dataset: Any, size: Any, drop: bool) -> int:
+    """How many batches of `size` the input of `dataset` gives."""
+    n = int(dataset._inputs[0]._cardinality())
+    if n < 0:
+        return n
+    if not dataset._is_known():
+        return UNKNOWN
+    return n // int(size) if drop else -(-n // int(size))
+
+
+def bool_of(value: Any) -> bool:
+    """A truth value that may be a constant tensor."""
+    constant = getattr(value, "constant", value)
+    if constant is None and value is not None:
+        raise ValueError(f"drop_remainder must be known while tracing; found {value!r}")
+    return bool(constant)
+
+
+def check_size(size: Any, name: str) -> None:
+    """Raises InvalidArgumentError for a batch size below 1."""
+    if type(size) is not SymbolicTensor and size < 1:
+        raise InvalidArgumentError(op=f"Dataset.{name}", what="Batch size must be greater than zero.", found=size)
+
+
+def _batches_of_rows(arrays: Flat, order: Any, size: int, drop: bool) -> Iterator[Any]:
+    """Batches of rows of arrays: one indexing each, none at all where the rows follow each other."""
+    numbers = order()
+    while True:
+        chosen = list(itertools.islice(numbers, size))
+        n = len(chosen)
+        if n < size and (drop or n == 0):
+            return
+        first = chosen[0]
+        if chosen[-1] - first == n - 1 and chosen == list(range(first, first + n)):
+            yield tuple([a[first : first + n] for a in arrays])
+        else:
+            yield tuple([a.take(chosen, 0) for a in arrays])
+
+
+def _batches(items: Iterator[Any], size: int, drop: bool, form: Form) -> Iterator[Any]:
+    buffer: list[Flat] = []
+    for item in items:
+        if type(item) is Failure:
+            buffer = []
+            yield item
+            continue
+        buffer.append(item)
+        if len(buffer) == size:
+            yield stacked(buffer, form)
+            buffer = []
+    if buffer and not drop:
+        yield stacked(buffer, form)
+
+
+class _PaddedBatchDataset(Dataset):
+    """Batches whose elements are made of one shape first, by padding at the end of each dimension."""
+
+    def __init__(self, input_dataset: Any, batch_size: Any, padded_shapes: Any, padding_values: Any,
+                 drop_remainder: Any) -> None:  # fmt: skip
+        spec, form = input_dataset.element_spec, input_dataset._form
+        for leaf in flatten(spec):
+            if not isinstance(leaf, TensorSpec):
+                raise TypeError(f"`padded_batch` is only supported for datasets of tensors, found a component {leaf!r}")
+        size = int_operand(batch_size, "batch_size")
+        self._drop = bool_of(drop_remainder)
+        shapes = _padded_shapes(padded_shapes, spec)
+        values = _padding_values(padding_values, spec)
+        known = static_int(size) if self._drop else None
+        specs = [
+            TensorSpec((known, *([None] * len(s) if type(s) is SymbolicTensor else s)), c.dtype)
+            for s, c in zip(shapes, form.components)
+        ]
+        self._shapes = tuple(tuple(s) if type(s) is list else None for s in shapes)
+        operands = [size, *values, *(s for s in shapes if type(s) is SymbolicTensor)]
+        rest = iter(specs)
+        super().__init__(map_leaves(lambda _: next(rest), spec), (input_dataset,), operands)
+        self.begin()
+
+    def begin(self) -> None:
+        check_size(self._operands[0], "padded_batch")
+
+    def flow(self) -> Iterator[Any]:
+        form = self._inputs[0]._form
+        n = len(form.components)
+        size, values, late = int(self._operands[0]), self._operands[1 : n + 1], iter(self._operands[n + 1 :])
+        shapes = [s if s is not None else tuple(None if d < 0 else int(d) for d in next(late)) for s in self._shapes]
+        buffer: list[Flat] = []
+        for item in self._inputs[0].flow():
+            if type(item) is Failure:
+                buffer = []
+                yield item
+                continue
+            buffer.append(item)
+            if len(buffer) == size:
+                yield _padded(buffer, form, shapes, values)
+                buffer = []
+        if buffer and not self._drop:
+            yield _padded(buffer, form, shapes, values)
+
+    def _cardinality(self) -> int:
+        return batch_count(self, self._operands[0], self._drop)
+
+
+def _padded_shapes(given: Any, spec: Any) -> list[Any]:
+    """For each component a list of sizes, None where the longest decides. Raises ValueError or TypeError."""
+    leaves = flatten(spec)
+    if given is None:
+        for leaf in leaves:
+            if leaf.shape.rank is None:
+                raise ValueError(
+                    f"You must provide `padded_shapes` argument because component {leaf!r} has unknown rank."
+                )
+        return [list(leaf.shape) for leaf in leaves]
+    found: list[Any] = []
+
+    def one(leaf: Any, shape: Any) -> None:
+        if type(shape) is SymbolicTensor:
+            found.append(shape)
+            return
+        if hasattr(shape, "numpy"):
+            shape = shape.numpy()
+        dims = TensorShape(None if shape is None else [None if d is None or d == -1 else int(d) for d in shape])
+        if dims.rank is None or (leaf.shape.rank is not None and dims.rank != leaf.shape.rank):
+            raise ValueError(f"The padded shape {dims} is not compatible with the shape {leaf.shape} of the "
+                             "corresponding input component.")  # fmt: skip
+        for have, want in zip(leaf.shape.dims or (), dims):
+            if have is not None and want is not None and have > want:
+                raise ValueError(f"The padded shape {dims} is not compatible with the shape {leaf.shape} of the "
+                                 "corresponding input component.")  # fmt: skip
+        found.append(list(dims))
+
+    if not is_structure(spec):
+        one(spec, given)
+        return found
+    _each(spec, given, one, "padded_shapes")
+    return found
+
+
+def _each(spec: Any, given: Any, function: Any, argument: str) -> None:
+    """`function(leaf, part)` for each leaf of spec and what `given` has at its place. Raises ValueError otherwise."""
+    if not is_structure(spec):
+        function(spec, given)
+        return
+    keys = spec.keys() if isinstance(spec, dict) else range(len(spec))
+    try:
+        if len(given) != len(spec):
+            raise KeyError(len(given))
+        parts = [(spec[k], given[k]) for k in (sorted(keys) if isinstance(spec, dict) else keys)]
+    except (KeyError, TypeError, IndexError):
+        raise ValueError(f"`{argument}` does not have the structure of the elements: {given!r} for {spec!r}") from None
+    for part, value in parts:
+        _each(part, value, function, argument)
+
+
+def _padding_values(given: Any, spec: Any) -> list[Any]:
+    """For each component a scalar; by default zero, or the empty string. Raises TypeError or ValueError."""
+    found: list[Any] = []
+
+    def one(leaf: Any, value: Any) -> None:
+        dtype = leaf.dtype
+        if value is None:
+            value = b"" if dtype.name == "string" else np.zeros((), dtype.np)
+        try:
+            tensor = dispatch.to_tensor(value, dtype)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"padding_values: {error}") from None
+        if tensor.shape.rank not in (0, None):
+            raise ValueError(f"Padding value should be a scalar, found one of shape {tensor.shape}")
+        if tensor.dtype is not dtype:
+            raise TypeError(f"The padding value {value!r} is of dtype {tensor.dtype.name}, wanted {dtype.name}")
+        found.append(operand(tensor))
+
+    if given is None or not is_structure(given):  # one for all
+        for leaf in flatten(spec):
+            one(leaf, given)
+    else:
+        _each(spec, given, one, "padding_values")
+    return found
+
+
+def _padded(items: Sequence[Flat], form: Form, shapes: Sequence[Any], values: Sequence[Any]) -> Any:
+    columns: list[Any] = []
+    for k, (spec, shape, value) in enumerate(zip(form.components, shapes, values)):
+        arrays = [item[k] for item in items]
+        for array in arrays:
+            if array.ndim != len(shape):
+                what = f"All elements in a batch must have the same rank as the padded shape for component {k}: " \
+                       f"expected rank {len(shape)} but got element with rank {array.ndim}"  # fmt: skip
+                return Failure(InvalidArgumentError(op="Dataset.padded_batch", what=what))
+        sizes = [max(a.shape[d] for a in arrays) if want is None else want for d, want in enumerate(shape)]
+        if any(a.shape[d] > sizes[d] for a in arrays for d in range(len(sizes))):
+            what = "Attempted to pad to a smaller size than the input element."
+            return Failure(DataLossError(op="Dataset.padded_batch", what=what, wanted=f"at most {sizes}",
+                                         found=[list(a.shape) for a in arrays]))  # fmt: skip
+        out = np.empty((len(arrays), *sizes), spec.dtype.np)
+        out[...] = value
+        for i, array in enumerate(arrays):
+            out[(i, *map(slice, array.shape))] = array
+        columns.append(out)
+    return tuple(columns)
+
+
+class _UnbatchDataset(Dataset):
+    def __init__(self, input_dataset: Any) -> None:
+        spec = input_dataset.element_spec
+        size: int | None = None
+        for component in input_dataset._form.components:
+            if component.shape.rank == 0:
+                raise ValueError("Cannot unbatch an input with scalar components.")
+            if component.shape.rank and component.shape[0] is not None:
+                if size is not None and size != component.shape[0]:
+                    raise ValueError(
+                        "`unbatch()` is only supported for datasets of elements whose components have a matching "
+                        f"leading dimension. Encountered both {size} and {component.shape[0]}."
+                    )
+                size = component.shape[0]
+        self._size = size
+        super().__init__(map_leaves(unbatched, spec), (input_dataset,))
+
+    def flow(self) -> Iterator[Any]:
+        for item in self._inputs[0].flow():
+            if type(item) is Failure:
+                yield item
+                continue
+            sizes = {a.shape[0] if a.ndim else None for a in item}
+            if len(sizes) > 1 or None in sizes:
+                what = f"Dataset.unbatch: the components of an element differ in their first dimension: {sizes}"
+                yield Failure(InvalidArgumentError(op="Dataset.unbatch", what=what))
+                continue
+            for i in range(*sizes):  # type: ignore[misc]
+                yield tuple([a[i, ...] for a in item])
+
+    def _cardinality(self) -> int:
+        n = int(self._inputs[0]._cardinality())
+        return UNKNOWN if self._size is None and n != 0 else n if n < 0 else n * (self._size or 0)
+
+
+class _RebatchDataset(Dataset):
+    """Batches of other sizes, which come in turn."""
+
+    def __init__(self, input_dataset: Any, batch_size: Any, drop_remainder: Any) -> None:
+        sizes = operand(dispatch.to_tensor(batch_size))
+        self._drop = bool_of(drop_remainder)
+        known = None
+        if type(sizes) is not SymbolicTensor:
+            sizes = np.asarray(sizes, np.int64).reshape(-1)
+            if sizes.size == 0 or (sizes < 1).any():
+                raise InvalidArgumentError(op="Dataset.rebatch", found=sizes.tolist(),
+                                           what="batch sizes must be greater than zero")  # fmt: skip
+            n = int(input_dataset._cardinality())
+            total = input_dataset._form.components[0].shape
+            even = n >= 0 and total.rank and total[0] is not None and n * total[0] % int(sizes.sum()) == 0
+            if (self._drop or even) and len(set(sizes.tolist())) == 1:
+                known = int(sizes[0])
+
+        def again(spec: Any) -> TensorSpec:
+            if not isinstance(spec, TensorSpec) or spec.shape.rank == 0:
+                raise ValueError("Invalid `batch_sizes`. Expected dataset with rank of >= 1 but found a dataset with "
+                                 "scalar elements. Fix the issue by adding the `batch` transformation to the dataset."
+                                 )  # fmt: skip
+            return TensorSpec(None if spec.shape.rank is None else (known, *spec.shape[1:]), spec.dtype)
+
+        super().__init__(map_leaves(again, input_dataset.element_spec), (input_dataset,), (sizes,))
+
+    def flow(self) -> Iterator[Any]:
+        sizes = itertools.cycle(np.asarray(self._operands[0]).reshape(-1).tolist())
+        parts: list[Flat] = []
+        have, want = 0, next(sizes)
+        for item in self._inputs[0].flow():
+            if type(item) is Failure:
+                yield item
+                continue
+            at, n = 0, len(item[0])
+            while n - at + have >= want:
+                end = at + want - have
+                parts.append(tuple([a[at:end] for a in item]))
+                yield _joined(parts)
+                parts, have, at, want = [], 0, end, next(sizes)
+            if at < n:
+                parts.append(tuple([a[at:] for a in item]))
+                have += n - at
+        if parts and not self._drop:
+            yield _joined(parts)
+
+
+def _joined(parts: Sequence[Flat]) -> Flat:
+    return parts[0] if len(parts) == 1 else tuple(np.concatenate(column) for column in zip(*parts))

@@ -1,0 +1,160 @@
+"""Dataset: a description of elements that are made as they are asked for.
+
+Lives here: the public class: iterating, counting, reducing; and datasets that are values of a graph.
+Not here: its constructors (making.py) and transformations (transforming.py, grouping.py), which it inherits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ..core import dtypes
+from ..core.errors import InvalidArgumentError
+from ..eager.tensor import EagerTensor
+from ..ops import dispatch, iteration
+from ..tracing.symbolic import SymbolicTensor
+from .base import INFINITE, UNKNOWN
+from .functions import Failure, Traced, initial, relaxed
+from .grouping import Grouping
+from .iterator import NumpyIterator, OwnedIterator, Recipe
+from .making import Making
+from .options import Options
+from .structure import Flat, Form
+from .transforming import Transforming
+
+state = dispatch.state
+
+
+class Dataset(Making, Transforming, Grouping):
+    """Elements, made as they are asked for: nested structures of tensors of one type, `element_spec`.
+
+    Made by `from_tensor_slices`, `range`, `from_generator` and others; methods such as `map` and `batch` give new
+    datasets. A `for` over one, or `iter`, begins an iteration. Inside `function` a dataset may be made, passed as
+    an argument (one trace serves all datasets of a type) and iterated by a loop in the graph.
+
+    >>> list(ow.data.Dataset.range(5).map(lambda x: x * x).batch(2).as_numpy_iterator())
+    [array([0, 1]), array([4, 9]), array([16])]
+    """
+
+    # ---- iterating ------------------------------------------------------------------------------------------------
+
+    def __iter__(self) -> OwnedIterator:
+        return OwnedIterator(self)
+
+    def as_numpy_iterator(self) -> NumpyIterator:
+        """Elements as NumPy arrays that are not to be written to, and NumPy scalars. Eager only."""
+        if state.trace is not None:
+            raise RuntimeError("`tf.data.Dataset.as_numpy_iterator()` is only supported in eager mode.")
+        return NumpyIterator(self)
+
+    def __len__(self) -> int:
+        """Raises TypeError where the number of elements is infinite or unknown."""
+        n = self._cardinality()
+        if state.trace is not None and not self._is_known():
+            raise TypeError("`tf.data.Dataset` only supports `len` in eager mode. Use `tf.data.Dataset.cardinality()` "
+                            "instead.")  # fmt: skip
+        if n == INFINITE:
+            raise TypeError("The dataset is infinite.")
+        if n == UNKNOWN:
+            raise TypeError("The dataset length is unknown.")
+        return int(n)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def cardinality(self, name: str | None = None) -> Any:
+        """How many elements there are, a scalar int64; INFINITE_CARDINALITY or UNKNOWN_CARDINALITY otherwise."""
+        if state.trace is None:
+            return EagerTensor(np.array(self._cardinality(), np.int64), dtypes.int64)
+        return iteration.DatasetCardinality(self.handle())
+
+    def options(self) -> Any:
+        """The options given to this dataset and those it is made of."""
+        found = Options()
+        for dataset in self._inputs:
+            found = found.merge(dataset.options())
+        return found if self._options is None else found.merge(self._options)
+
+    # ---- to one value -----------------------------------------------------------------------------------------------
+
+    def reduce(self, initial_state: Any, reduce_func: Callable[..., Any], name: str | None = None) -> Any:
+        """`state = reduce_func(state, element)` for all elements, from `initial_state` on; gives the last state.
+
+        raises TypeError where the state changes its structure or dtypes
+        """
+        spec, operands = initial(initial_state)
+        traced, spec = relaxed(reduce_func, spec, self.element_spec, "reduce", "reduce_func", lambda t: t.form.spec)
+        return self._computed(Form(spec), traced, operands, _fold)
+
+    def get_single_element(self, name: str | None = None) -> Any:
+        """The one element. Raises InvalidArgumentError where there is none or more than one."""
+        return self._computed(self._form, None, (), _single)
+
+    def _computed(self, form: Form, traced: Traced | None, operands: Any, compute: Callable[..., Flat]) -> Any:
+        """The result of going through all elements: now, or as a node that does so when the graph runs."""
+        if state.trace is None:
+            if self._in_trace:
+                self.handle()  # raises for what belongs to a trace
+            return form.arrays_to_tensors(compute(self, traced, operands))
+        symbolic = [o for o in operands if type(o) is SymbolicTensor]
+        captured = [] if traced is None else traced.symbolic
+
+        def run(values: Any) -> Flat:
+            rest = iter(values)
+            dataset = next(rest).dataset
+            arrays = [next(rest) if type(o) is SymbolicTensor else o for o in operands]
+            return compute(dataset, None if traced is None else traced.rebind(lambda: next(rest)), arrays)
+
+        trace: Any = state.trace
+        leaves = [self.handle(), *(trace.to_tensor(t) for t in (*symbolic, *captured))]
+        tensors = iteration.DatasetReduce(leaves, recipe=Recipe(compute.__name__.strip("_"), run), **form.attrs)
+        return form.tensors_to_value(tensors)
+
+
+def _fold(dataset: Any, traced: Any, operands: Any) -> Flat:
+    call = traced.caller()
+    result = tuple(operands)
+    for item in dataset.flow():
+        if type(item) is Failure:
+            raise item.error
+        result = call(*result, *item)
+    return result
+
+
+def _single(dataset: Any, traced: Any, operands: Any) -> Flat:
+    flow: Iterator[Any] = dataset.flow()
+    item = next(flow, None)
+    if item is None:
+        raise InvalidArgumentError(op="Dataset.get_single_element", what="Dataset was empty.")
+    if type(item) is Failure:
+        raise item.error
+    if next(flow, None) is not None:
+        raise InvalidArgumentError(op="Dataset.get_single_element", what="Dataset had more than one element.")
+    return tuple(item)
+
+
+class _VariantDataset(Dataset):
+    """A dataset that a graph's value is: an argument of a function, an element of a window."""
+
+    def __init__(self, handle: SymbolicTensor, spec: Any) -> None:
+        super().__init__(spec, operands=(handle,))
+        self._in_trace = True
+
+    def handle(self) -> Any:
+        """The value itself."""
+        trace: Any = state.trace
+        if trace is None:
+            self._operands[0]._as_tensor()  # raises: it has no value here
+        return trace.to_tensor(self._operands[0])
+
+    def rebind(self, take: Callable[[], Any]) -> Any:
+        """The dataset that the value is in this run."""
+        return take().dataset
+
+    def flow(self) -> Iterator[Any]:
+        """Only in a graph."""
+        self.handle()
+        raise TypeError(f"{self!r} is iterated by the graph it belongs to")

@@ -1,0 +1,170 @@
+"""Transformations that run a function for each element: map, filter, scan, take_while, and errors dropped.
+
+Lives here: the classes.  Not here: functions as programs (functions.py), several at a time (parallel.py), functions
+that give datasets (mixing.py).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..core.errors import FailedPreconditionError
+from .base import UNKNOWN
+from .dataset import Dataset
+from .functions import Failure, Traced, check_predicate, initial, relaxed
+from .parallel import calls_at_once, in_parallel
+from .structure import Form
+
+
+class _MapDataset(Dataset):
+    def __init__(self, input_dataset: Any, func: Any, num_parallel_calls: Any = None, deterministic: Any = None) -> None:
+        traced = Traced(func, input_dataset.element_spec, "map", "func")
+        super().__init__(traced.form.spec, (input_dataset,), functions=(traced,))
+        self._calls = calls_at_once(num_parallel_calls)
+        self._ordered = deterministic is not False
+
+    def flow(self) -> Iterator[Any]:
+        call, items = self._functions[0].caller(), self._inputs[0].flow()
+        if self._calls > 1:
+            return in_parallel(call, items, self._calls, self._ordered)
+        return mapped(call, items)
+
+    def _cardinality(self) -> int:
+        return int(self._inputs[0]._cardinality())
+
+
+def mapped(call: Callable[..., Any], items: Iterator[Any]) -> Iterator[Any]:
+    """The function of each element, or what it raised."""
+    for item in items:
+        if type(item) is Failure:
+            yield item
+            continue
+        try:
+            result = call(*item)
+        except Exception as error:
+            result = Failure(error)  # type: ignore[assignment]
+        yield result
+
+
+class _FilterDataset(Dataset):
+    def __init__(self, input_dataset: Any, predicate: Any) -> None:
+        traced = check_predicate(Traced(predicate, input_dataset.element_spec, "filter", "predicate"))
+        super().__init__(input_dataset.element_spec, (input_dataset,), functions=(traced,))
+
+    def flow(self) -> Iterator[Any]:
+        keep = self._functions[0].truth()
+        for item in self._inputs[0].flow():
+            if type(item) is not Failure:
+                try:
+                    if not keep(*item):
+                        continue
+                except Exception as error:
+                    item = Failure(error)
+            yield item
+
+
+class _TakeWhileDataset(Dataset):
+    def __init__(self, input_dataset: Any, predicate: Any) -> None:
+        traced = check_predicate(Traced(predicate, input_dataset.element_spec, "take_while", "predicate"))
+        super().__init__(input_dataset.element_spec, (input_dataset,), functions=(traced,))
+
+    def flow(self) -> Iterator[Any]:
+        holds = self._functions[0].truth()
+        for item in self._inputs[0].flow():
+            if type(item) is not Failure:
+                try:
+                    if not holds(*item):
+                        return
+                except Exception as error:
+                    item = Failure(error)
+            yield item
+
+
+class _ScanDataset(Dataset):
+    """A map with a state that goes from element to element."""
+
+    def __init__(self, input_dataset: Any, initial_state: Any, scan_func: Any) -> None:
+        state, operands = initial(initial_state)
+
+        def new_state(traced: Traced) -> Any:
+            spec = traced.form.spec
+            if type(spec) is not tuple or len(spec) != 2:
+                raise TypeError("The scan function must return a pair comprising the new state and the output value; "
+                                f"{traced.name} gives {spec!r}")  # fmt: skip
+            return spec[0]
+
+        traced, state = relaxed(scan_func, state, input_dataset.element_spec, "scan", "scan_func", new_state)
+        super().__init__(traced.form.spec[1], (input_dataset,), operands, (traced,))
+        self._width = len(Form(state).components)
+
+    def flow(self) -> Iterator[Any]:
+        call, n = self._functions[0].caller(), self._width
+        state = self._operands
+        for item in self._inputs[0].flow():
+            if type(item) is not Failure:
+                try:
+                    results = call(*state, *item)
+                except Exception as error:
+                    item = Failure(error)
+                else:
+                    state, item = results[:n], results[n:]
+            yield item
+
+    def _cardinality(self) -> int:
+        return int(self._inputs[0]._cardinality())
+
+
+class _IgnoreErrorsDataset(Dataset):
+    def __init__(self, input_dataset: Any, log_warning: bool) -> None:
+        super().__init__(input_dataset.element_spec, (input_dataset,))
+        self._log = log_warning
+
+    def flow(self) -> Iterator[Any]:
+        for item in self._inputs[0].flow():
+            if type(item) is not Failure:
+                yield item
+            elif self._log:
+                warnings.warn(f"an element was dropped: {item.error}", stacklevel=2)
+
+
+class _UniqueDataset(Dataset):
+    def __init__(self, input_dataset: Any) -> None:
+        form = input_dataset._form
+        if len(form.components) != 1 or form.dtypes[0].name not in ("int32", "int64", "string"):
+            raise TypeError("`tf.data.Dataset.unique` does not support type "
+                            f"{form.spec!r} -- only `tf.int32`, `tf.int64`, and `tf.string` are supported.")  # fmt: skip
+        super().__init__(form.spec, (input_dataset,))
+
+    def flow(self) -> Iterator[Any]:
+        seen = set()
+        for item in self._inputs[0].flow():
+            if type(item) is not Failure:
+                array = item[0]
+                key = (array.shape, *array.ravel().tolist()) if array.dtype == object else (array.shape, array.tobytes())
+                if key in seen:
+                    continue
+                seen.add(key)
+            yield item
+
+
+class _AssertCardinalityDataset(Dataset):
+    def __init__(self, input_dataset: Any, expected: int) -> None:
+        super().__init__(input_dataset.element_spec, (input_dataset,))
+        self._expected = expected
+
+    def flow(self) -> Iterator[Any]:
+        n = 0
+        what = f"Input dataset was expected to contain {self._expected} elements but contained "
+        for item in self._inputs[0].flow():
+            n += 1
+            if 0 <= self._expected < n:
+                yield Failure(FailedPreconditionError(op="assert_cardinality", what=f"{what}at least {n} elements."))
+                return
+            yield item
+        if self._expected != UNKNOWN and n != self._expected:
+            yield Failure(FailedPreconditionError(op="assert_cardinality", what=f"{what}only {n} elements."))
+
+    def _cardinality(self) -> int:
+        return self._expected

@@ -1,0 +1,203 @@
+"""`data.experimental`: the older names of what Dataset has as methods, and what is only here.
+
+Lives here: functions for `Dataset.apply`, and aliases.  Not here: the transformations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..core import dtypes
+from ..core.errors import OutOfRangeError
+from . import elementwise, files
+from .base import INFINITE, UNKNOWN
+from .dataset import Dataset
+from .iterator import Optional
+from .options import (
+    AutoShardPolicy,
+    AutotuneOptions,
+    DistributeOptions,
+    ExternalStatePolicy,
+    OptimizationOptions,
+    ThreadingOptions,
+)
+from .parallel import AUTOTUNE
+
+INFINITE_CARDINALITY, UNKNOWN_CARDINALITY = INFINITE, UNKNOWN
+TFRecordWriter = files.TFRecordWriter
+Apply = Callable[[Dataset], Dataset]
+
+
+def cardinality(dataset: Dataset) -> Any:
+    """`dataset.cardinality()`."""
+    return dataset.cardinality()
+
+
+def assert_cardinality(expected_cardinality: int) -> Apply:
+    """For `apply`: says how many elements there are; iterating raises FailedPreconditionError where there are not."""
+    return lambda dataset: elementwise._AssertCardinalityDataset(dataset, int(expected_cardinality))
+
+
+def ignore_errors(log_warning: bool = False) -> Apply:
+    """For `apply`: `Dataset.ignore_errors`."""
+    return lambda dataset: dataset.ignore_errors(log_warning)
+
+
+def enumerate_dataset(start: Any = 0) -> Apply:
+    """For `apply`: `Dataset.enumerate`."""
+    return lambda dataset: dataset.enumerate(start)
+
+
+def scan(initial_state: Any, scan_func: Callable[..., Any]) -> Apply:
+    """For `apply`: `Dataset.scan`."""
+    return lambda dataset: dataset.scan(initial_state, scan_func)
+
+
+def take_while(predicate: Callable[..., Any]) -> Apply:
+    """For `apply`: `Dataset.take_while`."""
+    return lambda dataset: dataset.take_while(predicate)
+
+
+def unbatch() -> Apply:
+    """For `apply`: `Dataset.unbatch`."""
+    return lambda dataset: dataset.unbatch()
+
+
+def unique() -> Apply:
+    """For `apply`: `Dataset.unique`."""
+    return lambda dataset: dataset.unique()
+
+
+def prefetch_to_device(device: str, buffer_size: Any = None) -> Apply:
+    """For `apply`: `Dataset.prefetch`; there is one device."""
+    return lambda dataset: dataset.prefetch(AUTOTUNE if buffer_size is None else buffer_size)
+
+
+def copy_to_device(target_device: str, source_device: str = "/cpu:0") -> Apply:
+    """For `apply`: the dataset itself; there is one device."""
+    return lambda dataset: dataset
+
+
+def group_by_window(key_func: Callable[..., Any], reduce_func: Callable[..., Any], window_size: Any = None,
+                    window_size_func: Callable[..., Any] | None = None) -> Apply:  # fmt: skip
+    """For `apply`: `Dataset.group_by_window`."""
+    return lambda dataset: dataset.group_by_window(key_func, reduce_func, window_size, window_size_func)
+
+
+def bucket_by_sequence_length(element_length_func: Callable[..., Any], bucket_boundaries: Sequence[int],
+                              bucket_batch_sizes: Sequence[int], padded_shapes: Any = None, padding_values: Any = None,
+                              pad_to_bucket_boundary: bool = False, no_padding: bool = False,
+                              drop_remainder: bool = False) -> Apply:  # fmt: skip
+    """For `apply`: `Dataset.bucket_by_sequence_length`."""
+    return lambda dataset: dataset.bucket_by_sequence_length(
+        element_length_func, bucket_boundaries, bucket_batch_sizes, padded_shapes, padding_values,
+        pad_to_bucket_boundary, no_padding, drop_remainder)  # fmt: skip
+
+
+def rejection_resample(class_func: Callable[..., Any], target_dist: Any, initial_dist: Any = None, seed: Any = None
+                       ) -> Apply:  # fmt: skip
+    """For `apply`: `Dataset.rejection_resample`."""
+    return lambda dataset: dataset.rejection_resample(class_func, target_dist, initial_dist, seed)
+
+
+def map_and_batch(map_func: Callable[..., Any], batch_size: Any, num_parallel_batches: Any = None,
+                  drop_remainder: bool = False, num_parallel_calls: Any = None) -> Apply:  # fmt: skip
+    """For `apply`: map, then batch."""
+    return lambda dataset: dataset.map(map_func, num_parallel_calls).batch(batch_size, drop_remainder)
+
+
+def shuffle_and_repeat(buffer_size: Any, count: Any = None, seed: Any = None) -> Apply:
+    """For `apply`: shuffle, then repeat."""
+    return lambda dataset: dataset.shuffle(buffer_size, seed).repeat(count)
+
+
+def parallel_interleave(map_func: Callable[..., Any], cycle_length: Any, block_length: Any = 1, sloppy: Any = False,
+                        buffer_output_elements: Any = None, prefetch_input_elements: Any = None) -> Apply:  # fmt: skip
+    """For `apply`: `Dataset.interleave` with threads."""
+    return lambda dataset: dataset.interleave(map_func, cycle_length, block_length, cycle_length)
+
+
+def choose_from_datasets(datasets: Sequence[Any], choice_dataset: Any, stop_on_empty_dataset: bool = False) -> Any:
+    """`Dataset.choose_from_datasets`."""
+    return Dataset.choose_from_datasets(datasets, choice_dataset, stop_on_empty_dataset)
+
+
+def sample_from_datasets(datasets: Sequence[Any], weights: Any = None, seed: Any = None,
+                         stop_on_empty_dataset: bool = False) -> Any:  # fmt: skip
+    """`Dataset.sample_from_datasets`."""
+    return Dataset.sample_from_datasets(datasets, weights, seed, stop_on_empty_dataset)
+
+
+def get_single_element(dataset: Dataset) -> Any:
+    """`dataset.get_single_element()`."""
+    return dataset.get_single_element()
+
+
+def get_next_as_optional(iterator: Any) -> Optional:
+    """`iterator.get_next_as_optional()`."""
+    return iterator.get_next_as_optional()
+
+
+def get_structure(dataset_or_iterator: Any) -> Any:
+    """`element_spec` of a dataset or iterator. Raises TypeError for other things."""
+    try:
+        return dataset_or_iterator.element_spec
+    except AttributeError:
+        raise TypeError(f"wanted a dataset or an iterator, found {type(dataset_or_iterator)}") from None
+
+
+def at(dataset: Dataset, index: Any) -> Any:
+    """Element number `index`. Raises OutOfRangeError past the end."""
+    try:
+        return dataset.skip(index).take(1).get_single_element() if int(index) >= 0 else _outside(index)
+    except ValueError:
+        return _outside(index)
+
+
+def _outside(index: Any) -> Any:
+    raise OutOfRangeError(op="data.experimental.at", what=f"Index out of range: {int(index)}")
+
+
+def from_list(elements: Sequence[Any], name: str | None = None) -> Any:
+    """A dataset of nested values, one for each element of a list. Raises ValueError for none."""
+    if not elements:
+        raise ValueError("Invalid `elements`. `elements` should not be empty. If you want an empty dataset, use "
+                         "`tf.data.Dataset.range(0)`.")  # fmt: skip
+    found = Dataset.from_tensors(elements[0])
+    for element in elements[1:]:
+        found = found.concatenate(Dataset.from_tensors(element))
+    return found
+
+
+def to_variant(dataset: Dataset) -> Any:
+    """The tensor that stands for a dataset."""
+    return dataset.handle()
+
+
+def from_variant(variant: Any, structure: Any) -> Any:
+    """The dataset that a tensor stands for. structure: its element_spec."""
+    from .base import DatasetSpec
+
+    return DatasetSpec(structure)._from_components(variant)
+
+
+def Counter(start: Any = 0, step: Any = 1, dtype: Any = dtypes.int64) -> Any:  # noqa: N802  TensorFlow's name
+    """`Dataset.counter`."""
+    return Dataset.counter(start, step, dtype)
+
+
+def RandomDataset(seed: Any = None) -> Any:  # noqa: N802  TensorFlow's name
+    """`Dataset.random`."""
+    return Dataset.random(seed)
+
+
+__all__ = [
+    "AUTOTUNE", "AutoShardPolicy", "AutotuneOptions", "Counter", "DistributeOptions", "ExternalStatePolicy",
+    "INFINITE_CARDINALITY", "OptimizationOptions", "Optional", "RandomDataset", "TFRecordWriter", "ThreadingOptions",
+    "UNKNOWN_CARDINALITY", "assert_cardinality", "at", "bucket_by_sequence_length", "cardinality",
+    "choose_from_datasets", "copy_to_device", "enumerate_dataset", "from_list", "from_variant", "get_next_as_optional",
+    "get_single_element", "get_structure", "group_by_window", "ignore_errors", "map_and_batch", "parallel_interleave",
+    "prefetch_to_device", "rejection_resample", "sample_from_datasets", "scan", "shuffle_and_repeat", "take_while",
+    "to_variant", "unbatch", "unique",
+]  # fmt: skip

@@ -1,0 +1,236 @@
+"""Datasets of what files hold: lines of text, TFRecords, records of fixed length; and of files' names.
+
+Lives here: the readers, and the writer of TFRecords.  Not here: parsing what a record means.
+
+A TFRecord file is a row of records: the length as uint64, the masked CRC-32C of these 8 bytes, the bytes, their masked
+CRC-32C; all little-endian.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import os
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import IO, Any
+
+import numpy as np
+
+from ..core.errors import DataLossError, InvalidArgumentError, NotFoundError
+from ..core.specs import TensorSpec
+from ..eager.tensor import convert_to_tensor
+from .base import int_operand
+from .checksum import masked
+from .dataset import Dataset
+from .functions import Failure
+from .structure import operand
+
+_COMPRESSIONS = ("", "GZIP", "ZLIB")
+_CHUNK = 1 << 16
+
+
+class _FilesDataset(Dataset):
+    """Strings out of files, one file after the other. A subclass reads one."""
+
+    def __init__(self, filenames: Any, compression_type: Any = None, operands: Any = ()) -> None:
+        if isinstance(filenames, Dataset):
+            spec = filenames.element_spec
+            if not isinstance(spec, TensorSpec) or spec.dtype.name != "string":
+                raise TypeError(f"The `filenames` argument must contain `tf.string` elements. Got `{spec!r}`.")
+            inputs, names = [filenames], []
+        else:
+            if hasattr(filenames, "__fspath__"):
+                filenames = os.fspath(filenames)
+            if isinstance(filenames, (list, tuple)):
+                filenames = [os.fspath(f) if hasattr(f, "__fspath__") else f for f in filenames]
+            tensor = convert_to_tensor(filenames) if len(np.shape(filenames)) == 0 or np.size(filenames) else \
+                convert_to_tensor(np.empty(0, object))  # fmt: skip
+            if tensor.dtype.name != "string":
+                raise TypeError("The `filenames` argument must contain `tf.string` elements. Got "
+                                f"`{tensor.dtype.name}` elements.")  # fmt: skip
+            inputs, names = [], [operand(tensor)]
+        kind = (compression_type or "").upper() if isinstance(compression_type, (str, type(None))) else compression_type
+        if kind not in _COMPRESSIONS:
+            raise InvalidArgumentError(op=type(self).__name__, found=repr(compression_type),
+                                       what="unknown compression_type", wanted="None, '', 'GZIP' or 'ZLIB'")  # fmt: skip
+        self._compression = kind
+        super().__init__(TensorSpec((), "string"), inputs, [*names, *operands])
+
+    def flow(self) -> Iterator[Any]:
+        if self._inputs:
+            names: Any = self._inputs[0].flow()
+        else:
+            names = ((n,) for n in np.asarray(self._operands[0], object).reshape(-1))
+        for item in names:
+            if type(item) is Failure:
+                yield item
+                continue
+            for name in np.asarray(item[0], object).reshape(-1):
+                try:
+                    with _opened(name.decode(), self._compression) as file:
+                        for record in self.records(file, name.decode()):
+                            array = np.empty((), object)
+                            array[()] = record
+                            yield (array,)
+                except FileNotFoundError:
+                    yield Failure(NotFoundError(op=type(self).__name__, what=f"{name.decode()}; No such file or directory"))
+                except (OSError, EOFError, zlib.error) as error:
+                    yield Failure(DataLossError(op=type(self).__name__, what=f"cannot read {name.decode()}: {error}"))
+                except (DataLossError, InvalidArgumentError) as error:
+                    yield Failure(error)
+
+    def records(self, file: IO[bytes], name: str) -> Iterator[bytes]:
+        """The strings of one file."""
+        raise TypeError(f"{type(self).__name__} must define records(file, name)")
+
+
+class _Inflated:
+    """A zlib stream as a file to read."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._stream, self._rest = file, zlib.decompressobj(), b""
+
+    def read(self, n: int = -1) -> bytes:
+        parts, have = [self._rest], len(self._rest)
+        while n < 0 or have < n:
+            chunk = self._file.read(_CHUNK)
+            part = self._stream.decompress(chunk) if chunk else self._stream.flush()
+            parts.append(part)
+            have += len(part)
+            if not chunk:
+                break
+        whole = b"".join(parts)
+        found, self._rest = (whole, b"") if n < 0 else (whole[:n], whole[n:])
+        return found
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self.read().splitlines(True)
+
+
+@contextlib.contextmanager
+def _opened(name: str, compression: str) -> Iterator[Any]:
+    with open(name, "rb") as file:
+        if compression == "GZIP":
+            with gzip.GzipFile(fileobj=file) as inner:
+                yield inner
+        else:
+            yield _Inflated(file) if compression == "ZLIB" else file
+
+
+class TextLineDataset(_FilesDataset):
+    """The lines of text files as strings, without their ends.
+
+    filenames: a name, several, or a dataset of names. compression_type: None, "GZIP" or "ZLIB". buffer_size,
+    num_parallel_reads: accepted; files are read one after the other.
+    Iterating raises NotFoundError for a file that is not there.
+    """
+
+    def __init__(self, filenames: Any, compression_type: Any = None, buffer_size: Any = None,
+                 num_parallel_reads: Any = None, name: str | None = None) -> None:  # fmt: skip
+        super().__init__(filenames, compression_type)
+
+    def records(self, file: IO[bytes], name: str) -> Iterator[bytes]:
+        """Lines."""
+        for line in file:
+            line = line.removesuffix(b"\n")
+            yield line.removesuffix(b"\r")
+
+
+class TFRecordDataset(_FilesDataset):
+    """The records of TFRecord files as strings.
+
+    filenames: a name, several, or a dataset of names. compression_type: None, "GZIP" or "ZLIB". buffer_size,
+    num_parallel_reads: accepted; files are read one after the other.
+    Iterating raises NotFoundError for a file that is not there, DataLossError for one that is damaged.
+    """
+
+    def __init__(self, filenames: Any, compression_type: Any = None, buffer_size: Any = None,
+                 num_parallel_reads: Any = None, name: str | None = None) -> None:  # fmt: skip
+        super().__init__(filenames, compression_type)
+
+    def records(self, file: IO[bytes], name: str) -> Iterator[bytes]:
+        """Records, their checksums compared."""
+        at = 0
+
+        def damaged(what: str) -> DataLossError:
+            return DataLossError(op="TFRecordDataset", what=f"{what} record at {at} of {name}")
+
+        while head := file.read(12):
+            if len(head) != 12:
+                raise damaged("truncated")
+            length, check = struct.unpack("<QI", head)
+            if masked(head[:8]) != check:
+                raise damaged("corrupted")
+            if length > 1 << 40:
+                raise damaged(f"a length of {length} bytes in the")
+            data = file.read(length)
+            tail = file.read(4)
+            if len(data) != length or len(tail) != 4:
+                raise damaged("truncated")
+            if masked(data) != struct.unpack("<I", tail)[0]:
+                raise damaged("corrupted")
+            yield data
+            at += length + 16
+
+
+class FixedLengthRecordDataset(_FilesDataset):
+    """Pieces of `record_bytes` bytes of files, after `header_bytes` and before `footer_bytes` of each.
+
+    Iterating raises NotFoundError for a file that is not there, InvalidArgumentError where the pieces do not come out
+    even.
+    """
+
+    def __init__(self, filenames: Any, record_bytes: Any, header_bytes: Any = None, footer_bytes: Any = None,
+                 buffer_size: Any = None, compression_type: Any = None, num_parallel_reads: Any = None,
+                 name: str | None = None) -> None:  # fmt: skip
+        numbers = [int_operand(0 if v is None else v, n) for v, n in
+                   ((record_bytes, "record_bytes"), (header_bytes, "header_bytes"), (footer_bytes, "footer_bytes"))]
+        super().__init__(filenames, compression_type, numbers)
+
+    def records(self, file: IO[bytes], name: str) -> Iterator[bytes]:
+        """Pieces."""
+        size, header, footer = map(int, self._operands[-3:])
+        data = file.read()
+        body = len(data) - header - footer
+        if size < 1 or body < 0 or body % size:
+            what = f"Excess bytes: {name} has {len(data)}, which is not {header} + n * {size} + {footer}"
+            raise InvalidArgumentError(op="FixedLengthRecordDataset", what=what)
+        for at in range(header, header + body, size):
+            yield data[at : at + size]
+
+
+class TFRecordWriter:
+    """Writes records to a TFRecord file: `write(bytes)`, in a `with` or until `close()`."""
+
+    def __init__(self, path: Any, options: Any = None) -> None:
+        kind = (options or "") if isinstance(options, (str, type(None))) else getattr(options, "compression_type", "")
+        if kind not in _COMPRESSIONS:
+            raise InvalidArgumentError(op="TFRecordWriter", what="unknown compression", found=repr(options),
+                                       wanted="None, '', 'GZIP' or 'ZLIB'")  # fmt: skip
+        self._file: Any = gzip.open(path, "wb") if kind == "GZIP" else open(path, "wb")
+        self._deflate = zlib.compressobj() if kind == "ZLIB" else None
+
+    def write(self, record: Any) -> None:
+        """Append one record."""
+        record = record.encode() if isinstance(record, str) else bytes(record)
+        head = struct.pack("<Q", len(record))
+        data = b"".join((head, struct.pack("<I", masked(head)), record, struct.pack("<I", masked(record))))
+        self._file.write(data if self._deflate is None else self._deflate.compress(data))
+
+    def flush(self) -> None:
+        """Hand what was written to the operating system."""
+        self._file.flush()
+
+    def close(self) -> None:
+        """End the file."""
+        if self._deflate is not None and not self._file.closed:
+            self._file.write(self._deflate.flush())
+        self._file.close()
+
+    def __enter__(self) -> TFRecordWriter:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.close()

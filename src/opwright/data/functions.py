@@ -1,0 +1,155 @@
+"""Functions given to `map`, `filter` and the like: traced once, with the element's type, then run per element.
+
+Lives here: `Traced`.  Not here: what is done with the results (the transformations).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..core import flags
+from ..ops import dispatch
+from ..ops.random.state import own_sequences
+from ..staging import api as staging
+from ..tracing.program import Program
+from ..tracing.symbolic import SymbolicTensor
+from ..tracing.trace import FuncTrace
+from .structure import Flat, Form, as_array, form_of_value, map_leaves, operand
+
+quietly = dispatch.quietly
+
+
+class Failure:
+    """An element that could not be made: it goes down the pipeline in its place, and is raised at the consumer.
+
+    So the iterators in between live on, and the element after it can be asked for.
+    """
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
+def name_of(function: Any) -> str:
+    """A function's name in errors and graphs."""
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+class Traced:
+    """A user's function as a program over flat elements.
+
+    structure: the nested types of its arguments; a plain tuple is given as several arguments. form: of its result.
+    raises ValueError for what cannot be called; whatever the function raises while it is traced
+    """
+
+    __slots__ = ("captured", "form", "name", "program")
+
+    def __init__(self, function: Callable[..., Any], structure: Any, transformation: str, argument: str = "func",
+                 keep_list: bool = False) -> None:  # fmt: skip
+        if not callable(function):
+            raise ValueError(f"Argument `{argument}` must be a callable. Received {argument}={function!r} "
+                             f"(of type {type(function)})")  # fmt: skip
+        self.name = f"Dataset.{transformation}({name_of(function)})"
+        parent = dispatch.state.trace
+        parent = parent if isinstance(parent, FuncTrace) else None
+        trace = FuncTrace(f"Dataset_{transformation}_{name_of(function)}", parent)
+        trace.may_create_variables = False
+        form = Form(structure)
+        convert = parent is None or staging.here.enabled
+        with trace.recording(), staging.converting(convert):
+            placeholders = [trace.placeholder(s, f"args_{i}") for i, s in enumerate(form.components)]
+            arguments = form.tensors_to_value(placeholders)
+            call = staging.converted(function)
+            result = call(*arguments) if type(arguments) is tuple else call(arguments)
+            if type(result) is list and not keep_list:  # several values, not the rows of one tensor
+                result = tuple(result)
+            try:
+                spec, tensors = form_of_value(result)
+            except (TypeError, ValueError) as error:
+                what = f"Unsupported return value from function passed to {self.name}: {result!r}. {error}"
+                raise TypeError(what) from error
+            outputs = [trace.to_tensor(t) for t in tensors]
+        self.form = Form(spec)
+        self.program = Program(trace, outputs)
+        self.captured: list[Any] = [c if type(c) is SymbolicTensor else c._array for c in self.program.captured]
+
+    @property
+    def symbolic(self) -> list[SymbolicTensor]:
+        """The tensors of an enclosing trace that it captures."""
+        return [c for c in self.captured if type(c) is SymbolicTensor]
+
+    def rebind(self, take: Callable[[], Any]) -> Traced:
+        """The same function with values for those tensors."""
+        if not any(type(c) is SymbolicTensor for c in self.captured):
+            return self
+        new = copy.copy(self)
+        new.captured = [take() if type(c) is SymbolicTensor else c for c in self.captured]
+        return new
+
+    def caller(self) -> Callable[..., Flat]:
+        """What runs it for one iterator: arrays in, a flat element out. Raises what the operators raise."""
+        program, captured, dtypes = self.program, self.captured, self.form.dtypes
+        plan = program.checked_plan if flags.check_numerics else program.plan
+        run = plan.run
+        if any(node.op.effect == "random" for node in program.graph.nodes):
+            run = own_sequences(run)  # each iterator begins its random sequences anew
+
+        def call(*arrays: Any) -> Flat:
+            try:
+                results = quietly(run, *arrays, *captured)
+            except Exception as error:
+                raise plan.explain(error) from None
+            return tuple(map(as_array, results, dtypes))
+
+        return call
+
+    def truth(self) -> Callable[..., bool]:
+        """As `caller`, for a predicate."""
+        call = self.caller()
+        return lambda *arrays: bool(call(*arrays)[0])
+
+
+def check_predicate(function: Traced, name: str = "predicate") -> Traced:
+    """Raises ValueError unless it gives one truth value."""
+    spec = function.form.spec
+    components = function.form.components
+    if len(components) != 1 or not components[0].dtype.is_bool or components[0].shape.rank not in (0, None):
+        raise ValueError(f"Invalid `{name}`. `{name}` must return a `tf.bool` scalar tensor, but its return type is "
+                         f"{spec!r}.")  # fmt: skip
+    return function
+
+
+def initial(value: Any) -> tuple[Any, list[Any]]:
+    """The type and the operands of an initial state; lists in it are tensors."""
+    spec, tensors = form_of_value(value)
+    return spec, [operand(t) for t in tensors]
+
+
+def relaxed(function: Callable[..., Any], state: Any, element: Any, transformation: str, argument: str,
+            state_in: Callable[[Traced], Any]) -> tuple[Traced, Any]:  # fmt: skip
+    """A function (state, element) traced so that its new state is of the state's type, shapes widened where they must.
+
+    state_in: where in the result the state stands. Gives the function and the state's type.
+    raises TypeError where structure or dtypes of the state change
+    """
+    while True:
+        traced = Traced(function, (state, element), transformation, argument)
+        new = state_in(traced)
+        try:
+            joined = map_leaves(lambda a, b: a.most_specific_common_supertype([b]), state, new)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"The element structure of the state of {traced.name} must match its initial state: "
+                            f"{error}. Expected {state!r} but found {new!r}.") from None  # fmt: skip
+        missing: list[Any] = []
+        map_leaves(lambda spec, a, b: missing.append((a, b)) if spec is None else None, joined, state, new)
+        if missing:
+            a, b = missing[0]
+            raise TypeError(f"The element types for the new state of {traced.name} must match the initial state. "
+                            f"Expected {a!r}, got {b!r}.")  # fmt: skip
+        if joined == state:
+            return traced, state
+        state = joined
+

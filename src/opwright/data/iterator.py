@@ -1,0 +1,367 @@
+"""Iterators: eager ones, and those that a graph moves.
+
+Lives here: `Recipe`, `IteratorState` (what an iterator's handle holds), `OwnedIterator`, `IteratorSpec`, `NumpyIterator`,
+optionals.  Not here: what is iterated (base.py), loops over iterators in graphs (staged.py).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator as PythonIterator
+from typing import Any
+
+import numpy as np
+
+from ..core import dtypes
+from ..core.errors import InvalidArgumentError, OutOfRangeError
+from ..core.specs import TensorSpec
+from ..core.type_spec import CompositeTensor, TypeSpec
+from ..eager.tensor import EagerTensor
+from ..ops import dispatch, iteration
+from ..tracing.trace import FuncTrace
+from .functions import Failure
+from .structure import Flat, Form, form_of_value, map_leaves
+
+state = dispatch.state
+_NOTHING: Any = object()
+_CALLS_UNROLLED = 32  # so many next() in one trace without AutoGraph are a Python loop that will not end
+
+
+class Recipe:
+    """How a graph's values become something: an attribute of nodes. Compared by identity, never kept in a table."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, name: str, make: Callable[[Any], Any]) -> None:
+        self.name, self._make = name, make
+
+    def __call__(self, values: Any) -> Any:
+        return self._make(values)
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+
+class IteratorState:
+    """An iteration in progress. Threads may share it."""
+
+    __slots__ = ("__weakref__", "_flow", "_lock", "_peeked", "form")
+    shape = ()
+
+    def __init__(self, flow: PythonIterator[Any], form: Form) -> None:
+        self._flow, self.form = flow, form
+        self._lock = threading.Lock()
+        self._peeked: Any = _NOTHING
+
+    def take(self) -> Flat:
+        """The next element's arrays. Raises StopIteration at the end, and what the pipeline raised for this element."""
+        with self._lock:
+            if self._peeked is _NOTHING:
+                item = next(self._flow)
+            else:
+                item, self._peeked = self._peeked, _NOTHING
+        if type(item) is Failure:
+            raise item.error
+        return item
+
+    def peek(self) -> bool:
+        """Whether `take` has something to give or to raise."""
+        with self._lock:
+            if self._peeked is _NOTHING:
+                self._peeked = next(self._flow, _NOTHING)
+            return self._peeked is not _NOTHING
+
+    def take_optional(self) -> OptionalValue:
+        """The next element, or an empty optional."""
+        try:
+            return OptionalValue(self.take())
+        except StopIteration:
+            return OptionalValue(None)
+
+    def __repr__(self) -> str:
+        return f"<iterator of {self.form.spec!r}>"
+
+
+def _here(handle: Any) -> Any:
+    """A handle in the trace that records."""
+    trace = state.trace
+    assert isinstance(trace, FuncTrace)
+    return trace.to_tensor(handle)
+
+
+class IteratorBase:
+    """What iterators have: next(), get_next(), get_next_as_optional(), element_spec."""
+
+    @property
+    def element_spec(self) -> Any:
+        """The type of an element."""
+        raise TypeError(f"{type(self).__name__} must define element_spec")
+
+    def get_next(self) -> Any:
+        """The next element."""
+        raise TypeError(f"{type(self).__name__} must define get_next()")
+
+    def get_next_as_optional(self) -> Any:
+        """The next element as an Optional."""
+        raise TypeError(f"{type(self).__name__} must define get_next_as_optional()")
+
+
+class OwnedIterator(IteratorBase, CompositeTensor):
+    """An iterator over a dataset. Eagerly `next` ends with StopIteration; in a function a run past the end raises
+    OutOfRangeError, and each run takes the next element.
+    """
+
+    def __init__(self, dataset: Any = None, components: Any = None, element_spec: Any = None) -> None:
+        if dataset is not None:
+            self._form = dataset._form
+            if state.trace is None:
+                dataset.handle() if dataset._in_trace else None
+                self._handle: Any = EagerTensor(dataset._make_state(), dtypes.resource)
+            else:
+                self._handle = iteration.MakeIterator(dataset.handle())
+        else:
+            self._form = Form(element_spec)
+            self._handle = components
+        self._take: Any = self._handle._array.take if type(self._handle) is EagerTensor else None
+        self._pack = self._form.arrays_to_tensors
+        self._unrolled = 0
+
+    def __iter__(self) -> OwnedIterator:
+        return self
+
+    def __next__(self) -> Any:
+        if state.trace is None and self._take is not None:
+            return self._pack(self._take())
+        from .staged import autograph_is_off
+
+        self._unrolled += 1
+        if self._unrolled > _CALLS_UNROLLED and autograph_is_off():
+            raise ValueError(
+                "An unusually high number of `tf.data.Iterator.get_next()` calls was detected. This suggests that the "
+                "`for elem in dataset: ...` idiom is used within `tf.function` with AutoGraph disabled. This idiom is "
+                "only supported when AutoGraph is enabled."
+            )
+        return self.get_next()
+
+    next = __next__
+
+    def get_next(self) -> Any:
+        """The next element.
+
+        raises OutOfRangeError at the end
+        """
+        if state.trace is None:
+            if self._take is None:
+                self._handle._as_tensor()  # raises: it belongs to a trace
+            try:
+                return self._pack(self._take())
+            except StopIteration:
+                raise OutOfRangeError(op="IteratorNext", what="End of sequence") from None
+        tensors = iteration.IteratorNext(_here(self._handle), **self._form.attrs)
+        return self._form.tensors_to_value(tensors)
+
+    def get_next_as_optional(self) -> Any:
+        """The next element as an Optional, which has no value at the end."""
+        if state.trace is None:
+            return Optional(EagerTensor(self._handle._array.take_optional(), dtypes.resource), self._form)
+        return Optional(iteration.IteratorNextAsOptional(_here(self._handle)), self._form)
+
+    def has_next(self) -> Any:
+        """Whether there is one more element, as a truth value or, in a function, a tensor. May fetch it."""
+        if state.trace is None:
+            return self._handle._array.peek()
+        return iteration.IteratorHasNext(_here(self._handle))
+
+    @property
+    def element_spec(self) -> Any:
+        """The type of an element."""
+        return self._form.spec
+
+    @property
+    def _type_spec(self) -> IteratorSpec:
+        return IteratorSpec(self._form.spec)
+
+
+class IteratorSpec(TypeSpec):
+    """The type of an iterator: that of its elements. Functions keep one trace for all iterators of a type."""
+
+    __slots__ = ("_element_spec",)
+
+    def __init__(self, element_spec: Any) -> None:
+        self._element_spec = element_spec
+
+    @property
+    def element_spec(self) -> Any:
+        """The type of an element."""
+        return self._element_spec
+
+    @property
+    def value_type(self) -> Any:
+        """OwnedIterator."""
+        return OwnedIterator
+
+    @classmethod
+    def from_value(cls, value: Any) -> IteratorSpec:
+        """The type of an iterator."""
+        return cls(value.element_spec)
+
+    def _serialize(self) -> tuple[Any, ...]:
+        return (self._element_spec,)
+
+    @property
+    def _component_specs(self) -> Any:
+        return TensorSpec((), dtypes.resource)
+
+    def _to_components(self, value: Any) -> Any:
+        return value._handle
+
+    def _from_components(self, components: Any) -> Any:
+        return OwnedIterator(components=components, element_spec=self._element_spec)
+
+
+# ---- NumPy -----------------------------------------------------------------------------------------------------------
+
+
+class NumpyIterator:
+    """Elements as NumPy arrays that are not to be written to, and NumPy scalars; datasets inside as such iterators."""
+
+    __slots__ = ("_pack", "_take")
+
+    def __init__(self, dataset: Any) -> None:
+        form = dataset._form
+        self._take = OwnedIterator(dataset)._take
+        self._pack = _numpy_packer(form)
+
+    def __iter__(self) -> NumpyIterator:
+        return self
+
+    def __next__(self) -> Any:
+        return self._pack(self._take())
+
+    next = __next__
+
+    def __repr__(self) -> str:
+        return "NumpyIterator()"
+
+
+def _numpy_packer(form: Form) -> Callable[[Flat], Any]:
+    if type(form.spec) is TensorSpec:
+        return lambda flat: _numpy(flat[0])
+
+    def pack(flat: Flat) -> Any:
+        return map_leaves(_numpy_of, form.arrays_to_tensors(flat))
+
+    return pack
+
+
+def _numpy(array: np.ndarray) -> Any:
+    if array.ndim == 0:
+        return array[()]
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _numpy_of(value: Any) -> Any:
+    if type(value) is EagerTensor:
+        return _numpy(value._array)
+    convert = getattr(value, "as_numpy_iterator", None)
+    return value if convert is None else convert()
+
+
+# ---- optionals -------------------------------------------------------------------------------------------------------
+
+
+class OptionalValue:
+    """What an optional's handle holds: flat arrays, or None where it is empty."""
+
+    __slots__ = ("components",)
+    shape = ()
+
+    def __init__(self, components: Any) -> None:
+        self.components = components
+
+    def __repr__(self) -> str:
+        return "<empty optional>" if self.components is None else "<optional>"
+
+
+class Optional(CompositeTensor):
+    """A value that may be missing. Made by `from_value`, `empty` and iterators' `get_next_as_optional`."""
+
+    def __init__(self, handle: Any, form: Form) -> None:
+        self._handle, self._form = handle, form
+
+    @staticmethod
+    def from_value(value: Any) -> Optional:
+        """An optional that holds a nested value."""
+        spec, tensors = form_of_value(value)
+        form = Form(spec)
+        if state.trace is None:
+            return Optional(EagerTensor(OptionalValue(tuple(t._array for t in tensors)), dtypes.resource), form)
+        return Optional(iteration.MakeOptional(tensors, recipe=Recipe("from_value", OptionalValue)), form)
+
+    @staticmethod
+    def empty(element_spec: Any) -> Optional:
+        """An optional without a value."""
+        form = Form(element_spec)
+        if state.trace is None:
+            return Optional(EagerTensor(OptionalValue(None), dtypes.resource), form)
+        return Optional(iteration.MakeOptional([], recipe=Recipe("empty", lambda _: OptionalValue(None))), form)
+
+    def has_value(self, name: str | None = None) -> Any:
+        """Whether it holds a value: a scalar of dtype bool."""
+        if state.trace is None:
+            return EagerTensor(np.array(self._handle._array.components is not None), dtypes.bool)
+        return iteration.OptionalHasValue(_here(self._handle))
+
+    def get_value(self, name: str | None = None) -> Any:
+        """The value. Raises InvalidArgumentError where it is empty."""
+        if state.trace is None:
+            flat = self._handle._array.components
+            if flat is None:
+                raise InvalidArgumentError(op="OptionalGetValue", what="The given optional does not have a value.",
+                                           wanted="one for which has_value() is true")  # fmt: skip
+            return self._form.arrays_to_tensors(flat)
+        tensors = iteration.OptionalGetValue(_here(self._handle), **self._form.attrs)
+        return self._form.tensors_to_value(tensors)
+
+    @property
+    def element_spec(self) -> Any:
+        """The type of the value."""
+        return self._form.spec
+
+    @property
+    def _type_spec(self) -> OptionalSpec:
+        return OptionalSpec(self._form.spec)
+
+
+class OptionalSpec(TypeSpec):
+    """The type of an optional: that of its value."""
+
+    __slots__ = ("_element_spec",)
+
+    def __init__(self, element_spec: Any) -> None:
+        self._element_spec = element_spec
+
+    @property
+    def value_type(self) -> Any:
+        """Optional."""
+        return Optional
+
+    @classmethod
+    def from_value(cls, value: Any) -> OptionalSpec:
+        """The type of an optional."""
+        return cls(value.element_spec)
+
+    def _serialize(self) -> tuple[Any, ...]:
+        return (self._element_spec,)
+
+    @property
+    def _component_specs(self) -> Any:
+        return TensorSpec((), dtypes.resource)
+
+    def _to_components(self, value: Any) -> Any:
+        return value._handle
+
+    def _from_components(self, components: Any) -> Any:
+        return Optional(components, Form(self._element_spec))

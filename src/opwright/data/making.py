@@ -1,0 +1,197 @@
+"""Dataset's constructors: static methods that begin a pipeline or join several.
+
+Lives here: the public signatures.  Not here: the classes they make (sources.py, mixing.py, files.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core import dtypes
+from ..core.dtypes import DType, as_dtype
+from ..core.specs import TensorSpec
+from ..ops import dispatch
+from .base import DatasetBase, int_operand, kinds
+from .listing import matching_files
+from .structure import flatten, is_structure, map_leaves, spec_tree
+
+
+class Making(DatasetBase):
+    """The static methods of Dataset that make one."""
+
+    @staticmethod
+    def from_tensors(tensors: Any, name: str | None = None) -> Any:
+        """One element: the nested tensors."""
+        return kinds.TensorDataset(tensors)
+
+    @staticmethod
+    def from_tensor_slices(tensors: Any, name: str | None = None) -> Any:
+        """An element for each row of the nested tensors; a list is one tensor.
+
+        raises ValueError for scalars and for first dimensions that differ
+        """
+        return kinds.TensorSliceDataset(tensors)
+
+    @staticmethod
+    def from_generator(generator: Callable[..., Any], output_types: Any = None, output_shapes: Any = None,
+                       args: Any = None, output_signature: Any = None, name: str | None = None) -> Any:  # fmt: skip
+        """What a Python function yields, called anew for each iteration; elements are made as they are asked for.
+
+        output_signature: nested TensorSpecs of an element; or the older output_types (nested dtypes) and output_shapes.
+        args: tensors that the function gets as arrays.
+        raises TypeError for what is no function, no type or both ways of giving types
+        """
+        if not callable(generator):
+            raise TypeError("`generator` must be a Python callable.")
+        if output_types is None and output_signature is None:
+            raise TypeError("To specify the output signature you need to provide either the `output_signature` argument "
+                            "or the `output_types` argument.")  # fmt: skip
+        if output_signature is not None:
+            if output_types is not None:
+                raise TypeError("The `output_types` argument can not be used together with the `output_signature` "
+                                "argument.")  # fmt: skip
+            if output_shapes is not None:
+                raise TypeError("The `output_shapes` argument can not be used together with the `output_signature` "
+                                "argument.")  # fmt: skip
+            spec = spec_tree(output_signature, "output_signature")
+        else:
+            types = map_leaves(as_dtype, _tuples(output_types))
+            if output_shapes is None:
+                spec = map_leaves(lambda d: TensorSpec(None, d), types)
+            else:
+                spec = _with_shapes(types, output_shapes)
+        if args is not None and not isinstance(args, (list, tuple)):
+            args = (args,)
+        return kinds.GeneratorDataset(generator, spec, args)
+
+    @staticmethod
+    def range(*args: Any, output_type: Any = dtypes.int64, name: str | None = None) -> Any:
+        """Numbers as Python's range has them: (stop), (start, stop) or (start, stop, step).
+
+        raises InvalidArgumentError for a step of 0
+        """
+        if not 1 <= len(args) <= 3:
+            raise ValueError(f"Dataset.range takes 1 to 3 numbers, found {len(args)}")
+        start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1) if len(args) == 2 else args
+        numbers = [int_operand(v, n) for v, n in zip((start, stop, step), ("start", "stop", "step"))]
+        return kinds.RangeDataset(*numbers, as_dtype(output_type))
+
+    @staticmethod
+    def counter(start: Any = 0, step: Any = 1, dtype: Any = dtypes.int64, name: str | None = None) -> Any:
+        """start, start + step, ... without end."""
+        wanted: DType = as_dtype(dtype)
+        return kinds.CounterDataset(int_operand(start, "start"), int_operand(step, "step"), wanted)
+
+    @staticmethod
+    def random(seed: Any = None, rerandomize_each_iteration: bool | None = None, name: str | None = None) -> Any:
+        """Random int64 in [0, 2^32) without end; other ones in each iteration if `rerandomize_each_iteration`."""
+        return kinds.RandomDataset(seed, rerandomize_each_iteration)
+
+    @staticmethod
+    def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Any:
+        """Elements of several datasets side by side, until one of them ends. Takes datasets, or a nesting of them.
+
+        raises TypeError for other things
+        """
+        if not args and datasets is None:
+            raise TypeError("Must pass at least one dataset to `zip`.")
+        if args and datasets is not None:
+            raise TypeError("Both `*args` and `datasets` cannot be set.")
+        nested = datasets if not args else args[0] if len(args) == 1 else args
+        for leaf in flatten(nested):
+            if not isinstance(leaf, DatasetBase):
+                if isinstance(leaf, list):
+                    raise TypeError("Invalid input to `zip`. Inputs are expected to be (nested) structures of "
+                                    "`tf.data.Dataset` objects. Python `list` is not supported and you should use "
+                                    "`tuple` instead.")  # fmt: skip
+                raise TypeError("Invalid input to `zip`. Inputs are expected to be (nested) structures of "
+                                f"`tf.data.Dataset` objects but encountered object of type {type(leaf)}.")  # fmt: skip
+        return kinds.ZipDataset(nested)
+
+    @staticmethod
+    def list_files(file_pattern: Any, shuffle: bool | None = None, seed: Any = None, name: str | None = None) -> Any:
+        """Names of files that fit one or several glob patterns, in a random order unless `shuffle` is False.
+
+        raises InvalidArgumentError where no file fits
+        """
+        if isinstance(file_pattern, DatasetBase):
+            patterns: Any = [p for batch in kinds.NumpyReader(file_pattern) for p in np.asarray(batch).reshape(-1)]
+        elif hasattr(file_pattern, "__fspath__"):
+            patterns = [file_pattern]
+        else:
+            value = dispatch.to_tensor(file_pattern).constant
+            if value is None:
+                raise ValueError("the patterns of Dataset.list_files must be known while tracing")
+            patterns = value.reshape(-1).tolist()
+        names = np.array(matching_files(patterns), object)
+        dataset = kinds.TensorSliceDataset(names)
+        return dataset if shuffle is False else dataset.shuffle(max(1, len(names)), seed=seed)
+
+    @staticmethod
+    def choose_from_datasets(datasets: Sequence[Any], choice_dataset: Any, stop_on_empty_dataset: bool = True) -> Any:
+        """The next element of the dataset whose number (a scalar int64) comes next in `choice_dataset`.
+
+        stop_on_empty_dataset: whether it ends when an exhausted dataset is chosen; else that choice is passed over.
+        raises TypeError or ValueError for choices of another type, no datasets, or elements that differ in type
+        """
+        if not isinstance(choice_dataset, DatasetBase):
+            raise TypeError("`choice_dataset` should be a dataset.")
+        found = choice_dataset.element_spec
+        if not isinstance(found, TensorSpec) or found.shape.rank not in (0, None) or found.dtype.name != "int64":
+            raise TypeError("Elements of `choice_dataset` must be scalar `tf.int64` tensors; "
+                            f"found {found!r}")  # fmt: skip
+        if not datasets:
+            raise ValueError("Invalid `datasets`. `datasets` should not be empty.")
+        return kinds.DirectedInterleaveDataset(choice_dataset, datasets, stop_on_empty_dataset)
+
+    @staticmethod
+    def sample_from_datasets(datasets: Sequence[Any], weights: Any = None, seed: Any = None,
+                             stop_on_empty_dataset: bool = False, rerandomize_each_iteration: bool | None = None
+                             ) -> Any:  # fmt: skip
+        """Elements of datasets drawn at random, by weights: a list, a tensor, or a dataset of such. Default: alike.
+
+        stop_on_empty_dataset: whether it ends when an exhausted dataset is drawn; else it is drawn no more.
+        raises ValueError or TypeError for weights that do not fit
+        """
+        if not datasets:
+            raise ValueError("Invalid `datasets`. `datasets` should not be empty.")
+        if len(datasets) == 1:
+            return datasets[0]
+        if weights is None:
+            weights = [1.0 / len(datasets)] * len(datasets)
+        if not isinstance(weights, DatasetBase):
+            value = dispatch.to_tensor(weights).constant
+            if value is None:
+                raise ValueError("the weights of Dataset.sample_from_datasets must be known while tracing")
+            if value.shape != (len(datasets),):
+                raise ValueError(f"Invalid `weights`. The shape of `weights` should be compatible with "
+                                 f"`[len(datasets)]` but is {value.shape}.")  # fmt: skip
+            if value.dtype.kind != "f":
+                raise TypeError(f"Invalid `weights`. `weights` type must be either `tf.float32` or `tf.float64` but is "
+                                f"{dtypes.of_numpy(value.dtype)!r}.")  # fmt: skip
+            weights = value
+            if not stop_on_empty_dataset:  # what cannot be drawn need not be waited for
+                datasets = [d for d, w in zip(datasets, value) if w > 0]
+                weights = value[value > 0]
+        choices = kinds.SampleDataset(weights, seed, rerandomize_each_iteration)
+        return kinds.DirectedInterleaveDataset(choices, datasets, stop_on_empty_dataset)
+
+
+def _tuples(types: Any) -> Any:
+    """Types given as a list are several components."""
+    return tuple(map(_tuples, types)) if isinstance(types, (list, tuple)) and not hasattr(types, "_fields") else types
+
+
+def _with_shapes(types: Any, shapes: Any) -> Any:
+    """Nested dtypes and shapes as specs. Raises TypeError or ValueError where the nestings differ."""
+    if not is_structure(types):
+        return TensorSpec(shapes, types)
+    if isinstance(types, dict):
+        return {k: _with_shapes(types[k], shapes[k]) for k in types}
+    if len(types) != len(shapes):
+        raise ValueError(f"output_types and output_shapes differ in structure: {types!r} and {shapes!r}")
+    parts = [_with_shapes(t, s) for t, s in zip(types, shapes)]
+    return type(types)(*parts) if hasattr(types, "_fields") else tuple(parts)

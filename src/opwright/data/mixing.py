@@ -1,0 +1,203 @@
+"""Transformations of several datasets: zip, interleave, flat_map, and choosing among datasets.
+
+Lives here: the classes.  Not here: one after the other (ordering.py), windows (windows.py).
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import InvalidArgumentError
+from ..core.specs import TensorSpec
+from ..ops.random.state import seeds_for
+from ..tracing.symbolic import SymbolicTensor
+from .base import INFINITE, UNKNOWN, DatasetSpec, int_operand
+from .dataset import Dataset
+from .functions import Failure, Traced
+from .parallel import calls_at_once, prefetched
+from .structure import common_spec, flatten, map_leaves
+
+
+class _ZipDataset(Dataset):
+    def __init__(self, datasets: Any) -> None:
+        super().__init__(map_leaves(lambda d: d.element_spec, datasets), flatten(datasets))
+
+    def flow(self) -> Iterator[Any]:
+        flows = [d.flow() for d in self._inputs]
+        for items in zip(*flows):
+            failed = [item for item in items if type(item) is Failure]
+            yield failed[0] if failed else tuple(itertools.chain.from_iterable(items))
+
+    def _cardinality(self) -> int:
+        found = [d._cardinality() for d in self._inputs]
+        finite = [n for n in found if n != INFINITE]
+        return INFINITE if not finite else UNKNOWN if UNKNOWN in finite else min(finite)
+
+
+def dataset_function(function: Any, spec: Any, transformation: str, argument: str) -> Traced:
+    """A function of an element that gives a dataset. Raises TypeError for one that gives something else."""
+    traced = Traced(function, spec, transformation, argument)
+    if not isinstance(traced.form.spec, DatasetSpec):
+        raise TypeError(f"The `{argument}` argument must return a `Dataset` object. {traced.name} gives "
+                        f"{traced.form.spec!r}.")  # fmt: skip
+    return traced
+
+
+class _FlatMapDataset(Dataset):
+    def __init__(self, input_dataset: Any, map_func: Any) -> None:
+        traced = dataset_function(map_func, input_dataset.element_spec, "flat_map", "map_func")
+        super().__init__(traced.form.spec.element_spec, (input_dataset,), functions=(traced,))
+
+    def flow(self) -> Iterator[Any]:
+        call = self._functions[0].caller()
+        for item in self._inputs[0].flow():
+            if type(item) is Failure:
+                yield item
+                continue
+            try:
+                (handle,) = call(*item)
+                flow = handle.dataset.flow()
+            except Exception as error:
+                yield Failure(error)
+                continue
+            yield from flow
+
+
+class _InterleaveDataset(Dataset):
+    """`cycle_length` datasets open at a time, `block_length` elements of each in turn."""
+
+    def __init__(self, input_dataset: Any, map_func: Any, cycle_length: Any, block_length: Any,
+                 num_parallel_calls: Any = None) -> None:  # fmt: skip
+        traced = dataset_function(map_func, input_dataset.element_spec, "interleave", "map_func")
+        self._ahead = calls_at_once(num_parallel_calls) > 1
+        if cycle_length is None:
+            cycle_length = num_parallel_calls if type(num_parallel_calls) is int else -1
+        cycle, block = int_operand(cycle_length, "cycle_length"), int_operand(1 if block_length is None else
+                                                                               block_length, "block_length")  # fmt: skip
+        super().__init__(traced.form.spec.element_spec, (input_dataset,), (cycle, block), (traced,))
+        self.begin()
+
+    def begin(self) -> None:
+        cycle, block = self._operands
+        if type(cycle) is not SymbolicTensor and cycle < 1 and cycle != -1:
+            raise InvalidArgumentError(op="Dataset.interleave", what="`cycle_length` must be > 0", found=cycle)
+        if type(block) is not SymbolicTensor and block < 1:
+            raise InvalidArgumentError(op="Dataset.interleave", what="`block_length` must be > 0", found=block)
+
+    def flow(self) -> Iterator[Any]:
+        call, items = self._functions[0].caller(), self._inputs[0].flow()
+        cycle, block = map(int, self._operands)
+        cycle = os.cpu_count() or 1 if cycle == -1 else cycle
+        slots: list[Iterator[Any] | None] = [None] * cycle
+        at = given = opened = 0
+        more = True
+        end: Any = object()
+        while more or opened:
+            source = slots[at]
+            if source is not None:
+                item = next(source, end)
+                if item is not end:
+                    given += 1
+                    if given == block:
+                        at, given = (at + 1) % cycle, 0
+                    yield item
+                    continue
+                slots[at] = None
+                opened -= 1
+            elif more:
+                item = next(items, end)
+                if item is end:
+                    more = False
+                elif type(item) is Failure:
+                    yield item
+                else:
+                    try:
+                        (handle,) = call(*item)
+                        flow = handle.dataset.flow
+                        slots[at] = prefetched(flow, 2) if self._ahead else flow()
+                        opened += 1
+                    except Exception as error:
+                        yield Failure(error)
+                continue
+            at, given = (at + 1) % cycle, 0
+
+
+class _DirectedInterleaveDataset(Dataset):
+    """The next element of the dataset whose number comes from the first input."""
+
+    def __init__(self, choices: Any, datasets: Sequence[Any], stop_on_empty: bool) -> None:
+        spec = common_spec(datasets)
+        super().__init__(spec, (choices, *datasets))
+        self._stop = stop_on_empty
+
+    def flow(self) -> Iterator[Any]:
+        flows: list[Any] = [d.flow() for d in self._inputs[1:]]
+        left, end = len(flows), object()
+        for choice in self._inputs[0].flow():
+            if type(choice) is Failure:
+                yield choice
+                continue
+            k = int(choice[0])
+            if not 0 <= k < len(flows):
+                what = f"the choice is out of range: {k}"
+                yield Failure(InvalidArgumentError(op="Dataset.choose_from_datasets", what=what,
+                                                   wanted=f"0 to {len(flows) - 1}"))  # fmt: skip
+                continue
+            if flows[k] is None:
+                continue
+            item = next(flows[k], end)
+            if item is end:
+                if self._stop:
+                    return
+                flows[k] = None
+                left -= 1
+                if not left:
+                    return
+                continue
+            yield item
+
+    def _cardinality(self) -> int:
+        return UNKNOWN
+
+
+class _SampleDataset(Dataset):
+    """Numbers of datasets, drawn by weights: what a sampling mixture chooses by."""
+
+    def __init__(self, weights: Any, seed: Any, again: bool | None) -> None:
+        super().__init__(TensorSpec((), "int64"), (weights,) if isinstance(weights, Dataset) else ())
+        self._weights = None if isinstance(weights, Dataset) else np.asarray(weights, np.float64)
+        self._seeds, self._again = seeds_for(seed), bool(again)
+        self.begin()
+
+    def begin(self) -> None:
+        self._epochs = itertools.count()
+
+    def flow(self) -> Iterator[Any]:
+        seeds = self._seeds
+        epoch = next(self._epochs) if self._again else 0
+        draw = random.Random(None if not any(seeds.values()) else f"{seeds} {epoch}").random
+        changing = self._inputs[0].flow() if self._inputs else None
+        weights = self._weights
+        bounds: Any = None
+        while True:
+            if changing is not None:
+                item = next(changing, None)
+                if item is None:
+                    return
+                if type(item) is Failure:
+                    yield item
+                    continue
+                weights, bounds = np.asarray(item[0], np.float64), None
+            if bounds is None:
+                assert weights is not None
+                bounds = np.cumsum(weights) / weights.sum()
+            yield (np.array(min(int(np.searchsorted(bounds, draw(), "right")), len(bounds) - 1)),)
+
+    def _cardinality(self) -> int:
+        return INFINITE

@@ -1,0 +1,108 @@
+"""Options of datasets: taken, kept and merged, so that programs that set them run.
+
+Lives here: `Options` and its parts.  Not here: anything that obeys them: pipelines here need no such tuning, and their
+order is deterministic unless `map` is told otherwise.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+
+class AutoShardPolicy(enum.IntEnum):
+    """How a dataset is divided among workers."""
+
+    OFF = -1
+    AUTO = 0
+    FILE = 1
+    DATA = 2
+    HINT = 3
+
+
+class ExternalStatePolicy(enum.Enum):
+    """What to do about state outside a dataset when it is copied."""
+
+    WARN = 0
+    IGNORE = 1
+    FAIL = 2
+
+
+class _Settings:
+    """Named settings, None until set. Raises AttributeError for names there are not."""
+
+    _names: tuple[str, ...] = ()
+    _parts: dict[str, Any] = {}
+
+    def __init__(self) -> None:
+        for name in self._names:
+            object.__setattr__(self, name, None)
+        for name, make in self._parts.items():
+            object.__setattr__(self, name, make())
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self._names and name not in self._parts:
+            raise AttributeError(f"Cannot set the property {name} on {type(self).__name__}.")
+        object.__setattr__(self, name, value)
+
+    def merge(self, other: Any) -> Any:
+        """New settings: those of `other` where they are set, else these."""
+        new = type(self)()
+        for name in self._names:
+            mine, theirs = getattr(self, name), getattr(other, name)
+            object.__setattr__(new, name, mine if theirs is None else theirs)
+        for name in self._parts:
+            object.__setattr__(new, name, getattr(self, name).merge(getattr(other, name)))
+        return new
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class ThreadingOptions(_Settings):
+    """max_intra_op_parallelism, private_threadpool_size."""
+
+    _names = ("max_intra_op_parallelism", "private_threadpool_size")
+
+
+class AutotuneOptions(_Settings):
+    """enabled, cpu_budget, ram_budget, autotune_algorithm, initial_parallelism, min_parallelism."""
+
+    _names = ("autotune_algorithm", "cpu_budget", "enabled", "initial_parallelism", "min_parallelism", "ram_budget")
+
+
+class DistributeOptions(_Settings):
+    """auto_shard_policy, num_devices."""
+
+    _names = ("auto_shard_policy", "num_devices")
+
+
+class OptimizationOptions(_Settings):
+    """Which rewrites of a pipeline to apply."""
+
+    _names = ("apply_default_optimizations", "filter_fusion", "filter_parallelization", "inject_prefetch",
+              "inject_io_prefetch", "map_and_batch_fusion", "map_and_filter_fusion", "map_fusion",
+              "map_parallelization", "noop_elimination", "parallel_batch", "seq_interleave_prefetch",
+              "shuffle_and_repeat_fusion", "warm_start")  # fmt: skip
+
+
+class ServiceOptions(_Settings):
+    """pinned."""
+
+    _names = ("pinned",)
+
+
+class Options(_Settings):
+    """Settings of a dataset, given by `with_options`: deterministic, threading, autotune and others; kept, not obeyed."""
+
+    _names = ("dataset_name", "deterministic", "experimental_deterministic", "experimental_external_state_policy",
+              "experimental_slack", "experimental_symbolic_checkpoint", "experimental_warm_start",
+              "framework_type", "warm_start")  # fmt: skip
+    _parts = {"autotune": AutotuneOptions, "experimental_distribute": DistributeOptions,
+              "experimental_optimization": OptimizationOptions, "experimental_service": ServiceOptions,
+              "threading": ThreadingOptions}  # fmt: skip

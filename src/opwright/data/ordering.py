@@ -1,0 +1,236 @@
+"""Transformations that keep elements as they are and choose which come, and when: take, repeat, shuffle ...
+
+Lives here: the classes, written over any items.  Not here: what looks into elements (elementwise.py, batching.py).
+
+Such a transformation does not mind what it orders. Where the elements are rows of arrays it orders row numbers, so that
+a shuffled batch is one indexing of the arrays; else it orders the elements themselves.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import secrets
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..core.errors import InvalidArgumentError
+from ..ops.random.state import seeds_for
+from ..tracing.symbolic import SymbolicTensor
+from .base import INFINITE, UNKNOWN, Rows, int_operand, static_int
+from .dataset import Dataset
+from .functions import Failure
+from .sources import gathered
+from .structure import common_spec
+
+Start = Callable[[], Iterator[Any]]
+
+
+class OrderingDataset(Dataset):
+    """One input, its items in another order or number: a subclass says how, in `order`."""
+
+    def __init__(self, input_dataset: Any, operands: Any = ()) -> None:
+        super().__init__(input_dataset.element_spec, (input_dataset,), operands)
+        self.begin()
+
+    def order(self, start: Start) -> Iterator[Any]:
+        """The items of an iteration; start: begins one of the input."""
+        raise TypeError(f"{type(self).__name__} must define order(start)")
+
+    def rows(self) -> Rows | None:
+        found = self._inputs[0].rows()
+        if found is None:
+            return None
+        arrays, start = found
+        return arrays, lambda: self.order(start)
+
+    def flow(self) -> Iterator[Any]:
+        rows = self.rows()
+        return self.order(self._inputs[0].flow) if rows is None else gathered(*rows)
+
+    def _number(self) -> int:
+        """The operand, where there is one; while it is symbolic its value is unknown: -2."""
+        found = static_int(self._operands[0])
+        return UNKNOWN if found is None else found
+
+
+class _TakeDataset(OrderingDataset):
+    def __init__(self, input_dataset: Any, count: Any) -> None:
+        super().__init__(input_dataset, (int_operand(count, "count"),))
+
+    def order(self, start: Start) -> Iterator[Any]:
+        left = self._number()
+        if left < 0:
+            yield from start()
+            return
+        if left == 0:
+            return
+        for item in start():
+            yield item
+            if type(item) is not Failure:
+                left -= 1
+                if left == 0:
+                    return
+
+    def _cardinality(self) -> int:
+        n = self._inputs[0]._cardinality()
+        if not self._is_known() or n == UNKNOWN:
+            return UNKNOWN
+        count = self._number()
+        return n if count < 0 else count if n == INFINITE else min(n, count)
+
+
+class _SkipDataset(OrderingDataset):
+    def __init__(self, input_dataset: Any, count: Any) -> None:
+        super().__init__(input_dataset, (int_operand(count, "count"),))
+
+    def order(self, start: Start) -> Iterator[Any]:
+        count = self._number()
+        if count < 0:
+            return
+        items = start()
+        left = count
+        for item in items if count else ():
+            if type(item) is Failure:
+                yield item
+                left = count
+                continue
+            left -= 1
+            if left == 0:
+                break
+        yield from items
+
+    def _cardinality(self) -> int:
+        n = self._inputs[0]._cardinality()
+        if not self._is_known():
+            return UNKNOWN
+        count = self._number()
+        return 0 if count < 0 else n if n < 0 else max(0, n - count)
+
+
+class _RepeatDataset(OrderingDataset):
+    def __init__(self, input_dataset: Any, count: Any) -> None:
+        super().__init__(input_dataset, (-1 if count is None else int_operand(count, "count"),))
+
+    def order(self, start: Start) -> Iterator[Any]:
+        count = self._number()
+        for _ in itertools.count() if count < 0 else range(count):
+            item = empty = object()
+            for item in start():
+                yield item
+            if count < 0 and item is empty:  # else it would never end
+                return
+
+    def _cardinality(self) -> int:
+        n = self._inputs[0]._cardinality()
+        if not self._is_known():
+            return UNKNOWN
+        count = self._number()
+        if count == 0 or n == 0:
+            return 0
+        return INFINITE if count < 0 or n == INFINITE else n * count if n >= 0 else UNKNOWN
+
+
+class _ShardDataset(OrderingDataset):
+    def __init__(self, input_dataset: Any, num_shards: Any, index: Any) -> None:
+        super().__init__(input_dataset, (int_operand(num_shards, "num_shards"), int_operand(index, "index")))
+
+    def begin(self) -> None:
+        if any(type(o) is SymbolicTensor for o in self._operands):
+            return
+        n, i = map(int, self._operands)
+        if n < 1:
+            raise InvalidArgumentError(op="Dataset.shard", what="Number of shards must be greater than zero", found=n)
+        if not 0 <= i < n:
+            raise InvalidArgumentError(op="Dataset.shard", what=f"Index must be between 0 and {n - 1} (currently "
+                                       f"index = {i}).")  # fmt: skip
+
+    def order(self, start: Start) -> Iterator[Any]:
+        n, i = map(int, self._operands)
+        return itertools.islice(start(), i, None, n)
+
+    def _cardinality(self) -> int:
+        n = self._inputs[0]._cardinality()
+        if n < 0 or not self._is_known():
+            return n if n < 0 else UNKNOWN
+        shards, index = map(int, self._operands)
+        return (n - index + shards - 1) // shards
+
+
+class _ShuffleDataset(OrderingDataset):
+    """A buffer of items, of which a random one goes out when another comes in."""
+
+    def __init__(self, input_dataset: Any, buffer_size: Any, seed: Any, again: bool | None) -> None:
+        self._seeds = seeds_for(seed)
+        self._again = again is not False
+        super().__init__(input_dataset, (int_operand(buffer_size, "buffer_size"),))
+
+    def begin(self) -> None:
+        self._epochs = itertools.count()
+        self._entropy = secrets.randbits(64)  # for one that has no seed: where it repeats an order, its own
+        size = static_int(self._operands[0])
+        if size is not None and size < 1 and size != UNKNOWN:
+            raise InvalidArgumentError(op="Dataset.shuffle", found=size,
+                                       what="buffer_size must be greater than zero or UNKNOWN_CARDINALITY")  # fmt: skip
+
+    def _generator(self) -> random.Random:
+        first, second = self._seeds["seed"], self._seeds["seed2"]
+        epoch = next(self._epochs) if self._again else 0
+        if first == 0 and second == 0:
+            first = self._entropy
+        return random.Random(f"{first} {second} {epoch}")
+
+    def order(self, start: Start) -> Iterator[Any]:
+        size = self._number()
+        draw = self._generator().random
+        items = start()
+        buffer: list[Any] = []
+        for item in items if size == UNKNOWN else itertools.islice(items, size):
+            if type(item) is Failure:
+                yield item
+            else:
+                buffer.append(item)
+        n = len(buffer)
+        for item in items:
+            if type(item) is Failure:
+                yield item
+                continue
+            i = int(draw() * n)
+            out, buffer[i] = buffer[i], item
+            yield out
+        while n:
+            i = int(draw() * n)
+            out = buffer[i]
+            n -= 1
+            buffer[i] = buffer[n]
+            buffer.pop()
+            yield out
+
+    def _cardinality(self) -> int:
+        return int(self._inputs[0]._cardinality())
+
+
+class _OptionsDataset(OrderingDataset):
+    def __init__(self, input_dataset: Any, options: Any) -> None:
+        super().__init__(input_dataset)
+        self._options = options
+
+    def order(self, start: Start) -> Iterator[Any]:
+        return start()
+
+    def _cardinality(self) -> int:
+        return int(self._inputs[0]._cardinality())
+
+
+class _ConcatenateDataset(Dataset):
+    def __init__(self, first: Any, second: Any) -> None:
+        if not isinstance(second, Dataset):
+            raise TypeError(f"Dataset.concatenate takes a dataset, found a {type(second).__name__}")
+        super().__init__(common_spec((first, second)), (first, second))
+
+    def flow(self) -> Iterator[Any]:
+        return itertools.chain.from_iterable(d.flow() for d in self._inputs)
+
+    def _cardinality(self) -> int:
+        a, b = (d._cardinality() for d in self._inputs)
+        return INFINITE if INFINITE in (a, b) else UNKNOWN if UNKNOWN in (a, b) else a + b

@@ -1,0 +1,278 @@
+"""Datasets that begin a pipeline: tensors, their slices, numbers, Python generators.
+
+Lives here: the classes.  Not here: the public constructors (making.py), files (files.py).
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ..core import errors
+from ..core.dtypes import DType
+from ..core.errors import InvalidArgumentError
+from ..core.shapes import TensorShape
+from ..core.specs import TensorSpec
+from ..eager.tensor import EagerTensor, to_array
+from ..ops.random.state import seeds_for
+from ..tracing.symbolic import SymbolicTensor
+from .base import INFINITE, UNKNOWN, Rows
+from .dataset import Dataset
+from .functions import Failure, name_of
+from .structure import Form, form_of_value, map_leaves, operand
+
+_BLOCK = 4096  # numbers of a range are made so many at once
+
+
+class _TensorDataset(Dataset):
+    def __init__(self, value: Any) -> None:
+        spec, tensors = form_of_value(value)
+        super().__init__(spec, operands=map(operand, tensors))
+
+    def flow(self) -> Iterator[Any]:
+        return iter((self._operands,))
+
+    def _cardinality(self) -> int:
+        return 1
+
+
+class _TensorSliceDataset(Dataset):
+    def __init__(self, value: Any) -> None:
+        spec, tensors = form_of_value(value)
+        size: int | None = None
+        for tensor in tensors:
+            shape = tensor.shape
+            if shape.rank == 0:
+                raise ValueError("Unbatching a tensor is only supported for rank >= 1")
+            if shape.rank and shape[0] is not None:
+                if size is not None and shape[0] != size:
+                    raise ValueError(f"Dimensions {size} and {shape[0]} are not compatible: Dataset.from_tensor_slices "
+                                     "takes components with one first dimension")  # fmt: skip
+                size = shape[0]
+        super().__init__(map_leaves(unbatched, spec), operands=map(operand, tensors))
+        self.begin()
+
+    def begin(self) -> None:
+        arrays = [a for a in self._operands if type(a) is not SymbolicTensor]
+        sizes = {len(a) for a in arrays}
+        if len(sizes) > 1:
+            raise InvalidArgumentError(op="Dataset.from_tensor_slices", what="the components differ in their first "
+                                       "dimension", found=sorted(sizes), wanted="one size")  # fmt: skip
+
+    def rows(self) -> Rows:
+        n = len(self._operands[0])
+        return self._operands, lambda: iter(range(n))
+
+    def flow(self) -> Iterator[Any]:
+        return gathered(*self.rows())
+
+    def _cardinality(self) -> int:
+        first = self._operands[0]
+        return UNKNOWN if type(first) is SymbolicTensor else len(first)
+
+
+def gathered(arrays: tuple[Any, ...], order: Callable[[], Iterator[int]]) -> Iterator[Any]:
+    """Rows of arrays, as views, in an order."""
+    if len(arrays) == 1:
+        (array,) = arrays
+        for i in order():
+            yield (array[i, ...],)
+    else:
+        for i in order():
+            yield tuple([array[i, ...] for array in arrays])
+
+
+def unbatched(spec: Any) -> Any:
+    """The type of a row. Raises ValueError for scalars and types that have no rows."""
+    if isinstance(spec, TensorSpec):
+        dims = spec.shape.dims
+        if dims == ():
+            raise ValueError("Unbatching a tensor is only supported for rank >= 1")
+        return TensorSpec(None if dims is None else dims[1:], spec.dtype)
+    unbatch = getattr(spec, "_unbatch", None)
+    if unbatch is None:
+        raise ValueError(f"values of type {spec!r} have no rows to take one by one")
+    return unbatch()
+
+
+class _RangeDataset(Dataset):
+    def __init__(self, start: Any, stop: Any, step: Any, dtype: DType) -> None:
+        super().__init__(TensorSpec((), dtype), operands=(start, stop, step))
+        self.begin()
+
+    def begin(self) -> None:
+        if self._operands[2] == 0 and type(self._operands[2]) is not SymbolicTensor:
+            raise InvalidArgumentError(op="Dataset.range", what="step must be a non-zero integer", found=0)
+
+    def _range(self) -> range:
+        return range(*map(int, self._operands))
+
+    def rows(self) -> Rows | None:
+        numbers = self._range()
+        if len(numbers) > _BLOCK:
+            return None
+        array = np.arange(numbers.start, numbers.stop, numbers.step).astype(self._form.dtypes[0].np)
+        return (array,), lambda: iter(range(len(array)))
+
+    def flow(self) -> Iterator[Any]:
+        numbers, dtype = self._range(), self._form.dtypes[0].np
+        for first in range(0, len(numbers), _BLOCK):
+            part = numbers[first : first + _BLOCK]
+            block = np.arange(part.start, part.stop, part.step).astype(dtype)
+            for i in range(len(block)):
+                yield (block[i, ...],)
+
+    def _cardinality(self) -> int:
+        return len(self._range()) if self._is_known() else UNKNOWN
+
+
+class _CounterDataset(Dataset):
+    def __init__(self, start: Any, step: Any, dtype: DType) -> None:
+        super().__init__(TensorSpec((), dtype), operands=(start, step))
+
+    def flow(self) -> Iterator[Any]:
+        value, step = map(int, self._operands)
+        dtype = self._form.dtypes[0].np
+        while True:
+            yield (np.array(value, dtype),)
+            value += step
+
+    def _cardinality(self) -> int:
+        return INFINITE
+
+
+class _RandomDataset(Dataset):
+    def __init__(self, seed: Any, rerandomize: bool | None) -> None:
+        super().__init__(TensorSpec((), "int64"))
+        self._seeds = seeds_for(seed)
+        self._rerandomize = bool(rerandomize)
+        self.begin()
+
+    def begin(self) -> None:
+        self._epoch = 0
+
+    def flow(self) -> Iterator[Any]:
+        seeds = self._seeds
+        key = [seeds["seed"], seeds["seed2"], self._epoch if self._rerandomize else 0]
+        self._epoch += 1
+        generator = np.random.Generator(np.random.Philox(secrets.randbits(64) if key[:2] == [0, 0] else _entropy(key)))
+        while True:
+            block = generator.integers(0, 1 << 32, _BLOCK // 4, np.int64)
+            for i in range(len(block)):
+                yield (block[i, ...],)
+
+    def _cardinality(self) -> int:
+        return INFINITE
+
+
+def _entropy(key: list[int]) -> Any:
+    return np.random.SeedSequence([k & ((1 << 64) - 1) for k in key])
+
+
+class _GeneratorDataset(Dataset):
+    """Elements of what a Python callable gives anew for each iteration, one at a time."""
+
+    def __init__(self, generator: Callable[..., Any], spec: Any, args: Any) -> None:
+        values = () if args is None else tuple(args)
+        super().__init__(spec, operands=[operand(t) for t in form_of_value(values)[1]] if values else ())
+        self._generator = generator
+
+    def flow(self) -> Iterator[Any]:
+        convert = element_converter(self._form, f"generator {name_of(self._generator)!r}")
+        try:
+            source = iter(self._generator(*[a if a.ndim else a[()] for a in map(np.asarray, self._operands)]))
+        except Exception as error:
+            yield Failure(raised_in(error, self._generator))
+            return
+        while True:
+            try:
+                value = next(source)
+            except StopIteration:
+                return
+            except Exception as error:
+                yield Failure(raised_in(error, self._generator))
+                continue
+            try:
+                yield convert(value)
+            except InvalidArgumentError as error:
+                yield Failure(error)
+
+
+def raised_in(error: Exception, function: Any) -> Exception:
+    """The error to raise for one that a user's generator raised: by TensorFlow's classes, with the cause kept."""
+    if isinstance(error, errors.OpError):
+        return error
+    wanted: Any = InvalidArgumentError if isinstance(error, (TypeError, ValueError)) else \
+        getattr(errors, "UnknownError", errors.OpError)  # fmt: skip
+    new = wanted(op="Dataset.from_generator", what=f"{type(error).__name__}: {error}, raised in {name_of(function)!r}")
+    new.__cause__ = error
+    return new
+
+
+def element_converter(form: Form, who: str) -> Callable[[Any], Any]:
+    """What makes a flat element of a Python value. It raises InvalidArgumentError where the value does not fit."""
+    single = form.components[0] if type(form.spec) is TensorSpec else None
+
+    def component(value: Any, spec: TensorSpec) -> Any:
+        try:
+            array = value._array if type(value) is EagerTensor and value._dtype is spec.dtype else \
+                _loosely(value, spec.dtype)  # fmt: skip
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InvalidArgumentError(
+                op="Dataset.from_generator",
+                what=f"TypeError: `generator` yielded an element that could not be converted to the expected type. The "
+                f"expected type was {spec.dtype.name}, but the yielded element was {_short(value)}. ({who})",
+            ) from error
+        wanted = spec.shape.dims
+        if wanted is not None and array.shape != wanted and not spec.shape.is_compatible_with(array.shape):
+            raise InvalidArgumentError(
+                op="Dataset.from_generator",
+                what=f"TypeError: `generator` yielded an element of shape {array.shape} where an element of shape "
+                f"{TensorShape(wanted)} was expected. ({who})",
+            )
+        return array
+
+    def convert(value: Any) -> Any:
+        if single is not None:
+            return (component(value, single),)
+        parts: list[Any] = []
+
+        def leaf(spec: Any, part: Any) -> None:
+            if type(spec) is TensorSpec:
+                parts.append(component(part, spec))
+            else:
+                parts.extend(t._array for t in spec.to_tensors(part))
+
+        try:
+            map_leaves(leaf, form.spec, value)
+        except (TypeError, ValueError) as error:
+            if isinstance(error, InvalidArgumentError):
+                raise
+            expected = map_leaves(lambda s: getattr(s, "dtype", s), form.spec)
+            raise InvalidArgumentError(
+                op="Dataset.from_generator",
+                what=f"TypeError: `generator` yielded an element that did not match the expected structure. The "
+                f"expected structure was {expected!r}, but the yielded element was {_short(value)}. ({who})",
+            ) from error
+        return tuple(parts)
+
+    return convert
+
+
+def _loosely(value: Any, dtype: DType) -> np.ndarray:
+    """As NumPy converts it: a generator's float64 numbers become float32, its ints floats."""
+    if isinstance(value, EagerTensor):
+        value = value._array
+    if dtype.name != "string" and isinstance(value, (np.ndarray, np.generic)) and value.dtype != dtype.np:
+        if value.dtype.kind in "OSU" or not np.can_cast(value.dtype, dtype.np, "same_kind"):
+            raise TypeError(f"{value.dtype} is not {dtype.name}")
+        return np.array(value, dtype.np)
+    return to_array(value, dtype)[0]
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) < 80 else text[:77] + "..."

@@ -1,0 +1,187 @@
+"""The form of a dataset's elements: nested types, and how an element's flat arrays become a nesting of tensors.
+
+Lives here: the walk over element structures, `Form`, and `form_of_value` (what `from_tensors` is given).
+Not here: nestings in general (core/nest.py), types of composites (core/type_spec.py).
+
+A list is no structure here but one tensor, as in TensorFlow: tuples, namedtuples, dicts and attrs classes are
+structures. Inside pipelines an element is a flat tuple of NumPy arrays (and of handles, for datasets in datasets), one
+for each component.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.specs import TensorSpec
+from ..core.structures import PLAIN
+from ..core.type_spec import CompositeTensor, TypeSpec
+from ..eager.tensor import EagerTensor
+from ..ops import dispatch
+from ..tracing.symbolic import SymbolicTensor
+
+Flat = tuple[Any, ...]
+_LEAVES = ("list", "sequence", "view")  # structures elsewhere; a tuple is one here too
+
+
+def _row(value: Any) -> Any:
+    row = PLAIN[type(value)]
+    return None if row is None or (row.name in _LEAVES and not isinstance(value, tuple)) else row
+
+
+def is_structure(value: Any) -> bool:
+    """Whether `value` has parts, as elements of datasets go."""
+    return _row(value) is not None
+
+
+def flatten(value: Any) -> list[Any]:
+    """The leaves, depth first; dicts give theirs by sorted key."""
+    row = _row(value)
+    return [value] if row is None else [leaf for part in row.children(value) for leaf in flatten(part)]
+
+
+def map_leaves(function: Callable[..., Any], first: Any, *others: Any) -> Any:
+    """`function` of the leaves that stand at one place, in the form of the first.
+
+    raises TypeError or ValueError where the others have another form
+    """
+    row = _row(first)
+    if row is None:
+        return function(first, *others)
+    columns = [row.children(first)]
+    for other in others:
+        theirs = _row(other)
+        if theirs is None or theirs.name != row.name:
+            raise TypeError(f"one is a {type(first).__name__}, the other a {type(other).__name__}")
+        parts = theirs.children(other)
+        if len(parts) != len(columns[0]) or list(row.keys(first)) != list(theirs.keys(other)):
+            raise ValueError(f"the parts differ: {list(row.keys(first))} and {list(theirs.keys(other))}")
+        columns.append(parts)
+    return row.rebuild(first, [map_leaves(function, *parts) for parts in zip(*columns)])
+
+
+def pack(structure: Any, leaves: Iterable[Any]) -> Any:
+    """The form of `structure` with these leaves."""
+    rest = iter(leaves)
+    return map_leaves(lambda _: next(rest), structure)
+
+
+def same_form(a: Any, b: Any) -> bool:
+    """Whether two structures have leaves at the same places."""
+    try:
+        map_leaves(lambda x, y: None, a, b)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+class Form:
+    """The type of elements. spec: nested TypeSpecs, a dataset's element_spec. components: the flat tensors' specs.
+
+    arrays_to_tensors: a flat element as nested eager tensors.
+    """
+
+    __slots__ = ("arrays_to_tensors", "components", "dtypes", "spec")
+
+    def __init__(self, spec: Any) -> None:
+        self.spec = spec
+        leaves = flatten(spec)
+        self.components: list[TensorSpec] = [c for leaf in leaves for c in leaf.flatten()]
+        self.dtypes = tuple(c.dtype for c in self.components)
+        self.arrays_to_tensors: Callable[[Flat], Any] = self._packer(leaves)
+
+    def _packer(self, leaves: Sequence[Any]) -> Callable[[Flat], Any]:
+        dtypes = self.dtypes
+        if not all(type(leaf) is TensorSpec for leaf in leaves):
+            return lambda flat: self.tensors_to_value(list(map(EagerTensor, flat, dtypes)))
+        if type(self.spec) is TensorSpec:
+            (dtype,) = dtypes
+            return lambda flat: EagerTensor(flat[0], dtype)
+        if type(self.spec) is tuple and len(self.spec) == len(leaves):
+            return lambda flat: tuple(map(EagerTensor, flat, dtypes))
+        spec = self.spec
+        return lambda flat: pack(spec, map(EagerTensor, flat, dtypes))
+
+    def tensors_to_value(self, tensors: Iterable[Any]) -> Any:
+        """Flat tensors, eager or symbolic, as a nested value."""
+        rest = iter(tensors)
+        return map_leaves(lambda spec: spec.from_tensors(rest), self.spec)
+
+    def value_to_tensors(self, value: Any) -> list[Any]:
+        """A nested value's tensors. Raises TypeError or ValueError where it has another form."""
+        tensors: list[Any] = []
+        map_leaves(lambda spec, part: tensors.extend(tensors_of(part, spec)), self.spec, value)
+        return tensors
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """The types as attributes of operators that give elements."""
+        return {"dtypes": list(self.dtypes), "shapes": [c.shape for c in self.components]}
+
+
+def tensors_of(value: Any, spec: Any) -> list[Any]:
+    """The tensors of one leaf of a known type."""
+    if type(spec) is TensorSpec:
+        return [dispatch.to_tensor(value, spec.dtype)]
+    return spec.to_tensors(value)
+
+
+def form_of_value(value: Any) -> tuple[Any, list[Any]]:
+    """The element_spec of a nested value, and its flat tensors. Raises TypeError or ValueError for what is no tensor."""
+    tensors: list[Any] = []
+
+    def leaf(part: Any) -> Any:
+        if isinstance(part, CompositeTensor):
+            spec = part._type_spec
+            tensors.extend(spec.to_tensors(part))
+            return spec
+        tensor = dispatch.to_tensor(part)
+        tensors.append(tensor)
+        return TensorSpec(tensor.shape, tensor.dtype)
+
+    return map_leaves(leaf, value), tensors
+
+
+def operand(tensor: Any) -> Any:
+    """What a dataset keeps of a tensor: its array where there is one, else the symbolic tensor."""
+    if type(tensor) is SymbolicTensor:
+        return tensor if tensor.constant is None else tensor.constant
+    return tensor._array
+
+
+def as_array(value: Any, spec: Any) -> Any:
+    """A kernel's result as an array; handles as they are."""
+    if type(value) is np.ndarray or spec.is_handle:
+        return value
+    return EagerTensor(value, spec)._array
+
+
+def spec_tree(spec: Any, what: str) -> Any:
+    """A nesting of TypeSpecs as given by a user, checked. Raises TypeError naming what is none."""
+    for leaf in flatten(spec):
+        if not isinstance(leaf, TypeSpec):
+            raise TypeError(f"`{what}` must contain objects that are subclass of `tf.TypeSpec` but found "
+                            f"{type(leaf)} which is not.")  # fmt: skip
+    return spec
+
+
+def common_spec(datasets: Sequence[Any]) -> Any:
+    """The element type that all datasets have. Raises TypeError where they have none."""
+    first = datasets[0].element_spec
+    for other in datasets[1:]:
+        joined = joined_specs(first, other.element_spec)
+        if joined is None:
+            raise TypeError(f"Incompatible dataset elements:\n  {first!r} vs.   {other.element_spec!r}")
+        first = joined
+    return first
+
+
+def joined_specs(a: Any, b: Any) -> Any:
+    """The nearest type above both element types; None where there is none."""
+    try:
+        joined = map_leaves(lambda x, y: x.most_specific_common_supertype([y]), a, b)
+    except (TypeError, ValueError):
+        return None
+    return None if any(leaf is None for leaf in flatten(joined)) else joined
