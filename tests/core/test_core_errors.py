@@ -19,6 +19,13 @@ CODES = [
     ("UnimplementedError", 12, "UNIMPLEMENTED"),
     ("InternalError", 13, "INTERNAL"),
     ("DataLossError", 15, "DATA_LOSS"),
+    ("CancelledError", 1, "CANCELLED"),
+    ("UnknownError", 2, "UNKNOWN"),
+    ("DeadlineExceededError", 4, "DEADLINE_EXCEEDED"),
+    ("PermissionDeniedError", 7, "PERMISSION_DENIED"),
+    ("AbortedError", 10, "ABORTED"),
+    ("UnavailableError", 14, "UNAVAILABLE"),
+    ("UnauthenticatedError", 16, "UNAUTHENTICATED"),
 ]
 
 

@@ -102,6 +102,17 @@ CASES = {
         case(words("Hello", "TensorFlow", "2.x"), num_buckets=3, expect=np.array([2, 0, 1]), gives="int64"),
         bad(words("a"), says="num_buckets", num_buckets=0),
     ],
+    "StringFormat": [
+        case([np.arange(9, dtype=np.int32), f32(2) * 0 + np.float32(0.1)], template="a {} b {}.", placeholder="{}",
+             expect=b"a [0 1 2 ... 6 7 8] b [0.1 0.1]."),
+        case([words("x", 'a"b')], template="%s", expect=b'["x" "a\\"b"]'),
+        case([np.array([[True], [False]])], template="%s", summarize=1, expect=b"[[1]\n [0]]"),
+        case([np.array(1 + 2j)], template="%s", expect=b"(1,2)"),
+    ],
+    "strings.format": [
+        case("<{}>", np.arange(3), expect=b"<[0 1 2]>"),
+        bad("{} {}", np.arange(3), raises=ValueError, says="The template expects 2 tensors"),
+    ],
     "StringSplit": [
         case(words("a b  c", "", "d"), word(""),
              expect=[np.array([[0, 0], [0, 1], [0, 2], [2, 0]]), [b"a", b"b", b"c", b"d"], np.array([3, 3])]),

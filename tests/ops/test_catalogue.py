@@ -28,6 +28,9 @@ TESTED_ELSEWHERE = dict.fromkeys(
      "ScatterMinVariable"),
     "tests/eager/test_eager_variable.py",
 )  # fmt: skip
+TESTED_ELSEWHERE |= dict.fromkeys(
+    ("Assert", "EagerPyFunc", "EagerPyFuncGrad", "Print", "PyFunc", "PyFuncStateless"), "tests/effects"
+)
 
 
 @pytest.fixture(params=CATALOGUE.values(), ids=CATALOGUE)

@@ -78,10 +78,10 @@ class Run:
                 for target, dy in zip(self.targets, dys):
                     start[id(target)] = start[id(target)] + dy if id(target) in start else dy
                 found = backpropagate(self.records, start, {id(s) for s in self.sources})
-                grads = [found.get(id(s)) for s in self.sources]
+                maybe: list[Any] = [found.get(id(s)) for s in self.sources]
                 grads = [
                     array.zeros_like(s) if g is None else g.to_dense() if isinstance(g, IndexedSlices) else g
-                    for g, s in zip(grads, self.sources)
+                    for g, s in zip(maybe, self.sources)
                 ]
         return [g._array for g in grads], Run(tape._records, tape._live, [*self.sources, *dys], grads)
 
@@ -151,7 +151,7 @@ def _listed(function: Callable[..., Any], given: Any, wanted: Sequence[DType]) -
 
 
 def _results(function: Callable[..., Any], given: Any, wanted: Sequence[DType]) -> list[Any]:
-    results = []
+    results: list[Any] = []
     for value, dtype in zip(_listed(function, given, wanted), wanted):
         if value is None:
             value = np.zeros((), dtype.np)
@@ -236,7 +236,7 @@ def py_function(func: Any = None, inp: Any = None, Tout: Any = None, name: str |
     wanted, specs, several = _dtypes(Tout)
     inputs = _inputs(inp)
     call: Any = calling.EagerPyFunc
-    results = call(_handle(EagerFunction(func)), inputs, Tout=wanted, name=name)
+    results = call(_handle(EagerFunction(func)), inputs, out_dtypes=wanted, name=name)
     _state_shapes(results, specs)
     return list(results) if several else results[0]
 
@@ -274,7 +274,7 @@ def numpy_function(func: Any = None, inp: Any = None, Tout: Any = None, stateful
             return [convert_to_tensor(v) for v in given]
         return convert_to_tensor(given)
     call: Any = calling.PyFunc if stateful else calling.PyFuncStateless
-    results = call(_handle(ArrayFunction(func)), _inputs(inp), Tout=wanted, name=name)
+    results = call(_handle(ArrayFunction(func)), _inputs(inp), out_dtypes=wanted, name=name)
     _state_shapes(results, specs)
     if not results:
         return None

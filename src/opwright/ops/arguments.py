@@ -19,7 +19,7 @@ from ..core.dtypes import DType
 from ..core.errors import InvalidArgumentError, SignatureError
 from ..core.shapes import TensorShape
 from .indexed_slices import IndexedSlices
-from .tensor import TensorLike
+from .tensor import Tensor, TensorLike
 
 if TYPE_CHECKING:
     from .definition import Operator
@@ -61,7 +61,7 @@ def tensors(op: Operator, inputs: Sequence[Any], to_tensor: ToTensor, name: str 
                                      wanted=f"a tensor; the call is {op.signature()}")  # fmt: skip
             result.append(None)
             continue
-        if declared.dtypes == (dtypes.resource,) and isinstance(value, TensorLike):
+        if declared.dtypes == (dtypes.resource,) and isinstance(value, TensorLike) and not isinstance(value, Tensor):
             result.append(value)  # a handle: the variable itself, not its value
             continue
         try:

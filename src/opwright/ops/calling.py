@@ -53,7 +53,7 @@ class EagerPyFunc:
 
     .. math:: output = func(input)
 
-    func: the handle of the function. Tout: the dtypes of what it gives. Output shapes are not known ahead.
+    func: the handle of the function. out_dtypes: the dtypes of what it gives. Output shapes are not known ahead.
     raises InvalidArgumentError, OutOfRangeError, UnimplementedError, ResourceExhaustedError or UnknownError, by what
     the function raises, naming that
     """
@@ -62,14 +62,14 @@ class EagerPyFunc:
     input = Input(any_dtype, repeated=True, mixed=True)
     output = Output(repeated=True)
     run = Output(dtype=resource, intermediate=True)
-    Tout = Attr([DType])
+    out_dtypes = Attr([DType])
     effect = "write"
 
     def infer(op) -> Any:
-        return [TensorSpec(UNKNOWN, d) for d in op.Tout], _HANDLE
+        return [TensorSpec(UNKNOWN, d) for d in op.out_dtypes], _HANDLE
 
     def compute(op, func, input) -> Any:
-        return _called(func, "call", "EagerPyFunc", input, op.Tout)
+        return _called(func, "call", "EagerPyFunc", input, op.out_dtypes)
 
     def gradient(op, doutput, drun) -> Any:
         inputs = [x for x in op.input if x.dtype.is_floating or x.dtype.is_complex]
@@ -112,22 +112,22 @@ def _numpy_operator(name: str, effect_: str | None) -> Any:
         func = Input(resource)
         input = Input(any_dtype, repeated=True, mixed=True)
         output = Output(repeated=True)
-        Tout = Attr([DType])
+        out_dtypes = Attr([DType])
         effect = effect_
         gradient = None
 
         def infer(op) -> Any:
-            return [TensorSpec(UNKNOWN, d) for d in op.Tout]
+            return [TensorSpec(UNKNOWN, d) for d in op.out_dtypes]
 
         def compute(op, func, input) -> Any:
-            return _called(func, "call", name, input, op.Tout)
+            return _called(func, "call", name, input, op.out_dtypes)
 
     state = "It may have side effects." if effect_ else "It has no side effects: equal calls may become one, or none."
     PyFunc.__doc__ = f"""A Python function of NumPy arrays, called when the program runs. {state}
 
     .. math:: output = func(input)
 
-    func: the handle of the function. Tout: the dtypes of what it gives. No gradient flows through it.
+    func: the handle of the function. out_dtypes: the dtypes of what it gives. No gradient flows through it.
     """
     return operator(name=name)(PyFunc)
 

@@ -87,8 +87,8 @@ def _equal(a: Any, b: Any) -> Any:
     return a == b if isinstance(a, int) and isinstance(b, int) else math.equal(a, b)
 
 
-def assert_scalar(tensor: Any, message: str | None = None, name: str | None = None) -> Any:
-    """The tensor, if its shape is ().
+def assert_scalar(tensor: Any, message: str | None = None, name: str | None = None) -> None:
+    """Fail unless the tensor's shape is ().
 
     raises ValueError for another shape, InvalidArgumentError when run where the rank is not known before
     """
@@ -98,7 +98,6 @@ def assert_scalar(tensor: Any, message: str | None = None, name: str | None = No
     elif tensor.shape.rank:
         of = f"for {tensor.name}" if _name(tensor) else ""
         raise ValueError(f"{_start(message)}Expected scalar shape{' ' + of if of else ''}, saw shape: {tensor.shape}.")
-    return tensor
 
 
 # ---- dtypes ---------------------------------------------------------------------------------------------------------

@@ -68,7 +68,8 @@ def _kinds(array: np.ndarray) -> list[tuple[str, int]]:
 
 
 def wrong_number(op: str, index: int, outputs: Sequence[Any], dtypes: Sequence[DType], inputs: Sequence[str],
-                 name: str | None, at: str | None, graph: str | None = None) -> InvalidArgumentError | None:  # fmt: skip
+                 name: str | None, at: str | None, graph: str | None = None
+                 ) -> InvalidArgumentError | None:  # fmt: skip
     """The error for output `index` of a call if a NaN or infinity is in it, else None.
 
     outputs, dtypes: all outputs. inputs: each in words. at: the user's line. graph: where the call is one's node.
