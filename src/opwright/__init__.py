@@ -196,7 +196,7 @@ from .tracing.function import function
 from .tracing.trace import executing_eagerly, init_scope, name_scope
 
 if _typing.TYPE_CHECKING:
-    from . import lite, nn, optimizers
+    from . import data, lite, nn, optimizers
     from .core.type_spec import TypeSpec, type_spec_from_value
     from .eager import debugging
     from .eager.calling import numpy_function, py_function
@@ -230,6 +230,7 @@ _LATER = {
     "bitwise": (".ops.bitwise", None),
     "case": (".tracing.control", "case"),
     "cond": (".tracing.control", "cond"),
+    "data": (".data", None),
     "debugging": (".eager.debugging", None),
     "dtypes": (".ops.dtypes", None),
     "einsum": (".ops.linalg", "einsum"),
@@ -299,7 +300,7 @@ __all__ = [  # noqa: RUF022  grouped as in docs/api.md
     "Attr", "CPUPlace", "CUDAPlace", "Input", "KernelKey", "Operator", "Output", "attr", "kernel", "operator", "ops",
     # modules and switches
     "experimental", "types",
-    "bitwise", "config", "debugging", "dtypes", "errors", "flags", "linalg", "lite", "math", "nest", "nn",
+    "bitwise", "config", "data", "debugging", "dtypes", "errors", "flags", "linalg", "lite", "math", "nest", "nn",
     "optimizers", "random", "show", "strings",
     # element by element
     "abs", "acos", "acosh", "add", "add_n", "as_string", "asin", "asinh", "atan", "atan2", "atanh",

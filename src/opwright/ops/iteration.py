@@ -100,7 +100,7 @@ class IteratorNext:
     gradient = None
 
     def infer(op) -> Any:
-        return [_specs(op)]
+        return _specs(op)
 
     def compute(op, iterator) -> Any:
         try:
@@ -182,7 +182,7 @@ class OptionalGetValue:
     gradient = None
 
     def infer(op) -> Any:
-        return [_specs(op)]
+        return _specs(op)
 
     def compute(op, optional) -> Any:
         if optional.components is None:
@@ -226,7 +226,7 @@ class DatasetReduce:
     gradient = None
 
     def infer(op) -> Any:
-        return [_specs(op)]
+        return _specs(op)
 
     def compute(op, operands) -> Any:
         return list(op.recipe(operands))
