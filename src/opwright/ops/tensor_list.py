@@ -5,7 +5,9 @@ Lives here: the persistent list, its errors.  Not here: the operators on it (lis
 These are persistent arrays as H. Baker describes them: the newest version owns the elements, in a dict; every older
 one holds the single difference to the next newer. A program that goes on with the newest version, as loops do, pays
 O(1) for each change; an older version still means what it meant, and is made the owner again when it is asked (its
-differences turn round), or gets a copy of its own where that happened more often than a copy costs.
+differences turn round), or gets a copy of its own where that happened more often than a copy costs. A line of versions
+is cut off, by a copy too, when it is much longer than the list: whoever holds the first one does not hold all that was
+ever written since.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ class TensorList:
     Safe to use in several threads at once.
     """
 
-    __slots__ = ("__weakref__", "_at", "_effort", "_lock", "_newer", "_old", "_store", "dtype", "elastic",
+    __slots__ = ("__weakref__", "_age", "_at", "_effort", "_lock", "_newer", "_old", "_store", "dtype", "elastic",
                  "element_shape", "length")  # fmt: skip
     shape = ()  # as a handle in a tensor has it
     ndim, size = 0, 1
@@ -60,6 +62,7 @@ class TensorList:
         self.length, self.dtype, self.element_shape = length, dtype, element_shape
         self.elastic = False  # whether it stands for a sum of nothing, of whatever length is added to it
         self._store: dict[int, Any] | None = {} if elements is None else elements
+        self._age = 0  # how many versions this store has seen
         self._newer: TensorList | None = None  # from here on: an older version's difference to the next newer
         self._at, self._old = -1, None
         self._effort = 0  # what finding this version's elements has cost so far
@@ -90,10 +93,11 @@ class TensorList:
             store = dict(store)
             for one in reversed(path):
                 _put(store, one._at, one._old)
+            self._age = 0
         else:
             for one in reversed(path):
                 node._newer, node._at, node._old = one, one._at, store.get(one._at)
-                node._store = None
+                node._store, one._age = None, node._age + 1
                 _put(store, one._at, one._old)
                 node = one
         self._newer, self._old, self._store, self._effort = None, None, store, 0
@@ -103,9 +107,14 @@ class TensorList:
         """The version that differs in one element (and in length); this one becomes the older. None: unset."""
         with self._lock:
             store = self._own()
-            new = TensorList(length, self.dtype, self.element_shape, store, self._lock)
-            self._newer, self._at, self._old = new, at, store.get(at)
-            self._store = None
+            if self._age > 2 * len(store) + 2 * NEAR:
+                store = dict(store)
+                new = TensorList(length, self.dtype, self.element_shape, store)
+            else:
+                new = TensorList(length, self.dtype, self.element_shape, store, self._lock)
+                new._age = self._age + 1
+                self._newer, self._at, self._old = new, at, store.get(at)
+                self._store = None
             _put(store, at, value)
         return new
 
