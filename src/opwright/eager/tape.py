@@ -91,13 +91,15 @@ class GradientTape:
                 return
 
     def watch(self, tensor: Any) -> None:
-        """Remember what is computed from `tensor`: a tensor, a variable or a nesting of them."""
-        for one in nest.flatten(tensor):
+        """Remember what is computed from `tensor`: a tensor, a variable, a composite or a nesting of them."""
+        for one in _parts(tensor):
             if not isinstance(one, TensorLike):
                 raise ValueError(
                     f"Passed in object {one!r} of type {type(one).__name__!r}, not tf.Tensor or tf.Variable."
                 )
             if not (one.dtype.is_floating or one.dtype.is_complex):
+                if one is not tensor and not nest.is_nested(tensor):
+                    continue  # such as the indices of a composite
                 _warn("The dtype of the watched tensor must be floating (e.g. tf.float32), got %r", one.dtype)
             self._watched[id(one)] = one
             self._live.add(id(one))
@@ -161,19 +163,22 @@ class GradientTape:
         raises RuntimeError at a second call on a non-persistent tape, LookupError through an operator without gradient
         """
         unconnected = UnconnectedGradients(unconnected_gradients)
-        for source in nest.flatten(sources):
+        flat_sources = _parts(sources)
+        for source in flat_sources:
             if not isinstance(source, TensorLike):
                 raise TypeError(f"a source of gradient() is a tensor or variable, found {source!r}")
         self._begin()
         flat_targets, flat_dys = [], []
-        targets = nest.flatten(target)
-        dys = [None] * len(targets) if output_gradients is None else nest.flatten(output_gradients)
+        targets = _parts(target)
+        dys = [None] * len(targets) if output_gradients is None else _parts(output_gradients)
         if len(dys) != len(targets):
             raise ValueError(f"output_gradients has {len(dys)} entries, target has {len(targets)}")
         for t, dy in zip(targets, dys):
             if t is None:
                 raise TypeError("Argument `target` should be a list or nested structure of Tensors, found None")
             if not isinstance(t, TensorLike) or not is_trainable(t.dtype):
+                if t is not target and not nest.is_nested(target):
+                    continue  # a part of a composite
                 _warn(
                     "The dtype of the target tensor must be floating (e.g. tf.float32) when calling "
                     "GradientTape.gradient, got %r",
@@ -183,10 +188,10 @@ class GradientTape:
                     continue
             flat_targets.append(t)
             flat_dys.append(dy)
-        result = self._gradients(flat_targets, flat_dys, nest.flatten(sources), unconnected)
+        result = self._gradients(flat_targets, flat_dys, flat_sources, unconnected)
         if not self.persistent:
             self._records, self._live = [], set()
-        return nest.pack_sequence_as(sources, result)
+        return nest.pack_sequence_as(sources, result, expand_composites=True)
 
     def _gradients(self, targets: Sequence[Any], dys: Sequence[Any], sources: Sequence[Any],
                    unconnected: UnconnectedGradients) -> list[Any]:  # fmt: skip
@@ -278,6 +283,11 @@ class GradientTape:
         if any(g is None for g in rows):
             return None
         return array.reshape(array.stack(rows, axis=1), (batch, *inner, *source_shape[1:]))
+
+
+def _parts(structure: Any) -> list[Any]:
+    """The tensors and variables of a nesting, composites taken apart."""
+    return nest.flatten(structure, expand_composites=True)
 
 
 def _dense(grad: Any) -> Any:

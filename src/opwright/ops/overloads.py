@@ -5,6 +5,7 @@ Lives here: the table, and how it is put on `TensorLike`.  Not here: the operato
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -95,6 +96,17 @@ def _equality(function: Callable[[Any, Any], Any], when_incomparable: bool) -> C
             return dispatch.to_tensor(when_incomparable)  # shapes that do not broadcast
 
     return method
+
+
+NAMED = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow")  # a node made by x + y is named add, by add Add
+
+
+def install_named(cls: type[TensorLike]) -> None:
+    """Arithmetic of a class of tensors that become nodes: these are named by Python's operator, as in TensorFlow."""
+    for name in NAMED:
+        function = functools.partial(BINARY[name], name=name)
+        setattr(cls, f"__{name}__", _forward(function, f"__r{name}__"))
+        setattr(cls, f"__r{name}__", _backward(function))
 
 
 def _install() -> None:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import threading
 import weakref
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from .. import staging
 from ..core import flags
 from ..eager.tensor import EagerTensor
 from ..ops import dispatch
@@ -281,7 +283,7 @@ class Function:
                 return instance
 
         def method(*args: Any, **kwargs: Any) -> Any:
-            return plain(weak(), *args, **kwargs)
+            return staging.converted(plain)(weak(), *args, **kwargs)
 
         functools.update_wrapper(method, plain)
         parameters = list(inspect.signature(plain).parameters.values())
@@ -300,7 +302,12 @@ class Function:
     __copy__ = lambda self: self._copy(self.python_function)  # noqa: E731
 
     def __reduce__(self) -> Any:
-        """Pickled as its Python function, by name if that is a module's; traces are made anew."""
+        """Pickled by name where it is a module's, else as its Python function; traces are made anew."""
+        home: Any = sys.modules.get(self.__module__)
+        for part in getattr(self, "__qualname__", "").split("."):
+            home = getattr(home, part, None)
+        if home is self:
+            return self.__qualname__
         return _restored, (self.python_function, self.signature.input_signature, self.autograph, self.jit_compile,
                            self.reduce_retracing, self.experimental_implements, self.name)  # fmt: skip
 

@@ -14,6 +14,7 @@ from ..core.errors import FailedPreconditionError
 from ..core.shapes import TensorShape, as_shape
 from ..core.specs import TensorSpec
 from ..graph import Value
+from ..ops.overloads import install_named
 from ..ops.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -89,6 +90,8 @@ class SymbolicTensor(Tensor):
         self._spec = TensorSpec(self._spec.shape.merge_with(as_shape(shape)), self._spec.dtype)
 
     def _refuse(self, what: str, instead: str) -> NoReturn:
+        if self.trace.finished:
+            raise OperatorNotAllowedInGraphError(self.out_of_scope())
         raise OperatorNotAllowedInGraphError(
             f"{what} is not allowed while tracing: {self} has no value yet (made at {self._where()}). "
             f"{instead}. (opwright explain OW601)"
@@ -96,10 +99,14 @@ class SymbolicTensor(Tensor):
 
     def _as_tensor(self) -> NoReturn:
         """What eager execution asks for: there is no value, and the trace is over or was left by init_scope."""
-        raise OperatorNotAllowedInGraphError(
-            f"{self} is out of scope: it belongs to the trace of function {self.trace.name!r}, made at "
-            f"{self._where()}, and has no value outside it. Return it from the function, or keep it in an "
-            "ow.Variable. (opwright explain OW602)"
+        raise OperatorNotAllowedInGraphError(self.out_of_scope())
+
+    def out_of_scope(self) -> str:
+        """What is said of it outside its trace."""
+        return (
+            f"{self!r} is out of scope and cannot be used here: it belongs to the trace of function "
+            f"{self.trace.name!r}, made at {self._where()}, and has no value outside it. Return it from the function, "
+            "or keep it in an ow.Variable. (opwright explain OW602)"
         )
 
     def _where(self) -> str:
@@ -136,9 +143,16 @@ class SymbolicTensor(Tensor):
             "trying to pass a Tensor to a NumPy call, which is not supported. Use ow.numpy_function for that"
         )
 
+    @property
     def numpy(self) -> NoReturn:
-        """There is no value yet: raises AttributeError, as in TensorFlow."""
-        raise AttributeError(f"'SymbolicTensor' object has no attribute 'numpy': {self} has no value while tracing")
+        """There is no value yet: raises AttributeError, as in TensorFlow, so that `hasattr(x, "numpy")` is False."""
+        error = AttributeError("'Tensor' object has no attribute 'numpy'")
+        if self.trace.finished:
+            error.add_note(self.out_of_scope())
+        else:
+            error.add_note(f"{self} has no value while function {self.trace.name!r} is traced (made at "
+                           f"{self._where()}); ow.print shows it at each run, ow.py_function calls Python with it")  # fmt: skip
+        raise error
 
     def __repr__(self) -> str:
         return f"<tf.Tensor '{self.name}' shape={self.shape} dtype={self.dtype.name}>"
@@ -146,6 +160,8 @@ class SymbolicTensor(Tensor):
     def __str__(self) -> str:
         return f'Tensor("{self.name}", shape={self.shape}, dtype={self.dtype.name})'
 
+
+install_named(SymbolicTensor)
 
 MOVES = ("Pack", "Concat", "StridedSlice", "Slice", "Gather", "Identity", "ExpandDims", "Squeeze", "Reshape")
 

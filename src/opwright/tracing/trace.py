@@ -216,8 +216,8 @@ class FuncTrace:
                 ancestor = ancestor.parent
             if ancestor is None:
                 raise OutOfScopeError(
-                    what=f"{outer} is out of scope: it belongs to the trace of function {outer.trace.name!r}, made at "
-                    f"{outer._where()}, and is used in {self.name!r}",
+                    what=f"{outer!r} is out of scope and cannot be used here: it belongs to the trace of function "
+                    f"{outer.trace.name!r}, made at {outer._where()}, and is used in {self.name!r}",
                     wanted="a tensor of this function",
                     do="return it from its function, or keep it in an ow.Variable",
                     explain="OW602",
