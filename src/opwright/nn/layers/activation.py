@@ -1,0 +1,147 @@
+"""Activations as layers.
+
+Lives here: Activation, ReLU, LeakyReLU, PReLU, ELU, Softmax.  Not here: the functions (../activations.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+
+from ...ops import array
+from .. import activations
+from ..input_spec import InputSpec
+from .base import Described
+
+
+class _Elementwise(Described):
+    """A layer whose output has its input's shape."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.supports_masking = True
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The input's."""
+        return input_shape
+
+
+class Activation(_Elementwise):
+    """An activation by name, or any function of a tensor."""
+
+    def __init__(self, activation: Any, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._take(activation=activation)
+        self.built = True
+
+    def call(self, inputs: Any) -> Any:
+        """activation(inputs)."""
+        return self.activation(inputs)
+
+
+def _at_least_0(layer: str, **values: Any) -> None:
+    for name, value in values.items():
+        if value is None or value < 0:
+            raise ValueError(f"{name} of a {layer} layer cannot be None or a negative value. Received: {name}={value}")
+
+
+class ReLU(_Elementwise):
+    """min(x, max_value) where x >= threshold, else negative_slope (x - threshold).
+
+    raises ValueError for arguments below zero
+    """
+
+    def __init__(self, max_value: float | None = None, negative_slope: float = 0.0, threshold: float = 0.0, **kwargs: Any
+                 ) -> None:  # fmt: skip
+        super().__init__(**kwargs)
+        if max_value is not None and max_value < 0:
+            raise ValueError(f"max_value of a ReLU layer cannot be a negative value. Received: max_value={max_value}")
+        _at_least_0("ReLU", negative_slope=negative_slope, threshold=threshold)
+        self._take(max_value=max_value, negative_slope=negative_slope, threshold=threshold)
+        self.built = True
+
+    def call(self, inputs: Any) -> Any:
+        """The activation."""
+        return activations.relu(inputs, self.negative_slope, self.max_value, self.threshold)
+
+
+class LeakyReLU(_Elementwise):
+    """x where it is positive, else negative_slope x. Raises ValueError for a slope below zero."""
+
+    def __init__(self, negative_slope: float = 0.3, **kwargs: Any) -> None:
+        negative_slope = kwargs.pop("alpha", negative_slope)  # Keras 2's name
+        super().__init__(**kwargs)
+        _at_least_0("Leaky ReLU", negative_slope=negative_slope)
+        self._take(negative_slope=negative_slope)
+        self.built = True
+
+    def call(self, inputs: Any) -> Any:
+        """The activation."""
+        return activations.leaky_relu(inputs, self.negative_slope)
+
+
+class ELU(_Elementwise):
+    """x where it is positive, else alpha (exp(x) - 1)."""
+
+    def __init__(self, alpha: float = 1.0, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._take(alpha=alpha)
+        self.built = True
+
+    def call(self, inputs: Any) -> Any:
+        """The activation."""
+        return activations.elu(inputs, self.alpha)
+
+
+class PReLU(_Elementwise):
+    """x where it is positive, else alpha x, with alpha trained for each place (He et al. 2015).
+
+    shared_axes: axes along which there is one alpha. Weights: alpha, of the input's shape without the batch.
+    """
+
+    def __init__(self, alpha_initializer: Any = "Zeros", alpha_regularizer: Any = None, alpha_constraint: Any = None,
+                 shared_axes: Any = None, **kwargs: Any) -> None:  # fmt: skip
+        super().__init__(**kwargs)
+        if shared_axes is not None:
+            shared_axes = list(shared_axes) if isinstance(shared_axes, (list, tuple)) else [shared_axes]
+        self._take(alpha_initializer=alpha_initializer, alpha_regularizer=alpha_regularizer,
+                   alpha_constraint=alpha_constraint, shared_axes=shared_axes)  # fmt: skip
+
+    def build(self, input_shape: Any) -> None:
+        """Make alpha."""
+        shared = self.shared_axes or ()
+        self.alpha = self._weight("alpha", [1 if i in shared else d for i, d in enumerate(input_shape)][1:])
+        axes = {i: d for i, d in enumerate(input_shape) if i and i not in shared} if shared else {}
+        self.input_spec = InputSpec(ndim=len(input_shape), axes=axes)
+
+    def call(self, inputs: Any) -> Any:
+        """The activation."""
+        return activations.relu(inputs) - self._cast(self.alpha) * activations.relu(-inputs)
+
+
+class Softmax(_Elementwise):
+    """exp(x) over its sum along an axis, or several. Masked places get 0."""
+
+    def __init__(self, axis: Any = -1, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._take(axis=axis)
+        self.built = True
+
+    def call(self, inputs: Any, mask: Any = None) -> Any:
+        """The activation. mask: bool, or above 0.5 for true; it broadcasts with the inputs."""
+        if mask is None:
+            return activations.softmax(inputs, self.axis)
+        if mask.shape.rank is not None and inputs.shape.rank is not None and mask.shape.rank > inputs.shape.rank:
+            raise ValueError("The `mask` must be broadcastable to `inputs` and must not have more dimensions. Received: "
+                             f"inputs.shape={inputs.shape}, mask.shape={mask.shape}")  # fmt: skip
+        if mask.dtype.name != "bool":
+            mask = mask > 0.5
+        low = array.cast(large_negative(inputs.dtype), inputs.dtype)
+        y = activations.softmax(array.where(mask, inputs, low), self.axis)
+        return array.where(mask, y, array.zeros_like(y))
+
+
+def large_negative(dtype: Any) -> float:
+    """A number whose exponential is 0, with room to add to it."""
+    return -3e4 if dtype.name == "float16" else max(-1e9, float(ml_dtypes.finfo(dtype.np).min))

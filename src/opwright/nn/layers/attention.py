@@ -1,0 +1,268 @@
+"""Attention with several heads.
+
+Lives here: MultiHeadAttention, GroupQueryAttention.  Not here: attention without projections (scored.py).
+"""
+
+from __future__ import annotations
+
+import math as python_math
+from string import ascii_lowercase
+from typing import Any
+
+from ...ops import array, linalg
+from ...ops import nn as ops_nn
+from ..call_context import mask_of, set_mask
+from . import attention_masks
+from .activation import Softmax, large_negative
+from .base import Described
+from .core import EinsumDense
+from .regularization import Dropout
+
+
+class _Heads(Described):
+    """What attention with projections shares: arguments of the projections, masks, scores."""
+
+    def _options(self) -> dict[str, Any]:
+        """The arguments of every projection; initializers are copies, so that the numbers differ."""
+        def again(initializer: Any) -> Any:
+            return type(initializer).from_config(initializer.get_config()) if hasattr(initializer, "get_config") else initializer
+
+        return {"kernel_initializer": again(self.kernel_initializer), "bias_initializer": again(self.bias_initializer),
+                "kernel_regularizer": self.kernel_regularizer, "bias_regularizer": self.bias_regularizer,
+                "activity_regularizer": self.activity_regularizer, "kernel_constraint": self.kernel_constraint,
+                "bias_constraint": self.bias_constraint, "dtype": self._dtype_name}  # fmt: skip
+
+    def _projection(self, name: str, equation: str, output: Any, bias: str, shape: Any, activation: Any = None
+                    ) -> Any:  # fmt: skip
+        layer = EinsumDense(equation, output, activation, bias if self.use_bias else None, name=name, **self._options())
+        layer.build(tuple(shape))
+        return layer
+
+    def _masked_softmax(self, scores: Any, mask: Any, depth: int) -> Any:
+        """Probabilities; places out of sight get 0. depth: how many axes are attended over."""
+        return self._softmax(scores, mask=_with_heads(mask, scores, depth))
+
+    def compute_mask(self, query: Any, previous_mask: Any = None, **others: Any) -> Any:
+        """The query's mask."""
+        return previous_mask
+
+
+def _with_heads(mask: Any, scores: Any, depth: int) -> Any:
+    if mask is None:
+        return None
+    for _ in range(scores.shape.rank - mask.shape.rank):
+        mask = array.expand_dims(mask, -2 * depth - 1)
+    return mask
+
+
+def _plain_softmax(scores: Any, mask: Any) -> Any:
+    """Probabilities over the last axis; where nothing is in sight all places are alike."""
+    if mask is not None:
+        low = array.cast(0.7 * large_negative(scores.dtype), scores.dtype)
+        scores = array.where(mask, scores, low)
+    return ops_nn.softmax(scores, -1)
+
+
+class MultiHeadAttention(_Heads):
+    """Weighted means of values, with weights by how well keys go with queries, in several heads (Vaswani et al. 2017).
+
+    .. math:: softmax(Q K^T / \\sqrt{key\\_dim}) V, \\quad Q = query W_q, \\; K = key W_k, \\; V = value W_v
+
+    query: [B, T, dim], value and key (by default value): [B, S, dim]; output: [B, T, dim], or another last size by
+    output_shape. attention_axes: the axes attended over, by default all between batch and features.
+    query_mask [B, T], value_mask, key_mask [B, S], attention_mask [B, T, S]: False for what is not to be seen.
+    use_causal_mask: places do not see later ones. sliding_window: they see only nearer ones than this.
+    return_attention_scores: the weights [B, heads, T, S] too. use_gate: heads are multiplied by a sigmoid of the query.
+    Weights: kernels and biases of query, key, (gate,) value, attention_output.
+    """
+
+    def __init__(self, num_heads: int, key_dim: int, value_dim: int | None = None, dropout: float = 0.0,
+                 use_bias: bool = True, output_shape: Any = None, attention_axes: Any = None,
+                 sliding_window: int | None = None, flash_attention: Any = None,
+                 kernel_initializer: Any = "glorot_uniform", bias_initializer: Any = "zeros",
+                 kernel_regularizer: Any = None, bias_regularizer: Any = None, activity_regularizer: Any = None,
+                 kernel_constraint: Any = None, bias_constraint: Any = None, use_gate: bool = False, seed: Any = None,
+                 **kwargs: Any) -> None:  # fmt: skip
+        super().__init__(activity_regularizer=None, **kwargs)
+        if sliding_window is not None and sliding_window < 1:
+            raise ValueError(f"`sliding_window` must be a positive integer. Received: sliding_window={sliding_window}")
+        if isinstance(attention_axes, int):
+            attention_axes = (attention_axes,)
+        if output_shape is not None:
+            output_shape = (output_shape,) if isinstance(output_shape, int) else tuple(output_shape)
+        self._take(num_heads=num_heads, key_dim=key_dim, value_dim=value_dim or key_dim, dropout=dropout,
+                   use_bias=use_bias, attention_axes=attention_axes, sliding_window=sliding_window,
+                   kernel_initializer=kernel_initializer, bias_initializer=bias_initializer,
+                   kernel_regularizer=kernel_regularizer, bias_regularizer=bias_regularizer,
+                   activity_regularizer=activity_regularizer, kernel_constraint=kernel_constraint,
+                   bias_constraint=bias_constraint, use_gate=use_gate, seed=seed)  # fmt: skip
+        self._output_shape = output_shape
+        self._of_outputs = activity_regularizer
+        self.supports_masking = True
+
+    def _options(self) -> dict[str, Any]:
+        return {**super()._options(), "activity_regularizer": self._of_outputs}
+
+    def build(self, query_shape: Any, value_shape: Any, key_shape: Any = None) -> None:
+        """Make the projections."""
+        key_shape = value_shape if key_shape is None else key_shape
+        if tuple(value_shape[1:-1]) != tuple(key_shape[1:-1]):
+            raise ValueError("All dimensions of `value` and `key`, except the last one, must be equal. Received: "
+                             f"value_shape={tuple(value_shape)} and key_shape={tuple(key_shape)}")  # fmt: skip
+
+        def heads(name: str, shape: Any, size: int, activation: Any = None) -> Any:
+            free = ascii_lowercase[: len(shape) - 1]
+            x, n, h = ascii_lowercase[len(shape) - 1 : len(shape) + 2]
+            between = [None] * (len(shape) - 2)
+            return self._projection(name, f"{free}{x},{x}{n}{h}->{free}{n}{h}", [*between, self.num_heads, size],
+                                    n + h, shape, activation)  # fmt: skip
+
+        self.query_dense = heads("query", query_shape, self.key_dim)
+        self.key_dense = heads("key", key_shape, self.key_dim)
+        if self.use_gate:
+            self.gate_dense = heads("gate", query_shape, self.value_dim, "sigmoid")
+        self.value_dense = heads("value", value_shape, self.value_dim)
+        rank = len(value_shape) + 1
+        axes = tuple(range(1, rank - 2)) if self.attention_axes is None else tuple(
+            a if a >= 0 else rank - 1 + a for a in self.attention_axes)  # fmt: skip
+        self._axes = axes
+        self._equations(rank, axes)
+        self._softmax = Softmax(axis=tuple(range(-len(axes), 0)), dtype=self._dtype_name)
+        self._dropout_layer = Dropout(self.dropout, dtype=self._dtype_name, seed=self.seed)
+        output = list(self._output_shape or [query_shape[-1]])
+        free = ascii_lowercase[: len(query_shape) - 1]
+        n, h, *rest = ascii_lowercase[len(query_shape) - 1 : len(query_shape) + 1 + len(output)]
+        last = "".join(rest)
+        self.output_dense = self._projection(
+            "attention_output", f"{free}{n}{h},{n}{h}{last}->{free}{last}", [*[None] * (len(query_shape) - 2), *output],
+            last, (*query_shape[:-1], self.num_heads, self.value_dim))  # fmt: skip
+
+    def _equations(self, rank: int, axes: tuple[int, ...]) -> None:
+        """Scores of keys and queries, and values by scores, of tensors [batch, ..., heads, features]."""
+        target = ascii_lowercase[:rank]
+        others = iter(ascii_lowercase[rank:])
+        source = "".join(next(others) if i in axes else c for i, c in enumerate(target))
+        kept = [c for i, c in enumerate(target) if i not in axes and i != rank - 1]
+        scores = "".join([*kept, *(target[i] for i in axes), *(source[i] for i in axes)])
+        self._score_equation = f"{source},{target}->{scores}"
+        self._combine_equation = f"{scores},{source}->{target}"
+
+    def call(self, query: Any, value: Any, key: Any = None, query_mask: Any = None, value_mask: Any = None,
+             key_mask: Any = None, attention_mask: Any = None, return_attention_scores: bool = False,
+             training: Any = None, use_causal_mask: bool = False) -> Any:  # fmt: skip
+        """Attend. See the class."""
+        key = value if key is None else key
+        kept = mask_of(query) if query_mask is None else query_mask
+        mask = attention_masks.joined(query, value, query_mask, value_mask, key_mask, attention_mask, use_causal_mask,
+                                      self.sliding_window)  # fmt: skip
+        gate = self.gate_dense(query) if self.use_gate else None
+        q, k, v = self.query_dense(query), self.key_dense(key), self.value_dense(value)
+        mixed, scores = self._compute_attention(q, k, v, mask, training, return_attention_scores)
+        output = self.output_dense(mixed if gate is None else mixed * gate)
+        if kept is not None:
+            set_mask(output, kept)
+        return (output, scores) if return_attention_scores else output
+
+    def _compute_attention(self, query: Any, key: Any, value: Any, attention_mask: Any = None, training: Any = None,
+                           return_attention_scores: bool = False) -> Any:  # fmt: skip
+        """Values mixed by scores, and the scores, of projected tensors."""
+        query = query * (1.0 / python_math.sqrt(float(self.key_dim)))
+        scores = linalg.einsum(self._score_equation, key, query)
+        if query.shape.rank == 4 and not self.dropout and not return_attention_scores:
+            scores = _plain_softmax(scores, _with_heads(attention_mask, scores, 1))
+        else:
+            scores = self._masked_softmax(scores, attention_mask, len(self._axes))
+        weights = self._dropout_layer(scores, training=training) if self.dropout else scores
+        return linalg.einsum(self._combine_equation, weights, value), scores
+
+    def compute_output_shape(self, query_shape: Any, value_shape: Any, key_shape: Any = None) -> Any:
+        """The query's, with another last size by output_shape."""
+        return (*query_shape[:-1], *(self._output_shape or (query_shape[-1],)))
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments as plain values."""
+        from .. import regularizers
+
+        return {**super().get_config(), "output_shape": self._output_shape,
+                "activity_regularizer": regularizers.serialize(self._of_outputs)}  # fmt: skip
+
+
+class GroupQueryAttention(_Heads):
+    """Attention of which several query heads share a head of keys and values (Ainslie et al. 2023).
+
+    head_dim: features of a head. num_query_heads: a multiple of num_key_value_heads. Calls, masks and output are
+    MultiHeadAttention's. Weights: kernels and biases of query, key, (gate,) value, attention_output.
+    raises ValueError where the query heads cannot be shared out
+    """
+
+    def __init__(self, head_dim: int, num_query_heads: int, num_key_value_heads: int, dropout: float = 0.0,
+                 use_bias: bool = True, sliding_window: int | None = None, flash_attention: Any = None,
+                 kernel_initializer: Any = "glorot_uniform", bias_initializer: Any = "zeros",
+                 kernel_regularizer: Any = None, bias_regularizer: Any = None, activity_regularizer: Any = None,
+                 kernel_constraint: Any = None, bias_constraint: Any = None, use_gate: bool = False, seed: Any = None,
+                 **kwargs: Any) -> None:  # fmt: skip
+        super().__init__(**kwargs)
+        if num_query_heads % num_key_value_heads:
+            raise ValueError("`num_query_heads` must be divisible by `num_key_value_heads`. Received: "
+                             f"{num_query_heads} and {num_key_value_heads}")  # fmt: skip
+        self._take(head_dim=head_dim, num_query_heads=num_query_heads, num_key_value_heads=num_key_value_heads,
+                   dropout=dropout, use_bias=use_bias, sliding_window=sliding_window,
+                   kernel_initializer=kernel_initializer, bias_initializer=bias_initializer,
+                   kernel_regularizer=kernel_regularizer, bias_regularizer=bias_regularizer,
+                   kernel_constraint=kernel_constraint, bias_constraint=bias_constraint, use_gate=use_gate,
+                   seed=seed)  # fmt: skip
+        self._of_outputs = activity_regularizer
+        self.supports_masking = True
+
+    def _options(self) -> dict[str, Any]:
+        return {**super()._options(), "activity_regularizer": self._of_outputs}
+
+    def build(self, query_shape: Any, value_shape: Any, key_shape: Any = None) -> None:
+        """Make the projections."""
+        key_shape = value_shape if key_shape is None else key_shape
+        many, few, n = self.num_query_heads, self.num_key_value_heads, self.head_dim
+        self.query_dense = self._projection("query", "bqm,muh->bquh", (None, many, n), "uh", query_shape)
+        self.key_dense = self._projection("key", "bkm,mvh->bkvh", (None, few, n), "vh", key_shape)
+        if self.use_gate:
+            self.gate_dense = self._projection("gate", "bqm,muh->bquh", (None, many, n), "uh", query_shape, "sigmoid")
+        self.value_dense = self._projection("value", "bkm,mvh->bkvh", (None, few, n), "vh", value_shape)
+        self._softmax = Softmax(axis=-1, dtype=self._dtype_name)
+        self._dropout_layer = Dropout(self.dropout, dtype=self._dtype_name, seed=self.seed)
+        self.output_dense = self._projection("attention_output", "bquh,uhm->bqm", (None, query_shape[-1]), "m",
+                                             (None, None, many, n))  # fmt: skip
+
+    def call(self, query: Any, value: Any, key: Any = None, query_mask: Any = None, value_mask: Any = None,
+             key_mask: Any = None, attention_mask: Any = None, return_attention_scores: bool = False,
+             training: Any = None, use_causal_mask: bool = False) -> Any:  # fmt: skip
+        """Attend. See MultiHeadAttention."""
+        key = value if key is None else key
+        mask = attention_masks.joined(query, value, query_mask, value_mask, key_mask, attention_mask, use_causal_mask,
+                                      self.sliding_window)  # fmt: skip
+        gate = self.gate_dense(query) if self.use_gate else None
+        q, k, v = self.query_dense(query), self.key_dense(key), self.value_dense(value)
+        shared = self.num_query_heads // self.num_key_value_heads
+        if shared > 1:
+            k, v = array.repeat(k, shared, axis=2), array.repeat(v, shared, axis=2)
+        q = q * (1.0 / python_math.sqrt(float(self.head_dim)))
+        scores = linalg.einsum("bquh,bkuh->buqk", q, k)
+        if self.dropout or return_attention_scores:
+            scores = self._masked_softmax(scores, mask, 1)
+        else:
+            scores = _plain_softmax(scores, _with_heads(mask, scores, 1))
+        weights = self._dropout_layer(scores, training=training) if self.dropout else scores
+        mixed = linalg.einsum("buqk,bkuh->bquh", weights, v)
+        output = self.output_dense(mixed if gate is None else mixed * gate)
+        return (output, scores) if return_attention_scores else output
+
+    def compute_output_shape(self, query_shape: Any, value_shape: Any, key_shape: Any = None) -> Any:
+        """The query's."""
+        return tuple(query_shape)
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments as plain values."""
+        from .. import regularizers
+
+        return {**super().get_config(), "activity_regularizer": regularizers.serialize(self._of_outputs)}
+
+
+GroupedQueryAttention = GroupQueryAttention

@@ -1,0 +1,127 @@
+"""What the layers of this package share: arguments that become attributes, weights and configuration by their names.
+
+Lives here: `Described`, and the checks of sizes, paddings and data formats.
+Not here: the base class of all layers (../layer.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...ops import array
+from .. import activations, constraints, initializers, regularizers
+from ..layer import Layer
+
+# An argument whose name ends so is a member of a family: found by name, written as a dictionary.
+_FAMILIES = {
+    "activation": activations,
+    "initializer": initializers,
+    "regularizer": regularizers,
+    "constraint": constraints,
+}
+
+
+def _family(name: str) -> Any:
+    return _FAMILIES.get(name.rpartition("_")[2])
+
+
+class Described(Layer):
+    """A layer whose constructor gives its arguments to `_take`: they become attributes and the configuration."""
+
+    _taken: tuple[str, ...] = ()
+
+    def _take(self, **arguments: Any) -> None:
+        """Set attributes; initializers, regularizers, constraints and activations are looked up by name."""
+        for name, value in arguments.items():
+            family = _family(name)
+            if name != "activity_regularizer":  # the base class has it
+                setattr(self, name, value if family is None else family.get(value))
+        self._taken = (*self._taken, *arguments)
+
+    def _weight(self, name: str, shape: Sequence[int | None], family: str | None = None, dtype: Any = None) -> Any:
+        """A trained weight with the initializer, regularizer and constraint that the arguments `name`_... gave."""
+        family = family or name
+        return self.add_weight(
+            name=name,
+            shape=tuple(shape),
+            dtype=dtype,
+            initializer=getattr(self, f"{family}_initializer"),
+            regularizer=getattr(self, f"{family}_regularizer", None),
+            constraint=getattr(self, f"{family}_constraint", None),
+        )
+
+    def _cast(self, weight: Any) -> Any:
+        """A weight in the dtype of computation, which mixed precision makes another."""
+        return weight if self._variable_dtype is self._compute_dtype else array.cast(weight, self._compute_dtype)
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments as plain values."""
+        config = super().get_config()
+        for name in self._taken:
+            value, family = getattr(self, name), _family(name)
+            config[name] = value if family is None else family.serialize(value)
+        return config
+
+
+def sizes(value: Any, n: int, name: str, allow_zero: bool = False) -> tuple[int, ...]:
+    """n positive integers out of one or n of them. Raises ValueError for anything else."""
+    found = (value,) * n if isinstance(value, int) else tuple(value) if isinstance(value, (list, tuple)) else ()
+    least = 0 if allow_zero else 1
+    if len(found) != n or not all(isinstance(v, int) and not isinstance(v, bool) for v in found):
+        raise ValueError(f"The `{name}` argument must be a tuple of {n} integers. Received: {name}={value}")
+    if any(v < least for v in found):
+        wanted = ">= 0" if allow_zero else "> 0"
+        raise ValueError(f"The `{name}` argument must be a tuple of {n} integers. Received {name}={value}, including "
+                         f"values that do not satisfy `value {wanted}`")  # fmt: skip
+    return found
+
+
+def padding_name(value: Any, allow_causal: bool = False) -> str:
+    """"valid", "same" or, where it may be, "causal". Raises ValueError for anything else."""
+    allowed = ("valid", "same", "causal") if allow_causal else ("valid", "same")
+    found = value.lower() if isinstance(value, str) else value
+    if found not in allowed:
+        raise ValueError(f"The `padding` argument must be one of {', '.join(map(repr, allowed))}. "
+                         f"Received: padding={value}")  # fmt: skip
+    return str(found)
+
+
+def data_format_name(value: Any) -> str:
+    """"channels_last" (also for None) or "channels_first". Raises ValueError for anything else."""
+    if value is None:
+        from ..backend import image_data_format
+
+        return str(image_data_format())
+    found = str(value).lower()
+    if found not in ("channels_last", "channels_first"):
+        raise ValueError('The `data_format` argument must be one of ("channels_first", "channels_last"). '
+                         f"Received: data_format={value}")  # fmt: skip
+    return found
+
+
+def pairs(value: Any, n: int, name: str) -> tuple[tuple[int, int], ...]:
+    """n pairs (before, after) out of one integer, n integers or n pairs. Raises ValueError for anything else."""
+    if isinstance(value, int):
+        return ((value, value),) * n
+    wanted = f"`{name}` should have {n} elements" if n > 1 else f"`{name}` should be an integer or a pair"
+    if n == 1 and isinstance(value, (list, tuple)) and len(value) == 2 and all(isinstance(v, int) for v in value):
+        value = (tuple(value),)
+    if not isinstance(value, (list, tuple)) or len(value) != n:
+        raise ValueError(f"{wanted}. Received: {name}={value}")
+    return tuple(sizes(v, 2, name, allow_zero=True) for v in value)  # type: ignore[return-value]
+
+
+def channel_axis(data_format: str) -> int:
+    """Which axis has the channels: -1 or 1."""
+    return -1 if data_format == "channels_last" else 1
+
+
+def spatial(shape: Sequence[Any], data_format: str) -> tuple[Any, ...]:
+    """The sizes between batch and channels."""
+    return tuple(shape[1:-1]) if data_format == "channels_last" else tuple(shape[2:])
+
+
+def assembled(batch: Any, middle: Sequence[Any], channels: Any, data_format: str) -> tuple[Any, ...]:
+    """A shape of its parts."""
+    return (batch, *middle, channels) if data_format == "channels_last" else (batch, channels, *middle)

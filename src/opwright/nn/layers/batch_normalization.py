@@ -1,0 +1,157 @@
+"""Normalisation over the batch, with moving averages for use outside training.
+
+Lives here: BatchNormalization, with batch renormalisation.  Not here: normalisation of each example (normalization.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...ops import array, math
+from ...ops import nn as ops_nn
+from .. import backend
+from ..input_spec import InputSpec
+from .base import Described
+from .modes import in_training
+
+
+class BatchNormalization(Described):
+    """Each channel brought to mean 0 and variance 1, then scaled and shifted (Ioffe and Szegedy 2015).
+
+    .. math:: y = gamma \\frac{x - \\mu}{\\sqrt{\\sigma^2 + epsilon}} + beta
+
+    In training mu and sigma^2 are the batch's, over all axes but `axis`, and the moving averages follow them:
+    moving = momentum * moving + (1 - momentum) * batch. Otherwise, and where `trainable` is False, they are the moving
+    averages. mask: [batch, ...], one dimension less than the inputs: what does not count in the statistics.
+    renorm: correct the batch's statistics towards moving ones in training too (Ioffe 2017), within renorm_clipping
+    ("rmin", "rmax", "dmax"). synchronized: accepted; there is one device.
+    Weights: gamma, beta, moving_mean, moving_variance, each [channels].
+    """
+
+    def __init__(self, axis: int = -1, momentum: float = 0.99, epsilon: float = 0.001, center: bool = True,
+                 scale: bool = True, beta_initializer: Any = "zeros", gamma_initializer: Any = "ones",
+                 moving_mean_initializer: Any = "zeros", moving_variance_initializer: Any = "ones",
+                 beta_regularizer: Any = None, gamma_regularizer: Any = None, beta_constraint: Any = None,
+                 gamma_constraint: Any = None, renorm: bool = False, renorm_clipping: Any = None,
+                 renorm_momentum: float = 0.99, synchronized: bool = False, **kwargs: Any) -> None:  # fmt: skip
+        super().__init__(**kwargs)
+        clipping = renorm_clipping or {}
+        if renorm and set(clipping) - {"rmax", "rmin", "dmax"}:
+            raise ValueError("Received invalid keys for `renorm_clipping` argument: "
+                             f"{renorm_clipping}. Supported values: ['rmax', 'rmin', 'dmax'].")  # fmt: skip
+        self._take(axis=int(axis), momentum=float(momentum), epsilon=float(epsilon), center=center, scale=scale,
+                   beta_initializer=beta_initializer, gamma_initializer=gamma_initializer,
+                   moving_mean_initializer=moving_mean_initializer,
+                   moving_variance_initializer=moving_variance_initializer, beta_regularizer=beta_regularizer,
+                   gamma_regularizer=gamma_regularizer, beta_constraint=beta_constraint,
+                   gamma_constraint=gamma_constraint, synchronized=synchronized)  # fmt: skip
+        self.renorm, self.renorm_clipping, self.renorm_momentum = renorm, clipping, renorm_momentum
+        if renorm:
+            self._taken = (*self._taken, "renorm", "renorm_clipping", "renorm_momentum")
+        self.gamma = self.beta = None
+        self.supports_masking = True
+
+    def build(self, input_shape: Any) -> None:
+        """Make the weights."""
+        size = input_shape[self.axis]
+        if size is None:
+            raise ValueError(f"Axis {self.axis} of the inputs of BatchNormalization must be known; found {input_shape}")
+        if self.scale:
+            self.gamma = self._weight("gamma", (size,))
+        if self.center:
+            self.beta = self._weight("beta", (size,))
+        self.moving_mean = self._kept("moving_mean", size, self.moving_mean_initializer)
+        self.moving_variance = self._kept("moving_variance", size, self.moving_variance_initializer)
+        if self.renorm:
+            def deviation(shape: Any, dtype: Any = None) -> Any:
+                return math.sqrt(self.moving_variance_initializer(shape, dtype=dtype))
+
+            self.moving_stddev = self._kept("moving_stddev", size, deviation)
+            self.renorm_mean = self._kept("renorm_mean", size, self.moving_mean_initializer)
+            self.renorm_stddev = self._kept("renorm_stddev", size, deviation)
+        self.input_spec = InputSpec(ndim=len(input_shape), axes={self.axis: size})
+        axes = list(range(len(input_shape)))
+        del axes[self.axis]
+        self._axes = tuple(axes)
+
+    def _kept(self, name: str, size: int, initializer: Any) -> Any:
+        return self.add_weight(name=name, shape=(size,), initializer=initializer, trainable=False)
+
+    def call(self, inputs: Any, training: Any = None, mask: Any = None) -> Any:
+        """The normalised inputs."""
+        if mask is not None and mask.shape.rank != inputs.shape.rank - 1:
+            raise ValueError("The mask provided should be one dimension less than the inputs. Received: "
+                             f"mask.shape={mask.shape}, inputs.shape={inputs.shape}")  # fmt: skip
+        dtype = inputs.dtype
+        if dtype.name in ("float16", "bfloat16"):  # their squares overflow
+            inputs = array.cast(inputs, "float32")
+        if not self.trainable:
+            training = False
+        y = in_training(training, lambda: self._by_batch(inputs, mask), lambda: self._by_average(inputs))
+        return array.cast(y, self.compute_dtype) if y.dtype.name != self.compute_dtype else y
+
+    def _by_average(self, x: Any) -> Any:
+        mean, variance = (array.cast(v, x.dtype) for v in (self.moving_mean, self.moving_variance))
+        return self._apply(x, mean, variance, *self._affine(x.dtype))
+
+    def _by_batch(self, x: Any, mask: Any) -> Any:
+        mean, variance = self._moments(x, mask)
+        gamma, beta = self._affine(x.dtype)
+        if self.renorm:
+            gamma, beta = self._renormalise(mean, variance, gamma, beta)
+        else:
+            self._follow(self.moving_mean, mean, self.momentum)
+            self._follow(self.moving_variance, variance, self.momentum)
+        return self._apply(x, mean, variance, gamma, beta)
+
+    def _affine(self, dtype: Any) -> tuple[Any, Any]:
+        return tuple(None if v is None else array.cast(v, dtype) for v in (self.gamma, self.beta))  # type: ignore[return-value]
+
+    def _apply(self, x: Any, mean: Any, variance: Any, gamma: Any, beta: Any) -> Any:
+        if self.axis not in (-1, x.shape.rank - 1):
+            along = [1] * x.shape.rank
+            along[self.axis] = -1
+            mean, variance, gamma, beta = (v if v is None else array.reshape(v, along)
+                                           for v in (mean, variance, gamma, beta))  # fmt: skip
+        return ops_nn.batch_normalization(x, mean, variance, beta, gamma, self.epsilon)
+
+    def _moments(self, x: Any, mask: Any) -> tuple[Any, Any]:
+        if mask is None:
+            return ops_nn.moments(x, self._axes)
+        weights = array.broadcast_to(array.expand_dims(array.cast(mask, x.dtype), -1), array.shape(x))
+        count = math.reduce_sum(weights, axis=self._axes, keepdims=True) + backend.epsilon()
+        mean = math.reduce_sum(weights * x, axis=self._axes, keepdims=True) / count
+        distance = math.square(weights * x - mean)
+        variance = math.reduce_sum(weights * distance, axis=self._axes, keepdims=True) / count
+        return array.squeeze(mean, self._axes), array.squeeze(variance, self._axes)
+
+    def _follow(self, average: Any, value: Any, momentum: float) -> None:
+        old = array.cast(average, value.dtype)
+        average.assign(array.cast(old * momentum + value * (1.0 - momentum), average.dtype))
+
+    def _renormalise(self, mean: Any, variance: Any, gamma: Any, beta: Any) -> tuple[Any, Any]:
+        """Scale and offset that undo the difference between the batch's statistics and the moving ones."""
+        deviation = math.sqrt(variance + self.epsilon)
+        expected = math.maximum(array.cast(self.renorm_stddev, mean.dtype), self.epsilon**0.5)
+        r = deviation / expected
+        d = (mean - array.cast(self.renorm_mean, mean.dtype)) / expected
+        clip = self.renorm_clipping
+        if clip.get("rmin") is not None:
+            r = math.maximum(r, float(clip["rmin"]))
+        if clip.get("rmax") is not None:
+            r = math.minimum(r, float(clip["rmax"]))
+        if clip.get("dmax") is not None:
+            d = math.clip_by_value(d, -float(clip["dmax"]), float(clip["dmax"]))
+        r, d = array.stop_gradient(r), array.stop_gradient(d)
+        scale, offset = (r, d) if gamma is None else (r * gamma, d * gamma)
+        self._follow(self.renorm_mean, mean, self.renorm_momentum)
+        self._follow(self.renorm_stddev, deviation, self.renorm_momentum)
+        self._follow(self.moving_mean, mean, self.momentum)
+        self._follow(self.moving_stddev, deviation, self.momentum)
+        kept = self.moving_stddev.value()
+        self.moving_variance.assign(ops_nn.relu(kept * kept - self.epsilon))
+        return scale, offset if beta is None else offset + beta
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The input's."""
+        return input_shape

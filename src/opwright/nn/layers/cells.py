@@ -1,0 +1,367 @@
+"""Recurrent cells: one step of a recurrent layer.
+
+Lives here: SimpleRNNCell, GRUCell, LSTMCell, StackedRNNCells.  Not here: the loop over time (recurrent.py).
+
+A cell is called with the inputs of one step [batch, features] and a list of states, and gives its output and the new
+states. It has `state_size`, one integer or a list, and may have `output_size` and `get_initial_state(batch_size)`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from ...core import nest
+from ...ops import array, linalg
+from ..layer import Layer
+from ..seeds import SeedGenerator
+from .base import Described
+from .modes import in_training
+from .regularization import dropped
+from .wrapper import deserialize, serialize
+
+
+class GatedCell(Described):
+    """What the cells of this module share: weights for `gates` gates side by side, dropout that stays over time.
+
+    The input's part of a step does not depend on the states (`project`), so a layer does it for all steps at once and
+    then `advance`s from state to state.
+    """
+
+    gates: ClassVar[int] = 1
+
+    def _init(self, units: int, dropout: float, recurrent_dropout: float, seed: Any, **others: Any) -> None:
+        if not isinstance(units, int) or units <= 0:
+            raise ValueError("Received an invalid value for argument `units`, expected a positive integer, "
+                             f"got {units}.")  # fmt: skip
+        self._take(units=units, dropout=min(1.0, max(0.0, dropout)),
+                   recurrent_dropout=min(1.0, max(0.0, recurrent_dropout)), seed=seed, **others)  # fmt: skip
+        self.seed_generator = SeedGenerator(seed)
+        self.state_size: Any = units
+        self.output_size = units
+        self._drawn: tuple[Any, Any] | None = None
+
+    def build(self, input_shape: Any) -> None:
+        """Make the weights."""
+        width = self.units * self.gates
+        self.kernel = self._weight("kernel", (input_shape[-1], width))
+        self.recurrent_kernel = self._weight("recurrent_kernel", (self.units, width), "recurrent")
+        self.bias = self._make_bias(width) if self.use_bias else None
+
+    def _make_bias(self, width: int) -> Any:
+        return self._weight("bias", (width,))
+
+    def get_initial_state(self, batch_size: Any = None) -> list[Any]:
+        """Zeros, for each state."""
+        count = len(self.state_size) if isinstance(self.state_size, list) else 1
+        return [array.zeros([batch_size, self.units], self.compute_dtype) for _ in range(count)]
+
+    # ---- dropout ------------------------------------------------------------------------------------------------------
+
+    def _noise(self, batch: Any, width: Any, rate: float) -> list[Any] | None:
+        """What multiplies inputs or states: one for all gates, or one for each where states are dropped too."""
+        if not rate:
+            return None
+        ones = array.ones([batch, width], self.compute_dtype)
+        count = self.gates if self.recurrent_dropout else 1
+        return [dropped(ones, rate, None, self.seed_generator) for _ in range(count)]
+
+    def hold(self, batch: Any, width: Any) -> None:
+        """Draw what is dropped, for all steps until `release`."""
+        self._drawn = self._noise(batch, width, self.dropout), self._noise(batch, self.units, self.recurrent_dropout)
+
+    def release(self) -> None:
+        """Draw anew from now on."""
+        self._drawn = None
+
+    reset_dropout_mask = reset_recurrent_dropout_mask = release
+
+    @property
+    def _drops(self) -> bool:
+        return bool(self.dropout or self.recurrent_dropout)
+
+    # ---- computing ----------------------------------------------------------------------------------------------------
+
+    def call(self, inputs: Any, states: Any, training: Any = False) -> Any:
+        """One step: its output and the new states."""
+        nested = isinstance(states, (list, tuple))
+        flat = list(states) if nested else [states]
+
+        def step(drop: bool) -> Any:
+            held = self._drawn
+            if drop and held is None:
+                self.hold(array.shape(inputs)[0], inputs.shape[-1])
+            try:
+                return self.advance(self.project(inputs, drop), flat, drop)
+            finally:
+                self._drawn = held
+
+        if self._drops:
+            output, new = in_training(training, lambda: step(True), lambda: step(False))
+        else:
+            output, new = step(False)
+        return output, new if nested else new[0]
+
+    def _times(self, x: Any, kernel: Any, masks: list[Any] | None) -> Any:
+        """x @ kernel, of which each gate's columns see x with its own mask."""
+        if masks is None or len(masks) == 1:
+            return _matmul(x if masks is None else x * masks[0], kernel)
+        parts = array.split(kernel, self.gates, axis=1)
+        return array.concat([_matmul(x * m, k) for m, k in zip(masks, parts)], -1)
+
+    def project(self, inputs: Any, drop: bool) -> Any:
+        """The input's part of one step or, with time in front, of all."""
+        masks = self._drawn[0] if drop and self._drawn is not None else None
+        x = self._times(inputs, self._cast(self.kernel), masks)
+        bias = self._input_bias()
+        return x if bias is None else x + bias
+
+    def _input_bias(self) -> Any:
+        return None if self.bias is None else self._cast(self.bias)
+
+    def _recur(self, h: Any, drop: bool, kernel: Any = None) -> Any:
+        """The state's part."""
+        masks = self._drawn[1] if drop and self._drawn is not None else None
+        return self._times(h, self._cast(self.recurrent_kernel) if kernel is None else kernel, masks)
+
+    def advance(self, projected: Any, states: list[Any], drop: bool) -> tuple[Any, list[Any]]:
+        """Output and new states out of the input's part and the states."""
+        raise NotImplementedError
+
+
+def _matmul(x: Any, kernel: Any) -> Any:
+    rank = x.shape.rank
+    return linalg.matmul(x, kernel) if rank == 2 else linalg.tensordot(x, kernel, [[rank - 1], [0]])
+
+
+class SimpleRNNCell(GatedCell):
+    """h = activation(x @ kernel + h_before @ recurrent_kernel + bias)."""
+
+    def __init__(self, units: int, activation: Any = "tanh", use_bias: bool = True,
+                 kernel_initializer: Any = "glorot_uniform", recurrent_initializer: Any = "orthogonal",
+                 bias_initializer: Any = "zeros", kernel_regularizer: Any = None, recurrent_regularizer: Any = None,
+                 bias_regularizer: Any = None, kernel_constraint: Any = None, recurrent_constraint: Any = None,
+                 bias_constraint: Any = None, dropout: float = 0.0, recurrent_dropout: float = 0.0, seed: Any = None,
+                 **kwargs: Any) -> None:  # fmt: skip
+        super().__init__(**kwargs)
+        self._init(units, dropout, recurrent_dropout, seed, activation=activation, use_bias=use_bias,
+                   kernel_initializer=kernel_initializer, recurrent_initializer=recurrent_initializer,
+                   bias_initializer=bias_initializer, kernel_regularizer=kernel_regularizer,
+                   recurrent_regularizer=recurrent_regularizer, bias_regularizer=bias_regularizer,
+                   kernel_constraint=kernel_constraint, recurrent_constraint=recurrent_constraint,
+                   bias_constraint=bias_constraint)  # fmt: skip
+
+    def advance(self, projected: Any, states: list[Any], drop: bool) -> tuple[Any, list[Any]]:
+        """Output and new states."""
+        h = self.activation(projected + self._recur(states[0], drop))
+        return h, [h]
+
+
+class GRUCell(GatedCell):
+    """Gated recurrent unit (Cho et al. 2014).
+
+    .. math:: z = \\sigma(x W_z + h U_z), \\quad r = \\sigma(x W_r + h U_r), \\quad
+              h' = z h + (1 - z) \\tanh(x W_h + r (h U_h))
+
+    reset_after: as here, with two biases, [2, 3 units]; False: r multiplies h before the product, one bias [3 units].
+    The columns of the kernels are z, r, h. sigma is recurrent_activation, tanh activation.
+    """
+
+    gates = 3
+
+    def __init__(self, units: int, activation: Any = "tanh", recurrent_activation: Any = "sigmoid",
+                 use_bias: bool = True, kernel_initializer: Any = "glorot_uniform",
+                 recurrent_initializer: Any = "orthogonal", bias_initializer: Any = "zeros",
+                 kernel_regularizer: Any = None, recurrent_regularizer: Any = None, bias_regularizer: Any = None,
+                 kernel_constraint: Any = None, recurrent_constraint: Any = None, bias_constraint: Any = None,
+                 dropout: float = 0.0, recurrent_dropout: float = 0.0, reset_after: bool = True, seed: Any = None,
+                 **kwargs: Any) -> None:  # fmt: skip
+        kwargs.pop("implementation", None)  # how Keras multiplies, not what
+        super().__init__(**kwargs)
+        self._init(units, dropout, recurrent_dropout, seed, activation=activation,
+                   recurrent_activation=recurrent_activation, use_bias=use_bias, kernel_initializer=kernel_initializer,
+                   recurrent_initializer=recurrent_initializer, bias_initializer=bias_initializer,
+                   kernel_regularizer=kernel_regularizer, recurrent_regularizer=recurrent_regularizer,
+                   bias_regularizer=bias_regularizer, kernel_constraint=kernel_constraint,
+                   recurrent_constraint=recurrent_constraint, bias_constraint=bias_constraint,
+                   reset_after=reset_after)  # fmt: skip
+
+    def _make_bias(self, width: int) -> Any:
+        return self._weight("bias", (2, width) if self.reset_after else (width,))
+
+    def _input_bias(self) -> Any:
+        if self.bias is None or not self.reset_after:
+            return super()._input_bias()
+        return self._cast(self.bias)[0]
+
+    def advance(self, projected: Any, states: list[Any], drop: bool) -> tuple[Any, list[Any]]:
+        """Output and new states."""
+        h, n = states[0], self.units
+        x_z, x_r, x_h = array.split(projected, 3, axis=-1)
+        if self.reset_after:
+            inner = self._recur(h, drop)
+            if self.bias is not None:
+                inner = inner + self._cast(self.bias)[1]
+            h_z, h_r, h_h = array.split(inner, 3, axis=-1)
+            z, r = self.recurrent_activation(x_z + h_z), self.recurrent_activation(x_r + h_r)
+            candidate = self.activation(x_h + r * h_h)
+        else:
+            kernel = self._cast(self.recurrent_kernel)
+            masks = self._drawn[1] if drop and self._drawn is not None else None
+            m_z, m_r, m_h = (h, h, h) if masks is None else (h * m for m in masks)
+            if masks is None:
+                h_z, h_r = array.split(linalg.matmul(h, kernel[:, : 2 * n]), 2, axis=-1)
+            else:
+                h_z, h_r = linalg.matmul(m_z, kernel[:, :n]), linalg.matmul(m_r, kernel[:, n : 2 * n])
+            z, r = self.recurrent_activation(x_z + h_z), self.recurrent_activation(x_r + h_r)
+            candidate = self.activation(x_h + linalg.matmul(r * m_h, kernel[:, 2 * n :]))
+        h = z * h + (1.0 - z) * candidate
+        return h, [h]
+
+
+class LSTMCell(GatedCell):
+    """Long short-term memory (Hochreiter and Schmidhuber 1997). States: h, c.
+
+    .. math:: i, f, o = \\sigma(x W + h U + b), \\quad c' = f c + i \\tanh(x W_c + h U_c + b_c), \\quad
+              h' = o \\tanh(c')
+
+    The columns of the kernels are i, f, c, o. sigma is recurrent_activation, tanh activation. unit_forget_bias: the
+    forget gate's bias begins at 1.
+    """
+
+    gates = 4
+
+    def __init__(self, units: int, activation: Any = "tanh", recurrent_activation: Any = "sigmoid",
+                 use_bias: bool = True, kernel_initializer: Any = "glorot_uniform",
+                 recurrent_initializer: Any = "orthogonal", bias_initializer: Any = "zeros",
+                 unit_forget_bias: bool = True, kernel_regularizer: Any = None, recurrent_regularizer: Any = None,
+                 bias_regularizer: Any = None, kernel_constraint: Any = None, recurrent_constraint: Any = None,
+                 bias_constraint: Any = None, dropout: float = 0.0, recurrent_dropout: float = 0.0, seed: Any = None,
+                 **kwargs: Any) -> None:  # fmt: skip
+        kwargs.pop("implementation", None)
+        super().__init__(**kwargs)
+        self._init(units, dropout, recurrent_dropout, seed, activation=activation,
+                   recurrent_activation=recurrent_activation, use_bias=use_bias, kernel_initializer=kernel_initializer,
+                   recurrent_initializer=recurrent_initializer, bias_initializer=bias_initializer,
+                   unit_forget_bias=unit_forget_bias, kernel_regularizer=kernel_regularizer,
+                   recurrent_regularizer=recurrent_regularizer, bias_regularizer=bias_regularizer,
+                   kernel_constraint=kernel_constraint, recurrent_constraint=recurrent_constraint,
+                   bias_constraint=bias_constraint)  # fmt: skip
+        self.state_size = [units, units]
+
+    def _make_bias(self, width: int) -> Any:
+        if not self.unit_forget_bias:
+            return super()._make_bias(width)
+        n, rest = self.units, self.bias_initializer
+
+        def forgetting(shape: Any, dtype: Any = None) -> Any:
+            return array.concat([rest((n,), dtype=dtype), array.ones((n,), dtype), rest((2 * n,), dtype=dtype)], 0)
+
+        return self.add_weight(name="bias", shape=(width,), initializer=forgetting, regularizer=self.bias_regularizer,
+                               constraint=self.bias_constraint)  # fmt: skip
+
+    def advance(self, projected: Any, states: list[Any], drop: bool) -> tuple[Any, list[Any]]:
+        """Output and new states."""
+        h, c = states
+        i, f, candidate, o = array.split(projected + self._recur(h, drop), 4, axis=-1)
+        c = self.recurrent_activation(f) * c + self.recurrent_activation(i) * self.activation(candidate)
+        h = self.recurrent_activation(o) * self.activation(c)
+        return h, [h, c]
+
+
+def size_of_output(cell: Any) -> int:
+    """The last size of a cell's output."""
+    found = getattr(cell, "output_size", None)
+    if found is None:
+        found = cell.state_size[0] if isinstance(cell.state_size, (list, tuple)) else cell.state_size
+    return int(found)
+
+
+def initial_state(cell: Any, batch_size: Any) -> list[Any]:
+    """A cell's states before the first step, as a list."""
+    make = getattr(cell, "get_initial_state", None)
+    if make is not None:
+        states = make(batch_size=batch_size)
+        return list(states) if isinstance(states, (list, tuple)) else [states]
+    sizes = cell.state_size if isinstance(cell.state_size, (list, tuple)) else [cell.state_size]
+    return [array.zeros([batch_size, n], getattr(cell, "compute_dtype", "float32")) for n in sizes]
+
+
+class StackedRNNCells(Described):
+    """Cells one on the other: the output of each is the input of the next. States: a list of each cell's.
+
+    raises ValueError for what is no cell
+    """
+
+    def __init__(self, cells: Any, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        for cell in cells:
+            for needed in ("call", "state_size"):
+                if not hasattr(cell, needed):
+                    raise ValueError(f"All cells must have a `{needed}` attribute. Received cell without it: {cell}")
+        self.cells = list(cells)
+
+    @property
+    def state_size(self) -> list[Any]:
+        """Each cell's."""
+        return [c.state_size for c in self.cells]
+
+    @property
+    def output_size(self) -> int:
+        """The last cell's."""
+        return size_of_output(self.cells[-1])
+
+    def get_initial_state(self, batch_size: Any = None) -> list[Any]:
+        """Each cell's."""
+        return [initial_state(c, batch_size) if nest.is_nested(c.state_size) else initial_state(c, batch_size)[0]
+                for c in self.cells]  # fmt: skip
+
+    def build(self, input_shape: Any) -> None:
+        """Build the cells."""
+        shape = tuple(input_shape)
+        for cell in self.cells:
+            if isinstance(cell, Layer) and not cell.built:
+                cell.build(shape)
+                cell.built = True
+            shape = (shape[0], size_of_output(cell))
+
+    def call(self, inputs: Any, states: Any, training: Any = False, **kwargs: Any) -> Any:
+        """One step through all cells."""
+        new = []
+        for cell, state in zip(self.cells, states):
+            nested = isinstance(state, (list, tuple))
+            inputs, after = call_cell(cell, inputs, list(state) if nested else [state], training, **kwargs)
+            new.append(list(after) if nested else after[0] if isinstance(after, (list, tuple)) else after)
+        return inputs, new
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments as plain values."""
+        return {**super().get_config(), "cells": [serialize(c) for c in self.cells]}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Any:
+        """A new one, with new cells."""
+        config = dict(config)
+        return cls([deserialize(c, custom_objects) for c in config.pop("cells")], **config)
+
+
+def call_cell(cell: Any, inputs: Any, states: Any, training: Any, **kwargs: Any) -> Any:
+    """One step of any cell; a layer is told the mode where its `call` asks for it."""
+    if isinstance(cell, Layer):
+        if cell._call_spec().training:
+            kwargs["training"] = training
+        return cell(inputs, states, **kwargs)
+    return (cell if callable(cell) else cell.call)(inputs, states, **kwargs)
+
+
+def gated(cell: Any) -> list[GatedCell]:
+    """The cells of this module in a cell or a stack of cells."""
+    if isinstance(cell, StackedRNNCells):
+        return [g for c in cell.cells for g in gated(c)]
+    return [cell] if isinstance(cell, GatedCell) else []
+
+
+def masked(kept: Any, new: Any, old: Any) -> Any:
+    """`new` where kept, else `old`. kept: [batch], as many dimensions as needed are added."""
+    for _ in range((new.shape.rank or 1) - (kept.shape.rank or 1)):
+        kept = array.expand_dims(kept, -1)
+    return array.where(kept, new, old)

@@ -1,0 +1,325 @@
+"""Convolutions and transposed convolutions over one, two and three dimensions.
+
+Lives here: Conv1D ... Conv3D, Conv1DTranspose ... Conv3DTranspose.
+Not here: depthwise and separable convolutions (depthwise.py), the operators (ops/nn/).
+
+Images are [batch, *spatial, channels], or with data_format "channels_first" [batch, channels, *spatial].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...ops import array
+from ...ops import nn as ops_nn
+from ..input_spec import InputSpec
+from .base import Described, assembled, channel_axis, data_format_name, padding_name, sizes, spatial
+from .lowrank import LowRank
+
+FORMATS = {
+    (1, "channels_last"): "NWC", (1, "channels_first"): "NCW",
+    (2, "channels_last"): "NHWC", (2, "channels_first"): "NCHW",
+    (3, "channels_last"): "NDHWC", (3, "channels_first"): "NCDHW",
+}  # fmt: skip
+
+
+def slid_size(size: int | None, kernel: int, stride: int, dilation: int, padding: str) -> int | None:
+    """How many places a window has along one dimension."""
+    if size is None:
+        return None
+    room = size - (kernel - 1) * dilation if padding == "valid" else size
+    return (room - 1) // stride + 1
+
+
+def slid_shape(layer: Any, input_shape: Sequence[Any], channels: Any) -> tuple[Any, ...]:
+    """The shape that a convolution gives. Raises ValueError where nothing is left of the image."""
+    middle = spatial(input_shape, layer.data_format)
+    windows = zip(middle, layer.kernel_size, layer.strides, layer.dilation_rate)
+    out = [slid_size(n, k, s, d, layer.padding) for n, k, s, d in windows]
+    if any(n is not None and n <= 0 for n in out):
+        raise ValueError(
+            f"Computed output size would be zero or negative. Received `inputs shape={tuple(input_shape)}`, "
+            f"`kernel shape={layer.kernel_size}`, `dilation_rate={layer.dilation_rate}`, `strides={layer.strides}`, "
+            f"`padding={layer.padding}`."
+        )
+    return assembled(input_shape[0], out, channels, layer.data_format)
+
+
+class Windowed(Described):
+    """What all convolutions share: window, strides, padding, dilation, data format, bias and activation."""
+
+    rank: int
+    bias: Any = None
+    causal = False
+
+    def _take_window(self, kernel_size: Any, strides: Any, padding: Any, data_format: Any, dilation_rate: Any,
+                     **others: Any) -> None:  # fmt: skip
+        n = self.rank
+        self._take(
+            kernel_size=sizes(kernel_size, n, "kernel_size"),
+            strides=sizes(strides, n, "strides"),
+            padding=padding_name(padding, self.causal),
+            data_format=data_format_name(data_format),
+            dilation_rate=sizes(dilation_rate, n, "dilation_rate"),
+            **others,
+        )
+        self.input_spec = InputSpec(min_ndim=n + 2)
+        if max(self.strides) > 1 and max(self.dilation_rate) > 1 and isinstance(self, (Conv, ConvTranspose)):
+            raise ValueError("`strides > 1` not supported in conjunction with `dilation_rate > 1`. Received: "
+                             f"strides={self.strides} and dilation_rate={self.dilation_rate}")  # fmt: skip
+
+    @property
+    def _format(self) -> str:
+        return FORMATS[self.rank, self.data_format]
+
+    def _channels(self, input_shape: Sequence[Any]) -> int:
+        """How many channels the input has; the layer takes no others from now on. Raises ValueError if unknown."""
+        axis = channel_axis(self.data_format)
+        channels = input_shape[axis]
+        if channels is None:
+            raise ValueError("The channel dimension of the inputs should be defined. "
+                             f"Found input_shape={tuple(input_shape)}, channel axis {axis}.")  # fmt: skip
+        self.input_spec = InputSpec(min_ndim=self.rank + 2, axes={axis: channels})
+        return int(channels)
+
+    def _finish(self, outputs: Any) -> Any:
+        """Bias and activation."""
+        if self.bias is not None:
+            outputs = ops_nn.bias_add(outputs, self._cast(self.bias), "NHWC" if self.data_format == "channels_last" else
+                                      "NCHW")  # fmt: skip
+        return self.activation(outputs)
+
+    def _check_filters(self, filters: Any) -> None:
+        if filters is not None and (not isinstance(filters, int) or filters <= 0):
+            raise ValueError("Invalid value for argument `filters`. Expected a strictly positive value. "
+                             f"Received filters={filters}.")  # fmt: skip
+
+
+class Conv(LowRank, Windowed):
+    """Convolution over `rank` dimensions, with bias and activation.
+
+    .. math:: y_{b,p,o} = activation(bias_o + \\sum_{q,c} x_{b,\\; p \\cdot strides + q \\cdot dilation\\_rate - before,\\; c}
+              \\; kernel_{q,c,o})
+
+    filters: the channels after. kernel_size, strides, dilation_rate: one integer, or one a dimension. padding:
+    "valid" or "same" (Conv1D also "causal": only before). groups: channels and filters in so many parts that do not
+    mix. Weights: kernel [*kernel_size, channels / groups, filters], bias [filters].
+    raises ValueError for sizes that do not fit together
+    """
+
+    def _init(self, filters: Any, kernel_size: Any, strides: Any, padding: Any, data_format: Any, dilation_rate: Any,
+              groups: int, lora: Any = (None, None), **others: Any) -> None:  # fmt: skip
+        self._check_filters(filters)
+        if not isinstance(groups, int) or groups <= 0:
+            raise ValueError("The number of groups must be a positive integer. Received: groups="
+                             f"{groups}.")  # fmt: skip
+        if filters % groups:
+            raise ValueError("The number of filters must be evenly divisible by the number of groups. Received: "
+                             f"groups={groups}, filters={filters}.")  # fmt: skip
+        self._take(filters=filters)
+        self._take_window(kernel_size, strides, padding, data_format, dilation_rate, groups=groups, **others)
+        self._init_lora(*lora)
+
+    def build(self, input_shape: Any) -> None:
+        """Make kernel and bias."""
+        channels = self._channels(input_shape)
+        if channels % self.groups:
+            raise ValueError(
+                "The number of input channels must be evenly divisible by the number of groups. Received "
+                f"groups={self.groups}, but the input has {channels} channels (full input shape is {tuple(input_shape)})."
+            )
+        self.compute_output_shape(input_shape)
+        self._kernel = self._weight("kernel", (*self.kernel_size, channels // self.groups, self.filters))
+        self.bias = self._weight("bias", (self.filters,)) if self.use_bias else None
+        self._build_lora()
+
+    def call(self, inputs: Any) -> Any:
+        """The convolution, with bias and activation."""
+        padding = self.padding
+        if padding == "causal":
+            before = self.dilation_rate[0] * (self.kernel_size[0] - 1)
+            ends = [[0, 0], [before, 0], [0, 0]] if self.data_format == "channels_last" else [[0, 0], [0, 0], [before, 0]]
+            inputs, padding = array.pad(inputs, ends), "valid"
+        y = ops_nn.convolution(inputs, self.kernel, list(self.strides), padding.upper(), self._format,
+                               list(self.dilation_rate))  # fmt: skip
+        return self._finish(y)
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The shape of the output."""
+        return slid_shape(self, input_shape, self.filters)
+
+
+class Conv1D(Conv):
+    __doc__ = Conv.__doc__
+    rank = 1
+    causal = True
+
+    def __init__(self, filters: int, kernel_size: Any, strides: Any = 1, padding: str = "valid", data_format: Any = None,
+                 dilation_rate: Any = 1, groups: int = 1, activation: Any = None, use_bias: bool = True,
+                 kernel_initializer: Any = "glorot_uniform", bias_initializer: Any = "zeros",
+                 kernel_regularizer: Any = None, bias_regularizer: Any = None, activity_regularizer: Any = None,
+                 kernel_constraint: Any = None, bias_constraint: Any = None, lora_rank: int | None = None,
+                 lora_alpha: float | None = None, **kwargs: Any) -> None:  # fmt: skip
+        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
+        self._init(filters, kernel_size, strides, padding, data_format, dilation_rate, groups, (lora_rank, lora_alpha),
+                   activation=activation, use_bias=use_bias, kernel_initializer=kernel_initializer,
+                   bias_initializer=bias_initializer, kernel_regularizer=kernel_regularizer,
+                   bias_regularizer=bias_regularizer, activity_regularizer=activity_regularizer,
+                   kernel_constraint=kernel_constraint, bias_constraint=bias_constraint)  # fmt: skip
+
+
+class Conv2D(Conv):
+    __doc__ = Conv.__doc__
+    rank = 2
+
+    def __init__(self, filters: int, kernel_size: Any, strides: Any = (1, 1), padding: str = "valid",
+                 data_format: Any = None, dilation_rate: Any = (1, 1), groups: int = 1, activation: Any = None,
+                 use_bias: bool = True, kernel_initializer: Any = "glorot_uniform", bias_initializer: Any = "zeros",
+                 kernel_regularizer: Any = None, bias_regularizer: Any = None, activity_regularizer: Any = None,
+                 kernel_constraint: Any = None, bias_constraint: Any = None, lora_rank: int | None = None,
+                 lora_alpha: float | None = None, **kwargs: Any) -> None:  # fmt: skip
+        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
+        self._init(filters, kernel_size, strides, padding, data_format, dilation_rate, groups, (lora_rank, lora_alpha),
+                   activation=activation, use_bias=use_bias, kernel_initializer=kernel_initializer,
+                   bias_initializer=bias_initializer, kernel_regularizer=kernel_regularizer,
+                   bias_regularizer=bias_regularizer, activity_regularizer=activity_regularizer,
+                   kernel_constraint=kernel_constraint, bias_constraint=bias_constraint)  # fmt: skip
+
+
+class Conv3D(Conv):
+    __doc__ = Conv.__doc__
+    rank = 3
+
+    def __init__(self, filters: int, kernel_size: Any, strides: Any = (1, 1, 1), padding: str = "valid",
+                 data_format: Any = None, dilation_rate: Any = (1, 1, 1), groups: int = 1, activation: Any = None,
+                 use_bias: bool = True, kernel_initializer: Any = "glorot_uniform", bias_initializer: Any = "zeros",
+                 kernel_regularizer: Any = None, bias_regularizer: Any = None, activity_regularizer: Any = None,
+                 kernel_constraint: Any = None, bias_constraint: Any = None, lora_rank: int | None = None,
+                 lora_alpha: float | None = None, **kwargs: Any) -> None:  # fmt: skip
+        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
+        self._init(filters, kernel_size, strides, padding, data_format, dilation_rate, groups, (lora_rank, lora_alpha),
+                   activation=activation, use_bias=use_bias, kernel_initializer=kernel_initializer,
+                   bias_initializer=bias_initializer, kernel_regularizer=kernel_regularizer,
+                   bias_regularizer=bias_regularizer, activity_regularizer=activity_regularizer,
+                   kernel_constraint=kernel_constraint, bias_constraint=bias_constraint)  # fmt: skip
+
+
+# ---- transposed -----------------------------------------------------------------------------------------------------
+
+
+def unslid_size(size: Any, kernel: int, stride: int, dilation: int, padding: str, extra: int | None) -> Any:
+    """The size of an image of which a window has `size` places; `extra` decides among those that have."""
+    if size is None:
+        return None
+    kernel = (kernel - 1) * dilation + 1
+    if padding == "valid":
+        return (size - 1) * stride + kernel + (max(kernel, stride) - kernel if extra is None else extra)
+    return size * stride if extra is None else (size - 1) * stride + kernel % 2 + extra
+
+
+class ConvTranspose(Windowed):
+    """Transposed convolution: what a convolution of these arguments does to gradients of its input.
+
+    It enlarges an image by its strides. output_padding: one integer or one a dimension, below the strides: how much
+    larger the output is among the sizes that a convolution would bring to the input's. Other arguments as Conv's.
+    Weights: kernel [*kernel_size, filters, channels], bias [filters].
+    """
+
+    def _init(self, filters: Any, kernel_size: Any, strides: Any, padding: Any, output_padding: Any, data_format: Any,
+              dilation_rate: Any, **others: Any) -> None:  # fmt: skip
+        self._check_filters(filters)
+        self._take(filters=filters)
+        if output_padding is not None:
+            output_padding = sizes(output_padding, self.rank, "output_padding", allow_zero=True)
+        self._take_window(kernel_size, strides, padding, data_format, dilation_rate, output_padding=output_padding,
+                          **others)  # fmt: skip
+        if output_padding is not None and any(p >= s for p, s in zip(output_padding, self.strides)):
+            raise ValueError("`output_padding` must be smaller than `strides`. Received: "
+                             f"strides={self.strides}, output_padding={output_padding}")  # fmt: skip
+
+    def build(self, input_shape: Any) -> None:
+        """Make kernel and bias."""
+        channels = self._channels(input_shape)
+        self.kernel = self._weight("kernel", (*self.kernel_size, self.filters, channels))
+        self.bias = self._weight("bias", (self.filters,)) if self.use_bias else None
+
+    def _enlarged(self, middle: Sequence[Any]) -> list[Any]:
+        extra = self.output_padding or (None,) * self.rank
+        windows = zip(middle, self.kernel_size, self.strides, self.dilation_rate, extra)
+        return [unslid_size(n, k, s, d, self.padding, e) for n, k, s, d, e in windows]
+
+    def call(self, inputs: Any) -> Any:
+        """The transposed convolution, with bias and activation."""
+        dims = list(inputs.shape)
+        if any(d is None for d in dims):
+            found = array.shape(inputs)
+            dims = [found[i] if d is None else d for i, d in enumerate(dims)]
+        middle = self._enlarged(spatial(dims, self.data_format))
+        shape = assembled(dims[0], middle, self.filters, self.data_format)
+        y = ops_nn.conv_transpose(inputs, self._cast(self.kernel), shape, list(self.strides), self.padding.upper(),
+                                  self._format, list(self.dilation_rate))  # fmt: skip
+        return self._finish(y)
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The shape of the output."""
+        middle = self._enlarged(spatial(input_shape, self.data_format))
+        return assembled(input_shape[0], middle, self.filters, self.data_format)
+
+
+class Conv1DTranspose(ConvTranspose):
+    __doc__ = ConvTranspose.__doc__
+    rank = 1
+
+    def __init__(self, filters: int, kernel_size: Any, strides: Any = 1, padding: str = "valid",
+                 output_padding: Any = None, data_format: Any = None, dilation_rate: Any = 1, activation: Any = None,
+                 use_bias: bool = True, kernel_initializer: Any = "glorot_uniform", bias_initializer: Any = "zeros",
+                 kernel_regularizer: Any = None, bias_regularizer: Any = None, activity_regularizer: Any = None,
+                 kernel_constraint: Any = None, bias_constraint: Any = None, **kwargs: Any) -> None:  # fmt: skip
+        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
+        self._init(filters, kernel_size, strides, padding, output_padding, data_format, dilation_rate,
+                   activation=activation, use_bias=use_bias, kernel_initializer=kernel_initializer,
+                   bias_initializer=bias_initializer, kernel_regularizer=kernel_regularizer,
+                   bias_regularizer=bias_regularizer, activity_regularizer=activity_regularizer,
+                   kernel_constraint=kernel_constraint, bias_constraint=bias_constraint)  # fmt: skip
+
+
+class Conv2DTranspose(ConvTranspose):
+    __doc__ = ConvTranspose.__doc__
+    rank = 2
+
+    def __init__(self, filters: int, kernel_size: Any, strides: Any = (1, 1), padding: str = "valid",
+                 output_padding: Any = None, data_format: Any = None, dilation_rate: Any = (1, 1),
+                 activation: Any = None, use_bias: bool = True, kernel_initializer: Any = "glorot_uniform",
+                 bias_initializer: Any = "zeros", kernel_regularizer: Any = None, bias_regularizer: Any = None,
+                 activity_regularizer: Any = None, kernel_constraint: Any = None, bias_constraint: Any = None,
+                 **kwargs: Any) -> None:  # fmt: skip
+        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
+        self._init(filters, kernel_size, strides, padding, output_padding, data_format, dilation_rate,
+                   activation=activation, use_bias=use_bias, kernel_initializer=kernel_initializer,
+                   bias_initializer=bias_initializer, kernel_regularizer=kernel_regularizer,
+                   bias_regularizer=bias_regularizer, activity_regularizer=activity_regularizer,
+                   kernel_constraint=kernel_constraint, bias_constraint=bias_constraint)  # fmt: skip
+
+
+class Conv3DTranspose(ConvTranspose):
+    __doc__ = ConvTranspose.__doc__
+    rank = 3
+
+    def __init__(self, filters: int, kernel_size: Any, strides: Any = (1, 1, 1), padding: str = "valid",
+                 data_format: Any = None, output_padding: Any = None, dilation_rate: Any = (1, 1, 1),
+                 activation: Any = None, use_bias: bool = True, kernel_initializer: Any = "glorot_uniform",
+                 bias_initializer: Any = "zeros", kernel_regularizer: Any = None, bias_regularizer: Any = None,
+                 activity_regularizer: Any = None, kernel_constraint: Any = None, bias_constraint: Any = None,
+                 **kwargs: Any) -> None:  # fmt: skip
+        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
+        self._init(filters, kernel_size, strides, padding, output_padding, data_format, dilation_rate,
+                   activation=activation, use_bias=use_bias, kernel_initializer=kernel_initializer,
+                   bias_initializer=bias_initializer, kernel_regularizer=kernel_regularizer,
+                   bias_regularizer=bias_regularizer, activity_regularizer=activity_regularizer,
+                   kernel_constraint=kernel_constraint, bias_constraint=bias_constraint)  # fmt: skip
+
+
+Convolution1D, Convolution2D, Convolution3D = Conv1D, Conv2D, Conv3D
+Convolution1DTranspose, Convolution2DTranspose = Conv1DTranspose, Conv2DTranspose
+Convolution3DTranspose = Conv3DTranspose

@@ -1,0 +1,305 @@
+"""Layers of everyday use.
+
+Lives here: Dense, EinsumDense, Embedding, Lambda, Masking, Identity.  Not here: InputLayer (../functional.py).
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from ...core import nest
+from ...ops import array, dispatch, linalg, math
+from .. import initializers
+from ..call_context import set_mask
+from ..input_spec import InputSpec
+from .base import Described
+from .lowrank import LowRank
+
+
+class Dense(LowRank, Described):
+    """Each output is a weighted sum of all inputs: activation(inputs @ kernel + bias), over the last axis.
+
+    units: the size of the last axis after. inputs: [batch, ..., n]; output: [batch, ..., units]. Weights: kernel
+    [n, units], bias [units]. lora_rank: train only a product of two narrow matrices that is added to the kernel.
+    raises ValueError for units < 1
+    """
+
+    def __init__(self, units: int, activation: Any = None, use_bias: bool = True,
+                 kernel_initializer: Any = "glorot_uniform", bias_initializer: Any = "zeros",
+                 kernel_regularizer: Any = None, bias_regularizer: Any = None, activity_regularizer: Any = None,
+                 kernel_constraint: Any = None, bias_constraint: Any = None, lora_rank: int | None = None,
+                 lora_alpha: float | None = None, quantization_config: Any = None, **kwargs: Any
+                 ) -> None:  # fmt: skip
+        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
+        if not isinstance(units, int) or units < 1:
+            raise ValueError(f"Received an invalid value for `units`, expected a positive integer. Received: units={units}")
+        self._take(units=units, activation=activation, use_bias=use_bias, kernel_initializer=kernel_initializer,
+                   bias_initializer=bias_initializer, kernel_regularizer=kernel_regularizer,
+                   bias_regularizer=bias_regularizer, activity_regularizer=activity_regularizer,
+                   kernel_constraint=kernel_constraint, bias_constraint=bias_constraint)  # fmt: skip
+        self._init_lora(lora_rank, lora_alpha, quantization_config)
+        self.input_spec = InputSpec(min_ndim=2)
+        self.supports_masking = True
+
+    def build(self, input_shape: Any) -> None:
+        """Make kernel and bias."""
+        size = input_shape[-1]
+        if size is None:
+            raise ValueError(f"The last dimension of the inputs to a Dense layer should be defined. Found {input_shape}")
+        self._kernel = self._weight("kernel", (size, self.units))
+        self.bias = self._weight("bias", (self.units,)) if self.use_bias else None
+        self.input_spec = InputSpec(min_ndim=2, axes={-1: size})
+        self._build_lora()
+
+    def call(self, inputs: Any, training: Any = None) -> Any:
+        """activation(inputs @ kernel + bias)."""
+        rank = inputs.shape.rank
+        y = linalg.matmul(inputs, self.kernel) if rank == 2 else linalg.tensordot(inputs, self.kernel, [[rank - 1], [0]])
+        if self.bias is not None:
+            y = y + self._cast(self.bias)
+        return self.activation(y)
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The input's with the last size `units`."""
+        return (*input_shape[:-1], self.units)
+
+
+class EinsumDense(LowRank, Described):
+    """Any sum of products of inputs and a kernel that Einstein's notation can say, with bias and activation.
+
+    equation: such as "abc,cd->abd" or "...x,xy->...y". output_shape: the output's without the batch, None for sizes
+    that follow from the input. bias_axes: the output's axes that the bias has, such as "d"; None: no bias.
+    raises ValueError for an equation that is not of these forms or does not fit the shapes
+    """
+
+    def __init__(self, equation: str, output_shape: Any, activation: Any = None, bias_axes: str | None = None,
+                 kernel_initializer: Any = "glorot_uniform", bias_initializer: Any = "zeros",
+                 kernel_regularizer: Any = None, bias_regularizer: Any = None, kernel_constraint: Any = None,
+                 bias_constraint: Any = None, lora_rank: int | None = None, lora_alpha: float | None = None,
+                 gptq_unpacked_column_size: int | None = None, quantization_config: Any = None, **kwargs: Any
+                 ) -> None:  # fmt: skip
+        super().__init__(**kwargs)
+        self.partial_output_shape = (output_shape,) if isinstance(output_shape, int) else tuple(output_shape)
+        self._take(equation=equation, activation=activation, bias_axes=bias_axes,
+                   kernel_initializer=kernel_initializer, bias_initializer=bias_initializer,
+                   kernel_regularizer=kernel_regularizer, bias_regularizer=bias_regularizer,
+                   activity_regularizer=kwargs.get("activity_regularizer"), kernel_constraint=kernel_constraint,
+                   bias_constraint=bias_constraint)  # fmt: skip
+        self._init_lora(lora_rank, lora_alpha, quantization_config)
+
+    def build(self, input_shape: Any) -> None:
+        """Make kernel and bias."""
+        plan = _EinsumPlan(self.equation, self.bias_axes, input_shape, self.partial_output_shape)
+        self.input_spec = InputSpec(ndim=len(input_shape))
+        given = self.kernel_initializer
+        if isinstance(given, initializers.VarianceScaling) and None in (given.input_axes, given.output_axes):
+            config = {**given.get_config(), "input_axes": plan.input_axes, "output_axes": plan.output_axes}
+            self.kernel_initializer = type(given).from_config(config)
+        self._kernel = self._weight("kernel", plan.kernel)
+        self.kernel_initializer = given
+        self.bias = None if plan.bias is None else self._weight("bias", plan.bias)
+        self._build_lora()
+
+    def call(self, inputs: Any, training: Any = None) -> Any:
+        """activation(einsum(equation, inputs, kernel) + bias)."""
+        y = linalg.einsum(self.equation, inputs, self.kernel)
+        if self.bias is not None:
+            y = y + self._cast(self.bias)
+        return self.activation(y)
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The output's shape, sizes not said taken from the input."""
+        return tuple(_EinsumPlan(self.equation, self.bias_axes, input_shape, self.partial_output_shape).output)
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments as plain values."""
+        return {**super().get_config(), "output_shape": self.partial_output_shape}
+
+
+class _EinsumPlan:
+    """The shapes of an EinsumDense's kernel, bias and output, and which axes of the kernel are its fans."""
+
+    FORMS = r"(\.\.\.)?([a-zA-Z]+)(\.\.\.)?,([a-zA-Z]+)->(\.\.\.)?([a-zA-Z]+)(\.\.\.)?"
+
+    def __init__(self, equation: str, bias_axes: str | None, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        match = re.fullmatch(self.FORMS, equation.replace(" ", ""))
+        left, x, right, w, out_left, y, out_right = match.groups() if match else (None,) * 7
+        if x is None or w is None or y is None or left != out_left or right != out_right or (left and right):
+            raise ValueError(f"Invalid einsum equation '{equation}'. Equations must be in the form [X],[Y]->[Z], "
+                             "...[X],[Y]->...[Z], or [X]...,[Y]->[Z]....")  # fmt: skip
+        elided = len(inputs) - len(x)
+        dims = list(inputs)
+        if left:
+            self.output = [*dims[: max(elided, 1)], *outputs]
+            of_input = dict(zip(x, dims[elided:]))
+            of_output = dict(zip(y, self.output[elided:]))
+        else:
+            self.output = [dims[0], *outputs, *(dims[len(dims) - elided :] if elided > 0 else ())]
+            of_input, of_output = dict(zip(x, dims)), dict(zip(y, self.output))
+        for label in y:
+            if label not in x and label not in w:
+                raise ValueError(f"Dimension '{label}' was specified in the output '{y}' but has no corresponding dim in "
+                                 f"the input spec '{x}' or weight spec '{w}'")  # fmt: skip
+        for label, size in of_input.items():
+            wanted = of_output.get(label)
+            if wanted is not None and size is not None and wanted != size:
+                raise ValueError(f"Input shape and output shape do not match at shared dimension '{label}'. Input shape "
+                                 f"is {size}, and output shape is {wanted}.")  # fmt: skip
+        self.kernel, self.input_axes, self.output_axes = [], [], []
+        for i, label in enumerate(w):
+            if label not in of_output and label not in of_input:
+                raise ValueError(f"Weight dimension '{label}' did not have a match in either the input spec '{x}' or the "
+                                 f"output spec '{y}'. For this layer, the weight must be fully specified.")  # fmt: skip
+            (self.output_axes if label in of_output else self.input_axes).append(i)
+            self.kernel.append(of_output.get(label) if label in of_output else of_input[label])
+        self.bias: list[Any] | None = None
+        if bias_axes is not None:
+            absent = [c for c in bias_axes if c not in y]
+            if absent:
+                raise ValueError(f"Bias dimension '{absent[0]}' was requested, but is not part of the output spec '{y}'")
+            first = min(y.find(c) for c in bias_axes)
+            self.bias = [of_output[c] if c in bias_axes else 1 for c in y[first:]]
+            if not left:
+                self.bias += [1] * max(elided, 0)
+
+
+class Embedding(LowRank, Described):
+    """Integers become rows of a table that is trained.
+
+    input_dim: how many integers there are; output_dim: the length of a row. inputs: [batch, ...]; output:
+    [batch, ..., output_dim]. mask_zero: 0 means "nothing here", and is masked. Weights: embeddings [input_dim,
+    output_dim].
+    """
+
+    _lora_kernel = "embeddings"
+
+    def __init__(self, input_dim: int, output_dim: int, embeddings_initializer: Any = "uniform",
+                 embeddings_regularizer: Any = None, embeddings_constraint: Any = None, mask_zero: bool = False,
+                 weights: Any = None, lora_rank: int | None = None, lora_alpha: float | None = None,
+                 quantization_config: Any = None, **kwargs: Any) -> None:  # fmt: skip
+        kwargs.pop("input_length", None)  # Keras 2's, which says nothing any more
+        super().__init__(**kwargs)
+        self._take(input_dim=input_dim, output_dim=output_dim, embeddings_initializer=embeddings_initializer,
+                   embeddings_regularizer=embeddings_regularizer,
+                   activity_regularizer=kwargs.get("activity_regularizer"),
+                   embeddings_constraint=embeddings_constraint, mask_zero=mask_zero)  # fmt: skip
+        self._init_lora(lora_rank, lora_alpha, quantization_config)
+        self.supports_masking = mask_zero
+        self.autocast = False
+        if weights is not None:
+            self.build()
+            self.built = True
+            self.set_weights(weights if isinstance(weights, list) else [weights])
+
+    def build(self, input_shape: Any = None) -> None:
+        """Make the table."""
+        self._kernel = self._weight("embeddings", (self.input_dim, self.output_dim))
+        self._build_lora()
+
+    @property
+    def embeddings(self) -> Any:
+        """The table, with what was trained beside it where `lora_rank` is given."""
+        return self._whole_kernel()
+
+    def call(self, inputs: Any) -> Any:
+        """The rows."""
+        inputs = dispatch.to_tensor(inputs)
+        if inputs.dtype.name not in ("int32", "int64"):
+            inputs = array.cast(inputs, "int32")
+        return array.cast(array.gather(self.embeddings, inputs), self.compute_dtype)
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        """inputs != 0 with mask_zero, else None."""
+        return math.not_equal(inputs, 0) if self.mask_zero else None
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The input's followed by output_dim."""
+        return (*input_shape, self.output_dim)
+
+
+class Lambda(Described):
+    """A function as a layer.
+
+    function: of the inputs, and of `mask` and `training` where it has such parameters. output_shape: without the
+    batch, or a function of the input's shape; found by itself otherwise. mask: of the output, or a function of inputs
+    and mask. arguments: further keyword arguments. Variables that the function uses are not the layer's.
+    """
+
+    def __init__(self, function: Any, output_shape: Any = None, mask: Any = None, arguments: Any = None, **kwargs: Any
+                 ) -> None:  # fmt: skip
+        super().__init__(**kwargs)
+        self.arguments = arguments or {}
+        self.function, self.mask, self._output_shape = function, mask, output_shape
+        parameters = inspect.signature(function).parameters
+        self._passes = [name for name in ("mask", "training") if name in parameters]
+        self.supports_masking = mask is not None
+
+    def call(self, inputs: Any, mask: Any = None, training: Any = None) -> Any:
+        """The function's result."""
+        extra = {"mask": mask, "training": training}
+        return self.function(inputs, **self.arguments, **{name: extra[name] for name in self._passes})
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        """The mask given, or what it gives."""
+        return self.mask(inputs, mask) if callable(self.mask) else self.mask
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """What was given, else found by laying out the function."""
+        if self._output_shape is None:
+            return super().compute_output_shape(input_shape)
+        if callable(self._output_shape):
+            return self._output_shape(input_shape)
+        return (nest.flatten(input_shape)[0], *self._output_shape)
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments; the function itself, which only `from_config` in this process can use."""
+        return {**super().get_config(), "function": self.function, "output_shape": self._output_shape,
+                "mask": self.mask, "arguments": self.arguments}  # fmt: skip
+
+
+class Masking(Described):
+    """Steps of which all features are mask_value are masked, and set to 0.
+
+    inputs: [batch, steps, features].
+    """
+
+    def __init__(self, mask_value: float = 0.0, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._take(mask_value=mask_value)
+        self.supports_masking = True
+        self.built = True
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        """Where any feature differs from mask_value."""
+        return math.reduce_any(math.not_equal(inputs, self.mask_value), axis=-1)
+
+    def call(self, inputs: Any) -> Any:
+        """The inputs, 0 where they are masked."""
+        kept = math.reduce_any(math.not_equal(inputs, self.mask_value), axis=-1, keepdims=True)
+        outputs = array.where(kept, inputs, array.zeros_like(inputs))
+        set_mask(outputs, array.squeeze(kept, [-1]))
+        return outputs
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The input's."""
+        return input_shape
+
+
+class Identity(Described):
+    """The inputs as they are."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.built = True
+
+    def call(self, inputs: Any) -> Any:
+        """The inputs."""
+        return inputs
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The input's."""
+        return input_shape

@@ -1,0 +1,182 @@
+"""Convolutions of each channel by itself, alone or followed by a mixing of channels.
+
+Lives here: DepthwiseConv1D, DepthwiseConv2D, SeparableConv1D, SeparableConv2D.
+Not here: convolutions that mix channels at once (convolution.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...ops import array
+from ...ops import nn as ops_nn
+from .convolution import FORMATS, Windowed, slid_shape
+
+
+def _depthwise(layer: Any, inputs: Any, kernel: Any) -> Any:
+    """Each channel with filters of its own; one dimension as two of which the first has size 1."""
+    last = layer.data_format == "channels_last"
+    strides, dilations = layer.strides, layer.dilation_rate
+    padding = layer.padding
+    if padding == "causal":
+        before = dilations[0] * (layer.kernel_size[0] - 1)
+        inputs = array.pad(inputs, [[0, 0], [before, 0], [0, 0]] if last else [[0, 0], [0, 0], [before, 0]])
+        padding = "valid"
+    if layer.rank == 1:
+        at = 1 if last else 2
+        inputs, kernel = array.expand_dims(inputs, at), array.expand_dims(kernel, 0)
+        strides, dilations = (1, *strides), (1, *dilations)
+    along = (1, *strides, 1) if last else (1, 1, *strides)
+    y = ops_nn.depthwise_conv2d(inputs, kernel, along, padding.upper(), FORMATS[2, layer.data_format], list(dilations))
+    return array.squeeze(y, [at]) if layer.rank == 1 else y
+
+
+class _Depthwise(Windowed):
+    """Convolution of each channel with `depth_multiplier` filters of its own.
+
+    The output has channels * depth_multiplier channels. Other arguments as those of convolutions. Weights: kernel
+    [*kernel_size, channels, depth_multiplier], bias [channels * depth_multiplier].
+    """
+
+    def _init(self, kernel_size: Any, strides: Any, padding: Any, depth_multiplier: int, data_format: Any,
+              dilation_rate: Any, **others: Any) -> None:  # fmt: skip
+        if not isinstance(depth_multiplier, int) or depth_multiplier <= 0:
+            raise ValueError("Invalid value for argument `depth_multiplier`. Expected a strictly positive value. "
+                             f"Received depth_multiplier={depth_multiplier}.")  # fmt: skip
+        self._take_window(kernel_size, strides, padding, data_format, dilation_rate, depth_multiplier=depth_multiplier,
+                          **others)  # fmt: skip
+
+    def build(self, input_shape: Any) -> None:
+        """Make kernel and bias."""
+        channels = self._channels(input_shape)
+        self.compute_output_shape(input_shape)
+        self.kernel = self._weight("kernel", (*self.kernel_size, channels, self.depth_multiplier), "depthwise")
+        self.bias = self._weight("bias", (channels * self.depth_multiplier,)) if self.use_bias else None
+
+    def call(self, inputs: Any) -> Any:
+        """The convolution, with bias and activation."""
+        return self._finish(_depthwise(self, inputs, self._cast(self.kernel)))
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The shape of the output."""
+        channels = input_shape[-1 if self.data_format == "channels_last" else 1]
+        return slid_shape(self, input_shape, channels * self.depth_multiplier)
+
+
+class DepthwiseConv1D(_Depthwise):
+    __doc__ = _Depthwise.__doc__
+    rank = 1
+    causal = True
+
+    def __init__(self, kernel_size: Any, strides: Any = 1, padding: str = "valid", depth_multiplier: int = 1,
+                 data_format: Any = None, dilation_rate: Any = 1, activation: Any = None, use_bias: bool = True,
+                 depthwise_initializer: Any = "glorot_uniform", bias_initializer: Any = "zeros",
+                 depthwise_regularizer: Any = None, bias_regularizer: Any = None, activity_regularizer: Any = None,
+                 depthwise_constraint: Any = None, bias_constraint: Any = None, **kwargs: Any) -> None:  # fmt: skip
+        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
+        self._init(kernel_size, strides, padding, depth_multiplier, data_format, dilation_rate, activation=activation,
+                   use_bias=use_bias, depthwise_initializer=depthwise_initializer, bias_initializer=bias_initializer,
+                   depthwise_regularizer=depthwise_regularizer, bias_regularizer=bias_regularizer,
+                   activity_regularizer=activity_regularizer, depthwise_constraint=depthwise_constraint,
+                   bias_constraint=bias_constraint)  # fmt: skip
+
+
+class DepthwiseConv2D(_Depthwise):
+    __doc__ = _Depthwise.__doc__
+    rank = 2
+
+    def __init__(self, kernel_size: Any, strides: Any = (1, 1), padding: str = "valid", depth_multiplier: int = 1,
+                 data_format: Any = None, dilation_rate: Any = (1, 1), activation: Any = None, use_bias: bool = True,
+                 depthwise_initializer: Any = "glorot_uniform", bias_initializer: Any = "zeros",
+                 depthwise_regularizer: Any = None, bias_regularizer: Any = None, activity_regularizer: Any = None,
+                 depthwise_constraint: Any = None, bias_constraint: Any = None, **kwargs: Any) -> None:  # fmt: skip
+        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
+        self._init(kernel_size, strides, padding, depth_multiplier, data_format, dilation_rate, activation=activation,
+                   use_bias=use_bias, depthwise_initializer=depthwise_initializer, bias_initializer=bias_initializer,
+                   depthwise_regularizer=depthwise_regularizer, bias_regularizer=bias_regularizer,
+                   activity_regularizer=activity_regularizer, depthwise_constraint=depthwise_constraint,
+                   bias_constraint=bias_constraint)  # fmt: skip
+
+
+class _Separable(Windowed):
+    """A depthwise convolution, then one with windows of size 1 that mixes the channels.
+
+    filters: the channels after; depth_multiplier: the filters of each channel in the first. Other arguments as those
+    of convolutions. Weights: depthwise_kernel [*kernel_size, channels, depth_multiplier], pointwise_kernel [1 ...,
+    channels * depth_multiplier, filters], bias [filters].
+    """
+
+    def _init(self, filters: int, kernel_size: Any, strides: Any, padding: Any, data_format: Any, dilation_rate: Any,
+              depth_multiplier: int, **others: Any) -> None:  # fmt: skip
+        self._check_filters(filters)
+        if not isinstance(depth_multiplier, int) or depth_multiplier <= 0:
+            raise ValueError("Invalid value for argument `depth_multiplier`. Expected a strictly positive value. "
+                             f"Received depth_multiplier={depth_multiplier}.")  # fmt: skip
+        self._take(filters=filters)
+        self._take_window(kernel_size, strides, padding, data_format, dilation_rate, depth_multiplier=depth_multiplier,
+                          **others)  # fmt: skip
+
+    def build(self, input_shape: Any) -> None:
+        """Make both kernels and the bias."""
+        channels = self._channels(input_shape)
+        self.compute_output_shape(input_shape)
+        middle = channels * self.depth_multiplier
+        self.depthwise_kernel = self._weight("depthwise_kernel", (*self.kernel_size, channels, self.depth_multiplier),
+                                             "depthwise")  # fmt: skip
+        self.pointwise_kernel = self._weight("pointwise_kernel", (*(1,) * self.rank, middle, self.filters), "pointwise")
+        self.bias = self._weight("bias", (self.filters,)) if self.use_bias else None
+
+    def call(self, inputs: Any) -> Any:
+        """Both convolutions, with bias and activation."""
+        y = _depthwise(self, inputs, self._cast(self.depthwise_kernel))
+        y = ops_nn.convolution(y, self._cast(self.pointwise_kernel), 1, "VALID", self._format)
+        return self._finish(y)
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The shape of the output."""
+        return slid_shape(self, input_shape, self.filters)
+
+
+class SeparableConv1D(_Separable):
+    __doc__ = _Separable.__doc__
+    rank = 1
+    causal = True
+
+    def __init__(self, filters: int, kernel_size: Any, strides: Any = 1, padding: str = "valid", data_format: Any = None,
+                 dilation_rate: Any = 1, depth_multiplier: int = 1, activation: Any = None, use_bias: bool = True,
+                 depthwise_initializer: Any = "glorot_uniform", pointwise_initializer: Any = "glorot_uniform",
+                 bias_initializer: Any = "zeros", depthwise_regularizer: Any = None, pointwise_regularizer: Any = None,
+                 bias_regularizer: Any = None, activity_regularizer: Any = None, depthwise_constraint: Any = None,
+                 pointwise_constraint: Any = None, bias_constraint: Any = None, **kwargs: Any) -> None:  # fmt: skip
+        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
+        self._init(filters, kernel_size, strides, padding, data_format, dilation_rate, depth_multiplier,
+                   activation=activation, use_bias=use_bias, depthwise_initializer=depthwise_initializer,
+                   pointwise_initializer=pointwise_initializer, bias_initializer=bias_initializer,
+                   depthwise_regularizer=depthwise_regularizer, pointwise_regularizer=pointwise_regularizer,
+                   bias_regularizer=bias_regularizer, activity_regularizer=activity_regularizer,
+                   depthwise_constraint=depthwise_constraint, pointwise_constraint=pointwise_constraint,
+                   bias_constraint=bias_constraint)  # fmt: skip
+
+
+class SeparableConv2D(_Separable):
+    __doc__ = _Separable.__doc__
+    rank = 2
+
+    def __init__(self, filters: int, kernel_size: Any, strides: Any = (1, 1), padding: str = "valid",
+                 data_format: Any = None, dilation_rate: Any = (1, 1), depth_multiplier: int = 1,
+                 activation: Any = None, use_bias: bool = True, depthwise_initializer: Any = "glorot_uniform",
+                 pointwise_initializer: Any = "glorot_uniform", bias_initializer: Any = "zeros",
+                 depthwise_regularizer: Any = None, pointwise_regularizer: Any = None, bias_regularizer: Any = None,
+                 activity_regularizer: Any = None, depthwise_constraint: Any = None, pointwise_constraint: Any = None,
+                 bias_constraint: Any = None, **kwargs: Any) -> None:  # fmt: skip
+        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
+        self._init(filters, kernel_size, strides, padding, data_format, dilation_rate, depth_multiplier,
+                   activation=activation, use_bias=use_bias, depthwise_initializer=depthwise_initializer,
+                   pointwise_initializer=pointwise_initializer, bias_initializer=bias_initializer,
+                   depthwise_regularizer=depthwise_regularizer, pointwise_regularizer=pointwise_regularizer,
+                   bias_regularizer=bias_regularizer, activity_regularizer=activity_regularizer,
+                   depthwise_constraint=depthwise_constraint, pointwise_constraint=pointwise_constraint,
+                   bias_constraint=bias_constraint)  # fmt: skip
+
+
+SeparableConvolution1D, SeparableConvolution2D = SeparableConv1D, SeparableConv2D

@@ -1,0 +1,316 @@
+"""Layers of several inputs that become one.
+
+Lives here: Add, Subtract, Multiply, Average, Maximum, Minimum, Concatenate, Dot, and the functions of these names.
+Not here: attention (attention.py).
+
+Inputs are lists of tensors. Those of lower rank get dimensions of size 1 after the batch.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any
+
+from ...ops import array, dispatch, linalg, math
+from ..call_context import mask_of, set_mask
+from .base import Described
+
+
+def _broadcast(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+    if len(a) < len(b):
+        a, b = b, a
+    out = list(a[: len(a) - len(b)])
+    for i, j in zip(a[len(a) - len(b) :], b):
+        if i is not None and j is not None and 1 not in (i, j) and i != j:
+            raise ValueError(f"Inputs have incompatible shapes. Received shapes {a} and {b}")
+        out.append(None if None in (i, j) else max(i, j) if 1 in (i, j) and 0 not in (i, j) else i)
+    return tuple(out)
+
+
+class _Merge(Described):
+    """What merging layers share."""
+
+    least = 1  # inputs
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.supports_masking = True
+
+    def build(self, input_shape: Any) -> None:
+        """Check the shapes."""
+        name = type(self).__name__
+        if not input_shape or not isinstance(input_shape[0], (list, tuple)):
+            raise ValueError(f"A merge layer should be called on a list of inputs. Received: input_shape={input_shape} "
+                             "(not a list of shapes)")  # fmt: skip
+        if len(input_shape) < self.least:
+            raise ValueError(f"A `{name}` layer should be called on a list of at least {self.least} inputs. "
+                             f"Received: input_shape={input_shape}")  # fmt: skip
+        batches = {s[0] for s in input_shape if s} - {None}
+        if len(batches) > 1 and 1 not in batches:
+            raise ValueError(f"Cannot merge tensors with different batch sizes. Received tensors with shapes {input_shape}")
+        self.compute_output_shape(input_shape)
+
+    def call(self, inputs: Any) -> Any:
+        """The inputs merged."""
+        if not isinstance(inputs, (list, tuple)):
+            raise ValueError("A merge layer should be called on a list of inputs. "
+                             f"Received: inputs={inputs} (not a list of tensors)")  # fmt: skip
+        inputs = [dispatch.to_tensor(x) for x in inputs]
+        ranks = {x.shape.rank for x in inputs}
+        if None not in ranks and len(ranks) > 1 and not isinstance(self, Dot):
+            most = max(ranks)
+            masks = [mask_of(x) for x in inputs]
+            padded = []
+            for x, mask in zip(inputs, masks):
+                y = x
+                for _ in range(most - x.shape.rank):
+                    y = array.expand_dims(y, 1)
+                if y is not x and mask is not None and mask.shape.rank == x.shape.rank:
+                    set_mask(y, mask)
+                padded.append(y)
+            inputs = padded
+        return self._merged(inputs)
+
+    def _merged(self, inputs: list[Any]) -> Any:
+        raise NotImplementedError
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The shape that all broadcast to."""
+        batches = [s[0] for s in input_shape if s[0] is not None]
+        return (batches[0] if batches else None, *reduce(_broadcast, (tuple(s)[1:] for s in input_shape)))
+
+    def _checked(self, inputs: Any, mask: Any) -> None:
+        for what, found in (("inputs", inputs), ("mask", mask)):
+            if not isinstance(found, (list, tuple)):
+                raise ValueError(f"`{what}` should be a list. Received: {what}={found}")
+        if len(mask) != len(inputs):
+            raise ValueError("The lists `inputs` and `mask` should have the same length. Received: "
+                             f"{len(inputs)} and {len(mask)}")  # fmt: skip
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        """Where any input is kept; None unless all have masks."""
+        if mask is None:
+            return None
+        self._checked(inputs, mask)
+        return None if any(m is None for m in mask) else reduce(math.logical_or, mask)
+
+
+class Add(_Merge):
+    """The sum of the inputs; what is masked counts as 0."""
+
+    def _merged(self, inputs: list[Any]) -> Any:
+        return _over_masks(math.add, inputs, 0.0)
+
+
+class Multiply(_Merge):
+    """The product of the inputs; what is masked counts as 1."""
+
+    def _merged(self, inputs: list[Any]) -> Any:
+        return _over_masks(math.multiply, inputs, 1.0)
+
+
+def _over_masks(join: Any, inputs: list[Any], neutral: float) -> Any:
+    """Inputs joined, masked places as the neutral value; kept is what any input keeps, if all have masks."""
+    masks = [mask_of(x) for x in inputs]
+    if all(m is None for m in masks):
+        return reduce(join, inputs)
+    filled = [x if m is None else array.where(array.expand_dims(m, -1), x, array.cast(neutral, x.dtype) + array.zeros_like(x))
+              for x, m in zip(inputs, masks)]  # fmt: skip
+    y = reduce(join, filled)
+    if all(m is not None for m in masks):
+        set_mask(y, reduce(math.logical_or, masks))
+    return y
+
+
+class Subtract(_Merge):
+    """The first of two inputs less the second. Raises ValueError for another number of inputs."""
+
+    def build(self, input_shape: Any) -> None:
+        """Check the shapes."""
+        super().build(input_shape)
+        if len(input_shape) != 2:
+            raise ValueError(f"A `Subtract` layer should be called on exactly 2 inputs. Received: input_shape={input_shape}")
+
+    def _merged(self, inputs: list[Any]) -> Any:
+        if len(inputs) != 2:
+            raise ValueError(f"A `Subtract` layer should be called on exactly 2 inputs. Received: inputs={inputs}")
+        return inputs[0] - inputs[1]
+
+
+class Average(_Merge):
+    """The mean of the inputs."""
+
+    def _merged(self, inputs: list[Any]) -> Any:
+        return reduce(math.add, inputs) / float(len(inputs))
+
+
+def _chosen(choose: Any, inputs: list[Any]) -> Any:
+    """The inputs joined by a choice, which has no neutral value: masked places take the other inputs'."""
+    y, kept = inputs[0], mask_of(inputs[0])
+    kept = None if kept is None else array.expand_dims(kept, -1)
+    masked = kept is not None
+    for x in inputs[1:]:
+        mask = mask_of(x)
+        mask = None if mask is None else array.expand_dims(mask, -1)
+        if mask is not None:
+            x = array.where(mask, x, y)
+        if kept is not None:
+            y = array.where(kept, y, x)
+        kept = math.logical_or(kept, mask) if kept is not None and mask is not None else None
+        y = choose(y, x)
+    if masked and kept is not None:
+        set_mask(y, array.squeeze(kept, [-1]))
+    return y
+
+
+class Maximum(_Merge):
+    """The largest of the inputs, element by element."""
+
+    def _merged(self, inputs: list[Any]) -> Any:
+        return _chosen(math.maximum, inputs)
+
+
+class Minimum(_Merge):
+    """The smallest of the inputs, element by element."""
+
+    def _merged(self, inputs: list[Any]) -> Any:
+        return _chosen(math.minimum, inputs)
+
+
+class Concatenate(_Merge):
+    """The inputs one after the other along an axis; other sizes must agree."""
+
+    def __init__(self, axis: int = -1, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._take(axis=axis)
+
+    def _merged(self, inputs: list[Any]) -> Any:
+        return array.concat(inputs, self.axis)
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The sizes along the axis added up. Raises ValueError where others differ."""
+        ranks = {len(s) for s in input_shape}
+        axis = self.axis % len(input_shape[0]) if input_shape[0] else 0
+        others = [[d for i, d in enumerate(s) if i != axis] for s in input_shape]
+        if len(ranks) > 1 or any(len({d for d in sizes if d is not None}) > 1 for sizes in zip(*others)):
+            raise ValueError("A `Concatenate` layer requires inputs with matching shapes except for the concatenation "
+                             f"axis. Received: input_shape={[tuple(s) for s in input_shape]}")  # fmt: skip
+        along = [s[axis] for s in input_shape]
+        known = [next((s[i] for s in input_shape if s[i] is not None), None) for i in range(len(input_shape[0]))]
+        known[axis] = None if None in along else sum(along)
+        return tuple(known)
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        """The masks concatenated; inputs without one are kept whole."""
+        if mask is None:
+            return None
+        self._checked(inputs, mask)
+        if all(m is None for m in mask):
+            return None
+        wide = []
+        for x, m in zip(inputs, mask):
+            everywhere = array.ones_like(array.cast(x, "bool"))
+            if m is None:
+                wide.append(everywhere)
+            elif m.shape.rank < x.shape.rank:
+                wide.append(math.logical_and(array.expand_dims(m, -1), everywhere))
+            else:
+                wide.append(m)
+        return math.reduce_any(array.concat(wide, self.axis), axis=-1)
+
+
+class Dot(_Merge):
+    """Sums of products of two inputs along an axis of each, example by example.
+
+    axes: one integer for both, or two. normalize: inputs are divided by their lengths first, which gives cosines.
+    [batch, *a, n] and [batch, n, *b] give [batch, *a, *b], at least [batch, 1].
+    raises ValueError where the sizes along the axes differ, or for the batch's axis
+    """
+
+    def __init__(self, axes: Any, normalize: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        if not isinstance(axes, int):
+            if not isinstance(axes, (list, tuple)):
+                raise TypeError(f"Invalid type for argument `axes`: it should be a list or an int. Received: axes={axes}")
+            if len(axes) != 2 or not all(isinstance(a, int) for a in axes):
+                raise ValueError(f"Invalid format for argument `axes`: it should contain two integers. Received: axes={axes}")
+        self._take(axes=axes, normalize=normalize)
+
+    def _pair(self, ranks: Any) -> tuple[int, int]:
+        axes = (self.axes,) * 2 if isinstance(self.axes, int) else self.axes
+        return axes[0] % ranks[0], axes[1] % ranks[1]
+
+    def _merged(self, inputs: list[Any]) -> Any:
+        if len(inputs) != 2:
+            raise ValueError(f"A `Dot` layer should be called on exactly 2 inputs. Received: inputs={inputs}")
+        x, y = inputs
+        ranks = x.shape.rank, y.shape.rank
+        i, j = self._pair(ranks)
+        if 0 in (i, j):
+            raise ValueError("Cannot perform batch_dot over axis 0. If your inputs are not batched, add a dummy batch "
+                             "dimension to your inputs using keras.ops.expand_dims(x, 0)")  # fmt: skip
+        if self.normalize:
+            x, y = linalg.l2_normalize(x, axis=i), linalg.l2_normalize(y, axis=j)
+        letters = iter("abcdefghijklmnopqrstuvw")
+        first, second = ["z", *(next(letters) for _ in range(ranks[0] - 1))], ["z", *(next(letters) for _ in range(ranks[1] - 1))]
+        second[j] = first[i]
+        out = "".join(c for c in first if c != first[i]) + "".join(c for c in second[1:] if c != first[i])
+        z = linalg.einsum(f"{''.join(first)},{''.join(second)}->{out}", x, y)
+        return array.expand_dims(z, -1) if len(out) == 1 else z
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The sizes that are left, the first input's first."""
+        if len(input_shape) != 2:
+            raise ValueError(f"A `Dot` layer should be called on a list of 2 inputs. Received: input_shape={input_shape}")
+        a, b = (list(s) for s in input_shape)
+        i, j = self._pair((len(a), len(b)))
+        if a[i] is not None and b[j] is not None and a[i] != b[j]:
+            raise ValueError(f"Incompatible input shapes: axis values {a[i]} (at axis {i}) != {b[j]} (at axis {j}). Full "
+                             f"input shapes: {tuple(a)}, {tuple(b)}")  # fmt: skip
+        del a[i], b[j]
+        out = (*a, *b[1:])
+        return out if len(out) > 1 else (*out, 1)
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        """None."""
+        return
+
+
+def add(inputs: Any, **kwargs: Any) -> Any:
+    """See Add."""
+    return Add(**kwargs)(inputs)
+
+
+def subtract(inputs: Any, **kwargs: Any) -> Any:
+    """See Subtract."""
+    return Subtract(**kwargs)(inputs)
+
+
+def multiply(inputs: Any, **kwargs: Any) -> Any:
+    """See Multiply."""
+    return Multiply(**kwargs)(inputs)
+
+
+def average(inputs: Any, **kwargs: Any) -> Any:
+    """See Average."""
+    return Average(**kwargs)(inputs)
+
+
+def maximum(inputs: Any, **kwargs: Any) -> Any:
+    """See Maximum."""
+    return Maximum(**kwargs)(inputs)
+
+
+def minimum(inputs: Any, **kwargs: Any) -> Any:
+    """See Minimum."""
+    return Minimum(**kwargs)(inputs)
+
+
+def concatenate(inputs: Any, axis: int = -1, **kwargs: Any) -> Any:
+    """See Concatenate."""
+    return Concatenate(axis=axis, **kwargs)(inputs)
+
+
+def dot(inputs: Any, axes: Any = -1, **kwargs: Any) -> Any:
+    """See Dot."""
+    return Dot(axes=axes, **kwargs)(inputs)

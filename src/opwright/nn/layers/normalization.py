@@ -1,0 +1,248 @@
+"""Normalisation of each example by itself, and of kernels.
+
+Lives here: LayerNormalization, RMSNormalization, GroupNormalization, UnitNormalization, SpectralNormalization.
+Not here: normalisation over the batch (batch_normalization.py), by known statistics (preprocessing.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...ops import array, linalg, math
+from ...ops import nn as ops_nn
+from .. import initializers
+from ..input_spec import InputSpec
+from .base import Described
+from .modes import in_training
+from .wrapper import Wrapper
+
+
+class _SameShape(Described):
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The input's. Raises ValueError for an axis that it has not."""
+        axis: Any = getattr(self, "axis", -1)
+        for a in axis if isinstance(axis, (list, tuple)) else [axis]:
+            if not -len(input_shape) <= a < len(input_shape):
+                raise ValueError(f"Axis {a} is out of bounds for input shape {tuple(input_shape)}. "
+                                 f"Received: axis={self.axis}")  # fmt: skip
+        return input_shape
+
+
+def _wide(x: Any) -> Any:
+    """At least float32, in which squares do not overflow."""
+    return array.cast(x, "float32") if x.dtype.name in ("float16", "bfloat16") else x
+
+
+def _along(weight: Any, x: Any, axes: Sequence[int]) -> Any:
+    """A weight of these axes' sizes so that it broadcasts with x."""
+    rank = x.shape.rank
+    weight = array.cast(weight, x.dtype)
+    positive = [a % rank for a in axes]
+    if positive == [rank - 1]:
+        return weight
+    return array.reshape(weight, [weight.shape[positive.index(i)] if i in positive else 1 for i in range(rank)])
+
+
+def _axes_of(axis: Any) -> list[int]:
+    return sorted(axis) if isinstance(axis, (list, tuple)) else [axis]
+
+
+def _sizes_along(input_shape: Any, axes: Sequence[int], layer: str) -> tuple[int, ...]:
+    found = tuple(input_shape[a] for a in axes)
+    if None in found:
+        raise ValueError(f"The sizes of axes {list(axes)} of the inputs of {layer} must be known; found {input_shape}")
+    return found
+
+
+class LayerNormalization(_SameShape):
+    """Each example brought to mean 0 and variance 1 along `axis`, then scaled and shifted (Ba et al. 2016).
+
+    .. math:: y = gamma \\frac{x - \\mu}{\\sqrt{\\sigma^2 + epsilon}} + beta
+
+    Weights: gamma and beta, of the sizes along `axis`. rms_scaling: divide by the deviation without centring, no beta.
+    """
+
+    def __init__(self, axis: Any = -1, epsilon: float = 0.001, center: bool = True, scale: bool = True,
+                 beta_initializer: Any = "zeros", gamma_initializer: Any = "ones", beta_regularizer: Any = None,
+                 gamma_regularizer: Any = None, beta_constraint: Any = None, gamma_constraint: Any = None, **kwargs: Any
+                 ) -> None:  # fmt: skip
+        self.rms_scaling = kwargs.pop("rms_scaling", False)
+        super().__init__(**kwargs)
+        if not isinstance(axis, (int, list, tuple)):
+            raise TypeError("Expected an int or a list/tuple of ints for the argument 'axis', but received: "
+                            f"{axis!r}")  # fmt: skip
+        self._take(axis=axis, epsilon=epsilon, center=center, scale=scale, beta_initializer=beta_initializer,
+                   gamma_initializer=gamma_initializer, beta_regularizer=beta_regularizer,
+                   gamma_regularizer=gamma_regularizer, beta_constraint=beta_constraint,
+                   gamma_constraint=gamma_constraint)  # fmt: skip
+        if self.rms_scaling:
+            self._taken = (*self._taken, "rms_scaling")
+        self.supports_masking = True
+
+    def build(self, input_shape: Any) -> None:
+        """Make gamma and beta."""
+        shape = _sizes_along(input_shape, _axes_of(self.axis), "LayerNormalization")
+        self.gamma = self._weight("gamma", shape) if self.scale or self.rms_scaling else None
+        self.beta = self._weight("beta", shape) if self.center and not self.rms_scaling else None
+
+    def call(self, inputs: Any) -> Any:
+        """The normalised inputs."""
+        x, axes = _wide(inputs), _axes_of(self.axis)
+        if self.rms_scaling:
+            y = x * math.rsqrt(math.reduce_variance(x, axis=axes, keepdims=True) + self.epsilon)
+            return array.cast(y * _along(self.gamma, x, axes), self.compute_dtype)
+        mean, variance = ops_nn.moments(x, axes, keepdims=True)
+        gamma = None if self.gamma is None else _along(self.gamma, x, axes)
+        beta = None if self.beta is None else _along(self.beta, x, axes)
+        return array.cast(ops_nn.batch_normalization(x, mean, variance, beta, gamma, self.epsilon), self.compute_dtype)
+
+
+class RMSNormalization(_SameShape):
+    """Each example divided by the root of its mean square along `axis`, then scaled (Zhang and Sennrich 2019).
+
+    Weights: scale, of the sizes along `axis`.
+    """
+
+    def __init__(self, axis: Any = -1, epsilon: float = 1e-6, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._take(axis=axis, epsilon=epsilon)
+        self.supports_masking = True
+
+    def build(self, input_shape: Any) -> None:
+        """Make the scale."""
+        shape = _sizes_along(input_shape, _axes_of(self.axis), "RMSNormalization")
+        self.scale = self.add_weight(name="scale", shape=shape, initializer="ones")
+
+    def call(self, inputs: Any) -> Any:
+        """The normalised inputs."""
+        x, axes = _wide(inputs), _axes_of(self.axis)
+        y = x * math.rsqrt(math.reduce_mean(math.square(x), axis=axes, keepdims=True) + self.epsilon)
+        return array.cast(y * _along(self.scale, x, axes), self.compute_dtype)
+
+
+class GroupNormalization(_SameShape):
+    """Groups of channels of each example brought to mean 0 and variance 1 (Wu and He 2018).
+
+    groups: how many; -1 for one a channel. Weights: gamma and beta, [channels].
+    raises ValueError where the channels do not make so many groups
+    """
+
+    def __init__(self, groups: int = 32, axis: int = -1, epsilon: float = 0.001, center: bool = True,
+                 scale: bool = True, beta_initializer: Any = "zeros", gamma_initializer: Any = "ones",
+                 beta_regularizer: Any = None, gamma_regularizer: Any = None, beta_constraint: Any = None,
+                 gamma_constraint: Any = None, **kwargs: Any) -> None:  # fmt: skip
+        super().__init__(**kwargs)
+        self._take(groups=groups, axis=axis, epsilon=epsilon, center=center, scale=scale,
+                   beta_initializer=beta_initializer, gamma_initializer=gamma_initializer,
+                   beta_regularizer=beta_regularizer, gamma_regularizer=gamma_regularizer,
+                   beta_constraint=beta_constraint, gamma_constraint=gamma_constraint)  # fmt: skip
+        self.supports_masking = True
+
+    def build(self, input_shape: Any) -> None:
+        """Make gamma and beta."""
+        size = input_shape[self.axis]
+        if size is None:
+            raise ValueError(f"Axis {self.axis} of input tensor should have a defined dimension but the layer received an "
+                             f"input with shape {input_shape}.")  # fmt: skip
+        if self.groups == -1:
+            self.groups = size
+        if size < self.groups:
+            raise ValueError(f"Number of groups ({self.groups}) cannot be more than the number of channels ({size}).")
+        if size % self.groups:
+            raise ValueError(f"Number of groups ({self.groups}) must be a multiple of the number of channels ({size}).")
+        self.input_spec = InputSpec(ndim=len(input_shape), axes={self.axis: size})
+        self.gamma = self._weight("gamma", (size,)) if self.scale else None
+        self.beta = self._weight("beta", (size,)) if self.center else None
+
+    def call(self, inputs: Any) -> Any:
+        """The normalised inputs."""
+        x = _wide(inputs)
+        rank, axis = x.shape.rank, self.axis % x.shape.rank
+        found = array.shape(x)
+        dims = [found[i] if d is None else d for i, d in enumerate(x.shape)]
+        inside = x.shape[axis] // self.groups
+        parted = array.reshape(x, [*dims[:axis], self.groups, inside, *dims[axis + 1 :]])
+        axes = [i for i in range(1, rank + 1) if i != axis]
+        mean, variance = ops_nn.moments(parted, axes, keepdims=True)
+        along = [1] * (rank + 1)
+        along[axis : axis + 2] = [self.groups, inside]
+        gamma, beta = (None if w is None else array.reshape(array.cast(w, x.dtype), along) for w in (self.gamma, self.beta))
+        y = ops_nn.batch_normalization(parted, mean, variance, beta, gamma, self.epsilon)
+        return array.cast(array.reshape(y, dims), self.compute_dtype)
+
+
+class UnitNormalization(_SameShape):
+    """Each example divided by its Euclidean length along `axis`."""
+
+    def __init__(self, axis: Any = -1, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        if not isinstance(axis, (int, list, tuple)):
+            raise TypeError("Invalid value for `axis` argument: expected an int or a list/tuple of ints. "
+                            f"Received: axis={axis}")  # fmt: skip
+        self._take(axis=list(axis) if isinstance(axis, (list, tuple)) else axis)
+        self.supports_masking = True
+        self.built = True
+
+    def call(self, inputs: Any) -> Any:
+        """The normalised inputs."""
+        return linalg.l2_normalize(inputs, axis=self.axis, epsilon=1e-12 ** 2)
+
+
+class SpectralNormalization(Wrapper):
+    """A layer whose kernel is divided by its largest singular value at each call in training (Miyato et al. 2018).
+
+    power_iterations: how often the singular vectors are improved at a call. Weights: vector_u, then the layer's.
+    raises ValueError for a layer without kernel or embeddings
+    """
+
+    def __init__(self, layer: Any, power_iterations: int = 1, **kwargs: Any) -> None:
+        super().__init__(layer, **kwargs)
+        if power_iterations <= 0:
+            raise ValueError(f"`power_iterations` should be greater than zero. Received: `power_iterations={power_iterations}`")
+        self._take(power_iterations=power_iterations)
+
+    def build(self, input_shape: Any) -> None:
+        """Build the layer, and make vector_u."""
+        super().build(input_shape)
+        self.input_spec = InputSpec(min_ndim=1, axes={-1: input_shape[-1]})
+        kernel = getattr(self.layer, "_kernel", None)
+        if kernel is None:
+            kernel = getattr(self.layer, "kernel", None)
+        if kernel is None or not hasattr(kernel, "assign"):
+            raise ValueError(f"{type(self.layer).__name__} object has no attribute 'kernel' nor 'embeddings'")
+        self.kernel = kernel
+        self.vector_u = self.add_weight(
+            name="vector_u", shape=(1, kernel.shape[-1]), dtype=kernel.dtype, trainable=False,
+            initializer=initializers.TruncatedNormal(stddev=0.02))  # fmt: skip
+
+    def call(self, inputs: Any, training: Any = False) -> Any:
+        """The layer's output."""
+        def update() -> Any:
+            u, kernel = self.normalized_weights()
+            zero = math.reduce_all(math.equal(self.kernel, 0.0))
+            self.vector_u.assign(array.where(zero, self.vector_u, u))
+            self.kernel.assign(array.where(zero, self.kernel, kernel))
+            return array.identity(True)
+
+        in_training(training, update, lambda: array.identity(True))
+        return array.cast(self.layer(inputs), inputs.dtype)
+
+    def normalized_weights(self) -> tuple[Any, Any]:
+        """The improved vector_u, and the kernel divided by its largest singular value."""
+        weights = array.reshape(self.kernel, [-1, self.kernel.shape[-1]])
+        u = v = array.identity(self.vector_u)
+        for _ in range(self.power_iterations):
+            v = _unit(linalg.matmul(u, weights, transpose_b=True))
+            u = _unit(linalg.matmul(v, weights))
+        u, v = array.stop_gradient(u), array.stop_gradient(v)
+        sigma = linalg.matmul(linalg.matmul(v, weights), u, transpose_b=True)
+        return u, array.reshape(self.kernel / sigma, self.kernel.shape.as_list())
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The layer's."""
+        return self.layer.compute_output_shape(input_shape)
+
+
+def _unit(x: Any) -> Any:
+    return x * math.rsqrt(math.maximum(math.reduce_sum(math.square(x)), 1e-12))

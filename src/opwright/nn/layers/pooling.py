@@ -1,0 +1,217 @@
+"""Pooling: the largest or mean value of windows, of whole images, or of a fixed number of parts.
+
+Lives here: MaxPooling, AveragePooling, GlobalMaxPooling, GlobalAveragePooling, AdaptiveMaxPooling,
+AdaptiveAveragePooling, each over one to three dimensions.  Not here: the operators (ops/nn/pooling.py).
+
+Images are [batch, *spatial, channels], or with data_format "channels_first" [batch, channels, *spatial].
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...ops import array, math
+from ...ops import nn as ops_nn
+from ..input_spec import InputSpec
+from .base import Described, assembled, data_format_name, padding_name, sizes, spatial
+from .convolution import FORMATS, slid_size
+
+
+class _Pooling(Described):
+    """The {what} of each window.
+
+    pool_size: of the window, one integer or one a dimension. strides: by default pool_size. padding: "valid" or
+    "same", of which the padding does not count.
+    """
+
+    rank: int
+    kind: str
+
+    def _init(self, pool_size: Any, strides: Any, padding: Any, data_format: Any) -> None:
+        n = self.rank
+        self._take(
+            pool_size=sizes(pool_size, n, "pool_size"),
+            strides=sizes(pool_size if strides is None else strides, n, "strides"),
+            padding=padding_name(padding),
+            data_format=data_format_name(data_format),
+        )
+        self.input_spec = InputSpec(ndim=n + 2)
+
+    def call(self, inputs: Any) -> Any:
+        """The pooled images."""
+        return ops_nn.pool(inputs, list(self.pool_size), self.kind, list(self.strides), self.padding.upper(),
+                           FORMATS[self.rank, self.data_format])  # fmt: skip
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The shape of the output. Raises ValueError where a window is larger than the image."""
+        windows = zip(spatial(input_shape, self.data_format), self.pool_size, self.strides)
+        middle = [slid_size(n, k, s, 1, self.padding) for n, k, s in windows]
+        if any(n is not None and n <= 0 for n in middle):
+            raise ValueError(f"Computed output size would be negative. Received: `inputs.shape={tuple(input_shape)}` and "
+                             f"`pool_size={self.pool_size}`.")  # fmt: skip
+        last = self.data_format == "channels_last"
+        return assembled(input_shape[0], middle, input_shape[-1 if last else 1], self.data_format)
+
+
+def _pooling(kind: str, n: int, default: Any) -> Any:
+    if default is None:
+        def __init__(self: Any, pool_size: Any, strides: Any = None, padding: str = "valid", data_format: Any = None,
+                     name: str | None = None, **kwargs: Any) -> None:  # fmt: skip
+            _Pooling.__init__(self, name=name, **kwargs)
+            self._init(pool_size, strides, padding, data_format)
+    else:
+        def __init__(self: Any, pool_size: Any = default, strides: Any = None, padding: str = "valid",
+                     data_format: Any = None, name: str | None = None, **kwargs: Any) -> None:  # fmt: skip
+            _Pooling.__init__(self, name=name, **kwargs)
+            self._init(pool_size, strides, padding, data_format)
+    name = f"{'Max' if kind == 'MAX' else 'Average'}Pooling{n}D"
+    what = "largest value" if kind == "MAX" else "mean"
+    doc = (_Pooling.__doc__ or "").replace("{what}", what)
+    return type(name, (_Pooling,), {"__init__": __init__, "rank": n, "kind": kind, "__doc__": doc, "__module__": __name__})
+
+
+MaxPooling1D: Any = _pooling("MAX", 1, 2)
+MaxPooling2D: Any = _pooling("MAX", 2, (2, 2))
+MaxPooling3D: Any = _pooling("MAX", 3, (2, 2, 2))
+AveragePooling1D: Any = _pooling("AVG", 1, None)
+AveragePooling2D: Any = _pooling("AVG", 2, None)
+AveragePooling3D: Any = _pooling("AVG", 3, None)
+
+
+class _Global(Described):
+    """The {what} of each channel over a whole image: [batch, channels], with keepdims ones between."""
+
+    rank: int
+
+    def __init__(self, data_format: Any = None, keepdims: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._take(data_format=data_format_name(data_format), keepdims=keepdims)
+        self.input_spec = InputSpec(ndim=self.rank + 2)
+
+    @property
+    def _axes(self) -> list[int]:
+        first = 1 if self.data_format == "channels_last" else 2
+        return list(range(first, first + self.rank))
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The shape of the output."""
+        if self.keepdims:
+            return tuple(1 if i in self._axes else d for i, d in enumerate(input_shape))
+        return tuple(d for i, d in enumerate(input_shape) if i not in self._axes)
+
+
+class _GlobalMax(_Global):
+    def call(self, inputs: Any) -> Any:
+        """The largest values."""
+        return math.reduce_max(inputs, axis=self._axes, keepdims=self.keepdims)
+
+
+class _GlobalAverage(_Global):
+    def call(self, inputs: Any) -> Any:
+        """The means."""
+        return math.reduce_mean(inputs, axis=self._axes, keepdims=self.keepdims)
+
+
+def _doc(what: str) -> str:
+    return (_Global.__doc__ or "").replace("{what}", what)
+
+
+class GlobalMaxPooling1D(_GlobalMax):
+    __doc__ = _doc("largest value")
+    rank = 1
+
+
+class GlobalMaxPooling2D(_GlobalMax):
+    __doc__ = _doc("largest value")
+    rank = 2
+
+
+class GlobalMaxPooling3D(_GlobalMax):
+    __doc__ = _doc("largest value")
+    rank = 3
+
+
+class GlobalAveragePooling1D(_GlobalAverage):
+    __doc__ = _doc("mean") + " Masked steps are left out."
+    rank = 1
+
+    def __init__(self, data_format: Any = None, keepdims: bool = False, **kwargs: Any) -> None:
+        super().__init__(data_format, keepdims, **kwargs)
+        self.supports_masking = True
+
+    def call(self, inputs: Any, mask: Any = None) -> Any:
+        """The means, over the steps that are not masked. mask: [batch, steps]."""
+        if mask is None:
+            return super().call(inputs)
+        kept = array.cast(array.expand_dims(mask, 2 if self.data_format == "channels_last" else 1), "bool")
+        total = math.reduce_sum(array.where(kept, inputs, array.zeros_like(inputs)), axis=self._axes,
+                                keepdims=self.keepdims)  # fmt: skip
+        return total / math.reduce_sum(array.cast(kept, inputs.dtype), axis=self._axes, keepdims=self.keepdims)
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        """None: no steps are left."""
+        return
+
+
+class GlobalAveragePooling2D(_GlobalAverage):
+    __doc__ = _doc("mean")
+    rank = 2
+
+
+class GlobalAveragePooling3D(_GlobalAverage):
+    __doc__ = _doc("mean")
+    rank = 3
+
+
+class _Adaptive(Described):
+    """The {what} of each of output_size parts of an image.
+
+    output_size: one integer or one a dimension, None for the input's own. Part i of m along n values is from
+    floor(i n / m) to ceil((i + 1) n / m). The input's sizes must be known.
+    """
+
+    rank: int
+    reduce: Any
+
+    def __init__(self, output_size: Any, data_format: Any = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._take(output_size=sizes(output_size, self.rank, "output_size"), data_format=data_format_name(data_format))
+        self.input_spec = InputSpec(ndim=self.rank + 2)
+
+    def call(self, inputs: Any) -> Any:
+        """The pooled images."""
+        first = 1 if self.data_format == "channels_last" else 2
+        for axis, wanted in enumerate(self.output_size, first):
+            size = inputs.shape[axis]
+            if size is None:
+                raise ValueError(f"{type(self).__name__} needs known sizes of the image; found {inputs.shape}")
+            before = (slice(None),) * axis
+            parts = [inputs[(*before, slice(i * size // wanted, -(-(i + 1) * size // wanted)))] for i in range(wanted)]
+            inputs = array.concat([type(self).reduce(p, axis=axis, keepdims=True) for p in parts], axis)
+        return inputs
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The shape of the output."""
+        last = self.data_format == "channels_last"
+        return assembled(input_shape[0], self.output_size, input_shape[-1 if last else 1], self.data_format)
+
+
+def _adaptive(kind: str, n: int) -> Any:
+    what, reduce = ("largest value", math.reduce_max) if kind == "Max" else ("mean", math.reduce_mean)
+    doc = (_Adaptive.__doc__ or "").replace("{what}", what)
+    return type(f"Adaptive{kind}Pooling{n}D", (_Adaptive,),
+                {"rank": n, "reduce": staticmethod(reduce), "__doc__": doc, "__module__": __name__})  # fmt: skip
+
+
+AdaptiveMaxPooling1D: Any = _adaptive("Max", 1)
+AdaptiveMaxPooling2D: Any = _adaptive("Max", 2)
+AdaptiveMaxPooling3D: Any = _adaptive("Max", 3)
+AdaptiveAveragePooling1D: Any = _adaptive("Average", 1)
+AdaptiveAveragePooling2D: Any = _adaptive("Average", 2)
+AdaptiveAveragePooling3D: Any = _adaptive("Average", 3)
+
+MaxPool1D, MaxPool2D, MaxPool3D = MaxPooling1D, MaxPooling2D, MaxPooling3D
+AvgPool1D, AvgPool2D, AvgPool3D = AveragePooling1D, AveragePooling2D, AveragePooling3D
+GlobalMaxPool1D, GlobalMaxPool2D, GlobalMaxPool3D = GlobalMaxPooling1D, GlobalMaxPooling2D, GlobalMaxPooling3D
+GlobalAvgPool1D, GlobalAvgPool2D, GlobalAvgPool3D = (GlobalAveragePooling1D, GlobalAveragePooling2D,
+                                                     GlobalAveragePooling3D)  # fmt: skip

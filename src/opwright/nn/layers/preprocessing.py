@@ -1,0 +1,176 @@
+"""Layers that bring data into the form that networks like.
+
+Lives here: Rescaling, Normalization, CategoryEncoding.  Not here: Resizing (upsampling.py), normalisation that is trained
+(normalization.py, batch_normalization.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...ops import array, math
+from .. import backend
+from .base import Described
+
+
+class Rescaling(Described):
+    """inputs * scale + offset."""
+
+    def __init__(self, scale: Any, offset: Any = 0.0, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._take(scale=scale, offset=offset)
+        self.supports_masking = True
+        self.built = True
+
+    def call(self, inputs: Any) -> Any:
+        """The scaled inputs."""
+        scale, offset = (array.cast(np.asarray(v, np.float32), self.compute_dtype) for v in (self.scale, self.offset))
+        return array.cast(inputs, self.compute_dtype) * scale + offset
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The input's."""
+        return input_shape
+
+
+class Normalization(Described):
+    """Features brought to mean 0 and variance 1 by statistics that are given or found by `adapt`.
+
+    .. math:: y = (x - mean) / \\max(\\sqrt{variance}, 10^{-7}), \\quad \\text{or with invert the other way}
+
+    axis: the axes that keep statistics of their own; None for one mean of all. mean, variance: numbers, or arrays
+    that broadcast to the sizes along `axis`.
+    raises ValueError for one of mean and variance without the other, or inputs before there are statistics
+    """
+
+    def __init__(self, axis: Any = -1, mean: Any = None, variance: Any = None, invert: bool = False, **kwargs: Any
+                 ) -> None:  # fmt: skip
+        super().__init__(**kwargs)
+        if (mean is None) != (variance is None):
+            raise ValueError("When setting values directly, both `mean` and `variance` must be set. Received: "
+                             f"mean={mean} and variance={variance}")  # fmt: skip
+        self.axis = () if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
+        self._given_axis, self.input_mean, self.input_variance, self.invert = axis, mean, variance, invert
+        self.mean: Any = None
+        self.variance: Any = None
+        self.adapt_mean: Any = None
+        self.supports_masking = True
+
+    def build(self, input_shape: Any) -> None:
+        """Make the statistics: constants that were given, else weights that `adapt` sets."""
+        rank = len(input_shape)
+        kept = sorted(a % rank for a in self.axis)
+        for a in kept:
+            if input_shape[a] is None:
+                raise ValueError("All `axis` values to be kept must have a known shape. Received axis="
+                                 f"{self.axis}, inputs.shape={tuple(input_shape)}")  # fmt: skip
+        self._reduced = tuple(i for i in range(rank) if i not in kept)
+        self._along = tuple(input_shape[i] if i in kept else 1 for i in range(rank))
+        shape = tuple(input_shape[i] for i in kept)
+        if self.input_mean is not None:
+            self._set(np.broadcast_to(np.asarray(self.input_mean, np.float32), shape),
+                      np.broadcast_to(np.asarray(self.input_variance, np.float32), shape))  # fmt: skip
+            return
+        if self.adapt_mean is None:
+            self.adapt_mean = self.add_weight(name="mean", shape=shape, initializer="zeros", trainable=False)
+            self.adapt_variance = self.add_weight(name="variance", shape=shape, initializer="ones", trainable=False)
+            self.count = self.add_weight(name="count", shape=(), dtype="int32", initializer="zeros", trainable=False)
+
+    def _set(self, mean: Any, variance: Any) -> None:
+        self.mean, self.variance = mean.reshape(self._along), variance.reshape(self._along)
+
+    def adapt(self, data: Any) -> None:
+        """Find mean and variance of data: an array, a tensor, or a Dataset of batches.
+
+        raises ValueError where they were given to the constructor
+        """
+        if self.input_mean is not None:
+            raise ValueError("Cannot `adapt` a Normalization layer that is initialized with static `mean` and `variance`, "
+                             "you passed mean={self.input_mean} and variance={self.input_variance}.")  # fmt: skip
+        if hasattr(data, "__iter__") and not hasattr(data, "__array__") and not isinstance(data, (list, tuple)):
+            batches = [np.asarray(b) for b in data]
+        else:
+            batches = [np.asarray(data)]
+        if len(batches) == 1 and batches[0].ndim == 1:
+            batches = [batches[0][:, None]]
+        if not self.built:
+            self.build((None, *batches[0].shape[1:]))
+        wide = np.concatenate([b.astype(np.float64) for b in batches]) if len(batches) > 1 else batches[0].astype(np.float64)
+        self.adapt_mean.assign(wide.mean(self._reduced).astype(np.float32))
+        self.adapt_variance.assign(wide.var(self._reduced).astype(np.float32))
+        self.count.assign(np.int32(wide.shape[0]))
+
+    def call(self, inputs: Any) -> Any:
+        """The normalised inputs."""
+        if self.input_mean is not None:
+            mean, variance = (array.cast(v, self.compute_dtype) for v in (self.mean, self.variance))
+        else:
+            along = list(self._along)
+            mean, variance = (array.reshape(array.cast(v, self.compute_dtype), along)
+                              for v in (self.adapt_mean, self.adapt_variance))  # fmt: skip
+        x = array.cast(inputs, self.compute_dtype)
+        deviation = math.maximum(math.sqrt(variance), backend.epsilon())
+        return x * deviation + mean if self.invert else (x - mean) / deviation
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The input's."""
+        return input_shape
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments as plain values."""
+        def plain(value: Any) -> Any:
+            return None if value is None else np.asarray(value).tolist()
+
+        return {**super().get_config(), "axis": self._given_axis, "invert": self.invert,
+                "mean": plain(self.input_mean), "variance": plain(self.input_variance)}  # fmt: skip
+
+
+class CategoryEncoding(Described):
+    """Integers in [0, num_tokens) as vectors of num_tokens.
+
+    output_mode: "one_hot": each integer its own vector; "multi_hot": 1 for each that occurs in an example; "count":
+    how often, or with count_weights how much.
+    raises ValueError for another mode, or no num_tokens
+    """
+
+    def __init__(self, num_tokens: int | None = None, output_mode: str = "multi_hot", sparse: bool = False, **kwargs: Any
+                 ) -> None:  # fmt: skip
+        super().__init__(**kwargs)
+        output_mode = "count" if output_mode == "counts" else output_mode
+        if output_mode not in ("count", "one_hot", "multi_hot"):
+            raise ValueError(f"Unknown arg for output_mode: {output_mode}")
+        if num_tokens is None:
+            raise ValueError("num_tokens must be set to use this layer. If the number of tokens is not known beforehand, "
+                             "use the IntegerLookup layer instead.")  # fmt: skip
+        if num_tokens < 1:
+            raise ValueError(f"`num_tokens` must be >= 1. Received: num_tokens={num_tokens}.")
+        if sparse:
+            raise ValueError("`sparse=True` is not supported: the encoding is a dense tensor")
+        self._take(num_tokens=num_tokens, output_mode=output_mode, sparse=sparse)
+        self.built = True
+
+    def call(self, inputs: Any, count_weights: Any = None) -> Any:
+        """The encoded inputs."""
+        inputs = array.cast(inputs, "int32")
+        if count_weights is not None and self.output_mode != "count":
+            raise ValueError("`count_weights` is not used when `output_mode` is not `'count'`. Received "
+                             f"`count_weights={count_weights}`.")  # fmt: skip
+        rank = inputs.shape.rank
+        if self.output_mode == "one_hot":
+            if rank and inputs.shape[-1] == 1:
+                inputs = array.squeeze(inputs, [-1])
+            return array.one_hot(inputs, self.num_tokens, dtype=self.compute_dtype)
+        each = array.one_hot(inputs, self.num_tokens, dtype=self.compute_dtype)
+        if count_weights is not None:
+            each = each * array.expand_dims(array.cast(count_weights, self.compute_dtype), -1)
+        if rank == 0:
+            return each
+        return math.reduce_max(each, axis=-2) if self.output_mode == "multi_hot" else math.reduce_sum(each, axis=-2)
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The vectors' shape."""
+        if self.output_mode == "one_hot":
+            kept = input_shape[:-1] if input_shape and input_shape[-1] == 1 else input_shape
+            return (*kept, self.num_tokens)
+        return (*input_shape[:-1], self.num_tokens)

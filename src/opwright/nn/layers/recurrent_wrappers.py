@@ -1,0 +1,214 @@
+"""Layers that run another layer over time.
+
+Lives here: Bidirectional, TimeDistributed.  Not here: recurrent layers themselves (recurrent.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...ops import array, dispatch
+from ...tracing.control.higher import loop_over
+from ..layer import Layer
+from .base import Described
+from .wrapper import Wrapper, deserialize, serialize
+
+MERGES = ("sum", "mul", "ave", "concat", None)
+
+
+class Bidirectional(Described):
+    """A recurrent layer forwards and another one like it backwards over the same sequences.
+
+    merge_mode: how the outputs become one, or None for both. backward_layer: by default the layer once more, backwards.
+    Weights: those of forward_layer, then those of backward_layer. With return_state the forward states follow the
+    output, then the backward ones; initial_state is in that order too.
+    raises ValueError for layers that do not go together
+    """
+
+    def __init__(self, layer: Any, merge_mode: str | None = "concat", weights: Any = None, backward_layer: Any = None,
+                 **kwargs: Any) -> None:  # fmt: skip
+        for what, found in (("layer", layer), ("backward_layer", backward_layer)):
+            if not isinstance(found, Layer) and (what == "layer" or found is not None):
+                raise ValueError(f"Please initialize `Bidirectional` layer with a `keras.layers.Layer` instance as "
+                                 f"`{what}`. Received: {found}")  # fmt: skip
+        if merge_mode not in MERGES:
+            raise ValueError(f"Invalid merge mode. Received: {merge_mode}. Merge mode should be one of "
+                             '{"sum", "mul", "ave", "concat", None}')  # fmt: skip
+        super().__init__(**kwargs)
+        self._take(merge_mode=merge_mode)
+        self.forward_layer = _again(layer, "forward_")
+        if backward_layer is None:
+            backward_layer = _again(layer, "backward_", go_backwards=not layer.go_backwards)
+        self.backward_layer = backward_layer
+        if self.forward_layer.go_backwards == self.backward_layer.go_backwards:
+            raise ValueError("Forward layer and backward layer should have different `go_backwards` value. Received: "
+                             f"{self.forward_layer.go_backwards} for both")  # fmt: skip
+        for name in ("stateful", "return_sequences", "return_state"):
+            first, second = getattr(self.forward_layer, name), getattr(self.backward_layer, name)
+            if first != second:
+                raise ValueError(f'Forward layer and backward layer are expected to have the same value for attribute '
+                                 f'"{name}", got "{first}" for forward layer and "{second}" for backward layer')  # fmt: skip
+            setattr(self, name, first)
+        for one in (self.forward_layer, self.backward_layer):
+            if hasattr(one, "zero_output_for_mask"):
+                one.zero_output_for_mask = one.return_sequences
+        if weights:
+            half = len(weights) // 2
+            self.forward_layer._initial_weights = list(weights[:half])
+            self.backward_layer._initial_weights = list(weights[half:])
+        self.supports_masking = True
+
+    def build(self, sequences_shape: Any, initial_state_shape: Any = None) -> None:
+        """Build both layers."""
+        for layer in (self.forward_layer, self.backward_layer):
+            if not layer.built:
+                layer.build(sequences_shape)
+                layer.built = True
+            if layer._initial_weights is not None:
+                layer.set_weights(layer._initial_weights)
+                layer._initial_weights = None
+
+    def call(self, sequences: Any, initial_state: Any = None, mask: Any = None, training: Any = None) -> Any:
+        """Run both ways and merge."""
+        kwargs: dict[str, Any] = {}
+        spec = self.forward_layer._call_spec()
+        if spec.training:
+            kwargs["training"] = training
+        if spec.mask:
+            kwargs["mask"] = mask
+        forth, back = None, None
+        if initial_state is not None:
+            half = len(initial_state) // 2
+            forth, back = list(initial_state[:half]), list(initial_state[half:])
+        y = self.forward_layer(sequences, initial_state=forth, **kwargs)
+        z = self.backward_layer(sequences, initial_state=back, **kwargs)
+        states: tuple[Any, ...] = ()
+        if self.return_state:
+            states = (*y[1:], *z[1:])
+            y, z = y[0], z[0]
+        if self.return_sequences:
+            z = array.reverse(z, [1])
+        if self.merge_mode is None:
+            return (y, z, *states)
+        merged = self._merge(y, z)
+        return (merged, *states) if self.return_state else merged
+
+    def _merge(self, y: Any, z: Any) -> Any:
+        if self.merge_mode == "concat":
+            return array.concat([y, z], -1)
+        if self.merge_mode == "mul":
+            return y * z
+        return y + z if self.merge_mode == "sum" else (y + z) / 2.0
+
+    @property
+    def states(self) -> Any:
+        """The variables that keep the states, or None."""
+        if self.forward_layer.states and self.backward_layer.states:
+            return (*self.forward_layer.states, *self.backward_layer.states)
+        return None
+
+    def reset_state(self) -> None:
+        """Kept states become zeros. Raises AttributeError where none are kept."""
+        if not self.stateful:
+            raise AttributeError("Layer must be stateful.")
+        self.forward_layer.reset_state()
+        self.backward_layer.reset_state()
+
+    reset_states = reset_state
+
+    def compute_output_shape(self, sequences_shape: Any, initial_state_shape: Any = None) -> Any:
+        """The output's shape; with return_state followed by the states'."""
+        one = self.forward_layer.compute_output_shape(sequences_shape)
+        states: tuple[Any, ...] = ()
+        if self.return_state:
+            one, states = one[0], tuple(one[1:])
+        if self.merge_mode is None:
+            return (one, one, *states, *states)
+        merged = (*one[:-1], one[-1] * 2) if self.merge_mode == "concat" else one
+        return (merged, *states, *states) if self.return_state else merged
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        """The input's mask where all steps are given, none for states."""
+        mask = mask[0] if isinstance(mask, list) else mask
+        kept = mask if self.return_sequences else None
+        outputs = [kept, kept] if self.merge_mode is None else [kept]
+        if self.return_state:
+            outputs += [None] * (2 * len(self.forward_layer.state_size))
+        return outputs if len(outputs) > 1 else kept
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments as plain values."""
+        return {**super().get_config(), "layer": serialize(self.forward_layer),
+                "backward_layer": serialize(self.backward_layer)}  # fmt: skip
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Any:
+        """A new one, with new layers."""
+        config = dict(config)
+        for name in ("layer", "backward_layer"):
+            if config.get(name) is not None:
+                config[name] = deserialize(config[name], custom_objects)
+        return cls(**config)
+
+
+def _again(layer: Any, prefix: str, **changed: Any) -> Any:
+    """A layer of the same configuration, with weights of its own."""
+    config = {**layer.get_config(), **changed, "name": prefix + layer.name.removeprefix(prefix)}
+    return type(layer).from_config(config)
+
+
+class TimeDistributed(Wrapper):
+    """A layer at each step of sequences: [batch, time, ...] to [batch, time, ...]. mask: [batch, time]."""
+
+    def __init__(self, layer: Any, **kwargs: Any) -> None:
+        super().__init__(layer, **kwargs)
+        self.supports_masking = True
+
+    def _of_step(self, input_shape: Any) -> tuple[Any, ...]:
+        if not isinstance(input_shape, (tuple, list)) or len(input_shape) < 3:
+            raise ValueError("`TimeDistributed` Layer should be passed an `input_shape` with at least 3 dimensions, "
+                             f"received: {input_shape}")  # fmt: skip
+        return (input_shape[0], *input_shape[2:])
+
+    def build(self, input_shape: Any = None) -> None:
+        """Build the layer inside for one step."""
+        super().build(self._of_step(input_shape))
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The layer's, with time after the batch."""
+        one = self.layer.compute_output_shape(self._of_step(input_shape))
+        return (one[0], input_shape[1], *one[1:])
+
+    def call(self, inputs: Any, training: Any = None, mask: Any = None) -> Any:
+        """The layer at each step."""
+        spec = self.layer._call_spec()
+        if mask is not None:
+            if mask.shape.rank is not None and mask.shape.rank < 2:
+                raise ValueError("The `mask` passed to the `TimeDistributed` layer must be at least 2D (e.g., "
+                                 f"`(batch_size, timesteps)`), but it has {mask.shape.rank} dimension(s) with shape "
+                                 f"{mask.shape}.")  # fmt: skip
+            if not mask.shape[:2].is_compatible_with(inputs.shape[:2]):
+                raise ValueError(f"The `mask` passed to the `TimeDistributed` layer has a shape {mask.shape} that is "
+                                 f"incompatible with the input shape {inputs.shape}.")  # fmt: skip
+        steps = {"x": _swapped(inputs)}
+        if mask is not None and spec.mask:
+            steps["mask"] = _swapped(mask)
+        modes = {"training": training} if spec.training else {}
+
+        def step(element: dict[str, Any]) -> Any:
+            given = {"mask": element["mask"]} if "mask" in element else {}
+            return self.layer(element["x"], **given, **modes)
+
+        time = inputs.shape[1]
+        if time:
+            columns = {k: array.unstack(v, num=time) for k, v in steps.items()}
+            return _swapped(array.stack([step({k: v[i] for k, v in columns.items()}) for i in range(time)]))
+        count = array.shape(inputs)[1] if time is None and dispatch.state.trace is not None else inputs.shape[1]
+        flat = [steps[k] for k in sorted(steps)]
+        _, outputs = loop_over(lambda element, _: ((), step(element)), steps, flat, count, (), False)
+        return _swapped(outputs)
+
+
+def _swapped(x: Any) -> Any:
+    """Batch and time exchanged."""
+    return array.transpose(x, [1, 0, *range(2, x.shape.rank)])

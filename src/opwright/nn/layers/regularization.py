@@ -1,0 +1,183 @@
+"""Layers that disturb their inputs in training, or add a penalty on them.
+
+Lives here: Dropout, SpatialDropout1D ... 3D, GaussianNoise, GaussianDropout, AlphaDropout, ActivityRegularization.
+Not here: penalties on weights (../regularizers.py).
+
+Numbers are new at each run, in functions too. seed: for the same sequence of numbers each time the program runs.
+"""
+
+from __future__ import annotations
+
+import math as python_math
+from typing import Any
+
+from ...ops import array
+from .. import regularizers
+from ..input_spec import InputSpec
+from ..seeds import SeedGenerator
+from .base import Described, data_format_name
+from .modes import in_training
+
+
+class _Noisy(Described):
+    """A layer that changes nothing outside training."""
+
+    def _begin(self, name: str, value: Any, most: float, seed: Any, **others: Any) -> None:
+        if not 0 <= value <= most:
+            wanted = "between 0 and 1" if most == 1 else "that is >= 0"
+            raise ValueError(f"Invalid value received for argument `{name}`. Expected a float value {wanted}. "
+                             f"Received: {name}={value}")  # fmt: skip
+        self._take(**{name: value}, seed=seed, **others)
+        self.seed_generator = SeedGenerator(seed)
+        self._amount = value
+        self.supports_masking = True
+        self.built = True
+
+    def call(self, inputs: Any, training: Any = False) -> Any:
+        """The inputs, changed in training."""
+        if not self._amount:
+            return inputs
+        return in_training(training, lambda: self._changed(inputs), lambda: array.identity(inputs)
+                           if hasattr(training, "dtype") else inputs)  # fmt: skip
+
+    def _changed(self, inputs: Any) -> Any:
+        raise NotImplementedError
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The input's."""
+        return input_shape
+
+
+def _concrete(inputs: Any, noise_shape: Any) -> Any:
+    """A shape with None filled in from the inputs."""
+    if noise_shape is None:
+        return array.shape(inputs)
+    found = array.shape(inputs)
+    return [found[i] if d is None else d for i, d in enumerate(noise_shape)]
+
+
+def dropped(inputs: Any, rate: float, noise_shape: Any, seeds: SeedGenerator) -> Any:
+    """Elements are 0 with chance `rate`, the others larger by 1 / (1 - rate)."""
+    if rate >= 1:
+        return array.zeros_like(inputs)
+    wide = "float64" if inputs.dtype.name == "float64" else "float32"  # 16 bits are too coarse for a chance
+    kept = seeds.uniform(_concrete(inputs, noise_shape), dtype=wide) >= rate
+    return array.where(kept, inputs * (1.0 / (1.0 - rate)), array.zeros_like(inputs))
+
+
+class Dropout(_Noisy):
+    """In training elements are 0 with chance `rate`, the others larger by 1 / (1 - rate) (Srivastava et al. 2014).
+
+    noise_shape: the shape of what is drawn, which broadcasts with the inputs; None in it for the input's size.
+    raises ValueError for a rate outside [0, 1]
+    """
+
+    def __init__(self, rate: float, noise_shape: Any = None, seed: int | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        if noise_shape is not None:
+            bad = isinstance(noise_shape, str) or not hasattr(noise_shape, "__iter__")
+            noise_shape = noise_shape if bad else tuple(noise_shape)
+            if bad or not all(d is None or (isinstance(d, int) and d > 0) for d in noise_shape):
+                raise ValueError("Invalid value received for argument `noise_shape`. Expected a tuple or list of positive "
+                                 f"integers or None. Received: noise_shape={noise_shape}")  # fmt: skip
+        self._begin("rate", rate, 1, seed, noise_shape=noise_shape)
+
+    def _changed(self, inputs: Any) -> Any:
+        return dropped(inputs, self.rate, self._noise_shape(inputs), self.seed_generator)
+
+    def _noise_shape(self, inputs: Any) -> Any:
+        return self.noise_shape
+
+
+class _Spatial(Dropout):
+    """Dropout of whole channels (Tompson et al. 2014)."""
+
+    rank: int
+
+    def __init__(self, rate: float, data_format: Any = None, seed: int | None = None, name: str | None = None,
+                 dtype: Any = None, **kwargs: Any) -> None:  # fmt: skip
+        super().__init__(rate, seed=seed, name=name, dtype=dtype, **kwargs)
+        self._taken = ("rate", "seed")
+        self._take(data_format=data_format_name(data_format))
+        self.input_spec = InputSpec(ndim=self.rank + 2)
+
+    def _noise_shape(self, inputs: Any) -> Any:
+        ones = (1,) * self.rank
+        return (None, *ones, None) if self.data_format == "channels_last" else (None, None, *ones)
+
+
+class SpatialDropout1D(_Spatial):
+    __doc__ = _Spatial.__doc__
+    rank = 1
+
+    def __init__(self, rate: float, seed: int | None = None, name: str | None = None, dtype: Any = None, **kwargs: Any
+                 ) -> None:  # fmt: skip
+        super().__init__(rate, "channels_last", seed, name, dtype, **kwargs)
+        self._taken = ("rate", "seed")
+
+
+class SpatialDropout2D(_Spatial):
+    __doc__ = _Spatial.__doc__
+    rank = 2
+
+
+class SpatialDropout3D(_Spatial):
+    __doc__ = _Spatial.__doc__
+    rank = 3
+
+
+class GaussianNoise(_Noisy):
+    """In training normal numbers of deviation `stddev` are added."""
+
+    def __init__(self, stddev: float, seed: int | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._begin("stddev", stddev, 1, seed)
+
+    def _changed(self, inputs: Any) -> Any:
+        return inputs + self.seed_generator.normal(array.shape(inputs), 0.0, self.stddev, inputs.dtype)
+
+
+class GaussianDropout(_Noisy):
+    """In training elements are multiplied by normal numbers of mean 1 and variance rate / (1 - rate)."""
+
+    def __init__(self, rate: float, seed: int | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._begin("rate", rate, 1, seed)
+
+    def _changed(self, inputs: Any) -> Any:
+        stddev = python_math.sqrt(self.rate / (1.0 - self.rate))
+        return inputs * self.seed_generator.normal(array.shape(inputs), 1.0, stddev, inputs.dtype)
+
+
+class AlphaDropout(_Noisy):
+    """Dropout to selu's lowest value, scaled so that mean and variance stay (Klambauer et al. 2017)."""
+
+    LOWEST = -1.6732632423543772 * 1.0507009873554805  # selu at minus infinity
+
+    def __init__(self, rate: float, noise_shape: Any = None, seed: int | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._begin("rate", rate, 1, seed, noise_shape=noise_shape)
+
+    def _changed(self, inputs: Any) -> Any:
+        kept = array.cast(self.seed_generator.uniform(_concrete(inputs, self.noise_shape)) >= self.rate, inputs.dtype)
+        a = ((1 - self.rate) * (1 + self.rate * self.LOWEST**2)) ** -0.5
+        b = -a * self.LOWEST * self.rate
+        return a * (inputs * kept + self.LOWEST * (1.0 - kept)) + b
+
+
+class ActivityRegularization(Described):
+    """The inputs as they are; l1 sum |x| + l2 sum x^2 is added to the loss."""
+
+    def __init__(self, l1: float = 0.0, l2: float = 0.0, **kwargs: Any) -> None:
+        super().__init__(activity_regularizer=regularizers.L1L2(l1, l2), **kwargs)
+        self._take(l1=l1, l2=l2)
+        self.supports_masking = True
+        self.built = True
+
+    def call(self, inputs: Any) -> Any:
+        """The inputs."""
+        return inputs
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The input's."""
+        return input_shape

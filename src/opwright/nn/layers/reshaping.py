@@ -1,0 +1,256 @@
+"""Layers that change shapes and move elements.
+
+Lives here: Flatten, Reshape, Permute, RepeatVector, Cropping1D ... 3D, ZeroPadding1D ... 3D.
+Not here: enlarging (upsampling.py), joining (merging.py).
+"""
+
+from __future__ import annotations
+
+import math as python_math
+from typing import Any
+
+from ...ops import array
+from ..input_spec import InputSpec
+from .base import Described, assembled, data_format_name, pairs, spatial
+
+
+class Flatten(Described):
+    """All dimensions but the batch become one: [batch, n]. data_format "channels_first" moves the channels last before."""
+
+    def __init__(self, data_format: Any = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._take(data_format=data_format_name(data_format))
+        self.input_spec = InputSpec(min_ndim=1)
+        self.built = True
+
+    def call(self, inputs: Any) -> Any:
+        """The flattened inputs."""
+        rank = inputs.shape.rank
+        if rank is None:
+            return array.reshape(inputs, array.stack([array.shape(inputs)[0], -1]))
+        if self.data_format == "channels_first" and rank > 1:
+            inputs = array.transpose(inputs, [0, *range(2, rank), 1])
+        batch, size = self.compute_output_shape(tuple(inputs.shape))
+        if batch is None and size is not None:
+            return array.reshape(inputs, [-1, size])
+        return array.reshape(inputs, [array.shape(inputs)[0] if batch is None else batch, -1 if size is None else size])
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """[batch, product of the other sizes]."""
+        rest = tuple(input_shape[1:])
+        return (input_shape[0], None if None in rest else python_math.prod(rest))
+
+
+class Reshape(Described):
+    """Another shape of as many elements: [batch, *target_shape]. target_shape: one size may be -1 and follows.
+
+    raises ValueError where the numbers of elements differ
+    """
+
+    def __init__(self, target_shape: Any, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        target_shape = tuple(target_shape)
+        if target_shape.count(-1) + target_shape.count(None) > 1:
+            raise ValueError(f"There must be at most one unknown dimension (-1) in `target_shape`. Received: {target_shape}")
+        self._take(target_shape=target_shape)
+        self.built = True
+
+    def call(self, inputs: Any) -> Any:
+        """The reshaped inputs."""
+        batch = inputs.shape[0]
+        target = self._resolved(tuple(inputs.shape)[1:])
+        if batch is None and None not in target:
+            return array.reshape(inputs, [-1, *target])
+        batch = array.shape(inputs)[0] if batch is None else batch
+        return array.reshape(inputs, [batch, *(-1 if d is None else d for d in target)])
+
+    def _resolved(self, rest: tuple[Any, ...]) -> tuple[Any, ...]:
+        target = tuple(None if d == -1 else d for d in self.target_shape)
+        if None in rest:
+            return target
+        size, known = python_math.prod(rest), python_math.prod(d for d in target if d is not None)
+        fits = size == known if None not in target else known != 0 and size % known == 0
+        if not fits:
+            raise ValueError("The total size of the tensor must be unchanged. Received: input_shape="
+                             f"{rest}, target_shape={self.target_shape}")  # fmt: skip
+        return tuple(size // known if d is None else d for d in target)
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """[batch, *target_shape]."""
+        return (input_shape[0], *self._resolved(tuple(input_shape[1:])))
+
+
+class Permute(Described):
+    """Dimensions in another order. dims: a permutation of 1 ... rank - 1; the batch stays first."""
+
+    def __init__(self, dims: Any, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        dims = tuple(dims)
+        if sorted(dims) != list(range(1, len(dims) + 1)):
+            raise ValueError("Invalid permutation argument `dims` for Permute Layer. The set of indices in `dims` must be "
+                             f"consecutive and start from 1. Received dims={dims}")  # fmt: skip
+        self._take(dims=dims)
+        self.input_spec = InputSpec(ndim=len(dims) + 1)
+        self.built = True
+
+    def call(self, inputs: Any) -> Any:
+        """The transposed inputs."""
+        return array.transpose(inputs, [0, *self.dims])
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The sizes in the new order."""
+        return (input_shape[0], *(input_shape[d] for d in self.dims))
+
+
+class RepeatVector(Described):
+    """[batch, features] n times: [batch, n, features]."""
+
+    def __init__(self, n: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        if not isinstance(n, int):
+            raise TypeError(f"Expected an integer value for `n`, got {type(n)}.")
+        self._take(n=n)
+        self.input_spec = InputSpec(ndim=2)
+        self.built = True
+
+    def call(self, inputs: Any) -> Any:
+        """The repeated inputs."""
+        return array.tile(array.expand_dims(inputs, 1), [1, self.n, 1])
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """[batch, n, features]."""
+        return (input_shape[0], self.n, input_shape[1])
+
+
+class _Cropping(Described):
+    """Rows cut off both ends of each spatial dimension.
+
+    cropping: one integer, or for each dimension an integer or a pair (before, after).
+    raises ValueError where nothing would be left
+    """
+
+    rank: int
+
+    def _init(self, cropping: Any, data_format: Any) -> None:
+        self._take(cropping=pairs(cropping, self.rank, "cropping"))
+        self.data_format = data_format_name(data_format)
+        if self.rank > 1:
+            self._taken = (*self._taken, "data_format")
+        self.input_spec = InputSpec(ndim=self.rank + 2)
+        self.built = True
+
+    def call(self, inputs: Any) -> Any:
+        """What is left."""
+        self.compute_output_shape(tuple(inputs.shape))
+        kept = tuple(slice(before, -after if after else None) for before, after in self.cropping)
+        last = self.data_format == "channels_last"
+        return inputs[(slice(None), *kept, slice(None)) if last else (slice(None), slice(None), *kept)]
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The shape of the output."""
+        middle = [None if n is None else n - sum(c) for n, c in zip(spatial(input_shape, self.data_format), self.cropping)]
+        if any(n is not None and n <= 0 for n in middle):
+            raise ValueError("Values in `cropping` argument should be smaller than the corresponding spatial dimension of "
+                             f"the input. Received: input_shape={tuple(input_shape)}, cropping={self.cropping}")  # fmt: skip
+        last = self.data_format == "channels_last"
+        return assembled(input_shape[0], middle, input_shape[-1 if last else 1], self.data_format)
+
+
+class Cropping1D(_Cropping):
+    __doc__ = _Cropping.__doc__
+    rank = 1
+
+    def __init__(self, cropping: Any = (1, 1), **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._init(cropping, "channels_last")
+        self.cropping = self.cropping[0]
+
+    def call(self, inputs: Any) -> Any:
+        """What is left."""
+        before, after = self.cropping
+        self.compute_output_shape(tuple(inputs.shape))
+        return inputs[:, before : -after if after else None, :]
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The shape of the output."""
+        size = None if input_shape[1] is None else input_shape[1] - sum(self.cropping)
+        if size is not None and size <= 0:
+            raise ValueError("`cropping` parameter of `Cropping1D` layer must be smaller than the input length. Received: "
+                             f"input_shape={tuple(input_shape)}, cropping={self.cropping}")  # fmt: skip
+        return (input_shape[0], size, input_shape[2])
+
+
+class Cropping2D(_Cropping):
+    __doc__ = _Cropping.__doc__
+    rank = 2
+
+    def __init__(self, cropping: Any = ((0, 0), (0, 0)), data_format: Any = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._init(cropping, data_format)
+
+
+class Cropping3D(_Cropping):
+    __doc__ = _Cropping.__doc__
+    rank = 3
+
+    def __init__(self, cropping: Any = ((1, 1), (1, 1), (1, 1)), data_format: Any = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._init(cropping, data_format)
+
+
+class _ZeroPadding(Described):
+    """Rows of zeros added at both ends of each spatial dimension.
+
+    padding: one integer, or for each dimension an integer or a pair (before, after).
+    """
+
+    rank: int
+
+    def _init(self, padding: Any, data_format: Any) -> None:
+        self._take(padding=pairs(padding, self.rank, "padding"), data_format=data_format_name(data_format))
+        self.input_spec = InputSpec(ndim=self.rank + 2)
+        self.built = True
+
+    def call(self, inputs: Any) -> Any:
+        """The larger images."""
+        ends = [list(p) for p in self._pairs()]
+        last = self.data_format == "channels_last"
+        return array.pad(inputs, [[0, 0], *ends, [0, 0]] if last else [[0, 0], [0, 0], *ends])
+
+    def _pairs(self) -> Any:
+        return self.padding if self.rank > 1 else (self.padding,)
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The shape of the output."""
+        sizes = zip(spatial(input_shape, self.data_format), self._pairs())
+        middle = [None if n is None else n + sum(p) for n, p in sizes]
+        last = self.data_format == "channels_last"
+        return assembled(input_shape[0], middle, input_shape[-1 if last else 1], self.data_format)
+
+
+class ZeroPadding1D(_ZeroPadding):
+    __doc__ = _ZeroPadding.__doc__
+    rank = 1
+
+    def __init__(self, padding: Any = 1, data_format: Any = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._init(padding, data_format)
+        self.padding = self.padding[0]
+
+
+class ZeroPadding2D(_ZeroPadding):
+    __doc__ = _ZeroPadding.__doc__
+    rank = 2
+
+    def __init__(self, padding: Any = (1, 1), data_format: Any = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._init(padding, data_format)
+
+
+class ZeroPadding3D(_ZeroPadding):
+    __doc__ = _ZeroPadding.__doc__
+    rank = 3
+
+    def __init__(self, padding: Any = ((1, 1), (1, 1), (1, 1)), data_format: Any = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._init(padding, data_format)

@@ -1,0 +1,125 @@
+"""Attention by scores of the inputs themselves, without projections and heads.
+
+Lives here: Attention, AdditiveAttention.  Not here: MultiHeadAttention (attention.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...ops import array, linalg, math
+from ...ops import nn as ops_nn
+from ..seeds import SeedGenerator
+from . import attention_masks
+from .base import Described
+from .modes import in_training
+from .regularization import dropped
+
+
+class Attention(Described):
+    """Means of values weighted by softmax of scores of queries and keys (Luong et al. 2015).
+
+    inputs: [query [B, T, dim], value [B, S, dim], and optionally key [B, S, dim], by default value]; output
+    [B, T, dim]. score_mode: "dot" for products, "concat" for sums of tanh(query + key). mask: a list of the query's
+    [B, T] and value's [B, S]. use_scale: a trained factor. use_causal_mask: places do not see later ones.
+    return_attention_scores: the weights [B, T, S] too.
+    raises ValueError for other inputs, masks or modes
+    """
+
+    def __init__(self, use_scale: bool = False, score_mode: str = "dot", dropout: float = 0.0, seed: Any = None,
+                 **kwargs: Any) -> None:  # fmt: skip
+        super().__init__(**kwargs)
+        if score_mode not in ("dot", "concat"):
+            raise ValueError("Invalid value for argument score_mode. Expected one of {'dot', 'concat'}. Received: "
+                             f"score_mode={score_mode}")  # fmt: skip
+        self._take(use_scale=use_scale, score_mode=score_mode, dropout=dropout, seed=seed)
+        self.seed_generator = SeedGenerator(seed)
+        self.scale = self.concat_score_weight = None
+        self.supports_masking = True
+
+    def build(self, input_shape: Any) -> None:
+        """Make the factors."""
+        self._check(input_shape)
+        if self.use_scale:
+            self.scale = self.add_weight(name="scale", shape=(), initializer="ones")
+        if self.score_mode == "concat":
+            self.concat_score_weight = self.add_weight(name="concat_score_weight", shape=(), initializer="ones")
+
+    def _check(self, inputs: Any, mask: Any = None) -> None:
+        name = type(self).__name__
+        if not isinstance(inputs, (list, tuple)) or not 2 <= len(inputs) <= 3:
+            raise ValueError(f"{name} layer must be called on a list of inputs, namely [query, value] or [query, value, "
+                             f"key]. Received: inputs={inputs}.")  # fmt: skip
+        if mask is not None and (not isinstance(mask, (list, tuple)) or not 2 <= len(mask) <= 3):
+            raise ValueError(f"{name} layer mask must be a list, namely [query_mask, value_mask]. Received: mask={mask}.")
+
+    def _calculate_scores(self, query: Any, key: Any) -> Any:
+        """[B, T, S] of query [B, T, dim] and key [B, S, dim]."""
+        if self.score_mode == "dot":
+            scores = linalg.matmul(query, key, transpose_b=True)
+            return scores if self.scale is None else scores * self._cast(self.scale)
+        together = array.expand_dims(query, -2) + array.expand_dims(key, -3)
+        if self.scale is not None:
+            together = self._cast(self.scale) * together
+        return self._cast(self.concat_score_weight) * math.reduce_sum(math.tanh(together), axis=-1)
+
+    def call(self, inputs: Any, mask: Any = None, training: Any = False, return_attention_scores: bool = False,
+             use_causal_mask: bool = False) -> Any:  # fmt: skip
+        """Attend. See the class."""
+        self._check(inputs, mask)
+        query, value = inputs[0], inputs[1]
+        key = inputs[2] if len(inputs) > 2 else value
+        query_mask, value_mask = (mask[0], mask[1]) if mask else (None, None)
+        scores = self._calculate_scores(query, key)
+        seen = None if value_mask is None else array.expand_dims(array.cast(value_mask, "bool"), -2)
+        if use_causal_mask:
+            earlier = attention_masks.causal(scores, array.transpose(scores, [0, 2, 1]))
+            seen = earlier if seen is None else math.logical_and(seen, earlier)
+        if seen is not None:
+            far = 65504.0 if scores.dtype.name == "float16" else 1.0e9
+            scores = array.where(seen, scores, scores - far)
+        weights = ops_nn.softmax(scores, -1)
+        if self.dropout:
+            whole = weights
+            weights = in_training(training, lambda: dropped(whole, self.dropout, None, self.seed_generator),
+                                  lambda: array.identity(whole))  # fmt: skip
+        output = linalg.matmul(weights, value)
+        if query_mask is not None:
+            kept = array.expand_dims(array.cast(query_mask, "bool"), -1)
+            output = array.where(kept, output, array.zeros_like(output))
+        return (output, weights) if return_attention_scores else output
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        """The query's mask."""
+        self._check(inputs, mask)
+        return None if mask is None else mask[0]
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """[B, T, dim of the value]."""
+        return (*input_shape[0][:-1], input_shape[1][-1])
+
+
+class AdditiveAttention(Attention):
+    """Attention with scores that are weighted sums of tanh(query + key) (Bahdanau et al. 2014).
+
+    Calls are Attention's. Weights: scale [dim], with use_scale.
+    """
+
+    def __init__(self, use_scale: bool = True, dropout: float = 0.0, **kwargs: Any) -> None:
+        super().__init__(use_scale=use_scale, dropout=dropout, **kwargs)
+
+    def build(self, input_shape: Any) -> None:
+        """Make the scale."""
+        self._check(input_shape)
+        if self.use_scale:
+            self.scale = self.add_weight(name="scale", shape=(input_shape[0][-1],), initializer="glorot_uniform")
+
+    def _calculate_scores(self, query: Any, key: Any) -> Any:
+        bent = math.tanh(array.expand_dims(query, -2) + array.expand_dims(key, -3))
+        return math.reduce_sum(bent if self.scale is None else self._cast(self.scale) * bent, axis=-1)
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments as plain values."""
+        config = super().get_config()
+        del config["score_mode"]
+        return config

@@ -1,0 +1,147 @@
+"""Layers that enlarge images and sequences.
+
+Lives here: UpSampling1D ... 3D, Resizing.  Not here: how images are sampled (sampling.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...ops import array
+from ..input_spec import InputSpec
+from . import sampling
+from .base import Described, assembled, data_format_name, sizes, spatial
+
+
+class _UpSampling(Described):
+    """Each element `size` times along each spatial dimension."""
+
+    rank: int
+
+    def _init(self, size: Any, data_format: Any, **others: Any) -> None:
+        self._take(size=sizes(size, self.rank, "size"), **others)
+        self.data_format = data_format_name(data_format)
+        self.input_spec = InputSpec(ndim=self.rank + 2)
+        self.built = True
+
+    def _repeated(self, x: Any) -> Any:
+        first = 1 if self.data_format == "channels_last" else 2
+        for axis, n in enumerate(self._factors(), first):
+            x = array.repeat(x, n, axis=axis)
+        return x
+
+    def _factors(self) -> tuple[int, ...]:
+        return self.size if isinstance(self.size, tuple) else (self.size,)
+
+    def call(self, inputs: Any) -> Any:
+        """The enlarged inputs."""
+        return self._repeated(inputs)
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The sizes times `size`."""
+        sizes_ = zip(spatial(input_shape, self.data_format), self._factors())
+        middle = [None if n is None else n * k for n, k in sizes_]
+        last = self.data_format == "channels_last"
+        return assembled(input_shape[0], middle, input_shape[-1 if last else 1], self.data_format)
+
+
+class UpSampling1D(_UpSampling):
+    __doc__ = _UpSampling.__doc__
+    rank = 1
+
+    def __init__(self, size: int = 2, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._init(size, "channels_last")
+        self.size = int(size)
+
+
+class UpSampling2D(_UpSampling):
+    """Images `size` times as large. interpolation: "nearest", "bilinear", "bicubic", "lanczos3" or "lanczos5"."""
+
+    rank = 2
+
+    def __init__(self, size: Any = (2, 2), data_format: Any = None, interpolation: str = "nearest", **kwargs: Any
+                 ) -> None:  # fmt: skip
+        super().__init__(**kwargs)
+        interpolation = interpolation.lower()
+        sampling.check(interpolation, ("nearest", "bilinear", "bicubic", "lanczos3", "lanczos5"))
+        self._init(size, data_format, interpolation=interpolation)
+        self._taken = (*self._taken, "data_format")
+
+    def call(self, inputs: Any) -> Any:
+        """The enlarged images."""
+        if self.interpolation == "nearest":
+            return self._repeated(inputs)
+        first = 1 if self.data_format == "channels_last" else 2
+        found = array.shape(inputs)
+        wanted = [(found[first + i] if inputs.shape[first + i] is None else inputs.shape[first + i]) * k
+                  for i, k in enumerate(self.size)]  # fmt: skip
+        return sampling.resize(inputs, wanted, self.interpolation, first)
+
+
+class UpSampling3D(_UpSampling):
+    __doc__ = _UpSampling.__doc__
+    rank = 3
+
+    def __init__(self, size: Any = (2, 2, 2), data_format: Any = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._init(size, data_format)
+        self._taken = (*self._taken, "data_format")
+
+
+class Resizing(Described):
+    """Images of any size brought to height x width.
+
+    interpolation: "bilinear", "nearest", "bicubic", "lanczos3" or "lanczos5". crop_to_aspect_ratio: cut off what would
+    be squeezed. pad_to_aspect_ratio: fill up with fill_value instead. antialias: average over what one new pixel covers.
+    inputs: [batch, height, width, channels] or without batch, or channels first by data_format.
+    raises ValueError for crop and pad at once
+    """
+
+    def __init__(self, height: int, width: int, interpolation: str = "bilinear", crop_to_aspect_ratio: bool = False,
+                 pad_to_aspect_ratio: bool = False, fill_mode: str = "constant", fill_value: float = 0.0,
+                 antialias: bool = False, data_format: Any = None, **kwargs: Any) -> None:  # fmt: skip
+        super().__init__(**kwargs)
+        if crop_to_aspect_ratio and pad_to_aspect_ratio:
+            raise ValueError("Only one of `crop_to_aspect_ratio` & `pad_to_aspect_ratio` can be set to `True`.")
+        if fill_mode != "constant":
+            raise ValueError(f"Only fill_mode='constant' is supported by Resizing. Received: fill_mode={fill_mode}")
+        sampling.check(interpolation.lower(), ("bilinear", "nearest", "bicubic", "lanczos3", "lanczos5"))
+        self._take(height=height, width=width, interpolation=interpolation.lower(),
+                   crop_to_aspect_ratio=crop_to_aspect_ratio, pad_to_aspect_ratio=pad_to_aspect_ratio,
+                   fill_mode=fill_mode, fill_value=fill_value, antialias=antialias,
+                   data_format=data_format_name(data_format))  # fmt: skip
+        self.built = True
+
+    def _first(self, rank: int) -> int:
+        return rank - 3 if self.data_format == "channels_last" else rank - 2
+
+    def call(self, inputs: Any) -> Any:
+        """The resized images."""
+        first = self._first(inputs.shape.rank)
+        x = array.cast(inputs, self.compute_dtype)
+        if self.crop_to_aspect_ratio or self.pad_to_aspect_ratio:
+            x = self._to_ratio(x, first)
+        return sampling.resize(x, [self.height, self.width], self.interpolation, first, self.antialias)
+
+    def _to_ratio(self, x: Any, first: int) -> Any:
+        height, width = x.shape[first], x.shape[first + 1]
+        if height is None or width is None:
+            raise ValueError(f"Resizing to an aspect ratio needs known sizes of the image; found {x.shape}")
+        if self.crop_to_aspect_ratio:
+            rows = min(height, int(float(width * self.height) / self.width))
+            columns = min(width, int(float(height * self.width) / self.height))
+            top, left = int((height - rows) / 2), int((width - columns) / 2)
+            before = (slice(None),) * first
+            return x[(*before, slice(top, top + rows), slice(left, left + columns))]
+        rows = max(height, int(float(width * self.height) / self.width))
+        columns = max(width, int(float(height * self.width) / self.height))
+        ends = [[0, 0] for _ in range(x.shape.rank)]
+        for axis, (have, want) in zip((first, first + 1), ((height, rows), (width, columns))):
+            ends[axis] = [int((want - have) / 2), want - have - int((want - have) / 2)]
+        return array.pad(x, ends, constant_values=self.fill_value)
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The shape with height and width."""
+        first = self._first(len(input_shape))
+        return (*input_shape[:first], self.height, self.width, *input_shape[first + 2 :])

@@ -1,0 +1,52 @@
+"""Layers around a layer; and layers by name and from dictionaries.
+
+Lives here: Wrapper, the family of all layers (`serialize`, `deserialize`).
+Not here: Bidirectional and TimeDistributed (recurrent_wrappers.py), models' configurations.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..layer import Layer
+from ..named import Family
+from .base import Described
+
+LAYERS = Family("layer", "keras.layers")  # filled by the package's __init__
+
+
+def serialize(layer: Any) -> Any:
+    """A layer as a dictionary of its class's name and its configuration."""
+    return LAYERS.serialize(layer)
+
+
+def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> Any:
+    """The layer that `serialize` described, with new weights. custom_objects: classes of yours by name."""
+    return LAYERS.deserialize(config, custom_objects)
+
+
+class Wrapper(Described):
+    """A layer that holds another one, `layer`, and builds it. Raises ValueError for what is no layer."""
+
+    def __init__(self, layer: Any, **kwargs: Any) -> None:
+        if not isinstance(layer, Layer):
+            raise ValueError(f"Layer {layer} supplied to Wrapper isn't a supported layer type. Please ensure wrapped layer "
+                             "is a valid Keras layer.")  # fmt: skip
+        super().__init__(**kwargs)
+        self.layer = layer
+
+    def build(self, input_shape: Any = None) -> None:
+        """Build the layer inside."""
+        if not self.layer.built:
+            self.layer.build(input_shape)
+            self.layer.built = True
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments as plain values."""
+        return {**super().get_config(), "layer": serialize(self.layer)}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Any:
+        """A new one, with a new layer inside."""
+        config = dict(config)
+        return cls(deserialize(config.pop("layer"), custom_objects), **config)
