@@ -20,7 +20,7 @@ from ..eager.tensor import EagerTensor
 from ..eager.variable import Variable
 from ..graph import Graph
 from ..graph.passes import UNUSED, run_passes
-from ..ops import dispatch
+from ..ops import array, dispatch
 from ..ops.autodiff import CustomRecord, accumulate, backpropagate, is_trainable
 from ..ops.indexed_slices import IndexedSlices
 from .inlining import inline
@@ -198,6 +198,17 @@ class _Derivative:
         if built is None:
             built = self._backward[mask] = self._build(self.forward.outputs[: len(mask)], mask)
         program, kinds = built
+        if any(isinstance(c, SymbolicTensor) and c.trace is self.trace and id(c) not in known for c in program.captured):
+            # Zeros in place of a gradient that is not there need a shape that the forward run has not kept: they come
+            # from the outputs instead.
+            outputs = self.forward.outputs[: len(dys)]
+            full = tuple(is_trainable(o.dtype) for o in outputs)
+            filled = [
+                array.zeros_like(known[id(o)]) if m and dy is None else dy for dy, o, m in zip(dys, outputs, full)
+            ]
+            if mask != full:
+                grads = self.backward(filled, known)
+                return [None if kind is None else grad for kind, grad in zip(kinds, grads)]
         arguments = [dy.to_dense() if isinstance(dy, IndexedSlices) else dy for dy, m in zip(dys, mask) if m]
         captured = [known.get(id(c), c) for c in program.captured]
         flat = iter(program.call(arguments, captured))
