@@ -124,7 +124,7 @@ def _elements(elems: Any, caller: str) -> tuple[list[Any], Any]:
 
 def _fold(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any, reverse: bool, caller: str, keep: bool = True
           ) -> tuple[Any, Any]:  # fmt: skip
-    """The last partial result, and all of them stacked (None where they are not kept)."""
+    """The last partial result, and all of them stacked (nothing where they are not kept)."""
     if not callable(fn):
         raise TypeError(f"{caller}: fn must be callable, found {fn!r}")
     flat, n = _elements(elems, caller)
@@ -155,7 +155,7 @@ def _fold(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any, reverse: 
         for x, s in zip(after, start):
             if x.dtype is not s.dtype:
                 raise TypeError(f"{caller}: fn gives {x.dtype.name}, the initializer is {s.dtype.name}")
-        return after, nest.pack_sequence_as(initializer, after, expand_composites=True) if keep else None
+        return after, nest.pack_sequence_as(initializer, after, expand_composites=True) if keep else ()
 
     last, stacked = _loop(step, elems, rest, count, start, reverse)
     last = nest.pack_sequence_as(initializer, list(last), expand_composites=True)
