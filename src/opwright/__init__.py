@@ -196,7 +196,7 @@ from .tracing.function import function
 from .tracing.trace import executing_eagerly, init_scope, name_scope
 
 if _typing.TYPE_CHECKING:
-    from . import data, lite, nn, optimizers
+    from . import autograph, data, lite, nn, optimizers
     from .core.type_spec import TypeSpec, type_spec_from_value
     from .eager import debugging
     from .eager.calling import numpy_function, py_function
@@ -217,6 +217,7 @@ half, double = float16, float64
 
 # What `import opwright` need not wait for: the module, and the name in it if it is not the module itself.
 _LATER = {
+    "autograph": (".autograph", None),
     "Assert": (".ops.debugging", "Assert"),
     "Module": (".nn.module", "Module"),
     "TensorArray": (".tracing.tensor_array", "TensorArray"),
@@ -247,6 +248,7 @@ _LATER = {
     "print": (".ops.printing", "print"),
     "py_function": (".eager.calling", "py_function"),
     "random": (".ops.random", None),
+    "saved_model": (".saved.saved_model", None),
     "scan": (".tracing.control", "scan"),
     "strings": (".ops.strings", None),
     "switch_case": (".tracing.control", "switch_case"),
@@ -299,7 +301,7 @@ __all__ = [  # noqa: RUF022  grouped as in docs/api.md
     # defining operators
     "Attr", "CPUPlace", "CUDAPlace", "Input", "KernelKey", "Operator", "Output", "attr", "kernel", "operator", "ops",
     # modules and switches
-    "experimental", "types",
+    "autograph", "experimental", "types",
     "bitwise", "config", "data", "debugging", "dtypes", "errors", "flags", "linalg", "lite", "math", "nest", "nn",
     "optimizers", "random", "show", "strings",
     # element by element

@@ -7,11 +7,13 @@ they register a `Stage` for their values.
     jumps.py       break, continue, return           rewriting.py, expressions.py   the rewriting
     operators.py, builtins.py   what it calls        stages.py   whose values are staged
     conversion.py, rules.py   what is converted      api.py      the public face
+    tracebacks.py  errors shown at the user's lines
 """
 
 from .api import converted, converting, do_not_convert, requested, set_loop_options, to_code, to_graph
 from .rules import convert_module, reset_modules, skip_module
 from .stages import Stage, State, Undefined, register_stage, stage_of
+from .tracebacks import users_frames
 
 __all__ = [
     "Stage",
@@ -29,4 +31,5 @@ __all__ = [
     "stage_of",
     "to_code",
     "to_graph",
+    "users_frames",
 ]

@@ -12,19 +12,21 @@ from __future__ import annotations
 
 import ast
 import functools
+import sys
 import types
 import warnings
 import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from . import operators, rules, rewriting, source
+from ..core.frames import OURS
+from . import operators, rewriting, rules, source
 from .builtins import OVERRIDES
 from .source import Unsupported
 from .stages import NOT_RETURNED
 
 MARK = "__opwright_do_not_convert__"
-verbosity = [0]
+verbosity: list[int] = [0, 0]  # the level, and whether to stdout
 
 
 class Converted(NamedTuple):
@@ -148,12 +150,18 @@ def _decide(function: types.FunctionType, forced: bool) -> Converted:
     if function.__dict__.get(MARK):
         return AS_IS
     module = function.__globals__.get("__name__")
+    if function.__code__.co_filename.startswith(OURS):
+        return AS_IS
     if not rules.converts(module) and not (forced and module is not None and module.partition(".")[0] != "opwright"):
         return Converted(None, "", None, rules.version)  # left alone by the table
     if function.__code__.co_flags & 0x2A0:  # generators and coroutines
         return Converted(None, "it is a generator or a coroutine" if forced else "", None, rules.version)
     try:
-        return _compile(function)
+        made = _compile(function)
+        if verbosity[0] >= 3:
+            text = ast.unparse(ast.fix_missing_locations(source.copy(made.tree)))
+            print(f"{function!r} converted:\n{text}", file=sys.stdout if verbosity[1] else sys.stderr)
+        return made
     except Unsupported as error:
         where = f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}"
         warnings.warn(

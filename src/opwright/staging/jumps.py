@@ -27,10 +27,14 @@ JUMPS = {ast.Return: "return", ast.Break: "break", ast.Continue: "continue"}
 
 
 def at(new: Any, where: Any) -> Any:
-    """`new` with every node that has no position placed where `where` is."""
+    """`new` with every node that has no position placed where `where` is: on one line, that of a statement's head."""
+    head = getattr(where, "test", None) or getattr(where, "iter", None) or where
+    same = where.lineno == head.end_lineno
+    end = head.end_col_offset if same and head.end_col_offset > where.col_offset else where.col_offset + 1
     for node in ast.walk(new):
         if "lineno" in node._attributes and getattr(node, "lineno", None) is None:
-            ast.copy_location(node, where)
+            node.lineno = node.end_lineno = where.lineno  # of several lines, a call would be placed on the last one
+            node.col_offset, node.end_col_offset = where.col_offset, end
     return new
 
 
@@ -70,6 +74,8 @@ class Lowering:
     def run(self, node: Any) -> None:
         """Rewrite the body of a function definition in place."""
         body = node.body
+        for inner in own_nodes(body):
+            _move_assigning_test(inner)
         returns = [n for n in own_nodes(body) if isinstance(n, ast.Return)]
         self.returning = any(
             isinstance(n, (ast.If, *LOOPS)) and any(isinstance(m, ast.Return) for m in own_nodes([n]))
@@ -111,8 +117,9 @@ class Lowering:
                     new = ast.If(statement.test, self._filled(body, statement), self.block(orelse))
                     done.append(ast.copy_location(new, statement))
                     return done
+            always = _always([statement])
             done.extend(self._compound(statement))
-            if _always([statement]):
+            if always:
                 return done
             if rest:
                 flags = self._names(exits)
@@ -217,6 +224,14 @@ class Lowering:
             if isinstance(child, (ast.stmt, ast.ExceptHandler, ast.match_case)):
                 found |= self._exits(child)
         return found if self.returning else found - {"return"}
+
+
+def _move_assigning_test(node: Any) -> None:
+    """`while (x := f()): ...` as `while True: if not (x := f()): break ...`: what assigns belongs to the body."""
+    if isinstance(node, ast.While) and not node.orelse and any(isinstance(n, ast.NamedExpr) for n in ast.walk(node.test)):
+        stop = ast.If(ast.UnaryOp(ast.Not(), node.test), [ast.Break()], [])
+        node.body.insert(0, at(stop, node.test))
+        node.test = ast.copy_location(ast.Constant(True), node.test)
 
 
 def _is_none(node: Any) -> bool:

@@ -131,7 +131,7 @@ class Effects:
             self.add(part)
         self.reads |= Effects(self._functions).add(node.body).reads
 
-    def _comprehension(self, node: Any) -> None:
+    def _comprehended(self, node: Any) -> None:
         inner = Effects(self._functions)
         for child in ast.iter_child_nodes(node):
             inner.add(child)
@@ -144,7 +144,7 @@ class Effects:
         self.changes |= inner.changes
         self.composites.update(inner.composites)
 
-    _ListComp = _SetComp = _DictComp = _GeneratorExp = _comprehension
+    _ListComp = _SetComp = _DictComp = _GeneratorExp = _comprehended
 
     def _ExceptHandler(self, node: ast.ExceptHandler) -> None:
         self.add(node.type)

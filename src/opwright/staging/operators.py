@@ -13,6 +13,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from ..core.errors import compose
+from ..core.frames import users_line
 from .stages import (
     NOT_RETURNED,
     TABLE,
@@ -26,11 +28,18 @@ from .stages import (
 )
 
 
-def if_stmt(test: Any, body: Thunk, orelse: Thunk | None, variables: Any, composites: tuple[Any, ...] = ()) -> None:
+def if_stmt(
+    test: Any,
+    body: Thunk,
+    orelse: Thunk | None,
+    variables: Any,
+    composites: tuple[Any, ...] = (),
+    options: Callable[[], dict[str, Any]] | None = None,
+) -> None:
     """The `if` statement."""
     stage: Stage | None = TABLE[type(test)]
     if stage is not None and stage.claims(test):
-        stage.if_stmt(test, body, orelse, State(variables, composites))
+        stage.if_stmt(test, body, orelse, State(variables, composites), _options(options))
     elif test:
         body()
     elif orelse is not None:
@@ -89,7 +98,7 @@ def for_stmt(
             body(item)
         else:  # whether it still runs is known later: the rounds stand one after the other, each under the test
             state = state or State(variables, composites)
-            guard.if_stmt(going, lambda item=item: body(item), None, state)  # type: ignore[misc]
+            guard.if_stmt(going, lambda item=item: body(item), None, state, _options(options))  # type: ignore[misc]
         going = go_on()
         if stage_of(going) is None and not going:
             return
@@ -209,7 +218,12 @@ def returned(value: Any, flag: Any) -> Any:
     """The value of a function that may end without `return`."""
     if stage_of(flag) is not None:
         raise StagingError(
-            "A value must also be returned from the else branch. If a value is returned from one branch of a "
-            "conditional a value must be returned from all branches."
+            compose(
+                "A value must also be returned from the else branch. If a value is returned from one branch of a "
+                "conditional a value must be returned from all branches: the else branch must also have a return "
+                "statement.",
+                at=users_line(),
+                do="a return statement at the end of the function",
+            )
         )
     return None if value is NOT_RETURNED else value

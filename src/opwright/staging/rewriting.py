@@ -147,6 +147,8 @@ class _Function:
             made.append(other)
             orelse = load(other.name)
         setters, state = self._state(facts, node)
+        if facts.grows:
+            state = [*_padded(state), _lazily([("grows", _texts(facts.grows))], node)]
         call = ag_call("if_stmt", test, load(body.name), orelse, *state)
         return [*made, *setters, at(ast.Expr(call), node)]
 
@@ -200,14 +202,12 @@ class _Function:
                     keywords.append((name, value))
                 break
         if facts.grows:
-            keywords.append(("grows", ast.Tuple([ast.Constant(n) for n in sorted(facts.grows)], ast.Load())))
+            keywords.append(("grows", _texts(facts.grows)))
         if isinstance(node, ast.For):
             keywords.append(("target", ast.Constant(ast.unparse(node.target))))
         if not keywords:
             return [], body
-        options = ast.Dict([ast.Constant(k) for k, _ in keywords], [v for _, v in keywords])
-        lazily = ast.Lambda(ast.arguments([], [], None, [], [], None, []), options)
-        return [at(lazily, node)], body
+        return [_lazily(keywords, node)], body
 
     def _assert(self, node: ast.Assert) -> list[Any]:
         message: Any = ast.Constant(None)
@@ -236,6 +236,16 @@ def _as(target: Any, context: Any) -> Any:
 
 def _padded(state: list[Any]) -> list[Any]:
     return state if len(state) == 2 else [*state, ast.Tuple([], ast.Load())]
+
+
+def _texts(names: set[str]) -> Any:
+    return ast.Tuple([ast.Constant(n) for n in sorted(names)], ast.Load())
+
+
+def _lazily(items: list[tuple[str, Any]], where: Any) -> Any:
+    """lambda: {name: value, ...}."""
+    options = ast.Dict([ast.Constant(k) for k, _ in items], [v for _, v in items])
+    return at(ast.Lambda(ast.arguments([], [], None, [], [], None, []), options), where)
 
 
 def _binding(block: list[Any], facts: Facts) -> Facts:

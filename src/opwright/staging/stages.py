@@ -140,7 +140,7 @@ class Stage:
         """Whether this value is staged now; where not, Python's own control flow runs."""
         return True
 
-    def if_stmt(self, test: Any, body: Thunk, orelse: Thunk | None, state: State) -> None:
+    def if_stmt(self, test: Any, body: Thunk, orelse: Thunk | None, state: State, options: Options) -> None:
         """`if test: body() else: orelse()`."""
         raise TypeError(f"an if statement cannot depend on a {type(test).__name__}")
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .. import staging
 from ..core import nest
 from ..core.type_spec import CompositeTensor
 from ..ops import array, dispatch
 from .concrete import ConcreteFunction
+from . import staged as _staged  # noqa: F401  registers what if, while and for mean for tensors
 from .program import Program
 from .symbolic import SymbolicTensor
 from .trace import FuncTrace
@@ -41,7 +43,12 @@ def record_trace(
 
         args = [place(n, p) for n, p in zip(names, positional.parts)]
         kwargs = {n: place(n, p) for n, p in zip(by_name.form.names, by_name.parts)}
-        result = function.python_function(*args, **kwargs)
+        with staging.converting(function.autograph):
+            python = staging.requested(function.python_function) if function.autograph else function.python_function
+            try:
+                result = python(*args, **kwargs)
+            except Exception as error:
+                raise error.with_traceback(staging.users_frames(error.__traceback__))
         flat: list[SymbolicTensor] = []
         structured = nest.map_structure(lambda v: _output(function, v, flat), result)
     program = Program(trace, flat)

@@ -1,0 +1,170 @@
+"""The `if` statement, conditional expressions, `and` and `or` on values of a graph.
+
+Lives here: tracing both branches on the same variables and making one `If` node of what they leave.
+Not here: comparing what they leave (merging.py), the node's gradient (tracing/control/branches.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...core import dtypes, nest
+from ...eager.variable import Variable
+from ...ops import array, dispatch, math
+from ...ops.control import If, merged_specs
+from ...ops.control import Undefined as UndefinedOperator
+from ...ops.tensor import TensorLike
+from ...staging.stages import State, Thunk, Undefined
+from ..control.body import Body, captured_by, handed_in, record_body
+from ..control.branches import BranchRecord, branch_attrs
+from ..trace import FuncTrace
+from .growing import GrowingList, begin_growing
+from .merging import Leaf, fill, leaves_of, merge_leaf, refuse, same_structure
+
+state = dispatch.state
+
+
+def truth(test: Any, what: str) -> Any:
+    """A condition as a scalar bool tensor, as Python takes numbers: nonzero is true. Raises ValueError for many."""
+    trace = state.trace
+    assert isinstance(trace, FuncTrace)
+    tensor = trace.to_tensor(test)
+    if tensor.shape.rank:
+        if tensor.shape.num_elements() != 1:
+            refuse(
+                ValueError,
+                f"{what} is a tensor of shape {tensor.shape}, whose truth value is ambiguous",
+                wanted="a scalar",
+                do="tf.reduce_any or tf.reduce_all",
+            )
+        tensor = array.reshape(tensor, ())
+    if tensor.dtype is dtypes.bool:
+        return tensor
+    if tensor.dtype is dtypes.string:
+        from ...ops import strings
+
+        return math.not_equal(strings.length(tensor), 0)
+    return math.not_equal(tensor, array.zeros((), tensor.dtype))
+
+
+def choose(test: Any, names: tuple[str, ...], main: Thunk, other: Thunk, name: str) -> list[Any]:
+    """The values of `names` after `main` or `other`, functions that give them as a list, is run where `test` says."""
+    trace = state.trace
+    assert isinstance(trace, FuncTrace)
+    pred = truth(test, "the condition")
+    main_trace, _, main_values = record_body(f"{trace.name}_{name}_true_fn", main, (), trace)
+    other_trace, _, other_values = record_body(f"{trace.name}_{name}_false_fn", other, (), trace)
+    rows: list[Any] = []
+    for symbol, a, b in zip(names, main_values, other_values):
+        rows.append(_merged(symbol, names, a, b, main_trace, other_trace))
+    leaves = [leaf for row in rows if row is not None for leaf in row[1] if leaf.main is not None]
+    outers = captured_by([main_trace, other_trace])
+    bodies = []
+    for side, traced in (("main", main_trace), ("other", other_trace)):
+        outputs = [_output(leaf, side, traced) for leaf in leaves]
+        bodies.append((traced, outputs))
+    outers = captured_by([main_trace, other_trace])
+    closed = [Body(traced, handed_in(traced, outers), outputs) for traced, outputs in bodies]
+    graphs = [body.graph() for body in closed]
+    operands = tuple(outer if isinstance(outer, Variable) else trace.to_tensor(outer) for outer in outers)
+    outs = iter(trace.record_control(BranchRecord, If, [pred, operands], branch_attrs(If, graphs),
+                                     merged_specs(graphs, ("main branch", "else branch")), name))  # fmt: skip
+    results = []
+    for row, a in zip(rows, main_values):
+        if row is None:
+            results.append(a)
+        else:
+            form, parts = row
+            results.append(
+                nest.pack_sequence_as(
+                    form, [p.kept if p.main is None else next(outs) for p in parts], expand_composites=True
+                )
+            )
+    return results
+
+
+def _merged(name: str, names: tuple[str, ...], a: Any, b: Any, main_trace: Any, other_trace: Any) -> Any:
+    """None where both are undefined, or (form, leaves)."""
+    if isinstance(a, Undefined) and isinstance(b, Undefined):
+        return None
+    if isinstance(a, Undefined) or isinstance(b, Undefined):
+        form = b if isinstance(a, Undefined) else a
+        fill(name, names, form, "main" if isinstance(a, Undefined) else "else")
+        parts = []
+        for leaf in leaves_of(form):
+            if leaf is None or not (isinstance(leaf, TensorLike) or isinstance(leaf, (bool, int, float, str, bytes))):
+                parts.append(Leaf(kept=leaf))
+            elif isinstance(a, Undefined):
+                parts.append(Leaf(main=a, other=leaf))
+            else:
+                parts.append(Leaf(main=leaf, other=b))
+        return form, parts
+    if isinstance(a, GrowingList) and isinstance(b, GrowingList):
+        for one, traced in ((a, main_trace), (b, other_trace)):
+            with traced.resumed():
+                one.begin()
+    if a is b and not isinstance(a, TensorLike) and not nest.is_nested(a):
+        return a, [Leaf(kept=leaf) for leaf in [a]] if not leaves_of(a) else [
+            merge_leaf(name, x, x, main_trace, other_trace) for x in leaves_of(a)
+        ]
+    same_structure(name, a, b, "must have the same nested structure in the main and else branches")
+    return a, [merge_leaf(name, x, y, main_trace, other_trace) for x, y in zip(leaves_of(a), leaves_of(b))]
+
+
+def _output(leaf: Leaf, side: str, trace: FuncTrace) -> Any:
+    value = getattr(leaf, side)
+    with trace.resumed():
+        if isinstance(value, Undefined):
+            like = leaf.other if side == "main" else leaf.main
+            if not isinstance(like, TensorLike):
+                like = dispatch.to_tensor(like)
+            return UndefinedOperator(dtype=like.dtype, shape=like.shape)
+        return trace.to_tensor(value)
+
+
+def if_stmt(test: Any, body: Thunk, orelse: Thunk | None, variables: State, options: dict[str, Any]) -> None:
+    """The `if` statement."""
+    names = variables.names
+    before = variables.get()
+    for i, symbol in enumerate(names):
+        if symbol in options.get("grows", ()) and type(before[i]) in (list, GrowingList):
+            before[i] = begin_growing(before[i], symbol)
+
+    def run(block: Callable[[], Any] | None) -> Callable[[], list[Any]]:
+        def branch() -> list[Any]:
+            variables.set([v.twin() if isinstance(v, GrowingList) else v for v in before])
+            if block is not None:
+                block()
+            return variables.get()
+
+        return branch
+
+    try:
+        after = choose(test, names, run(body), run(orelse), "if")
+    except BaseException:
+        variables.set(before)
+        raise
+    variables.set(after)
+
+
+def if_exp(test: Any, body: Thunk, orelse: Thunk) -> Any:
+    """`body() if test else orelse()`."""
+    (value,) = choose(test, ("the conditional expression",), lambda: [body()], lambda: [orelse()], "if_exp")
+    return value
+
+
+def _bools(*values: Any) -> bool:
+    return all(isinstance(v, bool) or (isinstance(v, TensorLike) and v.dtype is dtypes.bool) for v in values)
+
+
+def logical(left: Any, right: Thunk, simple: bool, conjunction: bool) -> Any:
+    """`left and right()`, or `left or right()`; right() is not computed where left decides, unless it is simple."""
+    if simple:
+        second = right()
+        if _bools(left, second):
+            return (math.logical_and if conjunction else math.logical_or)(left, second)
+        return if_exp(left, lambda: second, lambda: left) if conjunction else if_exp(left, lambda: left, lambda: second)
+    if conjunction:
+        return if_exp(left, right, lambda: left if not _bools(left) else False)
+    return if_exp(left, lambda: left if not _bools(left) else True, right)

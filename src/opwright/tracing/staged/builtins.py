@@ -1,0 +1,167 @@
+"""Python's builtins on values of a graph.
+
+Lives here: the table BUILTINS, name -> what it means.  Not here: whether a call comes here (staging/builtins.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...core import dtypes
+from ...ops import array, dispatch, math
+from ...ops.tensor import TensorLike
+from ...staging.stages import stage_of
+from ..tensor_array import TensorArray
+from .branches import truth
+from .cursors import Indexed, Range, Sized, of_python, of_tensor, zipped
+from .growing import GrowingList
+from .loops import rows_of
+
+
+def indexed(value: Any) -> Indexed | None:
+    """A value whose items have numbers, as a cursor; None for other values."""
+    if isinstance(value, Indexed):
+        return value
+    if isinstance(value, GrowingList):
+        return Indexed(value.length(), value.item)
+    if isinstance(value, TensorArray):
+        return Indexed(value.size(), value.read)
+    if isinstance(value, TensorLike):
+        return of_tensor(dispatch.to_tensor(value))
+    return None
+
+
+def _len(value: Any) -> Any:
+    found = indexed_length(value)
+    return NotImplemented if found is None else found
+
+
+def indexed_length(value: Any) -> Any:
+    """len() of a value, an int where it is known; None for values without one."""
+    if isinstance(value, TensorLike):
+        if value.shape.rank == 0:
+            raise ValueError("len requires a non-scalar tensor, found one of shape ()")
+        return rows_of(dispatch.to_tensor(value))
+    found = indexed(value)
+    return None if found is None else found.length
+
+
+def _range(*args: Any) -> Any:
+    start, limit, step = (0, args[0], 1) if len(args) == 1 else args if len(args) == 3 else (*args, 1)
+    return Range(start, limit, step)
+
+
+def _number(dtype: Any) -> Callable[..., Any]:
+    def convert(value: Any, *rest: Any) -> Any:
+        if not isinstance(value, TensorLike) or rest:
+            return NotImplemented
+        tensor = dispatch.to_tensor(value)
+        if tensor.dtype is dtypes.string:
+            from ...ops import strings
+
+            return strings.to_number(tensor, dtype)
+        return array.cast(tensor, dtype)
+
+    return convert
+
+
+def _bool(value: Any) -> Any:
+    return truth(value, "the argument of bool()") if isinstance(value, TensorLike) else NotImplemented
+
+
+def _abs(value: Any) -> Any:
+    return math.abs(value) if isinstance(value, TensorLike) else NotImplemented
+
+
+def _extreme(pair: Callable[..., Any], whole: Callable[..., Any]) -> Callable[..., Any]:
+    def extreme(*values: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            return NotImplemented
+        if len(values) == 1:
+            tensor = dispatch.to_tensor(values[0])
+            if tensor.shape.rank not in (None, 1):
+                raise ValueError("min/max of a single tensor only support rank 1 tensors, found shape "
+                                 f"{tensor.shape}")  # fmt: skip
+            return whole(tensor)
+        result, *others = values
+        for other in others:
+            result = pair(result, other)
+        return result
+
+    return extreme
+
+
+def _sum(values: Any, start: Any = 0) -> Any:
+    if not isinstance(values, (TensorLike, GrowingList, Range)):
+        return NotImplemented
+    total = math.reduce_sum(dispatch.to_tensor(values), axis=0)
+    return total if isinstance(start, int) and start == 0 else start + total
+
+
+def _over(whole: Callable[..., Any]) -> Callable[..., Any]:
+    def over(values: Any) -> Any:
+        if not isinstance(values, (TensorLike, GrowingList)):
+            return NotImplemented
+        tensor = dispatch.to_tensor(values)
+        if tensor.dtype is not dtypes.bool:
+            tensor = math.not_equal(tensor, array.zeros((), tensor.dtype))
+        return whole(tensor)
+
+    return over
+
+
+def _enumerate(values: Any, start: Any = 0) -> Any:
+    found = indexed(values)
+    if found is None:
+        return NotImplemented
+    plain = isinstance(start, int) and start == 0
+    return Sized(found.length, lambda i: (i if plain else i + start, found.item(i)))
+
+
+def _zip(*values: Any, strict: bool = False) -> Any:
+    parts = [indexed(v) or of_python(v) for v in values]
+    return NotImplemented if any(p is None for p in parts) else zipped(parts)  # type: ignore[arg-type]
+
+
+def _map(function: Any, *values: Any) -> Any:
+    parts = [indexed(v) or of_python(v) for v in values]
+    if any(p is None for p in parts):
+        return NotImplemented
+    both = zipped(parts)  # type: ignore[arg-type]
+    return Sized(both.length, lambda i: function(*both.item(i)))
+
+
+def _filter(function: Any, values: Any) -> Any:
+    stage = stage_of(values)
+    if stage is None or indexed(values) is None:
+        return NotImplemented
+    return stage.list_comp(values, lambda x: x, function if function is not None else lambda x: x)
+
+
+def _sorted(values: Any, key: Any = None, reverse: bool = False) -> Any:
+    if not isinstance(values, (TensorLike, GrowingList)):
+        return NotImplemented
+    tensor = dispatch.to_tensor(values)
+    direction = "DESCENDING" if reverse else "ASCENDING"
+    if key is None:
+        if tensor.shape.rank not in (None, 1):
+            raise ValueError(f"sorted only supports 1D tensors, found shape {tensor.shape}")
+        return math.sort(tensor, direction=direction)
+    from ..control.higher import map_fn
+
+    order = math.argsort(map_fn(key, tensor), direction=direction, stable=True)
+    return array.gather(tensor, order)
+
+
+def _reversed(values: Any) -> Any:
+    found = indexed(values)
+    return NotImplemented if found is None else Sized(found.length, lambda i: found.item(found.length - 1 - i))
+
+
+BUILTINS: dict[str, Callable[..., Any]] = {
+    "len": _len, "range": _range, "int": _number(dtypes.int32), "float": _number(dtypes.float32), "bool": _bool,
+    "abs": _abs, "min": _extreme(math.minimum, math.reduce_min), "max": _extreme(math.maximum, math.reduce_max),
+    "sum": _sum, "any": _over(math.reduce_any), "all": _over(math.reduce_all), "enumerate": _enumerate, "zip": _zip,
+    "map": _map, "filter": _filter, "sorted": _sorted, "reversed": _reversed,
+}  # fmt: skip
