@@ -197,6 +197,7 @@ from .tracing.trace import executing_eagerly, init_scope, name_scope
 
 if _typing.TYPE_CHECKING:
     from . import autograph, data, lite, nn, optimizers
+    from .saved import saved_model, train
     from .core.type_spec import TypeSpec, type_spec_from_value
     from .eager import debugging
     from .eager.calling import numpy_function, py_function
@@ -303,7 +304,7 @@ __all__ = [  # noqa: RUF022  grouped as in docs/api.md
     # modules and switches
     "autograph", "experimental", "types",
     "bitwise", "config", "data", "debugging", "dtypes", "errors", "flags", "linalg", "lite", "math", "nest", "nn",
-    "optimizers", "random", "show", "strings",
+    "optimizers", "random", "saved_model", "show", "strings", "train",
     # element by element
     "abs", "acos", "acosh", "add", "add_n", "as_string", "asin", "asinh", "atan", "atan2", "atanh",
     "clip_by_global_norm", "clip_by_norm", "clip_by_value", "complex", "cos", "cosh", "divide", "equal", "exp", "floor",

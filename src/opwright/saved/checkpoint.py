@@ -38,7 +38,7 @@ class Checkpoint:
             raise _untrackable("root", root)
         below = children(root) if root is not None else {}
         for key, value in kwargs.items():
-            if not is_tracked(value, True) and not (isinstance(value, (list, tuple, dict)) and not value):
+            if not is_tracked(value, FUNCTIONS) and not (isinstance(value, (list, tuple, dict)) and not value):
                 raise _untrackable(key, value)
             if key in below and below[key] is not value:
                 raise ValueError(f"Cannot create a Checkpoint with keyword argument {key} if root.{key} already exists.")

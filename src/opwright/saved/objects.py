@@ -40,32 +40,32 @@ def is_object(value: Any) -> bool:
     return bool(getattr(cls, "_is_trackable", False)) and not isinstance(value, type)
 
 
-def is_tracked(value: Any, functions: bool = False, depth: int = 0) -> bool:
-    """Whether a value counts as a child."""
+def is_tracked(value: Any, also: tuple[type, ...] = (), depth: int = 0) -> bool:
+    """Whether a value counts as a child. also: more types that do."""
     if isinstance(value, Variable) or is_object(value):
         return True
-    if isinstance(value, FUNCTIONS):
-        return functions
-    if depth < 32:
+    if isinstance(value, also):
+        return True
+    if depth < 32 and not getattr(type(value), "_untracked", False):
         if isinstance(value, Mapping):
-            return any(is_tracked(v, functions, depth + 1) for v in value.values())
+            return any(is_tracked(v, also, depth + 1) for v in value.values())
         if isinstance(value, (list, tuple)):
-            return any(is_tracked(v, functions, depth + 1) for v in value)
+            return any(is_tracked(v, also, depth + 1) for v in value)
     return False
 
 
-def children(value: Any, functions: bool = False) -> dict[str, Any]:
-    """The children of an object or container by name. functions: whether functions count.
+def children(value: Any, also: tuple[type, ...] = ()) -> dict[str, Any]:
+    """The children of an object or container by name. also: more types that count.
 
     raises ValueError for a dictionary with a key that is no text and leads to a variable
     """
-    if isinstance(value, (Variable, *FUNCTIONS)):
+    if isinstance(value, (Variable, *FUNCTIONS, *also)):
         return {}
     own = getattr(type(value), "_trackable_children", None)
     if own is not None:
         return dict(own(value))
     if isinstance(value, Mapping):
-        found = {k: v for k, v in value.items() if is_tracked(v, functions)}
+        found = {k: v for k, v in value.items() if is_tracked(v, also)}
         for key in found:
             if not isinstance(key, str):
                 raise ValueError(
@@ -74,9 +74,12 @@ def children(value: Any, functions: bool = False) -> dict[str, Any]:
                 )
         return found
     if isinstance(value, (list, tuple)):
-        return {str(i): v for i, v in enumerate(value) if is_tracked(v, functions)}
+        return {str(i): v for i, v in enumerate(value) if is_tracked(v, also)}
     attributes = getattr(value, "__dict__", {})
-    return {k: v for k, v in attributes.items() if k not in _PASSING and is_tracked(v, functions)}
+    found = {k: v for k, v in attributes.items() if k not in _PASSING and is_tracked(v, also)}
+    if attributes.get("_network") is not None:  # a model laid out from inputs to outputs: its layers are no attributes
+        found.update({f"layer-{i}": layer for i, layer in enumerate(value._sublayers())})
+    return found
 
 
 def walk(root: Any) -> Iterator[tuple[str, Any]]:

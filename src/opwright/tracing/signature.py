@@ -101,6 +101,9 @@ class Signature:
         specs = tuple(given)
         context = SignatureContext()
         positional = [p for p in self.parameters if p.kind in _POSITIONAL]
+        if positional and positional[0].name == "self" and positional[0].default is positional[0].empty:
+            self.input_signature = specs  # an unbound method: its instances' functions are held to it
+            return
         keyword_only = [p for p in self.parameters if p.kind is p.KEYWORD_ONLY]
         variadic = any(p.kind is p.VAR_POSITIONAL for p in self.parameters)
         if len(specs) > len(positional) and not variadic:

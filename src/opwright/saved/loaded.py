@@ -1,0 +1,184 @@
+"""What loading gives: objects with attributes, functions that have traces and no Python, signatures.
+
+Lives here: the three classes.  Not here: reading them (loading.py).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ..core.specs import TensorSpec
+from ..nn.module import Module
+from ..tracing.concrete import ConcreteFunction
+from ..tracing.function import Function
+from ..tracing.signature import CastContext
+from ..tracing.trace_type import SpecContext, Structure
+
+
+class _Unless:
+    """A property that an attribute of the same name overrides: saved objects may have any names."""
+
+    def __init__(self, of: Any) -> None:
+        self.of = of
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else self.of.__get__(instance, owner)
+
+
+class LoadedObject(Module):
+    """An object of a saved model: its variables, functions, objects and plain values are attributes.
+
+    saved_class: the name of the class it was of, which is not needed. signatures, of the outermost object alone: what
+    was saved as signatures, by key.
+    """
+
+    saved_class: str
+    name = _Unless(Module.name)  # type: ignore[assignment]
+    variables = _Unless(Module.variables)  # type: ignore[assignment]
+    trainable_variables = _Unless(Module.trainable_variables)  # type: ignore[assignment]
+    non_trainable_variables = _Unless(Module.non_trainable_variables)  # type: ignore[assignment]
+    submodules = _Unless(Module.submodules)  # type: ignore[assignment]
+    name_scope = _Unless(Module.name_scope)  # type: ignore[assignment]
+
+    def __init__(self, saved_class: str) -> None:
+        vars(self)["saved_class"] = saved_class
+
+    def __repr__(self) -> str:
+        return f"<loaded {self.__dict__.get('saved_class', 'object')}: {', '.join(sorted(vars(self))[:20])}>"
+
+
+class LoadedCallable(LoadedObject):
+    """An object whose class had a function `__call__`."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return vars(self)["__call__"](*args, **kwargs)
+
+
+class LoadedFunction(Function):
+    """A function of a saved model: calls pick one of its traces, and there will be no others.
+
+    raises ValueError listing the traces for arguments that fit none
+    """
+
+    def __init__(self, name: str, signature: inspect.Signature, input_signature: Any) -> None:
+        def body(*args: Any, **kwargs: Any) -> Any:  # reached with run_functions_eagerly alone
+            return self._find(self.signature.bind(args, kwargs))(*args, **kwargs)
+
+        body.__signature__ = signature  # type: ignore[attr-defined]
+        body.__name__ = body.__qualname__ = name
+        super().__init__(body, input_signature, autograph=False, name=name)
+
+    def adopt(self, traces: Sequence[ConcreteFunction]) -> None:
+        """The traces to pick from."""
+        for trace in traces:
+            self._table.add(trace.kind, trace)
+        if self.signature.constraint is not None and len(traces) == 1:
+            self._table.add(self.signature.constraint, traces[0])
+
+    @property
+    def concrete_functions(self) -> list[ConcreteFunction]:
+        """The traces, each once."""
+        return list({id(t): t for t in self._table.values()}.values())
+
+    def _find(self, bound: Any) -> ConcreteFunction:
+        try:
+            return super()._find(bound)
+        except _NoTrace:
+            pass
+        for trace in self.concrete_functions:  # values that can be made to fit: lists for tensors, other namedtuples
+            args, kwargs = trace.kind.parts
+            assert isinstance(args, Structure)
+            assert isinstance(kwargs, Structure)
+            try:
+                args.cast(bound[0], _Fit())
+                kwargs.cast(bound[1], _Fit())
+            except (TypeError, ValueError):
+                continue
+            return trace
+        raise ValueError(self._no_match(*bound))
+
+    def _make(self, kind: Structure, named: Structure, context: Any) -> ConcreteFunction:
+        raise _NoTrace(self._no_match_of_types(kind))
+
+    def _copy(self, python_function: Any) -> LoadedFunction:
+        new = LoadedFunction(self.name, self.signature.python, self.signature.input_signature)
+        new.adopt(self.concrete_functions)
+        return new
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self
+
+    def _options(self) -> str:
+        traces = self.concrete_functions
+        if not traces:
+            return (f"Found zero restored functions for caller function {self.name!r}: it had no trace when it was saved. "
+                    "Call it, or give it an input_signature, before saving")  # fmt: skip
+        shown = [_arguments_text(*t.structured_input_signature) for t in traces]
+        options = "\n\n".join(f"Option {i}:\n{text}" for i, text in enumerate(shown, 1))
+        return f" Expected these arguments to match one of the following {len(traces)} option(s):\n\n{options}"
+
+    def _no_match(self, args: Any, kwargs: Any) -> str:
+        return ("Could not find matching concrete function to call loaded from the SavedModel. Got:\n"
+                f"{_arguments_text(args, kwargs)}\n\n{self._options()}")  # fmt: skip
+
+    def _no_match_of_types(self, kind: Structure) -> str:
+        args, kwargs = kind.placeholder_value(SpecContext())
+        return self._no_match(args, kwargs)
+
+
+class _NoTrace(ValueError):
+    """No trace is of the type of the arguments."""
+
+
+class _Fit(CastContext):
+    """Fits tensors by dtype and by shapes that could be equal."""
+
+    def tensor(self, value: Any, spec: TensorSpec) -> Any:
+        """`value` as a tensor. Raises TypeError where it cannot be one of this spec."""
+        if isinstance(value, TensorSpec):
+            if value.dtype is not spec.dtype or not value.shape.is_compatible_with(spec.shape):
+                raise TypeError(f"{value!r} is no {spec!r}")
+            return value
+        return super().tensor(value, spec)
+
+
+def _arguments_text(args: Any, kwargs: Any) -> str:
+    lines = [f"  Positional arguments ({len(args)} total):", *(f"    * {_shown(a)}" for a in args)]
+    return "\n".join([*lines, f"  Keyword arguments: {kwargs}"])
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 300 else text[:297] + "..."
+
+
+class LoadedSignature(ConcreteFunction):
+    """A signature: takes tensors by name and gives a dictionary of tensors."""
+
+    @property
+    def structured_outputs(self) -> Any:
+        """The results' names and types."""
+        return {k: TensorSpec(t.shape, t.dtype, k) for k, t in self._structure.items()}
+
+
+class SignatureMap(Mapping[str, Any]):
+    """Signatures by key."""
+
+    _untracked = True
+
+    def __init__(self, signatures: Mapping[str, Any]) -> None:
+        self._signatures = dict(signatures)
+
+    def __getitem__(self, key: str) -> Any:
+        return self._signatures[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._signatures)
+
+    def __len__(self) -> int:
+        return len(self._signatures)
+
+    def __repr__(self) -> str:
+        return f"_SignatureMap({self._signatures})"

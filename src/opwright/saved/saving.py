@@ -1,0 +1,364 @@
+"""`saved_model.save`: objects, variables and functions into a folder.
+
+Lives here: `save`, `SaveOptions`, the walk over what is saved, the writing of the files.
+Not here: traces (traces.py), signatures (signatures.py), the format's names (manifest.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import logging
+import os
+import shutil
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .. import __version__
+from ..core import dtypes
+from ..core.dtypes import DType
+from ..core.errors import AlreadyExistsError, DataLossError, InvalidArgumentError, OpError
+from ..core.structures import is_namedtuple
+from ..eager.tensor import EagerTensor
+from ..eager.variable import Variable
+from ..graph.text import text
+from ..ops import dispatch, registry
+from ..tracing.concrete import ConcreteFunction
+from ..tracing.function import Function
+from ..tracing.trace import init_scope
+from . import encoding, exporting, files, safetensors, signatures, structure
+from .loaded import LoadedObject
+from .manifest import FORMAT, GRAPHS, INLINE_BYTES, MANIFEST, VARIABLES, VERSION, every_node
+from .objects import FUNCTIONS, VALUE, children, escaped, is_tracked
+from .traces import Writer, describe
+
+_log = logging.getLogger("opwright")
+_VALUES = (EagerTensor, np.ndarray)  # attributes of these types are kept too
+_KEPT = (*FUNCTIONS, *_VALUES)
+
+
+class SaveOptions:
+    """Options of `save`, under TensorFlow's names.
+
+    experimental_custom_gradients: whether functions under `custom_gradient` keep their gradients (they always do).
+    The others are accepted and change nothing here.
+    """
+
+    def __init__(
+        self,
+        namespace_whitelist: Any = None,
+        save_debug_info: bool = False,
+        function_aliases: Any = None,
+        experimental_debug_stripper: bool = False,
+        experimental_io_device: Any = None,
+        experimental_variable_policy: Any = None,
+        experimental_custom_gradients: bool = True,
+        experimental_image_format: bool = False,
+        experimental_skip_saver: bool = False,
+        experimental_sharding_callback: Any = None,
+        extra_tags: Any = None,
+    ) -> None:
+        self.namespace_whitelist, self.save_debug_info = namespace_whitelist, save_debug_info
+        self.function_aliases, self.extra_tags = function_aliases, extra_tags
+        self.experimental_debug_stripper = experimental_debug_stripper
+        self.experimental_io_device = experimental_io_device
+        self.experimental_variable_policy = experimental_variable_policy
+        self.experimental_custom_gradients = experimental_custom_gradients
+        self.experimental_image_format = experimental_image_format
+        self.experimental_skip_saver = experimental_skip_saver
+        self.experimental_sharding_callback = experimental_sharding_callback
+
+
+def save(obj: Any, export_dir: Any, signatures: Any = None, options: SaveOptions | None = None) -> None:
+    """Write an object with its variables and functions to a folder, to be loaded without its Python.
+
+    obj: a Module, layer or model, or any object with attributes. What is saved: variables, tensors, plain values,
+    modules, lists, tuples and dictionaries of such, by attribute; and every trace of every `function` among the
+    attributes and methods. signatures: a function with an input_signature, a concrete function, or a dictionary of
+    them by key; by default the one function that `obj` has of that kind becomes "serving_default".
+    The folder appears when it is complete; one that is there already keeps its old content until then.
+    raises ValueError for an object or signatures that cannot be saved, AssertionError where a function uses a variable
+    that no attribute leads to, InvalidArgumentError where it holds Python code
+    """
+    del options
+    if dispatch.state.trace is not None:
+        raise AssertionError(
+            "tf.saved_model.save is not supported inside a traced @tf.function. Move the call to the outer "
+            "eagerly-executed context."
+        )
+    if not (is_tracked(obj) or hasattr(obj, "__dict__")) or isinstance(obj, (type, *FUNCTIONS, *_VALUES, Variable)) \
+            or inspect.ismodule(obj) or inspect.isroutine(obj):  # fmt: skip
+        raise ValueError(f"Expected an AutoTrackable object for export, got {obj!r}.")
+    with init_scope():
+        _Saver(obj, signatures).write(os.fspath(export_dir))
+
+
+class _Saver:
+    def __init__(self, root: Any, given: Any) -> None:
+        self.names: list[str] = []
+        self.values: list[Any] = []
+        self.number: dict[int, int] = {}
+        self.plain: list[dict[str, Any]] = []
+        self.links: list[dict[str, int]] = []
+        self.stored: dict[str, np.ndarray] = {}
+        self.tensors: dict[str, Any] = {}
+        self._constants: dict[int, tuple[Any, str]] = {}
+        extra = exporting.functions_of(root)
+        self._walk(root, extra)
+        top = {k: self.values[n] for k, n in self.links[0].items() if isinstance(self.values[n], FUNCTIONS)}
+        if given is None and isinstance(root, LoadedObject):
+            given = dict(vars(root).get("signatures", {}))
+        if given is None:
+            chosen = signatures.choose({exporting.CALL: top[exporting.CALL]} if exporting.CALL in extra else top)
+        else:
+            chosen = signatures.given(given)
+        self.signatures = {key: signatures.wrapped(trace, key) for key, trace in chosen.items()}
+        self.writer = Writer(self._variable_number, self._captured_tensor)
+        self.records: list[dict[str, Any]] = []
+        self._record_of: dict[int, int | None] = {}
+
+    # ---- what there is ----------------------------------------------------------------------------------------------
+
+    def _add(self, name: str, value: Any) -> int:
+        number = self.number[id(value)] = len(self.values)
+        self.names.append(name)
+        self.values.append(value)
+        return number
+
+    def _walk(self, root: Any, extra: Mapping[str, Any]) -> None:
+        """Number every object below the root, nearest first."""
+        self._add("", root)
+        for name, value in zip(self.names, self.values):  # both grow
+            found = _children(value)
+            if value is root:
+                found.update(extra)
+            links = {}
+            for key, child in found.items():
+                number = self.number.get(id(child))
+                if number is None:
+                    number = self._add(f"{name}/{escaped(key)}" if name else escaped(key), child)
+                links[key] = number
+            self.links.append(links)
+            self.plain.append(_plain(value, links))
+
+    def _variable_number(self, variable: Variable, user: str) -> int:
+        number = self.number.get(id(variable))
+        if number is None:
+            raise AssertionError(
+                f"Tried to export a function which references an 'untracked' resource. TensorFlow objects (e.g. "
+                f"tf.Variable) captured by functions must be 'tracked' by assigning them to an attribute of a tracked "
+                f"object or assigned to an attribute of the main object directly. Function {user!r} uses the variable "
+                f"{variable.name!r}, shape {variable.shape}, which no attribute leads to."
+            )
+        return number
+
+    def _captured_tensor(self, tensor: EagerTensor, user: str) -> str:
+        return self._keep(tensor._array, tensor.dtype)
+
+    def _keep(self, array: np.ndarray, dtype: DType) -> str:
+        """Keep an array among the tensors, once; gives its name."""
+        known = self._constants.get(id(array))
+        if known is None:
+            name = f"constant/{len(self._constants)}"
+            self._store(name, array, dtype)
+            known = self._constants[id(array)] = (array, name)
+        return known[1]
+
+    def _store(self, name: str, array: np.ndarray, dtype: DType) -> None:
+        self.stored[name] = encoding.encode(array, dtype)
+        self.tensors[name] = encoding.describe(array, dtype, self.stored[name])
+
+    def _large(self, array: np.ndarray) -> str | None:
+        size = sum(map(len, array.reshape(-1))) if array.dtype == object else array.nbytes
+        return None if size <= INLINE_BYTES else self._keep(array, dtypes.of_numpy(array.dtype))
+
+    # ---- records ----------------------------------------------------------------------------------------------------
+
+    def _trace(self, trace: ConcreteFunction, required: bool) -> int | None:
+        """The number of a trace's record; None where its arguments have no form."""
+        if id(trace) not in self._record_of:
+            try:
+                record = describe(trace, self.writer)
+            except structure.NotPlain as error:
+                if required:
+                    raise InvalidArgumentError(what=f"signature {trace.name!r} cannot be saved: {error}") from None
+                _log.warning("a trace of function %s is not saved: an argument or result is %s", trace.name, error)
+                self._record_of[id(trace)] = None
+                return None
+            self._record_of[id(trace)] = len(self.records)
+            self.records.append(record)
+        return self._record_of[id(trace)]
+
+    def _node(self, number: int) -> dict[str, Any]:
+        value, links = self.values[number], self.links[number]
+        if isinstance(value, Variable):
+            key = self.names[number] + VALUE
+            self._store(key, value.read_array(), value.dtype)
+            node = {"kind": "variable", "children": {}, "value": key, "name": value.name, "trainable": value.trainable}
+            if not value.shape.is_fully_defined():
+                node["shape"] = None if value.shape.dims is None else list(value.shape.dims)
+            return node
+        if isinstance(value, Function):
+            return self._function(value)
+        if isinstance(value, ConcreteFunction):
+            return {"kind": "concrete", "children": {}, "trace": self._trace(value, True)}
+        if isinstance(value, EagerTensor):
+            return {"kind": "tensor", "children": {}, "tensor": self._keep(value._array, value.dtype)}
+        if isinstance(value, np.ndarray):
+            return {"kind": "tensor", "children": {}, "numpy": True,
+                    "tensor": self._keep(value, dtypes.of_numpy(value.dtype))}  # fmt: skip
+        node = {"kind": "object", "children": links, "plain": self.plain[number]}
+        if isinstance(value, Mapping):
+            node["kind"], node["keys"] = "dict", [k for k in value if k in links or k in self.plain[number]]
+        elif isinstance(value, (list, tuple)):
+            node["kind"], node["length"] = "list" if isinstance(value, list) else "tuple", len(value)
+            if is_namedtuple(type(value)):
+                node["namedtuple"], node["fields"] = type(value).__name__, list(value._fields)  # type: ignore[attr-defined]
+        else:
+            node["class"] = vars(value).get("saved_class") if isinstance(value, LoadedObject) else type(value).__name__
+        return node
+
+    def _function(self, function: Function) -> dict[str, Any]:
+        if function.input_signature is not None:
+            function.get_concrete_function()
+        traces = list({id(t): t for t in function._table.values()}.values())
+        numbers = [n for n in (self._trace(t, False) for t in traces) if n is not None]
+        parameters = []
+        for p in function.signature.parameters:
+            entry: dict[str, Any] = {"name": p.name, "kind": p.kind.name.lower()}
+            if p.default is not p.empty:
+                try:
+                    entry["default"] = structure.encode(p.default, None)
+                except structure.NotPlain:
+                    entry["opaque"] = True
+            parameters.append(entry)
+        return {"kind": "function", "children": {}, "name": function.name, "parameters": parameters, "traces": numbers,
+                "input_signature": structure.encode(function.input_signature)}  # fmt: skip
+
+    # ---- files ------------------------------------------------------------------------------------------------------
+
+    def write(self, folder: str) -> None:
+        """Describe everything, then write the files."""
+        objects = [self._node(i) for i in range(len(self.values))]
+        keys = {key: self._trace(trace, True) for key, trace in self.signatures.items()}
+        try:
+            texts = [text(g, store=self._large) for g in self.writer.graphs]
+        except TypeError as error:
+            raise InvalidArgumentError(
+                what=f"a function holds what cannot be saved: {error}",
+                do="leave Python code (py_function, numpy_function) out of functions that are saved") from None  # fmt: skip
+        graphs = "\n\n".join(texts).encode()
+        content = {
+            "format": FORMAT, "version": VERSION, "producer": __version__, "graphs": GRAPHS,
+            "graphs_crc32": zlib.crc32(graphs), "variables": VARIABLES, "operators": self._operators(),
+            "signatures": keys, "objects": objects, "functions": self.records, "tensors": self.tensors,
+        }  # fmt: skip
+        write_folder(folder, content, graphs, self.stored)
+
+    def _operators(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        used: dict[str, Any] = {}
+        for graph in self.writer.graphs:
+            for node in every_node(graph):
+                op = node.op
+                if used.setdefault(op.name, op) is not op:
+                    raise InvalidArgumentError(what=f"two operators of the name {op.name!r} are used",
+                                               do="give one of them another name")  # fmt: skip
+                found[op.name] = {"version": op.version} if op.catalogue else {"version": op.version, "user": True}
+                if op.catalogue and registry.get(op.name) is not op:
+                    raise InvalidArgumentError(op=op.name, what="the operator is not in the catalogue")
+        return dict(sorted(found.items()))
+
+
+def _children(value: Any) -> dict[str, Any]:
+    """What is saved with a value: its children, tensors, and the functions among its methods."""
+    found = children(value, _KEPT)
+    if not isinstance(value, (Variable, Mapping, list, tuple, *_KEPT)):
+        for cls in reversed(type(value).__mro__):
+            for name, attribute in vars(cls).items():
+                if isinstance(attribute, Function) and name not in vars(value):
+                    bound = getattr(value, name, None)
+                    if isinstance(bound, Function):
+                        found[name] = bound
+    return found
+
+
+def _plain(value: Any, links: Mapping[str, int]) -> dict[str, Any]:
+    """The forms of a value's attributes or items that are plain values."""
+    if isinstance(value, (Variable, *_KEPT)):
+        return {}
+    if isinstance(value, Mapping):
+        items = {k: v for k, v in value.items() if isinstance(k, str)}
+    elif isinstance(value, (list, tuple)):
+        items = {str(i): v for i, v in enumerate(value)}
+    else:
+        items = {k: v for k, v in getattr(value, "__dict__", {}).items() if not k.startswith("_")}
+        items.pop("saved_class", None)
+    found = {}
+    for key, item in items.items():
+        if key not in links:
+            in_list = isinstance(value, (list, tuple))
+            try:
+                if structure.is_plain(item):
+                    found[key] = structure.encode(item)
+                elif in_list:
+                    found[key] = None  # the others keep their places
+            except structure.NotPlain:
+                if in_list:
+                    found[key] = None
+    return found
+
+
+def write_folder(folder: str, content: dict[str, Any], graphs: bytes, stored: Mapping[str, np.ndarray]) -> None:
+    """Write a saved model's files: a new folder appears whole, in an old one the manifest is replaced last."""
+    folder = folder.rstrip("/" + os.sep) or folder
+    if os.path.exists(folder) and not os.path.isdir(folder):
+        raise AlreadyExistsError(what=f"{folder} is a file", wanted="a folder, or nothing yet")
+    parent = os.path.dirname(os.path.abspath(folder))
+    os.makedirs(parent, exist_ok=True)
+    if not os.path.isdir(folder) or not os.listdir(folder):
+        inside = files.temporary(os.path.abspath(folder))
+        os.mkdir(inside)
+        try:
+            _write_files(inside, content, graphs, stored)
+            files.sync_folder(inside)
+            with contextlib.suppress(OSError):
+                os.rmdir(folder)
+            try:
+                os.rename(inside, folder)
+                files.sync_folder(parent)
+                return
+            except OSError:  # somebody else made it meanwhile
+                if not os.path.isdir(folder):
+                    raise
+        finally:
+            shutil.rmtree(inside, ignore_errors=True)
+    old = _files_of(folder)
+    mark = f"{zlib.crc32(graphs, zlib.crc32(repr(content['tensors']).encode())):08x}"
+    content = {**content, "graphs": f"graphs-{mark}.txt", "variables": f"variables-{mark}.safetensors"}
+    _write_files(folder, content, graphs, stored)
+    files.sync_folder(folder)
+    for name in old - {content["graphs"], content["variables"]}:
+        with contextlib.suppress(OSError):
+            os.unlink(os.path.join(folder, name))
+
+
+def _files_of(folder: str) -> set[str]:
+    """The files beside the manifest of a saved model that is there already."""
+    path = os.path.join(folder, MANIFEST)
+    try:
+        content = files.read_json(path, "a saved model's manifest")
+        return {files.plain_name(content.get(key), path) for key in ("graphs", "variables")} - {MANIFEST}
+    except (OpError, DataLossError):
+        return set()
+
+
+def _write_files(folder: str, content: dict[str, Any], graphs: bytes, stored: Mapping[str, np.ndarray]) -> None:
+    with files.replacing(os.path.join(folder, content["variables"])) as file:
+        safetensors.write(file, stored, {"format": FORMAT})
+    with files.replacing(os.path.join(folder, content["graphs"])) as file:
+        file.write(graphs)
+    files.write_json(os.path.join(folder, MANIFEST), content)

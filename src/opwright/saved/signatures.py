@@ -1,0 +1,119 @@
+"""Signatures: functions under keys that take tensors by name and give dictionaries of tensors.
+
+Lives here: making them of the functions given to `save`, and choosing one where none is given.
+Not here: saving them (saving.py), calling loaded ones (loaded.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..core import nest
+from ..core.specs import TensorSpec
+from ..ops.tensor import Tensor
+from ..tracing.concrete import ConcreteFunction
+from ..tracing.function import Function
+
+DEFAULT_KEY = "serving_default"
+
+
+def trace_for(function: Any) -> ConcreteFunction | None:
+    """The trace that a function would be exported by: its own, or that of its input_signature; else None."""
+    if isinstance(function, ConcreteFunction):
+        return function
+    if isinstance(function, Function) and function.input_signature is not None:
+        return function.get_concrete_function()
+    return None
+
+
+def choose(functions: Mapping[str, Any]) -> dict[str, ConcreteFunction]:
+    """The default signature, of the one function among an object's own that has an input_signature and gives tensors."""
+    found = [t for t in map(trace_for, functions.values()) if t is not None and _has_signature_results(t)]
+    return {DEFAULT_KEY: found[0]} if len(found) == 1 else {}
+
+
+def _has_signature_results(trace: ConcreteFunction) -> bool:
+    try:
+        named_outputs(trace.structured_outputs, trace.name, DEFAULT_KEY)
+        input_names(trace)
+    except ValueError:
+        return False
+    return bool(nest.flatten(trace.structured_outputs))
+
+
+def given(signatures: Any) -> dict[str, ConcreteFunction]:
+    """The `signatures` argument of `save` as traces by key.
+
+    raises ValueError for what is no function, or one without input_signature; TypeError for other containers
+    """
+    if not isinstance(signatures, Mapping):
+        signatures = {DEFAULT_KEY: signatures}
+    found = {}
+    for key, function in signatures.items():
+        if not isinstance(key, str):
+            raise ValueError(f"a signature's key is a str, found {key!r}")
+        trace = trace_for(function)
+        if trace is None:
+            raise ValueError(
+                f"Expected a TensorFlow function for which to generate a signature, but got {function!r}. Only "
+                "`tf.functions` with an input signature or concrete functions can be used as a signature."
+            )
+        found[key] = trace
+    return found
+
+
+def input_names(trace: ConcreteFunction) -> list[str]:
+    """The name of each tensor that a trace takes. Raises ValueError where two are the same."""
+    specs = [s for s in nest.flatten(trace.structured_input_signature, expand_composites=True)
+             if isinstance(s, TensorSpec)]  # fmt: skip
+    names = [s.name or f"input_{i}" for i, s in enumerate(specs)]
+    if len(names) != len(trace.tensor_specs):
+        names = [t.value_in_graph.name for t in trace.inputs[: len(trace.tensor_specs)]]
+    if len(set(names)) != len(names):
+        raise ValueError(
+            f"Got non-unique argument names for SavedModel signature {trace.name!r}: {names}. Give the TensorSpecs names"
+        )
+    return names
+
+
+def named_outputs(results: Any, name: str, key: str) -> dict[str, Any]:
+    """A function's results as a signature gives them: a dictionary as it is, others as output_0, output_1 ...
+
+    raises ValueError for results that are not flat tensors
+    """
+    if results is None:
+        results = {}
+    elif isinstance(results, Mapping):
+        for k in results:
+            if not isinstance(k, str):
+                raise ValueError(f"Got a dictionary with a non-string key {k!r} in the output of the function {name} used "
+                                 f"to generate a SavedModel signature {key!r}.")  # fmt: skip
+    elif isinstance(results, (list, tuple)):
+        results = {f"output_{i}": v for i, v in enumerate(results)}
+    else:
+        results = {"output_0": results}
+    for k, value in results.items():
+        if not isinstance(value, (Tensor, TensorSpec)):
+            raise ValueError(
+                f"Got a non-Tensor value {value!r} for key {k!r} in the output of the function {name} used to generate "
+                f"the SavedModel signature {key!r}. Outputs for functions used as signatures must be a single Tensor, a "
+                "sequence of Tensors, or a dictionary from string to Tensor."
+            )
+    return dict(results)
+
+
+def wrapped(trace: ConcreteFunction, key: str) -> ConcreteFunction:
+    """The trace as a signature: tensors by name in, a dictionary out.
+
+    raises ValueError for results that are not flat tensors, or arguments whose names are not unique
+    """
+    names = input_names(trace)
+    named_outputs(trace.structured_outputs, trace.name, key)
+
+    def signature_wrapper(**kwargs: Any) -> dict[str, Any]:
+        return named_outputs(trace.call_flat([kwargs[n] for n in names]), trace.name, key)
+
+    signature_wrapper.__name__ = f"signature_wrapper_{trace.name.removeprefix('signature_wrapper_')}"
+    specs = {n: TensorSpec(s.shape, s.dtype, n) for n, s in zip(names, trace.tensor_specs)}
+    return Function(signature_wrapper, autograph=False).get_concrete_function(**specs)
