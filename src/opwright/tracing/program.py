@@ -198,7 +198,8 @@ class _Derivative:
         if built is None:
             built = self._backward[mask] = self._build(self.forward.outputs[: len(mask)], mask)
         program, kinds = built
-        if any(isinstance(c, SymbolicTensor) and c.trace is self.trace and id(c) not in known for c in program.captured):
+        inside = [c for c in program.captured if isinstance(c, SymbolicTensor) and c.trace is self.trace]
+        if any(id(c) not in known for c in inside):
             # Zeros in place of a gradient that is not there need a shape that the forward run has not kept: they come
             # from the outputs instead.
             outputs = self.forward.outputs[: len(dys)]
