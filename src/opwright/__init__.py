@@ -196,7 +196,7 @@ from .tracing.function import function
 from .tracing.trace import executing_eagerly, init_scope, name_scope
 
 if _typing.TYPE_CHECKING:
-    from . import autograph, data, lite, nn, optimizers
+    from . import autograph, data, keras, lite, nn, optimizers
     from .saved import saved_model, train
     from .core.type_spec import TypeSpec, type_spec_from_value
     from .eager import debugging
@@ -238,6 +238,7 @@ _LATER = {
     "einsum": (".ops.linalg", "einsum"),
     "foldl": (".tracing.control", "foldl"),
     "foldr": (".tracing.control", "foldr"),
+    "keras": (".keras", None),
     "linalg": (".ops.linalg", None),
     "lite": (".lite", None),
     "map_fn": (".tracing.control", "map_fn"),
@@ -303,8 +304,8 @@ __all__ = [  # noqa: RUF022  grouped as in docs/api.md
     "Attr", "CPUPlace", "CUDAPlace", "Input", "KernelKey", "Operator", "Output", "attr", "kernel", "operator", "ops",
     # modules and switches
     "autograph", "experimental", "types",
-    "bitwise", "config", "data", "debugging", "dtypes", "errors", "flags", "linalg", "lite", "math", "nest", "nn",
-    "optimizers", "random", "saved_model", "show", "strings", "train",
+    "bitwise", "config", "data", "debugging", "dtypes", "errors", "flags", "keras", "linalg", "lite", "math", "nest",
+    "nn", "optimizers", "random", "saved_model", "show", "strings", "train",
     # element by element
     "abs", "acos", "acosh", "add", "add_n", "as_string", "asin", "asinh", "atan", "atan2", "atanh",
     "clip_by_global_norm", "clip_by_norm", "clip_by_value", "complex", "cos", "cosh", "divide", "equal", "exp", "floor",

@@ -20,7 +20,6 @@ import numpy as np
 from .. import staging
 from ..core import dtypes, nest
 from ..core.dtypes import DType, as_dtype
-from ..eager.tensor import EagerTensor
 from ..ops import array, dispatch
 from ..ops.tensor import Tensor, TensorLike
 from ..tracing.trace import FuncTrace, name_scope
@@ -258,10 +257,6 @@ class Layer(Weighted, Configured):
     def _converted(self, value: Any) -> Any:
         """An argument as `call` gets it: arrays as tensors, floating ones of the compute dtype."""
         kind = type(value)
-        if kind is EagerTensor:
-            dtype = value._dtype
-            return value if dtype is self._compute_dtype or not (dtype.is_floating and self.autocast) else array.cast(
-                value, self._compute_dtype)  # fmt: skip
         if value is None or kind is bool or kind is int or kind is float or kind is str:
             return value
         if isinstance(value, (list, tuple, dict)):
@@ -271,8 +266,9 @@ class Layer(Weighted, Configured):
             return dispatch.to_tensor(value if wanted is None else np.asarray(value).astype(wanted.np), wanted)
         if isinstance(value, Tensor) and not isinstance(value, KerasTensor):
             dtype = value.dtype
-            return array.cast(value, self._compute_dtype) if (
-                self.autocast and dtype.is_floating and dtype is not self._compute_dtype) else value  # fmt: skip
+            if self.autocast and dtype.is_floating and dtype is not self._compute_dtype:
+                mask, value = mask_of(value), array.cast(value, self._compute_dtype)
+                set_mask(value, mask)
         return value
 
     def _build_for(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -66,9 +66,10 @@ __all__ = [
 ]  # fmt: skip
 
 FAMILY = Family("loss", "keras.losses")
-FAMILY.add([v for k, v in list(globals().items()) if isinstance(v, type) and issubclass(v, Loss) and k != "Loss"])
-FAMILY.members.pop("FunctionLoss")
-FUNCTIONS = {name: globals()[name] for name in __all__ if name.islower() and name not in ("deserialize", "get", "serialize")}
+_classes = [v for v in list(globals().values()) if isinstance(v, type) and issubclass(v, Loss)]
+FAMILY.add([c for c in _classes if c not in (Loss, FunctionLoss)])
+_WAYS = ("deserialize", "get", "serialize")
+FUNCTIONS = {name: globals()[name] for name in __all__ if name.islower() and name not in _WAYS}
 SHORT = {
     "mse": mean_squared_error, "MSE": mean_squared_error, "mae": mean_absolute_error, "MAE": mean_absolute_error,
     "mape": mean_absolute_percentage_error, "MAPE": mean_absolute_percentage_error,

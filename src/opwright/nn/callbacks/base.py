@@ -1,0 +1,240 @@
+"""Callbacks: what is told of the course of training.
+
+Lives here: the base class, the list of them, History, the progress bar.  Not here: those that steer (watching.py ...).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..training.progress import Progbar
+
+_EVENTS = [f"on_{kind}_{when}" for kind in ("train", "test", "predict") for when in ("begin", "end")]
+_BATCHES = [f"on_{kind}_batch_{when}" for kind in ("train", "test", "predict") for when in ("begin", "end")]
+
+
+class Callback:
+    """Base of callbacks: define those of the methods that you want to be told by.
+
+    model: the model. params: verbose, epochs, steps. logs: figures by name.
+    """
+
+    def __init__(self) -> None:
+        self.params: dict[str, Any] | None = None
+        self.validation_data = None
+        self._model: Any = None
+
+    @property
+    def model(self) -> Any:
+        """The model in training."""
+        return getattr(self, "_model", None)
+
+    def set_params(self, params: dict[str, Any]) -> None:
+        """Called before all else."""
+        self.params = params
+
+    def set_model(self, model: Any) -> None:
+        """Called before all else."""
+        self._model = model
+
+    def on_batch_begin(self, batch: int, logs: Any = None) -> None:
+        """Another name of on_train_batch_begin."""
+
+    def on_batch_end(self, batch: int, logs: Any = None) -> None:
+        """Another name of on_train_batch_end."""
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        """An epoch begins."""
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """An epoch has ended; logs: its figures, those of validation with val_ before them."""
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        """A batch of training begins."""
+        self.on_batch_begin(batch, logs)
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        """A batch of training has ended; logs: the figures of the epoch so far."""
+        self.on_batch_end(batch, logs)
+
+    def on_test_batch_begin(self, batch: int, logs: Any = None) -> None:
+        """A batch of evaluation begins."""
+
+    def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
+        """A batch of evaluation has ended."""
+
+    def on_predict_batch_begin(self, batch: int, logs: Any = None) -> None:
+        """A batch of prediction begins."""
+
+    def on_predict_batch_end(self, batch: int, logs: Any = None) -> None:
+        """A batch of prediction has ended; logs: {"outputs": tensors}."""
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        """`fit` begins."""
+
+    def on_train_end(self, logs: Any = None) -> None:
+        """`fit` ends."""
+
+    def on_test_begin(self, logs: Any = None) -> None:
+        """`evaluate` begins, or validation."""
+
+    def on_test_end(self, logs: Any = None) -> None:
+        """`evaluate` ends, or validation."""
+
+    def on_predict_begin(self, logs: Any = None) -> None:
+        """`predict` begins."""
+
+    def on_predict_end(self, logs: Any = None) -> None:
+        """`predict` ends."""
+
+
+class History(Callback):
+    """What `fit` gives. history: for each figure a list, an entry an epoch. epoch: the epochs' numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.history: dict[str, list[Any]] = {}
+        self.epoch: list[int] = []
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        """A new list of epochs."""
+        self.epoch = []
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Note the figures."""
+        self.epoch.append(epoch)
+        for key, value in (logs or {}).items():
+            self.history.setdefault(key, []).append(value)
+        self.model.history = self
+
+
+class CallbackList:
+    """Several callbacks, told in order."""
+
+    def __init__(self, callbacks: Any = None, add_history: bool = False, add_progbar: bool = False, model: Any = None,
+                 **params: Any) -> None:  # fmt: skip
+        self.callbacks = list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks] if callbacks else []
+        if add_progbar and not any(isinstance(c, ProgbarLogger) for c in self.callbacks):
+            self.callbacks.append(ProgbarLogger())
+        found = [c for c in self.callbacks if isinstance(c, History)]
+        if add_history and not found:
+            found = [History()]
+            self.callbacks.append(found[0])
+        self.history = found[0] if found else None
+        for callback in self.callbacks:
+            callback.set_params(params)
+            if model is not None:
+                callback.set_model(model)
+
+    @classmethod
+    def of(cls, callbacks: Any, model: Any, verbose: Any, epochs: int, steps: int | None, history: bool = False
+           ) -> CallbackList:  # fmt: skip
+        """The list for a run of `fit`, `evaluate` or `predict`."""
+        if isinstance(callbacks, CallbackList):
+            return callbacks
+        verbose = 1 if verbose == "auto" else int(verbose)
+        return cls(callbacks, history, verbose != 0, model, verbose=verbose, epochs=epochs, steps=steps)
+
+    def append(self, callback: Any) -> None:
+        """One more."""
+        self.callbacks.append(callback)
+
+    def __getattr__(self, event: str) -> Callable[..., None]:
+        if not event.startswith("on_"):
+            raise AttributeError(event)
+        heard = [getattr(c, event) for c in self.callbacks if _hears(c, event)]
+
+        def tell(*args: Any) -> None:
+            for method in heard:
+                method(*args)
+
+        if event in _BATCHES or event in _EVENTS or event in ("on_epoch_begin", "on_epoch_end"):
+            self.__dict__[event] = tell
+        return tell
+
+
+def _hears(callback: Any, event: str) -> bool:
+    """Whether a callback has this method of its own: batches come often, so the others are not asked."""
+    if getattr(type(callback), event, None) is not getattr(Callback, event, None) or event in vars(callback):
+        return True
+    if event.startswith("on_train_batch"):
+        alias = event.replace("train_", "")
+        return getattr(type(callback), alias) is not getattr(Callback, alias) or alias in vars(callback)
+    return False
+
+
+class ProgbarLogger(Callback):
+    """The progress bar."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.progbar: Progbar | None = None
+        self.seen, self._training = 0, False
+
+    def _begin(self) -> None:
+        params = self.params or {}
+        self.seen, self.progbar = 0, Progbar(params.get("steps"), verbose=params.get("verbose", 1))
+
+    def _batch(self, batch: int, logs: Any) -> None:
+        self.seen = batch + 1
+        if self.progbar is not None:
+            self.progbar.update(self.seen, _sorted(logs), finalize=False)
+
+    def _finish(self, logs: Any) -> None:
+        if self.progbar is not None:
+            self.progbar.target = self.seen
+            self.progbar.update(self.seen, _sorted(logs), finalize=True)
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        """Validation inside training has no bar of its own."""
+        self._training = True
+
+    def on_train_end(self, logs: Any = None) -> None:
+        """Training is over."""
+        self._training = False
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        """A new bar."""
+        if (self.params or {}).get("epochs", 1) > 1 and (self.params or {}).get("verbose", 1):
+            print(f"Epoch {epoch + 1}/{(self.params or {})['epochs']}")
+        self._begin()
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        """One more batch."""
+        self._batch(batch, logs)
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """The last line of the bar."""
+        self._finish(logs)
+
+    def on_test_begin(self, logs: Any = None) -> None:
+        """A bar for `evaluate`."""
+        if not self._training:
+            self._begin()
+
+    def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
+        """One more batch."""
+        if not self._training:
+            self._batch(batch, logs)
+
+    def on_test_end(self, logs: Any = None) -> None:
+        """The last line of the bar."""
+        if not self._training:
+            self._finish(logs)
+
+    def on_predict_begin(self, logs: Any = None) -> None:
+        """A bar for `predict`."""
+        self._begin()
+
+    def on_predict_batch_end(self, batch: int, logs: Any = None) -> None:
+        """One more batch."""
+        self._batch(batch, None)
+
+    def on_predict_end(self, logs: Any = None) -> None:
+        """The last line of the bar."""
+        self._finish(None)
+
+
+def _sorted(logs: Any) -> list[tuple[str, Any]]:
+    return sorted((logs or {}).items(), key=lambda item: (item[0].startswith("val_"), item[0]))

@@ -1,0 +1,186 @@
+"""Callbacks that watch whether a figure gets better.
+
+Lives here: EarlyStopping, ReduceLROnPlateau, setting the learning rate.  Not here: keeping models (keeping.py).
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .base import Callback
+
+
+class Watching(Callback):
+    """A callback that watches whether a figure gets better.
+
+    monitor: its name. mode: "min", "max", or "auto": by the name, "max" for accuracies and the like.
+    """
+
+    def __init__(self, monitor: str, mode: str, min_delta: float = 0.0) -> None:
+        super().__init__()
+        self.monitor, self.mode, self.min_delta = monitor, mode if mode in ("min", "max") else "auto", abs(min_delta)
+        self._up: bool | None = {"min": False, "max": True}.get(self.mode)
+
+    def _direction(self) -> bool:
+        """Whether more is better."""
+        if self._up is None:
+            name = self.monitor.removeprefix("val_")
+            for metric in self.model.metrics if self.model is not None else ():
+                for one in getattr(metric, "metrics", None) or [metric]:
+                    if getattr(one, "name", None) == name and getattr(one, "_direction", None):
+                        self._up = one._direction == "up"
+            if self._up is None:
+                self._up = bool(re.search(r"acc|auc|precision|recall|f1|fbeta|iou|positives$|r2|similarity|fmeasure", name))
+                self._up = self._up and not name.startswith("false") and not name.endswith("loss")
+        return self._up
+
+    def _better(self, value: Any, best: Any) -> bool:
+        if best is None:
+            return True
+        return bool(value - self.min_delta > best) if self._direction() else bool(value + self.min_delta < best)
+
+    def _worst(self) -> float:
+        return -np.inf if self._direction() else np.inf
+
+    def _figure(self, logs: Any) -> Any:
+        value = (logs or {}).get(self.monitor)
+        if value is None:
+            warnings.warn(f"{type(self).__name__} is conditioned on metric `{self.monitor}` which is not available. "
+                          f"Available metrics are: {','.join(logs or {})}", stacklevel=3)  # fmt: skip
+        return value
+
+
+class EarlyStopping(Watching):
+    """Stop when a figure has not become better by min_delta for more than `patience` epochs.
+
+    baseline: it must be better than this too. restore_best_weights: go back to those of the best epoch.
+    start_from_epoch: epochs before do not count.
+    """
+
+    def __init__(self, monitor: str = "val_loss", min_delta: float = 0, patience: int = 0, verbose: int = 0,
+                 mode: str = "auto", baseline: float | None = None, restore_best_weights: bool = False,
+                 start_from_epoch: int = 0) -> None:  # fmt: skip
+        super().__init__(monitor, mode, min_delta)
+        self.patience, self.verbose, self.baseline = patience, verbose, baseline
+        self.restore_best_weights, self.start_from_epoch = restore_best_weights, start_from_epoch
+        self.wait = self.stopped_epoch = self.best_epoch = 0
+        self.best: Any = None
+        self.best_weights: Any = None
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        """Begin to count."""
+        self.wait = self.stopped_epoch = self.best_epoch = 0
+        self.best = self.best_weights = None
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Look at the figure."""
+        value = self._figure(logs)
+        if value is None or epoch < self.start_from_epoch:
+            return
+        if self.restore_best_weights and self.best_weights is None:
+            self.best_weights, self.best_epoch = self.model.get_weights(), epoch
+        self.wait += 1
+        if self._better(value, self.best):
+            self.best, self.best_epoch = value, epoch
+            if self.restore_best_weights:
+                self.best_weights = self.model.get_weights()
+            if self.baseline is None or self._better(value, self.baseline):
+                self.wait = 0
+            return
+        if self.wait >= self.patience and epoch > 0:
+            self.stopped_epoch = epoch
+            self.model.stop_training = True
+
+    def on_train_end(self, logs: Any = None) -> None:
+        """Say where it stopped, and go back to the best weights."""
+        if self.stopped_epoch > 0 and self.verbose > 0:
+            print(f"Epoch {self.stopped_epoch + 1}: early stopping")
+        if self.restore_best_weights and self.best_weights is not None:
+            if self.verbose > 0:
+                print(f"Restoring model weights from the end of the best epoch: {self.best_epoch + 1}.")
+            self.model.set_weights(self.best_weights)
+
+
+def _rate(model: Any) -> float:
+    return float(np.asarray(model.optimizer.learning_rate.numpy()))
+
+
+class LearningRateScheduler(Callback):
+    """Set the learning rate at the beginning of each epoch to schedule(epoch, rate), or schedule(epoch).
+
+    raises ValueError where the optimizer has none that can be set, or the schedule gives no number
+    """
+
+    def __init__(self, schedule: Callable[..., float], verbose: int = 0) -> None:
+        super().__init__()
+        self.schedule, self.verbose = schedule, verbose
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        """Set it."""
+        if not hasattr(self.model.optimizer, "learning_rate"):
+            raise ValueError('Optimizer must have a "learning_rate" attribute.')
+        try:
+            rate = self.schedule(epoch, _rate(self.model))
+        except TypeError:
+            rate = self.schedule(epoch)
+        if not isinstance(rate, (float, np.floating)):
+            raise ValueError(f"The output of the `schedule` function should be a float. Got: {rate}")
+        self.model.optimizer.learning_rate = float(rate)
+        if self.verbose > 0:
+            print(f"\nEpoch {epoch + 1}: LearningRateScheduler setting learning rate to {rate}.")
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Add it to the figures."""
+        if logs is not None:
+            logs["learning_rate"] = _rate(self.model)
+
+
+class ReduceLROnPlateau(Watching):
+    """Multiply the learning rate by `factor` when a figure has not become better for `patience` epochs.
+
+    cooldown: epochs after that in which nothing is counted. min_lr: the least rate.
+    raises ValueError for a factor of 1 or more
+    """
+
+    def __init__(self, monitor: str = "val_loss", factor: float = 0.1, patience: int = 10, verbose: int = 0,
+                 mode: str = "auto", min_delta: float = 1e-4, cooldown: int = 0, min_lr: float = 0.0,
+                 **kwargs: Any) -> None:  # fmt: skip
+        if factor >= 1.0:
+            raise ValueError(f"ReduceLROnPlateau does not support a factor >= 1.0. Received factor={factor}")
+        super().__init__(monitor, mode, min_delta)
+        self.factor, self.patience, self.verbose = factor, patience, verbose
+        self.cooldown, self.min_lr = cooldown, min_lr
+        self.cooldown_counter = self.wait = 0
+        self.best: Any = None
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        """Begin to count."""
+        self.cooldown_counter = self.wait = 0
+        self.best = None
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Look at the figure."""
+        if logs is not None:
+            logs["learning_rate"] = _rate(self.model)
+        value = self._figure(logs)
+        if value is None:
+            return
+        if self.cooldown_counter > 0:
+            self.cooldown_counter -= 1
+            self.wait = 0
+        if self._better(value, self.best):
+            self.best, self.wait = value, 0
+        elif self.cooldown_counter <= 0:
+            self.wait += 1
+            old = np.float32(_rate(self.model))
+            if self.wait >= self.patience and old > np.float32(self.min_lr):
+                new = max(float(old * np.float32(self.factor)), self.min_lr)
+                self.model.optimizer.learning_rate = new
+                if self.verbose > 0:
+                    print(f"\nEpoch {epoch + 1}: ReduceLROnPlateau reducing learning rate to {new}.")
+                self.cooldown_counter, self.wait = self.cooldown, 0

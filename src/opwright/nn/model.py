@@ -1,0 +1,249 @@
+"""Model: a layer that is trained, evaluated, shown and kept.
+
+Lives here: the class: made of inputs and outputs, or by subclasses with a `call`; its layers, summary, configuration.
+Not here: training (training/), graphs of layers (network.py), stacks (sequential.py), files (weights_io.py).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Self
+
+from ..core import nest
+from .keras_tensor import KerasTensor
+from .layer import Layer, _is_shape, _map_shapes
+from .network import Network
+from .training.trainer import Trainer
+
+
+class Model(Trainer, Layer):
+    """A model of layers.
+
+    Model(inputs, outputs, name=None): of KerasTensors, see `Input`; structures of them may be lists and dicts. Or a
+    subclass whose constructor makes layers and whose `call(inputs, training=None, mask=None)` uses them.
+
+    >>> x = ow.keras.Input((3,))
+    >>> model = ow.keras.Model(x, ow.keras.layers.Dense(2)(x))
+    >>> model(ow.ones([4, 3])).shape
+    TensorShape([4, 2])
+    """
+
+    def __init__(self, *args: Any, inputs: Any = None, outputs: Any = None, name: str | None = None,
+                 trainable: bool = True, dtype: Any = None, **kwargs: Any) -> None:  # fmt: skip
+        if args:
+            inputs = args[0]
+            outputs = args[1] if len(args) > 1 else outputs
+            name = args[2] if len(args) > 2 else name
+        if name is None and inputs is not None and type(self) is Model:
+            from . import naming
+
+            name = naming.fresh("Functional")
+        super().__init__(name=name, trainable=trainable, dtype=dtype, **kwargs)
+        self._network: Network | None = None
+        self._init_training()
+        if (inputs is None) != (outputs is None):
+            raise ValueError("A Model takes both `inputs` and `outputs`, or neither (with a `call` of a subclass)")
+        if inputs is not None:
+            self._network = Network(inputs, outputs, self.name)
+            self.built = True
+
+    # ---- running ----------------------------------------------------------------------------------------------------
+
+    def call(self, inputs: Any, training: Any = None, mask: Any = None) -> Any:
+        """Run the layers between inputs and outputs. Subclasses without these define it."""
+        if self._network is None:
+            raise NotImplementedError(
+                f"Model {type(self).__name__} does not have a `call()` method implemented: define "
+                "`call(self, inputs)`, or give `inputs` and `outputs` to the constructor"
+            )
+        return self._network.run(inputs)
+
+    def _converted(self, value: Any) -> Any:
+        if self._network is not None and not isinstance(value, KerasTensor):
+            from ..ops.tensor import Tensor
+
+            if isinstance(value, Tensor):
+                return value  # the inputs' own dtypes decide
+        return super()._converted(value)
+
+    def _build_for(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if type(self).build is Model.build:
+            self.built = True  # the layers inside build when they are called
+        else:
+            super()._build_for(args, kwargs)
+
+    def build(self, input_shape: Any = None) -> None:
+        """Make the weights for inputs of this shape, by laying out `call`."""
+        if self._network is not None or input_shape is None:
+            self.built = True
+            return
+        if _is_shape(input_shape):
+            inputs = KerasTensor(input_shape, self.input_dtype)
+        else:
+            inputs = _map_shapes(lambda s: KerasTensor(s, self.input_dtype), input_shape)
+        self.built = True
+        with_training = {"training": False} if self._call_spec().training else {}
+        self.compute_output_spec(inputs, **with_training)
+
+    # ---- what it is made of -----------------------------------------------------------------------------------------
+
+    def _sublayers(self) -> list[Any]:
+        found = {id(x): x for x in self.operations if isinstance(x, Layer)} if self._network is not None else {}
+        for layer in super()._sublayers():
+            found.setdefault(id(layer), layer)
+        return list(found.values())
+
+    @property
+    def operations(self) -> list[Any]:
+        """Layers and operators of a model made of inputs and outputs, in running order; else the layers."""
+        return list(self._network.operations) if self._network is not None else self.layers
+
+    @property
+    def layers(self) -> list[Layer]:
+        """The layers it holds directly."""
+        return [x for x in self._sublayers() if isinstance(x, Layer)]
+
+    @layers.setter
+    def layers(self, _: Any) -> None:
+        raise AttributeError("`Model.layers` attribute is reserved and should not be used. Please use another name.")
+
+    def get_layer(self, name: str | None = None, index: int | None = None) -> Layer:
+        """A layer by name or by position. Raises ValueError where there is none, or for both or neither."""
+        if (index is None) == (name is None):
+            raise ValueError(f"Provide either a layer name or layer index. Received: index={index}, name={name}.")
+        layers = self.layers
+        if index is not None:
+            if not -len(layers) <= index < len(layers):
+                raise ValueError(f"Was asked to retrieve layer at index {index} but model only has {len(layers)} layers.")
+            return layers[index]
+        for layer in layers:
+            if layer.name == name:
+                return layer
+        raise ValueError(f"No such layer: {name}. Existing layers are: {[x.name for x in layers]}.")
+
+    def _of_network(self, what: str) -> Any:
+        if self._network is None:
+            raise AttributeError(f"{type(self).__name__} {self.name!r} has no `{what}`: it is not made of KerasTensors "
+                                 "(see ow.keras.Input), or has not been built")  # fmt: skip
+        return self._network
+
+    @property
+    def inputs(self) -> list[KerasTensor]:
+        """The KerasTensors it is laid out from."""
+        return list(self._of_network("inputs").flat_inputs)
+
+    @property
+    def outputs(self) -> list[KerasTensor]:
+        """The KerasTensors it gives."""
+        return list(self._of_network("outputs").flat_outputs)
+
+    @property
+    def input(self) -> Any:
+        """`inputs` in their structure."""
+        return self._of_network("input").inputs
+
+    @property
+    def output(self) -> Any:
+        """`outputs` in their structure."""
+        return self._of_network("output").outputs
+
+    @property
+    def input_shape(self) -> Any:
+        """The shapes of the inputs, in their structure."""
+        return nest.map_structure(lambda t: tuple(t.shape), self.input)
+
+    @property
+    def output_shape(self) -> Any:
+        """The shapes of the outputs, in their structure."""
+        return nest.map_structure(lambda t: tuple(t.shape), self.output)
+
+    @property
+    def input_names(self) -> list[str]:
+        """The names of the inputs."""
+        return [t.name for t in self.inputs]
+
+    @property
+    def output_names(self) -> list[str]:
+        """The names of the layers that give the outputs."""
+        return [t.history[0].name if t.history else t.name for t in self.outputs]
+
+    # ---- showing and keeping ----------------------------------------------------------------------------------------
+
+    def summary(self, line_length: int | None = None, positions: Any = None, print_fn: Callable[..., Any] | None = None,
+                expand_nested: bool = False, show_trainable: bool = False, layer_range: Any = None) -> None:  # fmt: skip
+        """Print a table of the layers with their outputs' shapes and numbers of weights.
+
+        line_length: of the table. print_fn: gets the text instead of stdout. expand_nested: rows for the layers of
+        models inside. show_trainable: a column that says what is trained. layer_range: names of the first and last.
+        """
+        from .summary import text_of
+
+        text = text_of(self, line_length, expand_nested, show_trainable, layer_range)
+        (print_fn or print)(text)
+
+    def get_config(self) -> dict[str, Any]:
+        """The layers' configurations and how they are connected. Subclasses with arguments of their own define it.
+
+        raises NotImplementedError for a subclass whose constructor's arguments are no plain values
+        """
+        if self._network is None or type(self).__init__ is not Model.__init__:
+            return super().get_config()
+        from .model_config import of_network
+
+        return of_network(self)
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Self:
+        """A new model, with new weights."""
+        if "layers" in config and "input_layers" in config:
+            from .model_config import network_of
+
+            return network_of(cls, config, custom_objects)  # type: ignore[no-any-return]
+        return cls(**config)
+
+    def to_json(self, **kwargs: Any) -> str:
+        """The configuration as JSON; `models.model_from_json` reads it."""
+        from .model_config import serialize
+
+        return json.dumps(serialize(self), **kwargs)
+
+    def save_weights(self, filepath: Any, overwrite: bool = True) -> None:
+        """Write the weights to a .safetensors file. Raises ValueError for other endings."""
+        from .weights_io import save_weights
+
+        save_weights(self, filepath, overwrite)
+
+    def load_weights(self, filepath: Any, skip_mismatch: bool = False, **kwargs: Any) -> None:
+        """Read weights that `save_weights` of a model of the same layers wrote.
+
+        skip_mismatch: leave weights out that are missing or of another shape. raises ValueError naming these otherwise
+        """
+        from .weights_io import load_weights
+
+        load_weights(self, filepath, skip_mismatch)
+
+    def save(self, filepath: Any, overwrite: bool = True, **kwargs: Any) -> None:
+        """Keep the model. A path that ends in .keras: one file with configuration, weights and what `compile` was given.
+        Any other: a folder as `ow.saved_model.save` writes it.
+        """
+        from .weights_io import save_model
+
+        save_model(self, filepath, overwrite, **kwargs)
+
+    def export(self, filepath: Any, **kwargs: Any) -> None:
+        """Write the forward pass as a folder; see `ow.saved_model.save`."""
+        from .weights_io import export
+
+        export(self, filepath, **kwargs)
+
+    def _specs_of(self, batch: Any) -> Any:
+        """KerasTensors like a batch of data, of any number of samples."""
+
+        def leaf(x: Any) -> Any:
+            dims = x.shape.dims
+            return KerasTensor(None if dims is None else (None, *dims[1:]) if dims else dims, x.dtype)
+
+        return nest.map_structure(leaf, batch)
+
+

@@ -1,0 +1,296 @@
+"""Models and layers as plain values, for JSON and files.
+
+Lives here: objects by class name, graphs of layers, what `compile` was given.  Not here: weights (weights_io.py).
+
+An object is {"module", "class_name", "config", "registered_name"}; a KerasTensor in a node's arguments is
+{"class_name": "__keras_tensor__", "config": {"shape", "dtype", "keras_history": [layer, node, output]}}; a call of an
+operator is a layer of class "__operator__" with the operator's name and attributes.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+
+from ..core import nest
+from ..core.dtypes import DType, as_dtype
+from ..core.shapes import TensorShape
+from ..ops import dispatch, registry
+from ..ops.tensor import TensorLike
+from .input_layer import InputLayer
+from .keras_tensor import KerasTensor, Node
+from .layer import Layer
+from .named import CUSTOM
+from .operator_layer import OperatorCall
+
+FAMILIES = ("layers", "initializers", "activations", "regularizers", "constraints", "losses", "metrics")
+
+
+def serialize(thing: Any) -> dict[str, Any]:
+    """An object with `get_config` as plain values; what is in its configuration too."""
+    return {"module": _module_of(type(thing)), "class_name": type(thing).__name__, "config": plain(thing.get_config()),
+            "registered_name": None}  # fmt: skip
+
+
+def _module_of(cls: type) -> str:
+    from . import sequential
+
+    if cls.__module__ in (sequential.__name__, sequential.__name__.replace("sequential", "model")):
+        return "keras"
+    for family in FAMILIES:
+        if f".nn.{family}" in cls.__module__:
+            return f"keras.{family}"
+    return "keras.layers" if cls is InputLayer else cls.__module__
+
+
+def plain(value: Any) -> Any:
+    """Configurations inside configurations, tensors and dtypes as plain values. raises TypeError for what has none"""
+    if isinstance(value, dict):
+        return {k: plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, DType):
+        return value.name
+    if isinstance(value, TensorShape):
+        return {"class_name": "__shape__", "config": None if value.dims is None else list(value.dims)}
+    if isinstance(value, KerasTensor):
+        raise TypeError(f"{value} stands outside the model")
+    if isinstance(value, (np.ndarray, TensorLike)):
+        array = np.asarray(value.numpy() if isinstance(value, TensorLike) else value)
+        return {"class_name": "__tensor__", "config": {"value": array.tolist(), "dtype": as_dtype(array.dtype).name}}
+    if hasattr(value, "get_config"):
+        return serialize(value)
+    if callable(value) and getattr(value, "__name__", "<lambda>") != "<lambda>":
+        return {"class_name": "function", "config": value.__name__, "module": getattr(value, "__module__", None)}
+    raise TypeError(f"{value!r} cannot be written down: it has neither get_config() nor a name")
+
+
+def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> Any:
+    """The object that `serialize` described. custom_objects: classes of yours by name.
+
+    raises ValueError for a class that is not known
+    """
+    if not isinstance(config, dict) or "class_name" not in config:
+        return config
+    name, inner = config["class_name"], config.get("config")
+    if name == "__tensor__":
+        return dispatch.to_tensor(np.asarray(inner["value"], as_dtype(inner["dtype"]).np))
+    if name == "__shape__":
+        return TensorShape(inner)
+    if name == "function":
+        return find(inner, config.get("module"), custom_objects)
+    cls = find(name, config.get("module"), custom_objects, config.get("registered_name"))
+    inner = dict(inner or {})
+    from .model import Model
+
+    if isinstance(cls, type) and issubclass(cls, Model):
+        return cls.from_config(inner, custom_objects)
+    if not hasattr(cls, "from_config"):
+        return cls(**inner)
+    found = cls.from_config({k: _revived(v, custom_objects) for k, v in inner.items()})
+    return found
+
+
+def _revived(value: Any, custom_objects: dict[str, Any] | None) -> Any:
+    """Only layers inside layers' configurations: other families read their own."""
+    if isinstance(value, dict) and value.get("class_name") in ("__tensor__", "__shape__", "function"):
+        return deserialize(value, custom_objects)
+    return value
+
+
+def find(name: str, module: str | None, custom_objects: dict[str, Any] | None = None, registered: str | None = None
+         ) -> Any:  # fmt: skip
+    """A class or function by name. Raises ValueError that says how to give one of your own."""
+    for known in (custom_objects or {}, CUSTOM):
+        for key in (name, registered):
+            if key in known:
+                return known[key]
+    if name == "InputLayer":
+        return InputLayer
+    if name in ("Sequential", "Model", "Functional"):
+        from . import model, sequential
+
+        return sequential.Sequential if name == "Sequential" else model.Model
+    for family in FAMILIES:
+        found = getattr(importlib.import_module(f".{family}", __package__), name, None)
+        if found is not None:
+            return found
+    raise ValueError(f"Could not locate class or function '{name}'" + (f" of {module}" if module else "") +
+                     f". Give it in `custom_objects={{'{name}': ...}}`, or decorate it with "
+                     "@ow.keras.utils.register_keras_serializable()")  # fmt: skip
+
+
+# ---- graphs of layers ------------------------------------------------------------------------------------------------
+
+
+def of_network(model: Any) -> dict[str, Any]:
+    """The configuration of a model made of inputs and outputs."""
+    network = model._network
+    kept = {id(n) for n in network.nodes}
+    index: dict[int, tuple[str, int]] = {}
+    by_operation: dict[int, list[Node]] = {}
+    for operation in network.operations:
+        nodes = [n for n in operation.nodes if id(n) in kept or _is_input(n, network)]
+        by_operation[id(operation)] = nodes
+        for i, node in enumerate(nodes):
+            index[id(node)] = operation.name, i
+
+    def leaf(x: Any) -> Any:
+        if not isinstance(x, KerasTensor):
+            return plain(x)
+        name, i = index[id(x.node)]
+        return {"class_name": "__keras_tensor__", "config": {
+            "shape": None if x.shape.dims is None else list(x.shape.dims), "dtype": x.dtype.name,
+            "keras_history": [name, i, x.history[2] if x.history else 0]}}  # fmt: skip
+
+    def tree(x: Any) -> Any:
+        if isinstance(x, dict):
+            return {k: tree(v) for k, v in x.items()}
+        return [tree(v) for v in x] if isinstance(x, (list, tuple)) else leaf(x)
+
+    layers = []
+    for operation in network.operations:
+        described = _operator(operation) if isinstance(operation, OperatorCall) else serialize(operation)
+        described["name"] = operation.name
+        described["inbound_nodes"] = [
+            {"args": [tree(a) for a in n.args], "kwargs": {k: tree(v) for k, v in n.kwargs.items()}}
+            for n in by_operation[id(operation)] if not _is_input(n, network)
+        ]  # fmt: skip
+        layers.append(described)
+    place = lambda t: [*index[id(t.node)], t.history[2]]  # noqa: E731
+    return {"name": model.name, "trainable": model.trainable, "layers": layers,
+            "input_layers": nest.map_structure(place, network.inputs),
+            "output_layers": nest.map_structure(place, network.outputs)}  # fmt: skip
+
+
+def _is_input(node: Node, network: Any) -> bool:
+    return bool(node.flat_outputs) and all(id(t) in network._bounds for t in node.flat_outputs)
+
+
+def _operator(operation: OperatorCall) -> dict[str, Any]:
+    attrs = {k: plain(getattr(operation.bound, k)) for k in operation.op.attr_defs}
+    return {"module": None, "class_name": "__operator__", "registered_name": None,
+            "config": {"name": operation.name, "operator": operation.op.name, "attributes": attrs}}  # fmt: skip
+
+
+def network_of(cls: Any, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Any:
+    """The model that `of_network` described."""
+    made: dict[str, Any] = {}
+    tensors: dict[tuple[str, int], list[KerasTensor]] = {}
+    waiting: list[tuple[dict[str, Any], int]] = []
+    for described in config["layers"]:
+        if described["class_name"] == "__operator__":
+            inner = described["config"]
+            op = registry.get(inner["operator"])
+            attrs = {k: _attribute(op.attr_defs[k], v) for k, v in inner["attributes"].items()}
+            made[described["name"]] = OperatorCall(op, op.bind(attrs), inner["name"])
+        else:
+            made[described["name"]] = deserialize(described, custom_objects)
+        layer = made[described["name"]]
+        if isinstance(layer, InputLayer):
+            tensors[described["name"], 0] = [layer.output]
+        waiting += [(described, i) for i in range(len(described.get("inbound_nodes", ())))]
+
+    def ready(x: Any) -> bool:
+        if isinstance(x, dict) and x.get("class_name") == "__keras_tensor__":
+            return tuple(x["config"]["keras_history"][:2]) in tensors
+        if isinstance(x, dict):
+            return all(map(ready, x.values()))
+        return all(map(ready, x)) if isinstance(x, list) else True
+
+    def revive(x: Any) -> Any:
+        if isinstance(x, dict):
+            if x.get("class_name") == "__keras_tensor__":
+                name, node, output = x["config"]["keras_history"]
+                return tensors[name, node][output]
+            return deserialize(x, custom_objects) if "class_name" in x else {k: revive(v) for k, v in x.items()}
+        return [revive(v) for v in x] if isinstance(x, list) else x
+
+    while waiting:
+        later = []
+        for described, i in waiting:
+            node = described["inbound_nodes"][i]
+            first_free = sum(1 for key in tensors if key[0] == described["name"])
+            if first_free != i or not ready([node["args"], node["kwargs"]]):
+                later.append((described, i))
+                continue
+            layer = made[described["name"]]
+            args = [revive(a) for a in node["args"]]
+            if isinstance(layer, OperatorCall):
+                args = [tuple(a) if isinstance(a, list) else a for a in args]
+                outputs = _call_again(layer, args)
+            else:
+                outputs = layer(*args, **revive(node["kwargs"]))
+            tensors[described["name"], i] = [t for t in nest.flatten(outputs) if isinstance(t, KerasTensor)]
+        if len(later) == len(waiting):
+            raise ValueError(f"The configuration of model {config.get('name')!r} is damaged: its nodes need each other")
+        waiting = later
+
+    def at(place: Any) -> Any:
+        if isinstance(place, (list, tuple)) and len(place) == 3 and isinstance(place[0], str):
+            return tensors[place[0], place[1]][place[2]]
+        if isinstance(place, dict):
+            return {k: at(v) for k, v in place.items()}
+        return [at(p) for p in place]
+
+    model = cls(at(config["input_layers"]), at(config["output_layers"]), name=config.get("name"))
+    if not config.get("trainable", True):
+        model.trainable = False
+    return model
+
+
+def _call_again(operation: OperatorCall, inputs: list[Any]) -> Any:
+    """The call noted on the operation itself, which keeps its name."""
+    fresh = operation.op.infer(operation.bound, inputs, operation.name)
+    flat = [s for spec in fresh for s in (spec if isinstance(spec, list) else (spec,))]
+    outputs = [KerasTensor(s.shape, s.dtype, operation.name) for s in flat]
+    packed = operation.op.pack_outputs(outputs)
+    Node(operation, tuple(inputs), {}, packed)
+    return packed
+
+
+def _attribute(declared: Any, value: Any) -> Any:
+    """An attribute out of JSON, where dtypes are names and tuples are lists."""
+    if isinstance(value, dict) and "class_name" in value:
+        return deserialize(value)
+    if declared.type is DType and value is not None:
+        return as_dtype(value)
+    return tuple(value) if isinstance(value, list) else value
+
+
+# ---- compile ---------------------------------------------------------------------------------------------------------
+
+
+def compile_config(arguments: dict[str, Any]) -> dict[str, Any]:
+    """What `compile` was given, as plain values."""
+    from .. import optimizers
+
+    config = {k: plain(v) for k, v in arguments.items() if k not in ("optimizer",)}
+    if arguments.get("optimizer") is not None:
+        config["optimizer"] = plain(optimizers.serialize(arguments["optimizer"]))
+    return config
+
+
+def compile_arguments(config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The arguments of `compile` again."""
+    from .. import optimizers
+
+    def revive(x: Any) -> Any:
+        if isinstance(x, dict):
+            return deserialize(x, custom_objects) if "class_name" in x else {k: revive(v) for k, v in x.items()}
+        return [revive(v) for v in x] if isinstance(x, list) else x
+
+    found = {k: revive(v) for k, v in config.items() if k != "optimizer"}
+    if config.get("optimizer") is not None:
+        found["optimizer"] = optimizers.deserialize(config["optimizer"], custom_objects)
+    return found
+
+
+__all__ = ["Layer", "compile_arguments", "compile_config", "deserialize", "find", "network_of", "of_network", "plain",
+           "serialize"]  # fmt: skip

@@ -1,0 +1,157 @@
+"""Network: the graph of layers between some KerasTensors and others, and how it runs.
+
+Lives here: finding the nodes, their order, running them on tensors, taking inputs in the forms users give.
+Not here: the model around it (model.py), its configuration (model_config.py).
+
+Order: a node's depth is the longest way to an output; nodes run deepest first. Layers are listed so too, and among equal
+depth as they are met on the way back from the outputs: that is also the order of the model's weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..core import nest
+from ..ops import array, dispatch
+from .input_layer import InputLayer
+from .input_spec import InputSpec
+from .keras_tensor import KerasTensor, Node, find
+
+
+class Network:
+    """inputs, outputs: structures of KerasTensors. nodes: calls in running order. operations: each once, in order.
+
+    raises ValueError where an input is no result of Input(), or an output does not follow from the inputs
+    """
+
+    def __init__(self, inputs: Any, outputs: Any, name: str) -> None:
+        self.inputs, self.outputs, self.name = inputs, outputs, name
+        for leaf in nest.flatten(inputs):
+            if not isinstance(leaf, KerasTensor):
+                raise ValueError(f"All `inputs` values must be KerasTensors. Received: inputs={inputs} including invalid "
+                                 f"value {leaf} of type {type(leaf)}")  # fmt: skip
+        for leaf in nest.flatten(outputs):
+            if not isinstance(leaf, KerasTensor):
+                raise ValueError(f"All `outputs` values must be KerasTensors. Received: outputs={outputs} including "
+                                 f"invalid value {leaf} of type {type(leaf)}")  # fmt: skip
+        self.flat_inputs, self.flat_outputs = find(inputs), find(outputs)
+        if len({id(x) for x in self.flat_inputs}) != len(self.flat_inputs):
+            raise ValueError(f"The list of inputs passed to the model contains the same input multiple times: {inputs}")
+        self._bounds = {id(t): t for t in self.flat_inputs}
+        visited, met = self._visit()
+        self.nodes, self.operations = self._ordered(visited, met)
+        self.specs = [
+            InputSpec(shape=t.shape.dims, allow_last_axis_squeeze=True, name=t.name) if t.shape.dims is not None else
+            InputSpec(name=t.name) for t in self.flat_inputs
+        ]  # fmt: skip
+
+    def _visit(self) -> tuple[list[Node], dict[int, int]]:
+        """Nodes with those they need first, and the order in which operations are met from the outputs."""
+        done: set[int] = set()
+        active: set[int] = set()
+        order: list[Node] = []
+        met: dict[int, int] = {}
+        stack: list[tuple[Node, bool]] = []
+        for output in self.flat_outputs:
+            stack = [(output.node, False)] if output.history is not None else []
+            if output.history is None and id(output) not in self._bounds:
+                raise ValueError(f"The output {output} does not follow from the model's inputs")
+            while stack:
+                node, finished = stack.pop()
+                if finished:
+                    active.discard(id(node))
+                    done.add(id(node))
+                    order.append(node)
+                    continue
+                if id(node) in done or id(node) in active:
+                    continue
+                active.add(id(node))
+                met.setdefault(id(node.operation), len(met))
+                stack.append((node, True))
+                if all(id(t) in self._bounds for t in node.flat_outputs) and node.flat_outputs:
+                    continue
+                if isinstance(node.operation, InputLayer):
+                    raise ValueError(
+                        f"Graph disconnected: cannot find parent for tensor {node.flat_outputs[0]} at operation "
+                        f"{node.operation.name!r}. It is no input of the model: add it to `inputs`"
+                    )
+                for tensor in reversed(node.inputs):
+                    if id(tensor) not in self._bounds or tensor.history is not None:
+                        stack.append((tensor.node, False))
+        return order, met
+
+    def _ordered(self, visited: Sequence[Node], met: dict[int, int]) -> tuple[list[Node], list[Any]]:
+        depth: dict[int, int] = {}
+        of_operation: dict[int, int] = {}
+        operations: dict[int, Any] = {}
+        for node in reversed(visited):
+            key = id(node.operation)
+            operations[key] = node.operation
+            here = max(depth.setdefault(id(node), 0), of_operation.get(key, 0))
+            depth[id(node)] = of_operation[key] = here
+            if all(id(t) in self._bounds for t in node.flat_outputs):
+                continue
+            for tensor in node.inputs:
+                if tensor.history is not None:
+                    parent = id(tensor.node)
+                    depth[parent] = max(here + 1, depth.get(parent, 0))
+        for tensor in self.flat_inputs:
+            if tensor.history is not None and id(tensor.history[0]) not in operations:
+                operation = tensor.history[0]
+                operations[id(operation)], of_operation[id(operation)] = operation, 0
+                met[id(operation)] = -1
+        nodes = [n for n in visited if not all(id(t) in self._bounds for t in n.flat_outputs)]
+        nodes.sort(key=lambda n: -depth[id(n)])  # stable: what a node needs lies deeper than it
+        listed = sorted(operations, key=lambda k: (-of_operation[k], met[k]))
+        return nodes, [operations[k] for k in listed]
+
+    # ---- running ----------------------------------------------------------------------------------------------------
+
+    def run(self, inputs: Any) -> Any:
+        """The outputs for these inputs, in the outputs' structure."""
+        values = {id(t): x for t, x in zip(self.flat_inputs, self.accept(inputs))}
+        for node in self.nodes:
+            args, kwargs = node.fill(lambda t: values[id(t)])
+            result = node.operation(*args, **kwargs)
+            flat = [result] if len(node.flat_outputs) == 1 and not nest.is_nested(result) else nest.flatten(result)
+            for tensor, value in zip(node.flat_outputs, flat):
+                values[id(tensor)] = value
+        return nest.map_structure(lambda t: values[id(t)], self.outputs)
+
+    def accept(self, inputs: Any) -> list[Any]:
+        """One tensor for each input: from a tensor, a list, or a dict by the inputs' names.
+
+        raises ValueError where their number or shapes differ
+        """
+        names = [t.name for t in self.flat_inputs]
+        if isinstance(inputs, dict) and not isinstance(self.inputs, dict):
+            missing = [n for n in names if n not in inputs]
+            if missing:
+                raise ValueError(f"Missing data for input(s) {missing} of model {self.name!r}; found {list(inputs)}")
+            flat = [inputs[n] for n in names]
+        elif isinstance(inputs, dict) and isinstance(self.inputs, dict):
+            missing = [k for k in self.inputs if k not in inputs]
+            if missing:
+                raise ValueError(f"Missing data for input {missing[0]!r} of model {self.name!r}. You passed a data "
+                                 f"dictionary with keys {list(inputs)}. Expected the following keys: {list(self.inputs)}")  # fmt: skip
+            flat = nest.flatten({k: inputs[k] for k in self.inputs})
+        else:
+            flat = nest.flatten(inputs)
+        if len(flat) != len(self.flat_inputs):
+            raise ValueError(f'Layer "{self.name}" expects {len(self.flat_inputs)} input(s), but it received {len(flat)} '
+                             f"input tensors. Inputs received: {[getattr(x, 'spec', x) for x in flat]}")  # fmt: skip
+        return [self._fit(i, x) for i, x in enumerate(flat)]
+
+    def _fit(self, i: int, x: Any) -> Any:
+        declared = self.flat_inputs[i]
+        x = dispatch.to_tensor(x)
+        objection = self.specs[i].objection(x.shape, x.dtype)
+        if objection is not None:
+            raise ValueError(f'Input {i} of layer "{self.name}" is incompatible with the layer: {objection}')
+        wanted, rank = declared.shape.rank, x.shape.rank
+        if wanted is not None and rank is not None and rank != wanted:
+            x = array.expand_dims(x, -1) if rank < wanted else array.squeeze(x, [-1])
+        if x.dtype is not declared.dtype and not declared.dtype.is_string:
+            x = array.cast(x, declared.dtype)
+        return x

@@ -1,0 +1,107 @@
+"""The table that `Model.summary` prints.
+
+Lives here: its rows and sums.  Not here: the drawing, which is rich's.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+
+from ..core import nest
+from .keras_tensor import KerasTensor
+
+
+def _count(variables: Any) -> tuple[int, int]:
+    """Numbers and bytes."""
+    sizes = [(int(np.prod(v.shape.as_list(), dtype=np.int64)), v.dtype.np.itemsize) for v in variables]
+    return sum(n for n, _ in sizes), sum(n * b for n, b in sizes)
+
+
+def _size(count: int) -> str:
+    value = float(count)
+    for unit in ("B", "KB", "MB", "GB"):
+        if value < 1024 or unit == "GB":
+            return f"{value:.2f} {unit}"
+        value /= 1024
+    return ""
+
+
+def _shape_text(layer: Any) -> str:
+    shapes = getattr(layer, "_seen_shapes", None)
+    if layer.nodes:
+        tensors = [t for t in nest.flatten(layer.nodes[0].outputs) if isinstance(t, KerasTensor)]
+        shapes = [t.shape.dims for t in tensors]
+    if not shapes:
+        return "?"
+    texts = ["(" + ", ".join(map(str, s)) + ("," if len(s) == 1 else "") + ")" for s in shapes if s is not None]
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+
+
+def _rows(model: Any, nested: bool, depth: int = 0) -> list[tuple[str, Any, str]]:
+    from .model import Model
+
+    rows = []
+    stack = getattr(model, "_stack", None)
+    listed = model.operations if model._network is not None and stack is None else model.layers
+    for layer in listed:
+        indent = "  " * depth + ("└ " if depth else "")
+        rows.append((f"{indent}{layer.name} ({type(layer).__name__})", layer, _source(layer, model)))
+        if nested and isinstance(layer, Model):
+            rows += _rows(layer, nested, depth + 1)
+    return rows
+
+
+def _source(layer: Any, model: Any) -> str:
+    if model._network is None:
+        return ""
+    kept = {id(n) for n in model._network.nodes}
+    names = [f"{t.history[0].name}[{t.history[1]}][{t.history[2]}]" for n in layer.nodes if id(n) in kept
+             for t in n.inputs if t.history]  # fmt: skip
+    return ", ".join(names) or "-"
+
+
+def text_of(model: Any, line_length: int | None, nested: bool, show_trainable: bool, layer_range: Any) -> str:
+    """The table as text. raises ValueError for names in layer_range that no layer has"""
+    from rich.console import Console
+    from rich.table import Table
+
+    rows = _rows(model, nested)
+    if layer_range is not None:
+        names = [layer.name for _, layer, _ in rows]
+        for name in layer_range:
+            if name not in names:
+                raise ValueError(f"layer_range names no layer of the model: {name!r}; there are {names}")
+        rows = rows[names.index(layer_range[0]) : names.index(layer_range[1]) + 1]
+    branching = model._network is not None and getattr(model, "_stack", None) is None
+    buffer = io.StringIO()
+    width = line_length or (100 if branching or show_trainable else 80)
+    console = Console(file=buffer, width=width, force_terminal=False, color_system=None, markup=False, highlight=False)
+    table = Table(expand=True)
+    for title in ("Layer (type)", "Output Shape"):
+        table.add_column(title, overflow="fold")
+    table.add_column("Param #", justify="right")
+    if branching:
+        table.add_column("Connected to", overflow="fold")
+    if show_trainable:
+        table.add_column("Trainable", justify="center")
+    for label, layer, source in rows:
+        weights = getattr(layer, "weights", [])
+        params = f"{_count(weights)[0]:,}" if getattr(layer, "built", True) else "0 (unbuilt)"
+        row = [label, _shape_text(layer), params]
+        row += [source] if branching else []
+        row += [{True: "Y", False: "N"}[layer.trainable] if weights else "-"] if show_trainable else []
+        table.add_row(*row)
+    console.print(f'Model: "{model.name}"')
+    console.print(table)
+    trained, fixed = _count(model.trainable_weights), _count(model.non_trainable_weights)
+    state = _count(model.optimizer.variables) if model.optimizer is not None and model.optimizer.built else (0, 0)
+    total = trained[0] + fixed[0] + state[0], trained[1] + fixed[1] + state[1]
+    console.print(f" Total params: {total[0]:,} ({_size(total[1])})")
+    console.print(f" Trainable params: {trained[0]:,} ({_size(trained[1])})")
+    console.print(f" Non-trainable params: {fixed[0]:,} ({_size(fixed[1])})")
+    if state[0]:
+        console.print(f" Optimizer params: {state[0]:,} ({_size(state[1])})")
+    return buffer.getvalue().rstrip("\n")

@@ -1,0 +1,261 @@
+"""Batches of data for training: from arrays, tensors, structures of them, datasets, sequences and generators.
+
+Lives here: one way to iterate over them all, an epoch at a time.  Not here: what is done with a batch (trainer.py).
+
+A batch is (x,), (x, y) or (x, y, sample_weight), of tensors; x alone where it is one tensor.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ...core import nest
+from ...core.dtypes import as_dtype
+from ...ops import array, dispatch
+from ...ops.tensor import TensorLike
+from .. import backend
+from ..seeds import default_seed
+
+
+def pack(x: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    """What a batch is made of, as `train_step` gets it."""
+    if sample_weight is not None:
+        return (x, y, sample_weight)
+    if y is not None:
+        return (x, y)
+    return (x,) if nest.is_nested(x) else x
+
+
+def unpack(data: Any) -> tuple[Any, Any, Any]:
+    """x, y and sample_weight of a batch; None for what it lacks.
+
+    raises ValueError for a tuple of more than three
+    """
+    if isinstance(data, list):
+        data = tuple(data)
+    if not isinstance(data, tuple):
+        return data, None, None
+    if len(data) > 3:
+        raise ValueError("Data is expected to be in format `x`, `(x,)`, `(x, y)`, or `(x, y, sample_weight)`, found: "
+                         f"a tuple of {len(data)}")  # fmt: skip
+    return (*data, *([None] * (3 - len(data))))  # type: ignore[return-value]
+
+
+def as_array(value: Any) -> np.ndarray:
+    """An array of data; float64 becomes the dtype of weights, as data of Keras do."""
+    found = np.asarray(value.numpy() if isinstance(value, TensorLike) else value)
+    if found.dtype == np.float64:
+        found = found.astype(as_dtype(backend.floatx()).np)
+    return found
+
+
+class Batches:
+    """An epoch after another. steps: batches an epoch, None where nobody knows."""
+
+    steps: int | None = None
+    samples: int | None = None
+
+    def epoch(self) -> Iterator[Any]:
+        """The batches of the next epoch."""
+        raise NotImplementedError
+
+
+class ArrayBatches(Batches):
+    """Slices of arrays that lie in memory, shuffled anew for each epoch if asked for."""
+
+    def __init__(self, x: Any, y: Any, sample_weight: Any, batch_size: int | None, shuffle: Any) -> None:
+        leaf = lambda v: None if v is None else as_array(v)  # noqa: E731
+        self.data = [nest.map_structure(leaf, _arrays(part)) for part in (x, y, sample_weight)]
+        sizes = {len(a) if a.ndim else 0 for part in self.data for a in nest.flatten(part) if a is not None}
+        if len(sizes) > 1:
+            raise ValueError("Data cardinality is ambiguous. Make sure all arrays contain the same number of samples. "
+                             f"Found {sorted(sizes)}")  # fmt: skip
+        self.samples = sizes.pop() if sizes else 0
+        self.batch_size = batch_size or 32
+        self.steps = math.ceil(self.samples / self.batch_size)
+        self.shuffle = shuffle
+        self._random = np.random.default_rng(default_seed())
+
+    def epoch(self) -> Iterator[Any]:
+        """The batches of the next epoch."""
+        assert self.samples is not None
+        order = None
+        if self.shuffle == "batch":
+            starts = self._random.permutation(self.steps or 0) * self.batch_size
+            order = np.concatenate([np.arange(s, min(s + self.batch_size, self.samples)) for s in starts]) if len(
+                starts) else None  # fmt: skip
+        elif self.shuffle:
+            order = self._random.permutation(self.samples)
+        for start in range(0, self.samples, self.batch_size):
+            at: Any = slice(start, start + self.batch_size) if order is None else order[start : start + self.batch_size]
+            cut = lambda a, at=at: None if a is None else dispatch.to_tensor(a[at])  # noqa: E731
+            yield pack(*[nest.map_structure(cut, part) for part in self.data])
+
+
+def _arrays(part: Any) -> Any:
+    """A list of numbers is one array; a list of arrays is a list of inputs."""
+    if isinstance(part, (list, tuple)) and part and not nest.is_nested(part[0]) and not hasattr(part[0], "shape"):
+        return np.asarray(part)
+    if isinstance(part, list) and part and isinstance(part[0], list):
+        return np.asarray(part)
+    if hasattr(part, "to_numpy"):  # a table or a column of one
+        return part.to_numpy()
+    return part
+
+
+class IterableBatches(Batches):
+    """A dataset or a sequence, begun anew for each epoch; or a generator, which goes on where it was.
+
+    steps: at most so many batches an epoch.
+    """
+
+    def __init__(self, source: Any, steps: int | None = None) -> None:
+        self.source, self.limit = source, steps
+        self._running: Iterator[Any] | None = None
+        self.steps = steps if steps is not None else _length(source)
+        self.once = iter(source) is source if hasattr(source, "__next__") else False
+
+    def epoch(self) -> Iterator[Any]:
+        """The batches of the next epoch; raises ValueError where a generator without an end has no `steps`."""
+        keep = self.once or self.limit is not None  # with a number of steps an epoch goes on where the last one ended
+        if self._running is None or not keep:
+            self._running = self._items()
+        count = 0
+        while self.limit is None or count < self.limit:
+            try:
+                item = next(self._running)
+            except StopIteration:
+                self._running = None
+                if self.limit is not None and count == 0 and not self.once:
+                    self._running = self._items()
+                    item = next(self._running, None)
+                    if item is None:
+                        return
+                else:
+                    return
+            count += 1
+            yield _as_tensors(item)
+
+    def _items(self) -> Iterator[Any]:
+        if hasattr(self.source, "__getitem__") and hasattr(self.source, "__len__") and not hasattr(
+                self.source, "element_spec"):  # fmt: skip
+            for i in range(len(self.source)):
+                yield self.source[i]
+            if hasattr(self.source, "on_epoch_end"):
+                self.source.on_epoch_end()
+        else:
+            yield from self.source
+
+
+def _as_tensors(item: Any) -> Any:
+    if isinstance(item, list):
+        item = tuple(item)
+
+    def leaf(v: Any) -> Any:
+        return v if v is None or isinstance(v, TensorLike) else dispatch.to_tensor(as_array(v))
+
+    return nest.map_structure(leaf, item)
+
+
+def _length(source: Any) -> int | None:
+    cardinality = getattr(source, "cardinality", None)
+    if cardinality is not None:
+        found = int(cardinality())
+        return found if found >= 0 else None
+    try:
+        return len(source)
+    except TypeError:
+        return None
+
+
+def batches_of(x: Any, y: Any = None, sample_weight: Any = None, batch_size: int | None = None, shuffle: Any = False,
+               steps: int | None = None, class_weight: dict[int, float] | None = None) -> Batches:  # fmt: skip
+    """Batches of whatever `fit` was given. raises ValueError where y is given besides a dataset, or x is nothing"""
+    if isinstance(x, Batches):
+        return x
+    if x is None:
+        raise ValueError("`x` is missing: give arrays, a dataset or a generator")
+    is_source = hasattr(x, "element_spec") or hasattr(x, "__next__") or (
+        hasattr(x, "__getitem__") and hasattr(x, "__len__") and not hasattr(x, "shape")
+        and not isinstance(x, (list, tuple, dict)) and not hasattr(x, "iloc"))  # fmt: skip
+    found: Batches
+    if is_source:
+        for name, value in (("y", y), ("sample_weight", sample_weight)):
+            if value is not None:
+                raise ValueError(f"When providing `x` as a dataset or generator, `{name}` should not be passed. Instead, "
+                                 "it should be included as part of its elements.")  # fmt: skip
+        found = IterableBatches(x, steps)
+    else:
+        found = ArrayBatches(x, y, sample_weight, batch_size, shuffle)
+        if steps is not None:
+            found.steps = min(steps, found.steps or steps)
+            found = _Limited(found, steps)
+    return found if class_weight is None else _ClassWeighted(found, class_weight)
+
+
+class _Limited(Batches):
+    def __init__(self, inner: Batches, steps: int) -> None:
+        self.inner, self.steps, self.samples = inner, steps, inner.samples
+        self._running: Iterator[Any] | None = None
+
+    def epoch(self) -> Iterator[Any]:
+        """At most so many batches; the next epoch goes on from there."""
+        for _ in range(self.steps or 0):
+            if self._running is None:
+                self._running = self.inner.epoch()
+            item = next(self._running, None)
+            if item is None:
+                self._running = self.inner.epoch()
+                item = next(self._running, None)
+                if item is None:
+                    return
+            yield item
+
+
+class _ClassWeighted(Batches):
+    """Weights of samples by their class."""
+
+    def __init__(self, inner: Batches, class_weight: dict[int, float]) -> None:
+        self.inner, self.steps, self.samples = inner, inner.steps, inner.samples
+        self.table = {int(k): float(v) for k, v in class_weight.items()}
+
+    def epoch(self) -> Iterator[Any]:
+        """The batches with such weights, times those they have."""
+        for data in self.inner.epoch():
+            x, y, weight = unpack(data)
+            if y is None or nest.is_nested(y):
+                raise ValueError("`class_weight` is only supported for Models with a single output.")
+            labels = np.asarray(y.numpy())
+            if labels.ndim >= 2 and labels.shape[-1] > 1:
+                labels = labels.argmax(-1)
+            elif labels.ndim >= 2:
+                labels = labels[..., 0]
+            labels = np.rint(labels).astype(np.int64)
+            keys = np.array(sorted(self.table))
+            values = np.array([self.table[k] for k in keys], np.float32)
+            place = np.clip(np.searchsorted(keys, labels), 0, len(keys) - 1)
+            found = np.where(keys[place] == labels, values[place], np.float32(1.0)).astype(np.float32)
+            new = dispatch.to_tensor(found)
+            yield pack(x, y, new if weight is None else array.cast(weight, new.dtype) * new)
+
+
+def split(x: Any, y: Any, sample_weight: Any, share: float) -> tuple[tuple[Any, Any, Any], tuple[Any, Any, Any]]:
+    """The first part of arrays, and the last `share` of them. raises ValueError where a part would be empty"""
+    leaf: Callable[[Any], Any] = lambda v: None if v is None else as_array(v)  # noqa: E731
+    parts = [nest.map_structure(leaf, _arrays(p)) for p in (x, y, sample_weight)]
+    arrays = [a for p in parts for a in nest.flatten(p) if a is not None]
+    if not arrays or hasattr(x, "element_spec") or hasattr(x, "__next__"):
+        raise ValueError("`validation_split` is only supported for tensors or arrays")
+    n = len(arrays[0])
+    at = int(math.floor(n * (1.0 - share)))
+    if at in (0, n):
+        raise ValueError(f"Training data contains {n} samples, which is not sufficient to split it into a validation and "
+                         f"training set as specified by `validation_split={share}`. Either provide more data, or a "
+                         "different value for the `validation_split` argument.")  # fmt: skip
+    first = [nest.map_structure(lambda a: None if a is None else a[:at], p) for p in parts]
+    last = [nest.map_structure(lambda a: None if a is None else a[at:], p) for p in parts]
+    return tuple(first), tuple(last)  # type: ignore[return-value]

@@ -1,0 +1,256 @@
+"""Losses and metrics for each output of a model, from what `compile` was given.
+
+Lives here: matching them to outputs, their names, one number of all losses.  Not here: when they run (trainer.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...core import nest
+from ...ops import array
+from .. import losses as losses_module
+from .. import metrics as metrics_module
+from ..losses.base import FunctionLoss, Loss
+from ..metrics.base import Mean, MeanMetricWrapper, Metric
+from ..module import Module
+
+
+def _is_single(spec: Any) -> bool:
+    return not isinstance(spec, (list, tuple, dict))
+
+
+def names_of(y_pred: Any, output_names: Sequence[str] | None) -> list[str]:
+    """A name for each output: dict keys, the model's names, or output_0, output_1 ..."""
+    if isinstance(y_pred, dict):
+        return [str(k) for k in sorted(y_pred)]
+    count = len(nest.flatten(y_pred))
+    if output_names is not None and len(output_names) == count:
+        seen: dict[str, int] = {}
+        unique = []
+        for name in output_names:
+            seen[name] = seen.get(name, 0) + 1
+            unique.append(name if seen[name] == 1 else f"{name}_{seen[name] - 1}")
+        return unique
+    return [f"output_{i}" for i in range(count)]
+
+
+def spread(spec: Any, names: Sequence[str], y_pred: Any, what: str, repeat: bool = True) -> list[Any]:
+    """One entry of a user's argument for each output: from one value, a list, or a dict by name.
+
+    raises ValueError where a list has another length or a name is no output's
+    """
+    if isinstance(spec, dict):
+        unknown = [k for k in spec if k not in names]
+        if unknown:
+            raise ValueError(
+                f"In the dict argument `{what}`, key '{unknown[0]}' does not correspond to any model output. "
+                f"Received:\n{what}={spec}. The outputs are {list(names)}"
+            )
+        return [spec.get(n) for n in names]
+    if _is_single(spec):
+        return [spec if repeat or i == 0 else None for i in range(len(names))]
+    flat = nest.flatten(spec) if what == "loss" else list(spec)
+    if len(flat) != len(names):
+        raise ValueError(f"For a model with multiple outputs, when providing the `{what}` argument as a list, it should "
+                         f"have as many entries as the model has outputs. Received:\n{what}={spec}\nof length {len(flat)} "
+                         f"whereas the model has {len(names)} outputs.")  # fmt: skip
+    return flat
+
+
+class OutputLosses:
+    """The loss of a model: of each output times its weight, summed. Each output's mean is tracked if there are several."""
+
+    def __init__(self, loss: Any, loss_weights: Any, output_names: Sequence[str] | None = None) -> None:
+        if loss_weights is not None and not isinstance(loss_weights, (list, tuple, dict, float, int)):
+            raise ValueError(f"Expected `loss_weights` argument to be a float, list, tuple, or dict. Received: {loss_weights}")
+        self.loss, self.loss_weights, self.output_names = loss, loss_weights, output_names
+        self.losses: list[Any] | None = None
+        self.metrics: list[Mean] = []
+
+    def build(self, y_true: Any, y_pred: Any) -> None:
+        """Match the losses to outputs of these shapes."""
+        names = names_of(y_pred, self.output_names)
+        flat_pred = nest.flatten(y_pred)
+        flat_true = flat_for(y_true, names, y_pred)
+        given = spread(self.loss, names, y_pred, "loss")
+        self.losses = [_as_loss(g, t, p) for g, t, p in zip(given, flat_true, flat_pred)]
+        weights = self.loss_weights
+        self.weights = [None] * len(names) if weights is None else spread(weights, names, y_pred, "loss_weights")
+        if sum(x is not None for x in self.losses) > 1:
+            self.metrics = [Mean(name=f"{n}_loss") for n, x in zip(names, self.losses) if x is not None]
+        self.names = names
+
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+        """The total, a scalar; None where no output has a loss."""
+        if self.losses is None:
+            self.build(y_true, y_pred)
+        assert self.losses is not None
+        flat_pred, flat_true = nest.flatten(y_pred), flat_for(y_true, self.names, y_pred)
+        flat_weight = flat_for(sample_weight, self.names, y_pred, True)
+        total, trackers = None, iter(self.metrics)
+        for loss, factor, t, p, w in zip(self.losses, self.weights, flat_true, flat_pred, flat_weight):
+            if loss is None:
+                continue
+            value = array.cast(loss(t, p, w), p.dtype) if p.dtype.is_floating else loss(t, p, w)
+            if self.metrics:
+                next(trackers).update_state(value, sample_weight=array.cast(array.shape(p)[0], value.dtype))
+            value = value if factor is None else value * factor
+            total = value if total is None else total + value
+        return total
+
+
+def flat_for(y: Any, names: Sequence[str], y_pred: Any, repeat: bool = False) -> list[Any]:
+    """Targets or sample weights, one for each output. raises ValueError where their number differs"""
+    if y is None:
+        return [None] * len(names)
+    if isinstance(y, dict):
+        return [y.get(n) for n in names]
+    flat = nest.flatten(y)
+    if len(flat) == 1 and len(names) > 1 and repeat:
+        return flat * len(names)
+    if len(flat) != len(names):
+        raise ValueError(f"y_true and y_pred have different structures.\ny_true: {len(flat)} tensors\n"
+                         f"y_pred: {len(names)} outputs {list(names)}")  # fmt: skip
+    return flat
+
+
+def _as_loss(identifier: Any, y_true: Any, y_pred: Any) -> Any:
+    if identifier is None or isinstance(identifier, Loss):
+        return identifier
+    if identifier in ("crossentropy", "ce"):
+        identifier = {"binary": losses_module.binary_crossentropy,
+                      "sparse": losses_module.sparse_categorical_crossentropy,
+                      "categorical": losses_module.categorical_crossentropy}[_kind(y_true, y_pred)]  # fmt: skip
+    found = losses_module.get(identifier)
+    if isinstance(found, Loss):
+        return found
+    for cls in losses_module.FAMILY.members.values():  # a function of ours: its class, which knows about ranks
+        if isinstance(cls, type) and cls is not Loss and issubclass(cls, FunctionLoss):
+            made = _MADE.get(cls) or _MADE.setdefault(cls, cls())
+            if made.fn is found:
+                return cls()
+    return FunctionLoss(found, name=getattr(found, "__name__", "custom_loss"))
+
+
+_MADE: dict[Any, Any] = {}
+
+
+def _kind(y_true: Any, y_pred: Any) -> str:
+    """Whether these are of two classes, of classes by number, or one-hot."""
+    last_true = y_true.shape[-1] if y_true.shape.rank else None
+    last_pred = y_pred.shape[-1] if y_pred.shape.rank else None
+    if last_pred == 1:
+        return "binary"
+    fewer = (y_true.shape.rank or 0) < (y_pred.shape.rank or 0)
+    return "sparse" if (fewer or last_true == 1) and last_pred != 1 else "categorical"
+
+
+_ACCURACIES = {"binary": metrics_module.BinaryAccuracy, "sparse": metrics_module.SparseCategoricalAccuracy,
+               "categorical": metrics_module.CategoricalAccuracy}  # fmt: skip
+_ENTROPIES = {"binary": metrics_module.BinaryCrossentropy, "sparse": metrics_module.SparseCategoricalCrossentropy,
+              "categorical": metrics_module.CategoricalCrossentropy}  # fmt: skip
+
+
+def as_metric(identifier: Any, y_true: Any, y_pred: Any) -> Metric:
+    """A metric for a name, function, class or metric; "accuracy" and "crossentropy" go by the shapes."""
+    if isinstance(identifier, Metric):
+        return identifier
+    if identifier in ("accuracy", "acc"):
+        return _ACCURACIES[_kind(y_true, y_pred)](name=str(identifier))
+    if identifier in ("crossentropy", "ce"):
+        return _ENTROPIES[_kind(y_true, y_pred)](name=str(identifier))
+    if isinstance(identifier, str) and identifier not in metrics_module.FAMILY.members:
+        found: Any = losses_module.get(identifier)
+    else:
+        found = metrics_module.get(identifier)
+    if isinstance(found, Metric):
+        if isinstance(identifier, str):
+            found._name = identifier
+        return found
+    if isinstance(found, Loss):
+        found = found.__call__
+    name = identifier if isinstance(identifier, str) else getattr(found, "__name__", type(found).__name__)
+    return MeanMetricWrapper(found, name=name)
+
+
+class OutputMetrics(Module):
+    """The metrics of a model, those of each output with its name before theirs if there are several outputs."""
+
+    is_metric = True
+
+    def __init__(self, metrics: Any, weighted: Any, output_names: Sequence[str] | None = None) -> None:
+        super().__init__("compile_metrics")
+        self.given, self.given_weighted, self.output_names = metrics, weighted, output_names
+        self.rows: list[list[tuple[Metric, bool]]] | None = None
+
+    def build(self, y_true: Any, y_pred: Any) -> None:
+        """Match the metrics to outputs of these shapes."""
+        self.names = names_of(y_pred, self.output_names)
+        flat_true, flat_pred = flat_for(y_true, self.names, y_pred), nest.flatten(y_pred)
+        self.rows = [[] for _ in self.names]
+        for given, weighted in ((self.given, False), (self.given_weighted, True)):
+            for row, identifiers, t, p in zip(self.rows, self._spread(given, y_pred), flat_true, flat_pred):
+                for identifier in identifiers:
+                    if identifier is not None and t is not None:
+                        row.append((as_metric(identifier, t, p), weighted))
+
+    def _spread(self, given: Any, y_pred: Any) -> list[list[Any]]:
+        many = len(self.names)
+        if not given:
+            return [[] for _ in self.names]
+        if many == 1:
+            if isinstance(given, dict):
+                given = spread(given, self.names, y_pred, "metrics")[0]
+            return [_listed(_flat(given))]
+        if isinstance(given, (list, tuple)) and all(_is_single(g) for g in given) and len(given) != many:
+            raise ValueError("For a model with multiple outputs, when providing the `metrics` argument as a list, it "
+                             f"should have as many entries as the model has outputs. Received:\nmetrics={given}\nof length "
+                             f"{len(given)} whereas the model has {many} outputs.")  # fmt: skip
+        return [_listed(g) for g in spread(given, self.names, y_pred, "metrics")]
+
+    def update(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Take one more batch in."""
+        if self.rows is None:
+            self.build(y_true, y_pred)
+        assert self.rows is not None
+        flat_true, flat_pred = flat_for(y_true, self.names, y_pred), nest.flatten(y_pred)
+        flat_weight = flat_for(sample_weight, self.names, y_pred, True)
+        for row, t, p, w in zip(self.rows, flat_true, flat_pred, flat_weight):
+            for metric, weighted in row:
+                if weighted:
+                    metric.update_state(t, p, sample_weight=w)
+                else:
+                    metric.update_state(t, p)
+
+    def results(self) -> dict[str, Any]:
+        """The figures so far, by name."""
+        found: dict[str, Any] = {}
+        for name, row in zip(getattr(self, "names", ()), self.rows or ()):
+            for metric, weighted in row:
+                label = metric.name if len(self.names) == 1 else f"{name}_{metric.name}"
+                while label in found:
+                    if f"weighted_{label}" not in found and weighted:
+                        label = f"weighted_{label}"
+                    else:
+                        stem, _, number = label.rpartition("_")
+                        label = f"{stem}_{int(number) + 1}" if number.isdigit() else f"{label}_1"
+                found[label] = metric.result()
+        return found
+
+    @property
+    def metrics(self) -> list[Metric]:
+        """The metrics themselves."""
+        return [m for row in self.rows or () for m, _ in row]
+
+
+def _listed(value: Any) -> list[Any]:
+    return [] if value is None else list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _flat(given: Any) -> Any:
+    """[["a"]] for one output is ["a"]."""
+    if isinstance(given, (list, tuple)) and len(given) == 1 and isinstance(given[0], (list, tuple)):
+        return given[0]
+    return given

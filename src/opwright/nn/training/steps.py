@@ -1,0 +1,58 @@
+"""Steps: a model's train, test and predict steps as traced functions.
+
+Lives here: which function serves a batch.  Not here: what a step does (trainer.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...core import flags, nest
+from ...core.specs import TensorSpec
+from ...tracing.function import Function
+from ..layer import converted
+
+
+class Steps:
+    """One function for each kind of step and structure of a batch; the number of samples is free."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, tuple[Function, Any]] = {}
+
+    def forget(self, kind: str) -> None:
+        """Trace anew: the model has changed."""
+        self._known = {k: v for k, v in self._known.items() if k[0] != kind}
+
+    def run(self, kind: str, step: Callable[[Any], Any], data: Any, prepare: Callable[[], None]) -> Any:
+        """Run the step on a batch, traced if need be. prepare: called before a trace."""
+        if flags.run_functions_eagerly:
+            return step(data)
+        flat = nest.flatten(data)
+        tensors = [t for t in flat if t is not None]
+        key = (kind, _outline(data), tuple([(t.dtype.name, t.shape.dims[1:], len(t.shape.dims)) for t in tensors]))
+        found = self._known.get(key)
+        if found is None:
+            prepare()
+            found = self._known[key] = self._make(kind, step, data, flat, tensors), None
+        return found[0](*tensors)
+
+    def _make(self, kind: str, step: Callable[[Any], Any], data: Any, flat: list[Any], tensors: list[Any]) -> Function:
+        present = [t is not None for t in flat]
+
+        def traced(*given: Any) -> Any:
+            rest = iter(given)
+            return converted(step)(nest.pack_sequence_as(data_form, [next(rest) if there else None for there in present]))
+
+        data_form = nest.map_structure(lambda t: None if t is None else 0, data)
+        specs = [TensorSpec((None, *t.shape.dims[1:]) if t.shape.dims else (), t.dtype) for t in tensors]
+        return Function(traced, specs, name=f"{kind}_step")
+
+
+def _outline(data: Any) -> Any:
+    """A hashable form of a structure."""
+    if isinstance(data, dict):
+        return ("dict", *((k, _outline(data[k])) for k in sorted(data)))
+    if isinstance(data, (list, tuple)):
+        return (type(data).__name__, *map(_outline, data))
+    return data is None

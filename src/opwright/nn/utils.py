@@ -1,0 +1,108 @@
+"""Helpers of `keras.utils`: labels as rows, seeds.
+
+Lives here: `to_categorical`, `normalize`, `set_random_seed`, packing of batches, the user's own classes by name.
+Not here: the progress bar (training/progress.py).
+"""
+
+from __future__ import annotations
+
+import random as python_random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..ops import dispatch
+from ..ops import random as random_ops
+from ..ops.tensor import TensorLike
+from .backend import clear_session
+from .keras_tensor import KerasTensor
+from .model_config import deserialize as deserialize_keras_object
+from .model_config import serialize as serialize_keras_object
+from .named import CUSTOM
+from .training.batches import pack as pack_x_y_sample_weight
+from .training.batches import unpack as unpack_x_y_sample_weight
+from .training.progress import Progbar
+
+__all__ = ["CustomObjectScope", "Progbar", "clear_session", "custom_object_scope", "deserialize_keras_object",
+           "get_custom_objects", "is_keras_tensor", "normalize", "pack_x_y_sample_weight",
+           "register_keras_serializable", "serialize_keras_object", "set_random_seed", "to_categorical",
+           "unpack_x_y_sample_weight"]  # fmt: skip
+
+
+def to_categorical(x: Any, num_classes: int | None = None) -> Any:
+    """Class numbers as rows with a single 1: [...] -> [..., num_classes], by default as many as the largest asks for.
+
+    raises ValueError for a number that is out of range
+
+    >>> ow.keras.utils.to_categorical([0, 2])
+    array([[1., 0., 0.],
+           [0., 0., 1.]])
+    """
+    labels = np.asarray(x.numpy() if isinstance(x, TensorLike) else x).astype(np.int64)
+    if labels.ndim > 1 and labels.shape[-1] == 1:
+        labels = labels[..., 0]
+    count = int(labels.max()) + 1 if num_classes is None else int(num_classes)
+    if labels.size and (labels.min() < 0 or labels.max() >= count):
+        raise ValueError(f"to_categorical: class numbers are from {labels.min()} to {labels.max()}, num_classes is {count}")
+    rows = np.zeros((labels.size, count))
+    rows[np.arange(labels.size), labels.reshape(-1)] = 1.0
+    found = rows.reshape(*labels.shape, count)
+    return dispatch.to_tensor(found) if isinstance(x, TensorLike) else found
+
+
+def normalize(x: Any, axis: int = -1, order: int = 2) -> np.ndarray:
+    """An array whose vectors along `axis` have norm 1; zero ones stay."""
+    a = np.atleast_1d(np.asarray(x))
+    norms = np.atleast_1d(np.linalg.norm(a, order, axis))
+    norms[norms == 0] = 1
+    return a / np.expand_dims(norms, axis)  # type: ignore[no-any-return]
+
+
+def set_random_seed(seed: int) -> None:
+    """Seed Python's, NumPy's and this package's random numbers. Raises ValueError for what is no integer."""
+    if not isinstance(seed, int):
+        raise ValueError(f"Expected `seed` argument to be an integer. Received: seed={seed} (of type {type(seed)})")
+    python_random.seed(seed)
+    np.random.seed(seed % 2**32)
+    random_ops.set_seed(seed)
+
+
+def is_keras_tensor(x: Any) -> bool:
+    """Whether it is a tensor of a model being laid out."""
+    return isinstance(x, KerasTensor)
+
+
+def register_keras_serializable(package: str = "Custom", name: str | None = None) -> Callable[[Any], Any]:
+    """Decorator: configurations may name this class or function of yours, as `package>name`."""
+
+    def register(thing: Any) -> Any:
+        CUSTOM[f"{package}>{name or thing.__name__}"] = thing
+        CUSTOM.setdefault(name or thing.__name__, thing)
+        return thing
+
+    return register
+
+
+def get_custom_objects() -> dict[str, Any]:
+    """The classes and functions of yours that configurations may name; add to it."""
+    return CUSTOM
+
+
+class CustomObjectScope:
+    """A `with` inside which configurations may name these, {name: class or function}."""
+
+    def __init__(self, custom_objects: dict[str, Any]) -> None:
+        self.custom_objects = custom_objects
+
+    def __enter__(self) -> CustomObjectScope:
+        self._saved = dict(CUSTOM)
+        CUSTOM.update(self.custom_objects)
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        CUSTOM.clear()
+        CUSTOM.update(self._saved)
+
+
+custom_object_scope = CustomObjectScope

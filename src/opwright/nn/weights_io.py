@@ -1,0 +1,202 @@
+"""Weights and models in files.
+
+Lives here: .safetensors of weights, .keras archives of configuration and weights.
+Not here: folders with graphs (saved/), what a configuration is (model_config.py).
+
+A weight's name is its way through the model: numbers of layers, then its own, as in "0.kernel" or "2.1.bias"; so names
+of layers, which depend on how many there were before, do not matter.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+import tempfile
+import zipfile
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import DataLossError
+from ..eager.variable import Variable
+
+FORMAT = {"format": "opwright.weights", "version": "1"}
+
+
+def named(layer: Any) -> dict[str, Variable]:
+    """Every weight once, by its way."""
+    found: dict[str, Variable] = {}
+    seen: set[int] = set()
+
+    def walk(module: Any, prefix: str) -> None:
+        own = module._own() if hasattr(module, "_own") else [v for v in module.variables]
+        order = {id(v): i for i, v in enumerate(module.weights if hasattr(module, "weights") else own)}
+        for variable in sorted(own, key=lambda v: order.get(id(v), 0)):
+            if id(variable) in seen:
+                continue
+            seen.add(id(variable))
+            base = prefix + variable.name.partition(":")[0].rpartition("/")[2]
+            name, number = base, 1
+            while name in found:
+                name, number = f"{base}_{number}", number + 1
+            found[name] = variable
+        for i, inner in enumerate(getattr(module, "layers", None) or (
+                module._sublayers() if hasattr(module, "_sublayers") else ())):  # fmt: skip
+            walk(inner, f"{prefix}{i}.")
+
+    walk(layer, "")
+    return found
+
+
+def _checked(filepath: Any) -> str:
+    path = os.fspath(filepath)
+    if path.endswith((".h5", ".hdf5")):
+        raise ValueError(f"{path}: weights are kept in .safetensors files; HDF5 (.h5, .weights.h5) is neither written nor "
+                         f"read. Use {path.removesuffix('.h5').removesuffix('.weights')}.safetensors")  # fmt: skip
+    if not path.endswith(".safetensors"):
+        raise ValueError(f"{path}: the name of a file of weights ends in .safetensors")
+    return path
+
+
+def to_bytes(variables: dict[str, Variable]) -> bytes:
+    """The weights as a .safetensors file."""
+    from safetensors.numpy import save
+
+    return save({k: np.array(v.read_array(), order="C") for k, v in variables.items()}, FORMAT)  # type: ignore[no-any-return]
+
+
+def write(path: str, content: bytes) -> None:
+    """Write a whole file or none: under another name first."""
+    folder = os.path.dirname(os.path.abspath(path))
+    handle, temporary = tempfile.mkstemp(dir=folder, prefix=".writing-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def save_weights(model: Any, filepath: Any, overwrite: bool = True) -> None:
+    """See `Model.save_weights`."""
+    path = _checked(filepath)
+    if not overwrite and os.path.exists(path):
+        raise FileExistsError(f"{path} is there already: give overwrite=True")
+    variables = named(model)
+    if not variables and not model.built:
+        raise ValueError(f"Model {model.name!r} has no weights yet: call it, or `build(input_shape)`, first")
+    write(path, to_bytes(variables))
+
+
+def _arrays(content: bytes, path: str) -> dict[str, np.ndarray]:
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    try:
+        return load(content)  # type: ignore[no-any-return]
+    except (SafetensorError, ValueError, KeyError) as error:
+        raise DataLossError(what=f"{path} is no .safetensors file, or is damaged: {error}") from None
+
+
+def load_weights(model: Any, filepath: Any, skip_mismatch: bool = False) -> None:
+    """See `Model.load_weights`."""
+    path = _checked(filepath)
+    with open(path, "rb") as file:
+        assign(model, _arrays(file.read(), path), path, skip_mismatch)
+
+
+def assign(model: Any, arrays: dict[str, np.ndarray], path: str, skip_mismatch: bool = False) -> None:
+    """Set the weights from arrays by name: all, or none where they do not fit."""
+    variables = named(model)
+    if not variables and arrays:
+        raise ValueError(f"Model {model.name!r} has no weights to set yet: call it, or `build(input_shape)`, first")
+    missing, spare = sorted(set(variables) - set(arrays)), sorted(set(arrays) - set(variables))
+    wrong = [f"{k}: {tuple(variables[k].shape)} here, {arrays[k].shape} there" for k in sorted(variables)
+             if k in arrays and not variables[k].shape.is_compatible_with(arrays[k].shape)]  # fmt: skip
+    if (missing or spare or wrong) and not skip_mismatch:
+        what = [f"missing {', '.join(missing)}"] if missing else []
+        what += [f"not of this model {', '.join(spare)}"] if spare else []
+        what += [f"of another shape {'; '.join(wrong)}"] if wrong else []
+        raise ValueError(f"The weights in {path} do not fit model {model.name!r}: {'. '.join(what)}. "
+                         "skip_mismatch=True takes those that do")  # fmt: skip
+    refused = {w.partition(":")[0] for w in wrong}
+    for name, variable in variables.items():
+        if name in arrays and name not in refused:
+            variable.assign(arrays[name].astype(variable.dtype.np))
+
+
+# ---- whole models ----------------------------------------------------------------------------------------------------
+
+
+def save_model(model: Any, filepath: Any, overwrite: bool = True, **kwargs: Any) -> None:
+    """See `Model.save`."""
+    path = os.fspath(filepath)
+    if not overwrite and os.path.exists(path):
+        raise FileExistsError(f"{path} is there already: give overwrite=True")
+    if path.endswith((".h5", ".hdf5")):
+        raise ValueError(f"{path}: HDF5 is not written. Use a name that ends in .keras, or a folder")
+    if not path.endswith(".keras"):
+        export(model, path, **kwargs)
+        return
+    from .model_config import compile_config, plain, serialize
+
+    config = serialize(model)
+    shapes = getattr(model, "_build_shapes", None)
+    config["build_config"] = None if shapes is None else plain(shapes)
+    if model.compiled:
+        config["compile_config"] = compile_config(model._trainer.arguments)
+    files = {"metadata.json": json.dumps({**FORMAT, "format": "opwright.model"}).encode(),
+             "config.json": json.dumps(config, indent=1).encode(), "model.safetensors": to_bytes(named(model))}  # fmt: skip
+    if model.optimizer is not None and model.optimizer.built:
+        state = {f"{i:04d}": v for i, v in enumerate(model.optimizer.variables)}
+        files["optimizer.safetensors"] = to_bytes(state)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(zipfile.ZipInfo(name), content)
+    write(path, buffer.getvalue())
+
+
+def load_model(filepath: Any, custom_objects: dict[str, Any] | None = None, compile: bool = True, **kwargs: Any) -> Any:
+    """A model that `Model.save` wrote. custom_objects: classes and functions of yours by name.
+
+    compile: whether to compile it as it was. raises DataLossError for a damaged file, ValueError for classes not known
+    """
+    path = os.fspath(filepath)
+    if os.path.isdir(path):
+        return _package().saved_model.load(path)
+    from .model_config import compile_arguments, deserialize
+
+    try:
+        with zipfile.ZipFile(path) as archive:
+            files = {name: archive.read(name) for name in archive.namelist()}
+        config = json.loads(files["config.json"])
+        weights = files["model.safetensors"]
+    except (zipfile.BadZipFile, KeyError, ValueError) as error:
+        raise DataLossError(what=f"{path} is no model as `Model.save` writes it, or is damaged: {error}") from None
+    model = deserialize(config, custom_objects)
+    shapes = config.get("build_config")
+    if not model.built and shapes is not None:
+        model.build(tuple(shapes) if isinstance(shapes, list) else shapes)
+    assign(model, _arrays(weights, path), path)
+    if compile and config.get("compile_config"):
+        model.compile(**compile_arguments(config["compile_config"], custom_objects))
+        if "optimizer.safetensors" in files:
+            model.optimizer.build(model.trainable_weights)
+            kept = _arrays(files["optimizer.safetensors"], path)
+            for i, variable in enumerate(model.optimizer.variables):
+                if f"{i:04d}" in kept:
+                    variable.assign(kept[f"{i:04d}"].astype(variable.dtype.np))
+    return model
+
+
+def export(model: Any, filepath: Any, **kwargs: Any) -> None:
+    """See `Model.export`."""
+    _package().saved_model.save(model, os.fspath(filepath), **kwargs)
+
+
+def _package() -> Any:
+    return sys.modules[__name__.partition(".")[0]]  # whose saved_model stands above this floor
