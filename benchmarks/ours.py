@@ -56,6 +56,124 @@ def traced_call() -> Callable[[], object]:
     return lambda: layer(x, w, b)
 
 
+def dispatch() -> Callable[[], object]:
+    import itertools
+
+    import opwright as ow
+
+    shapes = [(4, 4 + i) for i in range(50)]
+    arguments = [(ow.ones((4, 4)), ow.ones(shape), ow.ones(shape)) for shape in shapes]
+
+    @ow.function
+    def layer(x, w, b):
+        return ow.tanh(ow.add(ow.matmul(x, w), b))
+
+    for each in arguments:
+        layer(*each)
+    in_turn = itertools.cycle(arguments)
+    return lambda: layer(*next(in_turn))
+
+
+TURNS = 10_000
+
+
+def _power() -> Any:
+    import opwright as ow
+
+    @ow.function
+    def power(x, n):
+        return ow.while_loop(lambda i, y: i < n, lambda i, y: (i + 1, y * x), (0, ow.ones_like(x)))[1]
+
+    return power, ow.constant(1.0001), ow.constant(TURNS)
+
+
+def while_turn() -> float:
+    power, x, n = _power()
+    return measure.median_seconds(lambda: power(x, n)) / TURNS
+
+
+def while_over() -> float:
+    import numpy as np
+
+    whole = while_turn()
+    i, one, n = np.int32(5), np.array(1, np.int32), np.array(TURNS, np.int32)
+    x, y = np.array(1.0001, np.float32), np.float32(2.0)
+    less, add, multiply = np.less, np.add, np.multiply
+
+    def kernels() -> None:
+        for _ in range(TURNS):
+            less(i, n)
+            add(i, one)
+            multiply(y, x)
+
+    return max(0.0, whole - measure.median_seconds(kernels) / TURNS)
+
+
+def while_gradient() -> float:
+    import opwright as ow
+
+    power, x, n = _power()
+
+    def step() -> object:
+        with ow.GradientTape() as tape:
+            tape.watch(x)
+            y = power(x, n)
+        return tape.gradient(y, x)
+
+    return measure.median_seconds(step) / TURNS
+
+
+def dataset() -> float:
+    import opwright as ow
+
+    data = ow.data.Dataset.range(TURNS).shuffle(100).map(lambda x: x * 2).batch(32).prefetch(2)
+
+    @ow.function
+    def total(data):
+        s = ow.constant(0, ow.int64)
+        for batch in data:
+            s += ow.reduce_sum(batch)
+        return s
+
+    return measure.median_seconds(lambda: total(data)) / TURNS
+
+
+def dying_functions() -> float:
+    import gc
+    import tracemalloc
+
+    import opwright as ow
+
+    x = ow.constant(1.0)
+
+    def one(i: int) -> None:
+        ow.function(lambda x: x * 2.0 + float(i), autograph=False)(x)
+
+    for i in range(200):
+        one(i)
+    gc.collect()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    for i in range(10_000):
+        one(i)
+    gc.collect()
+    kept = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    return float(max(kept, 0))
+
+
+def trace_autograph() -> Callable[[], object]:
+    import opwright as ow
+
+    def sixty(x, w):
+        for _ in range(20):
+            x = ow.tanh(ow.add(ow.matmul(x, w), w))
+        return x
+
+    spec = ow.TensorSpec([4, 4], ow.float32)
+    return lambda: ow.function(sixty).get_concrete_function(spec, spec)
+
+
 def trace() -> Callable[[], object]:
     import opwright as ow
 
@@ -185,7 +303,14 @@ RUNS: dict[str, measure.Prepare] = {
     "import_whole": import_whole,
     "eager_add": eager_add,
     "traced_call": traced_call,
+    "dispatch": dispatch,
     "trace": trace,
+    "trace_autograph": trace_autograph,
+    "while_turn": while_turn,
+    "while_over": while_over,
+    "while_gradient": while_gradient,
+    "dataset": dataset,
+    "dying_functions": dying_functions,
     "tape_step": tape_step,
     "convert": convert,
     "interpreter": interpreter,

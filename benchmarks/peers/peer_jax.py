@@ -31,6 +31,33 @@ def traced_call() -> Callable[[], object]:
     return lambda: layer(x, w, b).block_until_ready()
 
 
+def dispatch() -> Callable[[], object]:
+    import itertools
+
+    jax, jnp, *_ = _matrices()
+    shapes = [(4, 4 + i) for i in range(50)]
+    arguments = [(jnp.ones((4, 4)), jnp.ones(shape), jnp.ones(shape)) for shape in shapes]
+    layer = jax.jit(lambda x, w, b: jnp.tanh(jnp.matmul(x, w) + b))
+    for each in arguments:
+        layer(*each)
+    in_turn = itertools.cycle(arguments)
+    return lambda: layer(*next(in_turn)).block_until_ready()
+
+
+TURNS = 10_000
+
+
+def while_turn() -> float:
+    jax, jnp, *_ = _matrices()
+
+    @jax.jit
+    def power(x, n):
+        return jax.lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] * x), (0, jnp.ones_like(x)))[1]
+
+    x = jnp.float32(1.0001)
+    return measure.median_seconds(lambda: power(x, TURNS).block_until_ready()) / TURNS
+
+
 def trace() -> Callable[[], object]:
     jax, jnp, x, w, _ = _matrices()
 
@@ -60,7 +87,9 @@ RUNS: dict[str, measure.Prepare] = {
     "import_whole": lambda: measure.import_seconds("jax", bare=False),
     "eager_add": eager_add,
     "traced_call": traced_call,
+    "dispatch": dispatch,
     "trace": trace,
+    "while_turn": while_turn,
     "tape_step": tape_step,
 }
 

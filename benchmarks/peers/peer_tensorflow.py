@@ -30,6 +30,80 @@ def traced_call() -> Callable[[], object]:
     return lambda: layer(x, w, b)
 
 
+def dispatch() -> Callable[[], object]:
+    import itertools
+
+    tf, *_ = _matrices()
+    shapes = [(4, 4 + i) for i in range(50)]
+    arguments = [(tf.ones((4, 4)), tf.ones(shape), tf.ones(shape)) for shape in shapes]
+
+    @tf.function
+    def layer(x, w, b):
+        return tf.tanh(tf.add(tf.matmul(x, w), b))
+
+    for each in arguments:
+        layer(*each)
+    in_turn = itertools.cycle(arguments)
+    return lambda: layer(*next(in_turn))
+
+
+TURNS = 10_000
+
+
+def _power() -> tuple[Any, Any, Any, Any]:
+    import tensorflow as tf
+
+    @tf.function
+    def power(x, n):
+        return tf.while_loop(lambda i, y: i < n, lambda i, y: (i + 1, y * x), (0, tf.ones_like(x)))[1]
+
+    return tf, power, tf.constant(1.0001), tf.constant(TURNS)
+
+
+def while_turn() -> float:
+    _, power, x, n = _power()
+    return measure.median_seconds(lambda: power(x, n)) / TURNS
+
+
+def while_gradient() -> float:
+    tf, power, x, n = _power()
+
+    def step() -> object:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = power(x, n)
+        return tape.gradient(y, x)
+
+    return measure.median_seconds(step) / TURNS
+
+
+def dataset() -> float:
+    import tensorflow as tf
+
+    data = tf.data.Dataset.range(TURNS).shuffle(100).map(lambda x: x * 2).batch(32).prefetch(2)
+
+    @tf.function
+    def total(data):
+        s = tf.constant(0, tf.int64)
+        for batch in data:
+            s += tf.reduce_sum(batch)
+        return s
+
+    return measure.median_seconds(lambda: total(data)) / TURNS
+
+
+def trace_autograph() -> Callable[[], object]:
+    tf, *_ = _matrices()
+
+    def sixty(x, w):
+        for _ in range(20):
+            x = tf.tanh(tf.add(tf.matmul(x, w), w))
+        return x
+
+    spec = tf.TensorSpec([4, 4], tf.float32)
+    return lambda: tf.function(sixty).get_concrete_function(spec, spec)
+
+
 def trace() -> Callable[[], object]:
     tf, *_ = _matrices()
 
@@ -75,7 +149,12 @@ RUNS: dict[str, measure.Prepare] = {
     "import_whole": lambda: measure.import_seconds("tensorflow", bare=False),
     "eager_add": eager_add,
     "traced_call": traced_call,
+    "dispatch": dispatch,
     "trace": trace,
+    "trace_autograph": trace_autograph,
+    "while_turn": while_turn,
+    "while_gradient": while_gradient,
+    "dataset": dataset,
     "tape_step": tape_step,
     "convert": convert,
 }

@@ -23,6 +23,7 @@ from ..eager.tape import GradientTape
 from ..eager.variable import Variable
 from ..ops import array, dispatch
 from ..ops.indexed_slices import IndexedSlices
+from ..tracing.control import cond
 from ..tracing.trace import init_scope
 from . import gradients, schedules
 from .scalars import scalar, working_dtype
@@ -368,17 +369,8 @@ class Optimizer:
             held.assign(array.where(last, array.zeros_like(total), total))
 
     def _update_if(self, condition: Any, grads: list[Any], variables: list[Variable]) -> None:
-        """`_update` where the condition holds. A trace computes it always and keeps its results or the old values."""
-        if dispatch.state.trace is None:
-            if bool(condition):
-                self._update(grads, variables)
-            return
-        fixed = {id(v) for v in (self._iterations, self._learning_rate, *self._averages, *self._accumulated)}
-        state = [*variables, *(v for v in self._variables if id(v) not in fixed)]
-        before = [v.value() for v in state]
-        self._update(grads, variables)
-        for v, old in zip(state, before):
-            v.assign(array.where(condition, v.value(), old))
+        """`_update` where the condition holds."""
+        cond(condition, lambda: self._update(grads, variables), lambda: None)
 
     # ---- assignments ------------------------------------------------------------------------------------------------
 
