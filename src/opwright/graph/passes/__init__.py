@@ -1,0 +1,77 @@
+"""Passes that keep a graph's meaning: tables of rules and the short drivers that apply them.
+
+Lives here: the order of the passes, `run_passes`, the family's names.
+Not here: choosing kernels or layouts (compiler/), changes of dialect (lite/), functions put into their callers: that is
+done while tracing, by the caller's trace (tracing/inlining.py).
+
+rewriting.py    what a rule is, the walk
+folding.py      constants computed ahead, equal calls made one
+arithmetic.py   identities of numbers
+shapes.py       identities of shape and order
+branches.py     control flow whose way is known
+loops.py        loop-invariant code motion
+unused.py       dead code; unused outputs and inputs of control flow
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+
+from ...core import flags
+from ..ir import Graph
+from ..verify import verify
+from .arithmetic import ARITHMETIC
+from .branches import BRANCHES
+from .folding import COMMON, FOLD, FOLD_LIMIT_BYTES
+from .loops import hoist
+from .rewriting import Answer, Pass, Rewrite, Rule, rewrite
+from .shapes import SHAPES
+from .unused import dead_code, prune
+
+__all__ = [
+    "COMMON",
+    "FOLD",
+    "FOLD_LIMIT_BYTES",
+    "RULES",
+    "SIMPLIFY",
+    "UNUSED",
+    "Answer",
+    "Pass",
+    "Rewrite",
+    "Rule",
+    "dead_code",
+    "hoist",
+    "prune",
+    "rewrite",
+    "run_passes",
+]
+
+# Folding before all, so that rules see constants; merging last, so that it sees what the rules left.
+RULES: tuple[Rule, ...] = (*FOLD, *BRANCHES, *SHAPES, *ARITHMETIC, *COMMON)
+
+
+SIMPLIFY: tuple[tuple[str, Pass], ...] = (
+    # in this order: rules make nodes dead and operands of control flow unused; narrower loops have more to move out
+    ("simplify", lambda g: rewrite(g, RULES)),
+    ("prune", prune),
+    ("hoist", hoist),
+    ("dead_code", dead_code),
+)
+UNUSED: tuple[tuple[str, Pass], ...] = (("dead_code", dead_code),)
+
+
+def run_passes(graph: Graph, passes: Sequence[tuple[str, Pass]] = SIMPLIFY) -> Graph:
+    """Run passes in order. With the flag `verify` each result is checked; with `show=passes` each change is printed."""
+    for name, apply in passes:
+        start = time.perf_counter()
+        before = len(graph.nodes)
+        graph, changes = apply(graph)
+        if "passes" in flags.show:
+            elapsed = (time.perf_counter() - start) * 1e3
+            print(f"pass {name}  {before} -> {len(graph.nodes)} nodes  {elapsed:.1f} ms", *changes, sep="\n",
+                  file=sys.stderr)  # fmt: skip
+        if flags.verify:
+            verify(graph, after=name)
+    return graph

@@ -1,0 +1,219 @@
+"""Arithmetic that comes to nothing: exact identities of numbers and truth values.
+
+Lives here: ARITHMETIC, the table.  Not here: identities of shape and order (shapes.py).
+
+Exact means to the last bit for every argument: NaN, infinities and -0.0, and integers that wrap around. What is not
+in the table for that reason: x * 0 and x - x of floats (NaN, infinity), x + 0.0 (x = -0.0), x ** 2 and x ** 0.5 of
+floats (another rounding, -0.0), complex multiplication by 1 (infinities), sums in another order, not(x < y) (NaN).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..ir import Node, Value
+from .folding import constant
+from .rewriting import Answer, Rewrite, Rule, replaced
+
+_SMALL = 64  # constants with more elements are not searched for one number
+
+
+def _number(value: Value, of: str) -> float | None:
+    """The number that a constant holds in all its elements. of: kinds of dtype it may have, as NumPy's letters."""
+    array = value.constant
+    if array is None or not 0 < array.size <= _SMALL:
+        return None
+    kind = "f" if value.dtype.is_floating else "i" if value.dtype.is_integer else array.dtype.kind
+    if kind not in of:
+        return None
+    first = array.reshape(-1)[0]
+    if array.size > 1 and array.tobytes() != np.broadcast_to(first, array.shape).tobytes():
+        return None
+    return bool(first) if kind == "b" else int(first) if kind == "i" else float(first)
+
+
+def _is(number: Any, wanted: Any) -> bool:
+    """Equal, and of the same sign: 0.0 is not -0.0."""
+    return number is not None and number == wanted and math.copysign(1.0, number) == math.copysign(1.0, wanted)
+
+
+def _beside(node: Node, accept: Callable[[Value], bool], right_only: bool = False) -> Answer:
+    """The other operand, if one is accepted as neutral and does not make the result larger."""
+    x, y = node.inputs
+    for kept, neutral in ((x, y),) if right_only else ((x, y), (y, x)):
+        assert isinstance(kept, Value)
+        assert isinstance(neutral, Value)
+        if neutral.constant is not None and _stays(kept, neutral, node) and accept(neutral):
+            return (kept,)
+    return None
+
+
+def _stays(kept: Value, other: Value, node: Node) -> bool:
+    """Whether broadcasting with `other`, a constant, leaves the shape of `kept`, whatever it is."""
+    if _same_static(kept, node.outputs[0]):
+        return True
+    shape, rank = other.shape, kept.shape.rank
+    return shape.rank == 0 or (rank is not None and len(shape) <= rank and all(d == 1 for d in shape))
+
+
+def _same_static(a: Value, b: Value) -> bool:
+    return a.shape.is_fully_defined() and a.shape == b.shape
+
+
+def add_zero(node: Node, state: Rewrite) -> Answer:
+    """x + -0.0; of integers x + 0."""
+    return _beside(node, lambda v: _is(_number(v, "f"), -0.0) or _number(v, "i") == 0)
+
+
+def subtract_zero(node: Node, state: Rewrite) -> Answer:
+    """x - 0.0."""
+    return _beside(node, lambda v: _is(_number(v, "f"), 0.0) or _number(v, "i") == 0, right_only=True)
+
+
+def multiply_by_one(node: Node, state: Rewrite) -> Answer:
+    """x * 1."""
+    return _beside(node, lambda v: _number(v, "fi") == 1)
+
+
+def divide_by_one(node: Node, state: Rewrite) -> Answer:
+    """x / 1."""
+    return _beside(node, lambda v: _number(v, "fi") == 1, right_only=True)
+
+
+def divide_integers_by_one(node: Node, state: Rewrite) -> Answer:
+    """x // 1 of integers; of floats it rounds."""
+    return _beside(node, lambda v: _number(v, "i") == 1, right_only=True)
+
+
+def power_of_one(node: Node, state: Rewrite) -> Answer:
+    """x ** 1."""
+    return _beside(node, lambda v: _number(v, "fi") == 1, right_only=True)
+
+
+def multiply_integers_by_zero(node: Node, state: Rewrite) -> Answer:
+    """x * 0 of integers is 0, where the shape is known."""
+    (out,) = node.outputs
+    size = out.shape.num_elements()
+    if not out.dtype.is_integer or size is None or size > 1 << 16:
+        return None
+    for operand in node.operands:
+        if operand.constant is not None and _number(operand, "i") == 0:
+            return (constant(state, node, out, np.zeros(tuple(out.shape), out.dtype.np)),)
+    return None
+
+
+def neutral_truth(node: Node, state: Rewrite) -> Answer:
+    """x and True, x or False."""
+    neutral = node.op.name == "LogicalAnd"
+    return _beside(node, lambda v: _number(v, "b") is neutral)
+
+
+def twice(node: Node, state: Rewrite) -> Answer:
+    """f(f(x)) is x."""
+    (inner,) = node.operands
+    return tuple(inner.node.operands) if inner.node is not None and inner.node.op is node.op else None
+
+
+def once_is_enough(node: Node, state: Rewrite) -> Answer:
+    """f(f(x)) is f(x)."""
+    (inner,) = node.operands
+    made_by = inner.node
+    if inner.dtype.is_complex:
+        return None  # z / |z| is rounded
+    return (inner,) if made_by is not None and made_by.op is node.op and made_by.attrs == node.attrs else None
+
+
+def with_itself(node: Node, state: Rewrite) -> Answer:
+    """f(x, x) is x."""
+    x, y = node.inputs
+    return (x,) if x is y and isinstance(x, Value) else None
+
+
+def absolute_of_negative(node: Node, state: Rewrite) -> Answer:
+    """|-x| is |x|."""
+    (inner,) = node.operands
+    if inner.node is None or inner.node.op.name != "Neg":
+        return None
+    return replaced(node, node.op, tuple(inner.node.operands))
+
+
+def select_known(node: Node, state: Rewrite) -> Answer:
+    """where(True, x, y) is x."""
+    condition, x, y = node.inputs
+    assert isinstance(condition, Value)
+    truth = _number(condition, "b")
+    chosen = None if truth is None else x if truth else y
+    return (chosen,) if isinstance(chosen, Value) and _same_static(chosen, node.outputs[0]) else None
+
+
+def select_either(node: Node, state: Rewrite) -> Answer:
+    """where(c, x, x) is x."""
+    _, x, y = node.inputs
+    return (x,) if x is y and isinstance(x, Value) and _same_static(x, node.outputs[0]) else None
+
+
+def cast_to_the_same(node: Node, state: Rewrite) -> Answer:
+    """A cast that changes nothing."""
+    (x,) = node.operands
+    return (x,) if x.dtype is node.outputs[0].dtype else None
+
+
+# A dtype, and those that hold each of its values: there and back again is the same, bits of NaN included.
+_HELD_BY = {
+    "bool": "int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 bfloat16 float32 float64",
+    "int8": "int16 int32 int64 float16 float32 float64",
+    "uint8": "int16 uint16 int32 uint32 int64 uint64 float16 float32 float64",
+    "int16": "int32 int64 float32 float64",
+    "uint16": "int32 uint32 int64 uint64 float32 float64",
+    "int32": "int64 float64",
+    "uint32": "int64 uint64 float64",
+    "float16": "float32 float64",
+    "bfloat16": "float32 float64",
+    "float32": "float64",
+}
+
+
+def cast_there_and_back(node: Node, state: Rewrite) -> Answer:
+    """Into a wider dtype and back."""
+    (wide,) = node.operands
+    if wide.node is None or wide.node.op is not node.op:
+        return None
+    (x,) = wide.node.operands
+    held = x.dtype is node.outputs[0].dtype and wide.dtype.name in _HELD_BY.get(x.dtype.name, "").split()
+    return (x,) if held else None
+
+
+def sum_of_one(node: Node, state: Rewrite) -> Answer:
+    """AddN of one tensor."""
+    operands = list(node.operands)
+    return tuple(operands) if len(operands) == 1 else None
+
+
+def _rule(name: str, rewrite: Callable[[Node, Rewrite], Answer], why: str, ops: str) -> Rule:
+    return Rule(name, rewrite, why, tuple(ops.split()))
+
+
+ARITHMETIC: Sequence[Rule] = (
+    _rule("add_zero", add_zero, "x + -0.0 is x; x + 0.0 is not, at x = -0.0", "Add"),
+    _rule("subtract_zero", subtract_zero, "x - 0.0 is x, at -0.0 too", "Sub"),
+    _rule("multiply_by_one", multiply_by_one, "1 changes no real number, infinity or NaN", "Mul"),
+    _rule("divide_by_one", divide_by_one, "as multiplying by one", "RealDiv"),
+    _rule("divide_integers_by_one", divide_integers_by_one, "no remainder, nothing to round", "FloorDiv TruncateDiv"),
+    _rule("power_of_one", power_of_one, "IEEE 754: pow(x, 1) is x", "Pow"),
+    _rule("multiply_integers_by_zero", multiply_integers_by_zero, "integers have no NaN or infinity", "Mul"),
+    _rule("neutral_truth", neutral_truth, "true is neutral to and, false to or", "LogicalAnd LogicalOr"),
+    _rule("twice", twice, "each is its own inverse: a sign bit or bits are flipped", "Neg LogicalNot Invert Conj"),
+    _rule("once_is_enough", once_is_enough, "idempotent: the results are fixed points",
+          "Abs Sign Floor Ceil Rint Round Relu Relu6 StringLower StringUpper StringStrip"),
+    _rule("with_itself", with_itself, "idempotent", "Maximum Minimum LogicalAnd LogicalOr BitwiseAnd BitwiseOr"),
+    _rule("absolute_of_negative", absolute_of_negative, "the sign bit goes; the smallest integer stays itself", "Abs"),
+    _rule("select_known", select_known, "one branch is never taken", "Select"),
+    _rule("select_either", select_either, "both branches are one", "Select"),
+    _rule("cast_to_the_same", cast_to_the_same, "no value changes", "Cast"),
+    _rule("cast_there_and_back", cast_there_and_back, "the wider dtype holds each value", "Cast"),
+    _rule("sum_of_one", sum_of_one, "nothing is added", "AddN"),
+)  # fmt: skip

@@ -1,0 +1,87 @@
+"""Control flow whose way is known ahead.
+
+Lives here: BRANCHES, rules for If, Case and While.  Not here: what moves out of loops (loops.py), what is dropped
+(unused.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..ir import Graph, Node, Value
+from .folding import fold_constants
+from .rewriting import Answer, Rewrite, Rule
+
+_LONGEST_CONDITION = 40  # nodes; longer conditions are not worked out ahead
+
+
+def _operands(node: Node) -> tuple[Value, ...]:
+    """What a control node hands to its graphs: all operands but the one that chooses."""
+    return tuple(v for part in (node.inputs if node.op.name == "While" else node.inputs[1:])
+                 for v in (part if isinstance(part, tuple) else ()))  # fmt: skip
+
+
+def taken_branch(node: Node, state: Rewrite) -> Answer:
+    """If or Case by a constant: the branch stands here itself."""
+    chooser = node.inputs[0]
+    assert isinstance(chooser, Value)
+    if chooser.constant is None:
+        return None
+    if node.op.name == "If":
+        branch = node.attrs["then_branch" if bool(chooser.constant) else "else_branch"]
+    else:
+        branches, i = node.attrs["branches"], int(chooser.constant)
+        branch = branches[i] if 0 <= i < len(branches) else branches[-1]
+    if not _as_known(branch.outputs, node):
+        return None  # before anything of it stands here
+    return state.inline(branch, _operands(node), node.name)
+
+
+def _as_known(values: Sequence[Value], node: Node) -> bool:
+    return all(v.shape.is_subtype_of(out.shape) for v, out in zip(values, node.outputs))
+
+
+def first_turn(node: Node) -> bool | None:
+    """Whether a While's condition holds at first, worked out from constants; None where that does not do."""
+    cond: Graph = node.attrs["cond"]
+    if len(cond.nodes) > _LONGEST_CONDITION or cond.effect is not None:
+        return None
+    state = Rewrite(cond)
+    state.became = dict(zip(cond.inputs, _operands(node)))
+    for old in cond.nodes:
+        inputs = tuple(map(state.operand, old.inputs))
+        fresh = Node(old.op, inputs, old.attrs, [v.spec for v in old.outputs], old.name, old.at)
+        values = fold_constants(fresh, state)
+        state.became.update(zip(old.outputs, fresh.outputs if values is None else values))
+    result = state.became[cond.outputs[0]].constant
+    return None if result is None else bool(result)
+
+
+def no_turn(node: Node, state: Rewrite) -> Answer:
+    """A loop that does not run: its variables are as they came."""
+    if first_turn(node) is not False:
+        return None
+    variables = node.inputs[0]
+    assert isinstance(variables, tuple)
+    return variables
+
+
+def same_either_way(node: Node, state: Rewrite) -> Answer:
+    """A branch node without effects, all of whose branches hand the same operands on."""
+    if not node.outputs or node.effect is not None:
+        return None
+    operands, found = _operands(node), []
+    for outputs in zip(*(g.outputs for g in node.subgraphs)):
+        places = {g.inputs.index(v) if v in g.inputs else None for g, v in zip(node.subgraphs, outputs)}
+        place = places.pop()
+        if places or place is None:
+            return None
+        found.append(operands[place])
+    return found
+
+
+BRANCHES: Sequence[Rule] = (
+    Rule("taken_branch", taken_branch, "the other branches never run", ("If", "Case")),
+    Rule("same_either_way", same_either_way, "whichever runs, the result is the operand", ("If", "Case")),
+    Rule("no_turn", no_turn, "the condition does not hold at first", ("While",)),
+)

@@ -1,0 +1,165 @@
+"""Loop-invariant code motion: what is the same at every turn is computed once, before the loop.
+
+Lives here: `hoist`.  Not here: loops that do not run (branches.py), variables nobody reads (unused.py).
+
+A pure node moves out of a body if all it reads is the same at every turn: captures, constants, variables that the
+body hands on as they came, and what moved before it. If the loop may not run at all, only nodes move that cannot fail;
+if it surely runs, and nothing with an effect comes before the failure would, any pure node does. A condition runs at
+least once, so that what is invariant in it moves if it has no effects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..ir import Graph, Node, Value
+from .branches import first_turn
+from .rewriting import Rewrite, holds_graphs, map_graphs, replaced
+
+# Operators that cannot fail where the sizes of all they take and give are known ahead; element-wise ones besides.
+_SAFE = frozenset({
+    "AddN", "All", "Any", "ArgMax", "ArgMin", "AvgPool", "BiasAdd", "BroadcastTo", "Cast", "Concat", "Conv2D", "Conv3D",
+    "Cumprod", "Cumsum", "DepthwiseConv2dNative", "Einsum", "ExpandDims", "L2Loss", "LayerNorm", "LogSoftmax", "MatMul",
+    "MatrixBandPart", "MatrixDiag", "MatrixDiagPart", "Max", "MaxPool", "Mean", "Min", "Pack", "Pad", "Prod", "Reshape",
+    "Reverse", "Softmax", "Sort", "Squeeze", "Sum", "SumToLike", "Tile", "Transpose", "Unpack",
+})  # fmt: skip
+_MAY_FAIL = frozenset({"FloorDiv", "FloorMod", "TruncateDiv", "TruncateMod", "Pow"})  # of integers
+_ANY_SIZE = frozenset({"Shape", "Size", "Rank", "Identity", "StopGradient", "Cast"})
+
+
+def cannot_fail(node: Node) -> bool:
+    """Whether a node gives an answer for every value of its operands."""
+    name = node.op.name
+    if name in _MAY_FAIL and not node.outputs[0].dtype.is_floating:
+        return False
+    values = (*node.operands, *node.outputs)
+    if name in _ANY_SIZE:
+        return True
+    if getattr(node.op, "elementwise", False):
+        return len(node.inputs) == 1 or all(v.shape.is_fully_defined() for v in values)
+    return name in _SAFE and all(v.shape.is_fully_defined() for v in values)
+
+
+def hoist(graph: Graph) -> tuple[Graph, list[str]]:
+    """Move what is invariant out of each While, from the innermost loop outwards."""
+    if not any(map(holds_graphs, graph.nodes)):
+        return graph, []
+    state = Rewrite(graph)
+
+    def inner(part: Graph) -> Graph:
+        changed, changes = hoist(part)
+        state.changes.extend(changes)
+        return changed
+
+    for old in graph.nodes:
+        inputs = tuple(map(state.operand, old.inputs))
+        node = old if inputs == old.inputs else replaced(old, old.op, inputs)
+        if holds_graphs(node):
+            node = map_graphs(node, inner)
+            if node.op.name == "While":
+                state.became.update(zip(old.outputs, _move_out(node, state)))
+                continue
+        state.became.update(zip(old.outputs, state.emit(node).outputs))
+    if not state.changes:
+        return graph, []
+    outputs = [state.became[v] for v in graph.outputs]
+    return Graph(graph.name, graph.inputs, state.nodes, outputs), state.changes
+
+
+class _Mover:
+    """What moves out of one graph of a loop. outer: for each value inside that is invariant, what it is outside."""
+
+    def __init__(self, graph: Graph, outer: dict[Value, Value], state: Rewrite, loop: Node) -> None:
+        self.graph, self.outer, self.state, self.loop = graph, dict(outer), state, loop
+        self.moved: set[Node] = set()
+
+    def move(self, freely: bool) -> None:
+        """Emit outside what may move. freely: nodes that may fail too."""
+        for node in self.graph.nodes:
+            if node.op.name == "Const":
+                continue  # costs nothing where it stands; it goes along with what reads it
+            if node.effect is not None or not node.outputs:
+                continue
+            if not freely and (holds_graphs(node) or not cannot_fail(node)):
+                continue
+            if all(v in self.outer or v.constant is not None for v in node.operands):
+                self._emit(node)
+
+    def _emit(self, node: Node) -> None:
+        for value in node.operands:
+            if value not in self.outer:
+                assert value.node is not None
+                self._copy(value.node)
+        self._copy(node)
+        self.moved.add(node)
+        self.state.changes.append(f"  {'hoist':22} {node.at or '':16} {node!r}  out of {self.loop.name}")
+
+    def _copy(self, node: Node) -> None:
+        outer = self.outer
+        inputs = tuple(tuple(outer[v] for v in o) if isinstance(o, tuple) else None if o is None else outer[o]
+                       for o in node.inputs)  # fmt: skip
+        name = self.state.unique(f"{self.loop.name}/{node.name}")
+        copy = Node(node.op, inputs, node.attrs, [v.spec for v in node.outputs], name, node.at)
+        for value in copy.outputs[1:]:
+            value.name = self.state.unique(value.name)
+        self.outer.update(zip(node.outputs, self.state.emit(copy).outputs))
+
+    def read_inside(self) -> list[Value]:
+        """Outputs of moved nodes that what stays reads."""
+        made = {v for node in self.moved for v in node.outputs}
+        stays = [v for node in self.graph.nodes if node not in self.moved for v in node.operands]
+        return [v for v in dict.fromkeys((*stays, *self.graph.outputs)) if v in made]
+
+
+def _move_out(loop: Node, state: Rewrite) -> Sequence[Value]:
+    variables, captured = loop.inputs
+    assert isinstance(variables, tuple)
+    assert isinstance(captured, tuple)
+    cond, body = loop.attrs["cond"], loop.attrs["body"]
+    operands = (*variables, *captured)
+    same = [i for i in range(len(operands)) if i >= len(variables) or body.outputs[i] is body.inputs[i]]
+    quiet = cond.effect != "write" and body.effect != "write"
+    movers = []
+    for graph, freely in ((cond, cond.effect != "write"), (body, quiet and first_turn(loop) is True)):
+        mover = _Mover(graph, {graph.inputs[i]: operands[i] for i in same}, state, loop)
+        mover.move(freely)
+        movers.append(mover)
+    if not any(m.moved for m in movers):
+        return state.emit(loop).outputs
+    graphs, added = _with_inputs(movers)
+    inputs = (variables, (*captured, *added))
+    fresh = replaced(loop, loop.op, inputs, {**loop.attrs, "cond": graphs[0], "body": graphs[1]})
+    return state.emit(fresh).outputs
+
+
+def _with_inputs(movers: Sequence[_Mover]) -> tuple[list[Graph], list[Value]]:
+    """Both graphs of a loop with an input for each value that is now made outside, and those values."""
+    wanted = [(m, v) for m in movers for v in m.read_inside()]
+    graphs = []
+    for mover in movers:
+        taken = {v.name for v in mover.graph.values()}
+        inputs, became = list(mover.graph.inputs), {}
+        for owner, value in wanted:
+            name = value.name
+            while name in taken and not (owner is mover and name == value.name):
+                name += "_"
+            taken.add(name)
+            inputs.append(Value(name, value.spec))
+            if owner is mover:
+                became[value] = inputs[-1]
+        graphs.append(_without(mover, inputs, became))
+    return graphs, [owner.outer[value] for owner, value in wanted]
+
+
+def _without(mover: _Mover, inputs: list[Value], became: dict[Value, Value]) -> Graph:
+    """The graph without what moved, reading inputs instead."""
+    graph = mover.graph
+    state = Rewrite(graph)
+    state.became.update(became)
+    for old in graph.nodes:
+        if old in mover.moved:
+            continue
+        operands = tuple(map(state.operand, old.inputs))
+        node = state.emit(old if operands == old.inputs else replaced(old, old.op, operands))
+        state.became.update(zip(old.outputs, node.outputs))
+    return Graph(graph.name, inputs, state.nodes, [state.became[v] for v in graph.outputs])

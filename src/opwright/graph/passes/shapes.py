@@ -1,0 +1,171 @@
+"""Changes of shape and order that come to nothing, and shapes known ahead.
+
+Lives here: SHAPES, the table.  Not here: identities of numbers (arithmetic.py).
+
+Where a node could fail when it runs, for sizes that are not known ahead, it is left alone: dropping it would drop the
+error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..ir import Node, Value
+from .folding import constant
+from .rewriting import Answer, Rewrite, Rule, replaced
+
+_SAME_ORDER = frozenset({"Reshape", "ExpandDims", "Squeeze"})  # elements stay in row-major order
+
+
+def _first(node: Node) -> Value:
+    value = node.inputs[0]
+    assert isinstance(value, Value)
+    return value
+
+
+def _static(value: Value) -> tuple[int, ...] | None:
+    return tuple(value.shape) if value.shape.is_fully_defined() else None  # type: ignore[arg-type]
+
+
+def _same_static(a: Value, b: Value) -> bool:
+    return _static(a) is not None and _static(a) == _static(b)
+
+
+def there_and_back(node: Node, state: Rewrite) -> Answer:
+    """A chain of reshapes that ends in the shape it began with, or could begin where it began."""
+    (out,) = node.outputs
+    start: Value = out
+    producer: Node | None = node
+    while producer is not None and producer.op.name in _SAME_ORDER and _static(_first(producer)) is not None:
+        start = _first(producer)
+        if _same_static(start, out):
+            return (start,)
+        producer = start.node
+    if start is out or start is _first(node) or node.op.name != "Reshape" or _static(out) is None:
+        return None
+    return replaced(node, node.op, (start, node.inputs[1]))
+
+
+def expand_and_squeeze(node: Node, state: Rewrite) -> Answer:
+    """squeeze(expand_dims(x, a), [a]), whatever the sizes."""
+    inner = _first(node).node
+    if inner is None or inner.op.name != "ExpandDims":
+        return None
+    rank = _first(node).shape.rank
+    axes = node.attrs["axis"]
+    if rank is None or len(axes) != 1 or axes[0] % rank != inner.attrs["axis"] % rank:
+        return None
+    return (_first(inner),)
+
+
+def _order(node: Node) -> tuple[int, ...] | None:
+    """The permutation of a Transpose; None where the rank is not known."""
+    perm, rank = node.attrs["perm"], _first(node).shape.rank
+    if rank is None:
+        return None
+    return tuple(range(rank))[::-1] if perm is None else tuple(p % rank for p in perm)
+
+
+def transpose(node: Node, state: Rewrite) -> Answer:
+    """An order that is none, or of another transpose."""
+    order = _order(node)
+    if order is None:
+        return None
+    if order == tuple(range(len(order))):
+        return (_first(node),)
+    inner = _first(node).node
+    if inner is None or inner.op is not node.op:
+        return None
+    before = _order(inner)
+    if before is None:
+        return None
+    return replaced(node, node.op, (_first(inner),), {**node.attrs, "perm": tuple(before[p] for p in order)})
+
+
+def same_shape(node: Node, state: Rewrite) -> Answer:
+    """A shape that is there already, known ahead."""
+    return (_first(node),) if _same_static(_first(node), node.outputs[0]) else None
+
+
+def slice_of_everything(node: Node, state: Rewrite) -> Answer:
+    """Each dimension from its beginning to its end, in steps of one."""
+    if not _same_static(_first(node), node.outputs[0]):
+        return None
+    if node.attrs["new_axis_mask"] or node.attrs["shrink_axis_mask"]:
+        return None
+    strides = node.inputs[3]
+    assert isinstance(strides, Value)
+    return (_first(node),) if strides.constant is not None and (strides.constant == 1).all() else None
+
+
+def one_part(node: Node, state: Rewrite) -> Answer:
+    """Joining one tensor, or splitting into one."""
+    operands = node.inputs[0]
+    several = operands if isinstance(operands, tuple) else (operands,)
+    return (several[0],) if len(several) == len(node.outputs) == 1 and several[0] is not None else None
+
+
+def no_axes(node: Node, state: Rewrite) -> Answer:
+    """A reduction over no axes, a reversal of none."""
+    axes = node.attrs["axis"]
+    return (_first(node),) if axes is not None and len(axes) == 0 else None
+
+
+def all_constant(wanted: int, position: int) -> Callable[[Node, Rewrite], Answer]:
+    """The rule for operators whose operand at a position does nothing if all its elements are `wanted`."""
+
+    def rule(node: Node, state: Rewrite) -> Answer:
+        value = node.inputs[position]
+        assert isinstance(value, Value)
+        found = value.constant
+        return (_first(node),) if found is not None and (found == wanted).all() else None
+
+    return rule
+
+
+def unpack_of_pack(node: Node, state: Rewrite) -> Answer:
+    """The tensors that were stacked along the axis that is taken apart."""
+    inner = _first(node).node
+    if inner is None or inner.op.name != "Pack":
+        return None
+    parts = inner.inputs[0]
+    rank = _first(node).shape.rank
+    if not isinstance(parts, tuple) or rank is None or len(parts) != len(node.outputs):
+        return None
+    return parts if inner.attrs["axis"] % rank == node.attrs["axis"] % rank else None
+
+
+def known_shape(node: Node, state: Rewrite) -> Answer:
+    """Shape, size and rank of what has them known ahead."""
+    (x,), (out,) = tuple(node.operands), node.outputs
+    known: Any = x.shape.rank if node.op.name == "Rank" else _static(x)
+    if known is None:
+        return None
+    if node.op.name == "Size":
+        known = int(np.prod(known, dtype=np.int64))
+    return (constant(state, node, out, known),)
+
+
+def _rule(name: str, rewrite: Callable[[Node, Rewrite], Answer], why: str, ops: str) -> Rule:
+    return Rule(name, rewrite, why, tuple(ops.split()))
+
+
+SHAPES: Sequence[Rule] = (
+    _rule("known_shape", known_shape, "it follows from the type", "Shape Size Rank"),
+    _rule("there_and_back", there_and_back, "elements keep their order, and known sizes cannot fail",
+          "Reshape ExpandDims Squeeze"),
+    _rule("expand_and_squeeze", expand_and_squeeze, "the dimension that goes is the one that came", "Squeeze"),
+    _rule("transpose", transpose, "permutations compose", "Transpose"),
+    _rule("same_shape", same_shape, "nothing is repeated, summed or checked where the shapes are equal",
+          "BroadcastTo SumToLike Slice EnsureShape"),
+    _rule("slice_of_everything", slice_of_everything, "equal sizes in steps of one leave nothing out", "StridedSlice"),
+    _rule("one_part", one_part, "one tensor is the whole", "Concat Split"),
+    _rule("no_axes", no_axes, "nothing is reduced or turned around", "Sum Prod Max Min All Any Reverse"),
+    _rule("tile_once", all_constant(1, 1), "one copy is the tensor", "Tile"),
+    _rule("pad_with_nothing", all_constant(0, 1), "nothing is put around it", "Pad MirrorPad"),
+    _rule("roll_by_nothing", all_constant(0, 1), "each element stays where it is", "Roll"),
+    _rule("unpack_of_pack", unpack_of_pack, "along one axis they are inverses", "Unpack"),
+)  # fmt: skip

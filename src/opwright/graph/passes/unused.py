@@ -1,0 +1,133 @@
+"""What nobody reads goes.
+
+Lives here: dead nodes; unused outputs and inputs of If, Case and While, in graphs of any depth.
+Not here: what is computed in vain but read (folding.py, arithmetic.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ..ir import Graph, Node, Value
+from .rewriting import Rewrite, holds_graphs, map_graphs, replaced
+
+
+def dead_code(graph: Graph) -> tuple[Graph, list[str]]:
+    """Drop nodes that nobody reads and that change nothing; a read of state that nobody uses may go as well."""
+    live = set(graph.outputs)
+    kept: list[Node] = []
+    dropped: list[str] = []
+    for node in reversed(graph.nodes):
+        if not live.isdisjoint(node.outputs) or node.effect == "write":
+            kept.append(node)
+            live.update(node.operands)
+        else:
+            dropped.append(f"  {'dead_code':22} {node.at or '':16} {node!r}")
+    if not dropped:
+        return graph, []
+    return Graph(graph.name, graph.inputs, kept[::-1], graph.outputs), dropped[::-1]
+
+
+def prune(graph: Graph) -> tuple[Graph, list[str]]:
+    """Narrow If, Case and While to what is read of them, from the last to the first; then the graphs inside."""
+    if not any(map(holds_graphs, graph.nodes)):
+        return graph, []
+    live = set(graph.outputs)
+    narrowed: dict[Node, tuple[Node, list[int]]] = {}
+    changes: list[str] = []
+    for node in reversed(graph.nodes):
+        read = [i for i, v in enumerate(node.outputs) if v in live]
+        if not read and node.effect != "write":
+            continue  # dead, for `dead_code`
+        narrow = _NARROW.get(node.op.name)
+        if narrow is not None:
+            smaller = map_graphs(node, lambda g: prune(dead_code(g)[0])[0])
+            smaller, kept = narrow(smaller, read)
+            if smaller is not node:
+                narrowed[node] = smaller, kept
+                changes.append(f"  {'prune':22} {node.at or '':16} {node!r}  ->  {smaller!r}")
+                node = smaller
+        live.update(node.operands)
+    if not narrowed:
+        return graph, []
+    state = Rewrite(graph)
+    for node in graph.nodes:
+        smaller, kept = narrowed.get(node, (node, list(range(len(node.outputs)))))
+        inputs = tuple(map(state.operand_or_itself, smaller.inputs))
+        fresh = smaller if inputs == smaller.inputs else replaced(smaller, smaller.op, inputs)
+        state.emit(fresh)
+        state.became.update(zip((node.outputs[i] for i in kept), fresh.outputs))
+        for i, value in enumerate(node.outputs):
+            if i not in kept:
+                state.became.pop(value, None)
+    outputs = [state.became.get(v, v) for v in graph.outputs]
+    kept_nodes = dead_code(Graph(graph.name, graph.inputs, _readable(state.nodes, graph.inputs), outputs))[0]
+    return kept_nodes, changes[::-1]
+
+
+def _readable(nodes: Sequence[Node], inputs: Iterable[Value]) -> list[Node]:
+    """The nodes whose operands exist: dead ones may have read what went."""
+    known = set(inputs)
+    found = []
+    for node in nodes:
+        if all(v in known for v in node.operands):
+            found.append(node)
+            known.update(node.outputs)
+    return found
+
+
+def _narrower(node: Node, inputs: Sequence[object], attrs: Mapping[str, object], kept: Sequence[int]) -> Node:
+    fresh = Node(node.op, inputs, {**node.attrs, **attrs}, [node.outputs[i].spec for i in kept], node.name, node.at)  # type: ignore[arg-type]
+    for new, i in zip(fresh.outputs, kept):
+        new.name = node.outputs[i].name
+    return fresh
+
+
+def _reads(graph: Graph) -> set[Value]:
+    return {*graph.outputs, *(v for node in graph.nodes for v in node.operands)}
+
+
+def _branches(node: Node, read: list[int]) -> tuple[Node, list[int]]:
+    """An If or Case with the outputs that are read, and the inputs that some branch needs for them."""
+    graphs = [
+        dead_code(Graph(g.name, g.inputs, g.nodes, [g.outputs[i] for i in read]))[0] for g in node.subgraphs
+    ]
+    operands = node.inputs[1]
+    assert isinstance(operands, tuple)
+    needed = sorted({g.inputs.index(v) for g in graphs for v in _reads(g) if v in g.inputs})
+    if len(read) == len(node.outputs) and len(needed) == len(operands):
+        return node, read
+    graphs = [Graph(g.name, [g.inputs[i] for i in needed], g.nodes, g.outputs) for g in graphs]
+    names = [k for k, v in node.attrs.items() if isinstance(v, Graph)]
+    attrs: dict[str, object] = dict(zip(names, graphs)) if names else {"branches": tuple(graphs)}
+    return _narrower(node, (node.inputs[0], tuple(operands[i] for i in needed)), attrs, read), read
+
+
+def _while(node: Node, read: list[int]) -> tuple[Node, list[int]]:
+    """A While with the variables that are read, by the condition, or for these in the body."""
+    cond, body = node.attrs["cond"], node.attrs["body"]
+    variables, captured = node.inputs
+    assert isinstance(variables, tuple)
+    assert isinstance(captured, tuple)
+    place = {v: i for graph in (cond, body) for i, v in enumerate(graph.inputs)}
+    needed = set(read) | {place[v] for v in _reads(cond) if v in place}
+    while True:
+        kept = sorted(i for i in needed if i < len(variables))
+        smaller = dead_code(Graph(body.name, body.inputs, body.nodes, [body.outputs[i] for i in kept]))[0]
+        more = needed | {place[v] for v in _reads(smaller) if v in place}
+        if more == needed:
+            break
+        needed = more
+    if len(needed) == len(variables) + len(captured):
+        return node, list(range(len(variables)))
+    order = sorted(needed)
+    outside = [i - len(variables) for i in order if i >= len(variables)]
+    attrs = {
+        "cond": Graph(cond.name, [cond.inputs[i] for i in order], cond.nodes, cond.outputs),
+        "body": Graph(smaller.name, [body.inputs[i] for i in order], smaller.nodes, smaller.outputs),
+    }
+    inputs = (tuple(variables[i] for i in kept), tuple(captured[i] for i in outside))
+    return _narrower(node, inputs, attrs, kept), kept
+
+
+_NARROW = {"If": _branches, "Case": _branches, "While": _while}
