@@ -10,7 +10,7 @@ they register a `Stage` for their values.
     tracebacks.py  errors shown at the user's lines
 """
 
-from .api import converted, converting, do_not_convert, requested, set_loop_options, to_code, to_graph
+from .api import converted, converting, do_not_convert, here, requested, set_loop_options, to_code, to_graph
 from .rules import convert_module, reset_modules, skip_module
 from .stages import Stage, State, Undefined, register_stage, stage_of
 from .tracebacks import users_frames
@@ -23,6 +23,7 @@ __all__ = [
     "converted",
     "converting",
     "do_not_convert",
+    "here",
     "register_stage",
     "requested",
     "reset_modules",

@@ -20,14 +20,14 @@ from .source import Unsupported
 
 
 class _Here(threading.local):
-    enabled = False
+    enabled: bool | None = None  # None: no trace and no decorator has said anything
 
 
 here = _Here()
 
 
 @contextlib.contextmanager
-def converting(enabled: bool) -> Iterator[None]:
+def converting(enabled: bool | None) -> Iterator[None]:
     """While it lasts, `converted` converts in this thread, or does not."""
     saved, here.enabled = here.enabled, enabled
     try:
@@ -36,12 +36,14 @@ def converting(enabled: bool) -> Iterator[None]:
         here.enabled = saved
 
 
-def converted(function: Any) -> Any:
+def converted(function: Any, by_default: bool = False) -> Any:
     """`function` converted, where the trace around was made with autograph=True; else `function` itself.
 
-    For a user's function that this package calls while tracing.
+    For a user's function that this package calls while tracing. by_default: whether it is converted also where there
+    is no trace around, as functions given to datasets are.
     """
-    return conversion.call(function) if here.enabled else function
+    enabled = here.enabled
+    return conversion.call(function) if enabled or (by_default and enabled is None) else function
 
 
 def requested(function: Any) -> Any:

@@ -13,7 +13,6 @@ from ..core import nest
 from ..core.type_spec import CompositeTensor
 from ..ops import array, dispatch
 from .concrete import ConcreteFunction
-from . import staged as _staged  # noqa: F401  registers what if, while and for mean for tensors
 from .program import Program
 from .symbolic import SymbolicTensor
 from .trace import FuncTrace
@@ -43,6 +42,8 @@ def record_trace(
 
         args = [place(n, p) for n, p in zip(names, positional.parts)]
         kwargs = {n: place(n, p) for n, p in zip(by_name.form.names, by_name.parts)}
+        if function.autograph:
+            from . import staged  # noqa: F401  what if, while and for mean for tensors; late, as it costs import time
         with staging.converting(function.autograph):
             python = staging.requested(function.python_function) if function.autograph else function.python_function
             try:

@@ -102,6 +102,8 @@ class Concat:
 
 def concat(values: Any, axis: Any, name: str | None = "concat") -> Any:
     """See Concat. values: a list, or one tensor, which is given back."""
+    if hasattr(values, "concatenated"):  # a list that grows in a graph
+        return values.concatenated(static_int(axis, "axis"))
     if not isinstance(values, (list, tuple)):
         values = [values]
     return Concat(values, axis=static_int(axis, "axis"), name=name)
@@ -144,6 +146,8 @@ def stack(values: Any, axis: Any = 0, name: str | None = "stack") -> Any:
         from .splitting import unstack
 
         values = unstack(values)
+    elif hasattr(values, "stacked"):  # a list that grows in a graph
+        return values.stacked(static_int(axis, "axis"))
     return Pack(values, axis=static_int(axis, "axis"), name=name)
 
 

@@ -15,7 +15,12 @@ from ...ops.tensor import TensorLike
 
 
 class Cursor:
-    """An iteration in a graph. Its position is a list of tensors, which the loop carries."""
+    """An iteration in a graph. Its position is a list of tensors, which the loop carries.
+
+    widens: whether the shapes of variables may widen without being announced: items of unknown shape widen them.
+    """
+
+    widens = False
 
     def start(self) -> list[Any]:
         """The position before the first item."""

@@ -60,7 +60,7 @@ class Items:
                     refuse(TypeError, f"list {self.name!r} holds {spec.dtype.name} and gets {tensor.dtype.name} appended",
                            do="use tf.cast")  # fmt: skip
                 flat[i] = tensor = dispatch.to_tensor(original, spec.dtype)
-            shape = spec.shape if tensor.shape.is_subtype_of(spec.shape) else _common(spec.shape, tensor.shape)
+            shape = spec.shape if tensor.shape.is_subtype_of(spec.shape) else common_shape(spec.shape, tensor.shape)
             wider.append(TensorSpec(shape, spec.dtype))
         if self.read and any(a.shape != b.shape for a, b in zip(wider, self.specs)):
             refuse(ValueError, f"list {self.name!r} gets an item of another shape appended after items were read",
@@ -69,7 +69,8 @@ class Items:
         return flat
 
 
-def _common(a: TensorShape, b: TensorShape) -> TensorShape:
+def common_shape(a: TensorShape, b: TensorShape) -> TensorShape:
+    """The narrowest shape that both are kinds of."""
     if a.rank is None or a.rank != b.rank:
         return TensorShape(None)
     return TensorShape([m if m == n else None for m, n in zip(a.as_list(), b.as_list())])
@@ -228,6 +229,26 @@ class GrowingList(CompositeTensor):
             raise TypeError(f"the items of list {self.items.name!r} are nestings of {len(specs)} tensors, not tensors")
         return rows.ListStack(self.flows[0], element_dtype=specs[0].dtype, element_shape=specs[0].shape, num=-1)
 
+    def stacked(self, axis: int = 0) -> Any:
+        """What `tf.stack` makes of the list. Raises ValueError for another axis where the items' rank is unknown."""
+        made = self.stack()
+        return made if axis == 0 else _moved(made, axis)
+
+    def concatenated(self, axis: int = 0) -> Any:
+        """What `tf.concat` makes of the list: items one after the other along a dimension they have."""
+        self._known("concatenating")
+        spec = self.items.specs[0]
+        if axis in (0, -1 if spec.shape.rank == 1 else 0):
+            return rows.ListConcat(self.flows[0], element_dtype=spec.dtype, element_shape=spec.shape)[0]
+        made = self.stack()  # [n, ..., k, ...] -> [..., n, k, ...] -> [..., n * k, ...]
+        rank = made.shape.rank
+        if rank is None:
+            refuse(ValueError, f"concatenating list {self.items.name!r} along axis {axis} needs items of known rank")
+        axis = axis if axis >= 0 else axis + rank - 1
+        moved = _moved(made, axis)
+        sizes = array.shape(moved)
+        return array.reshape(moved, array.concat([sizes[:axis], [-1], sizes[axis + 2 :]], 0))
+
     def __tf_tensor__(self, dtype: Any = None, name: str | None = None) -> Any:
         made = self.stack()
         return made if dtype is None or dtype is made.dtype else array.cast(made, dtype)
@@ -236,6 +257,16 @@ class GrowingList(CompositeTensor):
         if self._computed:
             return repr(list(self))
         return f"<list {self.items.name!r} that grows in the graph>"
+
+
+def _moved(tensor: Any, axis: int) -> Any:
+    """The first dimension moved to another place."""
+    rank = tensor.shape.rank
+    if rank is None:
+        raise ValueError(f"stacking a list along axis {axis} needs items of known rank")
+    axis = axis if axis >= 0 else axis + rank
+    order = [*range(1, axis + 1), 0, *range(axis + 1, rank)]
+    return array.transpose(tensor, order)
 
 
 def begin_growing(values: Any, name: str) -> GrowingList:

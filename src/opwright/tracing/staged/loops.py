@@ -27,7 +27,7 @@ from ..symbolic import SymbolicTensor
 from ..trace import FuncTrace
 from .branches import truth
 from .cursors import Cursor
-from .growing import GrowingList, begin_growing
+from .growing import GrowingList, begin_growing, common_shape
 from .merging import described, is_value, leaves_of, refuse, same_structure
 
 state = dispatch.state
@@ -59,7 +59,13 @@ def run_for(
         body(item)
         return following
 
-    _Loop(variables, options, "for").run(test, step, cursor.start(), cursor.never_empty)
+    loop = _Loop(variables, options, "for")
+    loop.widens = cursor.widens
+    loop.run(test, step, cursor.start(), cursor.never_empty)
+
+
+class _Again(Exception):
+    """The loop is to be recorded once more: with wider shapes, or with what a list has learnt of its items."""
 
 
 class _Carried:
@@ -77,6 +83,8 @@ class _Loop:
         assert isinstance(trace, FuncTrace)
         self.trace, self.variables, self.options, self.name = trace, variables, options, name
         self.names = variables.names
+        self.widens = False
+        self._wider: dict[int, TensorShape] = {}  # by place among the carried leaves
         invariants = options.get("shape_invariants") or ()
         self.invariants: dict[str, Any] = dict(invariants)
         for symbol in self.invariants:
@@ -95,17 +103,20 @@ class _Loop:
                 before[i] = begin_growing(before[i], symbol)
                 before[i].begin()
         try:
-            if not self._record(before, test, step, hidden, never_empty):  # a list learnt that its items are nestings
-                for value in before:
-                    if isinstance(value, GrowingList):
-                        value.items.begun_wrong = False
-                        value.begin()
-                self._record(before, test, step, hidden, never_empty)
+            while True:
+                try:
+                    self._record(before, test, step, hidden, never_empty)
+                    return
+                except _Again:
+                    for value in before:
+                        if isinstance(value, GrowingList) and value.items.begun_wrong:
+                            value.items.begun_wrong = False
+                            value.begin()
         except BaseException:
             self.variables.set(before)
             raise
 
-    def _record(self, before: list[Any], test: Test, step: Step, hidden: list[Any], never_empty: bool) -> bool:
+    def _record(self, before: list[Any], test: Test, step: Step, hidden: list[Any], never_empty: bool) -> None:
         trace = self.trace
         self.before, self.carried, self.never_empty = before, self._plan(before), never_empty
         limit = self.options.get("maximum_iterations")
@@ -140,10 +151,7 @@ class _Loop:
 
         self.ran: Any = None
         outs = emit_while(trace, specs, flat_cond, flat_body, initials, self.name, self.born)
-        if any(isinstance(v, GrowingList) and v.items.begun_wrong for v in before):
-            return False
         self._leave(outs[n:])
-        return True
 
     # ---- before ---------------------------------------------------------------------------------------------------
 
@@ -161,6 +169,7 @@ class _Loop:
                 if is_carried(leaf):
                     tensor = self.trace.to_tensor(leaf)
                     shape = self._announced(symbol, announced, value, k, tensor)
+                    shape = self._wider.get(len(carried), shape)
                     carried.append(_Carried(symbol, tensor, TensorSpec(shape, tensor.dtype, symbol)))
         return carried
 
@@ -245,6 +254,12 @@ class _Loop:
                         "graph can only change tensors",
                         do="use tf.constant before the loop for values that change",
                     )
+        if any(t.shape is not None and not t.shape.is_subtype_of(c.spec.shape) for t, c in zip(results, self.carried)):
+            for k, (tensor, one) in enumerate(zip(results, self.carried)):
+                self._wider[k] = common_shape(one.spec.shape, tensor.shape)
+            raise _Again
+        if any(isinstance(v, GrowingList) and v.items.begun_wrong for v in self.before):
+            raise _Again
         return [*results, *born]
 
     def _checked(self, trace: FuncTrace, carried: _Carried, old: Any, new: Any) -> Any:
@@ -267,7 +282,7 @@ class _Loop:
                 "one iteration",
                 do=f"give {symbol} that dtype before the loop, or use tf.cast",
             )
-        if not tensor.shape.is_subtype_of(spec.shape):
+        if not tensor.shape.is_subtype_of(spec.shape) and not self.widens:
             if symbol in self.invariants:
                 refuse(
                     ValueError,

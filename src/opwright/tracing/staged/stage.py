@@ -36,8 +36,14 @@ class GraphStage(Stage):
         return indexed(items)
 
     def if_stmt(self, test: Any, body: Thunk, orelse: Thunk | None, state: State, options: Options) -> None:
-        """`if`: an If node."""
-        branches.if_stmt(_test(test), body, orelse, state, options)
+        """`if`: an If node; what is no tensor, such as a TensorArray, is true or not as in Python."""
+        test = _test(test)
+        if isinstance(test, TensorLike):
+            branches.if_stmt(test, body, orelse, state, options)
+        elif test:
+            body()
+        elif orelse is not None:
+            orelse()
 
     def while_stmt(self, test: Thunk, body: Thunk, state: State, options: Options) -> None:
         """`while`: a While node."""
@@ -54,19 +60,25 @@ class GraphStage(Stage):
 
     def if_exp(self, test: Any, body: Thunk, orelse: Thunk) -> Any:
         """`a if test else b`: an If node."""
-        return branches.if_exp(_test(test), body, orelse)
+        test = _test(test)
+        if isinstance(test, TensorLike):
+            return branches.if_exp(test, body, orelse)
+        return body() if test else orelse()
 
     def logical_and(self, left: Any, right: Thunk, simple: bool) -> Any:
         """`and`: an operator, or an If node where the right side must not be computed in vain."""
-        return branches.logical(_test(left), right, simple, True)
+        test = _test(left)
+        return branches.logical(test, right, simple, True) if isinstance(test, TensorLike) else left and right()
 
     def logical_or(self, left: Any, right: Thunk, simple: bool) -> Any:
         """`or`."""
-        return branches.logical(_test(left), right, simple, False)
+        test = _test(left)
+        return branches.logical(test, right, simple, False) if isinstance(test, TensorLike) else left or right()
 
     def logical_not(self, value: Any) -> Any:
         """`not`."""
-        return math.logical_not(branches.truth(_test(value), "the operand of `not`"))
+        test = _test(value)
+        return math.logical_not(branches.truth(test, "the operand of `not`")) if isinstance(test, TensorLike) else not test
 
     def contains(self, container: Any, item: Any) -> Any:
         """`in`: whether any element equals."""
@@ -84,6 +96,10 @@ class GraphStage(Stage):
         """`assert`: an Assert node."""
         from ...ops.debugging import Assert
 
+        if not isinstance(_test(test), TensorLike):
+            if not test:
+                raise AssertionError(*(() if message is None else (message(),)))
+            return
         said = "" if message is None else message()
         holds = branches.truth(_test(test), "the condition of assert")
         Assert(holds, list(said) if isinstance(said, (list, tuple)) else [said])
