@@ -30,7 +30,7 @@ from ..tracing.concrete import ConcreteFunction
 from ..tracing.function import Function
 from ..tracing.trace import init_scope
 from . import encoding, exporting, files, safetensors, signatures, structure
-from .loaded import LoadedObject
+from .loaded import LoadedFunction, LoadedObject
 from .manifest import FORMAT, GRAPHS, INLINE_BYTES, MANIFEST, VARIABLES, VERSION, every_node
 from .objects import FUNCTIONS, VALUE, children, escaped, is_tracked
 from .traces import Writer, describe
@@ -91,7 +91,10 @@ def save(obj: Any, export_dir: Any, signatures: Any = None, options: SaveOptions
         )
     if not (is_tracked(obj) or hasattr(obj, "__dict__")) or isinstance(obj, (type, *FUNCTIONS, *_VALUES, Variable)) \
             or inspect.ismodule(obj) or inspect.isroutine(obj):  # fmt: skip
-        raise ValueError(f"Expected an AutoTrackable object for export, got {obj!r}.")
+        raise ValueError(
+            "Expected an object of type `Trackable`, such as `tf.Module` or a subclass of the `Trackable` class, for "
+            f"export. Got {obj!r} with type {type(obj)}."
+        )
     with init_scope():
         _Saver(obj, signatures).write(os.fspath(export_dir))
 
@@ -222,7 +225,7 @@ class _Saver:
         return node
 
     def _function(self, function: Function) -> dict[str, Any]:
-        if function.input_signature is not None:
+        if signatures.has_one_trace(function) and not (isinstance(function, LoadedFunction) and not len(function._table)):
             function.get_concrete_function()
         traces = list({id(t): t for t in function._table.values()}.values())
         numbers = [n for n in (self._trace(t, False) for t in traces) if n is not None]

@@ -14,6 +14,7 @@ from ..core.specs import TensorSpec
 from ..ops.tensor import Tensor
 from ..tracing.concrete import ConcreteFunction
 from ..tracing.function import Function
+from .loaded import LoadedFunction
 
 DEFAULT_KEY = "serving_default"
 
@@ -22,15 +23,25 @@ def trace_for(function: Any) -> ConcreteFunction | None:
     """The trace that a function would be exported by: its own, or that of its input_signature; else None."""
     if isinstance(function, ConcreteFunction):
         return function
-    if isinstance(function, Function) and function.input_signature is not None:
+    if isinstance(function, Function) and has_one_trace(function):
         return function.get_concrete_function()
     return None
 
 
+def has_one_trace(function: Function) -> bool:
+    """Whether one trace serves all calls: there is an input_signature, or there are no parameters."""
+    return function.input_signature is not None or not function.signature.parameters
+
+
 def choose(functions: Mapping[str, Any]) -> dict[str, ConcreteFunction]:
     """The default signature, of the one function among an object's own that has an input_signature and gives tensors."""
-    found = [t for t in map(trace_for, functions.values()) if t is not None and _has_signature_results(t)]
+    found = [t for t in (trace_for(f) for f in functions.values() if _may_trace(f)) if t is not None and _has_signature_results(t)]
     return {DEFAULT_KEY: found[0]} if len(found) == 1 else {}
+
+
+def _may_trace(function: Any) -> bool:
+    """Whether the function has a trace or a program to make one of."""
+    return not isinstance(function, LoadedFunction) or len(function._table) > 0
 
 
 def _has_signature_results(trace: ConcreteFunction) -> bool:
