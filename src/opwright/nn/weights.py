@@ -24,7 +24,7 @@ class Weighted(Module):
     """A module whose variables are weights. See `Layer`."""
 
     _ignored = frozenset({"nodes", "_losses", "_loss_owners", "_own_weights", "_regularizers", "_compiled", "_trainer",
-                          "optimizer", "_parent", "history", "_initial_weights", "_network"})  # fmt: skip
+                          "optimizer", "_parent", "history", "_initial_weights", "_network", "_made_with"})  # fmt: skip
     built: bool
     _variable_dtype: DType
 
@@ -139,7 +139,8 @@ class Weighted(Module):
     def weights(self) -> list[Variable]:
         """All weights, trained or not."""
         own = self._own()
-        found = {id(v): v for v in [v for v in own if id(v) not in self._fixed and self._may_train(v)]}
+        made = {id(v) for v in self._own_weights}  # in the order of Keras also where one was frozen since
+        found = {id(v): v for v in own if id(v) not in self._fixed and (id(v) in made or self._may_train(v))}
         for v in own:
             found.setdefault(id(v), v)
         for layer in self._sublayers():

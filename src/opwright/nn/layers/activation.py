@@ -12,6 +12,7 @@ import ml_dtypes
 from ...ops import array
 from .. import activations
 from ..input_spec import InputSpec
+from ..layer import Layer
 from .base import Described
 
 
@@ -38,6 +39,13 @@ class Activation(_Elementwise):
     def call(self, inputs: Any) -> Any:
         """activation(inputs)."""
         return self.activation(inputs)
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The input's, unless the function says otherwise."""
+        known = activations.FAMILY.members.values()
+        if self.activation in known and self.activation is not activations.glu:
+            return input_shape
+        return Layer.compute_output_shape(self, input_shape)
 
 
 def _at_least_0(layer: str, **values: Any) -> None:

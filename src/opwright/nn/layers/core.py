@@ -148,6 +148,10 @@ class _EinsumPlan:
             if wanted is not None and size is not None and wanted != size:
                 raise ValueError(f"Input shape and output shape do not match at shared dimension '{label}'. Input shape "
                                  f"is {size}, and output shape is {wanted}.")  # fmt: skip
+        at = max(elided, 0) if left else 0
+        for i, label in enumerate(y):  # sizes not said are the input's
+            if of_output.get(label) is None and label in of_input:
+                of_output[label] = self.output[at + i] = of_input[label]
         self.kernel, self.input_axes, self.output_axes = [], [], []
         for i, label in enumerate(w):
             if label not in of_output and label not in of_input:

@@ -61,6 +61,9 @@ def _matrix(wanted: Any, size: Any, method: str, antialias: bool) -> Any:
     _, kernel = METHODS[method]
     centre, scale = _centres(wanted, size)
     stretch = math.maximum(scale, 1.0) if antialias else 1.0
+    if method == "bicubic" and not antialias:  # the field's kernels take weights from a table of 1024 offsets
+        whole = math.floor(centre - 0.5)
+        centre = whole + math.round((centre - 0.5 - whole) * 1024.0) / 1024.0 + 0.5
     pixel = array.cast(array.range(size), "float32") + 0.5
     weights = kernel(math.abs(array.expand_dims(centre, 1) - array.expand_dims(pixel, 0)) / stretch)
     return weights / math.reduce_sum(weights, axis=1, keepdims=True)

@@ -138,7 +138,7 @@ class Resizing(Described):
         columns = max(width, int(float(height * self.width) / self.height))
         ends = [[0, 0] for _ in range(x.shape.rank)]
         for axis, (have, want) in zip((first, first + 1), ((height, rows), (width, columns))):
-            ends[axis] = [int((want - have) / 2), want - have - int((want - have) / 2)]
+            ends[axis] = [(want - have) // 2] * 2  # alike on both sides: an odd pixel is not added
         return array.pad(x, ends, constant_values=self.fill_value)
 
     def compute_output_shape(self, input_shape: Any) -> Any:

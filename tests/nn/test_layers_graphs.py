@@ -1,0 +1,104 @@
+"""Layers in functions: the same values with known and with unknown sizes, shapes announced, configurations and back."""
+
+import numpy as np
+import pytest
+
+from nn import layer_cases
+from nn.layer_cases import CASES
+
+NEED_SIZES = ("adaptive_", "resizing_crop", "resizing_pad")  # layers that say so
+TIME_KNOWN = (*NEED_SIZES, "initial", "flatten", "reshape", "dense", "prelu", "layer_norm", "batch_norm", "group_norm",
+              "Dot", "softmax", "unit_norm", "normalization", "upsampling", "permute", "repeat", "lambda", "identity",
+              "activation", "category", "embedding", "relu", "elu", "rescaling", "activity", "off", "cell", "spectral",
+              "einsum")  # fmt: skip
+
+
+def built(tf, name):
+    """A case's layer with its weights, its inputs, and what it gives eagerly."""
+    c = CASES[name]
+    layer = c.make(tf.keras.layers)
+    tensors = [tf.constant(a) for a in layer_cases.inputs_of(c)]
+    c.call(layer, *tensors, **c.kwargs)
+    layer_cases.set_seeded(layer, name)
+    before = layer.get_weights()
+    eager = layer_cases.flat(c.call(layer, *tensors, **c.kwargs))
+    layer.set_weights(before)
+    return c, layer, tensors, eager
+
+
+def agree(found, wanted):
+    """Tensors of the same values."""
+    found = layer_cases.flat(found)
+    assert len(found) == len(wanted)
+    for y, z in zip(found, wanted):
+        np.testing.assert_allclose(np.asarray(y), np.asarray(z), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_in_a_function(tf, name):
+    c, layer, tensors, eager = built(tf, name)
+    traced = tf.function(lambda *xs: c.call(layer, *xs, **c.kwargs))
+    agree(traced(*tensors), eager)
+
+
+@pytest.mark.parametrize("name", [n for n in CASES if "stateful" not in n])
+def test_with_an_unknown_batch(tf, name):
+    c, layer, tensors, eager = built(tf, name)
+    signature = [tf.TensorSpec([None, *t.shape[1:]], t.dtype) for t in tensors]
+    traced = tf.function(lambda *xs: c.call(layer, *xs, **c.kwargs), input_signature=signature)
+    found = traced(*tensors)
+    agree(found, eager)
+    for y, z in zip(layer_cases.flat(traced.get_concrete_function().structured_outputs), layer_cases.flat(eager)):
+        assert y.shape.rank == z.shape.rank
+        assert y.shape[1:].is_compatible_with(z.shape[1:])
+
+
+@pytest.mark.parametrize("name", [n for n in CASES if not any(k in n for k in TIME_KNOWN)])
+def test_with_unknown_sizes(tf, name):
+    """All sizes but the channels unknown: loops over time have no known end."""
+    c, layer, tensors, eager = built(tf, name)
+    first = "first" in name or "batch_norm_4d" in name
+    shapes = [[None, t.shape[1], *[None] * (len(t.shape) - 2)] if first else [*[None] * (len(t.shape) - 1), t.shape[-1]]
+              for t in tensors]  # fmt: skip
+    traced = tf.function(lambda *xs: c.call(layer, *xs, **c.kwargs),
+                         input_signature=[tf.TensorSpec(s, t.dtype) for s, t in zip(shapes, tensors)])  # fmt: skip
+    agree(traced(*tensors), eager)
+
+
+@pytest.mark.parametrize("name", [n for n in CASES if n.split("_")[0] in ("SimpleRNN", "GRU", "LSTM", "stacked", "rnn",
+                                                                         "bidirectional")])  # fmt: skip
+def test_gradients_through_the_loop_over_time(tf, name):
+    """The gradients of the graph's loop are those of Python's."""
+    c, layer, tensors, _ = built(tf, name)
+    weights = [w if isinstance(w, tf.Variable) else w.value for w in layer.trainable_weights]
+    sources = [t for t in tensors if t.dtype == tf.float32]
+
+    def grads(*xs):
+        with tf.GradientTape() as tape:
+            watched = [x for x in xs if x.dtype == tf.float32]
+            for x in watched:
+                tape.watch(x)
+            loss = layer_cases.loss_of(tf, layer_cases.flat(c.call(layer, *xs)))
+        found = tape.gradient(loss, [*watched, *weights])
+        return [tf.zeros([]) if g is None else g for g in found]
+
+    agree(tf.function(grads)(*tensors), grads(*tensors))
+    assert len(sources) <= len(tensors)
+
+
+@pytest.mark.parametrize("name", [n for n in CASES if not n.startswith(("embedding_masked", "masking_gru"))])
+def test_output_shapes_and_configurations(tf, name):
+    c, layer, tensors, eager = built(tf, name)
+    if c.call.__defaults__ is None and not any(k in name for k in ("mha", "gqa", "cell", "attention")) and len(tensors) == 1:
+        found = layer.compute_output_shape(tuple(tensors[0].shape))
+        flat = [found] if isinstance(found[0], (int, type(None))) else list(found)
+        assert [tuple(s) for s in flat] == [tuple(y.shape) for y in eager]
+    if name == "lambda":
+        return
+    config = layer.get_config()
+    again = type(layer).from_config(config)
+    kept = again.get_config()
+    assert {k for k in kept if repr(kept[k]) != repr(config[k])} == set()
+    c.call(again, *tensors, **c.kwargs)
+    again.set_weights(layer.get_weights())
+    agree(c.call(again, *tensors, **c.kwargs), eager)
