@@ -18,6 +18,7 @@ from ..core.specs import TensorSpec
 from ..core.type_spec import CompositeTensor, TypeSpec
 from ..eager.tensor import EagerTensor
 from ..ops import dispatch, iteration
+from ..staging import api as staging
 from ..tracing.trace import FuncTrace
 from .functions import Failure
 from .structure import Flat, Form, form_of_value, map_leaves
@@ -132,10 +133,8 @@ class OwnedIterator(IteratorBase, CompositeTensor):
     def __next__(self) -> Any:
         if state.trace is None and self._take is not None:
             return self._pack(self._take())
-        from .staged import autograph_is_off
-
         self._unrolled += 1
-        if self._unrolled > _CALLS_UNROLLED and autograph_is_off():
+        if self._unrolled > _CALLS_UNROLLED and not staging.here.enabled:
             raise ValueError(
                 "An unusually high number of `tf.data.Iterator.get_next()` calls was detected. This suggests that the "
                 "`for elem in dataset: ...` idiom is used within `tf.function` with AutoGraph disabled. This idiom is "

@@ -1,114 +1,104 @@
 """Loops over datasets and iterators in traced functions: one loop in the graph, whatever there is to iterate.
 
 Lives here: what `for` and Python's builtins mean for them.
-Not here: the rewriting (staging/), loops in graphs (tracing/staged/).
+Not here: the rewriting (staging/), loops in graphs (tracing/staged/), the operators they call (ops/iteration.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from .. import staging
-from ..core import dtypes
-from ..ops import array, dispatch, math
+from ..ops import dispatch, math
+from ..ops.debugging import Assert
+from ..staging.stages import register_stage
+from ..tracing.control import cond
 from ..tracing.staged import Cursor, GraphStage
-from .base import DatasetBase
+from .dataset import Dataset
 from .iterator import OwnedIterator
 
-_INFINITE, _UNKNOWN = -1, -2
 
-
-def autograph_is_off() -> bool:
-    """Whether the function being traced is one that AutoGraph leaves alone."""
-    return staging.here.enabled is False
-
-
-class _Iterated(Cursor):
-    """An iterator, which keeps its place itself."""
-
-    widens = True
+class IteratorCursor(Cursor):
+    """The elements of an iterator, whose handle the loop captures: its position is its own."""
 
     def __init__(self, iterator: OwnedIterator) -> None:
-        self._iterator = iterator
+        self.iterator = iterator
+
+    widens = True  # as in TensorFlow: shapes that elements leave unknown make the loop's variables unknown
 
     def more(self, position: Sequence[Any]) -> Any:
-        """Whether it has another element; fetches it."""
-        return self._iterator.has_next()
+        """Whether there is one more; it may be fetched, and is then the next."""
+        return self.iterator.has_next()
 
     def take(self, position: Sequence[Any]) -> tuple[Any, list[Any]]:
-        """The element."""
-        return self._iterator.get_next(), []
+        """The next element."""
+        return self.iterator.get_next(), []
 
 
-class IterationStage(GraphStage):
-    """Datasets and iterators inside traced functions."""
+class DataStage(GraphStage):
+    """Datasets and iterators while a function is traced."""
 
     def cursor(self, items: Any) -> Cursor | None:
-        """The iterator itself, or a new one over the dataset."""
-        return _Iterated(items if isinstance(items, OwnedIterator) else OwnedIterator(items))
+        """A new iteration of a dataset; an iterator from where it is."""
+        if isinstance(items, Dataset):
+            return IteratorCursor(OwnedIterator(items))
+        return IteratorCursor(items) if isinstance(items, OwnedIterator) else None
 
     def builtin(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Those of the table BUILTINS; iterators have none of their own."""
-        rule = BUILTINS.get(name)
-        if rule is None or not all(isinstance(a, DatasetBase) or callable(a) or name == "enumerate" for a in args):
-            return NotImplemented
-        return rule(*args, **kwargs)
-
-    def contains(self, container: Any, item: Any) -> Any:
-        """`in` a dataset: whether any element equals."""
-        return _any(container.map(lambda element: math.reduce_all(math.equal(element, item))))
+        """enumerate, zip, map, filter, len, any, all of datasets; next of iterators with a default."""
+        rule = _BUILTINS.get(name)
+        return NotImplemented if rule is None else rule(*args, **kwargs)
 
 
-def _len(dataset: Any) -> Any:
-    from ..ops.debugging import Assert
-
-    count = dataset.cardinality()
-    if not hasattr(count, "trace"):  # known
-        return len(dataset)
-    Assert(math.not_equal(count, _INFINITE), ["len requires dataset with definitive cardinality, got infinite"])
-    Assert(math.not_equal(count, _UNKNOWN), ["len requires dataset with definitive cardinality, got unknown"])
-    return count
+def _zip(*values: Any, **kwargs: Any) -> Any:
+    if not values or kwargs or not all(isinstance(v, Dataset) for v in values):
+        return NotImplemented
+    return Dataset.zip(values)
 
 
-def _enumerate(dataset: Any, start: Any = 0) -> Any:
-    return dataset.enumerate(start)
+def _enumerate(values: Any, start: Any = 0) -> Any:
+    return values.enumerate(start) if isinstance(values, Dataset) else NotImplemented
 
 
-def _zip(*datasets: Any) -> Any:
-    return type(datasets[0]).zip(datasets)
+def _map(function: Any, *values: Any) -> Any:
+    if not values or not all(isinstance(v, Dataset) for v in values):
+        return NotImplemented
+    return (values[0] if len(values) == 1 else Dataset.zip(values)).map(function)
 
 
-def _map(function: Callable[..., Any], *datasets: Any) -> Any:
-    return (datasets[0] if len(datasets) == 1 else _zip(*datasets)).map(function)
+def _filter(function: Any, values: Any) -> Any:
+    return values.filter(function) if isinstance(values, Dataset) and function is not None else NotImplemented
 
 
-def _filter(function: Callable[..., Any], dataset: Any) -> Any:
-    return dataset.filter(function)
+def _len(values: Any) -> Any:
+    if not isinstance(values, Dataset):
+        return NotImplemented
+    n = values.cardinality()
+    Assert(math.greater_equal(n, 0), ["len() of a dataset whose size is infinite or unknown: its cardinality is", n])
+    return n
 
 
-def _truths(dataset: Any, name: str) -> Any:
-    spec = dataset.element_spec
-    if getattr(spec, "dtype", None) is not dtypes.bool:
-        raise ValueError(f'in graph mode, the "{name}" builtin only supports datasets that return bool scalars, '
-                         f"found elements of {spec!r}")  # fmt: skip
-    return dataset
+def _any(values: Any) -> Any:
+    if not isinstance(values, Dataset):
+        return NotImplemented
+    return values.reduce(dispatch.to_tensor(False), lambda found, x: math.logical_or(found, x))
 
 
-def _any(dataset: Any) -> Any:
-    found = dispatch.to_tensor(False)
-    return _truths(dataset, "any").reduce(found, lambda so_far, x: math.logical_or(so_far, array.reshape(x, ())))
+def _all(values: Any) -> Any:
+    if not isinstance(values, Dataset):
+        return NotImplemented
+    return values.reduce(dispatch.to_tensor(True), lambda found, x: math.logical_and(found, x))
 
 
-def _all(dataset: Any) -> Any:
-    found = dispatch.to_tensor(True)
-    return _truths(dataset, "all").reduce(found, lambda so_far, x: math.logical_and(so_far, array.reshape(x, ())))
+def _next(iterator: Any, *default: Any) -> Any:
+    if not isinstance(iterator, OwnedIterator) or not default:
+        return NotImplemented
+    return cond(iterator.has_next(), iterator.get_next, lambda: default[0])
 
 
-BUILTINS: dict[str, Callable[..., Any]] = {
-    "len": _len, "enumerate": _enumerate, "zip": _zip, "map": _map, "filter": _filter, "any": _any, "all": _all,
-}  # fmt: skip
+_BUILTINS = {"all": _all, "any": _any, "enumerate": _enumerate, "filter": _filter, "len": _len, "map": _map,
+             "next": _next, "zip": _zip}  # fmt: skip
 
-_STAGE = IterationStage()
-for _kind in (DatasetBase, OwnedIterator):
-    staging.register_stage(_kind, _STAGE)
+STAGE = DataStage()
+register_stage(Dataset, STAGE)
+register_stage(OwnedIterator, STAGE)
