@@ -111,6 +111,8 @@ def one_part(node: Node, state: Rewrite) -> Answer:
 def no_axes(node: Node, state: Rewrite) -> Answer:
     """A reduction over no axes, a reversal of none."""
     axes = node.attrs["axis"]
+    if node.op.name == "Sum" and not _first(node).dtype.is_integer:
+        return None  # NumPy's sum begins with 0.0, which makes -0.0 to 0.0
     return (_first(node),) if axes is not None and len(axes) == 0 else None
 
 
