@@ -235,8 +235,9 @@ class Layer(Weighted, Configured):
             context.training = training
             if spec.training and training is not None and "training" not in spec.names[: len(args)]:
                 kwargs["training"] = training
+            fresh = not self.built
             with name_scope(self.name):
-                if not self.built:
+                if fresh:
                     self._build_for(args, kwargs)
                     if self.input_spec is not None:
                         assert_input_compatibility(self.input_spec, first, self.name)
@@ -244,6 +245,8 @@ class Layer(Weighted, Configured):
                     return self._lay_out(args, kwargs)
                 masks = self._fill_masks(spec, args, kwargs)
                 outputs = converted(self.call)(*args, **kwargs)
+            if fresh:
+                self._seen_shapes = [_any_batch(y.shape.dims) for y in nest.flatten(outputs) if hasattr(y, "shape")]
             if self.activity_regularizer is not None:
                 self._regularize(outputs)
             if self.supports_masking:
@@ -364,6 +367,11 @@ def _building(build: Any) -> Any:
 
     noting.notes_built = True  # type: ignore[attr-defined]
     return noting
+
+
+def _any_batch(dims: Any) -> Any:
+    """A shape of any number of samples; for `summary`."""
+    return (None, *dims[1:]) if dims else dims
 
 
 def _is_shape(value: Any) -> bool:

@@ -130,9 +130,12 @@ def dice(y_true: Any, y_pred: Any, axis: Any = None) -> Any:
 
 
 def tversky(y_true: Any, y_pred: Any, alpha: float = 0.5, beta: float = 0.5, axis: Any = None) -> Any:
-    """1 - tp / (tp + alpha fp + beta fn + epsilon), over `axis` (None: all)."""
+    """1 - tp / (tp + alpha fn + beta fp + epsilon), over `axis` (None: all).
+
+    alpha goes with what is true and was missed, beta with what was called and is not, as Keras computes it.
+    """
     y_true, y_pred = pair(y_true, y_pred)
     both = math.reduce_sum(y_true * y_pred, axis=axis)
-    false_positive = math.reduce_sum((1.0 - y_true) * y_pred, axis=axis)
-    false_negative = math.reduce_sum(y_true * (1.0 - y_pred), axis=axis)
-    return 1.0 - both / (both + alpha * false_positive + beta * false_negative + backend.epsilon())
+    missed = math.reduce_sum(y_true * (1.0 - y_pred), axis=axis)
+    called = math.reduce_sum((1.0 - y_true) * y_pred, axis=axis)
+    return 1.0 - both / (both + alpha * missed + beta * called + backend.epsilon())
