@@ -306,16 +306,6 @@ def _one_hot(shape: tuple[int, ...], i: int, dtype: DType) -> Any:
     return dispatch.to_tensor(seed.reshape(shape), dtype, None)
 
 
-@contextlib.contextmanager
-def _no_tapes() -> Iterator[None]:
-    state = dispatch.state
-    saved, state.tapes = state.tapes, ()
-    try:
-        yield
-    finally:
-        state.tapes = saved
-
-
 def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
     """A function with a gradient of its own: `f(*args)` gives `(result, grad_fn)`.
 
@@ -333,9 +323,8 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(f)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         tensors = nest.map_structure(lambda a: dispatch.to_tensor(a, None, None), list(args))
-        # A fresh identity for each argument: what f computes from them belongs to it alone.
         outer = dispatch.state.tapes
-        with _no_tapes(), GradientTape() as watcher:
+        with GradientTape() as watcher:  # what f computes is recorded too: gradients of grad_fn may flow into it
             result, grad_fn = f(*tensors, **kwargs)
         variables = list(watcher.watched_variables())
         flat = [array.identity_without_record(y) for y in nest.flatten(result)]

@@ -51,7 +51,6 @@ def _replay(inner: FuncTrace, at: dict[Value, Any]) -> None:
             return tuple(map(here, x))
         return at.get(x.value_in_graph, x) if type(x) is SymbolicTensor else x
 
-    mapping: dict[int, Any] | None = None
     for record in inner.recorder.records:
         if isinstance(record, OpRecord):
             kind = type(record)
@@ -59,28 +58,27 @@ def _replay(inner: FuncTrace, at: dict[Value, Any]) -> None:
                 record.op, record.bound, [here(x) for x in record.structure], [here(y) for y in record.outputs]
             )
         else:
-            if mapping is None:  # its backward function speaks of the inner trace's tensors
-                mapping = {}
-                for other in inner.recorder.records:
-                    for tensor in (*other.inputs, *other.outputs):
-                        if type(tensor) is SymbolicTensor and tensor.value_in_graph in at:
-                            mapping[id(tensor)] = at[tensor.value_in_graph]
             copy = CustomRecord([here(x) for x in record.inputs], [here(y) for y in record.outputs],
-                                _under_aliases(record, mapping))  # fmt: skip
+                                _away_from_home(record, inner, at))  # fmt: skip
         watch_variables(copy.inputs)
         for tape in state.tapes:
             tape.record(copy)
 
 
-def _under_aliases(record: Any, mapping: dict[int, Any]) -> Any:
+def _away_from_home(record: Any, inner: FuncTrace, at: dict[Value, Any]) -> Any:
+    """The backward function of a record, which speaks of the inner trace's tensors, where these stand for others."""
+
     def backward(dys: Sequence[Any]) -> Sequence[Any]:
         trace = state.trace
         assert isinstance(trace, FuncTrace)
-        home: FuncTrace = trace
-        saved, home.aliases = home.aliases, {**home.aliases, **{k: home.to_tensor(v) for k, v in mapping.items()}}
+        saved = trace.foreign.get(inner)
+        trace.foreign[inner] = lambda t: at[t.value_in_graph]
         try:
             return record.backward(dys)
         finally:
-            home.aliases = saved
+            if saved is None:
+                del trace.foreign[inner]
+            else:
+                trace.foreign[inner] = saved
 
     return backward
