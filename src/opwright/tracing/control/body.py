@@ -11,6 +11,7 @@ from typing import Any
 
 from ...core import nest
 from ...core.specs import TensorSpec
+from ...core.type_spec import CompositeTensor
 from ...eager.variable import Variable
 from ...graph import Graph, Value
 from ...graph.passes import dead_code
@@ -102,6 +103,26 @@ def flat_tensors(trace: FuncTrace, result: Any) -> list[Any]:
         return [
             None if leaf is None else trace.to_tensor(leaf) for leaf in nest.flatten(result, expand_composites=True)
         ]
+
+
+def joined(structures: Sequence[Any], roles: Sequence[str]) -> Any:
+    """The first structure, in which each composite value is its type: the nearest above that of all structures.
+
+    raises TypeError where there is none
+    """
+    columns = zip(*(nest.flatten(s) for s in structures))
+    leaves = []
+    for first, *others in columns:
+        spec = getattr(first, "_type_spec", None) if isinstance(first, CompositeTensor) else None
+        if spec is not None:
+            specs = [other._type_spec for other in others]
+            above = spec.most_specific_common_supertype(specs)
+            if above is None:
+                found = ", ".join(f"{s!r} in {role}" for s, role in zip([spec, *specs], roles))
+                raise TypeError(f"a value has types that nothing stands above: {found}")
+            spec = above
+        leaves.append(first if spec is None else spec)
+    return nest.pack_sequence_as(structures[0], leaves)
 
 
 def captured_by(traces: Sequence[FuncTrace]) -> list[Any]:
