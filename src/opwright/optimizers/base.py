@@ -185,15 +185,17 @@ class Optimizer:
 
     def add_variable(self, shape: Sequence[int], initializer: Any = "zeros", dtype: Any = "float32",
                      name: str | None = None) -> Variable:  # fmt: skip
-        """A new variable of the optimizer's state, made outside any trace.
+        """A new variable of the optimizer's state.
 
-        initializer: "zeros", "ones", a number, or a function of shape and dtype.
+        initializer: "zeros", "ones", a number, or a function of shape and dtype; called outside any trace.
+        raises ValueError inside a function that was traced before
         """
         dtype = as_dtype(dtype)
         fill = {"zeros": 0, "ones": 1}.get(initializer, initializer) if isinstance(initializer, str) else initializer
         with init_scope():
             value = fill(shape, dtype) if callable(fill) else np.full(tuple(shape), fill, dtype.np)
-            variable = Variable(value, trainable=False, dtype=dtype, name=f"{self.name}/{name or 'variable'}")
+        # Not in init_scope: a trace has to know, since only its first call may make variables.
+        variable = Variable(value, trainable=False, dtype=dtype, name=f"{self.name}/{name or 'variable'}")
         self._variables.append(variable)
         return variable
 
