@@ -32,8 +32,8 @@ MADE_BY = f"Opwright {__version__} Converted."
 
 
 class TFLiteConverter:
-    """Converts traced functions to a .tflite model. Make one with `from_concrete_functions`, set what is to be
-    otherwise, call `convert`.
+    """Converts traced functions to a .tflite model. Make one with `from_concrete_functions`, `from_saved_model` or
+    `from_keras_model`, set what is to be otherwise, call `convert`.
 
     allow_custom_ops: write operators without a builtin form as custom operators, to be given to the interpreter.
     target_spec: operator sets and types the file may use, and the oldest run time that must read it.
@@ -45,10 +45,12 @@ class TFLiteConverter:
 
     __slots__ = ("allow_custom_ops", "custom_version_in", "exclude_conversion_metadata", "experimental_new_converter",
                  "experimental_new_quantizer", "functions", "inference_input_type", "inference_output_type",
-                 "optimizations", "representative_dataset", "target_spec", "trackable_obj")  # fmt: skip
+                 "optimizations", "representative_dataset", "signature_keys", "target_spec",
+                 "trackable_obj")  # fmt: skip
 
     def __init__(self, functions: Sequence[ConcreteFunction], trackable_obj: Any = None) -> None:
         self.functions = list(functions)
+        self.signature_keys: list[str] | None = None
         self.trackable_obj = trackable_obj  # kept alive: its variables are read by `convert`
         self.allow_custom_ops = False
         self.target_spec = TargetSpec()
@@ -78,6 +80,42 @@ class TFLiteConverter:
             raise InvalidArgumentError(what="from_concrete_functions was given no function")
         return cls(funcs, trackable_obj)
 
+    @classmethod
+    def from_saved_model(cls, saved_model_dir: Any, signature_keys: Sequence[str] | None = None, tags: Any = None
+                         ) -> TFLiteConverter:  # fmt: skip
+        """A converter of the signatures of a saved model.
+
+        signature_keys: which of them; all by default. tags: accepted for TensorFlow's sake.
+        raises what `saved_model.load` raises; ValueError for a model without signatures, or a key that is none
+        """
+        from ...saved.loading import load  # with it comes nn, which other conversions do without
+
+        loaded = load(saved_model_dir, tags)
+        keys = list(loaded.signatures) if not signature_keys else list(signature_keys)
+        if not keys:
+            raise ValueError(f"Only support at least one signature key: {saved_model_dir} was saved without signatures. "
+                             "Save it with signatures=..., or convert its functions by from_concrete_functions")  # fmt: skip
+        for key in keys:
+            if key not in loaded.signatures:
+                raise ValueError(f"Invalid signature key '{key}' found. Valid keys are '{','.join(loaded.signatures)}'.")
+        made = cls([loaded.signatures[key] for key in keys], loaded)
+        made.signature_keys = keys
+        return made
+
+    @classmethod
+    def from_keras_model(cls, model: Any) -> TFLiteConverter:
+        """A converter of what calling a layer or model does, as for inference.
+
+        raises ValueError for a model whose inputs' shapes are not known yet
+        """
+        from ...saved.exporting import CALL, functions_of
+
+        call = functions_of(model).get(CALL)
+        if call is None:
+            raise ValueError(f"{model!r} does not know the shapes of its inputs: build it with known ones, such as by "
+                             "ow.keras.Input, or call it once")  # fmt: skip
+        return cls([call.get_concrete_function()], model)
+
     def convert(self) -> bytes:
         """The bytes of the .tflite file; the same functions and settings always give the same bytes.
 
@@ -88,7 +126,7 @@ class TFLiteConverter:
         graphs = [self._lower(f, offenders) for f in self.functions]
         if offenders:
             raise report(offenders)
-        keys = keys_of(self.functions)
+        keys = self.signature_keys or keys_of(self.functions)
         model = export(
             graphs,
             [signature_of(f, g, key) for f, g, key in zip(self.functions, graphs, keys)],
