@@ -368,6 +368,118 @@ def test_arrays_come_in_and_go_out_with_gradients(tf):
     compare(tf, call, lambda x: (x[:2] ** 4).sum() + (x[2] ** 2).sum(), X)
 
 
+@pytest.mark.ours
+def test_branches_that_make_arrays_of_other_shapes(tf):
+    """What is known of the result is what both branches agree on."""
+    shapes = []
+
+    @tf.function
+    def f(p):
+        ta = tf.cond(p, lambda: of(tf, 2).unstack([[1.0], [2]]), lambda: of(tf, 2).unstack([[1.0, 2], [3, 4]]))
+        shapes.append(ta.element_shape.as_list())
+        return ta.stack()
+
+    assert f(tf.constant(True)).shape == [2, 1]
+    assert f(tf.constant(False)).shape == [2, 2]
+    assert shapes == [[None]]
+
+
+@pytest.mark.ours
+def test_arrays_of_another_dtype_are_refused(tf):
+    def ints():
+        return tf.TensorArray(tf.int32, 2).write(0, 1)
+
+    with pytest.raises(TypeError, match=r"(?s)tf.cond.*tf.float64.*tf.int32"):
+        tf.function(lambda p: tf.cond(p, lambda: of(tf, 2).write(0, 1.0), ints).stack())(tf.constant(True))
+    with pytest.raises(TypeError, match=r"(?s)body of the loop.*tf.float64.*tf.int32"):
+        tf.function(lambda n: tf.while_loop(lambda t: n > 0, lambda t: ints(), [of(tf, 2)]))(tf.constant(1))
+
+
+def test_shape_invariants(tf):
+    @tf.function
+    def f(n):
+        return tf.while_loop(
+            lambda i, _: i < n, lambda i, t: (i + 1, t.write(i, 1.0)), [tf.constant(0), of(tf, 3)],
+            shape_invariants=[tf.TensorShape([]), tf.TensorShape(None)],
+        )[1].stack()  # fmt: skip
+
+    assert f(tf.constant(2)).numpy().tolist() == [1, 1, 0]
+
+
+# ---- AutoGraph -------------------------------------------------------------------------------------------------------
+
+
+def squares(tf, n, x):
+    ta = of(tf, n)
+    for i in tf.range(n):
+        ta = ta.write(i, x[i] ** 2)
+    return tf.reduce_sum(ta.stack() * x)
+
+
+def halves(tf, n, x):
+    ta = of(tf, 0, dynamic_size=True)
+    i = 0
+    while tf.reduce_sum(x * x) > 0.5:
+        ta = ta.write(i, x)
+        x = x / 2.0
+        i += 1
+    return tf.reduce_sum(ta.stack() ** 2)
+
+
+def positives(tf, n, x):
+    ta = of(tf, 0, dynamic_size=True, element_shape=[])
+    for v in tf.reshape(x, [-1]):
+        if v < 0.0:
+            continue
+        if ta.size() >= n:
+            break
+        ta = ta.write(ta.size(), v**3)
+    return tf.reduce_sum(ta.stack())
+
+
+def triangle(tf, n, x):
+    ta = of(tf, n, clear_after_read=False)
+    for i in tf.range(n):
+        ta = ta.write(i, x[i])
+        for j in tf.range(i):
+            ta = ta.write(i, ta.read(i) * ta.read(j))
+    return tf.reduce_sum(ta.stack())
+
+
+def halves_formula(x):
+    total = 0.0
+    while (x * x).sum() > 0.5:
+        total, x = total + (x * x).sum(), x / 2
+    return total
+
+
+CONVERTED = {
+    squares: lambda x: (x**3).sum(),
+    halves: halves_formula,
+    positives: lambda x: sum(v**3 for v in [v for v in x.ravel() if v >= 0][:3]),
+    triangle: lambda x: (x[0] + x[1] * x[0] + x[2] * x[0] * x[1] * x[0]).sum(),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("program", CONVERTED, ids=lambda p: p.__name__)
+def test_python_loops(tf, mode, program):
+    call = program if mode == "eager" else tf.function(program)
+    compare(tf, lambda x: call(tf, tf.constant(3), x), CONVERTED[program], X)
+
+
+@pytest.mark.ours
+def test_for_over_an_array(tf):
+    @tf.function
+    def f(x):
+        s = 0.0
+        for v in tf.TensorArray(tf.float32, 3).unstack(x):
+            s = s * 2.0 + v
+        return s
+
+    assert f(tf.constant([1.0, 2, 3])).numpy() == 11
+
+
 # ---- costs ---------------------------------------------------------------------------------------------------------
 
 

@@ -24,7 +24,7 @@ from ...ops.math import reduce_any, reduce_sum
 from ...ops.tensor import Tensor, TensorLike
 from ..symbolic import SymbolicTensor
 from ..trace import FuncTrace
-from .body import Body, captured_by, flat_tensors, handed_in, of_graph, record_body
+from .body import Body, captured_by, flat_tensors, handed_in, joined, of_graph, record_body
 from .reaching import reaching
 
 state = dispatch.state
@@ -146,7 +146,7 @@ def branch(op: Any, selector: Any, functions: Sequence[Callable[[], Any]], roles
         traces.append(trace)
         results.append(result)
     flats = [flat_tensors(trace, result) for trace, result in zip(traces, results)]
-    _same_results(results, flats, roles, caller)
+    structure = _same_results(results, flats, roles, caller)
     outers = captured_by(traces)
     bodies = [
         Body(trace, handed_in(trace, outers), [t for t in flat if t is not None]) for trace, flat in zip(traces, flats)
@@ -158,7 +158,7 @@ def branch(op: Any, selector: Any, functions: Sequence[Callable[[], Any]], roles
     )
     remaining = iter(outs)
     return nest.pack_sequence_as(
-        results[0], [None if t is None else next(remaining) for t in flats[0]], expand_composites=True
+        structure, [None if t is None else next(remaining) for t in flats[0]], expand_composites=True
     )
 
 
@@ -169,7 +169,8 @@ def branch_attrs(op: Any, graphs: Sequence[Any]) -> dict[str, Any]:
     return {"branches": tuple(graphs)}
 
 
-def _same_results(results: Sequence[Any], flats: Sequence[Sequence[Any]], roles: Sequence[str], caller: str) -> None:
+def _same_results(results: Sequence[Any], flats: Sequence[Sequence[Any]], roles: Sequence[str], caller: str) -> Any:
+    """The structure of all results, composites in it as their types."""
     for result, flat, role in zip(results[1:], flats[1:], roles[1:]):
         problem = ""
         try:
@@ -182,11 +183,17 @@ def _same_results(results: Sequence[Any], flats: Sequence[Sequence[Any]], roles:
                 if one != other:
                     problem = f"result {i} is {one} in {roles[0]} and {other} in {role}"
                     break
+        if not problem:
+            try:
+                joined([results[0], result], [roles[0], role])
+            except TypeError as error:
+                problem = str(error)
         if problem:
             raise TypeError(
                 f"{roles[0]} and {role} arguments to {caller} must have the same number, type, and overall structure "
                 f"of return values: {problem}"
             )
+    return joined(results, roles)
 
 
 # ---- gradients ------------------------------------------------------------------------------------------------------

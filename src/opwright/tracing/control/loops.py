@@ -18,7 +18,7 @@ from ...ops import dispatch
 from ...ops.control import While
 from ..symbolic import SymbolicTensor
 from ..trace import FuncTrace
-from .body import Body, captured_by, flat_tensors, handed_in, record_body
+from .body import Body, captured_by, flat_tensors, handed_in, joined, record_body
 from .loop_gradient import LoopRecord
 
 state = dispatch.state
@@ -112,6 +112,7 @@ def record_while(cond: Callable[..., Any], body: Callable[..., Any], loop_vars: 
         result = _as_sequence(body(*arguments(placeholders)), loop_vars)
         try:
             nest.assert_same_structure(list(loop_vars), list(result), expand_composites=True)
+            joined([list(loop_vars), list(result)], ["front of the loop", "a turn"])
         except (ValueError, TypeError) as error:
             raise type(error)(f"the body of the loop changes the structure of its variables: {error}") from None
         structure = nest.pack_sequence_as(loop_vars, list(nest.flatten(result)))
