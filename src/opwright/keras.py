@@ -20,6 +20,7 @@ from .nn import (
     losses,
     metrics,
     models,
+    random,
     regularizers,
     utils,
 )
@@ -34,8 +35,8 @@ from .nn.sequential import Sequential
 
 __all__ = [
     "Input", "InputSpec", "KerasTensor", "Layer", "Loss", "Metric", "Model", "Sequential", "activations", "backend",
-    "callbacks", "constraints", "initializers", "layers", "losses", "metrics", "models", "optimizers", "regularizers",
-    "utils",
+    "callbacks", "constraints", "initializers", "layers", "losses", "metrics", "models", "optimizers", "random",
+    "regularizers", "utils",
 ]  # fmt: skip
 
 # `from opwright.keras.layers import Dense`: the import system looks here first.

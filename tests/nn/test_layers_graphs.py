@@ -71,7 +71,6 @@ def test_gradients_through_the_loop_over_time(tf, name):
     """The gradients of the graph's loop are those of Python's."""
     c, layer, tensors, _ = built(tf, name)
     weights = [w if isinstance(w, tf.Variable) else w.value for w in layer.trainable_weights]
-    sources = [t for t in tensors if t.dtype == tf.float32]
 
     def grads(*xs):
         with tf.GradientTape() as tape:
@@ -82,8 +81,7 @@ def test_gradients_through_the_loop_over_time(tf, name):
         found = tape.gradient(loss, [*watched, *weights])
         return [tf.zeros([]) if g is None else g for g in found]
 
-    agree(tf.function(grads)(*tensors), grads(*tensors))
-    assert len(sources) <= len(tensors)
+    agree(tf.function(grads, autograph=False)(*tensors), grads(*tensors))
 
 
 @pytest.mark.parametrize("name", [n for n in CASES if not n.startswith(("embedding_masked", "masking_gru"))])

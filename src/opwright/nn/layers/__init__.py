@@ -1,13 +1,14 @@
 """All layers, under Keras's names.
 
-Lives here: re-exports, and the list of layers that configurations name.
-Not here: the base class (../layer.py), InputLayer and `Input` (../functional.py).
+Lives here: re-exports.
+Not here: the base class (../layer.py), inputs (../input_layer.py).
 """
 
 from __future__ import annotations
 
-import inspect as _inspect
-
+from ..input_layer import Input, InputLayer
+from ..input_spec import InputSpec
+from ..layer import Layer
 from .activation import ELU, Activation, LeakyReLU, PReLU, ReLU, Softmax
 from .attention import GroupedQueryAttention, GroupQueryAttention, MultiHeadAttention
 from .batch_normalization import BatchNormalization
@@ -119,9 +120,27 @@ from .reshaping import (
 )
 from .scored import AdditiveAttention, Attention
 from .upsampling import Resizing, UpSampling1D, UpSampling2D, UpSampling3D
-from .wrapper import LAYERS, Wrapper, deserialize, serialize
+from .wrapper import Wrapper, deserialize, serialize
 
-__all__ = sorted(name for name, value in globals().items() if not name.startswith("_") and name not in ("annotations", "LAYERS")
-                 and not _inspect.ismodule(value))  # fmt: skip
-
-LAYERS.add(value for name, value in list(globals().items()) if name in __all__ and _inspect.isclass(value))
+__all__ = [
+    "ELU", "GRU", "LSTM", "RNN", "Activation", "ActivityRegularization", "AdaptiveAveragePooling1D",
+    "AdaptiveAveragePooling2D", "AdaptiveAveragePooling3D", "AdaptiveMaxPooling1D", "AdaptiveMaxPooling2D",
+    "AdaptiveMaxPooling3D", "Add", "AdditiveAttention", "AlphaDropout", "Attention", "Average", "AveragePooling1D",
+    "AveragePooling2D", "AveragePooling3D", "AvgPool1D", "AvgPool2D", "AvgPool3D", "BatchNormalization",
+    "Bidirectional", "CategoryEncoding", "Concatenate", "Conv1D", "Conv1DTranspose", "Conv2D", "Conv2DTranspose",
+    "Conv3D", "Conv3DTranspose", "Convolution1D", "Convolution1DTranspose", "Convolution2D", "Convolution2DTranspose",
+    "Convolution3D", "Convolution3DTranspose", "Cropping1D", "Cropping2D", "Cropping3D", "Dense", "DepthwiseConv1D",
+    "DepthwiseConv2D", "Dot", "Dropout", "EinsumDense", "Embedding", "Flatten", "GRUCell", "GaussianDropout",
+    "GaussianNoise", "GlobalAveragePooling1D", "GlobalAveragePooling2D", "GlobalAveragePooling3D", "GlobalAvgPool1D",
+    "GlobalAvgPool2D", "GlobalAvgPool3D", "GlobalMaxPool1D", "GlobalMaxPool2D", "GlobalMaxPool3D",
+    "GlobalMaxPooling1D", "GlobalMaxPooling2D", "GlobalMaxPooling3D", "GroupNormalization", "GroupQueryAttention",
+    "GroupedQueryAttention", "Identity", "Input", "InputLayer", "InputSpec", "LSTMCell", "Lambda", "Layer",
+    "LayerNormalization", "LeakyReLU", "Masking", "MaxPool1D", "MaxPool2D", "MaxPool3D", "MaxPooling1D",
+    "MaxPooling2D", "MaxPooling3D", "Maximum", "Minimum", "MultiHeadAttention", "Multiply", "Normalization", "PReLU",
+    "Permute", "RMSNormalization", "ReLU", "RepeatVector", "Rescaling", "Reshape", "Resizing", "SeparableConv1D",
+    "SeparableConv2D", "SeparableConvolution1D", "SeparableConvolution2D", "SimpleRNN", "SimpleRNNCell", "Softmax",
+    "SpatialDropout1D", "SpatialDropout2D", "SpatialDropout3D", "SpectralNormalization", "StackedRNNCells",
+    "Subtract", "TimeDistributed", "UnitNormalization", "UpSampling1D", "UpSampling2D", "UpSampling3D", "Wrapper",
+    "ZeroPadding1D", "ZeroPadding2D", "ZeroPadding3D", "add", "average", "concatenate", "deserialize", "dot",
+    "maximum", "minimum", "multiply", "serialize", "subtract",
+]  # fmt: skip

@@ -1,6 +1,6 @@
 """Layers of everyday use.
 
-Lives here: Dense, EinsumDense, Embedding, Lambda, Masking, Identity.  Not here: InputLayer (../functional.py).
+Lives here: Dense, EinsumDense, Embedding, Lambda, Masking, Identity.  Not here: InputLayer (../input_layer.py).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Layers around a layer; and layers by name and from dictionaries.
 
-Lives here: Wrapper, the family of all layers (`serialize`, `deserialize`).
+Lives here: Wrapper, `serialize`, `deserialize`.
 Not here: Bidirectional and TimeDistributed (recurrent_wrappers.py), models' configurations.
 """
 
@@ -9,20 +9,21 @@ from __future__ import annotations
 from typing import Any
 
 from ..layer import Layer
-from ..named import Family
 from .base import Described
-
-LAYERS = Family("layer", "keras.layers")  # filled by the package's __init__
 
 
 def serialize(layer: Any) -> Any:
     """A layer as a dictionary of its class's name and its configuration."""
-    return LAYERS.serialize(layer)
+    from .. import model_config  # above this module: it knows models too
+
+    return model_config.serialize(layer)
 
 
 def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> Any:
     """The layer that `serialize` described, with new weights. custom_objects: classes of yours by name."""
-    return LAYERS.deserialize(config, custom_objects)
+    from .. import model_config
+
+    return model_config.deserialize(config, custom_objects)
 
 
 class Wrapper(Described):
