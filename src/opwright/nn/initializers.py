@@ -90,7 +90,8 @@ class Identity(Initializer):
         if len(shape) != 2:
             raise ValueError("Identity matrix initializer can only be used for 2D matrices. "
                              f"Received: shape={shape} of rank {len(shape)}.")  # fmt: skip
-        return self.gain * array.eye(*_shape(shape), dtype=_dtype(dtype))
+        rows, columns = _shape(shape)
+        return self.gain * array.eye(rows, columns, dtype=_dtype(dtype))
 
 
 class _Random(Initializer):
@@ -119,7 +120,7 @@ class _Random(Initializer):
 
     def get_config(self) -> dict[str, Any]:
         """The constructor's arguments, with the seed that was given."""
-        seed = self._init_seed
+        seed: Any = self._init_seed
         if isinstance(seed, SeedGenerator):
             seed = {"module": "keras.random", "class_name": "SeedGenerator", "config": seed.get_config(),
                     "registered_name": None}  # fmt: skip
@@ -191,7 +192,7 @@ class VarianceScaling(_Random):
 
     MODES: ClassVar = ("fan_in", "fan_out", "fan_avg")
     DISTRIBUTIONS: ClassVar = ("uniform", "truncated_normal", "untruncated_normal")
-    arguments = ("scale", "mode", "distribution", "input_axes", "output_axes")
+    arguments: tuple[str, ...] = ("scale", "mode", "distribution", "input_axes", "output_axes")
 
     def __init__(self, scale: float = 1.0, mode: str = "fan_in", distribution: str = "truncated_normal",
                  seed: Any = None, input_axes: Any = None, output_axes: Any = None) -> None:  # fmt: skip

@@ -71,4 +71,4 @@ def Input(shape: Any = None, batch_size: int | None = None, dtype: Any = None, s
     TensorShape([None, 3])
     """
     layer = InputLayer(shape, batch_size, dtype, sparse, ragged, batch_shape, tensor, optional, name=name)
-    return layer.output  # type: ignore[no-any-return]
+    return layer.output

@@ -87,7 +87,8 @@ class KerasTensor(Planned):
         first = self._shape[0] if self._shape.rank else None
         if first is None:
             raise self._refuse("Iteration over the first dimension")
-        return (self[i] for i in range(first))
+        me: Any = self
+        return (me[i] for i in range(first))
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         raise self._refuse("An array")

@@ -109,7 +109,8 @@ class Layer(Weighted, Configured):
             raise ValueError(f"Unrecognized keyword arguments passed to {type(self).__name__}: "
                              f"{ {k: kwargs[k] for k in unknown} }")  # fmt: skip
         if name is not None and not isinstance(name, str):
-            raise ValueError(f"Argument `name` must be a string and cannot contain character `/`. Received: name={name!r}")
+            raise ValueError(f"Argument `name` must be a string and cannot contain character `/`. Received: "
+                             f"name={name!r}")  # fmt: skip
         self._name = name or naming.fresh(type(self).__name__)
         self.built = False
         self.supports_masking = False

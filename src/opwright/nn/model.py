@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from ..core import nest
+from ..core.specs import TensorSpec
 from .keras_tensor import KerasTensor
 from .layer import Layer, _is_shape, _map_shapes
 from .network import Network
@@ -41,6 +42,7 @@ class Model(Trainer, Layer):
             name = naming.fresh("Functional")
         super().__init__(name=name, trainable=trainable, dtype=dtype, **kwargs)
         self._network: Network | None = None
+        self._seen_inputs: Any = None  # KerasTensors like the first inputs of a model without a network
         self._init_training()
         if (inputs is None) != (outputs is None):
             raise ValueError("A Model takes both `inputs` and `outputs`, or neither (with a `call` of a subclass)")
@@ -68,6 +70,8 @@ class Model(Trainer, Layer):
         return super()._converted(value)
 
     def _build_for(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if args and self._seen_inputs is None and all(hasattr(t, "shape") for t in nest.flatten(args[0])):
+            self._seen_inputs = self._specs_of(args[0])
         if type(self).build is Model.build:
             self.built = True  # the layers inside build when they are called
         else:
@@ -82,7 +86,7 @@ class Model(Trainer, Layer):
             inputs = KerasTensor(input_shape, self.input_dtype)
         else:
             inputs = _map_shapes(lambda s: KerasTensor(s, self.input_dtype), input_shape)
-        self.built = True
+        self.built, self._seen_inputs = True, inputs
         with_training = {"training": False} if self._call_spec().training else {}
         self.compute_output_spec(inputs, **with_training)
 
@@ -104,10 +108,6 @@ class Model(Trainer, Layer):
         """The layers it holds directly."""
         return [x for x in self._sublayers() if isinstance(x, Layer)]
 
-    @layers.setter
-    def layers(self, _: Any) -> None:
-        raise AttributeError("`Model.layers` attribute is reserved and should not be used. Please use another name.")
-
     def get_layer(self, name: str | None = None, index: int | None = None) -> Layer:
         """A layer by name or by position. Raises ValueError where there is none, or for both or neither."""
         if (index is None) == (name is None):
@@ -115,7 +115,8 @@ class Model(Trainer, Layer):
         layers = self.layers
         if index is not None:
             if not -len(layers) <= index < len(layers):
-                raise ValueError(f"Was asked to retrieve layer at index {index} but model only has {len(layers)} layers.")
+                raise ValueError(f"Was asked to retrieve layer at index {index} but model only has {len(layers)} "
+                                 f"layers.")  # fmt: skip
             return layers[index]
         for layer in layers:
             if layer.name == name:
@@ -171,7 +172,8 @@ class Model(Trainer, Layer):
     # ---- showing and keeping ----------------------------------------------------------------------------------------
 
     def summary(self, line_length: int | None = None, positions: Any = None, print_fn: Callable[..., Any] | None = None,
-                expand_nested: bool = False, show_trainable: bool = False, layer_range: Any = None) -> None:  # fmt: skip
+                expand_nested: bool = False, show_trainable: bool = False, layer_range: Any = None
+                ) -> None:  # fmt: skip
         """Print a table of the layers with their outputs' shapes and numbers of weights.
 
         line_length: of the table. print_fn: gets the text instead of stdout. expand_nested: rows for the layers of
@@ -199,7 +201,7 @@ class Model(Trainer, Layer):
         if "layers" in config and "input_layers" in config:
             from .model_config import network_of
 
-            return network_of(cls, config, custom_objects)  # type: ignore[no-any-return]
+            return network_of(cls, config, custom_objects)
         return cls(**config)
 
     def to_json(self, **kwargs: Any) -> str:
@@ -224,8 +226,8 @@ class Model(Trainer, Layer):
         load_weights(self, filepath, skip_mismatch)
 
     def save(self, filepath: Any, overwrite: bool = True, **kwargs: Any) -> None:
-        """Keep the model. A path that ends in .keras: one file with configuration, weights and what `compile` was given.
-        Any other: a folder as `ow.saved_model.save` writes it.
+        """Keep the model. A path that ends in .keras: one file with configuration, weights and what `compile` was
+        given. Any other: a folder as `ow.saved_model.save` writes it.
         """
         from .weights_io import save_model
 
@@ -236,6 +238,18 @@ class Model(Trainer, Layer):
         from .weights_io import export
 
         export(self, filepath, **kwargs)
+
+    def input_specs(self) -> Any:
+        """TensorSpecs of the inputs, in their structure, for tracing the forward pass.
+
+        raises ValueError where the model was neither laid out from KerasTensors, nor called, nor built
+        """
+        if self._network is not None:
+            return nest.map_structure(lambda t: TensorSpec(t.shape, t.dtype, t.name), self.input)
+        if self._seen_inputs is None:
+            raise ValueError(f"Model {self.name!r} has not been called yet, so the shapes of its inputs are not known. "
+                             "Call it on some data, or `build(input_shape)` it, first")  # fmt: skip
+        return nest.map_structure(lambda t: TensorSpec(t.shape, t.dtype), self._seen_inputs)
 
     def _specs_of(self, batch: Any) -> Any:
         """KerasTensors like a batch of data, of any number of samples."""

@@ -78,7 +78,7 @@ def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> An
     """
     if not isinstance(config, dict) or "class_name" not in config:
         return config
-    name, inner = config["class_name"], config.get("config")
+    name, inner = config["class_name"], config.get("config", {})
     if name == "__tensor__":
         return dispatch.to_tensor(np.asarray(inner["value"], as_dtype(inner["dtype"]).np))
     if name == "__shape__":
@@ -93,8 +93,7 @@ def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> An
         return cls.from_config(inner, custom_objects)
     if not hasattr(cls, "from_config"):
         return cls(**inner)
-    found = cls.from_config({k: _revived(v, custom_objects) for k, v in inner.items()})
-    return found
+    return cls.from_config({k: _revived(v, custom_objects) for k, v in inner.items()})
 
 
 def _revived(value: Any, custom_objects: dict[str, Any] | None) -> Any:

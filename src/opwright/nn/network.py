@@ -3,8 +3,8 @@
 Lives here: finding the nodes, their order, running them on tensors, taking inputs in the forms users give.
 Not here: the model around it (model.py), its configuration (model_config.py).
 
-Order: a node's depth is the longest way to an output; nodes run deepest first. Layers are listed so too, and among equal
-depth as they are met on the way back from the outputs: that is also the order of the model's weights.
+Order: a node's depth is the longest way to an output; nodes run deepest first. Layers are listed so too, and among
+equal depth as they are met on the way back from the outputs: that is also the order of the model's weights.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core import nest
+from ..core.dtypes import string
 from ..ops import array, dispatch
 from .input_layer import InputLayer
 from .input_spec import InputSpec
@@ -29,7 +30,8 @@ class Network:
         self.inputs, self.outputs, self.name = inputs, outputs, name
         for leaf in nest.flatten(inputs):
             if not isinstance(leaf, KerasTensor):
-                raise ValueError(f"All `inputs` values must be KerasTensors. Received: inputs={inputs} including invalid "
+                raise ValueError(f"All `inputs` values must be KerasTensors. Received: inputs={inputs} including "
+                                 f"invalid "
                                  f"value {leaf} of type {type(leaf)}")  # fmt: skip
         for leaf in nest.flatten(outputs):
             if not isinstance(leaf, KerasTensor):
@@ -134,13 +136,14 @@ class Network:
             missing = [k for k in self.inputs if k not in inputs]
             if missing:
                 raise ValueError(f"Missing data for input {missing[0]!r} of model {self.name!r}. You passed a data "
-                                 f"dictionary with keys {list(inputs)}. Expected the following keys: {list(self.inputs)}")  # fmt: skip
+                                 f"dictionary with keys {list(inputs)}. Expected the following keys: "
+                                 f"{list(self.inputs)}")  # fmt: skip
             flat = nest.flatten({k: inputs[k] for k in self.inputs})
         else:
             flat = nest.flatten(inputs)
         if len(flat) != len(self.flat_inputs):
-            raise ValueError(f'Layer "{self.name}" expects {len(self.flat_inputs)} input(s), but it received {len(flat)} '
-                             f"input tensors. Inputs received: {[getattr(x, 'spec', x) for x in flat]}")  # fmt: skip
+            raise ValueError(f'Layer "{self.name}" expects {len(self.flat_inputs)} input(s), but it '
+                             f"received {len(flat)} input tensors. Inputs received: {[getattr(x, 'spec', x) for x in flat]}")  # fmt: skip
         return [self._fit(i, x) for i, x in enumerate(flat)]
 
     def _fit(self, i: int, x: Any) -> Any:
@@ -152,6 +155,6 @@ class Network:
         wanted, rank = declared.shape.rank, x.shape.rank
         if wanted is not None and rank is not None and rank != wanted:
             x = array.expand_dims(x, -1) if rank < wanted else array.squeeze(x, [-1])
-        if x.dtype is not declared.dtype and not declared.dtype.is_string:
+        if x.dtype is not declared.dtype and declared.dtype is not string:
             x = array.cast(x, declared.dtype)
         return x

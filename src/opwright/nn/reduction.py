@@ -93,6 +93,7 @@ def checked(reduction: Any) -> str:
     name = "none" if reduction is None else "sum_over_batch_size" if reduction == "auto" else str(reduction)
     if name not in REDUCTIONS:
         raise ValueError(
-            f"Invalid value for argument `reduction`. Expected one of {set(REDUCTIONS)}. Received: reduction={reduction}"
+            f"Invalid value for argument `reduction`. Expected one of {set(REDUCTIONS)}. Received: "
+            f"reduction={reduction}"
         )
     return name

@@ -41,7 +41,8 @@ class Sequential(Model):
             layer = layer.history[0]
         if not isinstance(layer, Layer):
             if not callable(layer):
-                raise ValueError(f"Only instances of `keras.Layer` can be added to a Sequential model. Received: {layer} "
+                raise ValueError(f"Only instances of `keras.Layer` can be added to a Sequential model. Received: "
+                                 f"{layer} "
                                  f"(of type {type(layer)})")  # fmt: skip
             from .layers import Lambda
 

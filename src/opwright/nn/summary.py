@@ -16,7 +16,7 @@ from .keras_tensor import KerasTensor
 
 def _count(variables: Any) -> tuple[int, int]:
     """Numbers and bytes."""
-    sizes = [(int(np.prod(v.shape.as_list(), dtype=np.int64)), v.dtype.np.itemsize) for v in variables]
+    sizes = [(int(np.prod(v.read_array().shape, dtype=np.int64)), v.dtype.np.itemsize) for v in variables]
     return sum(n for n, _ in sizes), sum(n * b for n, b in sizes)
 
 

@@ -44,7 +44,8 @@ def to_categorical(x: Any, num_classes: int | None = None) -> Any:
         labels = labels[..., 0]
     count = int(labels.max()) + 1 if num_classes is None else int(num_classes)
     if labels.size and (labels.min() < 0 or labels.max() >= count):
-        raise ValueError(f"to_categorical: class numbers are from {labels.min()} to {labels.max()}, num_classes is {count}")
+        raise ValueError(f"to_categorical: class numbers are from {labels.min()} to {labels.max()}, num_classes is "
+                         f"{count}")  # fmt: skip
     rows = np.zeros((labels.size, count))
     rows[np.arange(labels.size), labels.reshape(-1)] = 1.0
     found = rows.reshape(*labels.shape, count)
@@ -56,7 +57,7 @@ def normalize(x: Any, axis: int = -1, order: int = 2) -> np.ndarray:
     a = np.atleast_1d(np.asarray(x))
     norms = np.atleast_1d(np.linalg.norm(a, order, axis))
     norms[norms == 0] = 1
-    return a / np.expand_dims(norms, axis)  # type: ignore[no-any-return]
+    return a / np.expand_dims(norms, axis)
 
 
 def set_random_seed(seed: int) -> None:

@@ -77,9 +77,8 @@ class Weighted(Module):
                     raise
                 return make(dims)
 
-        variable = Variable(value, trainable=trainable and self._trainable, dtype=wanted,
-                            name=f"{self.name}/{name or 'variable'}", constraint=constraints.get(constraint))  # fmt: skip
-        variable.trainable = bool(trainable and self._trainable)
+        variable = Variable(value, bool(trainable and self._trainable), name=f"{self.name}/{name or 'variable'}",
+                            dtype=wanted, constraint=constraints.get(constraint))  # fmt: skip
         if not trainable:
             self._fixed.add(id(variable))
         self._own_weights.append(variable)
@@ -149,7 +148,7 @@ class Weighted(Module):
         return list(found.values())
 
     def _may_train(self, variable: Variable) -> bool:
-        return variable.trainable or not self._trainable
+        return id(variable) not in self._fixed and (variable.trainable or not self._trainable)
 
     @property
     def trainable_weights(self) -> list[Variable]:
@@ -183,11 +182,12 @@ class Weighted(Module):
 
     @trainable.setter
     def trainable(self, value: bool) -> None:
-        self._trainable = bool(value)
+        was, self._trainable = self._trainable, bool(value)
         for v in self._own():
             if id(v) not in self._fixed:
-                if not value and not v.trainable:
-                    self._fixed.add(id(v))  # a variable that never was trained stays so
+                if was and not v.trainable and not any(v is w for w in self._own_weights):
+                    self._fixed.add(id(v))  # a variable of the user's that never was trained stays so
+                    continue
                 v.trainable = bool(value)
         for layer in self._sublayers():
             if isinstance(layer, Weighted):
@@ -210,7 +210,8 @@ class Weighted(Module):
             )
         for variable, value in zip(variables, values):
             if not variable.shape.is_compatible_with(value.shape):
-                raise ValueError(f"Layer {self.name} weight shape {tuple(variable.shape)} is not compatible with provided "
+                raise ValueError(f"Layer {self.name} weight shape {tuple(variable.shape)} is not compatible with "
+                                 f"provided "
                                  f"weight shape {value.shape}.")  # fmt: skip
         for variable, value in zip(variables, values):
             variable.assign(value.astype(variable.dtype.np))
@@ -218,9 +219,10 @@ class Weighted(Module):
     def count_params(self) -> int:
         """How many numbers the weights are. Raises ValueError before the layer is built."""
         if not self.built:
-            raise ValueError(f"You tried to call `count_params` on layer '{self.name}', but the layer isn't built. You can "
+            raise ValueError(f"You tried to call `count_params` on layer '{self.name}', but the layer isn't built. "
+                             f"You can "
                              "build it manually via: `layer.build(input_shape)`.")  # fmt: skip
-        return sum(int(np.prod(v.shape.as_list(), dtype=np.int64)) for v in self.weights)
+        return sum(int(np.prod(v.read_array().shape, dtype=np.int64)) for v in self.weights)
 
     # ---- losses -----------------------------------------------------------------------------------------------------
 

@@ -31,7 +31,7 @@ def named(layer: Any) -> dict[str, Variable]:
     seen: set[int] = set()
 
     def walk(module: Any, prefix: str) -> None:
-        own = module._own() if hasattr(module, "_own") else [v for v in module.variables]
+        own = module._own() if hasattr(module, "_own") else list(module.variables)
         order = {id(v): i for i, v in enumerate(module.weights if hasattr(module, "weights") else own)}
         for variable in sorted(own, key=lambda v: order.get(id(v), 0)):
             if id(variable) in seen:
@@ -53,7 +53,8 @@ def named(layer: Any) -> dict[str, Variable]:
 def _checked(filepath: Any) -> str:
     path = os.fspath(filepath)
     if path.endswith((".h5", ".hdf5")):
-        raise ValueError(f"{path}: weights are kept in .safetensors files; HDF5 (.h5, .weights.h5) is neither written nor "
+        raise ValueError(f"{path}: weights are kept in .safetensors files; HDF5 (.h5, .weights.h5) is neither "
+                         f"written nor "
                          f"read. Use {path.removesuffix('.h5').removesuffix('.weights')}.safetensors")  # fmt: skip
     if not path.endswith(".safetensors"):
         raise ValueError(f"{path}: the name of a file of weights ends in .safetensors")
@@ -64,7 +65,7 @@ def to_bytes(variables: dict[str, Variable]) -> bytes:
     """The weights as a .safetensors file."""
     from safetensors.numpy import save
 
-    return save({k: np.array(v.read_array(), order="C") for k, v in variables.items()}, FORMAT)  # type: ignore[no-any-return]
+    return save({k: np.array(v.read_array(), order="C") for k, v in variables.items()}, FORMAT)
 
 
 def write(path: str, content: bytes) -> None:
@@ -96,7 +97,7 @@ def _arrays(content: bytes, path: str) -> dict[str, np.ndarray]:
     from safetensors.numpy import load
 
     try:
-        return load(content)  # type: ignore[no-any-return]
+        return load(content)
     except (SafetensorError, ValueError, KeyError) as error:
         raise DataLossError(what=f"{path} is no .safetensors file, or is damaged: {error}") from None
 
@@ -149,7 +150,8 @@ def save_model(model: Any, filepath: Any, overwrite: bool = True, **kwargs: Any)
     if model.compiled:
         config["compile_config"] = compile_config(model._trainer.arguments)
     files = {"metadata.json": json.dumps({**FORMAT, "format": "opwright.model"}).encode(),
-             "config.json": json.dumps(config, indent=1).encode(), "model.safetensors": to_bytes(named(model))}  # fmt: skip
+             "config.json": json.dumps(config, indent=1).encode(),
+             "model.safetensors": to_bytes(named(model))}  # fmt: skip
     if model.optimizer is not None and model.optimizer.built:
         state = {f"{i:04d}": v for i, v in enumerate(model.optimizer.variables)}
         files["optimizer.safetensors"] = to_bytes(state)

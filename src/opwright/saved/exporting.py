@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core import nest
 from ..core.specs import TensorSpec
 from ..nn.layer import Layer
 from ..nn.model import Model
@@ -37,8 +36,11 @@ def functions_of(value: Any) -> dict[str, Any]:
 
 def input_specs(value: Layer) -> Any:
     """The types of a layer's inputs, in their structure, with the first size open; None where they are not known."""
-    if isinstance(value, Model) and value._network is not None:
-        return nest.map_structure(lambda t: TensorSpec(t.shape, t.dtype, t.name), value.input)
+    if isinstance(value, Model):
+        try:
+            return value.input_specs()
+        except ValueError:
+            return None
     shapes = getattr(value, "_build_shapes", None)
     if shapes is None or isinstance(shapes, dict):
         return None

@@ -9,4 +9,5 @@ from .logging import CSVLogger, LambdaCallback, TerminateOnNaN
 from .watching import EarlyStopping, LearningRateScheduler, ReduceLROnPlateau
 
 __all__ = ["BackupAndRestore", "CSVLogger", "Callback", "CallbackList", "EarlyStopping", "History", "LambdaCallback",
-           "LearningRateScheduler", "ModelCheckpoint", "ProgbarLogger", "ReduceLROnPlateau", "TerminateOnNaN"]  # fmt: skip
+           "LearningRateScheduler", "ModelCheckpoint", "ProgbarLogger", "ReduceLROnPlateau",
+           "TerminateOnNaN"]  # fmt: skip

@@ -35,7 +35,7 @@ class Watching(Callback):
                     if getattr(one, "name", None) == name and getattr(one, "_direction", None):
                         self._up = one._direction == "up"
             if self._up is None:
-                self._up = bool(re.search(r"acc|auc|precision|recall|f1|fbeta|iou|positives$|r2|similarity|fmeasure", name))
+                self._up = bool(re.search(r"acc|auc|precision|recall|f1|fbeta|iou|positives$|r2|similarity", name))
                 self._up = self._up and not name.startswith("false") and not name.endswith("loss")
         return self._up
 

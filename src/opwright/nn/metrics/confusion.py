@@ -67,13 +67,16 @@ def count(y_true: Any, y_pred: Any, thresholds: Sequence[float], dtype: Any, sam
         above = above * labels + math.floormod(array.range(array.size(flat)), labels)
     steps = len(order) + 1
     positive, every = (
-        array.reshape(math.unsorted_segment_sum(w, above, steps * labels), [steps, labels]) for w in (label * each, each)
+        array.reshape(math.unsorted_segment_sum(w, above, steps * labels), [steps, labels])
+        for w in (label * each, each)
     )
     negative = every - positive
     back = np.argsort(order, kind="stable")
     tp, fp = (_from_above(x, back) for x in (positive, negative))
     fn, tn = math.reduce_sum(positive, axis=0) - tp, math.reduce_sum(negative, axis=0) - fp
-    return (tp, fp, tn, fn) if by_label else tuple(array.squeeze(x, [1]) for x in (tp, fp, tn, fn))  # type: ignore[return-value]
+    if by_label:
+        return tp, fp, tn, fn
+    return array.squeeze(tp, [1]), array.squeeze(fp, [1]), array.squeeze(tn, [1]), array.squeeze(fn, [1])
 
 
 def _searched(thresholds: np.ndarray, values: Any) -> Any:

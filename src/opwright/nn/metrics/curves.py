@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-
 from ...ops import array, math
 from .. import backend
 from ..reduction import as_floating
@@ -79,7 +78,8 @@ class AUC(_Curve):
         else:
             inner = sorted(float(t) for t in thresholds)
             if any(not 0 <= t <= 1 for t in inner):
-                raise ValueError(f"Threshold values must be in [0, 1]. Received: {[t for t in inner if not 0 <= t <= 1]}")
+                raise ValueError(f"Threshold values must be in [0, 1]. Received: "
+                                 f"{[t for t in inner if not 0 <= t <= 1]}")  # fmt: skip
         small = backend.epsilon()
         super().__init__([-small, *inner, 1.0 + small], name, dtype)
         self.num_thresholds, self._own_thresholds = len(self.thresholds), thresholds
@@ -99,7 +99,8 @@ class AUC(_Curve):
         if not self._counts:
             if y_pred.shape.rank != 2 or y_pred.shape[-1] is None:
                 raise ValueError("`y_pred` must have rank 2 when `multi_label=True`. "
-                                 f"Found rank {y_pred.shape.rank}. Full shape received for `y_pred`: {tuple(y_pred.shape)}")  # fmt: skip
+                                 f"Found rank {y_pred.shape.rank}. Full shape received for `y_pred`: "
+                                 f"{tuple(y_pred.shape)}")  # fmt: skip
             self._make((self.num_thresholds, y_pred.shape[-1]))
         if self.from_logits:
             y_pred = math.sigmoid(y_pred)
@@ -171,7 +172,8 @@ class _Best(_Curve):
         if not 0 <= value <= 1:
             raise ValueError(f"Argument `{self.bound}` must be in the range [0, 1]. Received: {self.bound}={value}")
         if num_thresholds <= 0:
-            raise ValueError(f"Argument `num_thresholds` must be an integer > 0. Received: num_thresholds={num_thresholds}")
+            raise ValueError(f"Argument `num_thresholds` must be an integer > 0. Received: "
+                             f"num_thresholds={num_thresholds}")  # fmt: skip
         super().__init__([0.5] if num_thresholds == 1 else [0.0, *_evenly(num_thresholds), 1.0], name, dtype)
         self.value, self.num_thresholds, self.class_id = value, num_thresholds, class_id
         setattr(self, self.bound, value)

@@ -31,7 +31,8 @@ class FBetaScore(Metric):
             raise ValueError("Invalid `average` argument value. Expected one of: (None, 'micro', 'macro', 'weighted'). "
                              f"Received: average={average}")  # fmt: skip
         if not isinstance(beta, float):
-            raise ValueError(f"Invalid `beta` argument value. It should be a Python float. Received: beta={beta} of type "
+            raise ValueError(f"Invalid `beta` argument value. It should be a Python float. Received: beta={beta} of "
+                             f"type "
                              f"'{type(beta)}'")  # fmt: skip
         if beta <= 0.0:
             raise ValueError(f"Invalid `beta` argument value. It should be > 0. Received: beta={beta}")

@@ -99,7 +99,8 @@ class R2Score(Metric):
     """The share of the variance that is explained. .. math:: 1 - sum((y - p)^2) / sum((y - mean(y))^2)
 
     y_true, y_pred: [batch, outputs]. class_aggregation: "uniform_average" over the outputs, by variance
-    ("variance_weighted_average"), or None: one figure for each. num_regressors: adjusts for so many inputs of the model.
+    ("variance_weighted_average"), or None: one figure for each. num_regressors: adjusts for so many
+    inputs of the model.
     raises ValueError for other values
     """
 
@@ -108,7 +109,8 @@ class R2Score(Metric):
         super().__init__(dtype, name)
         if class_aggregation not in (None, "uniform_average", "variance_weighted_average"):
             raise ValueError("Invalid value for argument `class_aggregation`. Expected one of (None, uniform_average, "
-                             f"variance_weighted_average). Received: class_aggregation={class_aggregation}")  # fmt: skip
+                             "variance_weighted_average). Received: "
+                             f"class_aggregation={class_aggregation}")  # fmt: skip
         if num_regressors < 0:
             raise ValueError("Invalid value for argument `num_regressors`. Expected a value >= 0. Received: "
                              f"num_regressors={num_regressors}")  # fmt: skip
@@ -127,7 +129,8 @@ class R2Score(Metric):
             )
         if not self._sums:
             width = (y_true.shape[-1],)
-            self._sums = [self.add_variable(width, "zeros", name=n) for n in ("squared_sum", "sum", "total_mse", "count")]
+            names = ("squared_sum", "sum", "total_mse", "count")
+            self._sums = [self.add_variable(width, "zeros", name=n) for n in names]
         weight = array.ones_like(y_true) if sample_weight is None else \
             array.ones_like(y_true) * under(as_floating(sample_weight, self._dtype), y_true)  # fmt: skip
         squared, plain, error, count = self._sums

@@ -42,7 +42,7 @@ def unpack(data: Any) -> tuple[Any, Any, Any]:
     if len(data) > 3:
         raise ValueError("Data is expected to be in format `x`, `(x,)`, `(x, y)`, or `(x, y, sample_weight)`, found: "
                          f"a tuple of {len(data)}")  # fmt: skip
-    return (*data, *([None] * (3 - len(data))))  # type: ignore[return-value]
+    return (*data, *([None] * (3 - len(data))))
 
 
 def as_array(value: Any) -> np.ndarray:
@@ -186,7 +186,8 @@ def batches_of(x: Any, y: Any = None, sample_weight: Any = None, batch_size: int
     if is_source:
         for name, value in (("y", y), ("sample_weight", sample_weight)):
             if value is not None:
-                raise ValueError(f"When providing `x` as a dataset or generator, `{name}` should not be passed. Instead, "
+                raise ValueError(f"When providing `x` as a dataset or generator, `{name}` should not be passed. "
+                                 f"Instead, "
                                  "it should be included as part of its elements.")  # fmt: skip
         found = IterableBatches(x, steps)
     else:
@@ -251,11 +252,12 @@ def split(x: Any, y: Any, sample_weight: Any, share: float) -> tuple[tuple[Any, 
     if not arrays or hasattr(x, "element_spec") or hasattr(x, "__next__"):
         raise ValueError("`validation_split` is only supported for tensors or arrays")
     n = len(arrays[0])
-    at = int(math.floor(n * (1.0 - share)))
+    at = math.floor(n * (1.0 - share))
     if at in (0, n):
-        raise ValueError(f"Training data contains {n} samples, which is not sufficient to split it into a validation and "
+        raise ValueError(f"Training data contains {n} samples, which is not sufficient to split it into a "
+                         f"validation and "
                          f"training set as specified by `validation_split={share}`. Either provide more data, or a "
                          "different value for the `validation_split` argument.")  # fmt: skip
     first = [nest.map_structure(lambda a: None if a is None else a[:at], p) for p in parts]
     last = [nest.map_structure(lambda a: None if a is None else a[at:], p) for p in parts]
-    return tuple(first), tuple(last)  # type: ignore[return-value]
+    return tuple(first), tuple(last)

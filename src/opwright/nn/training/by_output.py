@@ -53,18 +53,22 @@ def spread(spec: Any, names: Sequence[str], y_pred: Any, what: str, repeat: bool
         return [spec if repeat or i == 0 else None for i in range(len(names))]
     flat = nest.flatten(spec) if what == "loss" else list(spec)
     if len(flat) != len(names):
-        raise ValueError(f"For a model with multiple outputs, when providing the `{what}` argument as a list, it should "
-                         f"have as many entries as the model has outputs. Received:\n{what}={spec}\nof length {len(flat)} "
+        raise ValueError(f"For a model with multiple outputs, when providing the `{what}` argument as a list, it "
+                         f"should "
+                         f"have as many entries as the model has outputs. Received:\n{what}={spec}\nof length "
+                         f"{len(flat)} "
                          f"whereas the model has {len(names)} outputs.")  # fmt: skip
     return flat
 
 
 class OutputLosses:
-    """The loss of a model: of each output times its weight, summed. Each output's mean is tracked if there are several."""
+    """The loss of a model: of each output times its weight, summed. Each output's mean is tracked if there are "
+      "several."""
 
     def __init__(self, loss: Any, loss_weights: Any, output_names: Sequence[str] | None = None) -> None:
         if loss_weights is not None and not isinstance(loss_weights, (list, tuple, dict, float, int)):
-            raise ValueError(f"Expected `loss_weights` argument to be a float, list, tuple, or dict. Received: {loss_weights}")
+            raise ValueError(f"Expected `loss_weights` argument to be a float, list, tuple, or dict. Received: "
+                             f"{loss_weights}")  # fmt: skip
         self.loss, self.loss_weights, self.output_names = loss, loss_weights, output_names
         self.losses: list[Any] | None = None
         self.metrics: list[Mean] = []
@@ -128,9 +132,10 @@ def _as_loss(identifier: Any, y_true: Any, y_pred: Any) -> Any:
         return found
     for cls in losses_module.FAMILY.members.values():  # a function of ours: its class, which knows about ranks
         if isinstance(cls, type) and cls is not Loss and issubclass(cls, FunctionLoss):
-            made = _MADE.get(cls) or _MADE.setdefault(cls, cls())
+            make: Any = cls
+            made = _MADE.get(cls) or _MADE.setdefault(cls, make())
             if made.fn is found:
-                return cls()
+                return make()
     return FunctionLoss(found, name=getattr(found, "__name__", "custom_loss"))
 
 
@@ -206,7 +211,8 @@ class OutputMetrics(Module):
             return [_listed(_flat(given))]
         if isinstance(given, (list, tuple)) and all(_is_single(g) for g in given) and len(given) != many:
             raise ValueError("For a model with multiple outputs, when providing the `metrics` argument as a list, it "
-                             f"should have as many entries as the model has outputs. Received:\nmetrics={given}\nof length "
+                             f"should have as many entries as the model has outputs. Received:\nmetrics={given}\nof "
+                             f"length "
                              f"{len(given)} whereas the model has {many} outputs.")  # fmt: skip
         return [_listed(g) for g in spread(given, self.names, y_pred, "metrics")]
 

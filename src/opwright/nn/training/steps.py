@@ -42,7 +42,8 @@ class Steps:
 
         def traced(*given: Any) -> Any:
             rest = iter(given)
-            return converted(step)(nest.pack_sequence_as(data_form, [next(rest) if there else None for there in present]))
+            leaves = [next(rest) if there else None for there in present]
+            return converted(step)(nest.pack_sequence_as(data_form, leaves))
 
         data_form = nest.map_structure(lambda t: None if t is None else 0, data)
         specs = [TensorSpec((None, *t.shape.dims[1:]) if t.shape.dims else (), t.dtype) for t in tensors]
