@@ -1,3 +1,4 @@
+# ruff: noqa
 # The code of the specification document of `function`, block by block, with the indentation that it lost.
 # Read by tests/tracing/test_document.py.  After a block: `# = ` what it shows, without tracebacks.
 # `# ~` instead: it shows something random; only the words that are not numbers count.  `# ?`: not compared.

@@ -63,8 +63,8 @@ def every(tf):
         pair: tuple[tf.Tensor, int] = (1.0, 2)
         many: tuple[tf.Tensor, ...] = ()
         named: Mapping[str, tf.Tensor] = {}
-        maybe: Optional[tf.Tensor] = None
-        either: Union[int, str, None] = None
+        maybe: Optional[tf.Tensor] = None  # noqa: UP045
+        either: Union[int, str, None] = None  # noqa: UP007
         flag: bool = True
         dtype: tf.DType = tf.float32
         shape: tf.TensorShape = tf.TensorShape([1])
@@ -148,7 +148,7 @@ def test_inheritance_and_nesting(tf):
 
     class More(M):
         extra: tf.Tensor = 0.0
-        inner: Optional[M] = None
+        inner: Optional[M] = None  # noqa: UP045
 
     more = More([1.0], extra=2.0, inner=M([5.0]))
     assert more.total().numpy() == 3.0

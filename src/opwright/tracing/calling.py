@@ -17,8 +17,9 @@ from ..core.errors import SignatureError
 from ..core.specs import TensorSpec
 from ..ops import dispatch
 from ..ops.tensor import Tensor
+from .container_type import Structure
 from .signature import CastContext
-from .trace_type import Literal, Structure, VariableType
+from .trace_type import Literal, VariableType
 
 if TYPE_CHECKING:
     from .concrete import ConcreteFunction

@@ -14,11 +14,12 @@ from ..core.type_spec import CompositeTensor
 from ..eager.variable import Variable
 from ..graph import Graph
 from .calling import flat_arguments
+from .container_type import Structure, halves
 from .printing import signature_text, summary
 from .program import Program
 from .signature import FunctionType
 from .symbolic import SymbolicTensor
-from .trace_type import SpecContext, Structure, halves, type_of
+from .trace_type import SpecContext, type_of
 
 
 class ConcreteFunction:

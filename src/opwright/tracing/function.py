@@ -21,12 +21,13 @@ from ..eager.tensor import EagerTensor
 from ..ops import dispatch
 from ..ops.tensor import Tensor
 from .concrete import ConcreteFunction
+from .container_type import Structure
 from .dispatch_table import DispatchTable
 from .quick import Slow, quick_key
 from .recording import record_trace
 from .retracing import Detector, detector_of
 from .signature import Arguments, FunctionType, Signature, SignatureContext, kind_of
-from .trace_type import Structure, TracingContext
+from .trace_type import TracingContext
 
 state = dispatch.state
 quietly = dispatch.quietly

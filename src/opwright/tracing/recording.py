@@ -13,10 +13,11 @@ from ..core import nest
 from ..core.type_spec import CompositeTensor
 from ..ops import array, dispatch
 from .concrete import ConcreteFunction
+from .container_type import Structure, halves
 from .program import Program
 from .symbolic import SymbolicTensor
 from .trace import FuncTrace
-from .trace_type import PlaceholderContext, Structure, halves
+from .trace_type import PlaceholderContext
 
 if TYPE_CHECKING:
     from .function import Function

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..core import nest
 from ..core.specs import TensorSpec
-from .trace_type import Structure
+from .container_type import Structure
 
 WORTH_A_WARNING, HISTORY, MOST = 5, 10, 2
 

@@ -17,7 +17,8 @@ from ..core.specs import TensorSpec
 from ..core.type_spec import TraceType, TypeSpec
 from ..ops import dispatch
 from ..ops.tensor import Tensor
-from .trace_type import TUPLE, Form, Structure, TracingContext, from_value, halves
+from .container_type import TUPLE, Form, Structure, halves
+from .trace_type import TracingContext, from_value
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]

@@ -150,8 +150,10 @@ class SymbolicTensor(Tensor):
         if self.trace.finished:
             error.add_note(self.out_of_scope())
         else:
-            error.add_note(f"{self} has no value while function {self.trace.name!r} is traced (made at "
-                           f"{self._where()}); ow.print shows it at each run, ow.py_function calls Python with it")  # fmt: skip
+            error.add_note(
+                f"{self} has no value while function {self.trace.name!r} is traced (made at {self._where()}); "
+                "ow.print shows it at each run, ow.py_function calls Python with it"
+            )
         raise error
 
     def __repr__(self) -> str:

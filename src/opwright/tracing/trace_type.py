@@ -1,7 +1,8 @@
 """Trace types of Python values: under what an argument's trace is kept, and what stands for it while tracing.
 
-Lives here: literals, containers, variables and other objects as types, and `from_value`, which gives the type of
-anything.  Not here: the protocol (core/type_spec.py), tensors (core/specs.py), finding a trace (dispatch_table.py).
+Lives here: literals, variables and other objects as types, and `from_value`, which gives the type of anything.
+Not here: containers (container_type.py), the protocol (core/type_spec.py), tensors (core/specs.py), finding a trace
+(dispatch_table.py).
 
     value                                         type                    matches
     tensor, NumPy array, NumPy scalar             TensorSpec              dtype; shapes by subtyping
@@ -32,6 +33,7 @@ from ..core.type_spec import TraceType, TypeSpec
 from ..eager.tensor import EagerTensor
 from ..eager.variable import Variable
 from ..ops.tensor import Tensor
+from .container_type import LIST, TUPLE, Form, Structure
 
 _CUSTOM, _MAPPING, _NAMEDTUPLE, _ATTRS = STRUCTURES[:4]
 
@@ -293,162 +295,6 @@ def _inner(kind: Any) -> Any:
     return kind.inner if type(kind) is UserType else kind
 
 
-# ---- containers -----------------------------------------------------------------------------------------------------
-
-
-class Structure(TraceType):
-    """A container: `form` says which, `parts` are the types of its children in the order of flattening.
-
-    One class for all: what differs is in `form`, which tells two containers apart and puts values together.
-    """
-
-    __slots__ = ("_hash", "form", "parts")
-
-    def __init__(self, form: Form, parts: Sequence[TraceType]) -> None:
-        self.form, self.parts = form, tuple(parts)
-        self._hash = hash((form, self.parts))
-
-    def _alike(self, other: Any) -> bool:
-        return type(other) is Structure and self.form == other.form and len(self.parts) == len(other.parts)
-
-    def is_subtype_of(self, other: TraceType) -> bool:
-        """The same container, with parts that are subtypes."""
-        return self._alike(other) and all(a.is_subtype_of(b) for a, b in zip(self.parts, other.parts))
-
-    def most_specific_common_supertype(self, others: Sequence[TraceType]) -> TraceType | None:
-        """The container of the parts' supertypes; None where one has none."""
-        if not all(self._alike(o) for o in others):
-            return None
-        parts = []
-        for i, part in enumerate(self.parts):
-            found = part.most_specific_common_supertype([o.parts[i] for o in others])
-            if found is None:
-                return None
-            parts.append(found)
-        return Structure(self.form, parts)
-
-    def placeholder_value(self, placeholder_context: Any) -> Any:
-        """The container of placeholders."""
-        part = getattr(placeholder_context, "part", None)
-        if part is None:
-            return self.form.build([p.placeholder_value(placeholder_context) for p in self.parts])
-        return self.form.build([part(key, p) for key, p in zip(self.form.keys(len(self.parts)), self.parts)])
-
-    def to_tensors(self, value: Any) -> list[Any]:
-        """The tensors of all parts."""
-        tensors: list[Any] = []
-        for kind, child in zip(self.parts, self.form.children(value)):
-            if type(kind) is TensorSpec:
-                tensors.append(child)
-            elif type(kind) is not Literal:
-                tensors += kind.to_tensors(child)
-        return tensors
-
-    def from_tensors(self, tensors: Iterator[Any]) -> Any:
-        """The container, its parts made of the tensors."""
-        return self.form.build([p.from_tensors(tensors) for p in self.parts])
-
-    def flatten(self) -> list[Any]:
-        """The tensor specs of all parts."""
-        return [s for p in self.parts for s in p.flatten()]
-
-    def cast(self, value: Any, cast_context: Any) -> Any:
-        """The container with its parts cast. Raises TypeError where the container is another."""
-        if isinstance(value, TraceType):
-            if not value.is_subtype_of(self):
-                raise TypeError(f"Can not cast {value!r} to {self!r}")
-            return value
-        children = self.form.parts_of(value, len(self.parts))
-        if children is None:
-            raise TypeError(f"Can not cast {value!r} to {self!r}: it does not have that structure")
-        return self.form.build([p.cast(c, cast_context) for p, c in zip(self.parts, children)])
-
-    def __eq__(self, other: object) -> bool:
-        return self._alike(other) and self.parts == other.parts
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __repr__(self) -> str:
-        return self.form.text([repr(p) for p in self.parts])
-
-
-@dataclasses.dataclass(frozen=True)
-class Form:
-    """What makes one container out of its children. kind: "List", "Tuple", "Dict" ...; cls: the class that tells
-    apart, None where any of its kind will do; names: keys or fields, sorted where the order does not matter."""
-
-    kind: str
-    cls: Any = None
-    names: tuple[Any, ...] = ()
-    metadata: Any = None
-    template: Any = dataclasses.field(default=None, compare=False)  # what `build` copies
-
-    def keys(self, count: int) -> Sequence[Any]:
-        """A path step for each child."""
-        return self.names if self.names else range(count)
-
-    def children(self, value: Any) -> Sequence[Any]:
-        """The children of a value of this form."""
-        if self.kind == "Dict":
-            return [value[k] for k in self.names]
-        if self.kind in ("Attrs", "Fields"):
-            return [getattr(value, n) for n in self.names]
-        if self.kind == "CustomNest":
-            return value.__tf_flatten__()[1]
-        return value
-
-    def parts_of(self, value: Any, count: int) -> Sequence[Any] | None:
-        """The children of a value given for this form, None if it has another one. Lists and tuples stand for each
-        other: that is how people write calls."""
-        if self.kind in ("List", "Tuple"):
-            fits = isinstance(value, (list, tuple))
-        elif self.kind == "Dict":
-            fits = isinstance(value, Mapping) and value.keys() == set(self.names)
-        elif self.kind == "NamedTuple":
-            fits = is_namedtuple(type(value)) and type(value)._fields == self.names
-        else:
-            fits = isinstance(value, self.cls)
-        if not fits:
-            return None
-        children = self.children(value)
-        return children if len(children) == count else None
-
-    def build(self, children: list[Any]) -> Any:
-        """The container of these children."""
-        if self.kind == "List":
-            return children
-        if self.kind == "Tuple":
-            return tuple(children)
-        if self.kind == "CustomNest":
-            return self.cls.__tf_unflatten__(self.metadata, tuple(children))
-        if self.kind == "NamedTuple":
-            return self.cls(*children)
-        if self.kind == "Fields":
-            new = copy.copy(self.template)
-            for name, child in zip(self.names, children):
-                object.__setattr__(new, name, child)
-            return new
-        row = _MAPPING if self.kind == "Dict" else _ATTRS
-        return row.rebuild(self.template, children)
-
-    def text(self, parts: list[str]) -> str:
-        """As a type is written."""
-        if self.kind == "Dict":
-            parts = [f"[{k!r}, {p}]" for k, p in zip(self.names, parts)]
-        name = self.kind if self.cls is None else f"{self.kind}[{self.cls.__name__}]"
-        return f"{name}[{', '.join(parts)}]"
-
-
-def halves(call: Structure) -> tuple[Structure, Structure]:
-    """The types of a call's positional arguments, and of those by name."""
-    positional, by_name = call.parts
-    assert isinstance(positional, Structure)
-    assert isinstance(by_name, Structure)
-    return positional, by_name
-
-
-LIST, TUPLE = Form("List"), Form("Tuple")
 _LITERALS = (type(None), bool, int, float, complex, str, bytes)
 _BY_VALUE = (type, types.BuiltinFunctionType, types.ModuleType)
 
