@@ -1,0 +1,230 @@
+"""Fitting: fit, evaluate, predict, and their forms for single batches.
+
+Lives here: the loops over batches.  Not here: what is done with one (trainer.py), the batches (batches.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core import nest
+from ...ops import dispatch
+from .batches import Batches, batches_of, pack, split, unpack
+
+
+class Fitting:
+    """The loops of a model that trains. What they call is the trainer's."""
+
+    name: Any
+    optimizer: Any
+    stop_training: bool
+    steps_per_execution: int
+    _trainer: Any
+    _run: Any
+    _assert_compiled: Any
+    reset_metrics: Any
+    get_metrics_result: Any
+    trainable_weights: Any
+
+    # ---- fit, evaluate, predict -------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        epochs: int = 1,
+        verbose: Any = "auto",
+        callbacks: Any = None,
+        validation_split: float = 0.0,
+        validation_data: Any = None,
+        shuffle: Any = True,
+        class_weight: dict[int, float] | None = None,
+        sample_weight: Any = None,
+        initial_epoch: int = 0,
+        steps_per_epoch: int | None = None,
+        validation_steps: int | None = None,
+        validation_batch_size: int | None = None,
+        validation_freq: Any = 1,
+    ) -> Any:
+        """Train, and give a History.
+
+        x, y: arrays, tensors, lists or dicts of them; or x alone: a dataset, a sequence or a generator of batches
+        (x, y) or (x, y, sample_weight). batch_size: 32 by default. epochs: the number of the last epoch.
+        verbose: 0 silent, 1 a bar on a terminal, 2 a line for each epoch. validation_split: the last share of arrays is
+        held out. validation_data: (x, y), (x, y, sample_weight) or a dataset. shuffle: arrays, anew for each epoch;
+        "batch": whole batches. class_weight, sample_weight: factors of the loss by class, by sample. steps_per_epoch,
+        validation_steps: batches, where not all. validation_freq: every so many epochs, or a list of epochs.
+        raises ValueError before `compile`, and for data that do not fit
+        """
+        from ..callbacks import CallbackList
+
+        self._assert_compiled("fit")
+        if validation_split and validation_data is None:
+            (x, y, sample_weight), validation_data = split(x, y, sample_weight, validation_split)
+        batches = batches_of(x, y, sample_weight, batch_size, shuffle, steps_per_epoch, class_weight)
+        validation = self._validation(validation_data, validation_batch_size or batch_size, validation_steps)
+        heard = CallbackList.of(callbacks, self, verbose, epochs=epochs, steps=batches.steps, history=True)
+        self.stop_training = False
+        heard.on_train_begin()
+        logs: dict[str, Any] = {}
+        for epoch in range(initial_epoch, epochs):
+            self.reset_metrics()
+            heard.on_epoch_begin(epoch)
+            logs = self._pass("train", batches, heard)
+            if not logs and not batches.samples and epoch == initial_epoch:
+                raise ValueError("The dataset given to `fit` has no batch")
+            if validation is not None and _due(epoch, validation_freq):
+                found = self.evaluate(validation, verbose=0, callbacks=heard, return_dict=True)
+                logs.update({f"val_{k}": v for k, v in found.items()})
+            heard.on_epoch_end(epoch, logs)
+            if self.stop_training:
+                break
+        if self.optimizer is not None and logs:
+            self.optimizer.finalize_variable_values(self.trainable_weights)
+        heard.on_train_end(logs)
+        return heard.history
+
+    def _validation(self, data: Any, batch_size: int | None, steps: int | None) -> Batches | None:
+        if data is None:
+            return None
+        if isinstance(data, (tuple, list)) and not hasattr(data, "element_spec"):
+            x, y, weight = unpack(tuple(data))
+            return batches_of(x, y, weight, batch_size, False, steps)
+        return batches_of(data, steps=steps)
+
+    def _pass(self, kind: str, batches: Batches, heard: Any) -> dict[str, Any]:
+        """Once over the data. Gives the last figures, as numbers."""
+        logs: dict[str, Any] = {}
+        group = self.steps_per_execution
+        begin, end = getattr(heard, f"on_{kind}_batch_begin"), getattr(heard, f"on_{kind}_batch_end")
+        pending = None
+        result: Any = None
+        step = -1
+        for step, data in enumerate(batches.epoch()):
+            if pending is None:
+                begin(step)
+                pending = step
+            result = self._run(kind, data)
+            if (step + 1) % group == 0:
+                logs = numbers(result)
+                end(step, logs)
+                pending = None
+                if self.stop_training:
+                    break
+        if pending is not None:
+            logs = numbers(result)
+            end(step, logs)
+        return numbers(self.get_metrics_result()) if kind != "predict" and not logs and step >= 0 else logs
+
+    def evaluate(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        sample_weight: Any = None,
+        steps: int | None = None,
+        callbacks: Any = None,
+        return_dict: bool = False,
+        **kwargs: Any,
+    ) -> Any:
+        """The loss and the metrics over the data: numbers in a list (a number where there is one), or a dict.
+
+        arguments: see `fit`. raises ValueError before `compile`
+        """
+        from ..callbacks import CallbackList
+
+        self._assert_compiled("evaluate")
+        batches = batches_of(x, y, sample_weight, batch_size, False, steps)
+        heard = callbacks if isinstance(callbacks, CallbackList) else CallbackList.of(
+            callbacks, self, verbose, epochs=1, steps=batches.steps)  # fmt: skip
+        heard.on_test_begin()
+        self.reset_metrics()
+        logs = self._pass("test", batches, heard)
+        heard.on_test_end(logs)
+        if return_dict:
+            return logs
+        values = [logs[k] for k in self._in_order(logs)]
+        return values[0] if len(values) == 1 else values
+
+    def _in_order(self, logs: dict[str, Any]) -> list[str]:
+        """Names of figures as `evaluate` lists them: the loss, the compiled metrics, the others by name."""
+        first = ["loss"] if "loss" in logs else []
+        compiled = list(self._trainer.metrics.results()) if self._trainer.metrics is not None else []
+        first += [k for k in compiled if k in logs]
+        return first + sorted(k for k in logs if k not in first)
+
+    def predict(self, x: Any, batch_size: int | None = None, verbose: Any = "auto", steps: int | None = None,
+                callbacks: Any = None) -> Any:  # fmt: skip
+        """The outputs for all of the data, as arrays in the outputs' structure. arguments: see `fit`."""
+        from ..callbacks import CallbackList
+
+        batches = batches_of(x, None, None, batch_size, False, steps)
+        heard = CallbackList.of(callbacks, self, verbose, epochs=1, steps=batches.steps)
+        heard.on_predict_begin()
+        parts: list[Any] = []
+        for step, data in enumerate(batches.epoch()):
+            heard.on_predict_batch_begin(step)
+            parts.append(self._run("predict", data))
+            heard.on_predict_batch_end(step, {"outputs": parts[-1]})
+        heard.on_predict_end()
+        if not parts:
+            raise ValueError("Expect x to be a non-empty array or dataset.")
+        return nest.map_structure(lambda *pieces: np.concatenate([p.numpy() for p in pieces]), *parts)
+
+    # ---- single batches ---------------------------------------------------------------------------------------------
+
+    def train_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None,
+                       return_dict: bool = False) -> Any:  # fmt: skip
+        """Train by one batch; the figures so far: they go on until `reset_metrics`."""
+        self._assert_compiled("train_on_batch")
+        if class_weight is not None and sample_weight is not None:
+            raise ValueError("Arguments `sample_weight` and `class_weight` cannot be specified at the same time.")
+        return self._single("train", x, y, sample_weight, class_weight, return_dict)
+
+    def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False) -> Any:
+        """Judge one batch; the figures so far."""
+        self._assert_compiled("test_on_batch")
+        return self._single("test", x, y, sample_weight, None, return_dict)
+
+    def predict_on_batch(self, x: Any) -> Any:
+        """Predict one batch, as arrays."""
+        return nest.map_structure(lambda t: t.numpy(), self._run("predict", _tensors(pack(x))))
+
+    def _single(self, kind: str, x: Any, y: Any, sample_weight: Any, class_weight: Any, return_dict: bool) -> Any:
+        data = pack(x, y, sample_weight)
+        if class_weight is not None:
+            whole = max(len(np.asarray(a)) for a in nest.flatten(x))
+            data = next(iter(batches_of(x, y, None, whole, False, None, class_weight).epoch()))
+        logs = numbers(self._run(kind, _tensors(data)))
+        if return_dict:
+            return logs
+        values = [logs[k] for k in self._in_order(logs)]
+        return values[0] if len(values) == 1 else values
+
+
+def numbers(logs: Any) -> dict[str, Any]:
+    """Figures as Python numbers; arrays where a metric gives several."""
+    found: dict[str, Any] = {}
+    for key, value in (logs or {}).items():
+        a = np.asarray(value.numpy() if hasattr(value, "numpy") else value)
+        found[key] = float(a) if a.ndim == 0 else a
+    return found
+
+
+def _tensors(data: Any) -> Any:
+    from .batches import _arrays, as_array
+
+    if isinstance(data, tuple):
+        data = tuple(_arrays(d) for d in data)
+    leaf = lambda v: v if v is None or hasattr(v, "_dtype") else dispatch.to_tensor(as_array(v))  # noqa: E731
+    return nest.map_structure(leaf, data)
+
+
+def _due(epoch: int, validation_freq: Any) -> bool:
+    if isinstance(validation_freq, int):
+        return (epoch + 1) % validation_freq == 0
+    return epoch + 1 in validation_freq
