@@ -26,8 +26,12 @@ def settle() -> None:
         _busy = True
         try:
             for hand_out in list(waiting):
-                if not hand_out():
-                    waiting.remove(hand_out)
+                again = False  # a value that does not fit is an error once
+                try:
+                    again = hand_out()
+                finally:
+                    if not again:
+                        waiting.remove(hand_out)
         finally:
             _busy = False
 

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..eager.variable import Variable
+from ..nn.input_layer import InputLayer
 from ..nn.module import Module
 from ..optimizers.base import Optimizer
 from ..tracing.concrete import ConcreteFunction
@@ -26,7 +27,7 @@ VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
 FUNCTIONS = (Function, ConcreteFunction)
 # Attributes that hold what belongs to others, or to the run at hand.
 _PASSING = frozenset({"nodes", "_losses", "_loss_owners", "_regularizers", "_parent", "history", "_initial_weights",
-                      "_index", "_undecayed", "_keras_history"})  # fmt: skip
+                      "_index", "_undecayed", "_keras_history", "_stack"})  # fmt: skip
 
 
 def is_object(value: Any) -> bool:
@@ -77,8 +78,10 @@ def children(value: Any, also: tuple[type, ...] = ()) -> dict[str, Any]:
         return {str(i): v for i, v in enumerate(value) if is_tracked(v, also)}
     attributes = getattr(value, "__dict__", {})
     found = {k: v for k, v in attributes.items() if k not in _PASSING and is_tracked(v, also)}
-    if attributes.get("_network") is not None:  # a model laid out from inputs to outputs: its layers are no attributes
-        found.update({f"layer-{i}": layer for i, layer in enumerate(value._sublayers())})
+    if attributes.get("_network") is not None or "_stack" in attributes:
+        # A model laid out from inputs to outputs: its layers are no attributes, and inputs are no layers to match.
+        layers = [layer for layer in value._sublayers() if not isinstance(layer, InputLayer)]
+        found.update({f"layer-{i}": layer for i, layer in enumerate(layers)})
     return found
 
 
