@@ -197,20 +197,33 @@ from .tracing.trace import executing_eagerly, init_scope, name_scope
 
 if _typing.TYPE_CHECKING:
     from . import autograph, data, keras, lite, nn, optimizers
-    from .saved import saved_model, train
     from .core.type_spec import TypeSpec, type_spec_from_value
     from .eager import debugging
     from .eager.calling import numpy_function, py_function
     from .nn.module import Module
     from .ops import bitwise, dtypes, linalg, random, strings
-    from .ops.debugging import Assert
+    from .ops.clock import timestamp
+    from .ops.debugging import Assert, assert_equal, assert_greater, assert_less, assert_rank
     from .ops.indexed_slices import IndexedSlicesSpec
     from .ops.linalg import einsum, matmul, norm, tensordot
     from .ops.printing import print
     from .ops.strings import as_string
+    from .saved import saved_model, train
     from .tracing import experimental, types
     from .tracing.control import case, cond, foldl, foldr, map_fn, scan, switch_case, vectorized_map, while_loop
-    from .tracing.tensor_array import TensorArray, TensorArraySpec
+    from .tracing.derivatives import grad_pass_through, gradients, recompute_grad
+    from .tracing.ordering import (
+        control_dependencies,
+        device,
+        get_current_name_scope,
+        group,
+        inside_function,
+        is_symbolic_tensor,
+        no_op,
+        tuple,
+    )
+    from .tracing.tensor_array import TensorArray
+    from .tracing.tensor_array_spec import TensorArraySpec
 
 __version__ = "0.1.0"
 
@@ -218,44 +231,60 @@ half, double = float16, float64
 
 # What `import opwright` need not wait for: the module, and the name in it if it is not the module itself.
 _LATER = {
-    "autograph": (".autograph", None),
     "Assert": (".ops.debugging", "Assert"),
+    "IndexedSlicesSpec": (".ops.indexed_slices", "IndexedSlicesSpec"),
     "Module": (".nn.module", "Module"),
     "TensorArray": (".tracing.tensor_array", "TensorArray"),
-    "TensorArraySpec": (".tracing.tensor_array", "TensorArraySpec"),
+    "TensorArraySpec": (".tracing.tensor_array_spec", "TensorArraySpec"),
     "TypeSpec": (".core.type_spec", "TypeSpec"),
-    "IndexedSlicesSpec": (".ops.indexed_slices", "IndexedSlicesSpec"),
-    "experimental": (".tracing.experimental", None),
-    "type_spec_from_value": (".core.type_spec", "type_spec_from_value"),
-    "types": (".tracing.types", None),
     "as_string": (".ops.strings", "as_string"),
+    "assert_equal": (".ops.debugging", "assert_equal"),
+    "assert_greater": (".ops.debugging", "assert_greater"),
+    "assert_less": (".ops.debugging", "assert_less"),
+    "assert_rank": (".ops.debugging", "assert_rank"),
+    "autograph": (".autograph", None),
     "bitwise": (".ops.bitwise", None),
     "case": (".tracing.control", "case"),
     "cond": (".tracing.control", "cond"),
+    "control_dependencies": (".tracing.ordering", "control_dependencies"),
     "data": (".data", None),
     "debugging": (".eager.debugging", None),
+    "device": (".tracing.ordering", "device"),
     "dtypes": (".ops.dtypes", None),
     "einsum": (".ops.linalg", "einsum"),
+    "experimental": (".tracing.experimental", None),
     "foldl": (".tracing.control", "foldl"),
     "foldr": (".tracing.control", "foldr"),
+    "get_current_name_scope": (".tracing.ordering", "get_current_name_scope"),
+    "grad_pass_through": (".tracing.derivatives", "grad_pass_through"),
+    "gradients": (".tracing.derivatives", "gradients"),
+    "group": (".tracing.ordering", "group"),
+    "inside_function": (".tracing.ordering", "inside_function"),
+    "is_symbolic_tensor": (".tracing.ordering", "is_symbolic_tensor"),
     "keras": (".keras", None),
     "linalg": (".ops.linalg", None),
     "lite": (".lite", None),
     "map_fn": (".tracing.control", "map_fn"),
     "matmul": (".ops.linalg", "matmul"),
     "nn": (".nn", None),
+    "no_op": (".tracing.ordering", "no_op"),
     "norm": (".ops.linalg", "norm"),
     "numpy_function": (".eager.calling", "numpy_function"),
     "optimizers": (".optimizers", None),
     "print": (".ops.printing", "print"),
     "py_function": (".eager.calling", "py_function"),
     "random": (".ops.random", None),
+    "recompute_grad": (".tracing.derivatives", "recompute_grad"),
     "saved_model": (".saved.saved_model", None),
     "scan": (".tracing.control", "scan"),
     "strings": (".ops.strings", None),
     "switch_case": (".tracing.control", "switch_case"),
     "tensordot": (".ops.linalg", "tensordot"),
+    "timestamp": (".ops.clock", "timestamp"),
     "train": (".saved.train", None),
+    "tuple": (".tracing.ordering", "tuple"),
+    "type_spec_from_value": (".core.type_spec", "type_spec_from_value"),
+    "types": (".tracing.types", None),
     "vectorized_map": (".tracing.control", "vectorized_map"),
     "while_loop": (".tracing.control", "while_loop"),
 }
@@ -298,8 +327,10 @@ __all__ = [  # noqa: RUF022  grouped as in docs/api.md
     "half", "int16", "int32", "int4", "int64", "int8", "string", "uint16", "uint32", "uint64", "uint8",
     "complexes", "floating", "floating_or_complex", "integer", "numeric", "real", "signed",
     # tracing and control flow
-    "case", "cond", "foldl", "foldr", "map_fn", "scan", "switch_case", "vectorized_map", "while_loop",
-    "Assert", "Graph", "function", "numpy_function", "print", "py_function",
+    "Assert", "Graph", "assert_equal", "assert_greater", "assert_less", "assert_rank", "case", "cond",
+    "control_dependencies", "device", "foldl", "foldr", "function", "get_current_name_scope", "grad_pass_through",
+    "gradients", "group", "inside_function", "is_symbolic_tensor", "map_fn", "no_op", "numpy_function", "print",
+    "py_function", "recompute_grad", "scan", "switch_case", "timestamp", "tuple", "vectorized_map", "while_loop",
     # defining operators
     "Attr", "CPUPlace", "CUDAPlace", "Input", "KernelKey", "Operator", "Output", "attr", "kernel", "operator", "ops",
     # modules and switches

@@ -29,7 +29,7 @@ TESTED_ELSEWHERE = dict.fromkeys(
     "tests/eager/test_eager_variable.py",
 )  # fmt: skip
 TESTED_ELSEWHERE |= dict.fromkeys(
-    ("Assert", "EagerPyFunc", "EagerPyFuncGrad", "Print", "PyFunc", "PyFuncStateless"), "tests/effects"
+    ("Assert", "EagerPyFunc", "EagerPyFuncGrad", "Print", "PyFunc", "PyFuncStateless", "Timestamp"), "tests/effects"
 )
 
 

@@ -1,0 +1,100 @@
+"""Derivatives asked for inside a graph without a tape, and functions whose derivatives are arranged otherwise.
+
+Lives here: gradients, grad_pass_through, recompute_grad.  Not here: the tape (eager/tape.py).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..core import nest
+from ..eager.tape import GradientTape, UnconnectedGradients, custom_gradient
+from ..ops import array, dispatch
+from ..ops.autodiff import accumulate, backpropagate
+from ..ops.tensor import TensorLike
+
+state = dispatch.state
+
+
+def gradients(
+    ys: Any,
+    xs: Any,
+    grad_ys: Any = None,
+    name: str = "gradients",
+    gate_gradients: bool = False,
+    aggregation_method: int | None = None,
+    stop_gradients: Any = None,
+    unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+) -> list[Any]:
+    """d sum(ys) / d x for each x, inside `function`: of all that was recorded so far.
+
+    grad_ys: what the gradients of ys start from, instead of ones. stop_gradients: tensors taken for constants.
+    raises RuntimeError eagerly, where there is a GradientTape for it
+    """
+    trace: Any = state.trace
+    if trace is None:
+        raise RuntimeError(
+            "tf.gradients is not supported when eager execution is enabled. Use tf.GradientTape instead."
+        )
+    unconnected = UnconnectedGradients(unconnected_gradients)
+    targets, sources = nest.flatten(ys), nest.flatten(xs)
+    dys: Sequence[Any] = [None] * len(targets) if grad_ys is None else nest.flatten(grad_ys)
+    start: dict[int, Any] = {}
+    for y, dy in zip(targets, dys, strict=True):
+        dy = array.ones_like(y) if dy is None else dispatch.to_tensor(dy, y.dtype)
+        start[id(y)] = accumulate(start[id(y)], dy) if id(y) in start else dy
+    stopped = {id(t) for t in nest.flatten(stop_gradients or [])}
+    records = [r for r in trace.recorder.records if not any(id(y) in stopped for y in r.outputs)]
+    found = backpropagate(records, start, {id(x) for x in sources})
+    results = [found.get(id(x)) for x in sources]
+    if unconnected is UnconnectedGradients.ZERO:
+        results = [array.zeros_like(x) if g is None else g for g, x in zip(results, sources)]
+    return results
+
+
+def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:
+    """`f`, with the gradient of the identity: what comes for its result goes on to its arguments as it is."""
+
+    @custom_gradient
+    def passing(*args: Any, **kwargs: Any) -> Any:
+        def grad(*dys: Any, variables: Sequence[Any] | None = None) -> Any:
+            return dys if variables is None else (dys, [None] * len(variables))
+
+        return f(*args, **kwargs), grad
+
+    @functools.wraps(f)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        return passing(*args, **kwargs)
+
+    return wrapped
+
+
+def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
+    """`f`, computed once more when its gradient is wanted, so that nothing inside it is kept until then."""
+
+    @custom_gradient
+    def forgetting(*args: Any, **kwargs: Any) -> Any:
+        result = f(*args, **kwargs)
+
+        def grad(*dys: Any, variables: Sequence[Any] | None = None) -> Any:
+            tensors = [a for a in nest.flatten(args) if isinstance(a, TensorLike)]
+            with GradientTape() as tape:
+                again = [array.identity_without_record(t) for t in tensors]
+                tape.watch(again)
+                fresh = iter(again)
+                repeated = nest.map_structure(lambda a: next(fresh) if isinstance(a, TensorLike) else a, list(args))
+                outputs = f(*repeated, **kwargs)
+            sources = [*again, *(variables or ())]
+            found = tape.gradient(outputs, sources, output_gradients=nest.pack_sequence_as(outputs, list(dys)))
+            inputs, rest = found[: len(again)], found[len(again) :]
+            return inputs if variables is None else (inputs, rest)
+
+        return result, grad
+
+    @functools.wraps(f)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        return forgetting(*args, **kwargs)
+
+    return wrapped
