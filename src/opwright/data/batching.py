@@ -147,7 +147,7 @@ class _PaddedBatchDataset(Dataset):
         values = _padding_values(padding_values, spec)
         known = static_int(size) if self._drop else None
         specs = [
-            TensorSpec((known, *([None] * len(s) if type(s) is SymbolicTensor else s)), c.dtype)
+            TensorSpec(_padded_dims(known, s), c.dtype)
             for s, c in zip(shapes, form.components)
         ]
         self._shapes = tuple(tuple(s) if type(s) is list else None for s in shapes)
@@ -179,6 +179,14 @@ class _PaddedBatchDataset(Dataset):
 
     def _cardinality(self) -> int:
         return batch_count(self, self._operands[0], self._drop)
+
+
+def _padded_dims(size: int | None, shape: Any) -> Any:
+    """The sizes of a padded batch, as far as they are known."""
+    if type(shape) is SymbolicTensor:
+        rank = shape.shape[0] if shape.shape.rank else None
+        return None if rank is None else [size] + [None] * rank
+    return (size, *shape)
 
 
 def _padded_shapes(given: Any, spec: Any) -> list[Any]:

@@ -222,7 +222,7 @@ class IteratorSpec(TypeSpec):
 
 
 class NumpyIterator:
-    """Elements as NumPy arrays that are not to be written to, and NumPy scalars; datasets inside as such iterators."""
+    """Elements as NumPy arrays that are not to be written to, and NumPy scalars; datasets inside stay datasets."""
 
     __slots__ = ("_pack", "_take")
 
@@ -264,8 +264,7 @@ def _numpy(array: np.ndarray) -> Any:
 def _numpy_of(value: Any) -> Any:
     if type(value) is EagerTensor:
         return _numpy(value._array)
-    convert = getattr(value, "as_numpy_iterator", None)
-    return value if convert is None else convert()
+    return value
 
 
 # ---- optionals -------------------------------------------------------------------------------------------------------

@@ -99,7 +99,7 @@ class Form:
         if type(self.spec) is TensorSpec:
             (dtype,) = dtypes
             return lambda flat: EagerTensor(flat[0], dtype)
-        if type(self.spec) is tuple and len(self.spec) == len(leaves):
+        if type(self.spec) is tuple and all(type(part) is TensorSpec for part in self.spec):
             return lambda flat: tuple(map(EagerTensor, flat, dtypes))
         spec = self.spec
         return lambda flat: pack(spec, map(EagerTensor, flat, dtypes))
