@@ -28,7 +28,7 @@ def test_fields_defaults_and_repr(tf):
     assert (m.n, m.name) == (3, "x")
     assert m.total().numpy() == 9.0
     assert repr(m) == (
-        "Masked(values=<tf.Tensor: shape=(2,), dtype=float32, numpy=array([1., 2.], dtype=float32)>, n=3, name='x')"
+        f"{M.__qualname__}(values=<tf.Tensor: shape=(2,), dtype=float32, numpy=array([1., 2.], dtype=float32)>, n=3, name='x')"
     )
     assert M(values=[1.0], name="y").name == "y"
     for bad in (lambda: M(), lambda: M([1.0], 1, "a", 4), lambda: M([1.0], z=4), lambda: M([1.0], n=2.5)):
@@ -201,7 +201,7 @@ def test_in_and_out_of_functions(tf):
     f(M([3.0]))
     assert len(traced) == 3
     concrete = f.get_concrete_function(M.Spec(tf.TensorSpec([None]), 3, "x"))
-    assert concrete(M([1.0, 2.0, 3.0]))["m"].values.numpy().tolist() == [2.0, 4.0, 6.0]
+    assert concrete(M([1.0, 2.0, 3.0]), 2.0)["m"].values.numpy().tolist() == [2.0, 4.0, 6.0]
     g = tf.function(lambda m: m.total(), input_signature=[M.Spec(tf.TensorSpec([None]), 3, "x")])
     assert g(M([1.0, 2.0])).numpy() == 9.0
     assert g(M([1.0])).numpy() == 3.0

@@ -200,7 +200,7 @@ class ExtensionType(CompositeTensor):
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{n}={getattr(self, n, None)!r}" for n in fields_of(type(self)))
-        return f"{type(self).__name__}({shown})"
+        return f"{type(self).__qualname__}({shown})"
 
     def __copy__(self) -> Any:
         return self
