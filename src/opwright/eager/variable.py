@@ -17,6 +17,7 @@ from ..core.specs import TensorSpec
 from ..ops import array as array_ops
 from ..ops import dispatch
 from ..ops import state as state_ops
+from ..ops.array.slicing import set_item
 from ..ops.autodiff import OpRecord
 from ..ops.indexed_slices import IndexedSlices
 from ..ops.tensor import Reference, TensorLike
@@ -74,7 +75,7 @@ class Variable(TensorLike):
                 f"The initial value's shape {array.shape} is not compatible with the explicitly supplied `shape` "
                 f"argument ({self.shape})."
             )
-        self.name = f"{name or 'Variable'}:0"
+        self.name = f"{'/'.join((*dispatch.state.names, name or 'Variable'))}:0"
         self.trainable = True if trainable is None else bool(trainable)
         self.constraint = constraint
         self._lock = threading.Lock()
@@ -267,6 +268,34 @@ class Variable(TensorLike):
     def scatter_nd_sub(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
         """Subtract from the slices that `indices` name. Gives itself."""
         return self.assign(array_ops.tensor_scatter_nd_sub(self, indices, updates, name=name))
+
+    def batch_scatter_update(
+        self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None
+    ) -> Variable:
+        """Set rows of each batch entry: self[b..., indices[b..., i]] = values[b..., i]. Gives itself."""
+        indices = dispatch.to_tensor(sparse_delta.indices)
+        n = indices.shape.rank - 1
+        grid = array_ops.meshgrid(*(array_ops.range(d) for d in indices.shape), indexing="ij")[:n]
+        places = array_ops.stack([*(array_ops.cast(g, indices.dtype) for g in grid), indices], -1)
+        return self.scatter_nd_update(places, sparse_delta.values, name)
+
+    def scatter_nd_max(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
+        """The slices that `indices` name become the larger of themselves and the updates. Gives itself."""
+        return self.assign(array_ops.tensor_scatter_nd_max(self, indices, updates, name=name))
+
+    def scatter_nd_min(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
+        """The slices that `indices` name become the smaller of themselves and the updates. Gives itself."""
+        return self.assign(array_ops.tensor_scatter_nd_min(self, indices, updates, name=name))
+
+    def __getitem__(self, key: Any) -> Any:
+        """`variable[key]`, a tensor, with an `assign` that sets that part: `variable[1:3].assign(x)`."""
+        part = array_ops.getitem(self, key)
+
+        def assign(value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Variable:
+            return self.assign(set_item(self, key, value))
+
+        part.assign = assign
+        return part
 
     # ---- showing ------------------------------------------------------------------------------------------------
 

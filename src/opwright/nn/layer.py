@@ -189,14 +189,29 @@ class Layer(Weighted, Configured):
         trace = FuncTrace(f"{self.name}_layout")
         with trace.recording():
             def stand_in(x: Any) -> Any:
-                return trace.placeholder(x.spec, "x") if isinstance(x, KerasTensor) else x
+                if not isinstance(x, KerasTensor):
+                    return x
+                made, mask = trace.placeholder(x.spec, "x"), mask_of(x)
+                if mask is not None:
+                    set_mask(made, trace.placeholder(mask.spec, "mask"))
+                return made
+
+            def planned(y: Any) -> Any:
+                if not isinstance(y, TensorLike):
+                    return y
+                made, mask = KerasTensor(y.shape, y.dtype, self.name), mask_of(y)
+                if mask is not None:
+                    set_mask(made, KerasTensor(mask.shape, mask.dtype, f"{self.name}_mask"))
+                return made
 
             args, kwargs = nest.map_structure(stand_in, (args, kwargs))
+            spec = self._call_spec()
+            masks = self._fill_masks(spec, args, kwargs)
             result = converted(self.call)(*args, **kwargs)
             self._clear_losses()  # they are of the layout, which nobody runs
-            return nest.map_structure(
-                lambda y: KerasTensor(y.shape, y.dtype, self.name) if isinstance(y, TensorLike) else y, result
-            )
+            if self.supports_masking:
+                self._mask_outputs(args[0] if args else kwargs.get(spec.first or ""), result, masks)
+            return nest.map_structure(planned, result)
 
     # ---- calling ----------------------------------------------------------------------------------------------------
 

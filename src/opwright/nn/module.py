@@ -5,6 +5,7 @@ Lives here: the base class, its walk for variables and modules, its name scope. 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 from collections.abc import Callable, Iterator
@@ -14,9 +15,21 @@ from typing import Any
 from ..core import nest
 from ..eager import waiting
 from ..eager.variable import Variable
+from ..ops import dispatch
 from ..tracing.trace import name_scope
 
 _WORD = re.compile(r"(?<=[a-z0-9])[A-Z]|(?!^)[A-Z](?=[a-z])")
+
+
+@contextlib.contextmanager
+def root_scope() -> Iterator[None]:
+    """A `with` outside every name scope."""
+    state = dispatch.state
+    saved, state.names = state.names, ()
+    try:
+        yield
+    finally:
+        state.names = saved
 
 
 class Module:

@@ -17,7 +17,7 @@ from ..core import nest
 from ..core.dtypes import DType, as_dtype
 from ..eager.variable import Variable
 from ..ops import math
-from .module import Module
+from .module import Module, root_scope
 
 
 class Weighted(Module):
@@ -77,8 +77,9 @@ class Weighted(Module):
                     raise
                 return make(dims)
 
-        variable = Variable(value, bool(trainable and self._trainable), name=f"{self.name}/{name or 'variable'}",
-                            dtype=wanted, constraint=constraints.get(constraint))  # fmt: skip
+        with root_scope():  # a weight's name is its layer's and its own, wherever the layer is called
+            variable = Variable(value, bool(trainable and self._trainable), name=f"{self.name}/{name or 'variable'}",
+                                dtype=wanted, constraint=constraints.get(constraint))  # fmt: skip
         if not trainable:
             self._fixed.add(id(variable))
         self._own_weights.append(variable)

@@ -15,7 +15,7 @@ from ...ops import array, dispatch, math
 from ...tracing.trace import name_scope
 from .. import backend, naming
 from ..call_context import mask_of, set_mask
-from ..module import Module
+from ..module import Module, root_scope
 from ..reduction import as_floating, same_rank, with_mask
 
 
@@ -44,8 +44,9 @@ class Metric(Module):
 
         make, wanted = initializers.get(initializer or "zeros"), as_dtype(dtype) if dtype is not None else self._dtype
         dims = tuple(shape)
-        variable = Variable(lambda: make(dims, dtype=wanted), trainable=False, dtype=wanted,
-                            name=f"{self.name}/{name or 'variable'}")  # fmt: skip
+        with root_scope():
+            variable = Variable(lambda: make(dims, dtype=wanted), trainable=False, dtype=wanted,
+                                name=f"{self.name}/{name or 'variable'}")  # fmt: skip
         self._state.append(variable)
         return variable
 
