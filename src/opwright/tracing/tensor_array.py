@@ -1,6 +1,7 @@
 """TensorArray: elements of one dtype, written and read one by one, eagerly and in graphs.
 
-Lives here: the class and its type.  Not here: the list it keeps them in and the operators on it (ops/lists.py).
+Lives here: the class.  Not here: its type (tensor_array_spec.py), the list it keeps them in and the operators on it
+(ops/lists.py, ops/list_rows.py).
 
 In a graph a TensorArray never changes: `write` gives another one, and a loop carries it as a variable. Eagerly `write`
 changes the array it is called on and gives that, as in TensorFlow; both are one persistent list underneath.
@@ -9,7 +10,6 @@ changes the array it is called on and gives that, as in TensorFlow; both are one
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,68 +18,14 @@ from ..core import dtypes
 from ..core.dtypes import as_dtype
 from ..core.errors import InvalidArgumentError, OutOfRangeError
 from ..core.shapes import UNKNOWN, TensorShape, as_shape
-from ..core.specs import TensorSpec
-from ..core.type_spec import CompositeTensor, TypeSpec
+from ..core.type_spec import CompositeTensor
 from ..eager.tensor import EagerTensor, convert_to_tensor
 from ..ops import array, dispatch, lists
 from ..ops import list_rows as rows
 from ..ops.tensor import TensorLike
+from .tensor_array_spec import TensorArraySpec
 
 state = dispatch.state
-
-
-class TensorArraySpec(TypeSpec):
-    """The type of a TensorArray.
-
-    element_shape: of each element, None where unknown. dtype: theirs. dynamic_size, infer_shape: as TensorArray has
-    them.
-    """
-
-    __slots__ = ("_dtype", "_dynamic_size", "_element_shape", "_infer_shape")
-
-    def __init__(self, element_shape: Any = None, dtype: Any = dtypes.float32, dynamic_size: bool = False,
-                 infer_shape: bool = True) -> None:  # fmt: skip
-        self._element_shape = as_shape(element_shape)
-        self._dtype = as_dtype(dtype)
-        self._dynamic_size, self._infer_shape = bool(dynamic_size), bool(infer_shape)
-
-    @classmethod
-    def from_value(cls, value: TensorArray) -> TensorArraySpec:
-        """The type of a TensorArray. Raises TypeError for anything else."""
-        if not isinstance(value, TensorArray):
-            raise TypeError(f"Expected value to be a TensorArray, but got: {type(value)}")
-        return cls(value.element_shape, value.dtype, value.dynamic_size, value._infer_shape)
-
-    @property
-    def value_type(self) -> Any:
-        """TensorArray."""
-        return TensorArray
-
-    @property
-    def element_shape(self) -> TensorShape:
-        """What is known of each element's shape."""
-        return self._element_shape
-
-    @property
-    def dtype(self) -> dtypes.DType:
-        """The elements' dtype."""
-        return self._dtype
-
-    def _serialize(self) -> tuple[Any, ...]:
-        return self._element_shape, self._dtype, self._dynamic_size, self._infer_shape
-
-    @property
-    def _component_specs(self) -> Any:
-        return [TensorSpec((), dtypes.variant)]
-
-    def _to_components(self, value: TensorArray) -> Any:
-        return [value.flow]
-
-    def _from_components(self, components: Sequence[Any]) -> TensorArray:
-        made = TensorArray(self._dtype, flow=components[0], dynamic_size=self._dynamic_size,
-                           infer_shape=self._infer_shape, clear_after_read=False)  # fmt: skip
-        made._inferred[0] = self._element_shape
-        return made
 
 
 class TensorArray(CompositeTensor):

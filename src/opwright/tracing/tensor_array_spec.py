@@ -1,0 +1,75 @@
+"""TensorArraySpec: the type of a TensorArray, by which functions and control flow take one apart.
+
+Lives here: the type.  Not here: TensorArray (tensor_array.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..core import dtypes
+from ..core.dtypes import as_dtype
+from ..core.shapes import TensorShape, as_shape
+from ..core.specs import TensorSpec
+from ..core.type_spec import TypeSpec
+
+
+class TensorArraySpec(TypeSpec):
+    """The type of a TensorArray.
+
+    element_shape: of each element, None where unknown. dtype: theirs. dynamic_size, infer_shape: as TensorArray has
+    them.
+    """
+
+    __slots__ = ("_dtype", "_dynamic_size", "_element_shape", "_infer_shape")
+
+    def __init__(self, element_shape: Any = None, dtype: Any = dtypes.float32, dynamic_size: bool = False,
+                 infer_shape: bool = True) -> None:  # fmt: skip
+        self._element_shape = as_shape(element_shape)
+        self._dtype = as_dtype(dtype)
+        self._dynamic_size, self._infer_shape = bool(dynamic_size), bool(infer_shape)
+
+    @classmethod
+    def from_value(cls, value: Any) -> TensorArraySpec:
+        """The type of a TensorArray. Raises TypeError for anything else."""
+        from .tensor_array import TensorArray
+
+        if not isinstance(value, TensorArray):
+            raise TypeError(f"Expected value to be a TensorArray, but got: {type(value)}")
+        return cls(value.element_shape, value.dtype, value.dynamic_size, value._infer_shape)
+
+    @property
+    def value_type(self) -> Any:
+        """TensorArray."""
+        from .tensor_array import TensorArray
+
+        return TensorArray
+
+    @property
+    def element_shape(self) -> TensorShape:
+        """What is known of each element's shape."""
+        return self._element_shape
+
+    @property
+    def dtype(self) -> dtypes.DType:
+        """The elements' dtype."""
+        return self._dtype
+
+    def _serialize(self) -> tuple[Any, ...]:
+        return self._element_shape, self._dtype, self._dynamic_size, self._infer_shape
+
+    @property
+    def _component_specs(self) -> Any:
+        return [TensorSpec((), dtypes.variant)]
+
+    def _to_components(self, value: Any) -> Any:
+        return [value.flow]
+
+    def _from_components(self, components: Sequence[Any]) -> Any:
+        from .tensor_array import TensorArray
+
+        made = TensorArray(self._dtype, flow=components[0], dynamic_size=self._dynamic_size,
+                           infer_shape=self._infer_shape, clear_after_read=False)  # fmt: skip
+        made._inferred[0] = self._element_shape
+        return made
