@@ -1,5 +1,7 @@
 """Layers in functions: the same values with known and with unknown sizes, shapes announced, configurations and back."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,14 @@ TIME_KNOWN = (*NEED_SIZES, "initial", "flatten", "reshape", "dense", "prelu", "l
               "Dot", "softmax", "unit_norm", "normalization", "upsampling", "permute", "repeat", "lambda", "identity",
               "activation", "category", "embedding", "relu", "elu", "rescaling", "activity", "off", "cell", "spectral",
               "einsum")  # fmt: skip
+
+
+PEER_DIFFERS = ("activation_glu", "einsum_dense_middle", "time_distributed", "time_distributed_conv")
+
+
+def cases(keep):
+    """Names of cases; those of which Keras gets shapes wrong, or demands known ones, are ours alone."""
+    return [pytest.param(n, marks=pytest.mark.ours) if n in PEER_DIFFERS else n for n in CASES if keep(n)]
 
 
 def built(tf, name):
@@ -53,7 +63,7 @@ def test_with_an_unknown_batch(tf, name):
         assert y.shape[1:].is_compatible_with(z.shape[1:])
 
 
-@pytest.mark.parametrize("name", [n for n in CASES if not any(k in n for k in TIME_KNOWN)])
+@pytest.mark.parametrize("name", cases(lambda n: not any(k in n for k in TIME_KNOWN)))
 def test_with_unknown_sizes(tf, name):
     """All sizes but the channels unknown: loops over time have no known end."""
     c, layer, tensors, eager = built(tf, name)
@@ -84,17 +94,18 @@ def test_gradients_through_the_loop_over_time(tf, name):
     agree(tf.function(grads, autograph=False)(*tensors), grads(*tensors))
 
 
-@pytest.mark.parametrize("name", [n for n in CASES if not n.startswith(("embedding_masked", "masking_gru"))])
+@pytest.mark.parametrize("name", cases(lambda n: not n.startswith(("embedding_masked", "masking_gru"))))
 def test_output_shapes_and_configurations(tf, name):
     c, layer, tensors, eager = built(tf, name)
-    if c.call.__defaults__ is None and not any(k in name for k in ("mha", "gqa", "cell", "attention")) and len(tensors) == 1:
+    if c.call.__defaults__ is None and not any(k in name for k in ("mha", "gqa", "cell",
+                                                                   "attention")) and len(tensors) == 1:
         found = layer.compute_output_shape(tuple(tensors[0].shape))
         flat = [found] if isinstance(found[0], (int, type(None))) else list(found)
         assert [tuple(s) for s in flat] == [tuple(y.shape) for y in eager]
     if name == "lambda":
         return
     config = layer.get_config()
-    again = type(layer).from_config(config)
+    again = type(layer).from_config(copy.deepcopy(config))
     kept = again.get_config()
     assert {k for k in kept if repr(kept[k]) != repr(config[k])} == set()
     c.call(again, *tensors, **c.kwargs)

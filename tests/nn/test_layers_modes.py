@@ -115,7 +115,7 @@ def test_moving_averages_in_functions(tf):
     np.testing.assert_allclose(np.asarray(layer.moving_variance), share * x.var(0) + 1 - share, rtol=1e-4)
 
 
-# ---- recurrent ----------------------------------------------------------------------------------------------------------
+# ---- recurrent ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["SimpleRNN", "GRU", "LSTM"])
@@ -204,7 +204,7 @@ def test_the_loop_over_time_is_one_loop(tf):
     assert len(unrolled.get_concrete_function(tf.TensorSpec([2, 9, 2], tf.float32)).graph.nodes) > size(9)
 
 
-# ---- masks --------------------------------------------------------------------------------------------------------------
+# ---- masks ----------------------------------------------------------------------------------------------------------
 
 
 def test_masks_travel(tf):
@@ -225,13 +225,14 @@ def test_masks_of_merged_inputs(tf):
     masking = L.Masking()
     a = np.array([[[1.0], [0.0], [3.0]]], np.float32)
     b = np.array([[[1.0], [2.0], [0.0]]], np.float32)
-    summing = L.SimpleRNN(1, activation="linear", use_bias=False, kernel_initializer="ones", recurrent_initializer="ones")
+    summing = L.SimpleRNN(1, activation="linear", use_bias=False, kernel_initializer="ones",
+                          recurrent_initializer="ones")
     assert float(summing(L.Concatenate(axis=1)([masking(a), masking(b)]))[0, 0]) == 7.0
     assert float(summing(L.Multiply()([masking(a), masking(b)]))[0, 0]) == 6.0
     assert float(summing(L.Maximum()([masking(a), masking(b)]))[0, 0]) == 6.0
 
 
-# ---- what is refused ------------------------------------------------------------------------------------------------------
+# ---- what is refused ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("make", "shape", "words"), [
@@ -282,7 +283,8 @@ def test_functions_that_merge(tf):
     a, b = np.array([[1.0, 5.0]], np.float32), np.array([[3.0, 2.0]], np.float32)
     for name, wanted in (("add", a + b), ("subtract", a - b), ("multiply", a * b), ("average", (a + b) / 2),
                          ("maximum", np.maximum(a, b)), ("minimum", np.minimum(a, b)),
-                         ("concatenate", np.concatenate([a, b], -1)), ("dot", (a * b).sum(-1, keepdims=True))):  # fmt: skip
+                         ("concatenate", np.concatenate([a, b], -1)),
+                         ("dot", (a * b).sum(-1, keepdims=True))):  # fmt: skip
         np.testing.assert_allclose(getattr(L, name)([a, b]), wanted)
 
 
@@ -297,7 +299,8 @@ def test_mixed_precision(tf):
     L = tf.keras.layers
     x = np.random.default_rng(4).standard_normal((2, 6, 6, 4)).astype(np.float32)
     for layer in (L.Conv2D(3, 3, dtype="mixed_float16"), L.Dense(3, dtype="mixed_float16"),
-                  L.BatchNormalization(dtype="mixed_float16"), L.LayerNormalization(dtype="mixed_float16")):  # fmt: skip
+                  L.BatchNormalization(dtype="mixed_float16"),
+                  L.LayerNormalization(dtype="mixed_float16")):  # fmt: skip
         y = layer(x)
         assert tf.as_dtype(y.dtype) == tf.float16
         assert {tf.as_dtype(w.dtype) for w in layer.weights} == {tf.float32}
@@ -311,5 +314,6 @@ def test_weights_are_exchanged(tf):
     assert [tuple(w.shape) for w in layer.weights] == [(4, 8), (2, 8), (8,)] * 2
     norm = L.BatchNormalization()
     norm(np.ones((2, 3), np.float32))
-    assert [w.name.rpartition("/")[2].partition(":")[0] for w in norm.weights] == ["gamma", "beta", "moving_mean", "moving_variance"]
+    assert [w.name.rpartition("/")[2].partition(":")[0] for w in norm.weights] == ["gamma", "beta", "moving_mean",
+                                                                                   "moving_variance"]
     assert len(norm.trainable_weights) == 2

@@ -1,4 +1,4 @@
-"""Layers compute what Keras computes: outputs, gradients by inputs and weights, changed state, weights' order and shapes."""
+"""Layers compute what Keras computes: outputs, gradients by inputs and weights, state, weights' order and shapes."""
 
 import pathlib
 

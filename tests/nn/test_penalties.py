@@ -29,7 +29,8 @@ def test_orthogonal_regularizer(tf, mode):
     cosines = np.abs(unit @ unit.T)
     n = len(unit)
     wanted = 0.4 * np.triu(cosines, 1).sum() / (n * (n - 1) / 2)
-    assert float(tf.keras.regularizers.OrthogonalRegularizer(0.4, mode)(tf.constant(X))) == pytest.approx(wanted, rel=1e-5)
+    assert float(tf.keras.regularizers.OrthogonalRegularizer(0.4, mode)(tf.constant(X))) == pytest.approx(wanted,
+                                                                                                          rel=1e-5)
 
 
 def test_constraints(tf):

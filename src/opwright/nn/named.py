@@ -1,4 +1,4 @@
-"""Families of objects that configurations name: a class or function for each name, and the way to dictionaries and back.
+"""Families of objects that configurations name: a class or function for each name, and to dictionaries and back.
 
 Lives here: `Family` (get, serialize, deserialize), names in snake case, objects of the user's own.
 Not here: the families themselves (initializers.py, activations.py, regularizers.py, constraints.py ...).

@@ -15,7 +15,8 @@ from ..ops import array, dispatch, random
 from . import backend
 from .seeds import SeedGenerator
 
-__all__ = ["SeedGenerator", "categorical", "dropout", "gamma", "normal", "randint", "shuffle", "truncated_normal", "uniform"]
+__all__ = ["SeedGenerator", "categorical", "dropout", "gamma", "normal", "randint", "shuffle", "truncated_normal",
+           "uniform"]  # fmt: skip
 
 
 def _drawn(seed: Any, stateful: Any, stateless: Any) -> Any:
@@ -77,7 +78,8 @@ def shuffle(x: Any, axis: int = 0, seed: Any = None) -> Any:
     order = list(range(x.shape.rank))
     order[0], order[axis] = order[axis], order[0]
     rows = array.transpose(x, order)
-    return array.transpose(_drawn(seed, lambda: random.shuffle(rows), lambda s: random.stateless_shuffle(rows, s)), order)
+    mixed = _drawn(seed, lambda: random.shuffle(rows), lambda s: random.stateless_shuffle(rows, s))
+    return array.transpose(mixed, order)
 
 
 def dropout(inputs: Any, rate: float, noise_shape: Any = None, seed: Any = None) -> Any:

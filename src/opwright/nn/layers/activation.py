@@ -60,8 +60,8 @@ class ReLU(_Elementwise):
     raises ValueError for arguments below zero
     """
 
-    def __init__(self, max_value: float | None = None, negative_slope: float = 0.0, threshold: float = 0.0, **kwargs: Any
-                 ) -> None:  # fmt: skip
+    def __init__(self, max_value: float | None = None, negative_slope: float = 0.0, threshold: float = 0.0,
+                 **kwargs: Any) -> None:  # fmt: skip
         super().__init__(**kwargs)
         if max_value is not None and max_value < 0:
             raise ValueError(f"max_value of a ReLU layer cannot be a negative value. Received: max_value={max_value}")
@@ -141,7 +141,8 @@ class Softmax(_Elementwise):
         if mask is None:
             return activations.softmax(inputs, self.axis)
         if mask.shape.rank is not None and inputs.shape.rank is not None and mask.shape.rank > inputs.shape.rank:
-            raise ValueError("The `mask` must be broadcastable to `inputs` and must not have more dimensions. Received: "
+            raise ValueError("The `mask` must be broadcastable to `inputs` and must not have more dimensions. "
+                             "Received: "
                              f"inputs.shape={inputs.shape}, mask.shape={mask.shape}")  # fmt: skip
         if mask.dtype.name != "bool":
             mask = mask > 0.5

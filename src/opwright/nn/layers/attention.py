@@ -25,7 +25,8 @@ class _Heads(Described):
     def _options(self) -> dict[str, Any]:
         """The arguments of every projection; initializers are copies, so that the numbers differ."""
         def again(initializer: Any) -> Any:
-            return type(initializer).from_config(initializer.get_config()) if hasattr(initializer, "get_config") else initializer
+            config = getattr(initializer, "get_config", None)
+            return initializer if config is None else type(initializer).from_config(config())
 
         return {"kernel_initializer": again(self.kernel_initializer), "bias_initializer": again(self.bias_initializer),
                 "kernel_regularizer": self.kernel_regularizer, "bias_regularizer": self.bias_regularizer,
@@ -41,10 +42,6 @@ class _Heads(Described):
     def _masked_softmax(self, scores: Any, mask: Any, depth: int) -> Any:
         """Probabilities; places out of sight get 0. depth: how many axes are attended over."""
         return self._softmax(scores, mask=_with_heads(mask, scores, depth))
-
-    def compute_mask(self, query: Any, previous_mask: Any = None, **others: Any) -> Any:
-        """The query's mask."""
-        return previous_mask
 
 
 def _with_heads(mask: Any, scores: Any, depth: int) -> Any:
@@ -103,7 +100,7 @@ class MultiHeadAttention(_Heads):
     def _options(self) -> dict[str, Any]:
         return {**super()._options(), "activity_regularizer": self._of_outputs}
 
-    def build(self, query_shape: Any, value_shape: Any, key_shape: Any = None) -> None:
+    def build(self, query_shape: Any, value_shape: Any, key_shape: Any = None) -> None:  # type: ignore[override]
         """Make the projections."""
         key_shape = value_shape if key_shape is None else key_shape
         if tuple(value_shape[1:-1]) != tuple(key_shape[1:-1]):
@@ -112,7 +109,7 @@ class MultiHeadAttention(_Heads):
 
         def heads(name: str, shape: Any, size: int, activation: Any = None) -> Any:
             free = ascii_lowercase[: len(shape) - 1]
-            x, n, h = ascii_lowercase[len(shape) - 1 : len(shape) + 2]
+            x, n, h = list(ascii_lowercase[len(shape) - 1 : len(shape) + 2])
             between = [None] * (len(shape) - 2)
             return self._projection(name, f"{free}{x},{x}{n}{h}->{free}{n}{h}", [*between, self.num_heads, size],
                                     n + h, shape, activation)  # fmt: skip
@@ -131,7 +128,7 @@ class MultiHeadAttention(_Heads):
         self._dropout_layer = Dropout(self.dropout, dtype=self._dtype_name, seed=self.seed)
         output = list(self._output_shape or [query_shape[-1]])
         free = ascii_lowercase[: len(query_shape) - 1]
-        n, h, *rest = ascii_lowercase[len(query_shape) - 1 : len(query_shape) + 1 + len(output)]
+        n, h, *rest = list(ascii_lowercase[len(query_shape) - 1 : len(query_shape) + 1 + len(output)])
         last = "".join(rest)
         self.output_dense = self._projection(
             "attention_output", f"{free}{n}{h},{n}{h}{last}->{free}{last}", [*[None] * (len(query_shape) - 2), *output],
@@ -175,7 +172,9 @@ class MultiHeadAttention(_Heads):
         weights = self._dropout_layer(scores, training=training) if self.dropout else scores
         return linalg.einsum(self._combine_equation, weights, value), scores
 
-    def compute_output_shape(self, query_shape: Any, value_shape: Any, key_shape: Any = None) -> Any:
+    def compute_output_shape(  # type: ignore[override]
+        self, query_shape: Any, value_shape: Any, key_shape: Any = None
+    ) -> Any:
         """The query's, with another last size by output_shape."""
         return (*query_shape[:-1], *(self._output_shape or (query_shape[-1],)))
 
@@ -217,7 +216,7 @@ class GroupQueryAttention(_Heads):
     def _options(self) -> dict[str, Any]:
         return {**super()._options(), "activity_regularizer": self._of_outputs}
 
-    def build(self, query_shape: Any, value_shape: Any, key_shape: Any = None) -> None:
+    def build(self, query_shape: Any, value_shape: Any, key_shape: Any = None) -> None:  # type: ignore[override]
         """Make the projections."""
         key_shape = value_shape if key_shape is None else key_shape
         many, few, n = self.num_query_heads, self.num_key_value_heads, self.head_dim
@@ -254,7 +253,9 @@ class GroupQueryAttention(_Heads):
         output = self.output_dense(mixed if gate is None else mixed * gate)
         return (output, scores) if return_attention_scores else output
 
-    def compute_output_shape(self, query_shape: Any, value_shape: Any, key_shape: Any = None) -> Any:
+    def compute_output_shape(  # type: ignore[override]
+        self, query_shape: Any, value_shape: Any, key_shape: Any = None
+    ) -> Any:
         """The query's."""
         return tuple(query_shape)
 

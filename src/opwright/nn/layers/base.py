@@ -7,7 +7,7 @@ Not here: the base class of all layers (../layer.py).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...ops import array
 from .. import activations, constraints, initializers, regularizers
@@ -30,6 +30,10 @@ class Described(Layer):
     """A layer whose constructor gives its arguments to `_take`: they become attributes and the configuration."""
 
     _taken: tuple[str, ...] = ()
+
+    if TYPE_CHECKING:  # the attributes that `_take` sets
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def _take(self, **arguments: Any) -> None:
         """Set attributes; initializers, regularizers, constraints and activations are looked up by name."""
@@ -109,7 +113,7 @@ def pairs(value: Any, n: int, name: str) -> tuple[tuple[int, int], ...]:
         value = (tuple(value),)
     if not isinstance(value, (list, tuple)) or len(value) != n:
         raise ValueError(f"{wanted}. Received: {name}={value}")
-    return tuple(sizes(v, 2, name, allow_zero=True) for v in value)  # type: ignore[return-value]
+    return tuple(sizes(v, 2, name, allow_zero=True)[:2] for v in value)  # type: ignore[misc]
 
 
 def channel_axis(data_format: str) -> int:

@@ -55,7 +55,7 @@ class GatedCell(Described):
         count = len(self.state_size) if isinstance(self.state_size, list) else 1
         return [array.zeros([batch_size, self.units], self.compute_dtype) for _ in range(count)]
 
-    # ---- dropout ------------------------------------------------------------------------------------------------------
+    # ---- dropout ----------------------------------------------------------------------------------------------------
 
     def _noise(self, batch: Any, width: Any, rate: float) -> list[Any] | None:
         """What multiplies inputs or states: one for all gates, or one for each where states are dropped too."""
@@ -79,7 +79,7 @@ class GatedCell(Described):
     def _drops(self) -> bool:
         return bool(self.dropout or self.recurrent_dropout)
 
-    # ---- computing ----------------------------------------------------------------------------------------------------
+    # ---- computing --------------------------------------------------------------------------------------------------
 
     def call(self, inputs: Any, states: Any, training: Any = False) -> Any:
         """One step: its output and the new states."""

@@ -99,8 +99,8 @@ class Windowed(Described):
 class Conv(LowRank, Windowed):
     """Convolution over `rank` dimensions, with bias and activation.
 
-    .. math:: y_{b,p,o} = activation(bias_o + \\sum_{q,c} x_{b,\\; p \\cdot strides + q \\cdot dilation\\_rate - before,\\; c}
-              \\; kernel_{q,c,o})
+    .. math:: y_{b,p,o} = activation(bias_o + \\sum_{q,c} x_{b,\\; p \\cdot strides +
+              q \\cdot dilation\\_rate - before,\\; c} \\; kernel_{q,c,o})
 
     filters: the channels after. kernel_size, strides, dilation_rate: one integer, or one a dimension. padding:
     "valid" or "same" (Conv1D also "causal": only before). groups: channels and filters in so many parts that do not
@@ -127,7 +127,8 @@ class Conv(LowRank, Windowed):
         if channels % self.groups:
             raise ValueError(
                 "The number of input channels must be evenly divisible by the number of groups. Received "
-                f"groups={self.groups}, but the input has {channels} channels (full input shape is {tuple(input_shape)})."
+                f"groups={self.groups}, but the input has {channels} channels (full input shape is "
+                f"{tuple(input_shape)})."
             )
         self.compute_output_shape(input_shape)
         self._kernel = self._weight("kernel", (*self.kernel_size, channels // self.groups, self.filters))
@@ -139,7 +140,8 @@ class Conv(LowRank, Windowed):
         padding = self.padding
         if padding == "causal":
             before = self.dilation_rate[0] * (self.kernel_size[0] - 1)
-            ends = [[0, 0], [before, 0], [0, 0]] if self.data_format == "channels_last" else [[0, 0], [0, 0], [before, 0]]
+            last = self.data_format == "channels_last"
+            ends = [[0, 0], [before, 0], [0, 0]] if last else [[0, 0], [0, 0], [before, 0]]
             inputs, padding = array.pad(inputs, ends), "valid"
         y = ops_nn.convolution(inputs, self.kernel, list(self.strides), padding.upper(), self._format,
                                list(self.dilation_rate))  # fmt: skip
@@ -155,8 +157,9 @@ class Conv1D(Conv):
     rank = 1
     causal = True
 
-    def __init__(self, filters: int, kernel_size: Any, strides: Any = 1, padding: str = "valid", data_format: Any = None,
-                 dilation_rate: Any = 1, groups: int = 1, activation: Any = None, use_bias: bool = True,
+    def __init__(self, filters: int, kernel_size: Any, strides: Any = 1, padding: str = "valid",
+                 data_format: Any = None, dilation_rate: Any = 1, groups: int = 1, activation: Any = None,
+                 use_bias: bool = True,
                  kernel_initializer: Any = "glorot_uniform", bias_initializer: Any = "zeros",
                  kernel_regularizer: Any = None, bias_regularizer: Any = None, activity_regularizer: Any = None,
                  kernel_constraint: Any = None, bias_constraint: Any = None, lora_rank: int | None = None,

@@ -35,7 +35,8 @@ class Dense(LowRank, Described):
                  ) -> None:  # fmt: skip
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
         if not isinstance(units, int) or units < 1:
-            raise ValueError(f"Received an invalid value for `units`, expected a positive integer. Received: units={units}")
+            raise ValueError(f"Received an invalid value for `units`, expected a positive integer. Received: "
+                             f"units={units}")
         self._take(units=units, activation=activation, use_bias=use_bias, kernel_initializer=kernel_initializer,
                    bias_initializer=bias_initializer, kernel_regularizer=kernel_regularizer,
                    bias_regularizer=bias_regularizer, activity_regularizer=activity_regularizer,
@@ -48,7 +49,8 @@ class Dense(LowRank, Described):
         """Make kernel and bias."""
         size = input_shape[-1]
         if size is None:
-            raise ValueError(f"The last dimension of the inputs to a Dense layer should be defined. Found {input_shape}")
+            raise ValueError(f"The last dimension of the inputs to a Dense layer should be defined. Found "
+                             f"{input_shape}")
         self._kernel = self._weight("kernel", (size, self.units))
         self.bias = self._weight("bias", (self.units,)) if self.use_bias else None
         self.input_spec = InputSpec(min_ndim=2, axes={-1: size})
@@ -57,7 +59,8 @@ class Dense(LowRank, Described):
     def call(self, inputs: Any, training: Any = None) -> Any:
         """activation(inputs @ kernel + bias)."""
         rank = inputs.shape.rank
-        y = linalg.matmul(inputs, self.kernel) if rank == 2 else linalg.tensordot(inputs, self.kernel, [[rank - 1], [0]])
+        kernel = self.kernel
+        y = linalg.matmul(inputs, kernel) if rank == 2 else linalg.tensordot(inputs, kernel, [[rank - 1], [0]])
         if self.bias is not None:
             y = y + self._cast(self.bias)
         return self.activation(y)
@@ -74,6 +77,8 @@ class EinsumDense(LowRank, Described):
     that follow from the input. bias_axes: the output's axes that the bias has, such as "d"; None: no bias.
     raises ValueError for an equation that is not of these forms or does not fit the shapes
     """
+
+    kernel_initializer: Any
 
     def __init__(self, equation: str, output_shape: Any, activation: Any = None, bias_axes: str | None = None,
                  kernel_initializer: Any = "glorot_uniform", bias_initializer: Any = "zeros",
@@ -94,7 +99,7 @@ class EinsumDense(LowRank, Described):
         """Make kernel and bias."""
         plan = _EinsumPlan(self.equation, self.bias_axes, input_shape, self.partial_output_shape)
         self.input_spec = InputSpec(ndim=len(input_shape))
-        given = self.kernel_initializer
+        given: Any = self.kernel_initializer
         if isinstance(given, initializers.VarianceScaling) and None in (given.input_axes, given.output_axes):
             config = {**given.get_config(), "input_axes": plan.input_axes, "output_axes": plan.output_axes}
             self.kernel_initializer = type(given).from_config(config)
@@ -141,21 +146,26 @@ class _EinsumPlan:
             of_input, of_output = dict(zip(x, dims)), dict(zip(y, self.output))
         for label in y:
             if label not in x and label not in w:
-                raise ValueError(f"Dimension '{label}' was specified in the output '{y}' but has no corresponding dim in "
+                raise ValueError(f"Dimension '{label}' was specified in the output '{y}' but has no corresponding dim "
+                                 f"in "
                                  f"the input spec '{x}' or weight spec '{w}'")  # fmt: skip
         for label, size in of_input.items():
             wanted = of_output.get(label)
             if wanted is not None and size is not None and wanted != size:
-                raise ValueError(f"Input shape and output shape do not match at shared dimension '{label}'. Input shape "
+                raise ValueError(f"Input shape and output shape do not match at shared dimension '{label}'. Input "
+                                 f"shape "
                                  f"is {size}, and output shape is {wanted}.")  # fmt: skip
         at = max(elided, 0) if left else 0
         for i, label in enumerate(y):  # sizes not said are the input's
             if of_output.get(label) is None and label in of_input:
                 of_output[label] = self.output[at + i] = of_input[label]
-        self.kernel, self.input_axes, self.output_axes = [], [], []
+        self.kernel: list[Any] = []
+        self.input_axes: list[int] = []
+        self.output_axes: list[int] = []
         for i, label in enumerate(w):
             if label not in of_output and label not in of_input:
-                raise ValueError(f"Weight dimension '{label}' did not have a match in either the input spec '{x}' or the "
+                raise ValueError(f"Weight dimension '{label}' did not have a match in either the input spec '{x}' or "
+                                 f"the "
                                  f"output spec '{y}'. For this layer, the weight must be fully specified.")  # fmt: skip
             (self.output_axes if label in of_output else self.input_axes).append(i)
             self.kernel.append(of_output.get(label) if label in of_output else of_input[label])
@@ -163,7 +173,8 @@ class _EinsumPlan:
         if bias_axes is not None:
             absent = [c for c in bias_axes if c not in y]
             if absent:
-                raise ValueError(f"Bias dimension '{absent[0]}' was requested, but is not part of the output spec '{y}'")
+                raise ValueError(f"Bias dimension '{absent[0]}' was requested, but is not part of the output spec "
+                                 f"'{y}'")
             first = min(y.find(c) for c in bias_axes)
             self.bias = [of_output[c] if c in bias_axes else 1 for c in y[first:]]
             if not left:

@@ -142,8 +142,9 @@ class SeparableConv1D(_Separable):
     rank = 1
     causal = True
 
-    def __init__(self, filters: int, kernel_size: Any, strides: Any = 1, padding: str = "valid", data_format: Any = None,
-                 dilation_rate: Any = 1, depth_multiplier: int = 1, activation: Any = None, use_bias: bool = True,
+    def __init__(self, filters: int, kernel_size: Any, strides: Any = 1, padding: str = "valid",
+                 data_format: Any = None, dilation_rate: Any = 1, depth_multiplier: int = 1, activation: Any = None,
+                 use_bias: bool = True,
                  depthwise_initializer: Any = "glorot_uniform", pointwise_initializer: Any = "glorot_uniform",
                  bias_initializer: Any = "zeros", depthwise_regularizer: Any = None, pointwise_regularizer: Any = None,
                  bias_regularizer: Any = None, activity_regularizer: Any = None, depthwise_constraint: Any = None,

@@ -18,7 +18,8 @@ class LowRank:
 
     def _init_lora(self, rank: int | None, alpha: float | None, quantization_config: Any = None) -> None:
         if quantization_config is not None:
-            raise ValueError("`quantization_config` is not supported: convert the model with ow.lite.TFLiteConverter and "
+            raise ValueError("`quantization_config` is not supported: convert the model with ow.lite.TFLiteConverter "
+                             "and "
                              f"its `optimizations` instead. Received: {quantization_config}")  # fmt: skip
         self.lora_rank, self.lora_enabled = rank, False
         self.lora_alpha = alpha if alpha is not None else rank
@@ -53,7 +54,8 @@ class LowRank:
         """
         layer: Any = self
         if getattr(layer, f"{self._lora_kernel}_constraint", None):
-            raise ValueError("Lora is incompatible with kernel constraints. In order to enable lora on this layer, remove "
+            raise ValueError("Lora is incompatible with kernel constraints. In order to enable lora on this layer, "
+                             "remove "
                              f"the `{self._lora_kernel}_constraint` argument.")  # fmt: skip
         if not layer.built:
             raise ValueError("Cannot enable lora on a layer that isn't yet built.")
@@ -61,7 +63,8 @@ class LowRank:
             raise ValueError("lora is already enabled. This can only be done once per layer.")
         shape = tuple(layer._kernel.shape)
         regularizer = getattr(layer, f"{self._lora_kernel}_regularizer", None)
-        for end, dims, initializer in (("a", (*shape[:-1], rank), a_initializer), ("b", (rank, shape[-1]), b_initializer)):
+        parts = ("a", (*shape[:-1], rank), a_initializer), ("b", (rank, shape[-1]), b_initializer)
+        for end, dims, initializer in parts:
             weight = layer.add_weight(name=f"lora_{self._lora_kernel}_{end}", shape=dims, regularizer=regularizer,
                                       initializer=initializers.get(initializer))  # fmt: skip
             setattr(layer, f"lora_kernel_{end}", weight)

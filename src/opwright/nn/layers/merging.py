@@ -47,7 +47,8 @@ class _Merge(Described):
                              f"Received: input_shape={input_shape}")  # fmt: skip
         batches = {s[0] for s in input_shape if s} - {None}
         if len(batches) > 1 and 1 not in batches:
-            raise ValueError(f"Cannot merge tensors with different batch sizes. Received tensors with shapes {input_shape}")
+            raise ValueError(f"Cannot merge tensors with different batch sizes. Received tensors with shapes "
+                             f"{input_shape}")
         self.compute_output_shape(input_shape)
 
     def call(self, inputs: Any) -> Any:
@@ -96,29 +97,33 @@ class _Merge(Described):
 
 
 class Add(_Merge):
-    """The sum of the inputs; what is masked counts as 0."""
+    """The sum of the inputs."""
 
     def _merged(self, inputs: list[Any]) -> Any:
-        return _over_masks(math.add, inputs, 0.0)
+        return reduce(math.add, inputs)
 
 
 class Multiply(_Merge):
-    """The product of the inputs; what is masked counts as 1."""
+    """The product of the inputs; what is masked counts as 1, or as 0 where it is masked in all."""
 
     def _merged(self, inputs: list[Any]) -> Any:
-        return _over_masks(math.multiply, inputs, 1.0)
+        masks = [mask_of(x) for x in inputs]
+        if all(m is None for m in masks):
+            return reduce(math.multiply, inputs)
+        return _product_over_masks(inputs, masks)
 
 
-def _over_masks(join: Any, inputs: list[Any], neutral: float) -> Any:
-    """Inputs joined, masked places as the neutral value; kept is what any input keeps, if all have masks."""
-    masks = [mask_of(x) for x in inputs]
-    if all(m is None for m in masks):
-        return reduce(join, inputs)
-    filled = [x if m is None else array.where(array.expand_dims(m, -1), x, array.cast(neutral, x.dtype) + array.zeros_like(x))
-              for x, m in zip(inputs, masks)]  # fmt: skip
-    y = reduce(join, filled)
+def _product_over_masks(inputs: list[Any], masks: list[Any]) -> Any:
+    """Inputs multiplied, masked places as 1; where all have masks, places that none keeps are 0 and masked."""
+    filled = [
+        x if m is None else array.where(array.expand_dims(m, -1), x, array.ones_like(x))
+        for x, m in zip(inputs, masks)
+    ]
+    y = reduce(math.multiply, filled)
     if all(m is not None for m in masks):
-        set_mask(y, reduce(math.logical_or, masks))
+        kept = reduce(math.logical_or, masks)
+        y = array.where(array.expand_dims(kept, -1), y, array.zeros_like(y))
+        set_mask(y, kept)
     return y
 
 
@@ -129,7 +134,8 @@ class Subtract(_Merge):
         """Check the shapes."""
         super().build(input_shape)
         if len(input_shape) != 2:
-            raise ValueError(f"A `Subtract` layer should be called on exactly 2 inputs. Received: input_shape={input_shape}")
+            raise ValueError(f"A `Subtract` layer should be called on exactly 2 inputs. Received: "
+                             f"input_shape={input_shape}")
 
     def _merged(self, inputs: list[Any]) -> Any:
         if len(inputs) != 2:
@@ -231,9 +237,11 @@ class Dot(_Merge):
         super().__init__(**kwargs)
         if not isinstance(axes, int):
             if not isinstance(axes, (list, tuple)):
-                raise TypeError(f"Invalid type for argument `axes`: it should be a list or an int. Received: axes={axes}")
+                raise TypeError(f"Invalid type for argument `axes`: it should be a list or an int. Received: "
+                                f"axes={axes}")
             if len(axes) != 2 or not all(isinstance(a, int) for a in axes):
-                raise ValueError(f"Invalid format for argument `axes`: it should contain two integers. Received: axes={axes}")
+                raise ValueError(f"Invalid format for argument `axes`: it should contain two integers. Received: "
+                                 f"axes={axes}")
         self._take(axes=axes, normalize=normalize)
 
     def _pair(self, ranks: Any) -> tuple[int, int]:
@@ -251,8 +259,9 @@ class Dot(_Merge):
                              "dimension to your inputs using keras.ops.expand_dims(x, 0)")  # fmt: skip
         if self.normalize:
             x, y = linalg.l2_normalize(x, axis=i), linalg.l2_normalize(y, axis=j)
-        letters = iter("abcdefghijklmnopqrstuvw")
-        first, second = ["z", *(next(letters) for _ in range(ranks[0] - 1))], ["z", *(next(letters) for _ in range(ranks[1] - 1))]
+        letters = "abcdefghijklmnopqrstuvw"
+        first = ["z", *letters[: ranks[0] - 1]]
+        second = ["z", *letters[ranks[0] - 1 : ranks[0] + ranks[1] - 2]]
         second[j] = first[i]
         out = "".join(c for c in first if c != first[i]) + "".join(c for c in second[1:] if c != first[i])
         z = linalg.einsum(f"{''.join(first)},{''.join(second)}->{out}", x, y)
@@ -261,11 +270,13 @@ class Dot(_Merge):
     def compute_output_shape(self, input_shape: Any) -> Any:
         """The sizes that are left, the first input's first."""
         if len(input_shape) != 2:
-            raise ValueError(f"A `Dot` layer should be called on a list of 2 inputs. Received: input_shape={input_shape}")
+            raise ValueError(f"A `Dot` layer should be called on a list of 2 inputs. Received: "
+                             f"input_shape={input_shape}")
         a, b = (list(s) for s in input_shape)
         i, j = self._pair((len(a), len(b)))
         if a[i] is not None and b[j] is not None and a[i] != b[j]:
-            raise ValueError(f"Incompatible input shapes: axis values {a[i]} (at axis {i}) != {b[j]} (at axis {j}). Full "
+            raise ValueError(f"Incompatible input shapes: axis values {a[i]} (at axis {i}) != {b[j]} (at axis {j}). "
+                             f"Full "
                              f"input shapes: {tuple(a)}, {tuple(b)}")  # fmt: skip
         del a[i], b[j]
         out = (*a, *b[1:])

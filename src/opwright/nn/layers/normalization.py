@@ -128,6 +128,8 @@ class GroupNormalization(_SameShape):
     raises ValueError where the channels do not make so many groups
     """
 
+    groups: int
+
     def __init__(self, groups: int = 32, axis: int = -1, epsilon: float = 0.001, center: bool = True,
                  scale: bool = True, beta_initializer: Any = "zeros", gamma_initializer: Any = "ones",
                  beta_regularizer: Any = None, gamma_regularizer: Any = None, beta_constraint: Any = None,
@@ -143,7 +145,8 @@ class GroupNormalization(_SameShape):
         """Make gamma and beta."""
         size = input_shape[self.axis]
         if size is None:
-            raise ValueError(f"Axis {self.axis} of input tensor should have a defined dimension but the layer received an "
+            raise ValueError(f"Axis {self.axis} of input tensor should have a defined dimension but the layer "
+                             f"received an "
                              f"input with shape {input_shape}.")  # fmt: skip
         if self.groups == -1:
             self.groups = size
@@ -167,7 +170,9 @@ class GroupNormalization(_SameShape):
         mean, variance = ops_nn.moments(parted, axes, keepdims=True)
         along = [1] * (rank + 1)
         along[axis : axis + 2] = [self.groups, inside]
-        gamma, beta = (None if w is None else array.reshape(array.cast(w, x.dtype), along) for w in (self.gamma, self.beta))
+        gamma, beta = (
+            None if w is None else array.reshape(array.cast(w, x.dtype), along) for w in (self.gamma, self.beta)
+        )
         y = ops_nn.batch_normalization(parted, mean, variance, beta, gamma, self.epsilon)
         return array.cast(array.reshape(y, dims), self.compute_dtype)
 
@@ -199,10 +204,11 @@ class SpectralNormalization(Wrapper):
     def __init__(self, layer: Any, power_iterations: int = 1, **kwargs: Any) -> None:
         super().__init__(layer, **kwargs)
         if power_iterations <= 0:
-            raise ValueError(f"`power_iterations` should be greater than zero. Received: `power_iterations={power_iterations}`")
+            raise ValueError(f"`power_iterations` should be greater than zero. Received: "
+                             f"`power_iterations={power_iterations}`")
         self._take(power_iterations=power_iterations)
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: Any = None) -> None:
         """Build the layer, and make vector_u."""
         super().build(input_shape)
         self.input_spec = InputSpec(min_ndim=1, axes={-1: input_shape[-1]})

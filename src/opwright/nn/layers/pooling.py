@@ -47,35 +47,81 @@ class _Pooling(Described):
         windows = zip(spatial(input_shape, self.data_format), self.pool_size, self.strides)
         middle = [slid_size(n, k, s, 1, self.padding) for n, k, s in windows]
         if any(n is not None and n <= 0 for n in middle):
-            raise ValueError(f"Computed output size would be negative. Received: `inputs.shape={tuple(input_shape)}` and "
+            raise ValueError(f"Computed output size would be negative. Received: `inputs.shape={tuple(input_shape)}` "
+                             f"and "
                              f"`pool_size={self.pool_size}`.")  # fmt: skip
         last = self.data_format == "channels_last"
         return assembled(input_shape[0], middle, input_shape[-1 if last else 1], self.data_format)
 
 
-def _pooling(kind: str, n: int, default: Any) -> Any:
-    if default is None:
-        def __init__(self: Any, pool_size: Any, strides: Any = None, padding: str = "valid", data_format: Any = None,
-                     name: str | None = None, **kwargs: Any) -> None:  # fmt: skip
-            _Pooling.__init__(self, name=name, **kwargs)
-            self._init(pool_size, strides, padding, data_format)
-    else:
-        def __init__(self: Any, pool_size: Any = default, strides: Any = None, padding: str = "valid",
-                     data_format: Any = None, name: str | None = None, **kwargs: Any) -> None:  # fmt: skip
-            _Pooling.__init__(self, name=name, **kwargs)
-            self._init(pool_size, strides, padding, data_format)
-    name = f"{'Max' if kind == 'MAX' else 'Average'}Pooling{n}D"
-    what = "largest value" if kind == "MAX" else "mean"
-    doc = (_Pooling.__doc__ or "").replace("{what}", what)
-    return type(name, (_Pooling,), {"__init__": __init__, "rank": n, "kind": kind, "__doc__": doc, "__module__": __name__})
+class _Max(_Pooling):
+    __doc__: str | None = (_Pooling.__doc__ or "").replace("{what}", "largest value")
+    kind = "MAX"
 
 
-MaxPooling1D: Any = _pooling("MAX", 1, 2)
-MaxPooling2D: Any = _pooling("MAX", 2, (2, 2))
-MaxPooling3D: Any = _pooling("MAX", 3, (2, 2, 2))
-AveragePooling1D: Any = _pooling("AVG", 1, None)
-AveragePooling2D: Any = _pooling("AVG", 2, None)
-AveragePooling3D: Any = _pooling("AVG", 3, None)
+class _Average(_Pooling):
+    __doc__: str | None = (_Pooling.__doc__ or "").replace("{what}", "mean")
+    kind = "AVG"
+
+
+class MaxPooling1D(_Max):
+    __doc__ = _Max.__doc__
+    rank = 1
+
+    def __init__(self, pool_size: Any = 2, strides: Any = None, padding: str = "valid", data_format: Any = None,
+                 name: str | None = None, **kwargs: Any) -> None:  # fmt: skip
+        super().__init__(name=name, **kwargs)
+        self._init(pool_size, strides, padding, data_format)
+
+
+class MaxPooling2D(_Max):
+    __doc__ = _Max.__doc__
+    rank = 2
+
+    def __init__(self, pool_size: Any = (2, 2), strides: Any = None, padding: str = "valid", data_format: Any = None,
+                 name: str | None = None, **kwargs: Any) -> None:  # fmt: skip
+        super().__init__(name=name, **kwargs)
+        self._init(pool_size, strides, padding, data_format)
+
+
+class MaxPooling3D(_Max):
+    __doc__ = _Max.__doc__
+    rank = 3
+
+    def __init__(self, pool_size: Any = (2, 2, 2), strides: Any = None, padding: str = "valid", data_format: Any = None,
+                 name: str | None = None, **kwargs: Any) -> None:  # fmt: skip
+        super().__init__(name=name, **kwargs)
+        self._init(pool_size, strides, padding, data_format)
+
+
+class AveragePooling1D(_Average):
+    __doc__ = _Average.__doc__
+    rank = 1
+
+    def __init__(self, pool_size: Any, strides: Any = None, padding: str = "valid", data_format: Any = None,
+                 name: str | None = None, **kwargs: Any) -> None:  # fmt: skip
+        super().__init__(name=name, **kwargs)
+        self._init(pool_size, strides, padding, data_format)
+
+
+class AveragePooling2D(_Average):
+    __doc__ = _Average.__doc__
+    rank = 2
+
+    def __init__(self, pool_size: Any, strides: Any = None, padding: str = "valid", data_format: Any = None,
+                 name: str | None = None, **kwargs: Any) -> None:  # fmt: skip
+        super().__init__(name=name, **kwargs)
+        self._init(pool_size, strides, padding, data_format)
+
+
+class AveragePooling3D(_Average):
+    __doc__ = _Average.__doc__
+    rank = 3
+
+    def __init__(self, pool_size: Any, strides: Any = None, padding: str = "valid", data_format: Any = None,
+                 name: str | None = None, **kwargs: Any) -> None:  # fmt: skip
+        super().__init__(name=name, **kwargs)
+        self._init(pool_size, strides, padding, data_format)
 
 
 class _Global(Described):
@@ -196,19 +242,45 @@ class _Adaptive(Described):
         return assembled(input_shape[0], self.output_size, input_shape[-1 if last else 1], self.data_format)
 
 
-def _adaptive(kind: str, n: int) -> Any:
-    what, reduce = ("largest value", math.reduce_max) if kind == "Max" else ("mean", math.reduce_mean)
-    doc = (_Adaptive.__doc__ or "").replace("{what}", what)
-    return type(f"Adaptive{kind}Pooling{n}D", (_Adaptive,),
-                {"rank": n, "reduce": staticmethod(reduce), "__doc__": doc, "__module__": __name__})  # fmt: skip
+class _AdaptiveMax(_Adaptive):
+    __doc__: str | None = (_Adaptive.__doc__ or "").replace("{what}", "largest value")
+    reduce = staticmethod(math.reduce_max)
 
 
-AdaptiveMaxPooling1D: Any = _adaptive("Max", 1)
-AdaptiveMaxPooling2D: Any = _adaptive("Max", 2)
-AdaptiveMaxPooling3D: Any = _adaptive("Max", 3)
-AdaptiveAveragePooling1D: Any = _adaptive("Average", 1)
-AdaptiveAveragePooling2D: Any = _adaptive("Average", 2)
-AdaptiveAveragePooling3D: Any = _adaptive("Average", 3)
+class _AdaptiveAverage(_Adaptive):
+    __doc__: str | None = (_Adaptive.__doc__ or "").replace("{what}", "mean")
+    reduce = staticmethod(math.reduce_mean)
+
+
+class AdaptiveMaxPooling1D(_AdaptiveMax):
+    __doc__ = _AdaptiveMax.__doc__
+    rank = 1
+
+
+class AdaptiveMaxPooling2D(_AdaptiveMax):
+    __doc__ = _AdaptiveMax.__doc__
+    rank = 2
+
+
+class AdaptiveMaxPooling3D(_AdaptiveMax):
+    __doc__ = _AdaptiveMax.__doc__
+    rank = 3
+
+
+class AdaptiveAveragePooling1D(_AdaptiveAverage):
+    __doc__ = _AdaptiveAverage.__doc__
+    rank = 1
+
+
+class AdaptiveAveragePooling2D(_AdaptiveAverage):
+    __doc__ = _AdaptiveAverage.__doc__
+    rank = 2
+
+
+class AdaptiveAveragePooling3D(_AdaptiveAverage):
+    __doc__ = _AdaptiveAverage.__doc__
+    rank = 3
+
 
 MaxPool1D, MaxPool2D, MaxPool3D = MaxPooling1D, MaxPooling2D, MaxPooling3D
 AvgPool1D, AvgPool2D, AvgPool3D = AveragePooling1D, AveragePooling2D, AveragePooling3D

@@ -1,7 +1,7 @@
 """Layers that bring data into the form that networks like.
 
-Lives here: Rescaling, Normalization, CategoryEncoding.  Not here: Resizing (upsampling.py), normalisation that is trained
-(normalization.py, batch_normalization.py).
+Lives here: Rescaling, Normalization, CategoryEncoding.
+Not here: Resizing (upsampling.py), normalisation that is trained (normalization.py, batch_normalization.py).
 """
 
 from __future__ import annotations
@@ -86,8 +86,9 @@ class Normalization(Described):
         raises ValueError where they were given to the constructor
         """
         if self.input_mean is not None:
-            raise ValueError("Cannot `adapt` a Normalization layer that is initialized with static `mean` and `variance`, "
-                             "you passed mean={self.input_mean} and variance={self.input_variance}.")  # fmt: skip
+            raise ValueError("Cannot `adapt` a Normalization layer that is initialized with static `mean` and "
+                             "`variance`, "
+                             f"you passed mean={self.input_mean} and variance={self.input_variance}.")  # fmt: skip
         if hasattr(data, "__iter__") and not hasattr(data, "__array__") and not isinstance(data, (list, tuple)):
             batches = [np.asarray(b) for b in data]
         else:
@@ -96,7 +97,7 @@ class Normalization(Described):
             batches = [batches[0][:, None]]
         if not self.built:
             self.build((None, *batches[0].shape[1:]))
-        wide = np.concatenate([b.astype(np.float64) for b in batches]) if len(batches) > 1 else batches[0].astype(np.float64)
+        wide = np.concatenate([b.astype(np.float64) for b in batches])
         self.adapt_mean.assign(wide.mean(self._reduced).astype(np.float32))
         self.adapt_variance.assign(wide.var(self._reduced).astype(np.float32))
         self.count.assign(np.int32(wide.shape[0]))
@@ -134,14 +135,15 @@ class CategoryEncoding(Described):
     raises ValueError for another mode, or no num_tokens
     """
 
-    def __init__(self, num_tokens: int | None = None, output_mode: str = "multi_hot", sparse: bool = False, **kwargs: Any
-                 ) -> None:  # fmt: skip
+    def __init__(self, num_tokens: int | None = None, output_mode: str = "multi_hot", sparse: bool = False,
+                 **kwargs: Any) -> None:  # fmt: skip
         super().__init__(**kwargs)
         output_mode = "count" if output_mode == "counts" else output_mode
         if output_mode not in ("count", "one_hot", "multi_hot"):
             raise ValueError(f"Unknown arg for output_mode: {output_mode}")
         if num_tokens is None:
-            raise ValueError("num_tokens must be set to use this layer. If the number of tokens is not known beforehand, "
+            raise ValueError("num_tokens must be set to use this layer. If the number of tokens is not known "
+                             "beforehand, "
                              "use the IntegerLookup layer instead.")  # fmt: skip
         if num_tokens < 1:
             raise ValueError(f"`num_tokens` must be >= 1. Received: num_tokens={num_tokens}.")

@@ -61,7 +61,8 @@ class RNN(Described):
         if not hasattr(cell, "call"):
             raise ValueError(f"Argument `cell` should have a `call` method. Received: cell={cell}")
         if getattr(cell, "state_size", None) is None:
-            raise ValueError("The RNN cell should have a `state_size` attribute (single integer or list of integers, one "
+            raise ValueError("The RNN cell should have a `state_size` attribute (single integer or list of integers, "
+                             "one "
                              f"integer per RNN state). Received: cell={cell}")  # fmt: skip
         super().__init__(**kwargs)
         self.cell = cell
@@ -89,7 +90,8 @@ class RNN(Described):
             self.cell.built = True
         if self.stateful and self.states is None:
             if batch is None:
-                raise ValueError("When using `stateful=True` in a RNN, the batch size must be static. Found dynamic batch "
+                raise ValueError("When using `stateful=True` in a RNN, the batch size must be static. Found dynamic "
+                                 "batch "
                                  f"size: sequence.shape={tuple(sequences_shape)}")  # fmt: skip
             with init_scope():
                 self._kept.states = nest.map_structure(
@@ -107,13 +109,14 @@ class RNN(Described):
 
     reset_states = reset_state
 
-    # ---- calling ------------------------------------------------------------------------------------------------------
+    # ---- calling ----------------------------------------------------------------------------------------------------
 
     def call(self, sequences: Any, initial_state: Any = None, mask: Any = None, training: Any = False) -> Any:
         """Run over time. See the class."""
         batch, time = sequences.shape[0], sequences.shape[1]
         if self.unroll and time is None:
-            raise ValueError("Cannot unroll a RNN if the time dimension is undefined. Give it in the shape of the `Input`.")
+            raise ValueError("Cannot unroll a RNN if the time dimension is undefined. Give it in the shape of the "
+                             "`Input`.")
         if initial_state is None:
             known = array.shape(sequences)[0] if batch is None else batch
             initial_state = self.states if self.stateful else self.get_initial_state(known)
@@ -205,7 +208,7 @@ class RNN(Described):
             outputs.append(output)
         return carried, array.stack(outputs) if self.return_sequences else None
 
-    # ---- shapes, masks, configuration -----------------------------------------------------------------------------------
+    # ---- shapes, masks, configuration -------------------------------------------------------------------------------
 
     def compute_output_shape(self, sequences_shape: Any, initial_state_shape: Any = None) -> Any:
         """The output's shape; with return_state followed by the states'."""

@@ -47,7 +47,8 @@ class Bidirectional(Described):
             first, second = getattr(self.forward_layer, name), getattr(self.backward_layer, name)
             if first != second:
                 raise ValueError(f'Forward layer and backward layer are expected to have the same value for attribute '
-                                 f'"{name}", got "{first}" for forward layer and "{second}" for backward layer')  # fmt: skip
+                                 f'"{name}", got "{first}" for forward layer and "{second}" for backward '
+                                 f'layer')  # fmt: skip
             setattr(self, name, first)
         for one in (self.forward_layer, self.backward_layer):
             if hasattr(one, "zero_output_for_mask"):

@@ -78,7 +78,8 @@ class Dropout(_Noisy):
             bad = isinstance(noise_shape, str) or not hasattr(noise_shape, "__iter__")
             noise_shape = noise_shape if bad else tuple(noise_shape)
             if bad or not all(d is None or (isinstance(d, int) and d > 0) for d in noise_shape):
-                raise ValueError("Invalid value received for argument `noise_shape`. Expected a tuple or list of positive "
+                raise ValueError("Invalid value received for argument `noise_shape`. Expected a tuple or list of "
+                                 "positive "
                                  f"integers or None. Received: noise_shape={noise_shape}")  # fmt: skip
         self._begin("rate", rate, 1, seed, noise_shape=noise_shape)
 

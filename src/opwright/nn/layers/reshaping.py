@@ -15,7 +15,7 @@ from .base import Described, assembled, data_format_name, pairs, spatial
 
 
 class Flatten(Described):
-    """All dimensions but the batch become one: [batch, n]. data_format "channels_first" moves the channels last before."""
+    """All dimensions but the batch become one: [batch, n]. data_format "channels_first": channels go last before."""
 
     def __init__(self, data_format: Any = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -51,7 +51,8 @@ class Reshape(Described):
         super().__init__(**kwargs)
         target_shape = tuple(target_shape)
         if target_shape.count(-1) + target_shape.count(None) > 1:
-            raise ValueError(f"There must be at most one unknown dimension (-1) in `target_shape`. Received: {target_shape}")
+            raise ValueError(f"There must be at most one unknown dimension (-1) in `target_shape`. Received: "
+                             f"{target_shape}")
         self._take(target_shape=target_shape)
         self.built = True
 
@@ -87,7 +88,8 @@ class Permute(Described):
         super().__init__(**kwargs)
         dims = tuple(dims)
         if sorted(dims) != list(range(1, len(dims) + 1)):
-            raise ValueError("Invalid permutation argument `dims` for Permute Layer. The set of indices in `dims` must be "
+            raise ValueError("Invalid permutation argument `dims` for Permute Layer. The set of indices in `dims` "
+                             "must be "
                              f"consecutive and start from 1. Received dims={dims}")  # fmt: skip
         self._take(dims=dims)
         self.input_spec = InputSpec(ndim=len(dims) + 1)
@@ -130,6 +132,7 @@ class _Cropping(Described):
     """
 
     rank: int
+    cropping: Any
 
     def _init(self, cropping: Any, data_format: Any) -> None:
         self._take(cropping=pairs(cropping, self.rank, "cropping"))
@@ -148,10 +151,13 @@ class _Cropping(Described):
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         """The shape of the output."""
-        middle = [None if n is None else n - sum(c) for n, c in zip(spatial(input_shape, self.data_format), self.cropping)]
+        sizes = zip(spatial(input_shape, self.data_format), self.cropping)
+        middle = [None if n is None else n - sum(c) for n, c in sizes]
         if any(n is not None and n <= 0 for n in middle):
-            raise ValueError("Values in `cropping` argument should be smaller than the corresponding spatial dimension of "
-                             f"the input. Received: input_shape={tuple(input_shape)}, cropping={self.cropping}")  # fmt: skip
+            raise ValueError("Values in `cropping` argument should be smaller than the corresponding spatial "
+                             "dimension of "
+                             f"the input. Received: input_shape={tuple(input_shape)}, "
+                             f"cropping={self.cropping}")  # fmt: skip
         last = self.data_format == "channels_last"
         return assembled(input_shape[0], middle, input_shape[-1 if last else 1], self.data_format)
 
@@ -175,7 +181,8 @@ class Cropping1D(_Cropping):
         """The shape of the output."""
         size = None if input_shape[1] is None else input_shape[1] - sum(self.cropping)
         if size is not None and size <= 0:
-            raise ValueError("`cropping` parameter of `Cropping1D` layer must be smaller than the input length. Received: "
+            raise ValueError("`cropping` parameter of `Cropping1D` layer must be smaller than the input length. "
+                             "Received: "
                              f"input_shape={tuple(input_shape)}, cropping={self.cropping}")  # fmt: skip
         return (input_shape[0], size, input_shape[2])
 
@@ -205,6 +212,7 @@ class _ZeroPadding(Described):
     """
 
     rank: int
+    padding: Any
 
     def _init(self, padding: Any, data_format: Any) -> None:
         self._take(padding=pairs(padding, self.rank, "padding"), data_format=data_format_name(data_format))

@@ -34,7 +34,8 @@ class Attention(Described):
                              f"score_mode={score_mode}")  # fmt: skip
         self._take(use_scale=use_scale, score_mode=score_mode, dropout=dropout, seed=seed)
         self.seed_generator = SeedGenerator(seed)
-        self.scale = self.concat_score_weight = None
+        self.scale: Any = None
+        self.concat_score_weight: Any = None
         self.supports_masking = True
 
     def build(self, input_shape: Any) -> None:
@@ -48,10 +49,12 @@ class Attention(Described):
     def _check(self, inputs: Any, mask: Any = None) -> None:
         name = type(self).__name__
         if not isinstance(inputs, (list, tuple)) or not 2 <= len(inputs) <= 3:
-            raise ValueError(f"{name} layer must be called on a list of inputs, namely [query, value] or [query, value, "
+            raise ValueError(f"{name} layer must be called on a list of inputs, namely [query, value] or [query, "
+                             f"value, "
                              f"key]. Received: inputs={inputs}.")  # fmt: skip
         if mask is not None and (not isinstance(mask, (list, tuple)) or not 2 <= len(mask) <= 3):
-            raise ValueError(f"{name} layer mask must be a list, namely [query_mask, value_mask]. Received: mask={mask}.")
+            raise ValueError(f"{name} layer mask must be a list, namely [query_mask, value_mask]. Received: "
+                             f"mask={mask}.")
 
     def _calculate_scores(self, query: Any, key: Any) -> Any:
         """[B, T, S] of query [B, T, dim] and key [B, S, dim]."""

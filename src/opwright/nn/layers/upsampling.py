@@ -93,7 +93,7 @@ class Resizing(Described):
     """Images of any size brought to height x width.
 
     interpolation: "bilinear", "nearest", "bicubic", "lanczos3" or "lanczos5". crop_to_aspect_ratio: cut off what would
-    be squeezed. pad_to_aspect_ratio: fill up with fill_value instead. antialias: average over what one new pixel covers.
+    be squeezed. pad_to_aspect_ratio: fill up with fill_value instead. antialias: average over what a new pixel covers.
     inputs: [batch, height, width, channels] or without batch, or channels first by data_format.
     raises ValueError for crop and pad at once
     """

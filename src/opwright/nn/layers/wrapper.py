@@ -31,7 +31,8 @@ class Wrapper(Described):
 
     def __init__(self, layer: Any, **kwargs: Any) -> None:
         if not isinstance(layer, Layer):
-            raise ValueError(f"Layer {layer} supplied to Wrapper isn't a supported layer type. Please ensure wrapped layer "
+            raise ValueError(f"Layer {layer} supplied to Wrapper isn't a supported layer type. Please ensure wrapped "
+                             f"layer "
                              "is a valid Keras layer.")  # fmt: skip
         super().__init__(**kwargs)
         self.layer = layer
