@@ -30,7 +30,8 @@ def test_one_trace_for_all_datasets_of_a_type(tf, total):
 
 def test_the_graph_of_a_loop_does_not_grow(tf, total):
     sizes = {len(total.get_concrete_function(tf.data.Dataset.range(n)).graph.as_graph_def().node) for n in (3, 1000)}
-    assert len(sizes) == 1 and sizes.pop() < 12
+    assert len(sizes) == 1
+    assert sizes.pop() < 12
 
     @tf.function
     def train(dataset):
@@ -87,10 +88,8 @@ def test_made_in_a_function(tf):
     @tf.function
     def order():
         t = tf.TensorArray(tf.int64, 8)
-        i = 0
-        for x in dataset.range(8).shuffle(8, seed=3):
-            t = t.write(i, x)
-            i += 1
+        for i, x in dataset.range(8).shuffle(8, seed=3).enumerate():
+            t = t.write(tf.cast(i, tf.int32), x)
         return t.stack()
 
     first = order().numpy().tolist()
@@ -173,7 +172,7 @@ def test_builtins_over_datasets(tf):
             s += a * b
         for batch in d.batch(2).take(2):
             s += tf.reduce_sum(batch)
-        for x in map(lambda x: x * 100, d.take(2)):
+        for x in map(lambda x: x * 100, d.take(2)):  # noqa: C417
             s += x
         return s, len(d)
 

@@ -63,7 +63,8 @@ VALUES = {
     "D.range(7).window(2, 3)": [[0, 1], [3, 4], [6]],
     "D.zip((ds, ds)).window(3)": [([0, 1, 2], [0, 1, 2]), ([3, 4], [3, 4])],
     "D.range(7).window(3).flat_map(lambda w: w.batch(3))": [[0, 1, 2], [3, 4, 5], [6]],
-    "D.range(7).group_by_window(lambda x: x % 2, lambda k, d: d.batch(2), window_size=2)": [[0, 2], [1, 3], [4, 6], [5]],
+    "D.range(7).group_by_window(lambda x: x % 2, lambda k, d: d.batch(2), window_size=2)":
+        [[0, 2], [1, 3], [4, 6], [5]],
     "D.range(6).group_by_window(lambda x: x % 2, lambda k, d: d.batch(3), window_size_func=lambda k: k + 1)":
         [[0], [2], [1, 3], [4], [5]],
     "D.choose_from_datasets([ds, ds.map(lambda x: x + 10)], D.from_tensor_slices(np.array([0, 1, 1, 0], np.int64)))":
@@ -88,7 +89,7 @@ def test_values(tf, text):
     assert vals(dataset) == VALUES[text]  # each iteration begins anew
 
 
-@pytest.mark.parametrize("cycle, block, wanted", [
+@pytest.mark.parametrize(("cycle", "block", "wanted"), [
     (1, 1, [1, 2, 2, 3, 3, 3, 4, 4, 4, 4]), (2, 1, [1, 2, 2, 3, 3, 4, 3, 4, 4, 4]),
     (2, 2, [1, 2, 2, 3, 3, 3, 4, 4, 4, 4]), (3, 1, [1, 2, 3, 2, 3, 4, 3, 4, 4, 4]),
     (3, 2, [1, 2, 2, 3, 3, 4, 4, 3, 4, 4]),
@@ -279,7 +280,8 @@ def test_iterators_eagerly(tf):
     iterator = iter(tf.data.Dataset.range(2))
     assert int(iterator.get_next()) == 0
     filled = iterator.get_next_as_optional()
-    assert bool(filled.has_value()) and int(filled.get_value()) == 1
+    assert bool(filled.has_value())
+    assert int(filled.get_value()) == 1
     empty = iterator.get_next_as_optional()
     assert not bool(empty.has_value())
     with pytest.raises(tf.errors.InvalidArgumentError):

@@ -10,8 +10,19 @@ Lives here: the public names.  Not here: loops over datasets in converted functi
     iterator.py     iterators and optionals
 """
 
-from . import batching, cache, elementwise, mixing, ordering, parallel, resampling, sources, windows  # noqa: F401
-from . import experimental, staged  # noqa: F401
+from . import (  # noqa: F401  # noqa: F401
+    batching,
+    cache,
+    elementwise,
+    experimental,
+    mixing,
+    ordering,
+    parallel,
+    resampling,
+    sources,
+    staged,
+    windows,
+)
 from .base import INFINITE as INFINITE_CARDINALITY
 from .base import UNKNOWN as UNKNOWN_CARDINALITY
 from .base import DatasetSpec
@@ -23,7 +34,18 @@ from .options import Options, ThreadingOptions
 from .parallel import AUTOTUNE
 
 __all__ = [
-    "AUTOTUNE", "Dataset", "DatasetSpec", "FixedLengthRecordDataset", "INFINITE_CARDINALITY", "Iterator",
-    "IteratorSpec", "NumpyIterator", "Options", "TFRecordDataset", "TextLineDataset", "ThreadingOptions",
-    "UNKNOWN_CARDINALITY", "experimental",
+    "AUTOTUNE",
+    "INFINITE_CARDINALITY",
+    "UNKNOWN_CARDINALITY",
+    "Dataset",
+    "DatasetSpec",
+    "FixedLengthRecordDataset",
+    "Iterator",
+    "IteratorSpec",
+    "NumpyIterator",
+    "Options",
+    "TFRecordDataset",
+    "TextLineDataset",
+    "ThreadingOptions",
+    "experimental",
 ]  # fmt: skip

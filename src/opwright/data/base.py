@@ -83,7 +83,7 @@ class DatasetBase(CompositeTensor):
         self._inputs, self._functions = tuple(inputs), tuple(functions)
         self._operands = tuple(operands)
         self._in_trace = state.trace is not None or any(d._in_trace for d in inputs)
-        self._node: SymbolicTensor | None = None
+        self._node: Any = None
         self._eager_handle: Any = None
         self._options: Any = None
 
@@ -201,7 +201,8 @@ class DatasetSpec(TypeSpec):
 
     def _from_components(self, components: Any) -> Any:
         if type(components) is EagerTensor:
-            return components._array.dataset
+            handle: Any = components._array
+            return handle.dataset
         return kinds.VariantDataset(components, self._element_spec)
 
 

@@ -16,7 +16,7 @@ from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
 from ..ops import dispatch
 from ..tracing.symbolic import SymbolicTensor
-from .base import UNKNOWN, int_operand, static_int
+from .base import UNKNOWN, Rows, int_operand, static_int
 from .dataset import Dataset
 from .functions import Failure
 from .sources import unbatched
@@ -71,7 +71,7 @@ class _BatchDataset(Dataset):
         size, source = int(self._operands[0]), self._inputs[0]
         rows = source.rows()
         if rows is not None:
-            return _batches_of_rows(*rows, size, self._drop)
+            return _batches_of_rows(rows, size, self._drop)
         return _batches(source.flow(), size, self._drop, source._form)
 
     def _cardinality(self) -> int:
@@ -102,8 +102,9 @@ def check_size(size: Any, name: str) -> None:
         raise InvalidArgumentError(op=f"Dataset.{name}", what="Batch size must be greater than zero.", found=size)
 
 
-def _batches_of_rows(arrays: Flat, order: Any, size: int, drop: bool) -> Iterator[Any]:
+def _batches_of_rows(rows: Rows, size: int, drop: bool) -> Iterator[Any]:
     """Batches of rows of arrays: one indexing each, none at all where the rows follow each other."""
+    arrays, order = rows
     numbers = order()
     while True:
         chosen = list(itertools.islice(numbers, size))
@@ -283,7 +284,8 @@ def _padded(items: Sequence[Flat], form: Form, shapes: Sequence[Any], values: Se
         out = np.empty((len(arrays), *sizes), spec.dtype.np)
         out[...] = value
         for i, array in enumerate(arrays):
-            out[(i, *map(slice, array.shape))] = array
+            place: Any = (i, *map(slice, array.shape))
+            out[place] = array
         columns.append(out)
     return tuple(columns)
 
@@ -310,12 +312,12 @@ class _UnbatchDataset(Dataset):
             if type(item) is Failure:
                 yield item
                 continue
-            sizes = {a.shape[0] if a.ndim else None for a in item}
-            if len(sizes) > 1 or None in sizes:
+            sizes = {a.shape[0] if a.ndim else -1 for a in item}
+            if len(sizes) > 1 or -1 in sizes:
                 what = f"Dataset.unbatch: the components of an element differ in their first dimension: {sizes}"
                 yield Failure(InvalidArgumentError(op="Dataset.unbatch", what=what))
                 continue
-            for i in range(*sizes):  # type: ignore[misc]
+            for i in range(sizes.pop()):
                 yield tuple([a[i, ...] for a in item])
 
     def _cardinality(self) -> int:

@@ -22,11 +22,11 @@ import numpy as np
 
 from ..core.dtypes import DType
 from ..core.errors import DataLossError
-from ..tracing.symbolic import SymbolicTensor
 from ..eager.tensor import convert_to_tensor
+from ..tracing.symbolic import SymbolicTensor
 from .dataset import Dataset
 from .functions import Failure
-from .structure import Flat, operand
+from .structure import operand
 
 _MAGIC = b"OWCACHE1"
 
@@ -106,7 +106,7 @@ def _write_array(file: IO[bytes], array: np.ndarray) -> None:
         file.write(np.ascontiguousarray(array).tobytes())
 
 
-def _read(path: str, dtypes: tuple[DType, ...]) -> Iterator[Flat]:
+def _read(path: str, dtypes: tuple[DType, ...]) -> Iterator[Any]:
     def damaged(what: str) -> DataLossError:
         return DataLossError(op="Dataset.cache", what=f"{path!r} is no whole cache file of this dataset: {what}",
                              do="delete it, and the next iteration writes it again")  # fmt: skip
@@ -152,4 +152,4 @@ def _read(path: str, dtypes: tuple[DType, ...]) -> Iterator[Flat]:
             if mark != b"." or numbers(1) != (count,):
                 raise damaged("its end is not there")
         except DataLossError as error:
-            yield Failure(error)  # type: ignore[misc]
+            yield Failure(error)

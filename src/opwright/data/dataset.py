@@ -110,7 +110,7 @@ class Dataset(Making, Transforming, Grouping):
 
         trace: Any = state.trace
         leaves = [self.handle(), *(trace.to_tensor(t) for t in (*symbolic, *captured))]
-        tensors = iteration.DatasetReduce(leaves, recipe=Recipe(compute.__name__.strip("_"), run), **form.attrs)
+        tensors: Any = iteration.DatasetReduce(leaves, recipe=Recipe(compute.__name__.strip("_"), run), **form.attrs)
         return form.tensors_to_value(tensors)
 
 

@@ -19,7 +19,7 @@ from .structure import Form
 
 
 class _MapDataset(Dataset):
-    def __init__(self, input_dataset: Any, func: Any, num_parallel_calls: Any = None, deterministic: Any = None) -> None:
+    def __init__(self, input_dataset: Any, func: Any, num_parallel_calls: Any, deterministic: Any) -> None:
         traced = Traced(func, input_dataset.element_spec, "map", "func")
         super().__init__(traced.form.spec, (input_dataset,), functions=(traced,))
         self._calls = calls_at_once(num_parallel_calls)
@@ -44,7 +44,7 @@ def mapped(call: Callable[..., Any], items: Iterator[Any]) -> Iterator[Any]:
         try:
             result = call(*item)
         except Exception as error:
-            result = Failure(error)  # type: ignore[assignment]
+            result = Failure(error)
         yield result
 
 
@@ -133,8 +133,8 @@ class _UniqueDataset(Dataset):
     def __init__(self, input_dataset: Any) -> None:
         form = input_dataset._form
         if len(form.components) != 1 or form.dtypes[0].name not in ("int32", "int64", "string"):
-            raise TypeError("`tf.data.Dataset.unique` does not support type "
-                            f"{form.spec!r} -- only `tf.int32`, `tf.int64`, and `tf.string` are supported.")  # fmt: skip
+            raise TypeError(f"`tf.data.Dataset.unique` does not support type {form.spec!r} -- only `tf.int32`, "
+                            "`tf.int64`, and `tf.string` are supported.")  # fmt: skip
         super().__init__(form.spec, (input_dataset,))
 
     def flow(self) -> Iterator[Any]:
@@ -142,7 +142,7 @@ class _UniqueDataset(Dataset):
         for item in self._inputs[0].flow():
             if type(item) is not Failure:
                 array = item[0]
-                key = (array.shape, *array.ravel().tolist()) if array.dtype == object else (array.shape, array.tobytes())
+                key = (array.shape, tuple(array.flat) if array.dtype == object else array.tobytes())
                 if key in seen:
                     continue
                 seen.add(key)

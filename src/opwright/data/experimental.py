@@ -182,22 +182,53 @@ def from_variant(variant: Any, structure: Any) -> Any:
     return DatasetSpec(structure)._from_components(variant)
 
 
-def Counter(start: Any = 0, step: Any = 1, dtype: Any = dtypes.int64) -> Any:  # noqa: N802  TensorFlow's name
+def Counter(start: Any = 0, step: Any = 1, dtype: Any = dtypes.int64) -> Any:
     """`Dataset.counter`."""
     return Dataset.counter(start, step, dtype)
 
 
-def RandomDataset(seed: Any = None) -> Any:  # noqa: N802  TensorFlow's name
+def RandomDataset(seed: Any = None) -> Any:
     """`Dataset.random`."""
     return Dataset.random(seed)
 
 
 __all__ = [
-    "AUTOTUNE", "AutoShardPolicy", "AutotuneOptions", "Counter", "DistributeOptions", "ExternalStatePolicy",
-    "INFINITE_CARDINALITY", "OptimizationOptions", "Optional", "RandomDataset", "TFRecordWriter", "ThreadingOptions",
-    "UNKNOWN_CARDINALITY", "assert_cardinality", "at", "bucket_by_sequence_length", "cardinality",
-    "choose_from_datasets", "copy_to_device", "enumerate_dataset", "from_list", "from_variant", "get_next_as_optional",
-    "get_single_element", "get_structure", "group_by_window", "ignore_errors", "map_and_batch", "parallel_interleave",
-    "prefetch_to_device", "rejection_resample", "sample_from_datasets", "scan", "shuffle_and_repeat", "take_while",
-    "to_variant", "unbatch", "unique",
+    "AUTOTUNE",
+    "INFINITE_CARDINALITY",
+    "UNKNOWN_CARDINALITY",
+    "AutoShardPolicy",
+    "AutotuneOptions",
+    "Counter",
+    "DistributeOptions",
+    "ExternalStatePolicy",
+    "OptimizationOptions",
+    "Optional",
+    "RandomDataset",
+    "TFRecordWriter",
+    "ThreadingOptions",
+    "assert_cardinality",
+    "at",
+    "bucket_by_sequence_length",
+    "cardinality",
+    "choose_from_datasets",
+    "copy_to_device",
+    "enumerate_dataset",
+    "from_list",
+    "from_variant",
+    "get_next_as_optional",
+    "get_single_element",
+    "get_structure",
+    "group_by_window",
+    "ignore_errors",
+    "map_and_batch",
+    "parallel_interleave",
+    "prefetch_to_device",
+    "rejection_resample",
+    "sample_from_datasets",
+    "scan",
+    "shuffle_and_repeat",
+    "take_while",
+    "to_variant",
+    "unbatch",
+    "unique",
 ]  # fmt: skip

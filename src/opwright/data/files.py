@@ -45,16 +45,15 @@ class _FilesDataset(Dataset):
                 filenames = os.fspath(filenames)
             if isinstance(filenames, (list, tuple)):
                 filenames = [os.fspath(f) if hasattr(f, "__fspath__") else f for f in filenames]
-            tensor = convert_to_tensor(filenames) if len(np.shape(filenames)) == 0 or np.size(filenames) else \
-                convert_to_tensor(np.empty(0, object))  # fmt: skip
+            tensor = convert_to_tensor(np.empty(0, object) if np.size(filenames) == 0 else filenames)
             if tensor.dtype.name != "string":
                 raise TypeError("The `filenames` argument must contain `tf.string` elements. Got "
                                 f"`{tensor.dtype.name}` elements.")  # fmt: skip
             inputs, names = [], [operand(tensor)]
         kind = (compression_type or "").upper() if isinstance(compression_type, (str, type(None))) else compression_type
         if kind not in _COMPRESSIONS:
-            raise InvalidArgumentError(op=type(self).__name__, found=repr(compression_type),
-                                       what="unknown compression_type", wanted="None, '', 'GZIP' or 'ZLIB'")  # fmt: skip
+            raise InvalidArgumentError(op=type(self).__name__, found=repr(compression_type), wanted="'GZIP' or 'ZLIB'",
+                                       what="unknown compression_type")  # fmt: skip
         self._compression = kind
         super().__init__(TensorSpec((), "string"), inputs, [*names, *operands])
 
@@ -75,7 +74,8 @@ class _FilesDataset(Dataset):
                             array[()] = record
                             yield (array,)
                 except FileNotFoundError:
-                    yield Failure(NotFoundError(op=type(self).__name__, what=f"{name.decode()}; No such file or directory"))
+                    what = f"{name.decode()}; No such file or directory"
+                    yield Failure(NotFoundError(op=type(self).__name__, what=what))
                 except (OSError, EOFError, zlib.error) as error:
                     yield Failure(DataLossError(op=type(self).__name__, what=f"cannot read {name.decode()}: {error}"))
                 except (DataLossError, InvalidArgumentError) as error:
@@ -209,7 +209,7 @@ class TFRecordWriter:
         if kind not in _COMPRESSIONS:
             raise InvalidArgumentError(op="TFRecordWriter", what="unknown compression", found=repr(options),
                                        wanted="None, '', 'GZIP' or 'ZLIB'")  # fmt: skip
-        self._file: Any = gzip.open(path, "wb") if kind == "GZIP" else open(path, "wb")
+        self._file: Any = gzip.open(path, "wb") if kind == "GZIP" else open(path, "wb")  # noqa: SIM115
         self._deflate = zlib.compressobj() if kind == "ZLIB" else None
 
     def write(self, record: Any) -> None:

@@ -6,7 +6,7 @@ Lives here: `Traced`.  Not here: what is done with the results (the transformati
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from ..core import flags
@@ -16,7 +16,7 @@ from ..staging import api as staging
 from ..tracing.program import Program
 from ..tracing.symbolic import SymbolicTensor
 from ..tracing.trace import FuncTrace
-from .structure import Flat, Form, as_array, form_of_value, map_leaves, operand
+from .structure import Flat, Form, as_array, flatten, form_of_value, map_leaves, operand
 
 quietly = dispatch.quietly
 
@@ -143,10 +143,9 @@ def relaxed(function: Callable[..., Any], state: Any, element: Any, transformati
         except (TypeError, ValueError) as error:
             raise TypeError(f"The element structure of the state of {traced.name} must match its initial state: "
                             f"{error}. Expected {state!r} but found {new!r}.") from None  # fmt: skip
-        missing: list[Any] = []
-        map_leaves(lambda spec, a, b: missing.append((a, b)) if spec is None else None, joined, state, new)
-        if missing:
-            a, b = missing[0]
+        apart = [(a, b) for spec, a, b in zip(flatten(joined), flatten(state), flatten(new)) if spec is None]
+        if apart:
+            a, b = apart[0]
             raise TypeError(f"The element types for the new state of {traced.name} must match the initial state. "
                             f"Expected {a!r}, got {b!r}.")  # fmt: skip
         if joined == state:

@@ -57,7 +57,8 @@ class Grouping(DatasetBase):
         return kinds.WindowDataset(self, size, shift, stride, drop_remainder)
 
     def group_by_window(self, key_func: Callable[..., Any], reduce_func: Callable[..., Any], window_size: Any = None,
-                        window_size_func: Callable[..., Any] | None = None, name: str | None = None) -> Any:  # fmt: skip
+                        window_size_func: Callable[..., Any] | None = None, name: str | None = None
+                        ) -> Any:  # fmt: skip
         """Elements gathered by `key_func` (int64); of `window_size` with one key, `reduce_func(key, dataset)` makes the
         dataset whose elements come out. window_size_func: the size for a key, instead.
         """

@@ -1,13 +1,14 @@
 """Iterators: eager ones, and those that a graph moves.
 
-Lives here: `Recipe`, `IteratorState` (what an iterator's handle holds), `OwnedIterator`, `IteratorSpec`, `NumpyIterator`,
-optionals.  Not here: what is iterated (base.py), loops over iterators in graphs (staged.py).
+Lives here: `Recipe`, `IteratorState` (what an iterator's handle holds), `OwnedIterator`, `IteratorSpec`,
+`NumpyIterator`, optionals.  Not here: what is iterated (base.py), loops over iterators in graphs (staged.py).
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator as PythonIterator
+from collections.abc import Callable
+from collections.abc import Iterator as PythonIterator
 from typing import Any
 
 import numpy as np
@@ -156,7 +157,7 @@ class OwnedIterator(IteratorBase, CompositeTensor):
                 return self._pack(self._take())
             except StopIteration:
                 raise OutOfRangeError(op="IteratorNext", what="End of sequence") from None
-        tensors = iteration.IteratorNext(_here(self._handle), **self._form.attrs)
+        tensors: Any = iteration.IteratorNext(_here(self._handle), **self._form.attrs)
         return self._form.tensors_to_value(tensors)
 
     def get_next_as_optional(self) -> Any:
@@ -320,7 +321,7 @@ class Optional(CompositeTensor):
                 raise InvalidArgumentError(op="OptionalGetValue", what="The given optional does not have a value.",
                                            wanted="one for which has_value() is true")  # fmt: skip
             return self._form.arrays_to_tensors(flat)
-        tensors = iteration.OptionalGetValue(_here(self._handle), **self._form.attrs)
+        tensors: Any = iteration.OptionalGetValue(_here(self._handle), **self._form.attrs)
         return self._form.tensors_to_value(tensors)
 
     @property

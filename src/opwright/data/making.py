@@ -47,8 +47,8 @@ class Making(DatasetBase):
         if not callable(generator):
             raise TypeError("`generator` must be a Python callable.")
         if output_types is None and output_signature is None:
-            raise TypeError("To specify the output signature you need to provide either the `output_signature` argument "
-                            "or the `output_types` argument.")  # fmt: skip
+            raise TypeError("To specify the output signature you need to provide either the `output_signature` "
+                            "argument or the `output_types` argument.")  # fmt: skip
         if output_signature is not None:
             if output_types is not None:
                 raise TypeError("The `output_types` argument can not be used together with the `output_signature` "

@@ -78,8 +78,8 @@ class _InterleaveDataset(Dataset):
         self._ahead = calls_at_once(num_parallel_calls) > 1
         if cycle_length is None:
             cycle_length = num_parallel_calls if type(num_parallel_calls) is int else -1
-        cycle, block = int_operand(cycle_length, "cycle_length"), int_operand(1 if block_length is None else
-                                                                               block_length, "block_length")  # fmt: skip
+        cycle = int_operand(cycle_length, "cycle_length")
+        block = int_operand(1 if block_length is None else block_length, "block_length")
         super().__init__(traced.form.spec.element_spec, (input_dataset,), (cycle, block), (traced,))
         self.begin()
 

@@ -98,7 +98,7 @@ class ServiceOptions(_Settings):
 
 
 class Options(_Settings):
-    """Settings of a dataset, given by `with_options`: deterministic, threading, autotune and others; kept, not obeyed."""
+    """Settings of a dataset, for `with_options`: deterministic, threading, autotune and others; kept, not obeyed."""
 
     _names = ("dataset_name", "deterministic", "experimental_deterministic", "experimental_external_state_policy",
               "experimental_slack", "experimental_symbolic_checkpoint", "experimental_warm_start",

@@ -30,7 +30,7 @@ _BLOCK = 4096  # numbers of a range are made so many at once
 class _TensorDataset(Dataset):
     def __init__(self, value: Any) -> None:
         spec, tensors = form_of_value(value)
-        super().__init__(spec, operands=map(operand, tensors))
+        super().__init__(spec, operands=[operand(t) for t in tensors])
 
     def flow(self) -> Iterator[Any]:
         return iter((self._operands,))
@@ -52,7 +52,7 @@ class _TensorSliceDataset(Dataset):
                     raise ValueError(f"Dimensions {size} and {shape[0]} are not compatible: Dataset.from_tensor_slices "
                                      "takes components with one first dimension")  # fmt: skip
                 size = shape[0]
-        super().__init__(map_leaves(unbatched, spec), operands=map(operand, tensors))
+        super().__init__(map_leaves(unbatched, spec), operands=[operand(t) for t in tensors])
         self.begin()
 
     def begin(self) -> None:

@@ -96,8 +96,8 @@ def _next(iterator: Any, *default: Any) -> Any:
     return cond(iterator.has_next(), iterator.get_next, lambda: default[0])
 
 
-_BUILTINS = {"all": _all, "any": _any, "enumerate": _enumerate, "filter": _filter, "len": _len, "map": _map,
-             "next": _next, "zip": _zip}  # fmt: skip
+_BUILTINS: dict[str, Any] = {"all": _all, "any": _any, "enumerate": _enumerate, "filter": _filter, "len": _len,
+                             "map": _map, "next": _next, "zip": _zip}  # fmt: skip
 
 STAGE = DataStage()
 register_stage(Dataset, STAGE)

@@ -129,7 +129,7 @@ def tensors_of(value: Any, spec: Any) -> list[Any]:
 
 
 def form_of_value(value: Any) -> tuple[Any, list[Any]]:
-    """The element_spec of a nested value, and its flat tensors. Raises TypeError or ValueError for what is no tensor."""
+    """The element_spec of a nested value, and its flat tensors. Raises TypeError or ValueError for other things."""
     tensors: list[Any] = []
 
     def leaf(part: Any) -> Any:

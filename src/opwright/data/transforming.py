@@ -17,7 +17,8 @@ class Transforming(DatasetBase):
     # ---- functions of elements --------------------------------------------------------------------------------------
 
     def map(self, map_func: Callable[..., Any], num_parallel_calls: Any = None, deterministic: bool | None = None,
-            synchronous: bool | None = None, use_unbounded_threadpool: bool = False, name: str | None = None) -> Any:  # fmt: skip
+            synchronous: bool | None = None, use_unbounded_threadpool: bool = False, name: str | None = None
+            ) -> Any:  # fmt: skip
         """`map_func` of each element. It is traced once, with the element's type; a tuple is given as arguments.
 
         num_parallel_calls: how many calls may run at once; AUTOTUNE means as many as there are cores. deterministic:
@@ -45,7 +46,8 @@ class Transforming(DatasetBase):
         return kinds.FlatMapDataset(self, map_func)
 
     def interleave(self, map_func: Callable[..., Any], cycle_length: Any = None, block_length: Any = None,
-                   num_parallel_calls: Any = None, deterministic: bool | None = None, name: str | None = None) -> Any:  # fmt: skip
+                   num_parallel_calls: Any = None, deterministic: bool | None = None, name: str | None = None
+                   ) -> Any:  # fmt: skip
         """As flat_map, `cycle_length` datasets at a time, `block_length` elements of each in turn.
 
         cycle_length: by default num_parallel_calls, else the number of cores. With num_parallel_calls each dataset

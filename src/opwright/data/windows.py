@@ -111,8 +111,8 @@ class _GroupByWindowDataset(Dataset):
         if size_func is not None:
             size = Traced(size_func, scalar, "group_by_window", "window_size_func")
             if not isinstance(size.form.spec, TensorSpec) or size.form.spec.dtype.name not in ("int32", "int64"):
-                raise ValueError("Invalid `window_size_func`. `window_size_func` must return a single `tf.int64` scalar "
-                                 f"tensor but {size.name} gives {size.form.spec!r}.")  # fmt: skip
+                raise ValueError("Invalid `window_size_func`. `window_size_func` must return a single `tf.int64` "
+                                 f"scalar tensor but {size.name} gives {size.form.spec!r}.")  # fmt: skip
             functions.append(size)
         operands = () if window_size is None else (int_operand(window_size, "window_size"),)
         super().__init__(functions[1].form.spec.element_spec, (input_dataset,), operands, functions)
