@@ -10,8 +10,7 @@ def test_control_dependencies(tf):
     @tf.function
     def f(x):
         with tf.control_dependencies([v.assign(x)]):
-            y = v + 1.0
-        return y
+            return v + 1.0
 
     assert f(tf.constant(5.0)).numpy() == 6.0
     with tf.control_dependencies([tf.constant(1)]):

@@ -134,7 +134,21 @@ def stitched(indices, data):
 TWICE = ints([1], [3], [1])
 
 # fmt: off
+def updated(x, begin, end, strides, value):
+    y = x.copy()
+    y[tuple(slice(*b) for b in zip(begin, end, strides))] = value
+    return y
+
+
 CASES = {
+    "TensorStridedSliceUpdate": [
+        case(f64(5, 3), np.int32([1, 0]), np.int32([4, 2]), np.int32([2, 1]), f64(2, 2), expect=updated,
+             static=(1, 2, 3)),
+        case(f64(4), np.int32([1]), np.int32([3]), np.int32([1]), f64(), expect=updated, static=(1, 2, 3)),
+        case(f32(3), np.int64([2]), np.int64([3]), np.int64([1]), np.float32(7), shrink_axis_mask=1,
+             expect=lambda x, b, e, s, v: updated(x, b, e, s, v), static=(1, 2, 3)),
+        bad(f32(4), np.int32([0]), np.int32([2]), np.int32([1]), f32(3), says="the value does not fill the slice"),
+    ],
     # ---- by index (scattering.py) ----
     "ScatterNd": [
         case(TWICE, f64(3), ints(5), expect=from_zeros),

@@ -27,7 +27,7 @@ class EagerTensor(Tensor):
     Strings are arrays of Python `bytes`.
     """
 
-    __slots__ = ("__weakref__", "_array", "_dtype")
+    __slots__ = ("__weakref__", "_array", "_dtype", "assign")  # assign: of slices of variables alone
 
     def __init__(self, array: Any, dtype: DType) -> None:
         self._array = array if type(array) is np.ndarray else _as_array(array, dtype)

@@ -32,7 +32,7 @@ class OutOfScopeError(FailedPreconditionError, TypeError):
 class SymbolicTensor(Tensor):
     """A graph value seen as a tensor. trace: the recording it belongs to."""
 
-    __slots__ = ("__weakref__", "_spec", "trace", "value_in_graph")
+    __slots__ = ("__weakref__", "assign", "_spec", "trace", "value_in_graph")
 
     def __init__(self, value: Value, trace: FuncTrace) -> None:
         self.value_in_graph, self.trace = value, trace

@@ -22,9 +22,9 @@ from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..inference import elements_of, shape_from
 from .casting import cast
-from .constants import ones_like
+from .constants import ones_like, zeros_like
 from .joining import stack
-from .shaping import shape_op
+from .shaping import shape_op, sum_to_shape_of
 
 Sizes = Sequence[int | None]
 
@@ -235,6 +235,44 @@ class StridedSliceGrad:
         return None, None, None, None, StridedSlice(doutput, op.begin, op.end, op.strides, **op.attrs)
 
 
+@operator
+class TensorStridedSliceUpdate:
+    """The tensor with other values where StridedSlice would read.
+
+    .. math:: output[begin + i \\cdot strides] = value[i], \\quad output_j = input_j \\text{ elsewhere}
+
+    value: broadcasts to what StridedSlice would give.
+    raises InvalidArgumentError as StridedSlice does, and for a value of another shape
+    """
+
+    input = Input()
+    begin = Input(index, rank=1)
+    end = Input(index, rank=1, like="begin")
+    strides = Input(index, rank=1, like="begin")
+    value = Input(like="input")
+    output = Output(like="input")
+    begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask = _slice_attrs()
+
+    def infer(op) -> Any:
+        return op.input.spec
+
+    def compute(op, input, begin, end, strides, value) -> Any:
+        output = input.copy()
+        place = _Masks(op).key(begin, end, strides, input.shape)
+        try:
+            output[place] = value
+        except ValueError:
+            found = {"value": value.shape, "slice": np.shape(output[place])}
+            raise InvalidArgumentError(what="the value does not fill the slice", found=found) from None
+        return output
+
+    def gradient(op, doutput) -> Any:
+        bounds = (op.begin, op.end, op.strides)
+        dvalue = StridedSlice(doutput, *bounds, **op.attrs)
+        dinput = TensorStridedSliceUpdate(doutput, *bounds, zeros_like(dvalue), **op.attrs)
+        return dinput, None, None, None, sum_to_shape_of(dvalue, op.value)
+
+
 def strided_slice(input_: Any, begin: Any, end: Any, strides: Any = None, begin_mask: int = 0, end_mask: int = 0,
                   ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0, var: Any = None,
                   name: str | None = None) -> Any:  # fmt: skip
@@ -263,6 +301,20 @@ def getitem(tensor: Any, key: Any) -> Any:
         from .selecting import boolean_mask
 
         return boolean_mask(tensor, key)
+    begin, end, strides, masks = _bounds(key)
+    return StridedSlice(tensor, begin, end, strides, **masks)
+
+
+def set_item(tensor: Any, key: Any, value: Any) -> Any:
+    """The tensor with `tensor[key]` replaced by `value`, which broadcasts; key: as `getitem` has it, but no mask."""
+    tensor = dispatch.to_tensor(tensor)
+    begin, end, strides, masks = _bounds(key)
+    value = dispatch.to_tensor(value, tensor.dtype)
+    return TensorStridedSliceUpdate(tensor, begin, end, strides, value, **masks)
+
+
+def _bounds(key: Any) -> tuple[Any, Any, Any, dict[str, int]]:
+    """Begin, end, strides and masks of a key in brackets."""
     begin: list[Any] = []
     end: list[Any] = []
     strides: list[Any] = []
@@ -286,9 +338,10 @@ def getitem(tensor: Any, key: Any) -> Any:
         for where, bound in zip((begin, end, strides), bounds):
             where.append(bound)
     if not begin:
-        return StridedSlice(tensor, *[np.zeros(0, np.int32)] * 3)
+        nothing = np.zeros(0, np.int32)
+        return nothing, nothing, nothing, masks
     wide = any(_is_wide(b) for b in (*begin, *end, *strides))
-    return StridedSlice(tensor, *(_vector(b, wide) for b in (begin, end, strides)), **masks)
+    return _vector(begin, wide), _vector(end, wide), _vector(strides, wide), masks
 
 
 def _bound(value: Any) -> Any:
