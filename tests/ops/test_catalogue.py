@@ -31,6 +31,11 @@ TESTED_ELSEWHERE = dict.fromkeys(
 TESTED_ELSEWHERE |= dict.fromkeys(
     ("Assert", "EagerPyFunc", "EagerPyFuncGrad", "Print", "PyFunc", "PyFuncStateless", "Timestamp"), "tests/effects"
 )
+TESTED_ELSEWHERE |= dict.fromkeys(
+    ("BuildDataset", "DatasetCardinality", "DatasetReduce", "IteratorHasNext", "IteratorNext",
+     "IteratorNextAsOptional", "MakeIterator", "MakeOptional", "OptionalGetValue", "OptionalHasValue"),
+    "tests/data/test_data_functions.py",
+)  # fmt: skip
 
 
 @pytest.fixture(params=CATALOGUE.values(), ids=CATALOGUE)

@@ -87,7 +87,7 @@ class IteratorHasNext:
 
 @operator
 class IteratorNext:
-    """The next element of an iterator, flat. raises OutOfRangeError at the end
+    """The next element of an iterator, flat. Raises OutOfRangeError at the end.
 
     .. math:: components = next(iterator)
     """
@@ -169,7 +169,7 @@ class OptionalHasValue:
 
 @operator
 class OptionalGetValue:
-    """What an optional holds, flat. raises InvalidArgumentError where it is empty
+    """What an optional holds, flat. Raises InvalidArgumentError where it is empty.
 
     .. math:: components = optional
     """

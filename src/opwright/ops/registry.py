@@ -22,7 +22,7 @@ _users: dict[str, Operator] = {}
 _functions: dict[str, Operator] = {}
 FAMILIES = (
     "array", "math", "linalg", "nn", "random", "strings", "bitwise", "state", "printing", "debugging",
-    "calling", "clock", "control", "lists", "list_rows",
+    "calling", "clock", "control", "iteration", "lists", "list_rows",
 )  # fmt: skip
 
 
