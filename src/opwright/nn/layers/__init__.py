@@ -12,7 +12,7 @@ from ..layer import Layer
 from .activation import ELU, Activation, LeakyReLU, PReLU, ReLU, Softmax
 from .attention import GroupedQueryAttention, GroupQueryAttention, MultiHeadAttention
 from .batch_normalization import BatchNormalization
-from .cells import GRUCell, LSTMCell, SimpleRNNCell, StackedRNNCells
+from .cells import GRUCell, LSTMCell, SimpleRNNCell
 from .convolution import (
     Conv1D,
     Conv1DTranspose,
@@ -119,6 +119,7 @@ from .reshaping import (
     ZeroPadding3D,
 )
 from .scored import AdditiveAttention, Attention
+from .stacked_cells import StackedRNNCells
 from .upsampling import Resizing, UpSampling1D, UpSampling2D, UpSampling3D
 from .wrapper import Wrapper, deserialize, serialize
 

@@ -1,6 +1,7 @@
 """Recurrent cells: one step of a recurrent layer.
 
-Lives here: SimpleRNNCell, GRUCell, LSTMCell, StackedRNNCells.  Not here: the loop over time (recurrent.py).
+Lives here: SimpleRNNCell, GRUCell, LSTMCell.
+Not here: cells one on the other (stacked_cells.py), the loop over time (recurrent.py).
 
 A cell is called with the inputs of one step [batch, features] and a list of states, and gives its output and the new
 states. It has `state_size`, one integer or a list, and may have `output_size` and `get_initial_state(batch_size)`.
@@ -10,14 +11,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ...core import nest
 from ...ops import array, linalg
-from ..layer import Layer
 from ..seeds import SeedGenerator
 from .base import Described
 from .modes import in_training
 from .regularization import dropped
-from .wrapper import deserialize, serialize
 
 
 class GatedCell(Described):
@@ -39,6 +37,7 @@ class GatedCell(Described):
         self.state_size: Any = units
         self.output_size = units
         self._drawn: tuple[Any, Any] | None = None
+        self._now: dict[Any, Any] = {}  # the weights' values while a loop over time runs
 
     def build(self, input_shape: Any) -> None:
         """Make the weights."""
@@ -69,9 +68,18 @@ class GatedCell(Described):
         """Draw what is dropped, for all steps until `release`."""
         self._drawn = self._noise(batch, width, self.dropout), self._noise(batch, self.units, self.recurrent_dropout)
 
+    def read(self) -> None:
+        """Read the weights once, for all steps until `release`: a loop in a graph then has no variables in it."""
+        weights = [w for w in (self.kernel, self.recurrent_kernel, self.bias) if w is not None]
+        self._now = {id(w): array.identity(super(GatedCell, self)._cast(w)) for w in weights}
+
     def release(self) -> None:
-        """Draw anew from now on."""
-        self._drawn = None
+        """Draw and read anew from now on."""
+        self._drawn, self._now = None, {}
+
+    def _cast(self, weight: Any) -> Any:
+        found = self._now.get(id(weight))
+        return super()._cast(weight) if found is None else found
 
     reset_dropout_mask = reset_recurrent_dropout_mask = release
 
@@ -193,6 +201,12 @@ class GRUCell(GatedCell):
             return super()._input_bias()
         return self._cast(self.bias)[0]
 
+    def read(self) -> None:
+        """Read the weights once; the recurrent bias apart from the input's too."""
+        super().read()
+        if self.bias is not None and self.reset_after:
+            self._now["recurrent"] = self._cast(self.bias)[1]
+
     def advance(self, projected: Any, states: list[Any], drop: bool) -> tuple[Any, list[Any]]:
         """Output and new states."""
         h, n = states[0], self.units
@@ -200,7 +214,8 @@ class GRUCell(GatedCell):
         if self.reset_after:
             inner = self._recur(h, drop)
             if self.bias is not None:
-                inner = inner + self._cast(self.bias)[1]
+                bias = self._now.get("recurrent")
+                inner = inner + (self._cast(self.bias)[1] if bias is None else bias)
             h_z, h_r, h_h = array.split(inner, 3, axis=-1)
             z, r = self.recurrent_activation(x_z + h_z), self.recurrent_activation(x_r + h_r)
             candidate = self.activation(x_h + r * h_h)
@@ -266,102 +281,3 @@ class LSTMCell(GatedCell):
         c = self.recurrent_activation(f) * c + self.recurrent_activation(i) * self.activation(candidate)
         h = self.recurrent_activation(o) * self.activation(c)
         return h, [h, c]
-
-
-def size_of_output(cell: Any) -> int:
-    """The last size of a cell's output."""
-    found = getattr(cell, "output_size", None)
-    if found is None:
-        found = cell.state_size[0] if isinstance(cell.state_size, (list, tuple)) else cell.state_size
-    return int(found)
-
-
-def initial_state(cell: Any, batch_size: Any) -> list[Any]:
-    """A cell's states before the first step, as a list."""
-    make = getattr(cell, "get_initial_state", None)
-    if make is not None:
-        states = make(batch_size=batch_size)
-        return list(states) if isinstance(states, (list, tuple)) else [states]
-    sizes = cell.state_size if isinstance(cell.state_size, (list, tuple)) else [cell.state_size]
-    return [array.zeros([batch_size, n], getattr(cell, "compute_dtype", "float32")) for n in sizes]
-
-
-class StackedRNNCells(Described):
-    """Cells one on the other: the output of each is the input of the next. States: a list of each cell's.
-
-    raises ValueError for what is no cell
-    """
-
-    def __init__(self, cells: Any, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        for cell in cells:
-            for needed in ("call", "state_size"):
-                if not hasattr(cell, needed):
-                    raise ValueError(f"All cells must have a `{needed}` attribute. Received cell without it: {cell}")
-        self.cells = list(cells)
-
-    @property
-    def state_size(self) -> list[Any]:
-        """Each cell's."""
-        return [c.state_size for c in self.cells]
-
-    @property
-    def output_size(self) -> int:
-        """The last cell's."""
-        return size_of_output(self.cells[-1])
-
-    def get_initial_state(self, batch_size: Any = None) -> list[Any]:
-        """Each cell's."""
-        return [initial_state(c, batch_size) if nest.is_nested(c.state_size) else initial_state(c, batch_size)[0]
-                for c in self.cells]  # fmt: skip
-
-    def build(self, input_shape: Any) -> None:
-        """Build the cells."""
-        shape = tuple(input_shape)
-        for cell in self.cells:
-            if isinstance(cell, Layer) and not cell.built:
-                cell.build(shape)
-                cell.built = True
-            shape = (shape[0], size_of_output(cell))
-
-    def call(self, inputs: Any, states: Any, training: Any = False, **kwargs: Any) -> Any:
-        """One step through all cells."""
-        new = []
-        for cell, state in zip(self.cells, states):
-            nested = isinstance(state, (list, tuple))
-            inputs, after = call_cell(cell, inputs, list(state) if nested else [state], training, **kwargs)
-            new.append(list(after) if nested else after[0] if isinstance(after, (list, tuple)) else after)
-        return inputs, new
-
-    def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments as plain values."""
-        return {**super().get_config(), "cells": [serialize(c) for c in self.cells]}
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Any:
-        """A new one, with new cells."""
-        config = dict(config)
-        return cls([deserialize(c, custom_objects) for c in config.pop("cells")], **config)
-
-
-def call_cell(cell: Any, inputs: Any, states: Any, training: Any, **kwargs: Any) -> Any:
-    """One step of any cell; a layer is told the mode where its `call` asks for it."""
-    if isinstance(cell, Layer):
-        if cell._call_spec().training:
-            kwargs["training"] = training
-        return cell(inputs, states, **kwargs)
-    return (cell if callable(cell) else cell.call)(inputs, states, **kwargs)
-
-
-def gated(cell: Any) -> list[GatedCell]:
-    """The cells of this module in a cell or a stack of cells."""
-    if isinstance(cell, StackedRNNCells):
-        return [g for c in cell.cells for g in gated(c)]
-    return [cell] if isinstance(cell, GatedCell) else []
-
-
-def masked(kept: Any, new: Any, old: Any) -> Any:
-    """`new` where kept, else `old`. kept: [batch], as many dimensions as needed are added."""
-    for _ in range((new.shape.rank or 1) - (kept.shape.rank or 1)):
-        kept = array.expand_dims(kept, -1)
-    return array.where(kept, new, old)

@@ -19,19 +19,9 @@ from ...tracing.control.higher import loop_over
 from ...tracing.trace import init_scope
 from ..layer import Layer
 from .base import Described
-from .cells import (
-    GatedCell,
-    GRUCell,
-    LSTMCell,
-    SimpleRNNCell,
-    StackedRNNCells,
-    call_cell,
-    gated,
-    initial_state,
-    masked,
-    size_of_output,
-)
+from .cells import GatedCell, GRUCell, LSTMCell, SimpleRNNCell
 from .modes import in_training
+from .stacked_cells import StackedRNNCells, call_cell, gated, initial_state, masked, size_of_output
 from .wrapper import deserialize, serialize
 
 
@@ -140,11 +130,13 @@ class RNN(Described):
         return (output, *states) if self.return_state else output
 
     def _over_time(self, sequences: Any, states: list[Any], mask: Any, training: Any) -> tuple[Any, list[Any]]:
-        cells = [cell for cell in gated(self.cell) if training and cell._drops]
+        cells = gated(self.cell)
         batch = array.shape(sequences)[0] if sequences.shape[0] is None else sequences.shape[0]
         try:
             for cell in cells:
-                cell.hold(batch, cell.kernel.shape[0])
+                cell.read()
+                if training and cell._drops:
+                    cell.hold(batch, cell.kernel.shape[0])
             return self._run(sequences, states, mask, training)
         finally:
             for cell in cells:

@@ -1,0 +1,115 @@
+"""Cells one on the other, and what a loop over time asks of any cell.
+
+Lives here: StackedRNNCells; output size, initial state and call of a cell, masks of a step.
+Not here: the cells (cells.py), the loop (recurrent.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core import nest
+from ...ops import array
+from ..layer import Layer
+from .base import Described
+from .cells import GatedCell
+from .wrapper import deserialize, serialize
+
+
+def size_of_output(cell: Any) -> int:
+    """The last size of a cell's output."""
+    found = getattr(cell, "output_size", None)
+    if found is None:
+        found = cell.state_size[0] if isinstance(cell.state_size, (list, tuple)) else cell.state_size
+    return int(found)
+
+
+def initial_state(cell: Any, batch_size: Any) -> list[Any]:
+    """A cell's states before the first step, as a list."""
+    make = getattr(cell, "get_initial_state", None)
+    if make is not None:
+        states = make(batch_size=batch_size)
+        return list(states) if isinstance(states, (list, tuple)) else [states]
+    sizes = cell.state_size if isinstance(cell.state_size, (list, tuple)) else [cell.state_size]
+    return [array.zeros([batch_size, n], getattr(cell, "compute_dtype", "float32")) for n in sizes]
+
+
+class StackedRNNCells(Described):
+    """Cells one on the other: the output of each is the input of the next. States: a list of each cell's.
+
+    raises ValueError for what is no cell
+    """
+
+    def __init__(self, cells: Any, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        for cell in cells:
+            for needed in ("call", "state_size"):
+                if not hasattr(cell, needed):
+                    raise ValueError(f"All cells must have a `{needed}` attribute. Received cell without it: {cell}")
+        self.cells = list(cells)
+
+    @property
+    def state_size(self) -> list[Any]:
+        """Each cell's."""
+        return [c.state_size for c in self.cells]
+
+    @property
+    def output_size(self) -> int:
+        """The last cell's."""
+        return size_of_output(self.cells[-1])
+
+    def get_initial_state(self, batch_size: Any = None) -> list[Any]:
+        """Each cell's."""
+        return [initial_state(c, batch_size) if nest.is_nested(c.state_size) else initial_state(c, batch_size)[0]
+                for c in self.cells]  # fmt: skip
+
+    def build(self, input_shape: Any) -> None:
+        """Build the cells."""
+        shape = tuple(input_shape)
+        for cell in self.cells:
+            if isinstance(cell, Layer) and not cell.built:
+                cell.build(shape)
+                cell.built = True
+            shape = (shape[0], size_of_output(cell))
+
+    def call(self, inputs: Any, states: Any, training: Any = False, **kwargs: Any) -> Any:
+        """One step through all cells."""
+        new = []
+        for cell, state in zip(self.cells, states):
+            nested = isinstance(state, (list, tuple))
+            inputs, after = call_cell(cell, inputs, list(state) if nested else [state], training, **kwargs)
+            new.append(list(after) if nested else after[0] if isinstance(after, (list, tuple)) else after)
+        return inputs, new
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments as plain values."""
+        return {**super().get_config(), "cells": [serialize(c) for c in self.cells]}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Any:
+        """A new one, with new cells."""
+        config = dict(config)
+        return cls([deserialize(c, custom_objects) for c in config.pop("cells")], **config)
+
+
+def call_cell(cell: Any, inputs: Any, states: Any, training: Any, **kwargs: Any) -> Any:
+    """One step of any cell; a layer is told the mode where its `call` asks for it."""
+    if isinstance(cell, Layer):
+        if cell._call_spec().training:
+            kwargs["training"] = training
+        return cell(inputs, states, **kwargs)
+    return (cell if callable(cell) else cell.call)(inputs, states, **kwargs)
+
+
+def gated(cell: Any) -> list[GatedCell]:
+    """The cells of this module in a cell or a stack of cells."""
+    if isinstance(cell, StackedRNNCells):
+        return [g for c in cell.cells for g in gated(c)]
+    return [cell] if isinstance(cell, GatedCell) else []
+
+
+def masked(kept: Any, new: Any, old: Any) -> Any:
+    """`new` where kept, else `old`. kept: [batch], as many dimensions as needed are added."""
+    for _ in range((new.shape.rank or 1) - (kept.shape.rank or 1)):
+        kept = array.expand_dims(kept, -1)
+    return array.where(kept, new, old)
