@@ -301,6 +301,24 @@ def test_numpy_iterators_protect_their_arrays(tf):
     assert isinstance(next(tf.data.Dataset.range(1).as_numpy_iterator()), np.int64)
 
 
+def test_none_in_elements(tf):
+    ds = tf.data.Dataset.from_tensors((1, None)).map(lambda x, n: (x + 1, n))
+    assert repr(ds.element_spec) == "(TensorSpec(shape=(), dtype=tf.int32, name=None), NoneTensorSpec())"
+    (element,) = ds
+    assert int(element[0]) == 2
+    assert element[1] is None
+
+
+def test_extension_types_are_elements(tf):
+    class Pair(tf.experimental.ExtensionType):
+        a: tf.Tensor
+        b: tf.Tensor
+
+    ds = tf.data.Dataset.from_tensors(Pair(a=tf.constant(1), b=tf.constant(2.0)))
+    (found,) = ds.map(lambda p: Pair(a=p.a + 1, b=p.b))
+    assert int(found.a) == 2
+
+
 def test_options(tf):
     options = tf.data.Options()
     options.deterministic = False

@@ -68,6 +68,8 @@ class Traced:
                 result = tuple(result)
             try:
                 spec, tensors = form_of_value(result)
+                if not tensors:
+                    raise TypeError("it holds no tensor")
             except (TypeError, ValueError) as error:
                 what = f"Unsupported return value from function passed to {self.name}: {result!r}. {error}"
                 raise TypeError(what) from error

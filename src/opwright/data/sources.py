@@ -43,6 +43,8 @@ class _TensorSliceDataset(Dataset):
     def __init__(self, value: Any) -> None:
         spec, tensors = form_of_value(value)
         size: int | None = None
+        if not tensors:
+            raise ValueError(f"Dataset.from_tensor_slices needs a tensor, found none in {value!r}")
         for tensor in tensors:
             shape = tensor.shape
             if shape.rank == 0:

@@ -77,6 +77,36 @@ def same_form(a: Any, b: Any) -> bool:
     return True
 
 
+class NoneTensorSpec(TypeSpec):
+    """The type of None in an element: it takes no tensor."""
+
+    __slots__ = ()
+
+    @property
+    def value_type(self) -> Any:
+        """None's."""
+        return type(None)
+
+    def _serialize(self) -> tuple[Any, ...]:
+        return ()
+
+    @property
+    def _component_specs(self) -> Any:
+        return ()
+
+    def _to_components(self, value: Any) -> Any:
+        return ()
+
+    def _from_components(self, components: Any) -> Any:
+        return None
+
+    def _batch(self, size: int | None) -> NoneTensorSpec:
+        return self
+
+    def _unbatch(self) -> NoneTensorSpec:
+        return self
+
+
 class Form:
     """The type of elements. spec: nested TypeSpecs, a dataset's element_spec. components: the flat tensors' specs.
 
@@ -133,6 +163,8 @@ def form_of_value(value: Any) -> tuple[Any, list[Any]]:
     tensors: list[Any] = []
 
     def leaf(part: Any) -> Any:
+        if part is None:
+            return NoneTensorSpec()
         if isinstance(part, CompositeTensor):
             spec = part._type_spec
             tensors.extend(spec.to_tensors(part))
