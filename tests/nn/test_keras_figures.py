@@ -5,6 +5,7 @@ import pathlib
 
 import numpy as np
 import pytest
+
 from nn import keras_cases as cases
 
 FIGURES = json.loads((pathlib.Path(__file__).parent / "keras_figures.json").read_text())

@@ -1,0 +1,200 @@
+"""fit, evaluate and predict: forms of data, callbacks, options. That they compute what Keras does: test_keras_figures.py."""
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def keras(tf):
+    return tf.keras
+
+
+X = np.random.default_rng(1).normal(size=(40, 3)).astype("float32")
+Y = (X @ np.array([[1.0], [-2.0], [0.5]])).astype("float32")
+
+
+def linear(keras, **kwargs):
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1, kernel_initializer="zeros")])
+    model.compile(keras.optimizers.SGD(0.1), "mse", **kwargs)
+    return model
+
+
+def wanted(epochs=2, batch=10):
+    """The same steps of gradient descent in float64."""
+    w, b, losses = np.zeros((3, 1)), np.zeros(1), []
+    for _ in range(epochs):
+        total = 0.0
+        for at in range(0, len(X), batch):
+            x, error = X[at : at + batch], X[at : at + batch] @ w + b - Y[at : at + batch]
+            total += np.mean(error**2) * len(x)
+            w, b = w - 0.2 * x.T @ error / len(x), b - 0.2 * error.mean(0)
+        losses.append(total / len(X))
+    return losses
+
+
+def test_arrays(keras):
+    history = linear(keras).fit(X, Y, batch_size=10, epochs=2, shuffle=False, verbose=0)
+    np.testing.assert_allclose(history.history["loss"], wanted(), rtol=1e-5)
+    assert history.epoch == [0, 1]
+
+
+def test_a_last_batch_that_is_smaller(keras):
+    history = linear(keras).fit(X, Y, batch_size=16, epochs=2, shuffle=False, verbose=0)
+    np.testing.assert_allclose(history.history["loss"], wanted(batch=16), rtol=1e-5)
+
+
+def test_tensors(tf, keras):
+    history = linear(keras).fit(tf.constant(X), tf.constant(Y), batch_size=10, epochs=2, shuffle=False, verbose=0)
+    np.testing.assert_allclose(history.history["loss"], wanted(), rtol=1e-5)
+
+
+def test_datasets(tf, keras):
+    dataset = tf.data.Dataset.from_tensor_slices((X, Y)).batch(10)
+    model = linear(keras)
+    history = model.fit(dataset, epochs=2, verbose=0, validation_data=dataset)
+    np.testing.assert_allclose(history.history["loss"], wanted(), rtol=1e-5)
+    np.testing.assert_allclose(model.evaluate(dataset, verbose=0), history.history["val_loss"][-1], rtol=1e-5)
+    assert model.predict(dataset, verbose=0).shape == (40, 1)
+
+
+def test_generators(keras):
+    def batches():
+        while True:
+            for at in range(0, len(X), 10):
+                yield X[at : at + 10], Y[at : at + 10]
+
+    history = linear(keras).fit(batches(), steps_per_epoch=4, epochs=2, verbose=0)
+    np.testing.assert_allclose(history.history["loss"], wanted(), rtol=1e-5)
+
+
+def test_eager_steps(keras):
+    history = linear(keras, run_eagerly=True).fit(X, Y, batch_size=10, epochs=2, shuffle=False, verbose=0)
+    np.testing.assert_allclose(history.history["loss"], wanted(), rtol=1e-5)
+
+
+def test_steps_per_execution(keras):
+    seen = []
+    model = linear(keras, steps_per_execution=2)
+    told = keras.callbacks.LambdaCallback(on_train_batch_end=lambda batch, logs: seen.append(batch))
+    history = model.fit(X, Y, batch_size=10, epochs=1, shuffle=False, verbose=0, callbacks=[told])
+    np.testing.assert_allclose(history.history["loss"], wanted(1), rtol=1e-5)
+    assert seen == [1, 3]
+
+
+def test_shuffling_uses_all_of_the_data_each_epoch(tf, keras):
+    model = linear(keras)
+    model.optimizer.learning_rate = 0.0
+    history = model.fit(X, Y, batch_size=7, epochs=3, verbose=0)
+    np.testing.assert_allclose(history.history["loss"], [np.mean(Y**2)] * 3, rtol=1e-5)
+
+
+def test_single_batches(keras):
+    model = linear(keras, metrics=["mae"])
+    loss, mae = model.train_on_batch(X, Y)
+    np.testing.assert_allclose(float(loss), np.mean(Y**2), rtol=1e-5)
+    np.testing.assert_allclose(float(mae), np.mean(np.abs(Y)), rtol=1e-5)
+    found = model.test_on_batch(X, Y, return_dict=True)
+    assert sorted(found) == ["loss", "mae"]
+    assert model.predict_on_batch(X[:4]).shape == (4, 1)
+
+
+def test_callbacks_are_told_in_order(keras):
+    told = []
+
+    class Told(keras.callbacks.Callback):
+        def on_train_begin(self, logs=None):
+            told.append("train")
+
+        def on_epoch_begin(self, epoch, logs=None):
+            told.append(f"epoch {epoch}")
+
+        def on_train_batch_end(self, batch, logs=None):
+            told.append(f"batch {batch} {sorted(logs)}")
+
+        def on_test_begin(self, logs=None):
+            told.append("test")
+
+        def on_epoch_end(self, epoch, logs=None):
+            told.append(f"end {epoch} {sorted(logs)}")
+            self.model.stop_training = epoch == 0
+
+    linear(keras).fit(X, Y, batch_size=20, epochs=3, validation_data=(X, Y), verbose=0, callbacks=[Told()])
+    assert told == ["train", "epoch 0", "batch 0 ['loss']", "batch 1 ['loss']", "test", "end 0 ['loss', 'val_loss']"]
+
+
+def test_validation_frequency(keras):
+    history = linear(keras).fit(X, Y, epochs=4, validation_split=0.25, validation_freq=2, verbose=0)
+    assert len(history.history["val_loss"]) == 2
+
+
+def test_checkpoints(keras, tmp_path):
+    model = linear(keras)
+    path = str(tmp_path / "at-{epoch:02d}.keras")
+    saver = keras.callbacks.ModelCheckpoint(path, monitor="loss", save_best_only=True)
+    model.fit(X, Y, epochs=2, verbose=0, callbacks=[saver])
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["at-01.keras", "at-02.keras"]
+    again = keras.models.load_model(str(tmp_path / "at-02.keras"))
+    np.testing.assert_allclose(again.get_weights()[0], model.get_weights()[0])
+
+
+def test_csv(keras, tmp_path):
+    path = tmp_path / "log.csv"
+    linear(keras).fit(X, Y, batch_size=10, epochs=2, shuffle=False, verbose=0,
+                      callbacks=[keras.callbacks.CSVLogger(str(path))])  # fmt: skip
+    rows = [line.split(",") for line in path.read_text().split()]
+    assert rows[0][:2] == ["epoch", "loss"]
+    np.testing.assert_allclose([float(r[1]) for r in rows[1:]], wanted(), rtol=1e-5)
+
+
+def test_training_ends_at_nan(keras):
+    model = linear(keras)
+    model.optimizer.learning_rate = 1e30
+    history = model.fit(X, Y, batch_size=4, epochs=5, verbose=0, callbacks=[keras.callbacks.TerminateOnNaN()])
+    assert len(history.history["loss"]) == 1
+
+
+def test_output_is_plain_where_there_is_no_terminal(keras, capsys):
+    linear(keras).fit(X, Y, epochs=2, verbose=2)
+    lines = capsys.readouterr().out.strip().split("\n")
+    assert lines[0] == "Epoch 1/2"
+    assert lines[1].startswith("2/2 - ") or lines[1].startswith("2/2 ")
+    assert "loss: " in lines[1]
+    linear(keras).fit(X, Y, verbose=0)
+    assert capsys.readouterr().out == ""
+
+
+def test_errors(keras):
+    model = linear(keras)
+    with pytest.raises(ValueError, match="cardinality"):
+        model.fit(X, Y[:5], verbose=0)
+    with pytest.raises(ValueError, match="compile"):
+        keras.Sequential([keras.layers.Dense(1)]).fit(X, Y, verbose=0)
+    model.compile("sgd", loss={"other": "mse"})
+    with pytest.raises((ValueError, KeyError), match="other"):
+        model.fit(X, Y, verbose=0)
+
+
+def test_one_trace_serves_all_batch_sizes(tf, keras):
+    traced = []
+
+    class Layer(keras.layers.Layer):
+        def call(self, x):
+            traced.append(tuple(x.shape))
+            return x
+
+    model = keras.Sequential([keras.Input((3,)), Layer(), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(X, Y, batch_size=10, epochs=1, verbose=0)
+    before = len(traced)
+    model.fit(X, Y, batch_size=16, epochs=2, verbose=0)
+    assert len(traced) - before <= 1  # Keras may trace once more for other sizes
+
+
+def test_utilities(keras):
+    np.testing.assert_array_equal(keras.utils.to_categorical([0, 2, 1], 3), np.eye(3)[[0, 2, 1]])
+    keras.utils.set_random_seed(3)
+    first = keras.layers.Dense(2)(X[:1]).numpy()
+    keras.utils.set_random_seed(3)
+    np.testing.assert_array_equal(keras.layers.Dense(2)(X[:1]).numpy(), first)
+    assert keras.backend.epsilon() == 1e-7
+    assert keras.backend.floatx() == "float32"
