@@ -19,11 +19,13 @@ Names = frozenset[str]
 class Facts:
     """Of one statement. state: variables it may change that are read later (or, in a loop, in the next round), sorted.
 
+    kept: further ones that one branch changes and another reads: each branch must find them as they were.
     composites: text -> node of attributes and items it writes. bound: all names its blocks bind, which they must
     declare. grows: symbols appended to. target: names that a loop's head binds each round.
     """
 
     state: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
     composites: dict[str, Any] = field(default_factory=dict)
     bound: Names = frozenset()
     grows: set[str] = field(default_factory=set)
@@ -121,5 +123,5 @@ class Liveness:
             if names <= before and not names & effects.writes
         }
         return Facts(
-            sorted(changed & after), composites, frozenset(effects.writes), effects.grows & (changed | set(composites))
+            sorted(changed & after), sorted((changed & before) - after), composites, frozenset(effects.writes), effects.grows & (changed | set(composites))
         )

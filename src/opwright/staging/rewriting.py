@@ -119,9 +119,9 @@ class _Function:
     def _state(self, facts: Facts, where: Any) -> tuple[list[Any], list[Any]]:
         """Statements and the arguments that give an operator the variables of a statement."""
         before: list[Any] = []
-        mentioned = ast.Tuple([load(n) for n in facts.state], ast.Load())
+        mentioned = ast.Tuple([load(n) for n in (*facts.state, *facts.kept)], ast.Load())
         variables: Any = ast.Lambda(ast.arguments([], [], None, [], [], None, []), mentioned)
-        if not facts.state:
+        if not (facts.state or facts.kept):
             variables = ast.Constant(None)
         arguments = [variables]
         if facts.composites:
@@ -147,8 +147,9 @@ class _Function:
             made.append(other)
             orelse = load(other.name)
         setters, state = self._state(facts, node)
-        if facts.grows:
-            state = [*_padded(state), _lazily([("grows", _texts(facts.grows))], node)]
+        told = [(k, _texts(v)) for k, v in (("grows", facts.grows), ("kept", set(facts.kept))) if v]
+        if told:
+            state = [*_padded(state), _lazily(told, node)]
         call = ag_call("if_stmt", test, load(body.name), orelse, *state)
         return [*made, *setters, at(ast.Expr(call), node)]
 

@@ -126,7 +126,8 @@ def is_flag(name: str) -> bool:
 
 
 class Options(dict[str, Any]):
-    """What is known of a loop: parallel_iterations, maximum_iterations, shape_invariants (a dict by variable), grows
+    """What is known of a statement. Of an `if`: grows; kept (variables that are not read afterwards, but by a branch
+    other than the one that changes them). Of a loop: parallel_iterations, maximum_iterations, shape_invariants (a dict by variable), grows
     (the variables that are appended to), target (the text of a `for` statement's target)."""
 
 

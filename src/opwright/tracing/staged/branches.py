@@ -131,17 +131,23 @@ def if_stmt(test: Any, body: Thunk, orelse: Thunk | None, variables: State, opti
         if symbol in options.get("grows", ()) and type(before[i]) in (list, GrowingList):
             before[i] = begin_growing(before[i], symbol)
 
+    kept = set(options.get("kept", ()))
+    read = [i for i, symbol in enumerate(names) if symbol not in kept]
+
     def run(block: Callable[[], Any] | None) -> Callable[[], list[Any]]:
         def branch() -> list[Any]:
             variables.set([v.twin() if isinstance(v, GrowingList) else v for v in before])
             if block is not None:
                 block()
-            return variables.get()
+            found = variables.get()
+            return [found[i] for i in read]
 
         return branch
 
+    after = list(before)
     try:
-        after = choose(test, names, run(body), run(orelse), "if")
+        for i, value in zip(read, choose(test, tuple(names[i] for i in read), run(body), run(orelse), "if")):
+            after[i] = value
     except BaseException:
         variables.set(before)
         raise
