@@ -63,7 +63,7 @@ def test_equal_seeds_are_equal_sequences(tf):
 
 
 def test_rates_out_of_range(tf):
-    for make in (tf.keras.layers.Dropout, tf.keras.layers.GaussianDropout, tf.keras.layers.AlphaDropout):
+    for make in (tf.keras.layers.Dropout, tf.keras.layers.GaussianDropout):
         with pytest.raises(ValueError, match="rate"):
             make(1.5)
 
@@ -182,6 +182,7 @@ def test_cells_of_ones_own(tf):
     np.testing.assert_allclose(tf.function(last)(x), 10 * x.sum(1)[:, :2])
 
 
+@pytest.mark.ours
 def test_no_time(tf):
     """A sequence without steps gives the initial state's zeros."""
     layer = tf.keras.layers.GRU(3)
@@ -317,3 +318,19 @@ def test_weights_are_exchanged(tf):
     assert [w.name.rpartition("/")[2].partition(":")[0] for w in norm.weights] == ["gamma", "beta", "moving_mean",
                                                                                    "moving_variance"]
     assert len(norm.trainable_weights) == 2
+
+
+def test_functions_of_users_are_converted(tf):
+    """Python's `if` on tensors works in Lambda and Activation inside a function."""
+    def bent(x):
+        if tf.reduce_sum(x) > 0:
+            y = x * 2.0
+        else:
+            y = x - 1.0
+        return y
+
+    x = np.ones((2, 3), np.float32)
+    for layer in (tf.keras.layers.Lambda(bent), tf.keras.layers.Activation(bent)):
+        traced = tf.function(layer)
+        np.testing.assert_allclose(traced(x), 2 * x)
+        np.testing.assert_allclose(traced(-x), -x - 1)

@@ -12,6 +12,7 @@ from typing import Any
 
 from ...core import nest
 from ...ops import array, dispatch, linalg, math
+from ...staging import converted
 from .. import initializers
 from ..call_context import set_mask
 from ..input_spec import InputSpec
@@ -255,7 +256,7 @@ class Lambda(Described):
     def call(self, inputs: Any, mask: Any = None, training: Any = None) -> Any:
         """The function's result."""
         extra = {"mask": mask, "training": training}
-        return self.function(inputs, **self.arguments, **{name: extra[name] for name in self._passes})
+        return converted(self.function)(inputs, **self.arguments, **{name: extra[name] for name in self._passes})
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """The mask given, or what it gives."""
