@@ -19,7 +19,16 @@ from ..core.errors import InvalidArgumentError, OpError
 from ..graph import Graph, Node
 from .writer import Writer
 
+# Python keeps the file name of all that was ever compiled: plans that are gone leave theirs to others.
+_names_left: list[str] = []
 _numbers = itertools.count()
+
+
+def _file_name() -> str:
+    try:
+        return _names_left.pop()
+    except IndexError:
+        return f"<plan {next(_numbers)}>"
 
 
 class Plan:
@@ -33,7 +42,7 @@ class Plan:
 
     def __init__(self, graph: Graph, check_numerics: bool = False) -> None:
         self.graph = graph
-        self.filename = f"<plan {graph.name} {next(_numbers)}>"
+        self.filename = _file_name()
 
         def separate(inner: Graph) -> Callable[..., Any]:
             return Plan(inner, check_numerics).explained
@@ -78,6 +87,7 @@ class Plan:
 
     def __del__(self) -> None:
         linecache.cache.pop(self.filename, None)
+        _names_left.append(self.filename)
 
 
 def _checked(graph: str, kernel: Callable[..., Any], node: Node) -> Callable[..., Any]:
