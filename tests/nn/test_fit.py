@@ -1,4 +1,7 @@
-"""fit, evaluate and predict: forms of data, callbacks, options. That they compute what Keras does: test_keras_figures.py."""
+"""fit, evaluate and predict: forms of data, callbacks, options.
+
+That they compute what Keras does: test_keras_figures.py.
+"""
 
 import numpy as np
 import pytest

@@ -216,7 +216,7 @@ def test_layers_inside_functions(tf, scale):
     def always_new(x):
         return tf.keras.layers.Dense(1)(x)
 
-    with pytest.raises(ValueError, match="tf.Variable"):
+    with pytest.raises(ValueError, match=r"tf\.Variable"):
         always_new(tf.ones([1, 2]))
 
 

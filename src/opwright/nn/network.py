@@ -143,7 +143,8 @@ class Network:
             flat = nest.flatten(inputs)
         if len(flat) != len(self.flat_inputs):
             raise ValueError(f'Layer "{self.name}" expects {len(self.flat_inputs)} input(s), but it '
-                             f"received {len(flat)} input tensors. Inputs received: {[getattr(x, 'spec', x) for x in flat]}")  # fmt: skip
+                             f"received {len(flat)} input tensors. "
+                             f"Inputs received: {[getattr(x, 'spec', x) for x in flat]}")  # fmt: skip
         return [self._fit(i, x) for i, x in enumerate(flat)]
 
     def _fit(self, i: int, x: Any) -> Any:
