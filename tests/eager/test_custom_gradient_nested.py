@@ -9,16 +9,26 @@ def make(tf):
     @tf.custom_gradient
     def f(x):
         e = tf.exp(x)
-        return e * 2.0, lambda upstream: upstream * e * 10.0
+
+        def gradient(upstream):
+            return upstream * e * 10.0
+
+        return e * 2.0, gradient
 
     return f
 
 
 @pytest.mark.parametrize("depth", [0, 1, 2, 3])
 def test_first_and_second_order(tf, depth):
+    def nested(inner):
+        def f(x):
+            return inner(x) + 1.0
+
+        return tf.function(f)
+
     run = make(tf)
     for _ in range(depth):
-        run = tf.function(lambda x, inner=run: inner(x) + 1.0)
+        run = nested(run)
     x = tf.constant(0.5)
     with tf.GradientTape() as outer:
         outer.watch(x)

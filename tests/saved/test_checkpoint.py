@@ -359,7 +359,8 @@ def test_files(tf, tmp_path):
 
 
 @pytest.mark.ours
-@pytest.mark.parametrize("how", ["index cut", "data cut", "data flipped", "data gone", "version", "traversal", "format"])
+@pytest.mark.parametrize("how", ["index cut", "data cut", "data flipped", "data gone", "version", "traversal",
+                                 "format"])  # fmt: skip
 def test_damaged_files(tf, tmp_path, how):
     import json
 

@@ -89,7 +89,7 @@ def test_signatures_that_cannot_be(tf, tmp_path):
 
     with pytest.raises(ValueError, match="input signature or concrete functions"):
         save(tf.function(lambda x: x))
-    with pytest.raises(ValueError, match="Got a non-Tensor value|Non-flat"):
+    with pytest.raises(ValueError, match="Got a non-Tensor value"):
         save(tf.function(lambda x: {"a": [x]}, input_signature=[tf.TensorSpec([], tf.float32)]))
     with pytest.raises(ValueError, match="non-string key"):
         save(tf.function(lambda x: {1: x}, input_signature=[tf.TensorSpec([], tf.float32)]))
@@ -212,7 +212,8 @@ def test_structures_of_arguments_and_results(tf, tmp_path):
         return Point(d["a"] + point.x, [items[0] * point.y, (d["b"],)])
 
     module.f = f
-    d, point, items = {"b": tf.constant(2.0), "a": tf.constant(1.0)}, Point(tf.constant(3.0), tf.constant(4.0)), [tf.constant(5.0)]
+    d, items = {"b": tf.constant(2.0), "a": tf.constant(1.0)}, [tf.constant(5.0)]
+    point = Point(tf.constant(3.0), tf.constant(4.0))
     f(d, point, items)
     loaded = round_trip(tf, module, tmp_path / "m")
     out = loaded.f({"a": tf.constant(1.0), "b": tf.constant(2.0)}, point, items)

@@ -26,7 +26,8 @@ def round_trip(obj, folder, **kwargs):
 def elsewhere(source, *args):
     """What a fresh interpreter prints."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-    done = subprocess.run([sys.executable, "-c", source, *map(str, args)], capture_output=True, text=True, env=environment)
+    command = [sys.executable, "-c", source, *map(str, args)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -186,7 +187,8 @@ def test_operators_of_users(tmp_path):
 
 def test_python_code_cannot_be_saved(tmp_path):
     module = ow.Module()
-    module.f = ow.function(lambda x: ow.numpy_function(np.sin, [x], ow.float32), input_signature=[ow.TensorSpec([], ow.float32)])
+    specs = [ow.TensorSpec([], ow.float32)]
+    module.f = ow.function(lambda x: ow.numpy_function(np.sin, [x], ow.float32), input_signature=specs)
     with pytest.raises(errors.InvalidArgumentError, match="cannot be saved"):
         ow.saved_model.save(module, tmp_path / "m")
     assert not (tmp_path / "m").exists()
@@ -270,7 +272,8 @@ def test_a_writer_that_fails_leaves_nothing(tmp_path, monkeypatch):
 def test_conversion_of_signatures(tmp_path):
     module = ow.Module()
     module.w = ow.Variable([[1.0, 2.0], [3.0, 4.0]])
-    module.f = ow.function(lambda x: {"y": ow.nn.relu(x @ module.w)}, input_signature=[ow.TensorSpec([1, 2], ow.float32, "x")])
+    specs = [ow.TensorSpec([1, 2], ow.float32, "x")]
+    module.f = ow.function(lambda x: {"y": ow.nn.relu(x @ module.w)}, input_signature=specs)
     module.g = ow.function(lambda x: x + 1.0, input_signature=[ow.TensorSpec([2], ow.float32, "z")])
     ow.saved_model.save(module, tmp_path / "m", signatures={"f": module.f, "g": module.g})
     model = ow.lite.TFLiteConverter.from_saved_model(tmp_path / "m").convert()
@@ -300,7 +303,7 @@ def test_models(tmp_path):
     assert list(loaded.signatures) == ["serving_default"]
     content = ow.lite.TFLiteConverter.from_saved_model(tmp_path / "m").convert()
     runner = ow.lite.Interpreter(model_content=content).get_signature_runner()
-    np.testing.assert_allclose(list(runner(**{k: x.numpy()[:1] for k in runner.get_input_details()}).values())[0],
+    np.testing.assert_allclose(next(iter(runner(**{k: x.numpy()[:1] for k in runner.get_input_details()}).values())),
                                model(x).numpy()[:1], rtol=1e-5)  # fmt: skip
     path = ow.train.Checkpoint(model=model).write(tmp_path / "c")
     other = Sequential([Dense(4, activation="relu"), Dense(2)])
@@ -309,7 +312,7 @@ def test_models(tmp_path):
     status.assert_existing_objects_matched()
 
 
-@pytest.mark.parametrize("change, error", [
+@pytest.mark.parametrize(("change", "error"), [
     (lambda c: c.update(format="x"), errors.DataLossError),
     (lambda c: c.update(version=2), errors.UnimplementedError),
     (lambda c: c.update(version="1"), errors.DataLossError),

@@ -41,7 +41,9 @@ class Checkpoint:
             if not is_tracked(value, FUNCTIONS) and not (isinstance(value, (list, tuple, dict)) and not value):
                 raise _untrackable(key, value)
             if key in below and below[key] is not value:
-                raise ValueError(f"Cannot create a Checkpoint with keyword argument {key} if root.{key} already exists.")
+                raise ValueError(
+                    f"Cannot create a Checkpoint with keyword argument {key} if root.{key} already exists."
+                )
             setattr(self, key, value)
 
     def _trackable_children(self) -> dict[str, Any]:
@@ -125,6 +127,6 @@ def _untrackable(name: str, value: Any) -> ValueError:
     if isinstance(value, FUNCTIONS):
         kind = "function without variables of its own"
     return ValueError(
-        f"`Checkpoint` was expecting {name} to be a trackable object (an object derived from `Trackable`), got {value!r} "
-        f"({kind}). Variables, modules, layers, optimizers, and lists and dicts of them are"
+        f"`Checkpoint` was expecting {name} to be a trackable object (an object derived from `Trackable`), got "
+        f"{value!r} ({kind}). Variables, modules, layers, optimizers, and lists and dicts of them are"
     )

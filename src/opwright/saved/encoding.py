@@ -1,6 +1,7 @@
 """How a tensor of any dtype lies in a safetensors file, and what an index says of it.
 
-Lives here: `encode`, `decode`, `describe` and the reading of described tensors.  Not here: the file format (safetensors.py).
+Lives here: `encode`, `decode`, `describe` and the reading of described tensors.
+Not here: the file format (safetensors.py).
 
     dtype                     in the file
     int4                      I8, one element a byte
@@ -14,6 +15,7 @@ the bytes in the file. A type without a checksum is taken, for files that were e
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import ml_dtypes
@@ -46,7 +48,8 @@ def encode(array: np.ndarray, dtype: DType) -> np.ndarray:
 
 def decode(stored: np.ndarray, spec: TensorSpec) -> np.ndarray:
     """`encode` backwards, to the fully known type `spec`. Raises ValueError where `stored` cannot be that."""
-    dtype, shape = spec.dtype, tuple(spec.shape.as_list())
+    dtype = spec.dtype
+    shape: Any = tuple(spec.shape.as_list())
     if dtype is dtypes.string:
         return _decode_strings(stored, shape)
     wanted = np.dtype(np.int8) if dtype is dtypes.int4 else dtype.real_dtype.np
@@ -74,7 +77,7 @@ def _decode_strings(stored: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         raise ValueError("its strings do not fill it")
     bounds = ends.tolist()
     array = np.empty(count, object)
-    array[:] = [data[a:b] for a, b in zip(bounds, bounds[1:])]
+    array[:] = [data[a:b] for a, b in itertools.pairwise(bounds)]
     return array.reshape(shape)
 
 

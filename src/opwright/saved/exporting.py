@@ -27,7 +27,7 @@ def functions_of(value: Any) -> dict[str, Any]:
         return {}
     training = {"training": False} if value._call_spec().training else {}
 
-    def __call__(inputs: Any) -> Any:  # noqa: N807  the name that is saved
+    def __call__(inputs: Any) -> Any:
         return value(inputs, **training)
 
     __call__.__name__ = __call__.__qualname__ = f"call_{value.name}"

@@ -109,8 +109,9 @@ class CheckpointReader:
         self.prefix = prefix
         path = prefix + SUFFIX
         if not os.path.isfile(path):
-            raise NotFoundError(what=f"Unsuccessful TensorSliceReader constructor: Failed to find any matching files for "
-                                f"{prefix}", do="train.latest_checkpoint(folder) gives the newest one's name")  # fmt: skip
+            raise NotFoundError(
+                what=f"Unsuccessful TensorSliceReader constructor: Failed to find any matching files for {prefix}",
+                do="train.latest_checkpoint(folder) gives the newest one's name")  # fmt: skip
         index = files.read_json(path, "a checkpoint's index")
         check_format(index, path, FORMAT, VERSION)
         self._start(index, path, "data")
@@ -145,7 +146,7 @@ class CheckpointReader:
         self.spec(name)
         return encoding.read(self._file, name, self._entries[name], self._where)
 
-    def get_variable_to_shape_map(self) -> dict[str, list[int]]:
+    def get_variable_to_shape_map(self) -> dict[str, Any]:
         """The shape of every value by name."""
         return {name: self.spec(name).shape.as_list() for name in self._entries}
 

@@ -35,12 +35,12 @@ class LoadedObject(Module):
     """
 
     saved_class: str
-    name = _Unless(Module.name)  # type: ignore[assignment]
-    variables = _Unless(Module.variables)  # type: ignore[assignment]
-    trainable_variables = _Unless(Module.trainable_variables)  # type: ignore[assignment]
-    non_trainable_variables = _Unless(Module.non_trainable_variables)  # type: ignore[assignment]
-    submodules = _Unless(Module.submodules)  # type: ignore[assignment]
-    name_scope = _Unless(Module.name_scope)  # type: ignore[assignment]
+    name = _Unless(Module.name)
+    variables = _Unless(Module.variables)
+    trainable_variables = _Unless(Module.trainable_variables)
+    non_trainable_variables = _Unless(Module.non_trainable_variables)
+    submodules = _Unless(Module.submodules)
+    name_scope = _Unless(Module.name_scope)
 
     def __init__(self, saved_class: str) -> None:
         vars(self)["saved_class"] = saved_class
@@ -113,8 +113,8 @@ class LoadedFunction(Function):
     def _options(self) -> str:
         traces = self.concrete_functions
         if not traces:
-            return (f"Found zero restored functions for caller function {self.name!r}: it had no trace when it was saved. "
-                    "Call it, or give it an input_signature, before saving")  # fmt: skip
+            return (f"Found zero restored functions for caller function {self.name!r}: it had no trace when it was "
+                    "saved. Call it, or give it an input_signature, before saving")  # fmt: skip
         shown = [_arguments_text(*t.structured_input_signature) for t in traces]
         options = "\n\n".join(f"Option {i}:\n{text}" for i, text in enumerate(shown, 1))
         return f" Expected these arguments to match one of the following {len(traces)} option(s):\n\n{options}"

@@ -48,8 +48,9 @@ class LoadOptions:
 def load(export_dir: Any, tags: Any = None, options: LoadOptions | None = None) -> Any:
     """The object that `save` wrote, without the program that made it.
 
-    Its attributes are the variables, functions, objects, lists, tuples, dictionaries and plain values that the saved one
-    had. Functions pick among the traces that were saved; gradients flow through them. `signatures` has the signatures.
+    Its attributes are the variables, functions, objects, lists, tuples, dictionaries and plain values that the saved
+    one had. Functions pick among the traces that were saved; gradients flow through them. `signatures` has the
+    signatures.
     tags: accepted for TensorFlow's sake.
     raises NotFoundError where there is no saved model, or one of its files, classes or operators is not there;
     DataLossError where it is damaged; UnimplementedError where a newer opwright wrote it
@@ -128,7 +129,7 @@ class _Loader:
 
     def _variable(self, node: Any) -> Variable:
         array, dtype = self.tensors.read(self.read.get(node, "value", str))
-        shape = array.shape
+        shape: Any = array.shape
         if "shape" in node:
             try:
                 shape = TensorShape(node["shape"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Iterator
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -151,8 +152,8 @@ def _check(graph: Graph) -> None:
     for node in every_node(graph):
         op = node.op
         try:
-            bound = op.bind({k: v for k, v in node.attrs.items()})
-            node.attrs = type(node.attrs)(bound.attrs)  # what a version that did not know an attribute did
+            bound = op.bind(dict(node.attrs))
+            node.attrs = MappingProxyType(bound.attrs)  # what a version that did not know an attribute did
             for declared, operand in zip(op.inputs, node.inputs):
                 if declared.repeated is not isinstance(operand, tuple) and operand is not None:
                     raise ValueError(f"input {declared.name!r} is {'no list' if declared.repeated else 'a list'}")

@@ -1,6 +1,7 @@
 """What hangs on an object: its variables and the objects that hold them, by attribute.
 
-Lives here: which attributes count, the walk from a root, the names of values.  Not here: functions (functions.py), files.
+Lives here: which attributes count, the walk from a root, the names of values.
+Not here: functions (traces.py), files (index.py, manifest.py).
 
 An object's children are its attributes that are variables, modules, optimizers, functions, or lists, tuples and dicts
 with such in them; a list's children are "0", "1" ..., a dict's its keys, which must be text. Every object is visited

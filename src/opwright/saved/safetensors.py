@@ -63,7 +63,8 @@ def write(file: BinaryIO, tensors: Mapping[str, np.ndarray], metadata: Mapping[s
 
 def as_bytes(array: np.ndarray) -> memoryview:
     """The bytes of an array in row-major order, without a copy where they lie so already."""
-    return memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+    flat: Any = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return memoryview(flat)
 
 
 def checksum(array: np.ndarray) -> int:

@@ -30,7 +30,7 @@ from ..tracing.concrete import ConcreteFunction
 from ..tracing.function import Function
 from ..tracing.trace import init_scope
 from . import encoding, exporting, files, safetensors, signatures, structure
-from .loaded import LoadedFunction, LoadedObject
+from .loaded import LoadedObject
 from .manifest import FORMAT, GRAPHS, INLINE_BYTES, MANIFEST, VARIABLES, VERSION, every_node
 from .objects import FUNCTIONS, VALUE, children, escaped, is_tracked
 from .traces import Writer, describe
@@ -219,13 +219,13 @@ class _Saver:
         elif isinstance(value, (list, tuple)):
             node["kind"], node["length"] = "list" if isinstance(value, list) else "tuple", len(value)
             if is_namedtuple(type(value)):
-                node["namedtuple"], node["fields"] = type(value).__name__, list(value._fields)  # type: ignore[attr-defined]
+                node["namedtuple"], node["fields"] = type(value).__name__, list(type(value)._fields)  # type: ignore[union-attr]
         else:
             node["class"] = vars(value).get("saved_class") if isinstance(value, LoadedObject) else type(value).__name__
         return node
 
     def _function(self, function: Function) -> dict[str, Any]:
-        if signatures.has_one_trace(function) and not (isinstance(function, LoadedFunction) and not len(function._table)):
+        if signatures.has_one_trace(function) and signatures.may_trace(function):
             function.get_concrete_function()
         traces = list({id(t): t for t in function._table.values()}.values())
         numbers = [n for n in (self._trace(t, False) for t in traces) if n is not None]
@@ -252,7 +252,8 @@ class _Saver:
         except TypeError as error:
             raise InvalidArgumentError(
                 what=f"a function holds what cannot be saved: {error}",
-                do="leave Python code (py_function, numpy_function) out of functions that are saved") from None  # fmt: skip
+                do="leave Python code (py_function, numpy_function) out of functions that are saved",
+            ) from None
         graphs = "\n\n".join(texts).encode()
         content = {
             "format": FORMAT, "version": VERSION, "producer": __version__, "graphs": GRAPHS,

@@ -34,12 +34,13 @@ def has_one_trace(function: Function) -> bool:
 
 
 def choose(functions: Mapping[str, Any]) -> dict[str, ConcreteFunction]:
-    """The default signature, of the one function among an object's own that has an input_signature and gives tensors."""
-    found = [t for t in (trace_for(f) for f in functions.values() if _may_trace(f)) if t is not None and _has_signature_results(t)]
+    """The default signature: the one function among an object's own that has one trace and gives flat tensors."""
+    traces = [trace_for(f) for f in functions.values() if may_trace(f)]
+    found = [t for t in traces if t is not None and _has_signature_results(t)]
     return {DEFAULT_KEY: found[0]} if len(found) == 1 else {}
 
 
-def _may_trace(function: Any) -> bool:
+def may_trace(function: Any) -> bool:
     """Whether the function has a trace or a program to make one of."""
     return not isinstance(function, LoadedFunction) or len(function._table) > 0
 
@@ -83,7 +84,7 @@ def input_names(trace: ConcreteFunction) -> list[str]:
         names = [t.value_in_graph.name for t in trace.inputs[: len(trace.tensor_specs)]]
     if len(set(names)) != len(names):
         raise ValueError(
-            f"Got non-unique argument names for SavedModel signature {trace.name!r}: {names}. Give the TensorSpecs names"
+            f"Got non-unique argument names for SavedModel signature {trace.name!r}: {names}. Name the TensorSpecs"
         )
     return names
 
@@ -98,8 +99,8 @@ def named_outputs(results: Any, name: str, key: str) -> dict[str, Any]:
     elif isinstance(results, Mapping):
         for k in results:
             if not isinstance(k, str):
-                raise ValueError(f"Got a dictionary with a non-string key {k!r} in the output of the function {name} used "
-                                 f"to generate a SavedModel signature {key!r}.")  # fmt: skip
+                raise ValueError(f"Got a dictionary with a non-string key {k!r} in the output of the function {name} "
+                                 f"used to generate a SavedModel signature {key!r}.")  # fmt: skip
     elif isinstance(results, (list, tuple)):
         results = {f"output_{i}": v for i, v in enumerate(results)}
     else:
@@ -108,8 +109,8 @@ def named_outputs(results: Any, name: str, key: str) -> dict[str, Any]:
         if not isinstance(value, (Tensor, TensorSpec)):
             raise ValueError(
                 f"Got a non-Tensor value {value!r} for key {k!r} in the output of the function {name} used to generate "
-                f"the SavedModel signature {key!r}. Outputs for functions used as signatures must be a single Tensor, a "
-                "sequence of Tensors, or a dictionary from string to Tensor."
+                f"the SavedModel signature {key!r}. Outputs for functions used as signatures must be a single Tensor, "
+                "a sequence of Tensors, or a dictionary from string to Tensor."
             )
     return dict(results)
 

@@ -156,7 +156,7 @@ class Decoder:
         return tuple(self._items(form, "tuple", depth))
 
     def _dict(self, form: Any, depth: int) -> dict[Any, Any]:
-        found = {}
+        found: dict[Any, Any] = {}
         for pair in self.reader.get(form, "dict", list):
             if type(pair) is not list or len(pair) != 2:
                 raise self.reader.fail("a dictionary has an entry that is no pair", pair)
@@ -228,7 +228,8 @@ def namedtuple_of(name: str, fields: tuple[str, ...]) -> Any:
     """A namedtuple class of this name and these fields; one for all who ask. Raises ValueError for odd names."""
     found = _made.get((name, fields))
     if found is None:
-        found = collections.namedtuple(name, fields)  # type: ignore[misc]
+        made: Any = collections.namedtuple  # of names that are known at run time alone
+        found = made(name, fields)
         if len(_made) < 1024:
             _made[name, fields] = found
     return found

@@ -74,7 +74,8 @@ class Writer:
         if isinstance(outer, EagerTensor):
             what, do = f"a {type(outer._array).__name__}", "make it inside the function, or give it as an argument"
         else:
-            what, do = f"{outer} of the function {outer.trace.name!r}", "save the outer function, or give it as an argument"
+            what = f"{outer} of the function {outer.trace.name!r}"
+            do = "save the outer function, or give it as an argument"
         raise InvalidArgumentError(what=f"function {user!r} captured {what}, which cannot be saved", do=do)
 
 
@@ -324,7 +325,7 @@ def _packed(form: Any, outs: Sequence[SymbolicTensor], parts: Parts, name: str) 
     leaves = nest.flatten(form)
     try:
         filled = [
-            leaf.from_tensors(rest) if isinstance(leaf, TypeSpec) else _nothing(leaf) for leaf in leaves
+            leaf.from_tensors(rest) if isinstance(leaf, TypeSpec) else _none(leaf) for leaf in leaves
         ]
         if next(rest, None) is not None:
             raise ValueError("more outputs than its results have tensors")
@@ -335,6 +336,8 @@ def _packed(form: Any, outs: Sequence[SymbolicTensor], parts: Parts, name: str) 
         raise parts.reader.fail(f"function {name!r}: its results do not fit its graph: {error}") from None
 
 
-def _nothing(leaf: Any) -> None:
+def _none(leaf: Any) -> Any:
+    """The leaf, where it is None as results without a tensor are. Raises ValueError otherwise."""
     if leaf is not None:
         raise ValueError(f"a result is {type(leaf).__name__}")
+    return leaf

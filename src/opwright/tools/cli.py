@@ -77,9 +77,16 @@ def demo(out: str, steps: int, as_json: bool) -> None:
 @cli.command()
 @_model
 @_json
-@_examples("opwright inspect model.tflite", "opwright inspect model.tflite --json")
+@_examples("opwright inspect model.tflite", "opwright inspect saved_model_folder --json")
 def inspect(model: str, as_json: bool) -> None:
-    """What is in a .tflite file: signatures, operators with versions, tensors, metadata."""
+    """What is in a .tflite file (signatures, operators with versions, tensors, metadata), in the folder of a saved
+    model (signatures, functions, variables), or in a checkpoint.
+    """
+    from .saved import inspect_saved, is_saved
+
+    if is_saved(model):
+        inspect_saved(model, as_json)
+        return
     from .models import inspect_model
 
     inspect_model(model, as_json)

@@ -93,11 +93,14 @@ class TFLiteConverter:
         loaded = load(saved_model_dir, tags)
         keys = list(loaded.signatures) if not signature_keys else list(signature_keys)
         if not keys:
-            raise ValueError(f"Only support at least one signature key: {saved_model_dir} was saved without signatures. "
-                             "Save it with signatures=..., or convert its functions by from_concrete_functions")  # fmt: skip
+            raise ValueError(
+                f"Only support at least one signature key: {saved_model_dir} was saved without signatures. Save it "
+                "with signatures=..., or convert its functions by from_concrete_functions"
+            )
         for key in keys:
             if key not in loaded.signatures:
-                raise ValueError(f"Invalid signature key '{key}' found. Valid keys are '{','.join(loaded.signatures)}'.")
+                valid = ",".join(loaded.signatures)
+                raise ValueError(f"Invalid signature key '{key}' found. Valid keys are '{valid}'.")
         made = cls([loaded.signatures[key] for key in keys], loaded)
         made.signature_keys = keys
         return made
