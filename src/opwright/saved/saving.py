@@ -1,16 +1,14 @@
 """`saved_model.save`: objects, variables and functions into a folder.
 
-Lives here: `save`, `SaveOptions`, the walk over what is saved, the writing of the files.
-Not here: traces (traces.py), signatures (signatures.py), the format's names (manifest.py).
+Lives here: `save`, `SaveOptions`, the walk over what is saved.
+Not here: traces (traces.py), signatures (signatures.py), the format's names (manifest.py), its files (folder.py).
 """
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import logging
 import os
-import shutil
 import zlib
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +18,7 @@ import numpy as np
 from .. import __version__
 from ..core import dtypes
 from ..core.dtypes import DType
-from ..core.errors import AlreadyExistsError, DataLossError, InvalidArgumentError, OpError
+from ..core.errors import InvalidArgumentError
 from ..core.structures import is_namedtuple
 from ..eager.tensor import EagerTensor
 from ..eager.variable import Variable
@@ -29,9 +27,10 @@ from ..ops import dispatch, registry
 from ..tracing.concrete import ConcreteFunction
 from ..tracing.function import Function
 from ..tracing.trace import init_scope
-from . import encoding, exporting, files, safetensors, signatures, structure
+from . import encoding, exporting, signatures, structure
+from .folder import write_folder
 from .loaded import LoadedObject
-from .manifest import FORMAT, GRAPHS, INLINE_BYTES, MANIFEST, VARIABLES, VERSION, every_node
+from .manifest import FORMAT, GRAPHS, INLINE_BYTES, VARIABLES, VERSION, every_node
 from .objects import FUNCTIONS, VALUE, children, escaped, is_tracked
 from .traces import Writer, describe
 
@@ -314,55 +313,3 @@ def _plain(value: Any, links: Mapping[str, int]) -> dict[str, Any]:
                 if in_list:
                     found[key] = None
     return found
-
-
-def write_folder(folder: str, content: dict[str, Any], graphs: bytes, stored: Mapping[str, np.ndarray]) -> None:
-    """Write a saved model's files: a new folder appears whole, in an old one the manifest is replaced last."""
-    folder = folder.rstrip("/" + os.sep) or folder
-    if os.path.exists(folder) and not os.path.isdir(folder):
-        raise AlreadyExistsError(what=f"{folder} is a file", wanted="a folder, or nothing yet")
-    parent = os.path.dirname(os.path.abspath(folder))
-    os.makedirs(parent, exist_ok=True)
-    if not os.path.isdir(folder) or not os.listdir(folder):
-        inside = files.temporary(os.path.abspath(folder))
-        os.mkdir(inside)
-        try:
-            _write_files(inside, content, graphs, stored)
-            files.sync_folder(inside)
-            with contextlib.suppress(OSError):
-                os.rmdir(folder)
-            try:
-                os.rename(inside, folder)
-                files.sync_folder(parent)
-                return
-            except OSError:  # somebody else made it meanwhile
-                if not os.path.isdir(folder):
-                    raise
-        finally:
-            shutil.rmtree(inside, ignore_errors=True)
-    old = _files_of(folder)
-    mark = f"{zlib.crc32(graphs, zlib.crc32(repr(content['tensors']).encode())):08x}"
-    content = {**content, "graphs": f"graphs-{mark}.txt", "variables": f"variables-{mark}.safetensors"}
-    _write_files(folder, content, graphs, stored)
-    files.sync_folder(folder)
-    for name in old - {content["graphs"], content["variables"]}:
-        with contextlib.suppress(OSError):
-            os.unlink(os.path.join(folder, name))
-
-
-def _files_of(folder: str) -> set[str]:
-    """The files beside the manifest of a saved model that is there already."""
-    path = os.path.join(folder, MANIFEST)
-    try:
-        content = files.read_json(path, "a saved model's manifest")
-        return {files.plain_name(content.get(key), path) for key in ("graphs", "variables")} - {MANIFEST}
-    except (OpError, DataLossError):
-        return set()
-
-
-def _write_files(folder: str, content: dict[str, Any], graphs: bytes, stored: Mapping[str, np.ndarray]) -> None:
-    with files.replacing(os.path.join(folder, content["variables"])) as file:
-        safetensors.write(file, stored, {"format": FORMAT})
-    with files.replacing(os.path.join(folder, content["graphs"])) as file:
-        file.write(graphs)
-    files.write_json(os.path.join(folder, MANIFEST), content)
