@@ -26,7 +26,8 @@ from ..ops.iteration import BuildDataset
 from ..tracing.symbolic import SymbolicTensor
 from ..tracing.trace import FuncTrace
 from .functions import Traced
-from .iterator import IteratorState, Recipe
+from .iterator import IteratorState
+from .optional import Recipe
 from .structure import Form, operand
 
 state = dispatch.state

@@ -1,6 +1,6 @@
-"""Transformations between elements and batches of them: batch, padded_batch, unbatch, rebatch.
+"""Transformations between elements and batches of them: batch, unbatch, rebatch.
 
-Lives here: the classes, and stacking.  Not here: windows, which are datasets (windows.py).
+Lives here: the classes, and stacking.  Not here: padded batches (padding.py), windows (windows.py).
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import DataLossError, InvalidArgumentError
-from ..core.shapes import TensorShape
+from ..core.errors import InvalidArgumentError
 from ..core.specs import TensorSpec
 from ..ops import dispatch
 from ..tracing.symbolic import SymbolicTensor
@@ -20,7 +19,7 @@ from .base import UNKNOWN, Rows, int_operand, static_int
 from .dataset import Dataset
 from .functions import Failure
 from .sources import unbatched
-from .structure import Flat, Form, flatten, is_structure, map_leaves, operand
+from .structure import Flat, Form, map_leaves, operand
 
 
 def batched(spec: Any, size: int | None) -> Any:
@@ -131,163 +130,6 @@ def _batches(items: Iterator[Any], size: int, drop: bool, form: Form) -> Iterato
             buffer = []
     if buffer and not drop:
         yield stacked(buffer, form)
-
-
-class _PaddedBatchDataset(Dataset):
-    """Batches whose elements are made of one shape first, by padding at the end of each dimension."""
-
-    def __init__(self, input_dataset: Any, batch_size: Any, padded_shapes: Any, padding_values: Any,
-                 drop_remainder: Any) -> None:  # fmt: skip
-        spec, form = input_dataset.element_spec, input_dataset._form
-        for leaf in flatten(spec):
-            if not isinstance(leaf, TensorSpec):
-                raise TypeError(f"`padded_batch` is only supported for datasets of tensors, found a component {leaf!r}")
-        size = int_operand(batch_size, "batch_size")
-        self._drop = bool_of(drop_remainder)
-        shapes = _padded_shapes(padded_shapes, spec)
-        values = _padding_values(padding_values, spec)
-        known = static_int(size) if self._drop else None
-        specs = [
-            TensorSpec(_padded_dims(known, s), c.dtype)
-            for s, c in zip(shapes, form.components)
-        ]
-        self._shapes = tuple(tuple(s) if type(s) is list else None for s in shapes)
-        operands = [size, *values, *(s for s in shapes if type(s) is SymbolicTensor)]
-        rest = iter(specs)
-        super().__init__(map_leaves(lambda _: next(rest), spec), (input_dataset,), operands)
-        self.begin()
-
-    def begin(self) -> None:
-        check_size(self._operands[0], "padded_batch")
-
-    def flow(self) -> Iterator[Any]:
-        form = self._inputs[0]._form
-        n = len(form.components)
-        size, values, late = int(self._operands[0]), self._operands[1 : n + 1], iter(self._operands[n + 1 :])
-        shapes = [s if s is not None else tuple(None if d < 0 else int(d) for d in next(late)) for s in self._shapes]
-        buffer: list[Flat] = []
-        for item in self._inputs[0].flow():
-            if type(item) is Failure:
-                buffer = []
-                yield item
-                continue
-            buffer.append(item)
-            if len(buffer) == size:
-                yield _padded(buffer, form, shapes, values)
-                buffer = []
-        if buffer and not self._drop:
-            yield _padded(buffer, form, shapes, values)
-
-    def _cardinality(self) -> int:
-        return batch_count(self, self._operands[0], self._drop)
-
-
-def _padded_dims(size: int | None, shape: Any) -> Any:
-    """The sizes of a padded batch, as far as they are known."""
-    if type(shape) is SymbolicTensor:
-        rank = shape.shape[0] if shape.shape.rank else None
-        return None if rank is None else [size] + [None] * rank
-    return (size, *shape)
-
-
-def _padded_shapes(given: Any, spec: Any) -> list[Any]:
-    """For each component a list of sizes, None where the longest decides. Raises ValueError or TypeError."""
-    leaves = flatten(spec)
-    if given is None:
-        for leaf in leaves:
-            if leaf.shape.rank is None:
-                raise ValueError(
-                    f"You must provide `padded_shapes` argument because component {leaf!r} has unknown rank."
-                )
-        return [list(leaf.shape) for leaf in leaves]
-    found: list[Any] = []
-
-    def one(leaf: Any, shape: Any) -> None:
-        if type(shape) is SymbolicTensor:
-            found.append(shape)
-            return
-        if hasattr(shape, "numpy"):
-            shape = shape.numpy()
-        dims = TensorShape(None if shape is None else [None if d is None or d == -1 else int(d) for d in shape])
-        if dims.rank is None or (leaf.shape.rank is not None and dims.rank != leaf.shape.rank):
-            raise ValueError(f"The padded shape {dims} is not compatible with the shape {leaf.shape} of the "
-                             "corresponding input component.")  # fmt: skip
-        for have, want in zip(leaf.shape.dims or (), dims):
-            if have is not None and want is not None and have > want:
-                raise ValueError(f"The padded shape {dims} is not compatible with the shape {leaf.shape} of the "
-                                 "corresponding input component.")  # fmt: skip
-        found.append(list(dims))
-
-    if not is_structure(spec):
-        one(spec, given)
-        return found
-    _each(spec, given, one, "padded_shapes")
-    return found
-
-
-def _each(spec: Any, given: Any, function: Any, argument: str) -> None:
-    """`function(leaf, part)` for each leaf of spec and what `given` has at its place. Raises ValueError otherwise."""
-    if not is_structure(spec):
-        function(spec, given)
-        return
-    keys = spec.keys() if isinstance(spec, dict) else range(len(spec))
-    try:
-        if len(given) != len(spec):
-            raise KeyError(len(given))
-        parts = [(spec[k], given[k]) for k in (sorted(keys) if isinstance(spec, dict) else keys)]
-    except (KeyError, TypeError, IndexError):
-        raise ValueError(f"`{argument}` does not have the structure of the elements: {given!r} for {spec!r}") from None
-    for part, value in parts:
-        _each(part, value, function, argument)
-
-
-def _padding_values(given: Any, spec: Any) -> list[Any]:
-    """For each component a scalar; by default zero, or the empty string. Raises TypeError or ValueError."""
-    found: list[Any] = []
-
-    def one(leaf: Any, value: Any) -> None:
-        dtype = leaf.dtype
-        if value is None:
-            value = b"" if dtype.name == "string" else np.zeros((), dtype.np)
-        try:
-            tensor = dispatch.to_tensor(value, dtype)
-        except (TypeError, ValueError) as error:
-            raise TypeError(f"padding_values: {error}") from None
-        if tensor.shape.rank not in (0, None):
-            raise ValueError(f"Padding value should be a scalar, found one of shape {tensor.shape}")
-        if tensor.dtype is not dtype:
-            raise TypeError(f"The padding value {value!r} is of dtype {tensor.dtype.name}, wanted {dtype.name}")
-        found.append(operand(tensor))
-
-    if given is None or not is_structure(given):  # one for all
-        for leaf in flatten(spec):
-            one(leaf, given)
-    else:
-        _each(spec, given, one, "padding_values")
-    return found
-
-
-def _padded(items: Sequence[Flat], form: Form, shapes: Sequence[Any], values: Sequence[Any]) -> Any:
-    columns: list[Any] = []
-    for k, (spec, shape, value) in enumerate(zip(form.components, shapes, values)):
-        arrays = [item[k] for item in items]
-        for array in arrays:
-            if array.ndim != len(shape):
-                what = f"All elements in a batch must have the same rank as the padded shape for component {k}: " \
-                       f"expected rank {len(shape)} but got element with rank {array.ndim}"  # fmt: skip
-                return Failure(InvalidArgumentError(op="Dataset.padded_batch", what=what))
-        sizes = [max(a.shape[d] for a in arrays) if want is None else want for d, want in enumerate(shape)]
-        if any(a.shape[d] > sizes[d] for a in arrays for d in range(len(sizes))):
-            what = "Attempted to pad to a smaller size than the input element."
-            return Failure(DataLossError(op="Dataset.padded_batch", what=what, wanted=f"at most {sizes}",
-                                         found=[list(a.shape) for a in arrays]))  # fmt: skip
-        out = np.empty((len(arrays), *sizes), spec.dtype.np)
-        out[...] = value
-        for i, array in enumerate(arrays):
-            place: Any = (i, *map(slice, array.shape))
-            out[place] = array
-        columns.append(out)
-    return tuple(columns)
 
 
 class _UnbatchDataset(Dataset):

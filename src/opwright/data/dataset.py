@@ -19,8 +19,9 @@ from ..tracing.symbolic import SymbolicTensor
 from .base import INFINITE, UNKNOWN
 from .functions import Failure, Traced, initial, relaxed
 from .grouping import Grouping
-from .iterator import NumpyIterator, OwnedIterator, Recipe
+from .iterator import NumpyIterator, OwnedIterator
 from .making import Making
+from .optional import Recipe
 from .options import Options
 from .structure import Flat, Form
 from .transforming import Transforming

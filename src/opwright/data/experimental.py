@@ -13,7 +13,7 @@ from ..core.errors import OutOfRangeError
 from . import elementwise, files
 from .base import INFINITE, UNKNOWN
 from .dataset import Dataset
-from .iterator import Optional
+from .optional import Optional
 from .options import (
     AutoShardPolicy,
     AutotuneOptions,

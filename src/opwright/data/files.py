@@ -45,7 +45,9 @@ class _FilesDataset(Dataset):
                 filenames = os.fspath(filenames)
             if isinstance(filenames, (list, tuple)):
                 filenames = [os.fspath(f) if hasattr(f, "__fspath__") else f for f in filenames]
-            tensor = convert_to_tensor(np.empty(0, object) if isinstance(filenames, list) and not filenames else filenames)
+            if isinstance(filenames, list) and not filenames:
+                filenames = np.empty(0, object)
+            tensor = convert_to_tensor(filenames)
             if tensor.dtype.name != "string":
                 raise TypeError("The `filenames` argument must contain `tf.string` elements. Got "
                                 f"`{tensor.dtype.name}` elements.")  # fmt: skip

@@ -1,7 +1,7 @@
 """Iterators: eager ones, and those that a graph moves.
 
-Lives here: `Recipe`, `IteratorState` (what an iterator's handle holds), `OwnedIterator`, `IteratorSpec`,
-`NumpyIterator`, optionals.  Not here: what is iterated (base.py), loops over iterators in graphs (staged.py).
+Lives here: `IteratorState` (what an iterator's handle holds), `OwnedIterator`, `IteratorSpec`, `NumpyIterator`.
+Not here: optionals (optional.py),  Not here: what is iterated (base.py), loops over iterators in graphs (staged.py).
 """
 
 from __future__ import annotations
@@ -14,34 +14,19 @@ from typing import Any
 import numpy as np
 
 from ..core import dtypes
-from ..core.errors import InvalidArgumentError, OutOfRangeError
+from ..core.errors import OutOfRangeError
 from ..core.specs import TensorSpec
 from ..core.type_spec import CompositeTensor, TypeSpec
 from ..eager.tensor import EagerTensor
 from ..ops import dispatch, iteration
 from ..staging import api as staging
-from ..tracing.trace import FuncTrace
 from .functions import Failure
-from .structure import Flat, Form, form_of_value, map_leaves
+from .optional import Optional, OptionalValue, here
+from .structure import Flat, Form, map_leaves
 
 state = dispatch.state
 _NOTHING: Any = object()
 _CALLS_UNROLLED = 32  # so many next() in one trace without AutoGraph are a Python loop that will not end
-
-
-class Recipe:
-    """How a graph's values become something: an attribute of nodes. Compared by identity, never kept in a table."""
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __init__(self, name: str, make: Callable[[Any], Any]) -> None:
-        self.name, self._make = name, make
-
-    def __call__(self, values: Any) -> Any:
-        return self._make(values)
-
-    def __repr__(self) -> str:
-        return f"<{self.name}>"
 
 
 class IteratorState:
@@ -82,13 +67,6 @@ class IteratorState:
 
     def __repr__(self) -> str:
         return f"<iterator of {self.form.spec!r}>"
-
-
-def _here(handle: Any) -> Any:
-    """A handle in the trace that records."""
-    trace = state.trace
-    assert isinstance(trace, FuncTrace)
-    return trace.to_tensor(handle)
 
 
 class IteratorBase:
@@ -157,20 +135,20 @@ class OwnedIterator(IteratorBase, CompositeTensor):
                 return self._pack(self._take())
             except StopIteration:
                 raise OutOfRangeError(op="IteratorNext", what="End of sequence") from None
-        tensors: Any = iteration.IteratorNext(_here(self._handle), **self._form.attrs)
+        tensors: Any = iteration.IteratorNext(here(self._handle), **self._form.attrs)
         return self._form.tensors_to_value(tensors)
 
     def get_next_as_optional(self) -> Any:
         """The next element as an Optional, which has no value at the end."""
         if state.trace is None:
             return Optional(EagerTensor(self._handle._array.take_optional(), dtypes.resource), self._form)
-        return Optional(iteration.IteratorNextAsOptional(_here(self._handle)), self._form)
+        return Optional(iteration.IteratorNextAsOptional(here(self._handle)), self._form)
 
     def has_next(self) -> Any:
         """Whether there is one more element, as a truth value or, in a function, a tensor. May fetch it."""
         if state.trace is None:
             return self._handle._array.peek()
-        return iteration.IteratorHasNext(_here(self._handle))
+        return iteration.IteratorHasNext(here(self._handle))
 
     @property
     def element_spec(self) -> Any:
@@ -266,101 +244,3 @@ def _numpy_of(value: Any) -> Any:
     if type(value) is EagerTensor:
         return _numpy(value._array)
     return value
-
-
-# ---- optionals -------------------------------------------------------------------------------------------------------
-
-
-class OptionalValue:
-    """What an optional's handle holds: flat arrays, or None where it is empty."""
-
-    __slots__ = ("components",)
-    shape = ()
-
-    def __init__(self, components: Any) -> None:
-        self.components = components
-
-    def __repr__(self) -> str:
-        return "<empty optional>" if self.components is None else "<optional>"
-
-
-class Optional(CompositeTensor):
-    """A value that may be missing. Made by `from_value`, `empty` and iterators' `get_next_as_optional`."""
-
-    def __init__(self, handle: Any, form: Form) -> None:
-        self._handle, self._form = handle, form
-
-    @staticmethod
-    def from_value(value: Any) -> Optional:
-        """An optional that holds a nested value."""
-        spec, tensors = form_of_value(value)
-        form = Form(spec)
-        if state.trace is None:
-            return Optional(EagerTensor(OptionalValue(tuple(t._array for t in tensors)), dtypes.resource), form)
-        return Optional(iteration.MakeOptional(tensors, recipe=Recipe("from_value", OptionalValue)), form)
-
-    @staticmethod
-    def empty(element_spec: Any) -> Optional:
-        """An optional without a value."""
-        form = Form(element_spec)
-        if state.trace is None:
-            return Optional(EagerTensor(OptionalValue(None), dtypes.resource), form)
-        return Optional(iteration.MakeOptional([], recipe=Recipe("empty", lambda _: OptionalValue(None))), form)
-
-    def has_value(self, name: str | None = None) -> Any:
-        """Whether it holds a value: a scalar of dtype bool."""
-        if state.trace is None:
-            return EagerTensor(np.array(self._handle._array.components is not None), dtypes.bool)
-        return iteration.OptionalHasValue(_here(self._handle))
-
-    def get_value(self, name: str | None = None) -> Any:
-        """The value. Raises InvalidArgumentError where it is empty."""
-        if state.trace is None:
-            flat = self._handle._array.components
-            if flat is None:
-                raise InvalidArgumentError(op="OptionalGetValue", what="The given optional does not have a value.",
-                                           wanted="one for which has_value() is true")  # fmt: skip
-            return self._form.arrays_to_tensors(flat)
-        tensors: Any = iteration.OptionalGetValue(_here(self._handle), **self._form.attrs)
-        return self._form.tensors_to_value(tensors)
-
-    @property
-    def element_spec(self) -> Any:
-        """The type of the value."""
-        return self._form.spec
-
-    @property
-    def _type_spec(self) -> OptionalSpec:
-        return OptionalSpec(self._form.spec)
-
-
-class OptionalSpec(TypeSpec):
-    """The type of an optional: that of its value."""
-
-    __slots__ = ("_element_spec",)
-
-    def __init__(self, element_spec: Any) -> None:
-        self._element_spec = element_spec
-
-    @property
-    def value_type(self) -> Any:
-        """Optional."""
-        return Optional
-
-    @classmethod
-    def from_value(cls, value: Any) -> OptionalSpec:
-        """The type of an optional."""
-        return cls(value.element_spec)
-
-    def _serialize(self) -> tuple[Any, ...]:
-        return (self._element_spec,)
-
-    @property
-    def _component_specs(self) -> Any:
-        return TensorSpec((), dtypes.resource)
-
-    def _to_components(self, value: Any) -> Any:
-        return value._handle
-
-    def _from_components(self, components: Any) -> Any:
-        return Optional(components, Form(self._element_spec))

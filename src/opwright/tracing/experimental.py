@@ -1,6 +1,6 @@
 """`ow.experimental`: extension types and optionals under TensorFlow's names.
 
-Lives here: names.  Not here: what they do (extension_type.py, data/iterator.py).
+Lives here: names.  Not here: what they do (extension_type.py, data/optional.py).
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from .extension_type import BatchableExtensionType, ExtensionType, ExtensionType
 
 extension_type = SimpleNamespace(as_dict=as_dict)
 
-__all__ = ["BatchableExtensionType", "ExtensionType", "ExtensionTypeSpec", "Optional", "extension_type"]
+__all__ = ["BatchableExtensionType", "ExtensionType", "ExtensionTypeSpec", "Optional", "extension_type"]  # noqa: F822  by __getattr__
 
 
 def __getattr__(name: str) -> Any:
     if name == "Optional":  # of a floor above this one: loaded when asked for, as the package's late names are
-        return importlib.import_module("opwright.data.iterator").Optional
+        return importlib.import_module("opwright.data.optional").Optional
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

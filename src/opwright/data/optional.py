@@ -1,0 +1,140 @@
+"""Optionals: values that may be missing, as iterators' `get_next_as_optional` gives them.
+
+Lives here: `Optional` and its type; `Recipe` and `here`, by which handles of all kinds come into a graph.
+Not here: iterators (iterator.py), the operators (ops/iteration.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..core import dtypes
+from ..core.errors import InvalidArgumentError
+from ..core.specs import TensorSpec
+from ..core.type_spec import CompositeTensor, TypeSpec
+from ..eager.tensor import EagerTensor
+from ..ops import dispatch, iteration
+from ..tracing.trace import FuncTrace
+from .structure import Form, form_of_value
+
+state = dispatch.state
+
+
+class Recipe:
+    """How a graph's values become something: an attribute of nodes. Compared by identity, never kept in a table."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, name: str, make: Callable[[Any], Any]) -> None:
+        self.name, self._make = name, make
+
+    def __call__(self, values: Any) -> Any:
+        return self._make(values)
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+
+def here(handle: Any) -> Any:
+    """A handle in the trace that records."""
+    trace = state.trace
+    assert isinstance(trace, FuncTrace)
+    return trace.to_tensor(handle)
+
+
+class OptionalValue:
+    """What an optional's handle holds: flat arrays, or None where it is empty."""
+
+    __slots__ = ("components",)
+    shape = ()
+
+    def __init__(self, components: Any) -> None:
+        self.components = components
+
+    def __repr__(self) -> str:
+        return "<empty optional>" if self.components is None else "<optional>"
+
+
+class Optional(CompositeTensor):
+    """A value that may be missing. Made by `from_value`, `empty` and iterators' `get_next_as_optional`."""
+
+    def __init__(self, handle: Any, form: Form) -> None:
+        self._handle, self._form = handle, form
+
+    @staticmethod
+    def from_value(value: Any) -> Optional:
+        """An optional that holds a nested value."""
+        spec, tensors = form_of_value(value)
+        form = Form(spec)
+        if state.trace is None:
+            return Optional(EagerTensor(OptionalValue(tuple(t._array for t in tensors)), dtypes.resource), form)
+        return Optional(iteration.MakeOptional(tensors, recipe=Recipe("from_value", OptionalValue)), form)
+
+    @staticmethod
+    def empty(element_spec: Any) -> Optional:
+        """An optional without a value."""
+        form = Form(element_spec)
+        if state.trace is None:
+            return Optional(EagerTensor(OptionalValue(None), dtypes.resource), form)
+        return Optional(iteration.MakeOptional([], recipe=Recipe("empty", lambda _: OptionalValue(None))), form)
+
+    def has_value(self, name: str | None = None) -> Any:
+        """Whether it holds a value: a scalar of dtype bool."""
+        if state.trace is None:
+            return EagerTensor(np.array(self._handle._array.components is not None), dtypes.bool)
+        return iteration.OptionalHasValue(here(self._handle))
+
+    def get_value(self, name: str | None = None) -> Any:
+        """The value. Raises InvalidArgumentError where it is empty."""
+        if state.trace is None:
+            flat = self._handle._array.components
+            if flat is None:
+                raise InvalidArgumentError(op="OptionalGetValue", what="The given optional does not have a value.",
+                                           wanted="one for which has_value() is true")  # fmt: skip
+            return self._form.arrays_to_tensors(flat)
+        tensors: Any = iteration.OptionalGetValue(here(self._handle), **self._form.attrs)
+        return self._form.tensors_to_value(tensors)
+
+    @property
+    def element_spec(self) -> Any:
+        """The type of the value."""
+        return self._form.spec
+
+    @property
+    def _type_spec(self) -> OptionalSpec:
+        return OptionalSpec(self._form.spec)
+
+
+class OptionalSpec(TypeSpec):
+    """The type of an optional: that of its value."""
+
+    __slots__ = ("_element_spec",)
+
+    def __init__(self, element_spec: Any) -> None:
+        self._element_spec = element_spec
+
+    @property
+    def value_type(self) -> Any:
+        """Optional."""
+        return Optional
+
+    @classmethod
+    def from_value(cls, value: Any) -> OptionalSpec:
+        """The type of an optional."""
+        return cls(value.element_spec)
+
+    def _serialize(self) -> tuple[Any, ...]:
+        return (self._element_spec,)
+
+    @property
+    def _component_specs(self) -> Any:
+        return TensorSpec((), dtypes.resource)
+
+    def _to_components(self, value: Any) -> Any:
+        return value._handle
+
+    def _from_components(self, components: Any) -> Any:
+        return Optional(components, Form(self._element_spec))
