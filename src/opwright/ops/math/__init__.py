@@ -28,6 +28,7 @@ from .arithmetic import (
     truediv,
 )
 from .arithmetic import floormod as mod
+from .bessel import bessel_i0, bessel_i0e, bessel_i1, bessel_i1e
 from .clipping import clip_by_average_norm, clip_by_global_norm, clip_by_norm, clip_by_value, global_norm
 from .comparison import (
     approximate_equal,
@@ -118,7 +119,7 @@ __all__ = [
     "multiply_no_nan", "ndtri", "negative", "nextafter", "not_equal", "polygamma", "polyval", "pow", "real", "realdiv",
     "reciprocal", "reciprocal_no_nan", "rint", "round", "rsqrt", "scalar_mul", "sigmoid", "sign", "sin", "sinh",
     "softmax", "softplus", "softsign", "sqrt", "square", "squared_difference", "subtract", "tan", "tanh", "truediv",
-    "truncatediv", "truncatemod", "xdivy", "xlog1py", "xlogy", "zeta",
+    "bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e", "truncatediv", "truncatemod", "xdivy", "xlog1py", "xlogy", "zeta",
 ]  # fmt: skip
 __all__ += [  # reductions, sorting and segments
     "argmax", "argmin", "argsort", "bincount", "confusion_matrix", "count_nonzero", "cumprod", "cumsum",

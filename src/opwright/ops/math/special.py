@@ -221,3 +221,12 @@ def lbeta(x: Any, name: str | None = None) -> Any:
     """
     x = dispatch.to_tensor(x)
     return array.identity(reduce_sum(lgamma(x), -1) - lgamma(reduce_sum(x, -1)), name=name)
+
+
+def __getattr__(name: str) -> Any:
+    """The Bessel functions, which programs look for here."""
+    if name.startswith("bessel_"):
+        from . import bessel
+
+        return getattr(bessel, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

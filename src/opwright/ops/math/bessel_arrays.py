@@ -1,0 +1,176 @@
+"""Bessel functions of order 0 and 1 on float64 arrays.
+
+Lives here: numerics.  Not here: operators (bessel.py).
+Sources: DLMF 10.8 and 10.31 (series), 10.17 and 10.40 (large arguments), 10.32.9 (the integral for K), 10.12.4 (the sum
+that makes Miller's backward recurrence absolute), 10.23.15 (Neumann's series for Y).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+_EULER = 0.57721566490153286061
+_LARGE = 25.0  # from here on asymptotic expansions reach 1e-16: their smallest term is about exp(-2 x)
+
+
+def _piecewise(x: np.ndarray, below: float, small: Callable[[np.ndarray], np.ndarray],
+               large: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:  # fmt: skip
+    """`small` where x < below, else `large`; NaN stays."""
+    flat = x.reshape(-1)
+    result = np.full(flat.shape, np.nan)
+    with np.errstate(all="ignore"):
+        for here, function in ((flat < below, small), (flat >= below, large)):
+            if here.any():
+                result[here] = function(flat[here])
+    return result.reshape(x.shape)
+
+
+def _hankel(order: int, x: np.ndarray, terms: int = 26) -> list[np.ndarray]:
+    """a_k(order) / x^k of the expansions for large arguments."""
+    found = [np.ones_like(x)]
+    for k in range(1, terms):
+        found.append(found[-1] * (4 * order * order - (2 * k - 1) ** 2) / (8 * k * x))
+    return found
+
+
+# ---- I and K --------------------------------------------------------------------------------------------------------
+
+
+def _i_series(order: int, x: np.ndarray) -> np.ndarray:
+    quarter, term = x * x / 4, np.where(order, x / 2, 1.0)
+    total = term.copy()
+    for k in range(1, 75):
+        term = term * quarter / (k * (k + order))
+        total += term
+    return total
+
+
+def i_scaled(order: int, x: np.ndarray) -> np.ndarray:
+    """exp(-|x|) I_order(x)."""
+    a = np.abs(x)
+
+    def large(v: np.ndarray) -> np.ndarray:
+        terms = _hankel(order, v)
+        total = sum(t * (-1) ** k for k, t in reversed(list(enumerate(terms))))
+        return np.where(np.isinf(v), 0.0, total / np.sqrt(2 * np.pi * v))
+
+    found = _piecewise(a, _LARGE, lambda v: np.exp(-v) * _i_series(order, v), large)
+    return np.where(x < 0, -found, found) if order else found
+
+
+def i_plain(order: int, x: np.ndarray) -> np.ndarray:
+    """I_order(x)."""
+    a = np.abs(x)
+    with np.errstate(all="ignore"):
+        half = np.exp(a / 2)  # in two steps, as exp(|x|) overflows before the product does
+        large = np.where(np.isinf(a), a, i_scaled(order, a) * half * half)
+    found = _piecewise(a, _LARGE, lambda v: _i_series(order, v), lambda v: v)
+    found = np.where(a >= _LARGE, large, found)
+    return np.where(x < 0, -found, found) if order else found
+
+
+def _k_series(order: int, x: np.ndarray) -> np.ndarray:
+    quarter, log = x * x / 4, np.log(x / 2)
+    total, term, harmonic = np.zeros_like(x), np.ones_like(x), 0.0
+    for k in range(30):
+        if k:
+            term = term * quarter / (k * (k + order))
+            harmonic += 1 / k
+        both = 2 * harmonic + 1 / (k + 1) - 2 * _EULER if order else harmonic - _EULER
+        total += term * both
+    if order:
+        return 1 / x + log * _i_series(1, x) - x / 4 * total
+    return total - log * _i_series(0, x)
+
+
+def k_scaled(order: int, x: np.ndarray) -> np.ndarray:
+    """exp(x) K_order(x); infinite at 0, NaN below."""
+
+    def integral(v: np.ndarray) -> np.ndarray:
+        t = np.arange(0, 72) / 16.0  # the trapezoidal rule converges geometrically here
+        weights = np.where(t == 0, 0.5, 1.0) / 16 * np.cosh(order * t)
+        return np.exp(-v[:, None] * (np.cosh(t) - 1)) @ weights
+
+    def large(v: np.ndarray) -> np.ndarray:
+        return np.where(np.isinf(v), 0.0, sum(reversed(_hankel(order, v))) * np.sqrt(np.pi / (2 * v)))
+
+    def small(v: np.ndarray) -> np.ndarray:
+        found = np.exp(v) * _k_series(order, v)
+        return np.where(v > 0, found, np.where(v == 0, np.inf, np.nan))
+
+    return _piecewise(x, 2.0, small, lambda v: _piecewise(v, _LARGE, integral, large))
+
+
+def k_plain(order: int, x: np.ndarray) -> np.ndarray:
+    """K_order(x)."""
+    with np.errstate(all="ignore"):
+        return np.where(np.isinf(x) & (x > 0), 0.0, k_scaled(order, x) * np.exp(-x))
+
+
+# ---- J and Y --------------------------------------------------------------------------------------------------------
+
+
+def _miller(x: np.ndarray) -> list[np.ndarray]:
+    """J_0 to J_89 for 0 < x < 25, by backward recurrence made absolute by J_0 + 2 J_2 + 2 J_4 + ... = 1."""
+    found = [np.zeros_like(x)] * 90
+    after, here = np.zeros_like(x), np.full_like(x, 1e-280)
+    for n in range(89, -1, -1):
+        found[n] = here
+        after, here = here, 2 * n / x * here - after
+        big = np.abs(here) > 1e200
+        if big.any():  # small arguments grow fast: scale all that was found
+            scale = np.where(big, 1e-250, 1.0)
+            here, after = here * scale, after * scale
+            found[n:] = [f * scale for f in found[n:]]
+    total = found[0] + 2 * sum(found[2::2])
+    return [f / total for f in found]
+
+
+def _j_large(order: int, x: np.ndarray, shift: float) -> np.ndarray:
+    """The expansion of J (shift 0) and Y (shift pi/2) for large x."""
+    terms = _hankel(order, x)
+    p = sum(t * (-1) ** (k // 2) for k, t in reversed(list(enumerate(terms))) if k % 2 == 0)
+    q = sum(t * (-1) ** (k // 2) for k, t in reversed(list(enumerate(terms))) if k % 2)
+    # cos(x - phase) with the phase taken apart, so that large x keep their digits
+    phase = (order / 2 + 0.25) * np.pi + shift
+    cos = np.cos(x) * np.cos(phase) + np.sin(x) * np.sin(phase)
+    sin = np.sin(x) * np.cos(phase) - np.cos(x) * np.sin(phase)
+    found = np.sqrt(2 / (np.pi * x)) * (p * cos - q * sin)
+    return np.where(np.isinf(x), 0.0, found)
+
+
+def j(order: int, x: np.ndarray) -> np.ndarray:
+    """J_order(x)."""
+
+    def small(v: np.ndarray) -> np.ndarray:
+        tiny = v < 1e-3
+        found = _miller(np.where(tiny, 1.0, v))[order]
+        series = 1 - v * v / 4 if order == 0 else v / 2 * (1 - v * v / 8)
+        return np.where(tiny, series, found)
+
+    found = _piecewise(np.abs(x), _LARGE, small, lambda v: _j_large(order, v, 0.0))
+    return np.where(x < 0, -found, found) if order else found
+
+
+def y(order: int, x: np.ndarray) -> np.ndarray:
+    """Y_order(x); minus infinity at 0, NaN below."""
+
+    def small(v: np.ndarray) -> np.ndarray:
+        tiny = v < 1e-3
+        safe = np.where(v > 0, v, 1.0)
+        js = _miller(np.where(tiny, 1.0, safe))
+        log = np.log(safe / 2) + _EULER
+        if order == 0:
+            series = sum((-1) ** k * js[2 * k] / k for k in range(1, 44))
+            found = 2 / np.pi * log * js[0] - 4 / np.pi * series
+            near = 2 / np.pi * (log * (1 - safe * safe / 4) + safe * safe / 4)
+        else:
+            series = sum((-1) ** k * (2 * k + 1) / (k * (k + 1)) * js[2 * k + 1] for k in range(1, 44))
+            found = -2 / (np.pi * safe) * js[0] + 2 / np.pi * (log - 1) * js[1] - 2 / np.pi * series
+            near = -2 / (np.pi * safe) + safe / np.pi * (log - 0.5)
+        found = np.where(tiny, near, found)
+        return np.where(v > 0, found, np.where(v == 0, -np.inf, np.nan))
+
+    return _piecewise(x, _LARGE, small, lambda v: _j_large(order, v, np.pi / 2))
