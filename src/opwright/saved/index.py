@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from .. import __version__
 from ..core.dtypes import DType
 from ..core.errors import DataLossError, NotFoundError, UnimplementedError
 from ..core.specs import TensorSpec
@@ -59,7 +58,7 @@ def write(prefix: str, root: Any) -> None:
     data = f"{base}.data-{crc:08x}.safetensors"
     with files.replacing(os.path.join(folder, data)) as file:
         safetensors.write(file, stored, {"format": FORMAT})
-    index = {"format": FORMAT, "version": VERSION, "producer": __version__, "data": data, "objects": nodes,
+    index = {"format": FORMAT, "version": VERSION, "producer": files.producer(), "data": data, "objects": nodes,
              "tensors": tensors}  # fmt: skip
     files.write_json(prefix + SUFFIX, index)
     files.sync_folder(folder)

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from .. import __version__
 from ..core import dtypes
 from ..core.dtypes import DType
 from ..core.errors import InvalidArgumentError
@@ -27,7 +26,7 @@ from ..ops import dispatch, registry
 from ..tracing.concrete import ConcreteFunction
 from ..tracing.function import Function
 from ..tracing.trace import init_scope
-from . import encoding, exporting, signatures, structure
+from . import encoding, exporting, files, signatures, structure
 from .folder import write_folder
 from .loaded import LoadedObject
 from .manifest import FORMAT, GRAPHS, INLINE_BYTES, VARIABLES, VERSION, every_node
@@ -255,7 +254,7 @@ class _Saver:
             ) from None
         graphs = "\n\n".join(texts).encode()
         content = {
-            "format": FORMAT, "version": VERSION, "producer": __version__, "graphs": GRAPHS,
+            "format": FORMAT, "version": VERSION, "producer": files.producer(), "graphs": GRAPHS,
             "graphs_crc32": zlib.crc32(graphs), "variables": VARIABLES, "operators": self._operators(),
             "signatures": keys, "objects": objects, "functions": self.records, "tensors": self.tensors,
         }  # fmt: skip
