@@ -4,6 +4,7 @@
 cannot stage it.
 """
 
+# ruff: noqa  people write like this
 CASES = []
 
 

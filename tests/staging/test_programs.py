@@ -74,7 +74,7 @@ def blocks(draw, depth, loop):
                 lines.append(f"    a += i{k}")
             else:
                 lines.append(f"w{k} = {draw(st.sampled_from(['n', 'm', 'n - n + 2']))}")
-                lines.append(f"while w{k} > 0 and {draw(conditions())}:")
+                lines.append(f"while w{k} > 0 and ({draw(conditions())}):")
                 lines.append(f"    w{k} -= 1")
             lines += ["    " + x for x in draw(blocks(depth - 1, True))]
             if draw(st.integers(0, 3)) == 0:
@@ -118,7 +118,7 @@ def check(source, n, m):
 SETTINGS = {"suppress_health_check": list(HealthCheck), "deadline": None}
 
 
-@settings(max_examples=60, **SETTINGS)
+@settings(max_examples=40, **SETTINGS)
 @given(programs(), st.integers(0, 3), st.integers(0, 3))
 def test_generated_programs(source, n, m):
     check(source, n, m)

@@ -56,6 +56,11 @@ def requested(function: Any) -> Any:
     return conversion.call(function)
 
 
+def _call_of(entity: Any) -> Any:
+    """The `__call__` of an object's class."""
+    return getattr(type(entity), "__call__", None)  # noqa: B004  the function itself is wanted
+
+
 def _plain(entity: Any) -> types.FunctionType:
     """The Python function behind what people pass: methods, wrapped ones, objects that can be called."""
     while not isinstance(entity, types.FunctionType):
@@ -65,7 +70,7 @@ def _plain(entity: Any) -> types.FunctionType:
             entity = entity.python_function
         elif isinstance(entity, functools.partial):
             entity = entity.func
-        elif not isinstance(entity, type) and isinstance(getattr(type(entity), "__call__", None), types.FunctionType):
+        elif not isinstance(entity, type) and isinstance(_call_of(entity), types.FunctionType):
             entity = type(entity).__call__
         else:
             raise ValueError(f"there is no Python function to convert in {entity!r}")

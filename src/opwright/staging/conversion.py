@@ -44,8 +44,8 @@ _kept: dict[int, tuple[Any, Converted]] = {}  # by id of the user's code, which 
 
 
 def _keep(code: types.CodeType, entry: Converted) -> None:
-    key = id(code)
-    _kept[key] = (weakref.ref(code, lambda _: _kept.pop(key, None)), entry)
+    key, forget = id(code), _kept.pop  # the table may be gone before the last code is
+    _kept[key] = (weakref.ref(code, lambda _: forget(key, None)), entry)
 
 
 def _namespace() -> types.SimpleNamespace:
@@ -124,15 +124,10 @@ def renamed(code: types.CodeType, name: str, qualname: str, prefix: str) -> type
                 const = renamed(const, const.co_name, inner, const.co_qualname)
         consts.append(const)
     new = code.replace(co_consts=tuple(consts), co_name=name, co_qualname=qualname)
-    for const in new.co_consts:
-        if isinstance(const, types.CodeType):
-            _keep(const, AS_IS)  # converted as a part
-    _pin(new)
+    for part in (new, *new.co_consts):
+        if isinstance(part, types.CodeType):
+            _keep(part, AS_IS)  # converted already
     return new
-
-
-def _pin(code: types.CodeType) -> None:
-    _keep(code, AS_IS)
 
 
 def _entry(function: types.FunctionType, forced: bool = False) -> Converted:
@@ -140,7 +135,7 @@ def _entry(function: types.FunctionType, forced: bool = False) -> Converted:
     kept = _kept.get(id(code))
     if kept is not None:
         entry = kept[1]
-        if entry is AS_IS or (entry.version == rules.version and not (forced and entry.why == "")):
+        if entry is AS_IS or (entry.version == rules.version and not (forced and not entry.why and entry.code is None)):
             return entry
     entry = _decide(function, forced)
     _keep(code, entry)
@@ -261,9 +256,9 @@ class _Routes(dict[type, Callable[[Any], Any]]):
 
     def __missing__(self, kind: type) -> Callable[[Any], Any]:
         route: Callable[[Any], Any] = _as_it_is
-        if not issubclass(kind, type) and rules.converts(kind.__module__):
-            if type(getattr(kind, "__call__", None)) is types.FunctionType:
-                route = _object
+        method = getattr(kind, "__call__", None)  # noqa: B004  the function itself is wanted
+        if not issubclass(kind, type) and rules.converts(kind.__module__) and type(method) is types.FunctionType:
+            route = _object
         if len(self) > 4096:
             self.clear()
             self.update(_BASIC)

@@ -20,6 +20,7 @@ import ast
 from typing import Any
 
 from .names import FUNCTIONS, own_nodes
+from .stages import is_flag
 
 LOOPS = (ast.For, ast.While)
 _TRY = (ast.Try, ast.TryStar)
@@ -31,6 +32,7 @@ def at(new: Any, where: Any) -> Any:
     head = getattr(where, "test", None) or getattr(where, "iter", None) or where
     same = where.lineno == head.end_lineno
     end = head.end_col_offset if same and head.end_col_offset > where.col_offset else where.col_offset + 1
+    node: Any
     for node in ast.walk(new):
         if "lineno" in node._attributes and getattr(node, "lineno", None) is None:
             node.lineno = node.end_lineno = where.lineno  # of several lines, a call would be placed on the last one
@@ -228,7 +230,9 @@ class Lowering:
 
 def _move_assigning_test(node: Any) -> None:
     """`while (x := f()): ...` as `while True: if not (x := f()): break ...`: what assigns belongs to the body."""
-    if isinstance(node, ast.While) and not node.orelse and any(isinstance(n, ast.NamedExpr) for n in ast.walk(node.test)):
+    if not isinstance(node, ast.While) or node.orelse:
+        return
+    if any(isinstance(n, ast.NamedExpr) for n in ast.walk(node.test)):
         stop = ast.If(ast.UnaryOp(ast.Not(), node.test), [ast.Break()], [])
         node.body.insert(0, at(stop, node.test))
         node.test = ast.copy_location(ast.Constant(True), node.test)
@@ -250,7 +254,8 @@ def _always(statements: list[Any]) -> bool:
         if isinstance(s, ast.While) and isinstance(s.test, ast.Constant) and s.test.value and not _breaks(s.body):
             return True
         if isinstance(s, _TRY) and (
-            _always(s.finalbody) or ((_always(s.body) or _always(s.orelse)) and all(_always(h.body) for h in s.handlers))
+            _always(s.finalbody)
+            or ((_always(s.body) or _always(s.orelse)) and all(_always(h.body) for h in s.handlers))
         ):
             return True
     return False
@@ -276,26 +281,24 @@ def _without_unread(body: list[Any]) -> list[Any]:
     read = {n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
     read.update(stop for s in body for n in ast.walk(s) for stop in getattr(n, "stops", ()))
 
-    def prune(statements: list[Any], where: Any) -> list[Any]:
+    def prune(statements: list[Any]) -> list[Any]:
         kept = []
         for s in statements:
             if isinstance(s, ast.Assign) and isinstance(s.value, ast.Constant) and isinstance(s.value.value, bool):
-                (target, *_) = s.targets
-                if isinstance(target, ast.Name) and target.id.endswith("__") and target.id not in read:
-                    if target.id.startswith(("do_return", "break_", "continue_")):
-                        where = s
-                        continue
+                name = getattr(s.targets[0], "id", "")
+                if is_flag(name) and name not in read:
+                    continue
             if not isinstance(s, (*FUNCTIONS, ast.ClassDef)):
                 for field in ("body", "orelse", "finalbody"):
                     inner = getattr(s, field, None)
                     if inner:
-                        setattr(s, field, prune(inner, s) or ([] if field != "body" else [at(ast.Pass(), inner[0])]))
+                        setattr(s, field, prune(inner) or ([] if field != "body" else [at(ast.Pass(), inner[0])]))
                 for part in (*getattr(s, "handlers", ()), *getattr(s, "cases", ())):
-                    part.body = prune(part.body, s) or [at(ast.Pass(), part.body[0])]
+                    part.body = prune(part.body) or [at(ast.Pass(), part.body[0])]
             kept.append(s)
         return kept
 
-    return prune(body, None)
+    return prune(body)
 
 
 def ag(name: str) -> ast.Attribute:

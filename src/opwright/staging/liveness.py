@@ -50,10 +50,10 @@ class Liveness:
 
     def statement(self, node: Any, after: Names) -> Names:
         """The names needed before one statement; notes Facts on it and on those inside."""
-        if isinstance(node, ast.If):
+        if type(node) is ast.If:
             test = self._of(node.test)
             before = self.block(node.body, after) | self.block(node.orelse, after)
-            node.facts = self._facts([node.body, node.orelse], before, after | self._always)
+            node.facts = self._facts([node.body, node.orelse], before, after | self._always)  # type: ignore[attr-defined]
             return (before - test.writes) | test.reads
         if isinstance(node, (ast.While, ast.For)):
             return self._loop(node, after)
@@ -123,5 +123,9 @@ class Liveness:
             if names <= before and not names & effects.writes
         }
         return Facts(
-            sorted(changed & after), sorted((changed & before) - after), composites, frozenset(effects.writes), effects.grows & (changed | set(composites))
+            sorted(changed & after),
+            sorted((changed & before) - after),
+            composites,
+            frozenset(effects.writes),
+            effects.grows & (changed | set(composites)),
         )

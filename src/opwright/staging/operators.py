@@ -120,7 +120,7 @@ def and_(value: Any, *others: Thunk, simple: bool = False) -> Any:
             rest = others[i:]
             if len(rest) == 1:
                 return stage.logical_and(value, right, simple)
-            return stage.logical_and(value, lambda: and_(rest[0](), *rest[1:], simple=simple), simple)
+            return stage.logical_and(value, lambda rest=rest: and_(rest[0](), *rest[1:], simple=simple), simple)  # type: ignore[misc]
         if not value:
             return value
         value = right()
@@ -135,7 +135,7 @@ def or_(value: Any, *others: Thunk, simple: bool = False) -> Any:
             rest = others[i:]
             if len(rest) == 1:
                 return stage.logical_or(value, right, simple)
-            return stage.logical_or(value, lambda: or_(rest[0](), *rest[1:], simple=simple), simple)
+            return stage.logical_or(value, lambda rest=rest: or_(rest[0](), *rest[1:], simple=simple), simple)  # type: ignore[misc]
         if value:
             return value
         value = right()

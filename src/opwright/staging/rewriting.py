@@ -19,6 +19,7 @@ state: its cells are the variables.
 from __future__ import annotations
 
 import ast
+import contextlib
 from typing import Any
 
 from .expressions import Expressions
@@ -219,10 +220,8 @@ class _Function:
     def _function(self, node: Any) -> list[Any]:
         """A nested function is rewritten where it stands, so that it is staged whoever calls it."""
         if isinstance(node, ast.FunctionDef) and not any(map(_leaves_alone, node.decorator_list)):
-            try:
+            with contextlib.suppress(Unsupported):  # a generator stays one
                 _Function(self._taken, self._numbers).run(node, self._has_class)
-            except Unsupported:
-                pass
         return [node]
 
 

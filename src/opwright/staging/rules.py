@@ -53,4 +53,4 @@ def converts(module: str | None) -> bool:
         if module == name or module.startswith(f"{name}."):
             return convert
     top = module.partition(".")[0]
-    return top not in SKIPPED and top not in sys.stdlib_module_names or module == "__main__"
+    return (top not in SKIPPED and top not in sys.stdlib_module_names) or module == "__main__"

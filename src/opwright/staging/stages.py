@@ -46,7 +46,7 @@ NOT_RETURNED = NotReturned()
 
 
 class State:
-    """The variables that a statement may change and that are read later: plain ones by their cells, others by functions.
+    """The variables that a statement may change and that are read later: plain ones by cells, others by functions.
 
     variables: a function that mentions the plain ones; its cells are theirs. composites: (text, getter, setter) of
     attributes and items. names: all of them, in order. Values are read and written as a list in that order.
@@ -127,8 +127,9 @@ def is_flag(name: str) -> bool:
 
 class Options(dict[str, Any]):
     """What is known of a statement. Of an `if`: grows; kept (variables that are not read afterwards, but by a branch
-    other than the one that changes them). Of a loop: parallel_iterations, maximum_iterations, shape_invariants (a dict by variable), grows
-    (the variables that are appended to), target (the text of a `for` statement's target)."""
+    other than the one that changes them). Of a loop: parallel_iterations, maximum_iterations, shape_invariants (pairs
+    of a variable's text and its shape), grows (the variables that are appended to), target (the text of a `for`'s target).
+    """
 
 
 class Stage:

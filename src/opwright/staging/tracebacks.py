@@ -10,7 +10,11 @@ import types
 
 _STAGING = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_BETWEEN = (_STAGING, os.path.join(_PACKAGE, "tracing", "staged") + os.sep, os.path.join(_PACKAGE, "tracing", "control"))
+_BETWEEN = (
+    _STAGING,
+    os.path.join(_PACKAGE, "tracing", "staged") + os.sep,
+    os.path.join(_PACKAGE, "tracing", "control") + os.sep,
+)
 _CONTEXTS = (os.path.join(_PACKAGE, "tracing", "trace.py"), os.path.join(_PACKAGE, "tracing", "recording.py"))
 
 

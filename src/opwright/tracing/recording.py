@@ -50,7 +50,7 @@ def record_trace(
             try:
                 result = python(*args, **kwargs)
             except Exception as error:
-                raise error.with_traceback(staging.users_frames(error.__traceback__))
+                raise error.with_traceback(staging.users_frames(error.__traceback__))  # noqa: B904  the same error
         flat: list[SymbolicTensor] = []
         structured = nest.map_structure(lambda v: _output(function, v, flat), result)
     program = Program(trace, flat)

@@ -12,17 +12,19 @@ from typing import Any
 from ...core import dtypes, nest
 from ...eager.variable import Variable
 from ...ops import array, dispatch, math
-from ...ops.control import If, merged_specs
+from ...ops.control import If as _If
 from ...ops.control import Undefined as UndefinedOperator
+from ...ops.control import merged_specs
 from ...ops.tensor import TensorLike
 from ...staging.stages import State, Thunk, Undefined
 from ..control.body import Body, captured_by, handed_in, record_body
 from ..control.branches import BranchRecord, branch_attrs
 from ..trace import FuncTrace
 from .growing import GrowingList, begin_growing
-from .merging import Leaf, fill, leaves_of, merge_leaf, refuse, same_structure
+from .merging import Leaf, fill, is_value, leaves_of, merge_leaf, refuse, same_structure
 
 state = dispatch.state
+If: Any = _If
 
 
 def truth(test: Any, what: str) -> Any:
@@ -93,7 +95,7 @@ def _merged(name: str, names: tuple[str, ...], a: Any, b: Any, main_trace: Any, 
         fill(name, names, form, "main" if isinstance(a, Undefined) else "else")
         parts = []
         for leaf in leaves_of(form):
-            if leaf is None or not (isinstance(leaf, TensorLike) or isinstance(leaf, (bool, int, float, str, bytes))):
+            if not is_value(leaf):
                 parts.append(Leaf(kept=leaf))
             elif isinstance(a, Undefined):
                 parts.append(Leaf(main=a, other=leaf))

@@ -18,9 +18,8 @@ from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
 from ...core.type_spec import CompositeTensor, TypeSpec
 from ...eager.tensor import EagerTensor
-from ...ops import array, dispatch
+from ...ops import array, dispatch, lists
 from ...ops import list_rows as rows
-from ...ops import lists
 from ...ops.tensor import TensorLike
 from .merging import refuse
 
@@ -57,8 +56,8 @@ class Items:
             if tensor.dtype is not spec.dtype:
                 original = nest.flatten(item, expand_composites=True)[i]
                 if isinstance(original, TensorLike):
-                    refuse(TypeError, f"list {self.name!r} holds {spec.dtype.name} and gets {tensor.dtype.name} appended",
-                           do="use tf.cast")  # fmt: skip
+                    what = f"list {self.name!r} holds {spec.dtype.name} and gets {tensor.dtype.name} appended"
+                    refuse(TypeError, what, do="use tf.cast")
                 flat[i] = tensor = dispatch.to_tensor(original, spec.dtype)
             shape = spec.shape if tensor.shape.is_subtype_of(spec.shape) else common_shape(spec.shape, tensor.shape)
             wider.append(TensorSpec(shape, spec.dtype))
@@ -214,7 +213,7 @@ class GrowingList(CompositeTensor):
     def __eq__(self, other: object) -> Any:
         if self._computed and isinstance(other, (list, tuple, GrowingList)):
             mine, theirs = list(self), list(other)
-            return len(mine) == len(theirs) and all(bool((a == b)) for a, b in zip(mine, theirs))
+            return len(mine) == len(theirs) and all(bool(a == b) for a, b in zip(mine, theirs))
         return NotImplemented
 
     __hash__ = None  # type: ignore[assignment]

@@ -197,7 +197,7 @@ class _Loop:
     def _set(self, tensors: Sequence[Any]) -> None:
         """Give the variables the values they have at the beginning of a round."""
         rest = iter(tensors)
-        values = []
+        values: list[Any] = []
         for value in self.before:
             if isinstance(value, Undefined):
                 values.append(value)

@@ -87,9 +87,9 @@ def merge_leaf(name: str, main: Any, other: Any, main_trace: Any, other_trace: A
     """Raises ValueError or TypeError naming the variable where the two cannot be one."""
     if main is other and not _of(main, main_trace):
         return Leaf(kept=main)
-    if type(main) is type(other) and isinstance(main, (bool, int, float, str, bytes)):
-        if main == other or (main != main and other != other):
-            return Leaf(kept=main)
+    plain = type(main) is type(other) and isinstance(main, (bool, int, float, str, bytes))
+    if plain and (main == other or (main != main and other != other)):
+        return Leaf(kept=main)
     for value, branch in ((main, "main"), (other, "else")):
         if value is None:
             refuse(

@@ -78,7 +78,9 @@ class GraphStage(Stage):
     def logical_not(self, value: Any) -> Any:
         """`not`."""
         test = _test(value)
-        return math.logical_not(branches.truth(test, "the operand of `not`")) if isinstance(test, TensorLike) else not test
+        if not isinstance(test, TensorLike):
+            return not test
+        return math.logical_not(branches.truth(test, "the operand of `not`"))
 
     def contains(self, container: Any, item: Any) -> Any:
         """`in`: whether any element equals."""
@@ -86,7 +88,7 @@ class GraphStage(Stage):
             found: Any = False
             for other in container:
                 same = other == item
-                found = same if found is False else operators.or_(found, lambda same=same: same, simple=True)  # type: ignore[misc]
+                found = same if found is False else operators.or_(found, lambda same=same: same, simple=True)
             return found
         if isinstance(container, (TensorLike, GrowingList, Indexed)):
             return math.reduce_any(math.equal(dispatch.to_tensor(container), item))
