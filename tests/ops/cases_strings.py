@@ -10,7 +10,7 @@ from harness import bad, case, f32, i32, strings
 
 from opwright.core.errors import UnimplementedError
 
-SHAPE_DEPENDS_ON_DATA = {"StringSplit", "BytesSplit"}
+SHAPE_DEPENDS_ON_DATA = {"StringSplit", "BytesSplit", "UnicodeDecode"}
 
 
 def words(*values):
@@ -112,6 +112,66 @@ CASES = {
     "strings.format": [
         case("<{}>", np.arange(3), expect=b"<[0 1 2]>"),
         bad("{} {}", np.arange(3), raises=ValueError, says="The template expects 2 tensors"),
+    ],
+    "StringToHashBucketStrong": [
+        # as TensorFlow 2.21 gives them
+        case(words("Hello", "TensorFlow", "2.x", "", "a" * 50), num_buckets=1000, key=[1, 2],
+             expect=np.array([274, 926, 778, 435, 608]), gives="int64"),
+        bad(words("a"), says="num_buckets", num_buckets=0, key=[1, 2]),
+        bad(words("a"), says="key", num_buckets=2, key=[1]),
+    ],
+    "UnicodeTranscode": [
+        case(words("aé".encode("latin-1"), b"x"), input_encoding="latin-1", output_encoding="UTF-8",
+             expect=["aé".encode(), b"x"]),
+        case(words(b"a\xffb\x01"), input_encoding="UTF-8", output_encoding="UTF-8", expect=["a\ufffdb\x01".encode()]),
+        case(words(b"a\xffb\x01"), input_encoding="UTF-8", output_encoding="UTF-16-BE", replace_control_characters=True,
+             expect=[b"\x00a\xff\xfd\x00b\xff\xfd"]),
+        case(words(b"a\xffb"), input_encoding="UTF-8", output_encoding="UTF-8", errors="ignore", expect=[b"ab"]),
+        case(words(b"a\xffb"), input_encoding="UTF-8", output_encoding="UTF-8", replacement_char=32, expect=[b"a b"]),
+        bad(words(b"a\xffb"), input_encoding="UTF-8", output_encoding="UTF-8", errors="strict",
+             says="Invalid formatting"),
+        bad(words("a"), input_encoding="nonsense", output_encoding="UTF-8", says="Could not create converter"),
+        bad(words("a"), input_encoding="UTF-8", output_encoding="latin-1", says="output_encoding"),
+    ],
+    "UnicodeEncode": [
+        case(np.int32([97, 233, 8364]), output_encoding="UTF-8", expect="aé€".encode()),
+        case(np.int32([[97, 233], [8364, 65]]), output_encoding="UTF-8", expect=["aé".encode(), "€A".encode()]),
+        case(np.int32([97, 233, 8364]), output_encoding="UTF-16-BE", expect=b"\x00a\x00\xe9 \xac"),
+        case(np.int32([97, 0xD800, 0x110000]), output_encoding="UTF-8", expect="a\ufffd\ufffd".encode()),
+        case(np.int32([97, 0xD800]), output_encoding="UTF-8", errors="ignore", expect=b"a"),
+        bad(np.int32([0xD800]), output_encoding="UTF-8", errors="strict", says="Code point is out of range"),
+        bad(np.int32(5), output_encoding="UTF-8", says="rank"),
+    ],
+    "UnicodeDecode": [
+        case(word("aé€😀"), input_encoding="UTF-8", expect=[np.array([97, 233, 8364, 128512]), np.array([0, 1, 3, 6])]),
+        case(word(b"a\xffb\xc3"), input_encoding="UTF-8",
+             expect=[np.array([97, 65533, 98, 65533]), np.array([0, 1, 2, 3])]),
+        case(word(b"a\xffb"), input_encoding="UTF-8", errors="ignore", expect=[np.array([97, 98]), np.array([0, 2])]),
+        case(word(b"\x00a\xd8\x3d\xde\x00"), input_encoding="UTF-16-BE",
+             expect=[np.array([97, 128512]), np.array([0, 2])]),
+        case(word(b"\x00\x00\x00a"), input_encoding="UTF-32-BE", expect=[np.array([97]), np.array([0])]),
+        case(word(b"a\xe9"), input_encoding="US-ASCII", expect=[np.array([97, 65533]), np.array([0, 1])]),
+        case(word(b"\x00a\x01"), input_encoding="UTF-8", replace_control_characters=True,
+             expect=[np.array([65533, 97, 65533]), np.array([0, 1, 2])]),
+        case(word(""), input_encoding="UTF-8", expect=[np.array([]), np.array([])]),
+        bad(word(b"a\xffb"), input_encoding="UTF-8", errors="strict", says="Invalid formatting"),
+    ],
+    "strings.unicode_decode": [
+        case(word("aé"), "UTF-8", expect=np.array([97, 233])),
+        bad(words("a", "b"), "UTF-8", says="ragged", raises=UnimplementedError),
+    ],
+    "strings.unicode_decode_with_offsets": [case(word("éa"), "UTF-8", expect=[np.array([233, 97]), np.array([0, 2])])],
+    "strings.unicode_split": [case(word("aé€"), "UTF-8", expect=[b"a", "é".encode(), "€".encode()])],
+    "strings.unicode_split_with_offsets": [
+        case(word(b"a\xffb"), "UTF-8", expect=[[b"a", "\ufffd".encode(), b"b"], np.array([0, 1, 2])]),
+    ],
+    "UnsortedSegmentJoin": [
+        case(words("this", "is", "a", "test"), np.int32([0, 1, 0, 1]), np.int32(2), separator=" ",
+             expect=[b"this a", b"is test"]),
+        case(words(["a", "b"], ["c", "d"]), np.int32([1, 0]), np.int32(3), separator=":",
+             expect=words(["c", "d"], ["a", "b"], ["", ""])),
+        bad(words("a", "b"), np.int32([-1, 0]), np.int32(1), says="segment_ids are not allowed"),
+        bad(words("a", "b"), np.int32([0, 0, 0]), np.int32(1), says="segment_ids do not number"),
     ],
     "StringSplit": [
         case(words("a b  c", "", "d"), word(""),

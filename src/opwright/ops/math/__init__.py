@@ -111,15 +111,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "abs", "accumulate_n", "acos", "acosh", "add", "add_n", "angle", "approximate_equal", "asin", "asinh", "atan",
-    "atan2", "atanh", "betainc", "ceil", "clip_by_average_norm", "clip_by_global_norm", "clip_by_norm", "clip_by_value",
-    "complex", "conj", "cos", "cosh", "digamma", "divide", "divide_no_nan", "equal", "erf", "erfc", "erfcinv", "erfinv",
-    "exp", "expm1", "floor", "floordiv", "floormod", "global_norm", "greater", "greater_equal", "igamma", "igammac",
-    "imag", "is_finite", "is_inf", "is_nan", "lbeta", "less", "less_equal", "lgamma", "log", "log1p", "log_sigmoid",
-    "log_softmax", "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "mod", "multiply",
-    "multiply_no_nan", "ndtri", "negative", "nextafter", "not_equal", "polygamma", "polyval", "pow", "real", "realdiv",
-    "reciprocal", "reciprocal_no_nan", "rint", "round", "rsqrt", "scalar_mul", "sigmoid", "sign", "sin", "sinh",
-    "softmax", "softplus", "softsign", "sqrt", "square", "squared_difference", "subtract", "tan", "tanh", "truediv",
-    "bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e", "truncatediv", "truncatemod", "xdivy", "xlog1py", "xlogy", "zeta",
+    "atan2", "atanh", "bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e", "betainc", "ceil", "clip_by_average_norm",
+    "clip_by_global_norm", "clip_by_norm", "clip_by_value", "complex", "conj", "cos", "cosh", "digamma", "divide",
+    "divide_no_nan", "equal", "erf", "erfc", "erfcinv", "erfinv", "exp", "expm1", "floor", "floordiv", "floormod",
+    "global_norm", "greater", "greater_equal", "igamma", "igammac", "imag", "is_finite", "is_inf", "is_nan", "lbeta",
+    "less", "less_equal", "lgamma", "log", "log1p", "log_sigmoid", "log_softmax", "logical_and", "logical_not",
+    "logical_or", "logical_xor", "maximum", "minimum", "mod", "multiply", "multiply_no_nan", "ndtri", "negative",
+    "nextafter", "not_equal", "polygamma", "polyval", "pow", "real", "realdiv", "reciprocal", "reciprocal_no_nan",
+    "rint", "round", "rsqrt", "scalar_mul", "sigmoid", "sign", "sin", "sinh", "softmax", "softplus", "softsign",
+    "sqrt", "square", "squared_difference", "subtract", "tan", "tanh", "truediv", "truncatediv", "truncatemod",
+    "xdivy", "xlog1py", "xlogy", "zeta",
 ]  # fmt: skip
 __all__ += [  # reductions, sorting and segments
     "argmax", "argmin", "argsort", "bincount", "confusion_matrix", "count_nonzero", "cumprod", "cumsum",

@@ -7,8 +7,17 @@ from __future__ import annotations
 
 from .editing import join, length, lower, regex_full_match, regex_replace, strip, substr, upper
 from .formatting import format
-from .numbers import as_string, to_hash_bucket, to_number
+from .numbers import as_string, to_hash_bucket, to_hash_bucket_strong, to_number
 from .splitting import bytes_split, reduce_join, split
+from .unicode import (
+    unicode_decode,
+    unicode_decode_with_offsets,
+    unicode_encode,
+    unicode_split,
+    unicode_split_with_offsets,
+    unicode_transcode,
+    unsorted_segment_join,
+)
 
 __all__ = [
     "as_string",
@@ -24,6 +33,14 @@ __all__ = [
     "strip",
     "substr",
     "to_hash_bucket",
+    "to_hash_bucket_strong",
     "to_number",
+    "unicode_decode",
+    "unicode_decode_with_offsets",
+    "unicode_encode",
+    "unicode_split",
+    "unicode_split_with_offsets",
+    "unicode_transcode",
+    "unsorted_segment_join",
     "upper",
 ]

@@ -13,7 +13,7 @@ import numpy as np
 from ...core import dtypes
 from ...core.dtypes import DType
 from ...core.errors import InvalidArgumentError
-from ..attributes import Attr, at_least, one_of
+from ..attributes import Attr, at_least, length, one_of
 from ..definition import Input, Output, operator
 from .editing import each
 
@@ -143,3 +143,54 @@ def murmur_hash_64a(key: bytes, seed: int) -> int:
 
 
 to_hash_bucket = StringToHashBucket.as_function("to_hash_bucket")
+
+
+@operator
+class StringToHashBucketStrong:
+    """A number in [0, num_buckets) for each string that who does not know the key cannot steer: a keyed hash.
+
+    .. math:: output_i = SipHash_{key}(input_i) \\bmod num\\_buckets
+
+    key: two integers of 64 bits.
+    """
+
+    input = Input(dtypes.string)
+    output = Output(dtype=dtypes.int64)
+    num_buckets = Attr(int, check=at_least(1))
+    key = Attr([int], check=length(2))
+
+    def infer(op) -> Any:
+        return op.input.spec.with_dtype(dtypes.int64)
+
+    def compute(op, input) -> Any:
+        return each(lambda s: siphash_2_4(s, *op.key) % op.num_buckets, input, dtype=np.int64)
+
+
+def siphash_2_4(message: bytes, k0: int, k1: int) -> int:
+    """SipHash-2-4. Source: Aumasson and Bernstein, SipHash: a fast short-input PRF, 2012."""
+    word = (1 << 64) - 1
+    k0, k1 = k0 & word, k1 & word
+    a, b, c, d = k0 ^ 0x736F6D6570736575, k1 ^ 0x646F72616E646F6D, k0 ^ 0x6C7967656E657261, k1 ^ 0x7465646279746573
+
+    def rotated(x: int, n: int) -> int:
+        return (x << n | x >> 64 - n) & word
+
+    def rounds(a: int, b: int, c: int, d: int, n: int) -> tuple[int, int, int, int]:
+        for _ in range(n):
+            a, c = a + b & word, c + d & word
+            b, d = rotated(b, 13) ^ a, rotated(d, 16) ^ c
+            a, c = rotated(a, 32) + d & word, c + b & word
+            b, d = rotated(b, 17) ^ c, rotated(d, 21) ^ a
+            c = rotated(c, 32)
+        return a, b, c, d
+
+    padded = message + bytes(7 - len(message) % 8) + bytes((len(message) & 255,))
+    for at in range(0, len(padded), 8):
+        m = int.from_bytes(padded[at : at + 8], "little")
+        a, b, c, d = rounds(a, b, c, d ^ m, 2)
+        a ^= m
+    a, b, c, d = rounds(a, b, c ^ 255, d, 4)
+    return a ^ b ^ c ^ d
+
+
+to_hash_bucket_strong = StringToHashBucketStrong.as_function("to_hash_bucket_strong")
