@@ -97,7 +97,7 @@ def test_cond_merges_shapes(tf):
 
 @pytest.mark.parametrize(
     "results",
-    [(1.0, 1), ([1.0], [1.0, 2.0]), ({"a": 1.0}, {"b": 1.0})],
+    [(1.0, 1), pytest.param(([1.0], [1.0, 2.0]), marks=pytest.mark.ours), ({"a": 1.0}, {"b": 1.0})],
     ids=["dtype", "number", "keys"],
 )
 def test_cond_refuses_unlike_results(tf, results):
@@ -167,6 +167,7 @@ def test_random_numbers_of_a_branch_are_not_drawn_again_for_its_gradient(tf):
         np.testing.assert_array_equal(tape.gradient(y, x).numpy(), noise.numpy())
 
 
+@pytest.mark.ours  # TensorFlow fails an assertion of its own
 def test_custom_gradients_hold_in_branches(tf):
     @tf.custom_gradient
     def clipped(x):
@@ -245,7 +246,7 @@ def test_case(tf, x, wanted):
 def test_case_without_default_and_nothing_true(tf):
     f = tf.function(lambda x: tf.case([(x > 1, lambda: tf.constant(1)), (x > 2, lambda: tf.constant(2))]))
     assert f(tf.constant(2)).numpy() == 1
-    with pytest.raises(tf.errors.InvalidArgumentError, match="None of the conditions evaluated as True"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="None of conditions evaluated as True"):
         f(tf.constant(0))
 
 
@@ -256,7 +257,7 @@ def test_case_exclusive(tf):
         )
     )
     assert f(tf.constant(2)).numpy() == 1
-    with pytest.raises(tf.errors.InvalidArgumentError, match="More than one condition"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="more than 1 conditions"):
         f(tf.constant(3))
 
 
@@ -413,6 +414,7 @@ def test_a_shape_that_changes_unannounced_is_an_error(tf):
         f()
 
 
+@pytest.mark.ours  # TensorFlow lets it pass
 def test_an_invariant_that_the_start_does_not_fit_is_an_error(tf):
     @tf.function
     def f():
@@ -501,6 +503,7 @@ def test_strings_in_a_loop(tf):
     assert both_ways(tf, f, tf.constant(3)) == [b"ababab"]
 
 
+@pytest.mark.ours  # TensorFlow takes minutes
 def test_loops_nested_deeply(tf):
     depth = 22  # past what one Python function may nest
 

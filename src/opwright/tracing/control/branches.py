@@ -104,16 +104,17 @@ def case(pred_fn_pairs: Any, default: Callable[[], Any] | None = None, exclusive
         if not isinstance(pair, tuple) or len(pair) != 2 or not callable(pair[1]):
             raise TypeError(f"Each entry in 'pred_fn_pairs' must be a 2-tuple (pred, callable). Received: {pair!r}")
     preds = [dispatch.to_tensor(p) for p, _ in pairs]
+    together = array.stack(preds)
     if exclusive:
-        true = array.stack([array.cast(p, dtypes.int32) for p in preds])
-        words = "More than one condition evaluated as True but exclusive=True. Conditions:"
-        Assert(reduce_sum(true) <= 1, [words, *preds])
+        names = ", ".join(getattr(p, "name", "eager") if state.trace is not None else "eager" for p in preds)
+        words = f"Input error: exclusive=True: more than 1 conditions ({names}) evaluated as True:"
+        Assert(reduce_sum(array.cast(together, dtypes.int32)) <= 1, [words, together])
     result: Callable[[], Any]
     if default is None:
         *pairs, (_, last) = pairs
 
         def result() -> Any:
-            Assert(reduce_any(array.stack(preds)), ["None of the conditions evaluated as True. Conditions:", *preds])
+            Assert(reduce_any(together), ["Input error: None of conditions evaluated as True:", together])
             return last()
     else:
         result = default
