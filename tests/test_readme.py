@@ -23,6 +23,14 @@ def run(file):
     return found
 
 
+@pytest.mark.parametrize("page", sorted(p.name for p in (ROOT / "docs").glob("*.md")))
+def test_blocks_of_the_docs_run(page, tmp_path):
+    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs" / page).read_text("utf-8"), flags=re.M | re.S)
+    if blocks:
+        (tmp_path / "page.py").write_text("\n".join(blocks), "utf-8")
+        run(tmp_path / "page.py")
+
+
 def test_there_is_an_example():
     assert len(BLOCKS) == 1
 

@@ -612,6 +612,7 @@ def test_map_fn_over_an_unknown_number(tf):
         np.testing.assert_array_equal(f(tf.constant(values, tf.float32)).numpy(), np.square(values))
 
 
+@pytest.mark.ours  # TensorFlow, eagerly, forgets the shape of the elements
 def test_map_fn_of_nothing(tf):
     assert both_ways(tf, lambda x: tf.map_fn(lambda v: v * 2.0, x), tf.zeros([0, 3]))[0].shape == (0, 3)
 
