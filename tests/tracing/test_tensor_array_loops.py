@@ -541,3 +541,35 @@ def test_memory_of_a_loop_that_overwrites_is_flat(tf):
 
     peak(10)
     assert peak(2000) < peak(20) + 20 * 8000
+
+
+@pytest.mark.parametrize("way", ["autograph", "branch", "while_loop"])
+def test_loops_learn_element_shapes(tf, way):
+    """What is written in a loop or branch is known of the array behind it: shapes, and the number of elements."""
+    seen = []
+
+    @tf.function
+    def run(n):
+        array = tf.TensorArray(tf.float32, 4)
+        row = tf.ones([2, 3])
+        if way == "while_loop":
+            _, array = tf.while_loop(lambda i, a: i < n, lambda i, a: (i + 1, a.write(i, row)), (0, array))
+        for i in tf.range(n):
+            if way == "autograph":
+                array = array.write(i, row)
+            elif i > 2:
+                array = array.write(i, row)
+            else:
+                array = array.write(i, row * 2)
+        seen.append([array.stack().shape, array.element_shape, array.read(0).shape])
+        total = tf.zeros([2, 3])
+        for row in array.stack():
+            total += row
+        for i in tf.range(n):
+            total += array.read(i)
+        return total
+
+    n = 4
+    factor = {"autograph": 8.0, "while_loop": 14.0, "branch": 14.0}[way]
+    np.testing.assert_array_equal(run(tf.constant(n)), np.full([2, 3], factor, np.float32))
+    assert [s.as_list() for s in seen[0]] == [[4, 2, 3], [2, 3], [2, 3]]

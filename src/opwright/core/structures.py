@@ -199,9 +199,6 @@ def register_type_specs(composite: type, spec: type) -> None:
     Packing a structure of specs gives values. `register_leaf` excepts the specs of single tensors.
     """
 
-    def spec_of(value: Any) -> Any:
-        return value if isinstance(value, spec) else value._type_spec
-
     def spec_parts(value: Any) -> Any:
         return value._component_specs
 
@@ -213,7 +210,7 @@ def register_type_specs(composite: type, spec: type) -> None:
         has=lambda cls: issubclass(cls, (composite, spec)),
         children=parts,
         keys=lambda s: [Field("components")],
-        rebuild=lambda s, children: spec_of(s)._from_components(children[0]),
+        rebuild=lambda s, children: (s._from_components if isinstance(s, spec) else s._with_components)(children[0]),
         alike=_always,
     )
     _COMPOSITES[composite] = _COMPOSITES[spec] = row

@@ -224,6 +224,10 @@ class CompositeTensor:
     def _type_spec(self) -> Any:
         raise TypeError(f"{type(self).__name__} must define _type_spec")
 
+    def _with_components(self, components: Any) -> Any:
+        """A value like this one of other components: what a loop or branch packs again."""
+        return self._type_spec._from_components(components)
+
     def __tf_tracing_type__(self, context: Any) -> Any:
         """The type under which `function` keeps traces for it."""
         return self._type_spec

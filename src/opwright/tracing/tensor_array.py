@@ -165,14 +165,19 @@ class TensorArray(CompositeTensor):
             self._flow = flow
             self._size = self._size if size is None else size
             return self
+        return self._like(flow, self._size if size is None else size)
+
+    def _with_components(self, components: Any) -> TensorArray:
+        return self._like(components[0], self._size)
+
+    def _like(self, flow: Any, size: int | None) -> TensorArray:
         new = TensorArray.__new__(TensorArray)
         new._dtype, new._dynamic, new._infer_shape, new._clear = (
             self._dtype, self._dynamic, self._infer_shape, self._clear)  # fmt: skip
         # What is learnt in a graph holds for all arrays of this line there, but not for an eager one it began with.
         new._declared = self._declared
         new._inferred = [self._inferred[0]] if type(self._flow) is EagerTensor else self._inferred
-        new._read, new._flow = self._read, flow
-        new._size = self._size if size is None else size
+        new._read, new._flow, new._size = self._read, flow, size
         return new
 
     # ---- checks ---------------------------------------------------------------------------------------------------
