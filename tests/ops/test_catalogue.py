@@ -16,8 +16,10 @@ import pytest
 from test_operators import TABLES
 
 import opwright.ops
+from opwright.compiler.writer import CONTROL
 from opwright.core.dtypes import float32, float64
 from opwright.ops import registry
+from opwright.tracing.control.branches import CONTROL_RECORDS
 
 CATALOGUE = registry.catalogue()
 
@@ -36,6 +38,7 @@ TESTED_ELSEWHERE |= dict.fromkeys(
      "IteratorNextAsOptional", "MakeIterator", "MakeOptional", "OptionalGetValue", "OptionalHasValue"),
     "tests/data/test_data_functions.py",
 )  # fmt: skip
+TESTED_ELSEWHERE |= dict.fromkeys(("If", "Case", "While", "Undefined"), "tests/tracing/test_control_flow.py")
 
 
 @pytest.fixture(params=CATALOGUE.values(), ids=CATALOGUE)
@@ -90,9 +93,14 @@ def test_words(op: Any) -> None:
     assert op.doc.split("\n")[0].rstrip().endswith((".", ":")), f"{op.name}: the first line is no sentence"
 
 
+def test_plans_write_out_all_control_flow() -> None:
+    control = {op.name for op in CATALOGUE.values() if op.control}
+    assert set(CONTROL) == set(CONTROL_RECORDS) == control  # gradients pass it by a record of its own
+
+
 def test_rules(op: Any) -> None:
-    assert op.compute_rule is not None, f"{op.name}: no compute"
-    assert op.has_gradient_rule or not any(d.is_floating or d.is_complex for i in op.inputs for d in i.dtypes), (
+    assert (op.compute_rule is not None) != op.control, f"{op.name}: compute, unless plans write it out"
+    assert op.has_gradient_rule or op.control or not any(d.is_floating or d.is_complex for i in op.inputs for d in i.dtypes), (
         f"{op.name}: takes floats, has no gradient; write one, or `gradient = None` where differentiation ends"
     )
     assert op.catalogue

@@ -9,6 +9,7 @@ import pytest
 
 import opwright as ow
 from opwright.core.errors import InternalError, InvalidArgumentError, SignatureError, UnimplementedError
+from opwright.graph import Graph
 
 # ---- operators to look at ---------------------------------------------------------------------------------------
 
@@ -158,6 +159,8 @@ def define(**body):
         ({"no_need_buffer": ("y",)}, ValueError, "no_need_buffer names 'y', which is not an input"),
         ({"lod": "kept"}, ValueError, "lod is 'unchanged', 'changed' or 'vanishes', found 'kept'"),
         ({"effect": "print"}, ValueError, "found 'print'"),
+        ({"control": True}, ValueError, "control flow needs an attribute of type Graph"),
+        ({"control": True, "body": ow.Attr(Graph), "compute": np.sin}, ValueError, "control flow has no compute"),
         ({"alpha": 3.0}, TypeError, "alpha = 3.0 is not understood"),
         ({"a": ow.Attr(int, default=0, since=2)}, ValueError, "version 1 is below the `since` of a"),
         ({"name": ow.Attr(int)}, ValueError, "the name 'name' is taken"),
@@ -466,6 +469,14 @@ def test_without_compute_there_is_no_running():
     with pytest.raises(UnimplementedError, match="DefinedWrong: no `compute` rule is defined"):
         op(1.0)
     assert op.infer(op.bind({}), [ow.TensorSpec([None, 3], "float64")]) == [ow.TensorSpec([None, 3], "float64")]
+
+
+def test_control_flow_runs_in_graphs_alone():
+    body = ow.function(lambda x: x * 2.0).get_concrete_function(ow.TensorSpec([], "float32")).graph
+    choose = ow.function(lambda p, x: ow.ops.get("If")(p, [x], then_branch=body, else_branch=body)[0])
+    assert choose(True, 3.0).numpy() == 6.0
+    with pytest.raises(UnimplementedError, match=r"If: control flow has no kernel.*\n.*ow\.cond"):
+        ow.ops.get("If")(True, [3.0], then_branch=body, else_branch=body)
 
 
 @pytest.mark.parametrize("elementwise", [False, True])

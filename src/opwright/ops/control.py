@@ -61,6 +61,7 @@ class If:
     outputs = Output(repeated=True)
     then_branch = Attr(Graph)
     else_branch = Attr(Graph)
+    control = True
 
     def infer(op) -> Any:
         branches, roles = (op.then_branch, op.else_branch), ("then branch", "else branch")
@@ -80,6 +81,7 @@ class Case:
     inputs = Input(anything, repeated=True, mixed=True)
     outputs = Output(repeated=True)
     branches = Attr([Graph])
+    control = True
 
     def infer(op) -> Any:
         roles = [f"branch {i}" for i in range(len(op.branches))]
@@ -103,6 +105,7 @@ class While:
     outputs = Output(repeated=True)
     cond = Attr(Graph)
     body = Attr(Graph)
+    control = True
 
     def infer(op) -> Any:
         inputs = (*op.variables, *op.captured)

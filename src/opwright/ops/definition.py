@@ -35,7 +35,8 @@ class Operator:
     Eagerly it computes, under `function` it records.
 
     name, version, doc, formula; inputs, outputs: tuples of Input and Output; attr_defs: Attr by name;
-    inplace, no_need_buffer, lod, elementwise, effect: as the class declared them.
+    inplace, no_need_buffer, lod, elementwise, effect, control: as the class declared them. control: the operator
+    runs the graphs among its attributes; it has no kernel, plans write it out.
     """
 
     def __init__(self, cls: type, name: str, version: int, catalogue: bool) -> None:
@@ -52,6 +53,7 @@ class Operator:
         self.lod: str = body.pop("lod", "unchanged")
         self.elementwise: bool = body.pop("elementwise", False)
         self.effect: str | None = body.pop("effect", None)
+        self.control: bool = body.pop("control", False)
         self.infer_rule: Callable[..., Any] | None = body.pop("infer", None)
         self.has_gradient_rule = "gradient" in body
         self.gradient_rule: Callable[..., Any] | None = body.pop("gradient", None)
@@ -261,6 +263,9 @@ class Operator:
 
         raises UnimplementedError for an operator that has none
         """
+        if bound.reference is None and self.control:
+            raise UnimplementedError(op=self.name, what="control flow has no kernel: it runs within a graph",
+                                     do="call it in a function, or use ow.cond, ow.case, ow.while_loop")  # fmt: skip
         if bound.reference is None:
             raise UnimplementedError(op=self.name, what="no `compute` rule is defined", do="define compute(op, ...)")
         return bound.reference

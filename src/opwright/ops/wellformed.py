@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..graph import Graph
+
 if TYPE_CHECKING:
     from .definition import Operator
 
-SETTINGS = ("inplace", "no_need_buffer", "lod", "elementwise", "effect")
+SETTINGS = ("inplace", "no_need_buffer", "lod", "elementwise", "effect", "control")
 RESERVED = {"operator", "attrs", "with_inputs", "inferred", "reference", "name"}  # names that `Call` has
 
 
@@ -76,6 +78,15 @@ def _words(op: Operator, body: Mapping[str, Any]) -> None:
         raise ValueError(f"operator {op.name}: effect is None, 'read', 'write' or 'random', found {op.effect!r}")
 
 
+def _control(op: Operator, body: Mapping[str, Any]) -> None:
+    """Control flow runs the graphs among its attributes: it has them, and nothing of its own that computes."""
+    if op.control:
+        if not any(a.type is Graph or a.type == [Graph] for a in op.attr_defs.values()):
+            raise ValueError(f"operator {op.name}: control flow needs an attribute of type Graph, to run")
+        if op.compute_rule is not None or op.kernels:
+            raise ValueError(f"operator {op.name}: control flow has no compute and no kernels: plans write it out")
+
+
 def _versions(op: Operator, body: Mapping[str, Any]) -> None:
     late = [a.name for a in op.attr_defs.values() if a.since > op.version]
     if late:
@@ -83,7 +94,7 @@ def _versions(op: Operator, body: Mapping[str, Any]) -> None:
 
 
 RULES: tuple[Callable[[Operator, Mapping[str, Any]], None], ...] = (  # in this order: later ones trust earlier ones
-    _body, _names, _likes, _inferable, _memory, _words, _versions,
+    _body, _names, _likes, _inferable, _memory, _words, _control, _versions,
 )  # fmt: skip
 
 
