@@ -122,6 +122,11 @@ class Variable(TensorLike):
         return self
 
     @property
+    def path(self) -> str:
+        """The name without its output number, as variables of Keras have it: "dense/kernel"."""
+        return self.name.removesuffix(":0")
+
+    @property
     def handle(self) -> Variable:
         """What operators on state take: itself."""
         return self

@@ -20,14 +20,15 @@ from .keras_tensor import KerasTensor
 from .model_config import deserialize as deserialize_keras_object
 from .model_config import serialize as serialize_keras_object
 from .named import CUSTOM
+from .timeseries import timeseries_dataset_from_array
 from .training.batches import pack as pack_x_y_sample_weight
 from .training.batches import unpack as unpack_x_y_sample_weight
 from .training.progress import Progbar
 
 __all__ = ["CustomObjectScope", "Progbar", "clear_session", "custom_object_scope", "deserialize_keras_object",
            "get_custom_objects", "is_keras_tensor", "normalize", "pack_x_y_sample_weight",
-           "register_keras_serializable", "serialize_keras_object", "set_random_seed", "to_categorical",
-           "unpack_x_y_sample_weight"]  # fmt: skip
+           "register_keras_serializable", "serialize_keras_object", "set_random_seed",
+           "timeseries_dataset_from_array", "to_categorical", "unpack_x_y_sample_weight"]  # fmt: skip
 
 
 def to_categorical(x: Any, num_classes: int | None = None) -> Any:

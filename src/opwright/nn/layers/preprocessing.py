@@ -52,8 +52,7 @@ class Normalization(Described):
                              f"mean={mean} and variance={variance}")  # fmt: skip
         self.axis = () if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
         self._given_axis, self.input_mean, self.input_variance, self.invert = axis, mean, variance, invert
-        self.mean: Any = None
-        self.variance: Any = None
+        self._fixed_statistics: tuple[Any, Any] | None = None
         self.adapt_mean: Any = None
         self.supports_masking = True
 
@@ -78,7 +77,27 @@ class Normalization(Described):
             self.count = self.add_weight(name="count", shape=(), dtype="int32", initializer="zeros", trainable=False)
 
     def _set(self, mean: Any, variance: Any) -> None:
-        self.mean, self.variance = mean.reshape(self._along), variance.reshape(self._along)
+        self._fixed_statistics = mean.reshape(self._along), variance.reshape(self._along)
+
+    def _statistics(self) -> tuple[Any, Any]:
+        if self.input_mean is not None:
+            return self._fixed_statistics or (None, None)
+        if self.adapt_mean is None:
+            return None, None
+        along = list(self._along)
+        return array.reshape(self.adapt_mean, along), array.reshape(self.adapt_variance, along)
+
+    @property
+    def mean(self) -> Any:
+        """The mean, in a shape that broadcasts to the inputs; None before the layer is built."""
+        found = self._statistics()[0]
+        return found if found is None else array.cast(found, "float32")
+
+    @property
+    def variance(self) -> Any:
+        """The variance, likewise."""
+        found = self._statistics()[1]
+        return found if found is None else array.cast(found, "float32")
 
     def adapt(self, data: Any) -> None:
         """Find mean and variance of data: an array, a tensor, or a Dataset of batches.
@@ -104,12 +123,7 @@ class Normalization(Described):
 
     def call(self, inputs: Any) -> Any:
         """The normalised inputs."""
-        if self.input_mean is not None:
-            mean, variance = (array.cast(v, self.compute_dtype) for v in (self.mean, self.variance))
-        else:
-            along = list(self._along)
-            mean, variance = (array.reshape(array.cast(v, self.compute_dtype), along)
-                              for v in (self.adapt_mean, self.adapt_variance))  # fmt: skip
+        mean, variance = (array.cast(v, self.compute_dtype) for v in self._statistics())
         x = array.cast(inputs, self.compute_dtype)
         deviation = math.maximum(math.sqrt(variance), backend.epsilon())
         return x * deviation + mean if self.invert else (x - mean) / deviation

@@ -24,7 +24,7 @@ def _logits_of(probabilities: Any, operator: str) -> Any:
     """The argument of the softmax or sigmoid that made this, if one did in the trace at hand; else None."""
     if type(probabilities) is not SymbolicTensor or probabilities.trace is not dispatch.state.trace:
         return None
-    node = probabilities.op
+    node = probabilities.value_in_graph.node
     if node is None or node.op.name != operator or node.attrs.get("axis", -1) != -1:
         return None
     for record in reversed(probabilities.trace.recorder.records):

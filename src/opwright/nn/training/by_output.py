@@ -216,7 +216,7 @@ class OutputMetrics(Module):
                              f"{len(given)} whereas the model has {many} outputs.")  # fmt: skip
         return [_listed(g) for g in spread(given, self.names, y_pred, "metrics")]
 
-    def update(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Take one more batch in."""
         if self.rows is None:
             self.build(y_true, y_pred)
@@ -230,7 +230,7 @@ class OutputMetrics(Module):
                 else:
                     metric.update_state(t, p)
 
-    def results(self) -> dict[str, Any]:
+    def result(self) -> dict[str, Any]:
         """The figures so far, by name."""
         found: dict[str, Any] = {}
         for name, row in zip(getattr(self, "names", ()), self.rows or ()):
@@ -245,10 +245,20 @@ class OutputMetrics(Module):
                 found[label] = metric.result()
         return found
 
+    def reset_state(self) -> None:
+        """Begin all of them anew."""
+        for metric in self.metrics:
+            metric.reset_state()
+
     @property
     def metrics(self) -> list[Metric]:
         """The metrics themselves."""
         return [m for row in self.rows or () for m, _ in row]
+
+    @property
+    def variables(self) -> list[Any]:
+        """Their state."""
+        return [v for m in self.metrics for v in m.variables]
 
 
 def _listed(value: Any) -> list[Any]:

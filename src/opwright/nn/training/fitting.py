@@ -153,7 +153,7 @@ class Fitting:
     def _in_order(self, logs: dict[str, Any]) -> list[str]:
         """Names of figures as `evaluate` lists them: the loss, the compiled metrics, the others by name."""
         first = ["loss"] if "loss" in logs else []
-        compiled = list(self._trainer.metrics.results()) if self._trainer.metrics is not None else []
+        compiled = list(self._trainer.metrics.result()) if self._trainer.metrics is not None else []
         first += [k for k in compiled if k in logs]
         return first + sorted(k for k in logs if k not in first)
 
@@ -207,9 +207,12 @@ class Fitting:
 
 
 def numbers(logs: Any) -> dict[str, Any]:
-    """Figures as Python numbers; arrays where a metric gives several."""
+    """Figures as Python numbers, by name; arrays where a metric gives several, and a dict of them in its place."""
     found: dict[str, Any] = {}
-    for key, value in (logs or {}).items():
+    for key, value in sorted((logs or {}).items()):
+        if isinstance(value, dict):
+            found.update(numbers(value))
+            continue
         a = np.asarray(value.numpy() if hasattr(value, "numpy") else value)
         found[key] = float(a) if a.ndim == 0 else a
     return found

@@ -80,6 +80,9 @@ class Progbar:
             parts[0] += " " + "━" * filled + " " * (self.width - filled)
         left = f"{duration(elapsed)} {duration(per_step)}/{self.unit_name}" if final or not target else \
             duration(per_step * (target - current))  # fmt: skip
-        parts[0] += f" {left}"
+        if self.verbose == 1:
+            parts[0] += f" {left}"
+        else:
+            parts += [f"{elapsed:.0f}s", f"{duration(per_step)}/{self.unit_name}"]
         parts += [f"{name}: {figure(values[name])}" for name in values]
         return " - ".join(parts)

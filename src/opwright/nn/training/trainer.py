@@ -151,7 +151,7 @@ class Trainer(Fitting):
         found: dict[str, Any] = {}
         for metric in self.metrics:
             if isinstance(metric, OutputMetrics):
-                found.update(metric.results())
+                found.update(metric.result())
             else:
                 result = metric.result()
                 found.update(result) if isinstance(result, dict) else found.update({metric.name: result})
@@ -183,8 +183,18 @@ class Trainer(Fitting):
     def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
         """Update the compiled metrics by a batch, and give all figures."""
         if self._trainer.metrics is not None and y is not None:
-            self._trainer.metrics.update(y, y_pred, sample_weight)
+            self._trainer.metrics.update_state(y, y_pred, sample_weight)
         return self.get_metrics_result()
+
+    def compiled_loss(self, y: Any, y_pred: Any, sample_weight: Any = None, regularization_losses: Any = None) -> Any:
+        """`compute_loss` as older programs call it; the layers' losses are in it already."""
+        return self.compute_loss(y=y, y_pred=y_pred, sample_weight=sample_weight)
+
+    @property
+    def compiled_metrics(self) -> Any:
+        """The metrics that were compiled, one thing with `update_state`, `result`, `reset_state` as older programs
+        know it; without any, one that measures nothing."""
+        return self._trainer.metrics or OutputMetrics(None, None)
 
     def _track(self, loss: Any, x: Any) -> None:
         assert self._trainer.tracker is not None
