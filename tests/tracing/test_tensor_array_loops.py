@@ -555,9 +555,7 @@ def test_loops_learn_element_shapes(tf, way):
         if way == "while_loop":
             _, array = tf.while_loop(lambda i, a: i < n, lambda i, a: (i + 1, a.write(i, row)), (0, array))
         for i in tf.range(n):
-            if way == "autograph":
-                array = array.write(i, row)
-            elif i > 2:
+            if way == "autograph" or i > 2:
                 array = array.write(i, row)
             else:
                 array = array.write(i, row * 2)

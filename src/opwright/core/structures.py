@@ -205,12 +205,15 @@ def register_type_specs(composite: type, spec: type) -> None:
     def parts(value: Any) -> Sequence[Any]:
         return (spec_parts(value) if isinstance(value, spec) else value._type_spec._to_components(value),)
 
+    def rebuilt(value: Any, children: Sequence[Any]) -> Any:
+        return getattr(value, "_from_components" if isinstance(value, spec) else "_with_components")(children[0])
+
     row = Structure(
         "composite",
         has=lambda cls: issubclass(cls, (composite, spec)),
         children=parts,
         keys=lambda s: [Field("components")],
-        rebuild=lambda s, children: (s._from_components if isinstance(s, spec) else s._with_components)(children[0]),
+        rebuild=rebuilt,
         alike=_always,
     )
     _COMPOSITES[composite] = _COMPOSITES[spec] = row

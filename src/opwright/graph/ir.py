@@ -89,6 +89,11 @@ class Node:
         self.outputs = tuple(Value(name if i == 0 else f"{name}.{i}", s, self, i) for i, s in enumerate(specs))
 
     @property
+    def type(self) -> str:
+        """The operator's name."""
+        return str(self.op.name)
+
+    @property
     def operands(self) -> Iterator[Value]:
         """Every value read, in order; absent inputs are left out."""
         for operand in self.inputs:
@@ -181,6 +186,15 @@ def written(name: str) -> str:
     if not re.match(r"[A-Za-z_]", name):
         name = f"_{name}"
     return f"{name}_" if name in ("_", "return") else name  # these two mean something else in the text
+
+
+class Placeholder(NamedTuple):
+    """An input of a graph seen as the operation that makes it."""
+
+    name: str
+    outputs: tuple[Value, ...]
+    inputs: tuple[Operand, ...] = ()
+    type: str = "Placeholder"
 
 
 class NodeDef(NamedTuple):

@@ -155,7 +155,7 @@ class Function:
         if constraint is not None:
             self._detector.calls += 1
             found = self._table.find(constraint)
-            return found if found is not None else self._make(constraint, constraint, TracingContext())
+            return found if found is not None else self._make(constraint, constraint, TracingContext(), bound)
         try:
             key = quick_key(bound)
             found = self._quick.get(key)
@@ -168,7 +168,7 @@ class Function:
         kind = kind_of(*bound, context)
         found = self._table.find(kind)
         if found is None:
-            found = self._make(kind, kind, context)
+            found = self._make(kind, kind, context, bound)
         else:
             self._detector.calls += 1
         if key is not None:
@@ -177,8 +177,12 @@ class Function:
             self._quick[key] = found
         return found
 
-    def _make(self, kind: Structure, named: Structure, context: TracingContext) -> ConcreteFunction:
-        """Trace for arguments of a type that no trace serves. named: the same, specs with the names given to them."""
+    def _make(self, kind: Structure, named: Structure, context: TracingContext,
+              given: Arguments | None = None) -> ConcreteFunction:  # fmt: skip
+        """Trace for arguments of a type that no trace serves. named: the same, specs with the names given to them.
+
+        given: the arguments, where it is a call; new variables may take their first values from them.
+        """
         for function, other in _in_progress.traces:
             if function is self and kind.is_subtype_of(other):
                 raise RecursionError(
@@ -197,7 +201,7 @@ class Function:
                 outermost = not _in_progress.traces
                 _in_progress.traces.append((self, kind))
                 try:
-                    found = self._trace(kind, named)
+                    found = self._trace(kind, named, given)
                 except RecursionError as error:
                     if not outermost or "tf.function-decorated" in str(error):
                         raise
@@ -216,17 +220,18 @@ class Function:
         assert isinstance(positional, Structure)
         return self.signature.names(positional.parts)
 
-    def _trace(self, kind: Structure, named: Structure) -> ConcreteFunction:
+    def _trace(self, kind: Structure, named: Structure, given: Arguments | None) -> ConcreteFunction:
         """Trace; once more without the right to create variables where the first trace created some."""
         may_create = not len(self._table)
-        concrete, created = self._record(kind, named, may_create)
+        concrete, created = self._record(kind, named, may_create, given)
         if created:
-            concrete, _ = self._record(kind, named, False)
+            concrete, _ = self._record(kind, named, False, None)
         return concrete
 
-    def _record(self, kind: Structure, named: Structure, may_create: bool) -> tuple[ConcreteFunction, list[Any]]:
+    def _record(self, kind: Structure, named: Structure, may_create: bool,
+                given: Arguments | None) -> tuple[ConcreteFunction, list[Any]]:  # fmt: skip
         self._count += 1
-        return record_trace(self, kind, named, may_create)
+        return record_trace(self, kind, named, may_create, given)
 
     def _forget(self) -> None:
         """An object that some trace was made for is no more: ids in short ways may come again."""

@@ -26,12 +26,17 @@ state = dispatch.state
 
 
 def record_trace(
-    function: Function, kind: Structure, named: Structure, may_create: bool
+    function: Function, kind: Structure, named: Structure, may_create: bool, given: Any = None
 ) -> tuple[ConcreteFunction, list[Any]]:
-    """The trace of a Function for arguments of this type, and the variables that were created meanwhile."""
+    """The trace of a Function for arguments of this type, and the variables that were created meanwhile.
+
+    given: the arguments it is traced for, where they are known: initial values of variables may depend on them.
+    """
     parent = state.trace if isinstance(state.trace, FuncTrace) else None
     trace = FuncTrace(function.name, parent)
     trace.may_create_variables = may_create
+    if given is not None and may_create:
+        trace.given = lambda: kind.to_tensors(given)
     positional, by_name = halves(named)
     names = function.signature.names(positional.parts)
     with trace.recording():

@@ -14,6 +14,7 @@ from ..core.errors import FailedPreconditionError
 from ..core.shapes import TensorShape, as_shape
 from ..core.specs import TensorSpec
 from ..graph import Value
+from ..graph.ir import Placeholder
 from ..ops.overloads import install_named
 from ..ops.tensor import Tensor
 
@@ -32,7 +33,7 @@ class OutOfScopeError(FailedPreconditionError, TypeError):
 class SymbolicTensor(Tensor):
     """A graph value seen as a tensor. trace: the recording it belongs to."""
 
-    __slots__ = ("__weakref__", "assign", "_spec", "trace", "value_in_graph")
+    __slots__ = ("__weakref__", "_spec", "assign", "trace", "value_in_graph")
 
     def __init__(self, value: Value, trace: FuncTrace) -> None:
         self.value_in_graph, self.trace = value, trace
@@ -77,8 +78,9 @@ class SymbolicTensor(Tensor):
 
     @property
     def op(self) -> Any:
-        """The node that makes it; None for an input of the graph."""
-        return self.value_in_graph.node
+        """The node that makes it, with `name` and `type`; a Placeholder for an input of the graph."""
+        value = self.value_in_graph
+        return Placeholder(value.name, (value,)) if value.node is None else value.node
 
     @property
     def graph(self) -> Any:

@@ -72,6 +72,7 @@ class FuncTrace:
         self.recorder = _Recorder()
         self.created_variables: list[Any] = []
         self.may_create_variables = True
+        self.given: Callable[[], Sequence[Any]] | None = None  # what the inputs stand for in the call it is made for
         self.aliases: dict[int, SymbolicTensor] = {}
         self.foreign: dict[FuncTrace, Callable[[SymbolicTensor], Any]] = {}
         self.finished = False
@@ -244,7 +245,8 @@ class FuncTrace:
     def lift_initial_value(self, variable: Any, value: Any) -> Any:
         """The initial value of a variable made while tracing, computed outside the graph, once.
 
-        raises ValueError where the function was traced before, or where the value depends on its arguments
+        raises ValueError where the function was traced before, or where the value depends on arguments that are only
+        described (get_concrete_function)
         """
         if not self.may_create_variables:
             raise ValueError(
@@ -270,13 +272,21 @@ class FuncTrace:
             if placeholder.value_in_graph in wanted:
                 sources.append(placeholder.value_in_graph)
                 arrays.append(outer._array if not isinstance(outer, SymbolicTensor) else outer.trace._lift(outer))
-        for argument in self.inputs:
-            if argument.value_in_graph in wanted:
+        read = [i for i, argument in enumerate(self.inputs) if argument.value_in_graph in wanted]
+        given = self.given() if read and self.given is not None else ()
+        for i in read:
+            argument = self.inputs[i]
+            if not given:
                 raise ValueError(
-                    f"The initial value of a variable made inside a function must not depend on its arguments; "
-                    f"{tensor} depends on {argument.value_in_graph.name!r}. "
-                    "Give a function of no arguments: Variable(lambda: ...)"
+                    f"The initial value of a variable made inside a function must not depend on its arguments where "
+                    f"these are only described; {tensor} depends on {argument.value_in_graph.name!r}. "
+                    "Call the function first, or give a function of no arguments: Variable(lambda: ...)"
                 )
+            value = given[i]
+            sources.append(argument.value_in_graph)
+            with init_scope():
+                arrays.append(value.trace._lift(value) if isinstance(value, SymbolicTensor)
+                              else dispatch.to_tensor(value, argument.dtype)._array)  # fmt: skip
         plan = Plan(Graph("initial_value", sources, nodes[::-1], [tensor.value_in_graph]))
         return np.array(dispatch.quietly(plan.run, *arrays)[0])
 
