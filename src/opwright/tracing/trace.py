@@ -73,7 +73,6 @@ class FuncTrace:
         self.created_variables: list[Any] = []
         self.may_create_variables = True
         self.given: Callable[[], Sequence[Any]] | None = None  # what the inputs stand for in the call it is made for
-        self.aliases: dict[int, SymbolicTensor] = {}
         self.foreign: dict[FuncTrace, Callable[[SymbolicTensor], Any]] = {}
         self.finished = False
         self._from_afar: dict[int, tuple[Any, SymbolicTensor]] = {}  # tensors of traces further out than the parent
@@ -83,12 +82,10 @@ class FuncTrace:
     @contextlib.contextmanager
     def recording(self) -> Iterator[FuncTrace]:
         """Calls inside are recorded here; tapes from outside do not see them."""
-        saved = state.trace, state.tapes, state.names
-        state.trace, state.tapes, state.names = self, (self.recorder,), ()
         try:
-            yield self
+            with self.resumed():
+                yield self
         finally:
-            state.trace, state.tapes, state.names = saved
             self.finished = True
 
     @contextlib.contextmanager
@@ -198,9 +195,6 @@ class FuncTrace:
 
         raises OutOfScopeError for a tensor of a trace that has ended and does not enclose this one
         """
-        alias = self.aliases.get(id(outer))
-        if alias is not None:
-            return alias
         known = self.captures.get(id(outer)) or self._from_afar.get(id(outer))
         if known is not None:
             return known[1]
@@ -210,8 +204,6 @@ class FuncTrace:
                 return self.constant(outer.constant, outer.dtype, outer.value_in_graph.name)
             ancestor: FuncTrace | None = self
             while ancestor is not None and ancestor is not outer.trace:
-                if id(outer) in ancestor.aliases:
-                    return self.capture(ancestor.aliases[id(outer)])
                 if outer.trace in ancestor.foreign:
                     return self._here(ancestor.foreign[outer.trace](outer))
                 ancestor = ancestor.parent
