@@ -87,6 +87,7 @@ class FuncTrace:
                 yield self
         finally:
             self.finished = True
+            self.given = None  # a trace outlives the call that it is made for, and must not keep its arguments
 
     @contextlib.contextmanager
     def resumed(self) -> Iterator[FuncTrace]:
@@ -227,6 +228,24 @@ class FuncTrace:
             name = outer.name.partition(":")[0]
         placeholder = SymbolicTensor(self.builder.input(name, spec), self)
         self.captures[id(outer)] = (outer, placeholder)
+        return placeholder
+
+    def standing_for(self, tensor: Any, wanted: bool = False) -> Any:
+        """What a tensor made outside is in this graph; the tensor itself where it is not known here.
+
+        wanted: make it known, once for all of its uses. Tapes follow tensors by identity: those opened in this trace
+        look for a tensor from outside by what its uses here are given.
+        """
+        if type(tensor) is not EagerTensor and (type(tensor) is not SymbolicTensor or tensor.trace is self):
+            return tensor
+        known = self.captures.get(id(tensor)) or self._from_afar.get(id(tensor))
+        if known is not None:
+            return known[1]
+        if not wanted:
+            return tensor
+        placeholder = self.capture(tensor)
+        if id(tensor) not in self.captures:  # a constant: copied at each use
+            self._from_afar[id(tensor)] = (tensor, placeholder)
         return placeholder
 
     def _here(self, tensor: Any) -> SymbolicTensor:
