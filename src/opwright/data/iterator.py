@@ -6,6 +6,7 @@ Not here: optionals (optional.py),  Not here: what is iterated (base.py), loops 
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable
 from collections.abc import Iterator as PythonIterator
@@ -18,8 +19,10 @@ from ..core.errors import OutOfRangeError
 from ..core.specs import TensorSpec
 from ..core.type_spec import CompositeTensor, TypeSpec
 from ..eager.tensor import EagerTensor
+from ..eager.variable import Variable
 from ..ops import dispatch, iteration
 from ..staging import api as staging
+from ..tracing.trace import init_scope
 from .functions import Failure
 from .optional import Optional, OptionalValue, here
 from .structure import Flat, Form, map_leaves
@@ -32,13 +35,14 @@ _CALLS_UNROLLED = 32  # so many next() in one trace without AutoGraph are a Pyth
 class IteratorState:
     """An iteration in progress. Threads may share it."""
 
-    __slots__ = ("__weakref__", "_flow", "_lock", "_peeked", "form")
+    __slots__ = ("__weakref__", "_begin", "_flow", "_lock", "_peeked", "form", "taken")
     shape = ()
 
-    def __init__(self, flow: PythonIterator[Any], form: Form) -> None:
-        self._flow, self.form = flow, form
+    def __init__(self, begin: Callable[[], PythonIterator[Any]], form: Form) -> None:
+        self._begin, self._flow, self.form = begin, begin(), form
         self._lock = threading.Lock()
         self._peeked: Any = _NOTHING
+        self.taken = 0  # elements given so far, errors in their place included
 
     def take(self) -> Flat:
         """The next element's arrays. Raises StopIteration at the end, and what the pipeline raised for this element."""
@@ -47,6 +51,7 @@ class IteratorState:
                 item = next(self._flow)
             else:
                 item, self._peeked = self._peeked, _NOTHING
+            self.taken += 1
         if type(item) is Failure:
             raise item.error
         return item
@@ -58,6 +63,12 @@ class IteratorState:
                 self._peeked = next(self._flow, _NOTHING)
             return self._peeked is not _NOTHING
 
+    def seek(self, position: int) -> None:
+        """Begin anew, and go past so many elements."""
+        with self._lock:
+            self._flow, self._peeked = self._begin(), _NOTHING
+            self.taken = sum(1 for _ in itertools.islice(self._flow, position))
+
     def take_optional(self) -> OptionalValue:
         """The next element, or an empty optional."""
         try:
@@ -67,6 +78,25 @@ class IteratorState:
 
     def __repr__(self) -> str:
         return f"<iterator of {self.form.spec!r}>"
+
+
+class Position(Variable):
+    """Where an iterator is, as a checkpoint sees it: how many elements it gave. Setting it moves the iterator."""
+
+    __slots__ = ("_state",)
+
+    def __init__(self, state: IteratorState) -> None:
+        with init_scope():
+            super().__init__(np.int64(0), trainable=False, name="position")
+        self._state = state
+
+    def read_array(self) -> np.ndarray:
+        """How many elements were taken."""
+        return np.array(self._state.taken, np.int64)
+
+    def write_array(self, array: Any) -> None:
+        """Go to the element of this number."""
+        self._state.seek(int(array))
 
 
 class IteratorBase:
@@ -89,7 +119,12 @@ class IteratorBase:
 class OwnedIterator(IteratorBase, CompositeTensor):
     """An iterator over a dataset. Eagerly `next` ends with StopIteration; in a function a run past the end raises
     OutOfRangeError, and each run takes the next element.
+
+    A checkpoint keeps how far it is; restoring begins the dataset anew and goes past as many elements, so what is
+    shuffled comes in the same order where it has a seed.
     """
+
+    _is_trackable = True
 
     def __init__(self, dataset: Any = None, components: Any = None, element_spec: Any = None) -> None:
         if dataset is not None:
@@ -105,6 +140,14 @@ class OwnedIterator(IteratorBase, CompositeTensor):
         self._take: Any = self._handle._array.take if type(self._handle) is EagerTensor else None
         self._pack = self._form.arrays_to_tensors
         self._unrolled = 0
+        self._position: Position | None = None
+
+    def _trackable_children(self) -> dict[str, Any]:
+        if type(self._handle) is not EagerTensor:
+            return {}
+        if self._position is None:
+            self._position = Position(self._handle._array)
+        return {"position": self._position}
 
     def __iter__(self) -> OwnedIterator:
         return self

@@ -22,7 +22,8 @@ from ..core import dtypes, nest
 from ..core.dtypes import DType, as_dtype
 from ..ops import array, dispatch
 from ..ops.tensor import Tensor, TensorLike
-from ..tracing.trace import FuncTrace, name_scope
+from ..tracing.naming import name_scope
+from ..tracing.trace import FuncTrace
 from . import naming
 from .call_context import CallContext, current, mask_of, set_mask
 from .configuration import Configured

@@ -233,11 +233,21 @@ class Model(Trainer, Layer):
 
         save_model(self, filepath, overwrite, **kwargs)
 
-    def export(self, filepath: Any, **kwargs: Any) -> None:
-        """Write the forward pass as a folder; see `ow.saved_model.save`."""
+    def export(self, filepath: Any, format: str = "tf_saved_model", verbose: Any = None, input_signature: Any = None,
+               **kwargs: Any) -> None:  # fmt: skip
+        """Write the forward pass as a folder; see `ow.saved_model.save`.
+
+        format: "tf_saved_model" is the only one. verbose: whether to say where; by default it is said.
+        input_signature: TensorSpecs of the inputs, by default those that the model knows.
+        """
         from .weights_io import export
 
-        export(self, filepath, **kwargs)
+        if format != "tf_saved_model":
+            raise ValueError(f"Unrecognized format={format!r}. Models are exported as 'tf_saved_model'; for .tflite "
+                             "there is ow.lite.TFLiteConverter.from_keras_model(model)")  # fmt: skip
+        export(self, filepath, input_signature, **kwargs)
+        if verbose is None or verbose:
+            print(f"Saved artifact at '{filepath}'.")
 
     def input_specs(self) -> Any:
         """TensorSpecs of the inputs, in their structure, for tracing the forward pass.

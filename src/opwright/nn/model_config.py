@@ -105,7 +105,7 @@ def _revived(value: Any, custom_objects: dict[str, Any] | None) -> Any:
 
 def find(name: str, module: str | None, custom_objects: dict[str, Any] | None = None, registered: str | None = None
          ) -> Any:  # fmt: skip
-    """A class or function by name. Raises ValueError that says how to give one of your own."""
+    """A class or function by name. Raises TypeError that says how to give one of your own."""
     for known in (custom_objects or {}, CUSTOM):
         for key in (name, registered):
             if key in known:
@@ -120,9 +120,9 @@ def find(name: str, module: str | None, custom_objects: dict[str, Any] | None = 
         found = getattr(importlib.import_module(f".{family}", __package__), name, None)
         if found is not None:
             return found
-    raise ValueError(f"Could not locate class or function '{name}'" + (f" of {module}" if module else "") +
-                     f". Give it in `custom_objects={{'{name}': ...}}`, or decorate it with "
-                     "@ow.keras.utils.register_keras_serializable()")  # fmt: skip
+    raise TypeError(f"Could not locate class or function '{name}'" + (f" of {module}" if module else "") +
+                    f". Give it in `custom_objects={{'{name}': ...}}`, or decorate it with "
+                    "@ow.keras.utils.register_keras_serializable()")  # fmt: skip
 
 
 # ---- graphs of layers ------------------------------------------------------------------------------------------------

@@ -9,14 +9,13 @@ import contextlib
 import functools
 import re
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from typing import Any
 
 from ..core import nest
 from ..eager import waiting
 from ..eager.variable import Variable
 from ..ops import dispatch
-from ..tracing.trace import name_scope
+from ..tracing.naming import name_scope
 
 _WORD = re.compile(r"(?<=[a-z0-9])[A-Z]|(?!^)[A-Z](?=[a-z])")
 
@@ -50,6 +49,7 @@ class Module:
                 "(e.g. a valid class name)."
             )
         self._name = name
+        self._scope = "".join(f"{scope}/" for scope in dispatch.state.names)
 
     def __setattr__(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
@@ -62,9 +62,9 @@ class Module:
         return getattr(self, "_name", type(self).__name__)
 
     @property
-    def name_scope(self) -> AbstractContextManager[str]:
-        """A `with` in which nodes and variables are named `<name>/...`."""
-        return name_scope(self.name)
+    def name_scope(self) -> name_scope:
+        """A `with` in which nodes and variables are named `<name>/...`, after the scopes it was made in."""
+        return name_scope(f"{getattr(self, '_scope', '')}{self.name}/")
 
     @classmethod
     def with_name_scope(cls, method: Callable[..., Any]) -> Callable[..., Any]:

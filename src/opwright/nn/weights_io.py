@@ -19,8 +19,10 @@ from typing import Any
 
 import numpy as np
 
+from ..core import nest
 from ..core.errors import DataLossError
 from ..eager.variable import Variable
+from .keras_tensor import KerasTensor
 
 FORMAT = {"format": "opwright.weights", "version": "1"}
 
@@ -147,6 +149,9 @@ def save_model(model: Any, filepath: Any, overwrite: bool = True, **kwargs: Any)
     config = serialize(model)
     shapes = getattr(model, "_build_shapes", None)
     config["build_config"] = None if shapes is None else plain(shapes)
+    if model._network is None and model._seen_inputs is not None:
+        seen = nest.map_structure(lambda t: {"shape": list(t.shape), "dtype": t.dtype.name}, model._seen_inputs)
+        config["inputs"] = plain(seen)
     if model.compiled:
         config["compile_config"] = compile_config(model._trainer.arguments)
     files = {"metadata.json": json.dumps({**FORMAT, "format": "opwright.model"}).encode(),
@@ -165,7 +170,7 @@ def save_model(model: Any, filepath: Any, overwrite: bool = True, **kwargs: Any)
 def load_model(filepath: Any, custom_objects: dict[str, Any] | None = None, compile: bool = True, **kwargs: Any) -> Any:
     """A model that `Model.save` wrote. custom_objects: classes and functions of yours by name.
 
-    compile: whether to compile it as it was. raises DataLossError for a damaged file, ValueError for classes not known
+    compile: whether to compile it as it was. raises DataLossError for a damaged file, TypeError for classes not known
     """
     path = os.fspath(filepath)
     if os.path.isdir(path):
@@ -183,6 +188,8 @@ def load_model(filepath: Any, custom_objects: dict[str, Any] | None = None, comp
     shapes = config.get("build_config")
     if not model.built and shapes is not None:
         model.build(tuple(shapes) if isinstance(shapes, list) else shapes)
+    elif config.get("inputs") is not None:
+        model._laid_out(_inputs(config["inputs"]))  # makes the weights of a subclass, which its first call would make
     assign(model, _arrays(weights, path), path)
     if compile and config.get("compile_config"):
         model.compile(**compile_arguments(config["compile_config"], custom_objects))
@@ -195,8 +202,23 @@ def load_model(filepath: Any, custom_objects: dict[str, Any] | None = None, comp
     return model
 
 
-def export(model: Any, filepath: Any, **kwargs: Any) -> None:
+def _inputs(kept: Any) -> Any:
+    """KerasTensors of shapes and dtypes as `save_model` notes them."""
+    if isinstance(kept, list):
+        return [_inputs(k) for k in kept]
+    if set(kept) == {"shape", "dtype"} and isinstance(kept["dtype"], str):
+        return KerasTensor(kept["shape"], kept["dtype"])
+    return {k: _inputs(v) for k, v in kept.items()}
+
+
+def export(model: Any, filepath: Any, input_signature: Any = None, **kwargs: Any) -> None:
     """See `Model.export`."""
+    if input_signature is not None:
+        from ..tracing.function import Function
+
+        training = {"training": False} if model._call_spec().training else {}
+        specs = list(input_signature) if isinstance(input_signature, (list, tuple)) else [input_signature]
+        kwargs["signatures"] = Function(lambda *inputs: model(*inputs, **training), specs, name="serve")
     _package().saved_model.save(model, os.fspath(filepath), **kwargs)
 
 

@@ -13,10 +13,13 @@ from ..nn.model import Model
 from ..tracing.function import Function
 
 CALL = "__call__"
+SERVE = "serve"  # the name that exported models of Keras have for it
 
 
 def functions_of(value: Any) -> dict[str, Any]:
-    """The function `__call__` of a layer or model that knows its inputs' shapes; nothing for other objects.
+    """The function `__call__` of a layer or model that knows its inputs' shapes, a model's also as `serve`.
+
+    Nothing for other objects.
 
     It runs as for inference (training=False) and takes batches of any size.
     """
@@ -31,7 +34,9 @@ def functions_of(value: Any) -> dict[str, Any]:
         return value(inputs, **training)
 
     __call__.__name__ = __call__.__qualname__ = f"call_{value.name}"
-    return {CALL: Function(__call__, input_signature=(specs,))}
+    function = Function(__call__, input_signature=(specs,))
+    names = (CALL, SERVE) if isinstance(value, Model) and not hasattr(value, SERVE) else (CALL,)
+    return dict.fromkeys(names, function)
 
 
 def input_specs(value: Layer) -> Any:

@@ -99,7 +99,7 @@ class LoadedFunction(Function):
             return trace
         raise ValueError(self._no_match(*bound))
 
-    def _make(self, kind: Structure, named: Structure, context: Any) -> ConcreteFunction:
+    def _make(self, kind: Structure, named: Structure, context: Any, given: Any = None) -> ConcreteFunction:
         raise _NoTrace(self._no_match_of_types(kind))
 
     def _copy(self, python_function: Any) -> LoadedFunction:

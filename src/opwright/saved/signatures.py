@@ -14,6 +14,7 @@ from ..core.specs import TensorSpec
 from ..ops.tensor import Tensor
 from ..tracing.concrete import ConcreteFunction
 from ..tracing.function import Function
+from ..tracing.retracing import Detector
 from .loaded import LoadedFunction
 
 DEFAULT_KEY = "serving_default"
@@ -47,11 +48,11 @@ def may_trace(function: Any) -> bool:
 
 def _has_signature_results(trace: ConcreteFunction) -> bool:
     try:
-        named_outputs(trace.structured_outputs, trace.name, DEFAULT_KEY)
+        found = named_outputs(trace.structured_outputs, trace.name, DEFAULT_KEY)
         input_names(trace)
     except ValueError:
         return False
-    return bool(nest.flatten(trace.structured_outputs))
+    return bool(found)
 
 
 def given(signatures: Any) -> dict[str, ConcreteFunction]:
@@ -128,4 +129,6 @@ def wrapped(trace: ConcreteFunction, key: str) -> ConcreteFunction:
 
     signature_wrapper.__name__ = f"signature_wrapper_{trace.name.removeprefix('signature_wrapper_')}"
     specs = {n: TensorSpec(s.shape, s.dtype, n) for n, s in zip(names, trace.tensor_specs)}
-    return Function(signature_wrapper, autograph=False).get_concrete_function(**specs)
+    function = Function(signature_wrapper, autograph=False)
+    function._detector = Detector()  # each is traced once: many of them are no reason to warn
+    return function.get_concrete_function(**specs)

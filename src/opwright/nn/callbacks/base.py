@@ -145,9 +145,12 @@ class CallbackList:
             raise AttributeError(event)
         heard = [getattr(c, event) for c in self.callbacks if _hears(c, event)]
 
-        def tell(*args: Any) -> None:
+        first = 0 if event in _EVENTS else 1  # arguments before `logs`, which always is a dict for those who hear
+
+        def tell(*args: Any, logs: Any = None) -> None:
+            given = args[first] if len(args) > first else logs
             for method in heard:
-                method(*args)
+                method(*args[:first], {} if given is None else given)
 
         if event in _BATCHES or event in _EVENTS or event in ("on_epoch_begin", "on_epoch_end"):
             self.__dict__[event] = tell

@@ -67,6 +67,8 @@ class CSVLogger(Callback):
         logs = logs or {}
         if self._writer is None:
             self._keys = sorted(logs)
+            if not any(key.startswith("val_") for key in logs):  # columns for a validation that comes later
+                self._keys += [f"val_{key}" for key in self._keys]
             self._writer = csv.DictWriter(self._file, ["epoch", *self._keys], delimiter=self.sep, lineterminator="\n")
             if self._header:
                 self._writer.writeheader()

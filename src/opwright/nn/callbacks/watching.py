@@ -177,9 +177,9 @@ class ReduceLROnPlateau(Watching):
             self.best, self.wait = value, 0
         elif self.cooldown_counter <= 0:
             self.wait += 1
-            old = np.float32(_rate(self.model))
+            old = float(_rate(self.model))
             if self.wait >= self.patience and old > np.float32(self.min_lr):
-                new = max(float(old * np.float32(self.factor)), self.min_lr)
+                new = max(old * self.factor, self.min_lr)
                 self.model.optimizer.learning_rate = new
                 if self.verbose > 0:
                     print(f"\nEpoch {epoch + 1}: ReduceLROnPlateau reducing learning rate to {new}.")

@@ -11,7 +11,7 @@ from typing import Any, Self
 from ...core import nest
 from ...core.dtypes import as_dtype
 from ...ops import math
-from ...tracing.trace import name_scope
+from ...tracing.naming import name_scope
 from .. import backend, naming
 from ..call_context import mask_of
 from ..reduction import as_floating, checked, reduced, same_rank, weigh, with_mask

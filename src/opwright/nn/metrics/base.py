@@ -12,7 +12,7 @@ from ...core import nest
 from ...core.dtypes import as_dtype
 from ...eager.variable import Variable
 from ...ops import array, dispatch, math
-from ...tracing.trace import name_scope
+from ...tracing.naming import name_scope
 from .. import backend, naming
 from ..call_context import mask_of, set_mask
 from ..module import Module, root_scope

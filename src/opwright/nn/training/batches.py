@@ -63,6 +63,9 @@ class Batches:
         """The batches of the next epoch."""
         raise NotImplementedError
 
+    def restart(self) -> None:
+        """The next epoch begins with the first batch, also where a number of steps ended the last one early."""
+
 
 class ArrayBatches(Batches):
     """Slices of arrays that lie in memory, shuffled anew for each epoch if asked for."""
@@ -140,6 +143,11 @@ class IterableBatches(Batches):
             count += 1
             yield _as_tensors(item)
 
+    def restart(self) -> None:
+        """Begin the source anew, where it can be."""
+        if not self.once:
+            self._running = None
+
     def _items(self) -> Iterator[Any]:
         if hasattr(self.source, "__getitem__") and hasattr(self.source, "__len__") and not hasattr(
                 self.source, "element_spec"):  # fmt: skip
@@ -202,6 +210,10 @@ class _Limited(Batches):
     def __init__(self, inner: Batches, steps: int) -> None:
         self.inner, self.steps, self.samples = inner, steps, inner.samples
         self._running: Iterator[Any] | None = None
+
+    def restart(self) -> None:
+        """Begin with the first batch."""
+        self._running = None
 
     def epoch(self) -> Iterator[Any]:
         """At most so many batches; the next epoch goes on from there."""

@@ -25,6 +25,7 @@ class Fitting:
     _run: Any
     _assert_compiled: Any
     reset_metrics: Any
+    metrics: Any
     get_metrics_result: Any
     trainable_weights: Any
 
@@ -78,7 +79,7 @@ class Fitting:
                 raise ValueError("The dataset given to `fit` has no batch")
             if validation is not None and _due(epoch, validation_freq):
                 found = self.evaluate(validation, verbose=0, callbacks=heard, return_dict=True)
-                logs.update({f"val_{k}": v for k, v in found.items()})
+                logs = dict(sorted({**logs, **{f"val_{k}": v for k, v in found.items()}}.items()))
             heard.on_epoch_end(epoch, logs)
             if self.stop_training:
                 break
@@ -143,6 +144,7 @@ class Fitting:
             callbacks, self, verbose, epochs=1, steps=batches.steps)  # fmt: skip
         heard.on_test_begin()
         self.reset_metrics()
+        batches.restart()
         logs = self._pass("test", batches, heard)
         heard.on_test_end(logs)
         if return_dict:
@@ -151,10 +153,9 @@ class Fitting:
         return values[0] if len(values) == 1 else values
 
     def _in_order(self, logs: dict[str, Any]) -> list[str]:
-        """Names of figures as `evaluate` lists them: the loss, the compiled metrics, the others by name."""
-        first = ["loss"] if "loss" in logs else []
-        compiled = list(self._trainer.metrics.result()) if self._trainer.metrics is not None else []
-        first += [k for k in compiled if k in logs]
+        """Names of figures as `evaluate` lists them: in the order of the metrics, the others by name."""
+        names = [one.name for m in self.metrics for one in getattr(m, "metrics", None) or [m]]
+        first = list(dict.fromkeys(n for n in names if n in logs))
         return first + sorted(k for k in logs if k not in first)
 
     def predict(self, x: Any, batch_size: int | None = None, verbose: Any = "auto", steps: int | None = None,
@@ -179,14 +180,14 @@ class Fitting:
 
     def train_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None,
                        return_dict: bool = False) -> Any:  # fmt: skip
-        """Train by one batch; the figures so far: they go on until `reset_metrics`."""
+        """Train by one batch; its figures. Arguments: see `fit`."""
         self._assert_compiled("train_on_batch")
         if class_weight is not None and sample_weight is not None:
             raise ValueError("Arguments `sample_weight` and `class_weight` cannot be specified at the same time.")
         return self._single("train", x, y, sample_weight, class_weight, return_dict)
 
     def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False) -> Any:
-        """Judge one batch; the figures so far."""
+        """Judge one batch; its figures."""
         self._assert_compiled("test_on_batch")
         return self._single("test", x, y, sample_weight, None, return_dict)
 
@@ -199,6 +200,7 @@ class Fitting:
         if class_weight is not None:
             whole = max(len(np.asarray(a)) for a in nest.flatten(x))
             data = next(iter(batches_of(x, y, None, whole, False, None, class_weight).epoch()))
+        self.reset_metrics()
         logs = numbers(self._run(kind, _tensors(data)))
         if return_dict:
             return logs

@@ -11,6 +11,7 @@ from typing import Any
 from ...core import flags, nest
 from ...core.specs import TensorSpec
 from ...tracing.function import Function
+from ...tracing.retracing import Detector
 from ..layer import converted
 
 
@@ -47,7 +48,9 @@ class Steps:
 
         data_form = nest.map_structure(lambda t: None if t is None else 0, data)
         specs = [TensorSpec((None, *t.shape.dims[1:]) if t.shape.dims else (), t.dtype) for t in tensors]
-        return Function(traced, specs, name=f"{kind}_step")
+        function = Function(traced, specs, name=f"{kind}_step")
+        function._detector = Detector()  # each is traced once: many models are no reason to warn
+        return function
 
 
 def _outline(data: Any) -> Any:
