@@ -193,7 +193,8 @@ from .ops.math import (
 from .ops.tensor import Tensor, get_static_value, is_tensor
 from .tracing import config
 from .tracing.function import function
-from .tracing.trace import executing_eagerly, init_scope, name_scope
+from .tracing.naming import name_scope
+from .tracing.trace import executing_eagerly, init_scope
 
 if _typing.TYPE_CHECKING:
     from . import autograph, data, keras, lite, nn, optimizers

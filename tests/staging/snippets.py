@@ -1234,3 +1234,38 @@ def stack_pop(n):
 @case([3, 5, 2], ours=True)
 def filtered_comprehension(xs):
     return [v * 2 for v in xs if v > 2]
+
+
+@case(5, -5)
+def class_inside(x):
+    class Scaled:
+        def __init__(self, factor):
+            self.factor = factor
+
+        def of(self, y):
+            if y > 0:
+                return y * self.factor
+            return y
+
+    total = x
+    for factor in (2, 3):
+        total = total + Scaled(factor).of(x)
+    return total
+
+
+@case((7, 2), (-7, 2), ours=True)
+def class_inside_with_super_and_closures(x, k):
+    class Base:
+        def shrink(self, y):
+            while y > k:
+                y = y - k
+            return y
+
+    class Child(Base):
+        def __call__(self, y):
+            def again(z):
+                return self.shrink(z) if z > 0 else z
+
+            return again(super().shrink(y))
+
+    return Child()(x)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import inspect
 import sys
 import types
 import warnings
@@ -111,22 +112,26 @@ def _compile(function: types.FunctionType) -> Converted:
     return Converted(renamed(new, code.co_name, code.co_qualname, new.co_qualname), None, shown, rules.version)
 
 
-def renamed(code: types.CodeType, name: str, qualname: str, prefix: str) -> types.CodeType:
-    """Code under its user's name, and the functions made inside it under the name of the one they were part of."""
+def renamed(code: types.CodeType, name: str, qualname: str, prefix: str, rewritten: bool = True) -> types.CodeType:
+    """Code under its user's name, and the functions made inside it under the name of the one they were part of.
+
+    rewritten: False in the methods of a class that the code defines: they are as the user wrote them, and are converted
+    when they are called.
+    """
+    rewritten = rewritten and bool(code.co_flags & inspect.CO_OPTIMIZED)  # a function's, no class's
     consts = []
     for const in code.co_consts:
         if isinstance(const, types.CodeType):
             made = const.co_name.endswith(rewriting.SUFFIX)
             if made:
-                const = renamed(const, name, qualname, const.co_qualname)
+                const = renamed(const, name, qualname, const.co_qualname, rewritten)
             else:
                 inner = qualname + const.co_qualname.removeprefix(prefix)
-                const = renamed(const, const.co_name, inner, const.co_qualname)
+                const = renamed(const, const.co_name, inner, const.co_qualname, rewritten)
         consts.append(const)
     new = code.replace(co_consts=tuple(consts), co_name=name, co_qualname=qualname)
-    for part in (new, *new.co_consts):
-        if isinstance(part, types.CodeType):
-            _keep(part, AS_IS)  # converted already
+    if rewritten:
+        _keep(new, AS_IS)
     return new
 
 

@@ -122,7 +122,11 @@ class FuncTrace:
                 inputs = tensors(op, inputs, self.to_tensor, name)
         specs = op.infer(bound, inputs, name)
         flat = [s for spec in specs for s in (spec if isinstance(spec, list) else (spec,))]
-        wanted = "/".join((*state.names, name or op.name)) if state.names else name or op.name
+        wanted = name or op.name
+        if wanted[-1] == "/":  # what a name scope gives is a whole name
+            wanted = wanted[:-1]
+        elif state.names:
+            wanted = "/".join((*state.names, wanted))
         return op.pack_outputs(self.record_specs(op, inputs, bound, flat, wanted, user_line()))
 
     def record_specs(self, op: Operator, structure: Sequence[Any], bound: Call, specs: Sequence[TensorSpec], name: str,
@@ -202,6 +206,9 @@ class FuncTrace:
         spec, name = _HANDLE, "captured"
         if type(outer) is SymbolicTensor:
             if outer.constant is not None:
+                watched = self._watched_further_out(outer)
+                if watched is not None:
+                    return self.capture(watched)
                 return self.constant(outer.constant, outer.dtype, outer.value_in_graph.name)
             ancestor: FuncTrace | None = self
             while ancestor is not None and ancestor is not outer.trace:
@@ -247,6 +254,15 @@ class FuncTrace:
         if id(tensor) not in self.captures:  # a constant: copied at each use
             self._from_afar[id(tensor)] = (tensor, placeholder)
         return placeholder
+
+    def _watched_further_out(self, constant: SymbolicTensor) -> SymbolicTensor | None:
+        """The copy of a constant that a tape watches in a trace between this one and the constant's."""
+        trace = self.parent
+        while trace is not None and trace is not constant.trace:
+            if id(constant) in trace._from_afar:
+                return trace._from_afar[id(constant)][1]
+            trace = trace.parent
+        return None
 
     def _here(self, tensor: Any) -> SymbolicTensor:
         return tensor if type(tensor) is SymbolicTensor and tensor.trace is self else self.capture(tensor)
@@ -337,14 +353,3 @@ def init_scope() -> Iterator[None]:
 def executing_eagerly() -> bool:
     """Whether operators compute now (True) or are recorded (False)."""
     return state.trace is None
-
-
-@contextlib.contextmanager
-def name_scope(name: str) -> Iterator[str]:
-    """Nodes made inside are named `name/...`; eagerly it does nothing. Gives the prefix."""
-    saved = state.names
-    state.names = (*saved, name)
-    try:
-        yield "/".join(state.names) + "/"
-    finally:
-        state.names = saved
