@@ -132,6 +132,11 @@ class Pack:
         return TensorSpec(dims, op.values[0].spec.dtype)
 
     def compute(op, values) -> Any:
+        if isinstance(values[0], np.generic):  # most are the numbers of a shape or an index
+            try:
+                return np.array(values, values[0].dtype)
+            except ValueError:
+                pass  # of several shapes
         return np.stack(values, op.axis)
 
     def gradient(op, doutput) -> Any:

@@ -194,6 +194,10 @@ class StridedSlice:
         return spec.with_shape([_length(i) for i in items if not isinstance(i, int)])
 
     def compute(op, input_, begin, end, strides) -> Any:
+        if op.shrink_axis_mask == 1 and op.ellipsis_mask == 0 == op.new_axis_mask and input_.ndim:
+            (i, *more), n = begin.tolist(), len(input_)
+            if not more and type(i) is int and -n <= i < n and strides.tolist() == [1] and len(end) == 1:
+                return input_[i]  # the loops' v[i]: five times faster so
         return input_[_Masks(op).key(begin, end, strides, input_.shape)]
 
     def gradient(op, doutput) -> Any:

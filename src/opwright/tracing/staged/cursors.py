@@ -12,6 +12,7 @@ from typing import Any
 from ...core import dtypes
 from ...ops import array, dispatch, math
 from ...ops.tensor import TensorLike
+from ..symbolic import SymbolicTensor
 
 
 class Cursor:
@@ -73,8 +74,27 @@ def of_tensor(tensor: Any) -> Indexed:
     """The elements along the first dimension. Raises TypeError for a scalar."""
     if tensor.shape.rank == 0:
         raise TypeError("iterating over a scalar tensor is not allowed")
+    counted = _counted(tensor)
+    if counted is not None:
+        return counted
     size = tensor.shape[0] if tensor.shape.rank else None
     return Indexed(array.shape(tensor)[0] if size is None else size, lambda i: array.gather(tensor, i))
+
+
+def _counted(tensor: Any) -> Range | None:
+    """`tf.range` of this trace, to be counted through: then no array of its numbers is made, however many they are."""
+    if type(tensor) is not SymbolicTensor or tensor.trace is not dispatch.state.trace:
+        return None
+    node = tensor.value_in_graph.node
+    if node is None or node.op.name != "Range":
+        return None
+    start, limit, step = (SymbolicTensor(v, tensor.trace) for v in node.operands)
+    size = tensor.shape[0]
+    if step.constant is None or (tensor.dtype is not dtypes.int32 and (size is None or not tensor.dtype.is_integer)):
+        return None  # floats are not counted but multiplied; more than 2^31 numbers have no int32 number
+    counted = Range(start, limit, step)
+    counted.length = counted.length if size is None else size
+    return counted
 
 
 class Range(Indexed):
