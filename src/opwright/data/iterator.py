@@ -146,7 +146,8 @@ class OwnedIterator(IteratorBase, CompositeTensor):
         if type(self._handle) is not EagerTensor:
             return {}
         if self._position is None:
-            self._position = Position(self._handle._array)
+            holder: Any = self._handle._array
+            self._position = Position(holder)
         return {"position": self._position}
 
     def __iter__(self) -> OwnedIterator:

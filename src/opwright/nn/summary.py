@@ -6,6 +6,7 @@ Lives here: its rows and sums.  Not here: the drawing, which is rich's.
 from __future__ import annotations
 
 import io
+import shutil
 from typing import Any
 
 import numpy as np
@@ -47,8 +48,8 @@ def _rows(model: Any, nested: bool, depth: int = 0) -> list[tuple[str, Any, str]
     stack = getattr(model, "_stack", None)
     listed = model.operations if model._network is not None and stack is None else model.layers
     for layer in listed:
-        indent = "  " * depth + ("└ " if depth else "")
-        rows.append((f"{indent}{layer.name} ({type(layer).__name__})", layer, _source(layer, model)))
+        indent = " " * 3 * depth + "└ " if depth else ""
+        rows.append((f"{indent}{layer.name} ({_kind(layer)})", layer, _source(layer, model)))
         if nested and isinstance(layer, Model):
             rows += _rows(layer, nested, depth + 1)
     return rows
@@ -63,6 +64,39 @@ def _source(layer: Any, model: Any) -> str:
     return ", ".join(names) or "-"
 
 
+def _branches(model: Any) -> bool:
+    """Whether the layers are more than a chain, each fed by the one before."""
+    if model._network is None or getattr(model, "_stack", None) is not None:
+        return False
+    fed = [n for n in model._network.nodes if n.inputs]
+    sources = [id(t.node) for n in fed for t in n.inputs if t.history]
+    return any(len(n.inputs) > 1 for n in fed) or len(sources) != len(set(sources)) or len(
+        model._network.flat_inputs) > 1  # fmt: skip
+
+
+def _kind(layer: Any) -> str:
+    from .model import Model
+
+    return "Functional" if type(layer) is Model and layer._network is not None else type(layer).__name__
+
+
+def _columns(branching: bool, show_trainable: bool) -> list[tuple[str, Any]]:
+    titles = [("Layer (type)", "left"), ("Output Shape", "left"), ("Param #", "right")]
+    titles += [("Connected to", "left")] if branching else []
+    return titles + ([("Trainable", "center")] if show_trainable else [])
+
+
+def _widths(width: int, branching: bool, show_trainable: bool) -> list[int]:
+    """Columns' widths. Raises ValueError where the table has no room for them."""
+    ends = [0.3, 0.56, 0.74, 1.0] if branching else [0.45, 0.80, 1.0]
+    ends = [*(e * 0.9 for e in ends), 1.0] if show_trainable else ends
+    places = [int(e * width) for e in ends]
+    sizes = [b - a for a, b in zip([0, *places], places)]
+    if min(sizes) < 4:
+        raise ValueError(f"Insufficient console width to print summary: {width}")
+    return sizes
+
+
 def text_of(model: Any, line_length: int | None, nested: bool, show_trainable: bool, layer_range: Any) -> str:
     """The table as text. raises ValueError for names in layer_range that no layer has"""
     from rich.console import Console
@@ -75,18 +109,14 @@ def text_of(model: Any, line_length: int | None, nested: bool, show_trainable: b
             if name not in names:
                 raise ValueError(f"layer_range names no layer of the model: {name!r}; there are {names}")
         rows = rows[names.index(layer_range[0]) : names.index(layer_range[1]) + 1]
-    branching = model._network is not None and getattr(model, "_stack", None) is None
+    branching = _branches(model)
     buffer = io.StringIO()
-    width = line_length or (100 if branching or show_trainable else 80)
+    width = line_length or min((108 if branching else 88) + (12 if show_trainable else 0),
+                               shutil.get_terminal_size().columns - 4)  # fmt: skip
     console = Console(file=buffer, width=width, force_terminal=False, color_system=None, markup=False, highlight=False)
-    table = Table(expand=True)
-    for title in ("Layer (type)", "Output Shape"):
-        table.add_column(title, overflow="fold")
-    table.add_column("Param #", justify="right")
-    if branching:
-        table.add_column("Connected to", overflow="fold")
-    if show_trainable:
-        table.add_column("Trainable", justify="center")
+    table = Table(width=width, show_lines=True)
+    for (title, justify), size in zip(_columns(branching, show_trainable), _widths(width, branching, show_trainable)):
+        table.add_column(title, justify=justify, width=size, overflow="fold")
     for label, layer, source in rows:
         weights = getattr(layer, "weights", [])
         params = f"{_count(weights)[0]:,}" if getattr(layer, "built", True) else "0 (unbuilt)"

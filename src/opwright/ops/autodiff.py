@@ -109,9 +109,10 @@ def accumulate(a: Any, b: Any) -> Any:
     if type(a) is IndexedSlices and type(b) is IndexedSlices:
         from . import array
 
-        return IndexedSlices(
-            array.concat([a.values, b.values], 0), array.concat([a.indices, b.indices], 0), a.dense_shape
-        )
+        at, also = a.indices, b.indices
+        if at.dtype is not also.dtype:  # one was looked up by int32, the other by int64
+            at, also = array.cast(at, "int64"), array.cast(also, "int64")
+        return IndexedSlices(array.concat([a.values, b.values], 0), array.concat([at, also], 0), a.dense_shape)
     if type(a) is IndexedSlices:
         a = a.to_dense()
     if type(b) is IndexedSlices:

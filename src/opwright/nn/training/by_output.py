@@ -36,6 +36,11 @@ def names_of(y_pred: Any, output_names: Sequence[str] | None) -> list[str]:
     return [f"output_{i}" for i in range(count)]
 
 
+def has_names(y_pred: Any, output_names: Sequence[str] | None) -> bool:
+    """Whether the outputs have names of their own: keys, or those of a model's layers."""
+    return isinstance(y_pred, dict) or (output_names is not None and len(output_names) == len(nest.flatten(y_pred)))
+
+
 def spread(spec: Any, names: Sequence[str], y_pred: Any, what: str, repeat: bool = True) -> list[Any]:
     """One entry of a user's argument for each output: from one value, a list, or a dict by name.
 
@@ -82,9 +87,31 @@ class OutputLosses:
         self.losses = [_as_loss(g, t, p) for g, t, p in zip(given, flat_true, flat_pred)]
         weights = self.loss_weights
         self.weights = [None] * len(names) if weights is None else spread(weights, names, y_pred, "loss_weights")
-        if sum(x is not None for x in self.losses) > 1:
-            self.metrics = [Mean(name=f"{n}_loss") for n, x in zip(names, self.losses) if x is not None]
         self.names = names
+        self.trackers: list[Mean | None] = [None] * len(names)
+        if sum(x is not None for x in self.losses) > 1:
+            labels = self._labels(given, y_pred)
+            self.trackers = [None if x is None else Mean(name=f"{n}_loss") for n, x in zip(labels, self.losses)]
+            order = names
+            if isinstance(y_pred, dict):  # as the user wrote them
+                order = [str(k) for k in (self.loss if isinstance(self.loss, dict) else y_pred)]
+            by_name = dict(zip(names, self.trackers))
+            self.metrics = [m for n in order if (m := by_name[n]) is not None]
+
+    def _labels(self, given: list[Any], y_pred: Any) -> list[str]:
+        """What the losses are called: after the outputs, or by themselves where those have no names."""
+        assert self.losses is not None
+        if has_names(y_pred, self.output_names):
+            return self.names
+        labels: list[str] = []
+        for identifier, loss in zip(given, self.losses):
+            base = name = identifier if isinstance(identifier, str) else getattr(loss, "name", "loss")
+            count = 0
+            while name in labels:
+                count += 1
+                name = f"{base}_{count}"
+            labels.append(name)
+        return labels
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
         """The total, a scalar; None where no output has a loss."""
@@ -93,13 +120,14 @@ class OutputLosses:
         assert self.losses is not None
         flat_pred, flat_true = nest.flatten(y_pred), flat_for(y_true, self.names, y_pred)
         flat_weight = flat_for(sample_weight, self.names, y_pred, True)
-        total, trackers = None, iter(self.metrics)
-        for loss, factor, t, p, w in zip(self.losses, self.weights, flat_true, flat_pred, flat_weight):
+        total = None
+        rows = zip(self.losses, self.weights, flat_true, flat_pred, flat_weight, self.trackers)
+        for loss, factor, t, p, w, tracker in rows:
             if loss is None:
                 continue
             value = array.cast(loss(t, p, w), p.dtype) if p.dtype.is_floating else loss(t, p, w)
-            if self.metrics:
-                next(trackers).update_state(value, sample_weight=array.cast(array.shape(p)[0], value.dtype))
+            if tracker is not None:
+                tracker.update_state(value, sample_weight=array.cast(array.shape(p)[0], value.dtype))
             value = value if factor is None else value * factor
             total = value if total is None else total + value
         return total
@@ -194,6 +222,7 @@ class OutputMetrics(Module):
         """Match the metrics to outputs of these shapes."""
         self.names = names_of(y_pred, self.output_names)
         flat_true, flat_pred = flat_for(y_true, self.names, y_pred), nest.flatten(y_pred)
+        self.named = len(self.names) > 1 and has_names(y_pred, self.output_names)
         self.rows = [[] for _ in self.names]
         for given, weighted in ((self.given, False), (self.given_weighted, True)):
             for row, identifiers, t, p in zip(self.rows, self._spread(given, y_pred), flat_true, flat_pred):
@@ -233,16 +262,19 @@ class OutputMetrics(Module):
     def result(self) -> dict[str, Any]:
         """The figures so far, by name."""
         found: dict[str, Any] = {}
-        for name, row in zip(getattr(self, "names", ()), self.rows or ()):
-            for metric, weighted in row:
-                label = metric.name if len(self.names) == 1 else f"{name}_{metric.name}"
-                while label in found:
-                    if f"weighted_{label}" not in found and weighted:
-                        label = f"weighted_{label}"
-                    else:
-                        stem, _, number = label.rpartition("_")
-                        label = f"{stem}_{int(number) + 1}" if number.isdigit() else f"{label}_1"
-                found[label] = metric.result()
+        rows = list(zip(getattr(self, "names", ()), self.rows or ()))
+        for heed in (False, True):
+            for name, row in rows:
+                prefix = f"{name}_" if self.named else ""
+                for metric in [m for m, weighted in row if weighted is heed]:
+                    label = f"{prefix}{metric.name}"
+                    if heed and label in found:
+                        label = f"{prefix}weighted_{metric.name}"
+                    base, number = label, 0
+                    while label in found:
+                        number += 1
+                        label = f"{base}_{number}"
+                    found[label] = metric.result()
         return found
 
     def reset_state(self) -> None:
