@@ -58,6 +58,7 @@ class GradientTape:
         self._live: set[int] = set()
         self._recording = False
         self._used = False
+        self._trace: Any = None  # that it was opened in: its tensors are those the records speak of
 
     # ---- recording ----------------------------------------------------------------------------------------------
 
@@ -73,6 +74,7 @@ class GradientTape:
         if self._recording:
             raise ValueError("Tape is still recording, This can happen if you try to re-enter an already-active tape.")
         self._recording = True
+        self._trace = dispatch.state.trace
         dispatch.state.tapes = (*dispatch.state.tapes, self)
 
     def _stop(self) -> None:
@@ -103,6 +105,11 @@ class GradientTape:
                 _warn("The dtype of the watched tensor must be floating (e.g. tf.float32), got %r", one.dtype)
             self._watched[id(one)] = one
             self._live.add(id(one))
+            self._live.add(id(self._here(one, wanted=True)))
+
+    def _here(self, tensor: Any, wanted: bool = False) -> Any:
+        """A tensor as the records of this tape name it: inside a function, one from outside has a stand-in."""
+        return tensor if self._trace is None else self._trace.standing_for(tensor, wanted)
 
     def watch_variable(self, variable: Variable) -> None:
         """Remember a variable that was read."""
@@ -196,7 +203,8 @@ class GradientTape:
     def _gradients(self, targets: Sequence[Any], dys: Sequence[Any], sources: Sequence[Any],
                    unconnected: UnconnectedGradients) -> list[Any]:  # fmt: skip
         start: dict[int, Any] = {}
-        for t, dy in zip(targets, dys):
+        originals, sources = sources, [self._here(s) for s in sources]
+        for t, dy in zip(map(self._here, targets), dys):
             if not is_trainable(t.dtype):
                 continue
             if dy is None:
@@ -207,10 +215,10 @@ class GradientTape:
         wanted = {id(s) for s in sources if id(s) in self._live}
         found = backpropagate(self._records, start, wanted)
         result = []
-        for source in sources:
+        for source, original in zip(sources, originals):
             grad = found.get(id(source))
             if grad is None and unconnected is UnconnectedGradients.ZERO:
-                grad = array.zeros_like(source)
+                grad = array.zeros_like(original)
             result.append(grad)
         return result
 

@@ -17,6 +17,9 @@ def _names(graph: Graph) -> Iterator[str]:
         if name in seen:
             yield f"two values or nodes are named {name!r}"
         seen.add(name)
+    for node in graph.nodes:
+        if node.outputs and node.outputs[0].name != node.name:  # in text a node has no other name
+            yield f"node {node.name!r} gives {node.outputs[0].name!r}"
 
 
 def _order(graph: Graph) -> Iterator[str]:

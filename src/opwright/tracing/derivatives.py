@@ -39,13 +39,13 @@ def gradients(
             "tf.gradients is not supported when eager execution is enabled. Use tf.GradientTape instead."
         )
     unconnected = UnconnectedGradients(unconnected_gradients)
-    targets, sources = nest.flatten(ys), nest.flatten(xs)
+    targets, sources = ([trace.standing_for(t) for t in nest.flatten(part)] for part in (ys, xs))
     dys: Sequence[Any] = [None] * len(targets) if grad_ys is None else nest.flatten(grad_ys)
     start: dict[int, Any] = {}
     for y, dy in zip(targets, dys, strict=True):
         dy = array.ones_like(y) if dy is None else dispatch.to_tensor(dy, y.dtype)
         start[id(y)] = accumulate(start[id(y)], dy) if id(y) in start else dy
-    stopped = {id(t) for t in nest.flatten(stop_gradients or [])}
+    stopped = {id(trace.standing_for(t)) for t in nest.flatten(stop_gradients or [])}
     records = [r for r in trace.recorder.records if not any(id(y) in stopped for y in r.outputs)]
     found = backpropagate(records, start, {id(x) for x in sources})
     results = [found.get(id(x)) for x in sources]

@@ -195,8 +195,10 @@ class FuncTrace:
             return self.capture(tensor).value_in_graph
         return tensor.value_in_graph
 
-    def capture(self, outer: Any) -> SymbolicTensor:
+    def capture(self, outer: Any, copied: bool = True) -> SymbolicTensor:
         """The placeholder in this graph for something made outside it.
+
+        copied: a constant is made again at each use, so that rules which ask for values see it.
 
         raises OutOfScopeError for a tensor of a trace that has ended and does not enclose this one
         """
@@ -205,10 +207,7 @@ class FuncTrace:
             return known[1]
         spec, name = _HANDLE, "captured"
         if type(outer) is SymbolicTensor:
-            if outer.constant is not None:
-                watched = self._watched_further_out(outer)
-                if watched is not None:
-                    return self.capture(watched)
+            if outer.constant is not None and copied and not self._handed_down(outer):
                 return self.constant(outer.constant, outer.dtype, outer.value_in_graph.name)
             ancestor: FuncTrace | None = self
             while ancestor is not None and ancestor is not outer.trace:
@@ -224,7 +223,7 @@ class FuncTrace:
                     explain="OW602",
                 )
             if self.parent is not outer.trace and self.parent is not None:
-                outer_here = self.parent.capture(outer)  # hand it down one trace at a time
+                outer_here = self.parent.capture(outer, copied)  # hand it down one trace at a time
                 placeholder = self.capture(outer_here)
                 self._from_afar[id(outer)] = (outer, placeholder)
                 return placeholder
@@ -250,19 +249,16 @@ class FuncTrace:
             return known[1]
         if not wanted:
             return tensor
-        placeholder = self.capture(tensor)
-        if id(tensor) not in self.captures:  # a constant: copied at each use
-            self._from_afar[id(tensor)] = (tensor, placeholder)
-        return placeholder
+        return self.capture(tensor, copied=False)
 
-    def _watched_further_out(self, constant: SymbolicTensor) -> SymbolicTensor | None:
-        """The copy of a constant that a tape watches in a trace between this one and the constant's."""
+    def _handed_down(self, constant: SymbolicTensor) -> bool:
+        """Whether a trace between this one and that of a constant has it as an input, as a tape there watches it."""
         trace = self.parent
         while trace is not None and trace is not constant.trace:
-            if id(constant) in trace._from_afar:
-                return trace._from_afar[id(constant)][1]
+            if id(constant) in trace.captures or id(constant) in trace._from_afar:
+                return True
             trace = trace.parent
-        return None
+        return False
 
     def _here(self, tensor: Any) -> SymbolicTensor:
         return tensor if type(tensor) is SymbolicTensor and tensor.trace is self else self.capture(tensor)

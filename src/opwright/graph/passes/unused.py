@@ -77,8 +77,9 @@ def _readable(nodes: Sequence[Node], inputs: Iterable[Value]) -> list[Node]:
 
 
 def _narrower(node: Node, inputs: Sequence[object], attrs: Mapping[str, object], kept: Sequence[int]) -> Node:
+    """The node with these outputs alone, under their names; the first one has the node's, as it must in text."""
     fresh = Node(node.op, inputs, {**node.attrs, **attrs}, [node.outputs[i].spec for i in kept], node.name, node.at)  # type: ignore[arg-type]
-    for new, i in zip(fresh.outputs, kept):
+    for new, i in zip(fresh.outputs[1:], kept[1:]):
         new.name = node.outputs[i].name
     return fresh
 
