@@ -140,11 +140,11 @@ class _Function:
     def _if(self, node: ast.If) -> list[Any]:
         facts: Facts = node.facts  # type: ignore[attr-defined]
         test = self._expressions.visit(node.test)
-        body = self._made("if_body", self._block(node.body), _binding(node.body, facts), node.body[0])
+        body = self._made("if_body", self._block(node.body), _binding(node.body, facts), node)
         made = [body]
         orelse: Any = ast.Constant(None)
         if node.orelse:
-            other = self._made("else_body", self._block(node.orelse), _binding(node.orelse, facts), node.orelse[0])
+            other = self._made("else_body", self._block(node.orelse), _binding(node.orelse, facts), node)
             made.append(other)
             orelse = load(other.name)
         setters, state = self._state(facts, node)
@@ -159,7 +159,7 @@ class _Function:
         options, body_statements = self._options(node, facts)
         test = self._expressions.visit(_with_stops(node, node.test))
         head = self._made("loop_test", [at(ast.Return(test), node)], Facts(bound=facts.target), node.test)
-        body = self._made("loop_body", self._block(body_statements), _binding(node.body, facts), node.body[0])
+        body = self._made("loop_body", self._block(body_statements), _binding(node.body, facts), node)
         setters, state = self._state(facts, node)
         call = ag_call("while_stmt", load(head.name), load(body.name), *_padded(state), *options)
         return [head, body, *setters, at(ast.Expr(call), node)]
