@@ -14,6 +14,7 @@ from ..ops import dispatch
 from ..ops.random.state import own_sequences
 from ..staging import api as staging
 from ..tracing.program import Program
+from ..tracing.recording import autograph
 from ..tracing.symbolic import SymbolicTensor
 from ..tracing.trace import FuncTrace
 from .structure import Flat, Form, as_array, flatten, form_of_value, map_leaves, operand
@@ -59,7 +60,7 @@ class Traced:
         trace.may_create_variables = False
         form = Form(structure)
         convert = parent is None or staging.here.enabled
-        with trace.recording(), staging.converting(convert):
+        with trace.recording(), autograph(convert):
             placeholders = [trace.placeholder(s, f"args_{i}") for i, s in enumerate(form.components)]
             arguments = form.tensors_to_value(placeholders)
             call = staging.converted(function)

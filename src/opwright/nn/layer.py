@@ -23,6 +23,7 @@ from ..core.dtypes import DType, as_dtype
 from ..ops import array, dispatch
 from ..ops.tensor import Tensor, TensorLike
 from ..tracing.naming import name_scope
+from ..tracing.recording import autograph
 from ..tracing.trace import FuncTrace
 from . import naming
 from .call_context import CallContext, current, mask_of, set_mask
@@ -30,13 +31,6 @@ from .configuration import Configured
 from .input_spec import assert_input_compatibility
 from .keras_tensor import KerasTensor, Node, find
 from .weights import Weighted
-
-
-def converted(call: Any) -> Any:
-    """`call` with its control flow staged, where the trace around wants that."""
-    convert = getattr(staging, "converted", None)
-    return call if convert is None else convert(call)
-
 
 _ARGUMENTS = ("input_shape", "batch_input_shape", "input_dim", "batch_size", "weights", "autocast",
               "activity_regularizer", "dynamic", "input_dtype", "sparse", "ragged")  # fmt: skip
@@ -188,7 +182,7 @@ class Layer(Weighted, Configured):
     def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
         """KerasTensors like what the layer gives for such KerasTensors; nothing is computed."""
         trace = FuncTrace(f"{self.name}_layout")
-        with trace.recording():
+        with trace.recording(), autograph(True):
             def stand_in(x: Any) -> Any:
                 if not isinstance(x, KerasTensor):
                     return x
@@ -208,7 +202,7 @@ class Layer(Weighted, Configured):
             args, kwargs = nest.map_structure(stand_in, (args, kwargs))
             spec = self._call_spec()
             masks = self._fill_masks(spec, args, kwargs)
-            result = converted(self.call)(*args, **kwargs)
+            result = staging.converted(self.call)(*args, **kwargs)
             self._clear_losses()  # they are of the layout, which nobody runs
             if self.supports_masking:
                 self._mask_outputs(args[0] if args else kwargs.get(spec.first or ""), result, masks)
@@ -261,7 +255,7 @@ class Layer(Weighted, Configured):
                 if symbolic:
                     return self._lay_out(args, kwargs)
                 masks = self._fill_masks(spec, args, kwargs)
-                outputs = converted(self.call)(*args, **kwargs)
+                outputs = staging.converted(self.call)(*args, **kwargs)
             if fresh:
                 self._seen_shapes = [_any_batch(y.shape.dims) for y in nest.flatten(outputs) if hasattr(y, "shape")]
             if self.activity_regularizer is not None:

@@ -1,11 +1,13 @@
 """Making one trace: placeholders for the arguments, the Python function called with them, its results as outputs.
 
-Lives here: `record_trace`.  Not here: whether to trace and what for (function.py), what calls become while it lasts
-(trace.py).
+Lives here: `record_trace`, `autograph`.
+Not here: whether to trace and what for (function.py), what calls become while it lasts (trace.py).
 """
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from .. import staging
@@ -48,9 +50,7 @@ def record_trace(
 
         args = [place(n, p) for n, p in zip(names, positional.parts)]
         kwargs = {n: place(n, p) for n, p in zip(by_name.form.names, by_name.parts)}
-        if function.autograph:
-            from . import staged  # noqa: F401  what if, while and for mean for tensors; late, as it costs import time
-        with staging.converting(function.autograph):
+        with autograph(function.autograph):
             python = staging.requested(function.python_function) if function.autograph else function.python_function
             try:
                 result = python(*args, **kwargs)
@@ -61,6 +61,15 @@ def record_trace(
     program = Program(trace, flat)
     concrete = ConcreteFunction(program, function.name, kind, named, structured, names, function.signature.python)
     return concrete, trace.created_variables
+
+
+@contextlib.contextmanager
+def autograph(enabled: bool | None) -> Iterator[None]:
+    """While it lasts, what is recorded is converted by AutoGraph, or is not; None leaves it as it is around."""
+    if enabled:
+        from . import staged  # noqa: F401  what if, while and for mean for tensors; late, as it costs import time
+    with staging.converting(enabled):
+        yield
 
 
 def _output(function: Function, value: Any, flat: list[SymbolicTensor]) -> Any:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ... import staging
 from ...core import flags, nest
 from ...core.specs import TensorSpec
 from ...tracing.function import Function
 from ...tracing.retracing import Detector
-from ..layer import converted
 
 
 class Steps:
@@ -44,7 +44,7 @@ class Steps:
         def traced(*given: Any) -> Any:
             rest = iter(given)
             leaves = [next(rest) if there else None for there in present]
-            return converted(step)(nest.pack_sequence_as(data_form, leaves))
+            return staging.converted(step)(nest.pack_sequence_as(data_form, leaves))
 
         data_form = nest.map_structure(lambda t: None if t is None else 0, data)
         specs = [TensorSpec((None, *t.shape.dims[1:]) if t.shape.dims else (), t.dtype) for t in tensors]
