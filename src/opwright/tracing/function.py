@@ -17,22 +17,20 @@ from typing import Any, NoReturn
 
 from .. import staging
 from ..core import flags
-from ..eager.tensor import EagerTensor
 from ..ops import dispatch
 from ..ops.tensor import Tensor
 from .concrete import ConcreteFunction
 from .container_type import Structure
 from .dispatch_table import DispatchTable
-from .quick import Slow, quick_key
+from .quick import FAST_LIMIT, Slow, Way, call_key, places, told_apart
 from .recording import record_trace
 from .retracing import Detector, detector_of
 from .signature import Arguments, FunctionType, Signature, SignatureContext, kind_of
+from .trace import TRACING
 from .trace_type import TracingContext
 
 state = dispatch.state
 quietly = dispatch.quietly
-
-FAST_LIMIT = 1024  # one trace with unknown sizes may be called with any number of shapes
 
 
 class _InProgress(threading.local):
@@ -58,9 +56,7 @@ class Function:
         self.autograph, self.jit_compile, self.reduce_retracing = autograph, jit_compile, reduce_retracing
         self.experimental_implements = experimental_implements
         self._table = DispatchTable(self._forget)
-        self._fast: dict[Any, tuple[Any, ...]] = {}  # (dtype, shape) of tensors alone -> what runs
-        self._quick: dict[Any, ConcreteFunction] = {}  # keys of quick.py -> traces
-        self._lock = threading.RLock()
+        self._ways: dict[Any, Way] = {}  # by keys of calls
         self._count = 0
         self._bound: dict[int, tuple[Any, Function]] = {}
         self._detector: Detector = detector_of(python_function)
@@ -102,50 +98,46 @@ class Function:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if flags.run_functions_eagerly:
             return self.python_function(*args, **kwargs)
-        if not kwargs and state.trace is None and not state.tapes and not flags.check_numerics:
-            # The short way, for eager tensors seen before: one look-up, the plan, and out.
-            try:
-                run, captured, dtype, concrete = self._fast[tuple([(a._dtype, a._array.shape) for a in args])]
-            except (KeyError, AttributeError, TypeError):
-                pass
-            else:
-                self._detector.calls += 1
-                try:
-                    results = quietly(run, *[a._array for a in args], *captured)
-                except Exception as error:
-                    raise concrete.program.plan.explain(error) from None
-                if dtype is not None:
-                    return EagerTensor(results[0], dtype)
-                outputs = concrete.program.graph.outputs
-                return concrete.pack([EagerTensor(r, v.spec.dtype) for r, v in zip(results, outputs)])
+        key: Any
+        way: Way | None
+        try:
+            key, met = call_key(args, kwargs)
+            way = self._ways.get(key)
+        except (Slow, AttributeError, TypeError):  # the arguments' types say so in words, if they must
+            key = way = None
+        if way is not None:
+            self._detector.calls += 1
+            return way.go(met)
+        concrete, tensors = self._looked_up(args, kwargs)
+        result = concrete.call_flat([
+            t if isinstance(t, Tensor) else dispatch.to_tensor(t, s.dtype)
+            for t, s in zip(tensors, concrete.tensor_specs)
+        ])  # fmt: skip
+        if key is not None:
+            self._keep_way(key, args, kwargs, concrete)
+        return result
+
+    def _looked_up(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[ConcreteFunction, list[Any]]:
+        """The trace for a call, and what of its arguments are the trace's tensors."""
         bound = self.signature.bind(args, kwargs)
         if self.signature.constraint is not None:
             bound = self.signature.cast(*bound)
         concrete = self._find(bound)
-        tensors = [
-            t if isinstance(t, Tensor) else dispatch.to_tensor(t, s.dtype)
-            for t, s in zip(concrete.kind.to_tensors(bound), concrete.tensor_specs)
-        ]
-        result = concrete.call_flat(tensors)
-        if (
-            not kwargs
-            and state.trace is None
-            and len(tensors) == len(args) == len(bound[0]) and not bound[1]
-            and all(type(a) is EagerTensor for a in args)
-        ):  # fmt: skip
-            self._keep_short_way(args, concrete)
-        return result
+        return concrete, concrete.kind.to_tensors(bound)
 
-    def _keep_short_way(self, args: tuple[Any, ...], concrete: ConcreteFunction) -> None:
-        program = concrete.program
-        dtype = program.graph.outputs[0].spec.dtype if concrete.single else None
+    def _keep_way(self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any], concrete: ConcreteFunction) -> None:
+        """Let calls with this key go to the trace at once, where its tensors are found among the arguments."""
+        args, kwargs = told_apart(args), told_apart(kwargs)
+        bound = self.signature.bind(args, kwargs)
+        if self.signature.constraint is not None:
+            bound = self.signature.cast(*bound)
         try:
-            key = tuple([(a._dtype, a._array.shape) for a in args])
-        except AttributeError:  # a handle: its object has no shape
+            order = places(concrete.kind.to_tensors(bound), call_key(args, kwargs)[1])
+        except Slow:
             return
-        if len(self._fast) >= FAST_LIMIT:
-            self._fast.clear()
-        self._fast[key] = (program.plan.run, [c._array for c in program.captured], dtype, concrete)
+        if len(self._ways) >= FAST_LIMIT:
+            self._ways.clear()
+        self._ways[key] = Way(concrete, order)
 
     # ---- finding and making traces ------------------------------------------------------------------------------
 
@@ -156,25 +148,12 @@ class Function:
             self._detector.calls += 1
             found = self._table.find(constraint)
             return found if found is not None else self._make(constraint, constraint, TracingContext(), bound)
-        try:
-            key = quick_key(bound)
-            found = self._quick.get(key)
-        except (Slow, TypeError):  # a value that is not hashable: its type says so in words
-            key = found = None
-        if found is not None:
-            self._detector.calls += 1
-            return found
         context = TracingContext()
         kind = kind_of(*bound, context)
         found = self._table.find(kind)
         if found is None:
-            found = self._make(kind, kind, context, bound)
-        else:
-            self._detector.calls += 1
-        if key is not None:
-            if len(self._quick) >= FAST_LIMIT:
-                self._quick.clear()
-            self._quick[key] = found
+            return self._make(kind, kind, context, bound)
+        self._detector.calls += 1
         return found
 
     def _make(self, kind: Structure, named: Structure, context: TracingContext,
@@ -190,7 +169,7 @@ class Function:
                     "is being traced for: recursion of a tf.function is unsupported, since its graph would never end. "
                     "Use a loop, or recurse on Python values that change"
                 )
-        with self._lock:
+        with TRACING:
             found: ConcreteFunction | None = self._table.find(kind)
             if found is None:
                 if self.reduce_retracing:
@@ -212,7 +191,8 @@ class Function:
                 finally:
                     _in_progress.traces.pop()
                 self._table.add(kind, found, context.objects)
-                self._detector.traced(self.name, kind, self._names(kind))
+                if given is not None:  # a trace that was asked for is nothing to be warned of
+                    self._detector.traced(self.name, kind, self._names(kind))
         return found
 
     def _names(self, kind: Structure) -> list[str]:
@@ -235,8 +215,7 @@ class Function:
 
     def _forget(self) -> None:
         """An object that some trace was made for is no more: ids in short ways may come again."""
-        self._quick.clear()
-        self._fast.clear()
+        self._ways.clear()
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
         """The trace for these arguments: tensors, TensorSpecs or Python values; none where input_signature says all.

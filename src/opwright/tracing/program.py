@@ -25,7 +25,7 @@ from ..ops.autodiff import CustomRecord, accumulate, backpropagate, is_trainable
 from ..ops.indexed_slices import IndexedSlices
 from .inlining import inline
 from .symbolic import SymbolicTensor
-from .trace import FuncTrace
+from .trace import TRACING, FuncTrace
 
 state = dispatch.state
 quietly = dispatch.quietly
@@ -109,7 +109,10 @@ class Program:
     def _call_recorded(self, inputs: list[Any], n_arguments: int, higher: bool) -> list[Any]:
         derivative = self._derivatives.get(higher)
         if derivative is None:
-            derivative = self._derivatives[higher] = _Derivative(self, higher)
+            with TRACING:
+                derivative = self._derivatives.get(higher)
+                if derivative is None:
+                    derivative = self._derivatives[higher] = _Derivative(self, higher)
         forward = derivative.forward
         results = forward.run(inputs[:n_arguments], inputs[n_arguments:])
         n = len(self.outputs)
@@ -196,7 +199,10 @@ class _Derivative:
         mask = tuple(dy is not None and is_trainable(o.dtype) for dy, o in zip(dys, self.forward.outputs))
         built = self._backward.get(mask)
         if built is None:
-            built = self._backward[mask] = self._build(self.forward.outputs[: len(mask)], mask)
+            with TRACING:
+                built = self._backward.get(mask)
+                if built is None:
+                    built = self._backward[mask] = self._build(self.forward.outputs[: len(mask)], mask)
         program, kinds = built
         inside = [c for c in program.captured if isinstance(c, SymbolicTensor) and c.trace is self.trace]
         if any(id(c) not in known for c in inside):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -33,6 +34,10 @@ from .symbolic import OutOfScopeError, SymbolicTensor
 state = dispatch.state
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _HANDLE = TensorSpec((), dtypes.resource)
+
+# Held by whoever records. One for all traces: functions call each other, in any order, and differentiating one adds to
+# its trace what the gradient needs of it, so that no thread may copy or extend a trace while another one does.
+TRACING = threading.RLock()
 
 
 def user_line() -> str | None:
@@ -92,12 +97,13 @@ class FuncTrace:
     @contextlib.contextmanager
     def resumed(self) -> Iterator[FuncTrace]:
         """Calls inside are added to this trace, finished or not: for what its gradient needs of it."""
-        saved = state.trace, state.tapes, state.names
-        state.trace, state.tapes, state.names = self, (self.recorder,), ()
-        try:
-            yield self
-        finally:
-            state.trace, state.tapes, state.names = saved
+        with TRACING:
+            saved = state.trace, state.tapes, state.names
+            state.trace, state.tapes, state.names = self, (self.recorder,), ()
+            try:
+                yield self
+            finally:
+                state.trace, state.tapes, state.names = saved
 
     def placeholder(self, spec: TensorSpec, name: str) -> SymbolicTensor:
         """A new argument."""
