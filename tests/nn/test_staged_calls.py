@@ -1,6 +1,12 @@
-"""Models whose `call` has Python control flow on tensors: trained, called and laid out, it is part of the graph."""
+"""Models whose `call` has Python control flow on tensors: trained, called and laid out, it is part of the graph.
+
+Keras 3 refuses these; Keras 2 took them, and so do we.
+"""
 
 import numpy as np
+import pytest
+
+pytestmark = pytest.mark.ours
 
 
 def model_of(tf):
