@@ -202,7 +202,7 @@ if _typing.TYPE_CHECKING:
     from .eager import debugging
     from .eager.calling import numpy_function, py_function
     from .nn.module import Module
-    from .ops import bitwise, dtypes, linalg, random, strings
+    from .ops import bitwise, dtypes, linalg, random, signal, strings
     from .ops.clock import timestamp
     from .ops.debugging import Assert, assert_equal, assert_greater, assert_less, assert_rank
     from .ops.indexed_slices import IndexedSlicesSpec
@@ -278,6 +278,7 @@ _LATER = {
     "recompute_grad": (".tracing.derivatives", "recompute_grad"),
     "saved_model": (".saved.saved_model", None),
     "scan": (".tracing.control", "scan"),
+    "signal": (".ops.signal", None),
     "strings": (".ops.strings", None),
     "switch_case": (".tracing.control", "switch_case"),
     "tensordot": (".ops.linalg", "tensordot"),
@@ -337,7 +338,7 @@ __all__ = [  # noqa: RUF022  grouped as in docs/api.md
     # modules and switches
     "autograph", "experimental", "types",
     "bitwise", "config", "data", "debugging", "dtypes", "errors", "flags", "keras", "linalg", "lite", "math", "nest",
-    "nn", "optimizers", "random", "saved_model", "show", "strings", "train",
+    "nn", "optimizers", "random", "saved_model", "show", "signal", "strings", "train",
     # element by element
     "abs", "acos", "acosh", "add", "add_n", "as_string", "asin", "asinh", "atan", "atan2", "atanh",
     "clip_by_global_norm", "clip_by_norm", "clip_by_value", "complex", "cos", "cosh", "divide", "equal", "exp", "floor",

@@ -1,0 +1,31 @@
+"""Signals: Fourier and cosine transforms, frames, windows, spectra. Public names as in `ow.signal`."""
+
+from .cosine import dct, idct
+from .fourier import (
+    fft,
+    fft2d,
+    fft3d,
+    ifft,
+    ifft2d,
+    ifft3d,
+    irfft,
+    irfft2d,
+    irfft3d,
+    rfft,
+    rfft2d,
+    rfft3d,
+)
+from .fourier_nd import fftnd, ifftnd, irfftnd, rfftnd
+from .frames import frame, overlap_and_add
+from .mel import linear_to_mel_weight_matrix, mfccs_from_log_mel_spectrograms
+from .shifting import fftshift, ifftshift
+from .spectra import inverse_mdct, inverse_stft, inverse_stft_window_fn, mdct, stft
+from .windowing import hamming_window, hann_window, kaiser_bessel_derived_window, kaiser_window, vorbis_window
+
+__all__ = [
+    "dct", "fft", "fft2d", "fft3d", "fftnd", "fftshift", "frame", "hamming_window", "hann_window", "idct", "ifft",
+    "ifft2d", "ifft3d", "ifftnd", "ifftshift", "inverse_mdct", "inverse_stft", "inverse_stft_window_fn", "irfft",
+    "irfft2d", "irfft3d", "irfftnd", "kaiser_bessel_derived_window", "kaiser_window", "linear_to_mel_weight_matrix",
+    "mdct", "mfccs_from_log_mel_spectrograms", "overlap_and_add", "rfft", "rfft2d", "rfft3d", "rfftnd", "stft",
+    "vorbis_window",
+]  # fmt: skip

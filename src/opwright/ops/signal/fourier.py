@@ -1,0 +1,289 @@
+"""Discrete Fourier transforms over the last dimensions.
+
+Lives here: FFT, IFFT, RFFT, IRFFT of one, two and three dimensions, and their functions.
+Not here: over chosen axes (fourier_nd.py), what is made of these (cosine.py, spectra.py), shifts (shifting.py).
+
+Gradients of complex numbers are as in math/complexes.py: of a linear map they are its adjoint. The adjoint of a Fourier
+transform is its inverse but for the factor n; that of a real one counts the numbers twice that stand for two.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core import dtypes
+from ...core.dtypes import DType, complexes
+from ...core.errors import InvalidArgumentError
+from ...core.shapes import UNKNOWN
+from ...core.specs import TensorSpec
+from .. import array, dispatch
+from ..definition import Input, Output, operator
+from ..inference import elements_of
+from ..math.arithmetic import maximum, minimum
+from ..math.reduction import Prod
+
+REALS = (dtypes.float32, dtypes.float64)
+COMPLEX_OF: dict[DType, DType] = {dtypes.float32: dtypes.complex64, dtypes.float64: dtypes.complex128}
+Dims = list["int | None"]
+
+
+# ---- what the operators share ---------------------------------------------------------------------------------------
+
+
+def transformed(kind: str, x: np.ndarray, lengths: list[int], axes: list[int], shape: list[int], dtype: Any) -> Any:
+    """What NumPy's `kind` gives, cut or padded to these lengths; of nothing nothing, where NumPy would complain."""
+    if x.size == 0 or 0 in lengths:
+        return np.zeros(shape, dtype)
+    return getattr(np.fft, kind)(x, lengths, axes).astype(dtype, copy=False)
+
+
+def half(n: int | None) -> int | None:
+    """How many of n frequencies stand for all of them where the signal is real."""
+    return None if n is None else n // 2 + 1 if n else 0
+
+
+def length_elements(fft_length: Any, rank: int | None) -> Dims | None:
+    """What is known of fft_length. Raises InvalidArgumentError for another number of them, or sizes below 0."""
+    shape = fft_length.spec.shape
+    if shape.rank not in (1, None) or (rank is not None and shape.rank == 1 and shape[0] not in (rank, None)):
+        raise InvalidArgumentError(what=f"fft_length must have shape [{'?' if rank is None else rank}]",
+                                   found=fft_length.spec.short())  # fmt: skip
+    found = elements_of(fft_length)
+    if found is not None and any(n is not None and n < 0 for n in found):
+        raise InvalidArgumentError(what="fft_length must be at least 0", found=found)
+    return found if found is not None or rank is None else [None] * rank
+
+
+def fitted(x: Any, like: Any) -> Any:
+    """x, cut or padded with zeros at its ends to the shape of `like`."""
+    if x.shape.is_fully_defined() and x.shape == like.shape:
+        return x
+    have, wanted = array.shape_op(x), array.shape_op(like)
+    kept = minimum(have, wanted)
+    paddings = array.stack([array.zeros_like(kept), maximum(wanted - kept, 0)], 1)
+    return array.pad(array.slice(x, array.zeros_like(kept), kept), paddings)
+
+
+def count(sizes: Any, dtype: DType) -> Any:
+    """The product of sizes, as a number of dtype."""
+    return array.cast(Prod(sizes, axis=None), dtype)
+
+
+def shares(n: Any, dtype: DType) -> Any:
+    """[n // 2 + 1]: 1 for the frequencies that stand for themselves, 0 and n / 2; 1/2 for those that stand for two."""
+    k = array.range(n // 2 + 1)
+    alone = (k == 0) | (k * 2 == n)
+    return array.where(alone, array.ones([], dtype), array.ones([], dtype) * 0.5)
+
+
+def at_least(spec: TensorSpec, rank: int) -> None:
+    """Raises InvalidArgumentError where the rank is known to be lower."""
+    if spec.shape.rank is not None and spec.shape.rank < rank:
+        raise InvalidArgumentError(what=f"Input must have rank of at least {rank} but got: {spec.shape}",
+                                   found=spec.short())  # fmt: skip
+
+
+# ---- the operators --------------------------------------------------------------------------------------------------
+
+_BY_NAME: dict[str, Any] = {}
+_EXPONENT = "\\sum_i k_i j_i / n_i"
+
+
+def _complex(name: str, inverse: bool, rank: int) -> Any:
+    """FFT and IFFT over the last `rank` dimensions."""
+    kind, other = ("ifftn", name[1:]) if inverse else ("fftn", f"I{name}")
+    axes = list(range(-rank, 0))
+
+    class Transform:
+        input = Input(complexes)
+        output = Output(like="input")
+
+        def infer(op) -> Any:
+            at_least(op.input.spec, rank)
+            return op.input.spec
+
+        def compute(op, input) -> Any:
+            return transformed(kind, input, list(input.shape[-rank:]), axes, list(input.shape), input.dtype)
+
+        def gradient(op, doutput) -> Any:
+            n = count(array.shape_op(doutput)[-rank:], doutput.dtype)
+            dinput = _BY_NAME[other](doutput)
+            return dinput / n if inverse else dinput * n
+
+    words = "Inverse discrete Fourier transform" if inverse else "Discrete Fourier transform"
+    scale, sign = ("\\frac{1}{\\prod_i n_i} ", "") if inverse else ("", "-")
+    Transform.__doc__ = f"""{words} over the last {_dimensions(rank)}.
+
+    .. math:: output_k = {scale}\\sum_j input_j e^{{{sign}2 \\pi i {_EXPONENT}}}
+
+    input: complex, of rank {rank} or more; output: of its shape.
+    raises InvalidArgumentError for a lower rank
+    """
+    _BY_NAME[name] = operator(name=name)(Transform)
+    return _BY_NAME[name]
+
+
+def _dimensions(rank: int) -> str:
+    return "dimension" if rank == 1 else f"{rank} dimensions"
+
+
+def _of_real(name: str, rank: int) -> Any:
+    """RFFT over the last `rank` dimensions."""
+    axes = list(range(-rank, 0))
+
+    class Transform:
+        input = Input(REALS)
+        fft_length = Input(dtypes.int32)
+        output = Output()
+
+        def infer(op) -> Any:
+            spec, lengths = op.input.spec, length_elements(op.fft_length, rank)
+            at_least(spec, rank)
+            if spec.shape.dims is None:
+                return TensorSpec(UNKNOWN, COMPLEX_OF[spec.dtype])
+            return TensorSpec([*spec.shape.dims[:-rank], *lengths[:-1], half(lengths[-1])], COMPLEX_OF[spec.dtype])
+
+        def compute(op, input, fft_length) -> Any:
+            lengths = fft_length.tolist()
+            shape = [*input.shape[:-rank], *lengths[:-1], half(lengths[-1])]
+            return transformed("rfftn", input, lengths, axes, shape, np.result_type(input.dtype, np.complex64))
+
+        def gradient(op, doutput) -> Any:
+            real = op.input.dtype
+            weight = array.cast(shares(op.fft_length[-1], real), doutput.dtype)
+            dinput = _BY_NAME[f"I{name}"](doutput * weight, op.fft_length)
+            return fitted(dinput * count(op.fft_length, real), op.input), None
+
+    Transform.__doc__ = f"""Discrete Fourier transform of real numbers over the last {_dimensions(rank)}.
+
+    .. math:: output_k = \\sum_j input_j e^{{-2 \\pi i {_EXPONENT}}}
+
+    Of n frequencies of the last dimension n / 2 + 1 are given: the others are the conjugates of these.
+    input: of rank {rank} or more; fft_length: [{rank}], the n_i, to which input is cut or padded with zeros.
+    raises InvalidArgumentError for a lower rank, or an fft_length of another size
+    """
+    _BY_NAME[name] = operator(name=name)(Transform)
+    return _BY_NAME[name]
+
+
+def _to_real(name: str, rank: int) -> Any:
+    """IRFFT over the last `rank` dimensions."""
+    axes = list(range(-rank, 0))
+
+    class Transform:
+        input = Input(complexes)
+        fft_length = Input(dtypes.int32)
+        output = Output()
+
+        def infer(op) -> Any:
+            spec, lengths = op.input.spec, length_elements(op.fft_length, rank)
+            at_least(spec, rank)
+            if spec.shape.dims is None:
+                return TensorSpec(UNKNOWN, spec.dtype.real_dtype)
+            return TensorSpec([*spec.shape.dims[:-rank], *lengths], spec.dtype.real_dtype)
+
+        def compute(op, input, fft_length) -> Any:
+            lengths = fft_length.tolist()
+            shape = [*input.shape[:-rank], *lengths]
+            return transformed("irfftn", input, lengths, axes, shape, input.real.dtype)
+
+        def gradient(op, doutput) -> Any:
+            real = doutput.dtype
+            weight = 1 / (shares(op.fft_length[-1], real) * count(op.fft_length, real))
+            dinput = _BY_NAME[name[1:]](doutput, op.fft_length) * array.cast(weight, op.input.dtype)
+            return fitted(dinput, op.input), None
+
+    Transform.__doc__ = f"""Inverse of the Fourier transform of real numbers, over the last {_dimensions(rank)}.
+
+    .. math:: output_j = \\frac{{1}}{{\\prod_i n_i}} \\sum_k input_k e^{{2 \\pi i {_EXPONENT}}}
+
+    Of the last dimension n / 2 + 1 frequencies are looked at: the others are taken to be the conjugates of these.
+    input: of rank {rank} or more; fft_length: [{rank}], the n_i, the sizes of output, to which input is cut or padded.
+    raises InvalidArgumentError for a lower rank, or an fft_length of another size
+    """
+    _BY_NAME[name] = operator(name=name)(Transform)
+    return _BY_NAME[name]
+
+
+FFT, FFT2D, FFT3D = _complex("FFT", False, 1), _complex("FFT2D", False, 2), _complex("FFT3D", False, 3)
+IFFT, IFFT2D, IFFT3D = _complex("IFFT", True, 1), _complex("IFFT2D", True, 2), _complex("IFFT3D", True, 3)
+RFFT, RFFT2D, RFFT3D = _of_real("RFFT", 1), _of_real("RFFT2D", 2), _of_real("RFFT3D", 3)
+IRFFT, IRFFT2D, IRFFT3D = _to_real("IRFFT", 1), _to_real("IRFFT2D", 2), _to_real("IRFFT3D", 3)
+
+fft, fft2d, fft3d = FFT.as_function("fft"), FFT2D.as_function("fft2d"), FFT3D.as_function("fft3d")
+ifft, ifft2d, ifft3d = IFFT.as_function("ifft"), IFFT2D.as_function("ifft2d"), IFFT3D.as_function("ifft3d")
+
+
+# ---- functions that know the length ---------------------------------------------------------------------------------
+
+
+def preferably(value: Any, dtype: DType) -> Any:
+    """A tensor; Python's integers become dtype, which what has one already does not."""
+    tensor = dispatch.to_tensor(value)
+    if hasattr(value, "dtype") or tensor.dtype in (*REALS, *complexes):
+        return tensor
+    return dispatch.to_tensor(value, dtype)
+
+
+def sizes_of(x: Any, rank: int) -> Any:
+    """The last `rank` sizes: a list where they are known, else elements of the shape as it will be."""
+    dims = x.shape.dims
+    if dims is not None and len(dims) >= rank and None not in dims[-rank:]:
+        return list(dims[-rank:])
+    shape = array.shape_op(x)
+    return [shape[i - rank] for i in range(rank)]
+
+
+def full_length(n: Any) -> Any:
+    """The even number of samples that n frequencies of a real signal come from."""
+    return max(0, 2 * (n - 1)) if isinstance(n, int) else maximum(0, 2 * (n - 1))
+
+
+def _forward(op: Any, input_tensor: Any, fft_length: Any, rank: int, name: str | None) -> Any:
+    x = preferably(input_tensor, dtypes.float32)
+    if fft_length is None:
+        op.check_dtypes([x.dtype, dtypes.int32], name)
+        at_least(x.spec, rank)
+        fft_length = sizes_of(x, rank)
+    return op(x, dispatch.to_tensor(fft_length, dtypes.int32), name=name)
+
+
+def _backward(op: Any, input_tensor: Any, fft_length: Any, rank: int, name: str | None) -> Any:
+    x = preferably(input_tensor, dtypes.complex64)
+    if fft_length is None:
+        at_least(x.spec, rank)
+        *others, last = sizes_of(x, rank)
+        fft_length = [*others, full_length(last)]
+    return op(x, dispatch.to_tensor(fft_length, dtypes.int32), name=name)
+
+
+def rfft(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Any:
+    """See RFFT. fft_length: by default the size of the last dimension."""
+    return _forward(RFFT, input_tensor, fft_length, 1, name)
+
+
+def rfft2d(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Any:
+    """See RFFT2D. fft_length: by default the sizes of the last two dimensions."""
+    return _forward(RFFT2D, input_tensor, fft_length, 2, name)
+
+
+def rfft3d(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Any:
+    """See RFFT3D. fft_length: by default the sizes of the last three dimensions."""
+    return _forward(RFFT3D, input_tensor, fft_length, 3, name)
+
+
+def irfft(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Any:
+    """See IRFFT. fft_length: by default 2 (n - 1) of the n frequencies that there are; odd ones must be told."""
+    return _backward(IRFFT, input_tensor, fft_length, 1, name)
+
+
+def irfft2d(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Any:
+    """See IRFFT2D. fft_length: by default the sizes of the last dimensions, of the very last as in `irfft`."""
+    return _backward(IRFFT2D, input_tensor, fft_length, 2, name)
+
+
+def irfft3d(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Any:
+    """See IRFFT3D. fft_length: by default the sizes of the last dimensions, of the very last as in `irfft`."""
+    return _backward(IRFFT3D, input_tensor, fft_length, 3, name)

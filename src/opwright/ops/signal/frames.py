@@ -1,0 +1,170 @@
+"""Signals cut into frames that may overlap, and put together again.
+
+Lives here: Frame and OverlapAndAdd, each the other's gradient, and their functions.
+Not here: transforms of frames (spectra.py), windows (windowing.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core import dtypes
+from ...core.dtypes import index, numeric
+from ...core.errors import InvalidArgumentError
+from ...core.shapes import UNKNOWN
+from .. import array, dispatch
+from ..attributes import Attr
+from ..definition import Input, Output, operator
+from ..inference import axis_in, static_int
+from ..linalg.matmul import wide
+from ..math.reduction import Sum
+from .fourier import fitted
+
+
+def _number(x: Any, name: str, least: int) -> int | None:
+    """The value of a scalar input where it is known. Raises InvalidArgumentError below `least`."""
+    if x.constant is None:
+        return None
+    value = int(x.constant)
+    if value < least:
+        raise InvalidArgumentError(what=f"{name} is too small", found=value, wanted=f"at least {least}")
+    return value
+
+
+def _frames(n: int | None, length: int | None, step: int | None, padded: bool) -> int | None:
+    """How many frames n samples make."""
+    if n is None or step is None or (length is None and not padded):
+        return None
+    return -(-n // step) if padded or length is None else max(0, (n - length + step) // step)
+
+
+@operator
+class Frame:
+    """One dimension cut into frames, which overlap where frame_step is less than frame_length.
+
+    .. math:: output_{f, j} = signal_{f \\cdot frame\\_step + j}
+
+    signal: [..., n, ...]; output: [..., frames, frame_length, ...]. Frames lie within the signal, so there are
+    (n - frame_length) / frame_step + 1, rounded down; with pad_value they need only begin within it, and what lies
+    behind its end is pad_value. axis: the dimension that is cut.
+    raises InvalidArgumentError for a scalar, an axis out of range, a frame_step below 1 or a frame_length below 0
+    """
+
+    signal = Input()
+    frame_length = Input(index, rank=0)
+    frame_step = Input(index, rank=0)
+    pad_value = Input(like="signal", rank=0, optional=True)
+    output = Output(like="signal")
+    axis = Attr(int, default=-1)
+
+    def infer(op) -> Any:
+        spec, length = op.signal.spec, _number(op.frame_length, "frame_length", 0)
+        step = _number(op.frame_step, "frame_step", 1)
+        if spec.shape.dims is None:
+            return spec.with_shape(UNKNOWN)
+        if not spec.shape.dims:
+            raise InvalidArgumentError(what="a scalar cannot be framed", found=spec.short(), wanted="rank 1 or more")
+        axis, dims = axis_in(op.axis, len(spec.shape.dims)), spec.shape.dims
+        frames = _frames(dims[axis], length, step, op.pad_value is not None)
+        return spec.with_shape([*dims[:axis], frames, length, *dims[axis + 1 :]])
+
+    def compute(op, signal, frame_length, frame_step, pad_value) -> Any:
+        length, step, axis = int(frame_length), int(frame_step), op.axis % signal.ndim
+        if length < 0 or step < 1:
+            raise InvalidArgumentError(what="frame_length or frame_step is too small", found=(length, step))
+        n = signal.shape[axis]
+        frames = _frames(n, length, step, pad_value is not None) or 0
+        x, behind = np.moveaxis(signal, axis, -1), (frames - 1) * step + length - n
+        if frames and behind > 0:
+            x = np.concatenate([x, np.full((*x.shape[:-1], behind), pad_value, x.dtype)], -1)
+        places = np.arange(frames)[:, None] * step + np.arange(length)
+        return np.moveaxis(x[..., places], (-2, -1), (axis, axis + 1))
+
+    def gradient(op, doutput) -> Any:
+        whole = OverlapAndAdd(doutput, op.frame_step, axis=op.axis)
+        dpad = None
+        if op.pad_value is not None:
+            outside = Frame(array.zeros_like(op.signal), op.frame_length, op.frame_step, array.ones_like(op.pad_value),
+                            axis=op.axis)  # fmt: skip
+            dpad = Sum(doutput * outside)
+        return fitted(whole, op.signal), None, None, dpad
+
+
+@operator
+class OverlapAndAdd:
+    """Frames put together to a signal, added where they overlap.
+
+    .. math:: output_t = \\sum_{f, j : f \\cdot frame\\_step + j = t} signal_{f, j}
+
+    signal: [..., frames, frame_length, ...]; output: [..., (frames - 1) frame_step + frame_length, ...].
+    axis: the dimension of the output that is put together. 16-bit floats are added in float32.
+    raises InvalidArgumentError for a rank below 2, an axis out of range or a frame_step below 1
+    """
+
+    signal = Input(numeric)
+    frame_step = Input(index, rank=0)
+    output = Output(like="signal")
+    axis = Attr(int, default=-1)
+
+    def infer(op) -> Any:
+        spec, step = op.signal.spec, _number(op.frame_step, "frame_step", 1)
+        if spec.shape.dims is None:
+            return spec.with_shape(UNKNOWN)
+        dims = spec.shape.dims
+        if len(dims) < 2:
+            raise InvalidArgumentError(what=f"Shape {spec.shape} must have rank at least 2", found=spec.short())
+        axis = axis_in(op.axis, len(dims) - 1)
+        frames, length = dims[axis : axis + 2]
+        known = None not in (frames, length, step)
+        n = max(0, (frames - 1) * step + length) if known else None
+        return spec.with_shape([*dims[:axis], n, *dims[axis + 2 :]])
+
+    def compute(op, signal, frame_step) -> Any:
+        step, axis = int(frame_step), op.axis % (signal.ndim - 1)
+        if step < 1:
+            raise InvalidArgumentError(what="frame_step is too small", found=step, wanted="at least 1")
+        x = np.moveaxis(wide(signal), (axis, axis + 1), (-2, -1))
+        frames, length = x.shape[-2:]
+        n, pieces = max(0, (frames - 1) * step + length), -(-length // step)
+        rows = np.zeros((*x.shape[:-2], max(frames + pieces - 1, -(-n // step)), step), x.dtype)
+        for i in range(pieces):  # the i-th piece of each frame, a step long, comes i rows later
+            piece = x[..., i * step : (i + 1) * step]
+            rows[..., i : i + frames, : piece.shape[-1]] += piece
+        whole = rows.reshape(*x.shape[:-2], rows.shape[-2] * step)[..., :n]
+        return np.moveaxis(whole, -1, axis).astype(signal.dtype, copy=False)
+
+    def gradient(op, doutput) -> Any:
+        place = op.axis + 1 if op.axis >= 0 else op.axis
+        length = array.shape_op(op.signal)[place]
+        return fitted(Frame(doutput, length, op.frame_step, None, axis=op.axis), op.signal), None
+
+
+def frame(signal: Any, frame_length: Any, frame_step: Any, pad_end: bool = False, pad_value: Any = 0, axis: Any = -1,
+          name: str | None = None) -> Any:  # fmt: skip
+    """See Frame. pad_end: whether frames may reach beyond the end, where they hold pad_value."""
+    signal = dispatch.to_tensor(signal)
+    pad = dispatch.to_tensor(pad_value, signal.dtype) if pad_end else None
+    length, step = dispatch.to_tensor(frame_length), dispatch.to_tensor(frame_step)
+    return Frame(signal, length, step, pad, axis=static_int(axis, "axis"), name=name)
+
+
+def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Any:
+    """The last two dimensions, frames and frame_length, put together. See OverlapAndAdd."""
+    return OverlapAndAdd(signal, dispatch.to_tensor(frame_step), name=name)
+
+
+def resized(x: Any, n: Any) -> Any:
+    """x with its last dimension cut or padded with zeros to n, an int or a scalar."""
+    dims = x.shape.dims
+    have = dims[-1] if dims else None
+    if isinstance(n, int) and have is not None:
+        if n <= have:
+            return x if n == have else x[..., :n]
+        return array.pad(x, [[0, 0]] * (len(dims) - 1) + [[0, n - have]])
+    x = x[..., :n]
+    n = array.cast(n, dtypes.int32)
+    missing = array.stack([0, n - array.shape_op(x)[-1]])
+    before = array.zeros(array.stack([array.rank(x) - 1, 2]), dtypes.int32)
+    return array.pad(x, array.concat([before, array.expand_dims(missing, 0)], 0))
