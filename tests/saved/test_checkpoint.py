@@ -390,3 +390,39 @@ def test_damaged_files(tf, tmp_path, how):
         index.write_text(json.dumps({**content, "data": "../c.data"}))
     with pytest.raises(wanted):
         checkpoint.read(tmp_path / "c")
+
+
+def test_an_iterator_goes_on_where_it_was(tf, tmp_path):
+    data = tf.data.Dataset.range(20).shuffle(5, seed=3).batch(2)
+
+    def taken(iterator, n):
+        return [next(iterator).numpy().tolist() for _ in range(n)]
+
+    iterator = iter(data)
+    checkpoint = tf.train.Checkpoint(step=tf.Variable(1), iterator=iterator)
+    taken(iterator, 3)
+    path = checkpoint.save(str(tmp_path / "ckpt"))
+    rest = taken(iterator, 2)
+    checkpoint.restore(path)
+    assert taken(iterator, 2) == rest
+    fresh = iter(data)
+    tf.train.Checkpoint(step=tf.Variable(0), iterator=fresh).restore(path).assert_consumed()
+    assert taken(fresh, 2) == rest
+
+
+def test_an_iterator_in_a_function_is_restored_too(tf, tmp_path):
+    iterator = iter(tf.data.Dataset.range(10))
+
+    @tf.function
+    def total(n):
+        found = tf.constant(0, tf.int64)
+        for _ in tf.range(n):
+            found += next(iterator)
+        return found
+
+    checkpoint = tf.train.Checkpoint(iterator=iterator)
+    total(tf.constant(3))
+    path = checkpoint.write(str(tmp_path / "ckpt"))
+    assert int(total(tf.constant(2))) == 7
+    checkpoint.read(path).assert_consumed()
+    assert int(total(tf.constant(2))) == 7

@@ -357,3 +357,19 @@ def test_replacing_a_saved_model(tf, tmp_path):
         loaded = round_trip(tf, module, tmp_path / "m")
         assert float(loaded.v) == value
     assert os.path.isdir(tmp_path / "m")
+
+
+def test_a_function_without_results_is_no_default_signature(tf, tmp_path):
+    class Model(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.v = tf.Variable(1.0)
+
+        @tf.function(input_signature=[tf.TensorSpec([], tf.float32)])
+        def mutate(self, value):
+            self.v.assign(value)
+
+    loaded = round_trip(tf, Model(), tmp_path / "m")
+    assert len(loaded.signatures) == 0
+    loaded.mutate(tf.constant(3.0))
+    assert float(loaded.v.numpy()) == 3.0

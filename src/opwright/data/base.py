@@ -102,7 +102,7 @@ class DatasetBase(CompositeTensor):
         return UNKNOWN
 
     def _make_state(self) -> Any:
-        return IteratorState(self.flow, self._form)
+        return IteratorState(self, self._form)
 
     @property
     def element_spec(self) -> Any:

@@ -35,11 +35,13 @@ _CALLS_UNROLLED = 32  # so many next() in one trace without AutoGraph are a Pyth
 class IteratorState:
     """An iteration in progress. Threads may share it."""
 
-    __slots__ = ("__weakref__", "_begin", "_flow", "_lock", "_peeked", "form", "taken")
+    __slots__ = ("__weakref__", "_dataset", "_epochs", "_flow", "_lock", "_peeked", "form", "taken")
     shape = ()
 
-    def __init__(self, begin: Callable[[], PythonIterator[Any]], form: Form) -> None:
-        self._begin, self._flow, self.form = begin, begin(), form
+    def __init__(self, dataset: Any, form: Form) -> None:
+        self._dataset, self.form = dataset, form
+        self._epochs = [d._epoch for d in _shuffled(dataset)]
+        self._flow: PythonIterator[Any] = dataset.flow()
         self._lock = threading.Lock()
         self._peeked: Any = _NOTHING
         self.taken = 0  # elements given so far, errors in their place included
@@ -63,11 +65,19 @@ class IteratorState:
                 self._peeked = next(self._flow, _NOTHING)
             return self._peeked is not _NOTHING
 
-    def seek(self, position: int) -> None:
-        """Begin anew, and go past so many elements."""
+    @property
+    def position(self) -> np.ndarray:
+        """Elements given so far, and for each dataset below that shuffles how often it had been begun before."""
+        return np.array([self.taken, *self._epochs], np.int64)
+
+    def seek(self, position: np.ndarray) -> None:
+        """Begin anew, in the same order, and go past so many elements."""
         with self._lock:
-            self._flow, self._peeked = self._begin(), _NOTHING
-            self.taken = sum(1 for _ in itertools.islice(self._flow, position))
+            taken, *self._epochs = position.tolist()
+            for dataset, epoch in zip(_shuffled(self._dataset), self._epochs):
+                dataset._epoch = epoch
+            self._flow, self._peeked = self._dataset.flow(), _NOTHING
+            self.taken = sum(1 for _ in itertools.islice(self._flow, taken))
 
     def take_optional(self) -> OptionalValue:
         """The next element, or an empty optional."""
@@ -80,23 +90,29 @@ class IteratorState:
         return f"<iterator of {self.form.spec!r}>"
 
 
+def _shuffled(dataset: Any) -> list[Any]:
+    """The datasets that shuffle, of those that this one is made of."""
+    own = [dataset] if hasattr(dataset, "_epoch") else []
+    return own + [found for inner in dataset._inputs for found in _shuffled(inner)]
+
+
 class Position(Variable):
-    """Where an iterator is, as a checkpoint sees it: how many elements it gave. Setting it moves the iterator."""
+    """Where an iterator is, as a checkpoint sees it. Setting it moves the iterator."""
 
     __slots__ = ("_state",)
 
     def __init__(self, state: IteratorState) -> None:
         with init_scope():
-            super().__init__(np.int64(0), trainable=False, name="position")
+            super().__init__(state.position, trainable=False, name="position")
         self._state = state
 
     def read_array(self) -> np.ndarray:
-        """How many elements were taken."""
-        return np.array(self._state.taken, np.int64)
+        """See `IteratorState.position`."""
+        return self._state.position
 
     def write_array(self, array: Any) -> None:
-        """Go to the element of this number."""
-        self._state.seek(int(array))
+        """Go there."""
+        self._state.seek(np.asarray(array))
 
 
 class IteratorBase:

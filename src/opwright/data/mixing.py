@@ -176,11 +176,11 @@ class _SampleDataset(Dataset):
         self.begin()
 
     def begin(self) -> None:
-        self._epochs = itertools.count()
+        self._epoch = 0
 
     def flow(self) -> Iterator[Any]:
         seeds = self._seeds
-        epoch = next(self._epochs) if self._again else 0
+        epoch, self._epoch = self._epoch if self._again else 0, self._epoch + 1
         draw = random.Random(None if not any(seeds.values()) else f"{seeds} {epoch}").random
         changing = self._inputs[0].flow() if self._inputs else None
         weights = self._weights

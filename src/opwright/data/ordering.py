@@ -166,7 +166,7 @@ class _ShuffleDataset(OrderingDataset):
         super().__init__(input_dataset, (int_operand(buffer_size, "buffer_size"),))
 
     def begin(self) -> None:
-        self._epochs = itertools.count()
+        self._epoch = 0  # how often it was begun; a checkpoint of an iterator notes it
         self._entropy = secrets.randbits(64)  # for one that has no seed: where it repeats an order, its own
         size = static_int(self._operands[0])
         if size is not None and size < 1 and size != UNKNOWN:
@@ -175,7 +175,7 @@ class _ShuffleDataset(OrderingDataset):
 
     def _generator(self) -> random.Random:
         first, second = self._seeds["seed"], self._seeds["seed2"]
-        epoch = next(self._epochs) if self._again else 0
+        epoch, self._epoch = self._epoch if self._again else 0, self._epoch + 1
         if first == 0 and second == 0:
             first = self._entropy
         return random.Random(f"{first} {second} {epoch}")

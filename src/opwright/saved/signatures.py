@@ -14,7 +14,6 @@ from ..core.specs import TensorSpec
 from ..ops.tensor import Tensor
 from ..tracing.concrete import ConcreteFunction
 from ..tracing.function import Function
-from ..tracing.retracing import Detector
 from .loaded import LoadedFunction
 
 DEFAULT_KEY = "serving_default"
@@ -129,6 +128,4 @@ def wrapped(trace: ConcreteFunction, key: str) -> ConcreteFunction:
 
     signature_wrapper.__name__ = f"signature_wrapper_{trace.name.removeprefix('signature_wrapper_')}"
     specs = {n: TensorSpec(s.shape, s.dtype, n) for n, s in zip(names, trace.tensor_specs)}
-    function = Function(signature_wrapper, autograph=False)
-    function._detector = Detector()  # each is traced once: many of them are no reason to warn
-    return function.get_concrete_function(**specs)
+    return Function(signature_wrapper, autograph=False).get_concrete_function(**specs)

@@ -245,7 +245,8 @@ def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) 
     axis = axis_in(static_int(axis, "axis"), data.shape.rank)
     n, count = data.shape[axis], None if repeats.shape.rank == 0 else repeats.shape[0]
     if count == 1 or repeats.shape.rank == 0:
-        return _repeat_all(data, reshape(repeats, []), axis, name)
+        times = repeats if repeats.shape.rank == 0 else reshape(repeats, [])  # a constant stays one
+        return _repeat_all(data, times, axis, name)
     if n is not None and count is not None and n != count:
         raise InvalidArgumentError(op="repeat", node=name, what=f"{count} repeats for {n} slices",
                                    found=data.spec.short(), wanted="one for each slice, or one for all")  # fmt: skip
