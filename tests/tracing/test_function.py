@@ -273,7 +273,7 @@ def test_many_shapes_through_one_trace_keep_no_more_than_a_bound() -> None:
     for n in range(FAST_LIMIT + 10):
         assert total(ow.ones([n])).numpy() == n
     assert total.experimental_get_tracing_count() == 1
-    assert len(total._fast) <= FAST_LIMIT
+    assert len(total._ways) <= FAST_LIMIT
 
 
 def test_a_graph_as_flat_records() -> None:

@@ -29,9 +29,6 @@ from .signature import Arguments, FunctionType, Signature, SignatureContext, kin
 from .trace import TRACING
 from .trace_type import TracingContext
 
-state = dispatch.state
-quietly = dispatch.quietly
-
 
 class _InProgress(threading.local):
     def __init__(self) -> None:

@@ -1,56 +1,180 @@
-"""Keys of calls that are quick to make: the second look before types are built.
+"""The short way of a call: by a key of its arguments that is quick to make, to what runs.
 
-Lives here: `quick_key`.  Not here: the types, which decide (trace_type.py); what the keys lead to (function.py).
+Lives here: `call_key`, `Way`.  Not here: the types, which decide (trace_type.py), and choosing by them (function.py).
 
-Two calls with one key have one type. The contrary need not hold: dictionaries in another order, for instance, have
-another key and lead to the same trace. Objects stand by their id, so whoever keeps keys must forget them when an object
-dies; 6 us for building types become 1 us.
+Two calls with one key have one type, so the second goes where the first went: no binding, no types. The contrary need
+not hold: dictionaries in another order, for instance, have another key and lead to the same trace. Objects stand by
+their id, so whoever keeps keys must forget them when an object dies; 15 us for binding and types become 1 us.
 """
 
 from __future__ import annotations
 
 import types
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..core import flags
 from ..eager.tensor import EagerTensor
 from ..eager.variable import Variable
+from ..ops import dispatch
 from .symbolic import SymbolicTensor
+
+if TYPE_CHECKING:
+    from .concrete import ConcreteFunction
+
+FAST_LIMIT = 1024  # ways kept by one function: one trace with unknown sizes may be called with any number of shapes
 
 _PRIMITIVE = frozenset((int, bool, str, bytes, type(None)))
 _BY_ID = frozenset((Variable, types.FunctionType))
+_NO_CAPTURES: tuple[Any, ...] = ()
+
+state = dispatch.state
+quietly = dispatch.quietly
 
 
 class Slow(Exception):
     """A value whose type has to be built."""
 
 
-def quick_key(value: Any) -> Any:
-    """A key for a call's arguments. Raises Slow for kinds that only their trace type can tell apart."""
+def call_key(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], list[Any]]:
+    """A key for a call, and its tensors in the order they were met.
+
+    The key lists what is met on the way through the arguments, each value by its kind and then its content, a
+    container by its kind and size: no key is the beginning of another.
+    raises Slow, AttributeError or TypeError for values that only their trace type can tell apart
+    """
+    key: list[Any] = []
+    tensors: list[Any] = []
+    for value in args:
+        if type(value) is EagerTensor:
+            key.append(value._dtype)
+            key.append(value._array.shape)
+            tensors.append(value)
+        else:
+            _meet(value, key, tensors)
+    for name, value in kwargs.items():
+        key.append(name)
+        _meet(value, key, tensors)
+    return tuple(key), tensors
+
+
+def _meet(value: Any, key: list[Any], tensors: list[Any]) -> None:
     kind = type(value)
     if kind is EagerTensor:
-        return (value._dtype, value.shape.dims)
-    if kind in _PRIMITIVE:
-        return (kind, value)
-    if kind is tuple or kind is list:
-        return (kind, *[quick_key(v) for v in value])
-    if kind is dict:
-        return (dict, *[(k, quick_key(v)) for k, v in value.items()]) if value else None
-    if kind is float:
+        key += value._dtype, value._array.shape
+        tensors.append(value)
+    elif kind in _PRIMITIVE:
+        key += kind, value
+    elif kind is tuple or kind is list:
+        key += kind, len(value)
+        for part in value:
+            _meet(part, key, tensors)
+    elif kind is dict:
+        key += kind, tuple(value)
+        for part in value.values():
+            _meet(part, key, tensors)
+    elif kind is float:
         if value == 0.0 or value != value:  # of two signs; equal to nothing
             raise Slow
-        return (float, value)
-    if kind is SymbolicTensor:
+        key += kind, value
+    elif kind is SymbolicTensor:
         spec = value._spec
-        return (spec.dtype, spec.shape.dims)
+        key += kind, spec.dtype, spec.shape.dims
+        tensors.append(value)
+    elif kind is np.ndarray:
+        key += kind, value.dtype, value.shape
+        tensors.append(value)
+    elif kind in _BY_ID or (kind.__eq__ is object.__eq__ and _by_identity(kind)):
+        key += kind, id(value)
+    else:
+        raise Slow
+
+
+class Way:
+    """Where the calls of one key go.
+
+    order: the places among a call's tensors of those that the trace takes, or None where they are the same.
+    """
+
+    __slots__ = ("_captured", "_dtype", "_dtypes", "_order", "_run", "concrete")
+
+    def __init__(self, concrete: ConcreteFunction, order: list[int] | None) -> None:
+        self.concrete, self._order = concrete, order
+        self._run: Any = None
+        self._captured: Any = _NO_CAPTURES
+        self._dtypes: Any = None
+        self._dtype: Any = None  # where the result is one tensor
+
+    def go(self, tensors: list[Any]) -> Any:
+        """Call with the tensors of a call, in the order they were met."""
+        if self._order is not None:
+            tensors = [tensors[i] for i in self._order]
+        here = state
+        if self._run is None or here.trace is not None or here.tapes or flags.check_numerics:
+            return self._long(tensors)
+        try:
+            results = quietly(self._run, *[t._array for t in tensors], *self._captured)
+        except Exception as error:
+            raise self.concrete.program.plan.explain(error) from None
+        if self._dtype is not None:
+            return EagerTensor(results[0], self._dtype)
+        return self.concrete.pack([EagerTensor(r, d) for r, d in zip(results, self._dtypes)])
+
+    def _long(self, tensors: list[Any]) -> Any:
+        """Under tapes, in another trace, and the first time."""
+        concrete = self.concrete
+        result = concrete.call_flat(_converted(concrete, tensors))
+        if self._run is None and state.trace is None and not flags.check_numerics:
+            self._shorten(tensors)
+        return result
+
+    def _shorten(self, tensors: list[Any]) -> None:
+        """From now on run the plan itself, where tensors and captures have values."""
+        program = self.concrete.program
+        if all(type(t) is EagerTensor for t in (*tensors, *program.captured) if type(t) is not Variable):
+            self._captured = [c._array for c in program.captured]
+            self._dtypes = [v.spec.dtype for v in program.graph.outputs]
+            self._dtype = self._dtypes[0] if self.concrete.single else None
+            self._run = program.plan.run
+
+
+def _converted(concrete: ConcreteFunction, tensors: list[Any]) -> list[Any]:
+    """NumPy's arrays among them as tensors."""
+    if not any(type(t) is np.ndarray for t in tensors):
+        return tensors
+    return [
+        dispatch.to_tensor(t, s.dtype) if type(t) is np.ndarray else t
+        for t, s in zip(tensors, concrete.tensor_specs, strict=True)
+    ]
+
+
+def places(wanted: Sequence[Any], met: Sequence[Any]) -> list[int] | None:
+    """Where each of `wanted` is among `met`. Raises Slow where one is not there, or may be either of two."""
+    if len(wanted) == len(met) and all(a is b for a, b in zip(wanted, met)) and len({*map(id, met)}) == len(met):
+        return None
+    found = {id(t): i for i, t in enumerate(met)}
+    if len(found) < len(met):
+        raise Slow
+    try:
+        return [found[id(t)] for t in wanted]
+    except KeyError:
+        raise Slow from None
+
+
+def told_apart(value: Any) -> Any:
+    """The arguments with each of their tensors, as far as `call_key` looks, an object of its own."""
+    kind = type(value)
+    if kind is EagerTensor:
+        return EagerTensor(value._array, value._dtype)
     if kind is np.ndarray:
-        return (value.dtype, value.shape)
-    if kind in _BY_ID:
-        return ("id", id(value))
-    if kind.__eq__ is object.__eq__ and _by_identity(kind):
-        return ("id", id(value))
-    raise Slow
+        return value.view()
+    if kind is tuple or kind is list:
+        return kind([told_apart(v) for v in value])
+    if kind is dict:
+        return {k: told_apart(v) for k, v in value.items()}
+    return value
 
 
 _identity: dict[type, bool] = {}
