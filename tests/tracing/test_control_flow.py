@@ -733,3 +733,27 @@ def test_errors_inside_a_branch_name_node_and_line(tf):
 def test_a_python_bool_chooses_while_tracing(tf):
     f = tf.function(lambda x: tf.cond(True, lambda: x, lambda: x * 2.0))
     assert f(tf.constant(3.0)).numpy() == 3.0
+
+
+def test_shapes_that_were_stated_go_on_behind_branches_and_loops(tf):
+    shapes = {}
+
+    @tf.function(input_signature=[tf.TensorSpec(None), tf.TensorSpec([2]), tf.TensorSpec([], tf.int32)])
+    def f(x, y, n):
+        def stated():
+            z = x * 2.0
+            z.set_shape([2])
+            return z
+
+        shapes["cond"] = tf.cond(n > 1, stated, lambda: y).shape
+        shapes["scan"] = tf.cond(n > 1, lambda: tf.scan(lambda s, e: s * e, y, 1.0), lambda: y).shape
+        shapes["map_fn"] = tf.cond(n > 1, lambda: y, lambda: tf.map_fn(lambda e: e * e, y)).shape
+        while n > 0:
+            n -= 1
+            if n > 3:
+                break
+            y = tf.scan(lambda s, e: s * e, y, 2.0)
+        return y
+
+    assert f([1.0, 2.0], [1.0, 3.0], 1).numpy().tolist() == [2.0, 6.0]
+    assert {k: s.as_list() for k, s in shapes.items()} == {"cond": [2], "scan": [2], "map_fn": [2]}

@@ -90,6 +90,7 @@ class SymbolicTensor(Tensor):
     def set_shape(self, shape: Any) -> None:
         """State what is known of the shape besides what was inferred. Raises ValueError if both cannot be true."""
         self._spec = TensorSpec(self._spec.shape.merge_with(as_shape(shape)), self._spec.dtype)
+        self.value_in_graph.spec = self._spec  # branches and loops take what they know of their results from there
 
     def _refuse(self, what: str, instead: str) -> NoReturn:
         if self.trace.finished:
