@@ -343,3 +343,18 @@ def test_movers_of_values_are_not_blamed(tf, watched):
     assert np.isnan(tf.concat([tf.constant([np.nan]), tf.constant([1.0])], 0).numpy()[0])
     tf.debugging.disable_check_numerics()
     assert (tf.constant(1.0) / 0.0).numpy() == np.inf
+
+
+def test_words_of_scalars_and_without_a_message(tf):
+    """Single numbers have no indices to tell; without a message a run's error begins with the condition."""
+    with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+        tf.debugging.assert_equal(tf.constant(2), 3)
+    assert "Indices" not in str(caught.value)
+
+    @tf.function
+    def f(x):
+        tf.debugging.assert_greater_equal(x, [5])
+        return x
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"assertion failed: \[Condition x >= y did not hold"):
+        f(tf.constant(2))

@@ -166,3 +166,8 @@ def test_format_in_a_function(tf):
     f = tf.function(lambda x: tf.strings.format("<{}>", x))
     assert f(tf.constant([1.5, 2.0])).numpy() == b"<[1.5 2]>"
     assert f(tf.constant([[1.5]])).numpy() == b"<[[1.5]]>"
+
+
+def test_sparse_rows_as_the_tensor_they_mean(tf, capfd):
+    rows = tf.IndexedSlices(tf.constant([1.0]), tf.constant([0]), tf.constant([3]))
+    assert printed(capfd, tf, rows) == "[1 0 0]\n"

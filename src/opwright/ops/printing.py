@@ -17,6 +17,7 @@ from ..core import dtypes, nest
 from . import dispatch
 from .attributes import Attr
 from .definition import Input, operator
+from .indexed_slices import IndexedSlices
 from .strings.formatting import StringFormat
 from .tensor import TensorLike
 
@@ -109,6 +110,8 @@ def print(*inputs: Any, **kwargs: Any) -> None:
     pieces: list[str] = [""]  # the text between tensors
 
     def leaf(value: Any) -> Any:
+        if isinstance(value, IndexedSlices) and value.dense_shape is not None:
+            value = value.to_dense()
         if not isinstance(value, TensorLike):
             return value
         tensors.append(dispatch.to_tensor(value))

@@ -33,6 +33,7 @@ def record_trace(
     """The trace of a Function for arguments of this type, and the variables that were created meanwhile.
 
     given: the arguments it is traced for, where they are known: initial values of variables may depend on them.
+    raises ValueError where the Python function changes a list or dictionary that it is given
     """
     parent = state.trace if isinstance(state.trace, FuncTrace) else None
     trace = FuncTrace(function.name, parent)
@@ -50,17 +51,40 @@ def record_trace(
 
         args = [place(n, p) for n, p in zip(names, positional.parts)]
         kwargs = {n: place(n, p) for n, p in zip(by_name.form.names, by_name.parts)}
+        given_before = {n: nest.map_structure(_same, a) for n, a in (*zip(names, args), *kwargs.items())
+                        if nest.is_nested(a)}  # fmt: skip
         with autograph(function.autograph):
             python = staging.requested(function.python_function) if function.autograph else function.python_function
             try:
                 result = python(*args, **kwargs)
             except Exception as error:
                 raise error.with_traceback(staging.users_frames(error.__traceback__))  # noqa: B904  the same error
+        now = {**dict(zip(names, args)), **kwargs}
+        modified = [n for n, before in given_before.items() if not _unchanged(before, now[n])]
+        if modified:
+            called = getattr(function.python_function, "__qualname__", function.name)
+            raise ValueError(
+                f"{called}{function.signature.python} should not modify its Python input arguments. Modifying a copy "
+                f"is allowed. The following parameter(s) were modified: {', '.join(modified)}"
+            )
         flat: list[SymbolicTensor] = []
         structured = nest.map_structure(lambda v: _output(function, v, flat), result)
     program = Program(trace, flat)
     concrete = ConcreteFunction(program, function.name, kind, named, structured, names, function.signature.python)
     return concrete, trace.created_variables
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _unchanged(before: Any, after: Any) -> bool:
+    """Whether two structures are alike and hold the very same leaves."""
+    try:
+        nest.assert_same_structure(before, after)
+    except (TypeError, ValueError):
+        return False
+    return all(a is b for a, b in zip(nest.flatten(before), nest.flatten(after)))
 
 
 @contextlib.contextmanager

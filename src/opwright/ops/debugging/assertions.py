@@ -121,7 +121,7 @@ def _compare(sign: str, operation: str, static: Callable[[Any, Any], Any], defau
         a, b = x._array, y._array
         text = [start] if start else []
         text.append(f"Condition x {sign} y did not hold.")
-        if a.shape == b.shape and sign == "==" and a.size:
+        if a.shape == b.shape and sign == "==" and a.size and a.ndim:
             wrong = a != b
             where = np.argwhere(wrong)[: limit if limit >= 0 else None]
             text += [f"Indices of first {len(where)} different values:\n{where}",
@@ -133,7 +133,8 @@ def _compare(sign: str, operation: str, static: Callable[[Any, Any], Any], defau
         return "\n".join(text)
 
     if _tracing():
-        words = [start, f"Condition x {sign} y did not hold element-wise:", _brief("x", x), x, _brief("y", y), y]
+        words = [f"Condition x {sign} y did not hold element-wise:", _brief("x", x), x, _brief("y", y), y]
+        words[:0] = [start] if start else []
     else:
         words = []
     _require(lambda: _all(test(x, y)), x, y, static, words, eagerly, summarize, name or default_name)

@@ -56,7 +56,7 @@ def _run(cond: Callable[..., Any], body: Callable[..., Any], loop_vars: Any, max
     while (limit is None or turns < limit) and cond(*loop_vars):
         result = _as_sequence(body(*loop_vars), loop_vars)
         nest.assert_same_structure(list(loop_vars), list(result))
-        loop_vars = nest.pack_sequence_as(loop_vars, nest.flatten(result))
+        loop_vars = nest.pack_sequence_as(loop_vars, [_converted(leaf) for leaf in nest.flatten(result)])
         turns += 1
     return loop_vars
 
