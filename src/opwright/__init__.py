@@ -260,6 +260,7 @@ _LATER = {
     "grad_pass_through": (".tracing.derivatives", "grad_pass_through"),
     "gradients": (".tracing.derivatives", "gradients"),
     "group": (".tracing.ordering", "group"),
+    "image": (".ops.image", None),
     "inside_function": (".tracing.ordering", "inside_function"),
     "is_symbolic_tensor": (".tracing.ordering", "is_symbolic_tensor"),
     "keras": (".keras", None),
@@ -337,7 +338,7 @@ __all__ = [  # noqa: RUF022  grouped as in docs/api.md
     "Attr", "CPUPlace", "CUDAPlace", "Input", "KernelKey", "Operator", "Output", "attr", "kernel", "operator", "ops",
     # modules and switches
     "autograph", "experimental", "types",
-    "bitwise", "config", "data", "debugging", "dtypes", "errors", "flags", "keras", "linalg", "lite", "math", "nest",
+    "bitwise", "config", "data", "debugging", "dtypes", "errors", "flags", "image", "keras", "linalg", "lite", "math", "nest",
     "nn", "optimizers", "random", "saved_model", "show", "signal", "strings", "train",
     # element by element
     "abs", "acos", "acosh", "add", "add_n", "as_string", "asin", "asinh", "atan", "atan2", "atanh",

@@ -1,0 +1,268 @@
+"""Boxes drawn, and boxes drawn at random around others.
+
+Lives here: DrawBoundingBoxes, SampleDistortedBoundingBox, StatelessSampleDistortedBoundingBox.
+Not here: what is cut out by boxes (regions.py), which of several boxes to keep (suppression.py).
+
+Boxes are (y_min, x_min, y_max, x_max) in parts of the image's sides.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.dtypes import bfloat16, float16, float32, float64, int8, int16, int32, int64, uint8
+from ...core.errors import InvalidArgumentError
+from ...core.specs import TensorSpec
+from .. import dispatch
+from ..attributes import Attr, greater_than, length
+from ..definition import Input, Output, operator
+from ..random.state import generator_for, seeds_for
+from ..random.stateless import SEEDS, check_seed, keyed
+
+SIZES = (uint8, int8, int16, int32, int64)
+# Yellow, blue, red, lime, purple, olive, maroon, navy, aqua, fuchsia; opaque.
+PALETTE = np.array([[1, 1, 0, 1], [0, 0, 1, 1], [1, 0, 0, 1], [0, 1, 0, 1], [0.5, 0, 0.5, 1], [0.5, 0.5, 0, 1],
+                    [0.5, 0, 0, 1], [0, 0, 0.5, 1], [0, 1, 1, 1], [1, 0, 1, 1]], np.float32)  # fmt: skip
+
+
+@operator
+class DrawBoundingBoxes:
+    """The images with the edges of boxes drawn on them, one pixel wide.
+
+    .. math:: output_{n,y,x} = \\begin{cases} colors_{b \\bmod k} & (y, x) \\text{ on the edge of box } b,
+              \\text{ the last such} \\\\ images_{n,y,x} & \\text{else} \\end{cases}
+
+    images: [n, h, w, c]; boxes: [n, m, 4]; colors: [k, c or more], without them ten of its own. Edges outside the
+    image are not drawn, nor are boxes that are turned round.
+    raises InvalidArgumentError where boxes, images and colors do not fit together
+    """
+
+    images = Input((float16, bfloat16, float32, float64), rank=4)
+    boxes = Input((float32, float64), rank=3)
+    colors = Input((float32, float64), rank=2, optional=True)
+    output = Output(like="images")
+    gradient = None
+
+    def infer(op) -> Any:
+        images, boxes = op.images.spec.shape, op.boxes.spec.shape
+        if not boxes.is_compatible_with([None if images.rank is None else images[0], None, 4]):
+            raise InvalidArgumentError(what="boxes must be [batch, boxes, 4]", found={
+                "images": op.images.spec.short(), "boxes": op.boxes.spec.short()})  # fmt: skip
+        colors = None if op.colors is None else op.colors.spec.shape
+        columns = None if colors is None or colors.rank is None else colors[1]
+        channels = None if images.rank is None else images[3]
+        if None not in (columns, channels) and columns < channels:
+            raise InvalidArgumentError(what="colors must have at least as many columns as the image has channels",
+                                       found={"image": channels, "colors": columns})  # fmt: skip
+        return op.images.spec
+
+    def compute(op, images, boxes, colors) -> Any:
+        n, high, wide, depth = images.shape
+        if colors is None or not colors.size:
+            if depth not in (1, 3, 4):
+                raise InvalidArgumentError(what="the image has no colors of its own", found=f"{depth} channels",
+                                           wanted="1, 3 or 4 channels, or colors")  # fmt: skip
+            colors = np.ones((1, 1), np.float32) if depth == 1 else PALETTE
+        out = images.copy()
+        for b in range(n):
+            for k, box in enumerate(boxes[b]):
+                _draw(out[b], box, colors[k % len(colors), :depth].astype(images.dtype), high, wide)
+        return out
+
+
+def _draw(image: np.ndarray, box: np.ndarray, colour: np.ndarray, high: int, wide: int) -> None:
+    kind = box.dtype.type
+    top, left = (int(box[i] * kind(n - 1)) for i, n in ((0, high), (1, wide)))
+    bottom, right = (int(box[i] * kind(n - 1)) for i, n in ((2, high), (3, wide)))
+    if top > bottom or left > right or top >= high or bottom < 0 or left >= wide or right < 0:
+        return
+    rows = slice(max(top, 0), min(bottom, high - 1) + 1)
+    columns = slice(max(left, 0), min(right, wide - 1) + 1)
+    for row in (top, bottom):
+        if 0 <= row < high:
+            image[row, columns] = colour
+    for column in (left, right):
+        if 0 <= column < wide:
+            image[rows, column] = colour
+
+
+def draw_bounding_boxes(images: Any, boxes: Any, colors: Any, name: str | None = None) -> Any:
+    """See DrawBoundingBoxes. colors: None for ten of its own."""
+    return DrawBoundingBoxes(images, boxes, colors, name=name)
+
+
+# ---- at random ----------------------------------------------------------------------------------------------------
+
+
+def _infer_sample(op: Any) -> Any:
+    if not op.image_size.spec.shape.is_compatible_with([3]):
+        raise InvalidArgumentError(what="image_size must be [height, width, channels]",
+                                   found=op.image_size.spec.short())  # fmt: skip
+    boxes = op.bounding_boxes.spec.shape
+    if not boxes.is_compatible_with([None, None, 4]):
+        raise InvalidArgumentError(what="bounding_boxes must be [batch, boxes, 4]",
+                                   found=op.bounding_boxes.spec.short())  # fmt: skip
+    for name in ("aspect_ratio_range", "area_range"):
+        low, high = getattr(op, name)
+        if not 0 < low <= high or (name == "area_range" and high > 1):
+            limit = ", and not exceed 1" if name == "area_range" else ""
+            raise InvalidArgumentError(what=f"{name} must be positive, the smaller first{limit}", found=(low, high))
+    dtype = op.image_size.spec.dtype
+    return TensorSpec([3], dtype), TensorSpec([3], dtype), TensorSpec([1, 1, 4], op.bounding_boxes.spec.dtype)
+
+
+def _sample(op: Any, rng: np.random.Generator, image_size: np.ndarray, boxes: np.ndarray, covered: float) -> Any:
+    high, wide = int(image_size[0]), int(image_size[1])
+    if min(high, wide) < 1 or image_size[2] < 0:
+        raise InvalidArgumentError(what="image height and width must be positive", found=image_size.tolist())
+    boxes = boxes.reshape(-1, 4)
+    if not len(boxes) and not op.use_image_if_no_bounding_boxes:
+        raise InvalidArgumentError(what="No bounding boxes provided as input.",
+                                   do="use_image_if_no_bounding_boxes=True if you wish to provide none")  # fmt: skip
+    if ((boxes < 0) | (boxes > 1)).any() or (boxes[:, :2] >= boxes[:, 2:]).any():
+        raise InvalidArgumentError(what="All bounding box coordinates must be in [0.0, 1.0], the smaller first")
+    scaled = np.trunc(boxes * np.array([high, wide, high, wide])) if len(boxes) else np.array([[0, 0, high, wide]])
+    crop = (0, 0, high, wide)
+    for _ in range(op.max_attempts):
+        found = _attempt(op, rng, high, wide)
+        if found is not None and _covers(found, scaled, covered):
+            crop = found
+            break
+    top, left, rows, columns = crop
+    kind = image_size.dtype
+    box = np.array([top / high, left / wide, (top + rows) / high, (left + columns) / wide])
+    return (np.array([top, left, 0]).astype(kind), np.array([rows, columns, -1]).astype(kind),
+            box.astype(boxes.dtype).reshape(1, 1, 4))  # fmt: skip
+
+
+def _attempt(op: Any, rng: np.random.Generator, high: int, wide: int) -> tuple[int, int, int, int] | None:
+    """One frame of a ratio of sides and an area in their ranges: (top, left, rows, columns)."""
+    ratio = rng.uniform(*op.aspect_ratio_range)
+    least, most = (part * high * wide for part in op.area_range)
+    fewest = round(math.sqrt(least / ratio))
+    largest = min(round(math.sqrt(most / ratio)), high, int((wide + 0.5 - 1e-7) / ratio))
+    rows = int(rng.integers(min(fewest, largest), largest + 1))
+    columns = round(rows * ratio)
+    for better in (1, -1):  # rounding may have left the range of areas
+        if not least <= rows * columns <= most:
+            wanted = rows + better
+            if least <= wanted * round(wanted * ratio) <= most:
+                rows, columns = wanted, round(wanted * ratio)
+    if not (least <= rows * columns <= most and 0 < rows <= high and 0 < columns <= wide):
+        return None
+    return int(rng.integers(0, high - rows + 1)), int(rng.integers(0, wide - columns + 1)), rows, columns
+
+
+def _covers(crop: tuple[int, int, int, int], boxes: np.ndarray, share: float) -> bool:
+    """Whether a frame holds this share of any of the boxes, in pixels."""
+    top, left, rows, columns = crop
+    low = np.maximum(boxes[:, :2], [top, left])
+    sides = np.maximum(np.minimum(boxes[:, 2:], [top + rows, left + columns]) - low, 0)
+    area = (boxes[:, 2:] - boxes[:, :2]).prod(1)
+    return bool(((area > 0) & (sides.prod(1) >= share * area)).any())
+
+
+def _attrs() -> list[Attr]:
+    return [
+        Attr([float], default=(0.75, 1.33), check=length(2)),
+        Attr([float], default=(0.05, 1.0), check=length(2)),
+        Attr(int, default=100, check=greater_than(0)),
+        Attr(bool, default=False),
+    ]
+
+
+@operator
+class SampleDistortedBoundingBox:
+    """A frame at random that keeps enough of an object in view.
+
+    .. math:: \\exists i: \\frac{|frame \\cap box_i|}{|box_i|} \\ge min\\_object\\_covered, \\quad
+              \\frac{width}{height} \\in aspect\\_ratio\\_range, \\quad \\frac{|frame|}{|image|} \\in area\\_range
+
+    image_size: [height, width, channels]; bounding_boxes: [n, m, 4]. After max_attempts the whole image is given.
+    begin, size: what to slice the image by, [y, x, 0] and [height, width, -1]; bboxes: the frame, [1, 1, 4].
+    raises InvalidArgumentError for boxes that are none, or no boxes without use_image_if_no_bounding_boxes
+    """
+
+    image_size = Input(SIZES, rank=1)
+    bounding_boxes = Input((float32, float64), rank=3)
+    min_object_covered = Input((float32, float64), rank=0)
+    begin = Output(like="image_size")
+    size = Output(like="image_size")
+    bboxes = Output(like="bounding_boxes")
+    seed = Attr(int, default=0)
+    seed2 = Attr(int, default=0)
+    stream = Attr(int, default=0)
+    aspect_ratio_range, area_range, max_attempts, use_image_if_no_bounding_boxes = _attrs()
+    effect = "random"
+    gradient = None
+    infer = _infer_sample
+
+    def compute(op, image_size, bounding_boxes, min_object_covered) -> Any:
+        return _sample(op, generator_for(op), image_size, bounding_boxes, float(min_object_covered))
+
+
+@operator
+class StatelessSampleDistortedBoundingBox:
+    """As SampleDistortedBoundingBox, a function of `seed`, two integers.
+
+    .. math:: \\exists i: \\frac{|frame \\cap box_i|}{|box_i|} \\ge min\\_object\\_covered, \\quad
+              \\frac{width}{height} \\in aspect\\_ratio\\_range, \\quad \\frac{|frame|}{|image|} \\in area\\_range
+    """
+
+    image_size = Input(SIZES, rank=1)
+    bounding_boxes = Input((float32, float64), rank=3)
+    min_object_covered = Input((float32, float64), rank=0)
+    seed = Input(SEEDS, rank=1)
+    begin = Output(like="image_size")
+    size = Output(like="image_size")
+    bboxes = Output(like="bounding_boxes")
+    aspect_ratio_range, area_range, max_attempts, use_image_if_no_bounding_boxes = _attrs()
+    gradient = None
+
+    def infer(op) -> Any:
+        check_seed(op)
+        return _infer_sample(op)
+
+    def compute(op, image_size, bounding_boxes, min_object_covered, seed) -> Any:
+        return _sample(op, keyed(seed), image_size, bounding_boxes, float(min_object_covered))
+
+
+class SampledBox(NamedTuple):
+    """A frame at random: what to slice the image by, and the frame as a box [1, 1, 4]."""
+
+    begin: Any
+    size: Any
+    bboxes: Any
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    """The options that are not left out."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def sample_distorted_bounding_box(image_size: Any, bounding_boxes: Any, seed: Any = 0, min_object_covered: Any = 0.1,
+                                  aspect_ratio_range: Any = None, area_range: Any = None, max_attempts: Any = None,
+                                  use_image_if_no_bounding_boxes: Any = None, name: str | None = None
+                                  ) -> SampledBox:  # fmt: skip
+    """(begin, size, bboxes) of a frame at random around objects. seed: 0 for none. See SampleDistortedBoundingBox."""
+    options = _given(aspect_ratio_range=aspect_ratio_range, area_range=area_range, max_attempts=max_attempts,
+                     use_image_if_no_bounding_boxes=use_image_if_no_bounding_boxes)  # fmt: skip
+    seeds = seeds_for(seed or None)
+    found: Any = SampleDistortedBoundingBox(dispatch.to_tensor(image_size), bounding_boxes, min_object_covered,
+                                            **seeds, **options, name=name)  # fmt: skip
+    return SampledBox(*found)
+
+
+def stateless_sample_distorted_bounding_box(
+    image_size: Any, bounding_boxes: Any, seed: Any, min_object_covered: Any = 0.1, aspect_ratio_range: Any = None,
+    area_range: Any = None, max_attempts: Any = None, use_image_if_no_bounding_boxes: Any = None,
+    name: str | None = None) -> SampledBox:  # fmt: skip
+    """(begin, size, bboxes) of a frame around objects, a function of `seed`. See SampleDistortedBoundingBox."""
+    options = _given(aspect_ratio_range=aspect_ratio_range, area_range=area_range, max_attempts=max_attempts,
+                     use_image_if_no_bounding_boxes=use_image_if_no_bounding_boxes)  # fmt: skip
+    found: Any = StatelessSampleDistortedBoundingBox(dispatch.to_tensor(image_size), bounding_boxes,
+                                                     min_object_covered, seed, **options, name=name)  # fmt: skip
+    return SampledBox(*found)

@@ -1,0 +1,87 @@
+"""How much boxes overlap, and which are left when the worse of two that do is left out; NumPy arrays.
+
+Lives here: Boxes, soft, strict.  Not here: the operators (suppression.py).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+
+def wide(x: np.ndarray) -> np.ndarray:
+    """16-bit floats as float32."""
+    return x.astype(np.float32) if x.dtype.itemsize == 2 else x
+
+
+class Boxes:
+    """Boxes [n, 4] with their areas, any two opposite corners."""
+
+    def __init__(self, boxes: np.ndarray) -> None:
+        self.low = np.minimum(boxes[:, :2], boxes[:, 2:])
+        self.high = np.maximum(boxes[:, :2], boxes[:, 2:])
+        self.area = (self.high - self.low).prod(1)
+
+    def with_one(self, i: int, others: Any) -> np.ndarray:
+        """The area that box i shares with each of others, by the area they cover together; 0 where one is empty."""
+        sides = np.minimum(self.high[i], self.high[others]) - np.maximum(self.low[i], self.low[others])
+        shared = np.maximum(sides, 0).prod(-1)
+        filled = (self.area[i] > 0) & (self.area[others] > 0)
+        with np.errstate(all="ignore"):
+            return np.where(filled, shared / (self.area[i] + self.area[others] - shared), 0).astype(shared.dtype)
+
+
+def soft(with_one: Callable[[int, Any], np.ndarray], scores: np.ndarray, most: int, threshold: Any, lowest: Any,
+         sigma: float) -> tuple[list[int], list[Any]]:  # fmt: skip
+    """The indices that are selected, with their scores, which fall as `sigma` and overlaps say (0: not at all).
+
+    A box waits in a queue by its score. Whenever it comes to the front it is compared with those selected since it was
+    last there; if its score fell it goes back into the queue, and is selected once it no longer does (Bodla et al.
+    2017, in the lazy form that gives the same boxes).
+    """
+    kind = scores.dtype.type
+    queue = [(-score, i, 0) for i, score in enumerate(scores) if score > lowest]
+    heapq.heapify(queue)
+    chosen: list[int] = []
+    kept: list[Any] = []
+    while queue and len(chosen) < most:
+        negative, i, seen = heapq.heappop(queue)
+        before = score = -negative
+        covered = False
+        if seen < len(chosen):
+            for share in with_one(i, np.array(chosen[seen:]))[::-1]:
+                if sigma > 0:
+                    score = kind(score * np.exp(kind(-0.5 / sigma) * share * share))
+                elif share > threshold:
+                    covered = True
+                    break
+                if score <= lowest:
+                    break
+        if covered:
+            continue
+        if score == before:
+            chosen.append(i)
+            kept.append(score)
+        elif score > lowest:
+            heapq.heappush(queue, (-score, i, len(chosen)))
+    return chosen, kept
+
+
+def strict(boxes: np.ndarray, most: int, threshold: Any) -> list[int]:
+    """Of boxes by falling score, with their upper left corner first, those that no better one covers by `threshold`."""
+    sides = boxes[:, 2:] - boxes[:, :2]
+    area = sides.prod(1)
+    chosen: list[int] = []
+    for i in np.flatnonzero((boxes > 0).any(1)).tolist():
+        if len(chosen) == most:
+            break
+        others = np.array(chosen, np.intp)
+        common = np.minimum(boxes[i, 2:], boxes[others, 2:]) - np.maximum(boxes[i, :2], boxes[others, :2])
+        shared = np.maximum(common, 0).prod(1)
+        share = shared / (area[i] + area[others] - shared + boxes.dtype.type(1e-8))
+        if not ((share >= threshold) & (share > 0)).any():
+            chosen.append(i)
+    return chosen

@@ -1,0 +1,184 @@
+"""Boxes cut out of images and brought to one size.
+
+Lives here: CropAndResize.  Not here: frames in pixels (framing.py), patches on a grid (patches.py).
+
+The gradient is written in operators that are themselves differentiable, so that derivatives of any order are there.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core import dtypes
+from ...core.dtypes import float32, float64, int32
+from ...core.errors import InvalidArgumentError
+from ...core.specs import TensorSpec
+from .. import array, math
+from ..array.shaping import shape_op
+from ..attributes import Attr, one_of
+from ..definition import Input, Output, operator
+from ..inference import elements_of
+from .resized import PIXELS
+
+
+def _positions(first: np.ndarray, last: np.ndarray, out: int, size: int) -> np.ndarray:
+    """Where the pixels of each crop lie along one side of the image, [boxes, out]."""
+    kind = first.dtype.type
+    if out == 1:
+        return (kind(0.5) * (first + last) * kind(size - 1))[:, None]
+    step = (last - first) * kind(size - 1) / kind(out - 1)
+    return (first * kind(size - 1))[:, None] + np.arange(out, dtype=first.dtype) * step[:, None]
+
+
+def _rounded(x: np.ndarray) -> np.ndarray:
+    return np.floor(x + x.dtype.type(0.5))
+
+
+@operator
+class CropAndResize:
+    """What lies in each box of its image, brought to one size.
+
+    .. math:: crops_{b,p,q} = image_{box\\_indices_b} \\left(y_1 (h-1) + p \\frac{(y_2 - y_1)(h-1)}{crop_h - 1},\\;
+              x_1 (w-1) + q \\frac{(x_2 - x_1)(w-1)}{crop_w - 1}\\right)
+
+    image: [n, h, w, c] of any real dtype; boxes: [k, 4], (y1, x1, y2, x2) in parts of the image's sides, turned round
+    where y1 > y2; box_indices: int32 [k], whose image; crop_size: int32 [2]. Between pixels the image is interpolated
+    ("bilinear") or the nearest pixel taken; outside it is extrapolation_value. A crop of one pixel lies in the middle.
+    crops: [k, *crop_size, c] in the dtype of boxes. The gradient of boxes is that of "bilinear" for both methods.
+    raises InvalidArgumentError for a box_index that is no image's, or empty images or crops
+    """
+
+    image = Input(PIXELS, rank=4)
+    boxes = Input((float32, float64), rank=2)
+    box_indices = Input(int32, rank=1)
+    crop_size = Input(int32, rank=1)
+    crops = Output(like="boxes")
+    method = Attr(str, default="bilinear", check=one_of("bilinear", "nearest"))
+    extrapolation_value = Attr(float, default=0.0)
+
+    def infer(op) -> Any:
+        image, boxes, indices = op.image.spec.shape, op.boxes.spec.shape, op.box_indices.spec.shape
+        if not boxes.is_compatible_with([None, 4]):
+            raise InvalidArgumentError(what="boxes must have 4 columns: y1, x1, y2, x2", found=op.boxes.spec.short())
+        if not op.crop_size.spec.shape.is_compatible_with([2]):
+            raise InvalidArgumentError(what="crop_size must be two integers", found=op.crop_size.spec.short())
+        number = boxes[0] if boxes.rank else None
+        owners = indices[0] if indices.rank else None
+        if None not in (number, owners) and number != owners:
+            raise InvalidArgumentError(what="box_indices has incompatible shape", wanted="one for each box",
+                                       found={"boxes": number, "box_indices": owners})  # fmt: skip
+        wanted = elements_of(op.crop_size) or [None, None]
+        if any(d is not None and d < 1 for d in wanted):
+            raise InvalidArgumentError(what="crop dimensions must be positive", found=wanted)
+        if image.rank is not None and 0 in image.dims[1:3]:
+            raise InvalidArgumentError(what="image dimensions must be positive", found=op.image.spec.short())
+        depth = image[3] if image.rank is not None else None
+        return TensorSpec([owners if number is None else number, *wanted, depth], op.boxes.spec.dtype)
+
+    def compute(op, image, boxes, box_indices, crop_size) -> Any:
+        n, high, wide, _ = image.shape
+        if box_indices.size and (box_indices.min() < 0 or box_indices.max() >= n):
+            raise InvalidArgumentError(what="box_index has values outside [0, batch_size)", found=f"batch of {n}")
+        if (crop_size < 1).any():
+            raise InvalidArgumentError(what="crop dimensions must be positive", found=crop_size.tolist())
+        y = _positions(boxes[:, 0], boxes[:, 2], int(crop_size[0]), high)
+        x = _positions(boxes[:, 1], boxes[:, 3], int(crop_size[1]), wide)
+        inside = ((y >= 0) & (y <= high - 1))[:, :, None] & ((x >= 0) & (x <= wide - 1))[:, None, :]
+        owner = box_indices[:, None, None]
+
+        def at(row: np.ndarray, column: np.ndarray) -> np.ndarray:
+            row = np.clip(np.nan_to_num(row), 0, high - 1).astype(np.intp)[:, :, None]
+            column = np.clip(np.nan_to_num(column), 0, wide - 1).astype(np.intp)[:, None, :]
+            return image[owner, row, column].astype(boxes.dtype, copy=False)
+
+        if op.method == "nearest":
+            found = at(_rounded(y), _rounded(x))
+        else:
+            down, right = (y - np.floor(y))[:, :, None, None], (x - np.floor(x))[:, None, :, None]
+            top = at(np.floor(y), np.floor(x))
+            top = top + (at(np.floor(y), np.ceil(x)) - top) * right
+            low = at(np.ceil(y), np.floor(x))
+            low = low + (at(np.ceil(y), np.ceil(x)) - low) * right
+            found = top + (low - top) * down
+        return np.where(inside[..., None], found, boxes.dtype.type(op.extrapolation_value))
+
+    def gradient(op, dcrops) -> Any:
+        places = _places(op)
+        dimage = _image_gradient(op, places, dcrops) if op.image.dtype.is_floating else None
+        return dimage, _boxes_gradient(op, places, dcrops), None, None
+
+
+class _Places(NamedTuple):
+    """Where the pixels of the crops lie: tensors. y: [k, rows, 1], x: [k, 1, columns], in pixels of the image."""
+
+    y: Any
+    x: Any
+    inside: Any  # [k, rows, columns, 1], 1 or 0
+    shares: tuple[Any, Any]  # how far down and right each pixel is in its box, 0 to 1: [rows, 1], [columns]
+    room: Any  # [2]: the image's sides less 1
+
+    def corner(self, owner: Any, row: Any, column: Any) -> Any:
+        """Indices [k, rows, columns, 3] of one of the pixels around, clipped to the image."""
+        shape = array.shape(self.inside)[:3]
+        zero = array.zeros_like(self.room[0])
+        row = array.broadcast_to(array.cast(math.clip_by_value(row, zero, self.room[0]), dtypes.int32), shape)
+        column = array.broadcast_to(array.cast(math.clip_by_value(column, zero, self.room[1]), dtypes.int32), shape)
+        return array.stack([array.broadcast_to(owner[:, None, None], shape), row, column], axis=-1)
+
+
+def _places(op: Any) -> _Places:
+    dtype = op.boxes.dtype
+    room = array.cast(shape_op(op.image)[1:3], dtype) - 1.0
+    found, shares = [], []
+    for side in (0, 1):
+        out = op.crop_size[side]
+        share = array.cast(array.range(out), dtype) / array.cast(math.maximum(out - 1, 1), dtype)
+        share = array.where(out > 1, share, array.ones_like(share) * 0.5)
+        first, last = op.boxes[:, side][:, None], op.boxes[:, side + 2][:, None]
+        found.append((first + share * (last - first)) * room[side])
+        shares.append(share)
+    y, x = found[0][:, :, None], found[1][:, None, :]
+    inside = math.logical_and(math.logical_and(y >= 0.0, y <= room[0]), math.logical_and(x >= 0.0, x <= room[1]))
+    return _Places(y, x, array.cast(inside, dtype)[..., None], (shares[0][:, None], shares[1]), room)
+
+
+def _image_gradient(op: Any, at: _Places, dcrops: Any) -> Any:
+    """Each crop's pixel gives to those it was taken from."""
+    dcrops = array.where(at.inside > 0.0, dcrops, array.zeros_like(dcrops))
+    shape = shape_op(op.image)
+    if op.method == "nearest":
+        to = at.corner(op.box_indices, math.floor(at.y + 0.5), math.floor(at.x + 0.5))
+        return array.cast(array.scatter_nd(to, dcrops, shape), op.image.dtype)
+    total = None
+    for row, high in _neighbours(at.y):
+        for column, wide in _neighbours(at.x):
+            part = array.scatter_nd(at.corner(op.box_indices, row, column), dcrops * (high * wide)[..., None], shape)
+            total = part if total is None else total + part
+    return array.cast(total, op.image.dtype)
+
+
+def _neighbours(x: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+    """The pixels before and after a place, with their weights."""
+    low = math.floor(x)
+    return (low, 1.0 - (x - low)), (math.ceil(x), x - low)
+
+
+def _boxes_gradient(op: Any, at: _Places, dcrops: Any) -> Any:
+    """How crops change as their places move, summed up for the ends of each box."""
+    image = array.cast(op.image, op.boxes.dtype)
+    (top, bottom), (left, right) = (tuple(row for row, _ in _neighbours(s)) for s in (at.y, at.x))
+    pixels = [[array.gather_nd(image, at.corner(op.box_indices, row, column)) for column in (left, right)]
+              for row in (top, bottom)]  # fmt: skip
+    down, over = (at.y - top)[..., None], (at.x - left)[..., None]
+    by_y = (1.0 - over) * (pixels[1][0] - pixels[0][0]) + over * (pixels[1][1] - pixels[0][1])
+    by_x = (1.0 - down) * (pixels[0][1] - pixels[0][0]) + down * (pixels[1][1] - pixels[1][0])
+    dcrops = array.where(at.inside > 0.0, dcrops, array.zeros_like(dcrops))
+    dy = math.reduce_sum(by_y * dcrops, axis=-1) * at.room[0]
+    dx = math.reduce_sum(by_x * dcrops, axis=-1) * at.room[1]
+    parts = [dy * (1.0 - at.shares[0]), dx * (1.0 - at.shares[1]), dy * at.shares[0], dx * at.shares[1]]
+    return array.stack([math.reduce_sum(part, axis=[1, 2]) for part in parts], axis=1)
+
+
+crop_and_resize = CropAndResize.as_function("crop_and_resize")

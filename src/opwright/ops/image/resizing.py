@@ -1,0 +1,250 @@
+"""Images at other sizes: the operators.
+
+Lives here: ResizeBilinear, ResizeNearestNeighbor, ResizeBicubic, ResizeArea with the operators of their gradients.
+Not here: ScaleAndTranslate (scaling.py), the weights (weights.py), `resize` (resize_functions.py).
+
+Images are [batch, height, width, channels], size int32 [height, width]. In the formulas S is the place of a new pixel
+in the image: with half_pixel_centers (p + 1/2) n / m - 1/2, with align_corners p (n - 1) / (m - 1), else p n / m.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import float32, float64, int32
+from ..array.shaping import shape_op
+from ..attributes import Attr
+from ..definition import Input, Output, operator
+from . import weights
+from .resized import (
+    FLOATS,
+    PIXELS,
+    arguments,
+    check_centres,
+    check_sizes,
+    gradient_dtype,
+    gradient_of,
+    gradient_of_gradient,
+    of_image,
+    of_size,
+    resized_spec,
+)
+
+
+@operator
+class ResizeBilinear:
+    """Each new pixel is interpolated between the four around it.
+
+    .. math:: resized\\_images_{p,q} = \\sum_{i,j} \\max(0, 1 - |S_p - i|) \\max(0, 1 - |S_q - j|)\\, images_{i,j}
+
+    images: [n, h, w, c] of any real dtype; the result is float32. Beyond the border the image goes on as it ends.
+    raises InvalidArgumentError for an empty image or size, or both kinds of centres at once
+    """
+
+    images = Input(PIXELS, rank=4)
+    size = Input(int32, rank=1)
+    resized_images = Output(dtype=float32)
+    align_corners = Attr(bool, default=False)
+    half_pixel_centers = Attr(bool, default=False)
+
+    def infer(op) -> Any:
+        return of_size(op, float32)
+
+    def compute(op, images, size) -> Any:
+        rows, columns = arguments(op, images, tuple(size.tolist()))
+        x = images.astype(np.float32, copy=False)
+        low, high, part = weights.bilinear(*columns)
+        top = np.take(x, low, 2)
+        x = top + (np.take(x, high, 2) - top) * part[:, None]
+        low, high, part = weights.bilinear(*rows)
+        top = np.take(x, low, 1)
+        return top + (np.take(x, high, 1) - top) * part[:, None, None]
+
+    def gradient(op, doutput) -> Any:
+        return gradient_of(op, ResizeBilinearGrad, doutput)
+
+
+def _bilinear_matrix(size: int, *rest: Any) -> np.ndarray:
+    low, high, part = weights.bilinear(size, *rest)
+    return weights.matrix((np.stack([low, high], 1), np.stack([1 - part, part], 1)), size)
+
+
+@operator
+class ResizeBilinearGrad:
+    """The gradient of ResizeBilinear: every new pixel's goes to the four around it.
+
+    .. math:: output_{i,j} = \\sum_{p,q} \\max(0, 1 - |S_p - i|) \\max(0, 1 - |S_q - j|)\\, grads_{p,q}
+
+    original_image: gives the sizes and the dtype.
+    """
+
+    grads = Input((float32, float64), rank=4)
+    original_image = Input(FLOATS, rank=4)
+    output = Output(like="original_image")
+    align_corners = Attr(bool, default=False)
+    half_pixel_centers = Attr(bool, default=False)
+    no_need_buffer = ("original_image",)
+
+    def infer(op) -> Any:
+        return of_image(op)
+
+    def compute(op, grads, original_image) -> Any:
+        rows, columns = arguments(op, original_image, grads.shape[1:3])
+        dy = grads.astype(gradient_dtype(grads), copy=False)
+        found = weights.transposed(dy, _bilinear_matrix(*rows), _bilinear_matrix(*columns))
+        return found.astype(original_image.dtype, copy=False)
+
+    def gradient(op, doutput) -> Any:
+        return gradient_of_gradient(op, ResizeBilinear, doutput), None
+
+
+@operator
+class ResizeNearestNeighbor:
+    """Each new pixel is a copy of one of the image.
+
+    .. math:: resized\\_images_{p,q} = images_{\\lfloor p\\,h/m \\rfloor, \\lfloor q\\,w/n \\rfloor}
+
+    With half_pixel_centers at (p + 1/2) h / m, with align_corners rounded instead. The dtype stays.
+    raises InvalidArgumentError for an empty image or size, or both kinds of centres at once
+    """
+
+    images = Input(PIXELS, rank=4)
+    size = Input(int32, rank=1)
+    resized_images = Output(like="images")
+    align_corners = Attr(bool, default=False)
+    half_pixel_centers = Attr(bool, default=False)
+
+    def infer(op) -> Any:
+        return of_size(op)
+
+    def compute(op, images, size) -> Any:
+        rows, columns = arguments(op, images, tuple(size.tolist()))
+        return images[:, weights.nearest(*rows)[:, None], weights.nearest(*columns)]
+
+    def gradient(op, doutput) -> Any:
+        if not op.images.dtype.is_floating:
+            return None, None
+        flags = {"align_corners": op.align_corners, "half_pixel_centers": op.half_pixel_centers}
+        return ResizeNearestNeighborGrad(doutput, shape_op(op.images)[1:3], **flags), None
+
+
+@operator
+class ResizeNearestNeighborGrad:
+    """The gradient of ResizeNearestNeighbor: that of all new pixels that are copies of one, added up.
+
+    .. math:: output_{i,j} = \\sum_{p,q \\text{ copied from } i,j} grads_{p,q}
+
+    size: of the image.
+    """
+
+    grads = Input(PIXELS, rank=4)
+    size = Input(int32, rank=1)
+    output = Output(like="grads")
+    align_corners = Attr(bool, default=False)
+    half_pixel_centers = Attr(bool, default=False)
+
+    def infer(op) -> Any:
+        check_centres(op)
+        return resized_spec(op, op.grads.spec, op.size, op.grads.spec.dtype)
+
+    def compute(op, grads, size) -> Any:
+        image = tuple(size.tolist())
+        check_sizes(image, grads.shape[1:3])
+        flags = op.align_corners, op.half_pixel_centers
+        total = np.zeros((len(grads), *image, grads.shape[3]), np.result_type(grads.dtype, np.float32))
+        rows, columns = (weights.nearest(n, m, *flags) for n, m in zip(image, grads.shape[1:3]))
+        places: Any = (slice(None), rows[:, None], columns)
+        np.add.at(total, places, grads)
+        return total.astype(grads.dtype, copy=False)
+
+    def gradient(op, doutput) -> Any:
+        flags = {"align_corners": op.align_corners, "half_pixel_centers": op.half_pixel_centers}
+        return ResizeNearestNeighbor(doutput, shape_op(op.grads)[1:3], **flags), None
+
+
+@operator
+class ResizeBicubic:
+    """Each new pixel is a mean of the sixteen around it by Keys's cubic (1981).
+
+    .. math:: resized\\_images_{p,q} = \\sum_{i,j} K(S_p - i)\\, K(S_q - j)\\, images_{i,j}, \\quad K(x) =
+              \\begin{cases} (a + 2)|x|^3 - (a + 3) x^2 + 1 & |x| \\le 1 \\\\
+              a|x|^3 - 5a x^2 + 8a|x| - 4a & 1 < |x| < 2 \\end{cases}
+
+    With half_pixel_centers a = -1/2, and weights beyond the border are shared among the others; else a = -3/4, and
+    beyond the border the image goes on as it ends. Distances are rounded to 1/1024. The result is float32.
+    raises InvalidArgumentError for an empty image or size, or both kinds of centres at once
+    """
+
+    images = Input(PIXELS, rank=4)
+    size = Input(int32, rank=1)
+    resized_images = Output(dtype=float32)
+    align_corners = Attr(bool, default=False)
+    half_pixel_centers = Attr(bool, default=False)
+
+    def infer(op) -> Any:
+        return of_size(op, float32)
+
+    def compute(op, images, size) -> Any:
+        rows, columns = arguments(op, images, tuple(size.tolist()))
+        x = images.astype(np.float32, copy=False)
+        return weights.applied(x, weights.bicubic(*rows), weights.bicubic(*columns))
+
+    def gradient(op, doutput) -> Any:
+        return gradient_of(op, ResizeBicubicGrad, doutput)
+
+
+@operator
+class ResizeBicubicGrad:
+    """The gradient of ResizeBicubic: every new pixel's goes to the sixteen around it.
+
+    .. math:: output_{i,j} = \\sum_{p,q} K(S_p - i)\\, K(S_q - j)\\, grads_{p,q}
+
+    original_image: gives the sizes and the dtype.
+    """
+
+    grads = Input((float32, float64), rank=4)
+    original_image = Input(FLOATS, rank=4)
+    output = Output(like="original_image")
+    align_corners = Attr(bool, default=False)
+    half_pixel_centers = Attr(bool, default=False)
+    no_need_buffer = ("original_image",)
+
+    def infer(op) -> Any:
+        return of_image(op)
+
+    def compute(op, grads, original_image) -> Any:
+        rows, columns = arguments(op, original_image, grads.shape[1:3])
+        dy = grads.astype(gradient_dtype(grads), copy=False)
+        matrices = [weights.matrix(weights.bicubic(*a), a[0]) for a in (rows, columns)]
+        return weights.transposed(dy, *matrices).astype(original_image.dtype, copy=False)
+
+    def gradient(op, doutput) -> Any:
+        return gradient_of_gradient(op, ResizeBicubic, doutput), None
+
+
+@operator
+class ResizeArea:
+    """Each new pixel is the mean of what it covers of the image.
+
+    .. math:: resized\\_images_{p,q} = \\frac{1}{A} \\sum_{i,j} |R_{p,q} \\cap P_{i,j}|\\, images_{i,j}
+
+    R: the new pixel's rectangle in the image, of area A; P: a pixel's. The result is float32. TensorFlow has no
+    gradient of it; nor has this.
+    raises InvalidArgumentError for an empty image or size
+    """
+
+    images = Input(PIXELS, rank=4)
+    size = Input(int32, rank=1)
+    resized_images = Output(dtype=float32)
+    align_corners = Attr(bool, default=False)
+    gradient = None
+
+    def infer(op) -> Any:
+        return of_size(op, float32)
+
+    def compute(op, images, size) -> Any:
+        rows, columns = arguments(op, images, tuple(size.tolist()))
+        x = images.astype(np.float32, copy=False)
+        return weights.applied(x, weights.area(*rows), weights.area(*columns))

@@ -1,0 +1,275 @@
+"""Boxes that overlap better ones left out: the operators.
+
+Lives here: NonMaxSuppression, NonMaxSuppressionPadded, NonMaxSuppressionWithOverlaps, CombinedNonMaxSuppression.
+Not here: the functions over them (suppressions.py), the overlaps (overlaps.py).
+
+Boxes are [..., 4]: two opposite corners, (y1, x1, y2, x2). Overlap is measured as the area two boxes share, divided by
+the area they cover together. Of equal scores the box that comes first is better.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import bfloat16, float16, float32, float64, int32
+from ...core.errors import InvalidArgumentError
+from ...core.specs import TensorSpec
+from ..attributes import Attr
+from ..definition import Input, Output, operator
+from . import overlaps
+from .overlaps import soft as greedy
+
+FLOATS = (float16, bfloat16, float32, float64)
+
+
+def _constant(operand: Any) -> Any:
+    return None if operand.constant is None else operand.constant.item()
+
+
+def check_thresholds(*arrays: Any) -> None:
+    """Thresholds are within [0, 1], numbers of boxes not negative. Raises InvalidArgumentError."""
+    for operand, name in arrays:
+        value = operand if not hasattr(operand, "constant") else _constant(operand)
+        if value is None:
+            continue
+        if name.endswith("threshold") and not 0 <= value <= 1:
+            raise InvalidArgumentError(what=f"{name} must be in [0, 1]", found=f"{name} {value}")
+        if name == "soft_nms_sigma" and not value >= 0:
+            raise InvalidArgumentError(what="soft_nms_sigma must be non-negative", found=f"soft_nms_sigma {value}")
+        if name.startswith("max_") and value < 0:
+            raise InvalidArgumentError(what=f"{name} must be non-negative", found=f"{name} {value}")
+
+
+def _check_boxes(op: Any, *classes: Any) -> None:
+    """Boxes have four columns and each its score, or its scores of all classes. Raises InvalidArgumentError."""
+    boxes, scores, found = op.boxes.spec.shape, op.scores.spec.shape, op.boxes.spec.short()
+    if boxes.rank is None:
+        return
+    if boxes.rank < 2 or boxes[-1] not in (4, None):
+        raise InvalidArgumentError(what="boxes must have 4 columns", found=found)
+    if not scores.is_compatible_with([*boxes.dims[: 2 if classes else -1], *classes]):
+        raise InvalidArgumentError(what="scores has incompatible shape", wanted="one score for each box",
+                                   found={"boxes": found, "scores": op.scores.spec.short()})  # fmt: skip
+
+
+@operator
+class NonMaxSuppression:
+    """Indices of boxes by falling score, without those that overlap a better one.
+
+    .. math:: s_i' = s_i \\prod_{j \\text{ selected before}} w(IoU(b_i, b_j)), \\quad
+              w(u) = \\begin{cases} e^{-u^2 / (2\\, soft\\_nms\\_sigma)} & soft\\_nms\\_sigma > 0 \\\\
+              [u \\le iou\\_threshold] & \\text{else} \\end{cases}
+
+    boxes: [n, 4]; scores: [n]. With soft_nms_sigma 0 a box is selected with its score or not at all. Boxes
+    whose score is not above score_threshold are left out. selected_indices: int32 [m], m at most max_output_size, with
+    pad_to_max_output_size filled up with 0; selected_scores: s'; valid_outputs: how many.
+    raises InvalidArgumentError where boxes and scores do not fit together, or a threshold is out of [0, 1]
+    """
+
+    boxes = Input(FLOATS, rank=2)
+    scores = Input(FLOATS, rank=1, like="boxes")
+    max_output_size = Input(int32, rank=0)
+    iou_threshold = Input(FLOATS, rank=0, like="boxes")
+    score_threshold = Input(FLOATS, rank=0, like="boxes")
+    soft_nms_sigma = Input(FLOATS, rank=0, like="boxes")
+    selected_indices = Output(dtype=int32)
+    selected_scores = Output(like="boxes")
+    valid_outputs = Output(dtype=int32)
+    pad_to_max_output_size = Attr(bool, default=False)
+    gradient = None
+
+    def infer(op) -> Any:
+        _check_boxes(op)
+        check_thresholds((op.iou_threshold, "iou_threshold"), (op.soft_nms_sigma, "soft_nms_sigma"),
+                         (op.max_output_size, "max_output_size"))  # fmt: skip
+        number = _constant(op.max_output_size) if op.pad_to_max_output_size else None
+        return TensorSpec([number], int32), TensorSpec([number], op.boxes.spec.dtype), TensorSpec([], int32)
+
+    def compute(op, boxes, scores, max_output_size, iou_threshold, score_threshold, soft_nms_sigma) -> Any:
+        check_thresholds((iou_threshold, "iou_threshold"), (soft_nms_sigma, "soft_nms_sigma"),
+                         (max_output_size, "max_output_size"))  # fmt: skip
+        most, wide = int(max_output_size), overlaps.wide(boxes)
+        kind = wide.dtype.type
+        chosen, kept = greedy(overlaps.Boxes(wide).with_one, overlaps.wide(scores), most, kind(iou_threshold),
+                              kind(score_threshold), float(soft_nms_sigma))  # fmt: skip
+        padding = most - len(chosen) if op.pad_to_max_output_size else 0
+        indices = np.array(chosen + [0] * padding, np.int32)
+        return indices, np.array(kept + [0] * padding, wide.dtype).astype(boxes.dtype), np.int32(len(chosen))
+
+
+@operator
+class NonMaxSuppressionWithOverlaps:
+    """Indices of boxes by falling score, without those that overlap a better one; how much they do is given.
+
+    .. math:: selected = \\{i : scores_i > score\\_threshold,\\; overlaps_{i,j} \\le overlap\\_threshold
+              \\text{ for all selected before}\\}
+
+    overlaps: [n, n]; scores: [n]. selected_indices: int32 [m], m at most max_output_size.
+    raises InvalidArgumentError where overlaps and scores do not fit together
+    """
+
+    overlaps = Input((float32, float64), rank=2)
+    scores = Input((float32, float64), rank=1, like="overlaps")
+    max_output_size = Input(int32, rank=0)
+    overlap_threshold = Input((float32, float64), rank=0, like="overlaps")
+    score_threshold = Input((float32, float64), rank=0, like="overlaps")
+    selected_indices = Output(dtype=int32)
+    gradient = None
+
+    def infer(op) -> Any:
+        found, scores = op.overlaps.spec.shape, op.scores.spec.shape
+        if found.rank is not None and not (found.is_compatible_with([found[1], found[0]])
+                                           and scores.is_compatible_with([found[0]])):  # fmt: skip
+            raise InvalidArgumentError(what="overlaps must be square, with a row for each score", found={
+                "overlaps": op.overlaps.spec.short(), "scores": op.scores.spec.short()})  # fmt: skip
+        check_thresholds((op.max_output_size, "max_output_size"))
+        return TensorSpec([None], int32)
+
+    def compute(op, overlaps, scores, max_output_size, overlap_threshold, score_threshold) -> Any:
+        check_thresholds((max_output_size, "max_output_size"))
+        with_one = lambda i, others: overlaps[i, others]  # noqa: E731
+        chosen, _ = greedy(with_one, scores, int(max_output_size), overlap_threshold, score_threshold, 0.0)
+        return np.array(chosen, np.int32)
+
+
+@operator
+class NonMaxSuppressionPadded:
+    """As NonMaxSuppression, for a batch of boxes at once.
+
+    .. math:: selected = \\{i : scores_i > score\\_threshold,\\; IoU(b_i, b_j) < iou\\_threshold
+              \\text{ for all selected before}\\}
+
+    boxes: [..., n, 4]; scores: [..., n]. A box that overlaps a better one by iou_threshold itself is left out here,
+    and so are boxes without a positive coordinate. sorted_input: scores fall already. canonicalized_coordinates: the
+    first corner is the upper left; else the first box tells which is. idx: int32 [..., max_output_size], filled up
+    with 0; num_valid: int32 [...].
+    raises InvalidArgumentError where boxes and scores do not fit together
+    """
+
+    boxes = Input(FLOATS)
+    scores = Input(FLOATS, like="boxes")
+    max_output_size = Input(int32, rank=0)
+    iou_threshold = Input((float32, float64), rank=0)
+    score_threshold = Input((float32, float64), rank=0)
+    idx = Output(dtype=int32)
+    num_valid = Output(dtype=int32)
+    sorted_input = Attr(bool, default=False)
+    canonicalized_coordinates = Attr(bool, default=False)
+    gradient = None
+
+    def infer(op) -> Any:
+        boxes, scores = op.boxes.spec.shape, op.scores.spec.shape
+        _check_boxes(op)
+        check_thresholds((op.max_output_size, "max_output_size"))
+        if boxes.rank is None:
+            lead = None if scores.rank is None else list(scores.dims[:-1])
+        else:
+            lead = list(boxes.dims[:-2])
+        if lead is None:
+            return TensorSpec(None, int32), TensorSpec(None, int32)
+        return TensorSpec([*lead, _constant(op.max_output_size)], int32), TensorSpec(lead, int32)
+
+    def compute(op, boxes, scores, max_output_size, iou_threshold, score_threshold) -> Any:
+        lead, number, most = boxes.shape[:-2], boxes.shape[-2], int(max_output_size)
+        flat = overlaps.wide(boxes).reshape(-1, number, 4)
+        flat_scores = overlaps.wide(scores).reshape(-1, number)
+        if score_threshold != -np.inf:
+            above = flat_scores > score_threshold
+            flat, flat_scores = flat * above[..., None], flat_scores * above
+        if not op.canonicalized_coordinates and flat.size:
+            y, x = ((0, 2) if flat[0, 0, 0] <= flat[0, 0, 2] else (2, 0)), (
+                (1, 3) if flat[0, 0, 1] <= flat[0, 0, 3] else (3, 1))  # fmt: skip
+            flat = flat[..., [y[0], x[0], y[1], x[1]]]
+        idx = np.zeros((len(flat), most), np.int32)
+        found = np.zeros(len(flat), np.int32)
+        for k, (these, values) in enumerate(zip(flat, flat_scores)):
+            order = np.arange(number) if op.sorted_input else np.argsort(-values, kind="stable")
+            chosen = overlaps.strict(these[order], most, iou_threshold)
+            found[k] = len(chosen)
+            idx[k, : len(chosen)] = order[chosen]
+        return idx.reshape(*lead, most), found.reshape(lead)
+
+
+@operator
+class CombinedNonMaxSuppression:
+    """The best boxes of every class without those that overlap a better one, and of all classes together the best.
+
+    .. math:: selected_c = \\{i : scores_{i,c} > score\\_threshold,\\; IoU(b_i, b_j) \\le iou\\_threshold
+              \\text{ for all selected before}\\}
+
+    boxes: [n, k, q, 4], q 1 or the number of classes; scores: [n, k, classes]. nmsed_boxes: [n, m, 4], nmsed_scores
+    and nmsed_classes: [n, m], filled up with 0; valid_detections: int32 [n]. m is max_total_size, with pad_per_class
+    at most max_output_size_per_class * classes. clip_boxes: corners are brought into [0, 1].
+    raises InvalidArgumentError where boxes and scores do not fit together, or a threshold is out of [0, 1]
+    """
+
+    boxes = Input((float32, float64), rank=4)
+    scores = Input((float32, float64), rank=3, like="boxes")
+    max_output_size_per_class = Input(int32, rank=0)
+    max_total_size = Input(int32, rank=0)
+    iou_threshold = Input((float32, float64), rank=0)
+    score_threshold = Input((float32, float64), rank=0)
+    nmsed_boxes = Output(like="boxes")
+    nmsed_scores = Output(like="boxes")
+    nmsed_classes = Output(like="boxes")
+    valid_detections = Output(dtype=int32)
+    pad_per_class = Attr(bool, default=False)
+    clip_boxes = Attr(bool, default=True)
+    gradient = None
+
+    def infer(op) -> Any:
+        boxes, scores = op.boxes.spec.shape, op.scores.spec.shape
+        n, classes = None, None
+        if boxes.rank is not None:
+            _check_boxes(op, None)
+            n = boxes[0]
+        if scores.rank is not None:
+            n, classes = scores[0] if n is None else n, scores[2]
+        if boxes.rank is not None and boxes[2] not in (None, 1) and classes not in (None, boxes[2]):
+            raise InvalidArgumentError(what="third dimension of boxes must be either 1 or num classes",
+                                       found=boxes[2], wanted=f"1 or {classes}")  # fmt: skip
+        check_combined(op)
+        most = room_for(op, _constant(op.max_output_size_per_class), _constant(op.max_total_size), classes)
+        dtype = op.boxes.spec.dtype
+        return (TensorSpec([n, most, 4], dtype), TensorSpec([n, most], dtype), TensorSpec([n, most], dtype),
+                TensorSpec([n], int32))  # fmt: skip
+
+    def compute(op, boxes, scores, max_output_size_per_class, max_total_size, iou_threshold, score_threshold) -> Any:
+        check_thresholds((iou_threshold, "iou_threshold"))
+        n, _, classes = scores.shape
+        per_class, total = int(max_output_size_per_class), int(max_total_size)
+        most = room_for(op, per_class, total, classes)
+        out_boxes, out_scores = np.zeros((n, most, 4), boxes.dtype), np.zeros((n, most), boxes.dtype)
+        out_classes, valid = np.zeros((n, most), boxes.dtype), np.zeros(n, np.int32)
+        kind = boxes.dtype.type
+        for b in range(n):
+            found: list[tuple[Any, int, Any]] = []
+            for c in range(classes):
+                these = np.ascontiguousarray(boxes[b, :, c if boxes.shape[2] > 1 else 0])
+                chosen, kept = greedy(overlaps.Boxes(these).with_one, scores[b, :, c], per_class,
+                                      kind(iou_threshold), kind(score_threshold), 0.0)  # fmt: skip
+                found.extend((score, c, these[i]) for i, score in zip(chosen, kept))
+            found.sort(key=lambda one: -one[0])
+            valid[b] = min(len(found), most)
+            for k, (score, c, box) in enumerate(found[:most]):
+                out_boxes[b, k] = np.clip(box, 0, 1) if op.clip_boxes else box
+                out_scores[b, k], out_classes[b, k] = score, c
+        return out_boxes, out_scores, out_classes, valid
+
+
+def check_combined(op: Any) -> None:
+    """The numbers a combined suppression is given. Raises InvalidArgumentError."""
+    check_thresholds((op.iou_threshold, "iou_threshold"))
+    for name in ("max_output_size_per_class", "max_total_size"):
+        value = _constant(getattr(op, name))
+        if value is not None and value <= 0:
+            raise InvalidArgumentError(what=f"{name} must be > 0", found=f"{name} {value}")
+
+
+def room_for(op: Any, per_class: Any, total: Any, classes: Any) -> Any:
+    """How many boxes of an image there is room for; None where that is not known."""
+    if not op.pad_per_class or total is None:
+        return total
+    return None if per_class is None or classes is None else min(total, per_class * classes)
