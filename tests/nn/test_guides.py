@@ -245,3 +245,37 @@ def test_summary_of_a_chain(keras):
     assert "inner (Functional)" in text
     assert "Connected to" not in text
     assert "├" in text
+
+
+def test_a_kernel_is_a_variable_in_mixed_precision_too(tf, keras):
+    for layer, x in (
+        (keras.layers.Dense(2, dtype="mixed_float16"), rows(1, 3)),
+        (keras.layers.Conv1D(2, 1, dtype="mixed_float16"), rows(1, 3, 3)),
+        (keras.layers.EinsumDense("ab,bc->ac", 2, dtype="mixed_float16"), rows(1, 3)),
+    ):
+        assert layer(x).dtype == tf.float16
+        assert np.asarray(layer.trainable_variables[0]).dtype == np.float32
+        layer.kernel.assign(tf.ones(layer.kernel.shape))
+        np.testing.assert_allclose(np.asarray(layer(x), "float32"), x.sum(-1, keepdims=True).repeat(2, -1), atol=1e-2)
+
+
+def test_batches_made_by_a_class(keras):
+    x, y = rows(8, 3), rows(8, 1, seed=1)
+
+    class Batches(keras.utils.PyDataset):
+        epochs = 0
+
+        def __len__(self):
+            return 2
+
+        def __getitem__(self, index):
+            return x[index * 4 : index * 4 + 4], y[index * 4 : index * 4 + 4]
+
+        def on_epoch_end(self):
+            self.epochs += 1
+
+    batches = Batches()
+    got = linear(keras).fit(batches, epochs=2, verbose=0, shuffle=False).history["loss"]
+    want = linear(keras).fit(x, y, batch_size=4, epochs=2, verbose=0, shuffle=False).history["loss"]
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+    assert batches.epochs >= 2

@@ -1,6 +1,6 @@
 """Helpers of `keras.utils`: labels as rows, seeds.
 
-Lives here: `to_categorical`, `normalize`, `set_random_seed`, packing of batches, the user's own classes by name.
+Lives here: `to_categorical`, `normalize`, `set_random_seed`, `PyDataset`, packing of batches, the user's own classes.
 Not here: the progress bar (training/progress.py).
 """
 
@@ -25,10 +25,38 @@ from .training.batches import pack as pack_x_y_sample_weight
 from .training.batches import unpack as unpack_x_y_sample_weight
 from .training.progress import Progbar
 
-__all__ = ["CustomObjectScope", "Progbar", "clear_session", "custom_object_scope", "deserialize_keras_object",
-           "get_custom_objects", "is_keras_tensor", "normalize", "pack_x_y_sample_weight",
+__all__ = ["CustomObjectScope", "Progbar", "PyDataset", "Sequence", "clear_session", "custom_object_scope",
+           "deserialize_keras_object", "get_custom_objects", "is_keras_tensor", "normalize", "pack_x_y_sample_weight",
            "register_keras_serializable", "serialize_keras_object", "set_random_seed",
            "timeseries_dataset_from_array", "to_categorical", "unpack_x_y_sample_weight"]  # fmt: skip
+
+
+class PyDataset:
+    """Base of data that Python makes a batch at a time: define `__getitem__(index)` and `__len__` or `num_batches`.
+
+    workers, use_multiprocessing, max_queue_size: kept; batches are made one after another where they are used.
+    """
+
+    def __init__(self, workers: int = 1, use_multiprocessing: bool = False, max_queue_size: int = 10) -> None:
+        self.workers, self.use_multiprocessing, self.max_queue_size = workers, use_multiprocessing, max_queue_size
+
+    def __getitem__(self, index: int) -> Any:
+        """A batch: x, (x, y) or (x, y, sample_weight)."""
+        raise NotImplementedError(f"{type(self).__name__} must define __getitem__(index)")
+
+    @property
+    def num_batches(self) -> int:
+        """How many batches there are."""
+        raise NotImplementedError(f"{type(self).__name__} must define __len__() or num_batches")
+
+    def __len__(self) -> int:
+        return self.num_batches
+
+    def on_epoch_end(self) -> None:
+        """Called after the last batch of an epoch."""
+
+
+Sequence = PyDataset
 
 
 def to_categorical(x: Any, num_classes: int | None = None) -> Any:

@@ -143,7 +143,7 @@ class Conv(LowRank, Windowed):
             last = self.data_format == "channels_last"
             ends = [[0, 0], [before, 0], [0, 0]] if last else [[0, 0], [0, 0], [before, 0]]
             inputs, padding = array.pad(inputs, ends), "valid"
-        y = ops_nn.convolution(inputs, self.kernel, list(self.strides), padding.upper(), self._format,
+        y = ops_nn.convolution(inputs, self._cast(self.kernel), list(self.strides), padding.upper(), self._format,
                                list(self.dilation_rate))  # fmt: skip
         return self._finish(y)
 

@@ -60,7 +60,7 @@ class Dense(LowRank, Described):
     def call(self, inputs: Any, training: Any = None) -> Any:
         """activation(inputs @ kernel + bias)."""
         rank = inputs.shape.rank
-        kernel = self.kernel
+        kernel = self._cast(self.kernel)
         y = linalg.matmul(inputs, kernel) if rank == 2 else linalg.tensordot(inputs, kernel, [[rank - 1], [0]])
         if self.bias is not None:
             y = y + self._cast(self.bias)
@@ -111,7 +111,7 @@ class EinsumDense(LowRank, Described):
 
     def call(self, inputs: Any, training: Any = None) -> Any:
         """activation(einsum(equation, inputs, kernel) + bias)."""
-        y = linalg.einsum(self.equation, inputs, self.kernel)
+        y = linalg.einsum(self.equation, inputs, self._cast(self.kernel))
         if self.bias is not None:
             y = y + self._cast(self.bias)
         return self.activation(y)

@@ -42,9 +42,8 @@ class LowRank:
 
     @property
     def kernel(self) -> Any:
-        """The kernel, with the product added where there is one."""
-        layer: Any = self
-        return layer._cast(self._whole_kernel())
+        """The kernel: the variable, or with the product added where there is one."""
+        return self._whole_kernel()
 
     def enable_lora(self, rank: int, lora_alpha: float | None = None, a_initializer: Any = "he_uniform",
                     b_initializer: Any = "zeros") -> None:  # fmt: skip
