@@ -202,7 +202,7 @@ if _typing.TYPE_CHECKING:
     from .eager import debugging
     from .eager.calling import numpy_function, py_function
     from .nn.module import Module
-    from .ops import bitwise, dtypes, linalg, random, signal, strings
+    from .ops import bitwise, dtypes, image, linalg, random, signal, strings
     from .ops.clock import timestamp
     from .ops.debugging import Assert, assert_equal, assert_greater, assert_less, assert_rank
     from .ops.indexed_slices import IndexedSlicesSpec
@@ -338,8 +338,8 @@ __all__ = [  # noqa: RUF022  grouped as in docs/api.md
     "Attr", "CPUPlace", "CUDAPlace", "Input", "KernelKey", "Operator", "Output", "attr", "kernel", "operator", "ops",
     # modules and switches
     "autograph", "experimental", "types",
-    "bitwise", "config", "data", "debugging", "dtypes", "errors", "flags", "image", "keras", "linalg", "lite", "math", "nest",
-    "nn", "optimizers", "random", "saved_model", "show", "signal", "strings", "train",
+    "bitwise", "config", "data", "debugging", "dtypes", "errors", "flags", "image", "keras", "linalg", "lite", "math",
+    "nest", "nn", "optimizers", "random", "saved_model", "show", "signal", "strings", "train",
     # element by element
     "abs", "acos", "acosh", "add", "add_n", "as_string", "asin", "asinh", "atan", "atan2", "atanh",
     "clip_by_global_norm", "clip_by_norm", "clip_by_value", "complex", "cos", "cosh", "divide", "equal", "exp", "floor",
