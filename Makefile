@@ -38,7 +38,7 @@ lint: layers
 	$(BIN)/mypy
 
 layers: $(DEV)
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-cache
 
 bench: $(DEV)
 	@$(BIN)/python -m benchmarks
