@@ -6,6 +6,7 @@ Not here: parts by place in several dimensions (slicing.py), parts by number (pa
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -100,7 +101,11 @@ class Split:
         return [spec.with_shape(part)] * op.num_split
 
     def compute(op, value) -> Any:
-        return np.split(value, op.num_split, op.axis)
+        n, rest = divmod(value.shape[op.axis], op.num_split)
+        if rest:
+            return np.split(value, op.num_split, op.axis)  # which says so
+        before = (slice(None),) * (op.axis % value.ndim)
+        return [value[(*before, slice(k * n, k * n + n))] for k in range(op.num_split)]
 
     def gradient(op, doutput) -> Any:
         return concat(doutput, op.axis)
@@ -137,7 +142,9 @@ class SplitV:
 
     def compute(op, value, size_splits) -> Any:
         sizes = _part_sizes(size_splits.tolist(), value.shape[op.axis], op.axis)
-        return np.split(value, np.cumsum(sizes)[:-1], op.axis)
+        before = (slice(None),) * (op.axis % value.ndim)
+        ends = list(itertools.accumulate(sizes))
+        return [value[(*before, slice(end - n, end))] for end, n in zip(ends, sizes)]
 
     def gradient(op, doutput) -> Any:
         return concat(doutput, op.axis), None

@@ -6,6 +6,7 @@ Not here: tanh (trigonometry.py), relu and others (ops/nn/activation.py).
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,12 @@ from ..definition import Input, Output, operator
 from .arithmetic import negative
 from .complexes import abs as abs_
 from .complexes import conj
+
+
+@functools.cache
+def _numbers(dtype: np.dtype) -> tuple[Any, Any]:
+    """0 and 1 as arrays, which ufuncs take faster than scalars."""
+    return np.zeros((), dtype), np.ones((), dtype)
 
 
 @operator
@@ -30,11 +37,17 @@ class Sigmoid:
     inplace = {"y": "x"}
 
     def compute(op, x) -> Any:
-        one = x.dtype.type(1)
         if x.dtype.kind == "c":
+            one = x.dtype.type(1)
             return one / (one + np.exp(-x))
+        zero, one = _numbers(x.dtype)
         small = np.exp(-np.absolute(x))  # never overflows
-        return np.where(x < 0, small, one) / (one + small)
+        above = np.exp(np.minimum(x, zero))  # small where x < 0, else 1
+        if small.ndim == 0:
+            return above / (small + one)
+        small += one
+        above /= small
+        return above
 
     def gradient(op, dy) -> Any:
         y = conj(op.y)
