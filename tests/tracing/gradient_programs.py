@@ -89,12 +89,12 @@ def called(draw, depth):
         return [f"b = tf.scan(lambda s, e: tf.tanh(s * e + {draw(SCALARS)}), {draw(VECTORS)}, initializer=s)"]
     if kind == 4:
         order = draw(st.sampled_from(["stack()", "gather([0])", "concat()"]))
-        made = f"t{k}.write(i, {draw(VECTORS)})"
+        made = f"t{k}.write(i{k}, {draw(VECTORS)})"
         return [
             f"t{k} = tf.TensorArray(tf.float64, size=0, dynamic_size=True, element_shape=[2], clear_after_read=False)",
             f"t{k} = t{k}.write(0, {draw(VECTORS)})",
-            "for i in tf.range(1, n + 1):", *indented(draw(blocks(depth, False, False))),
-            f"    t{k} = {made}", *([f"    a = t{k}.read(i - 1) * 0.5 + b"] if draw(st.booleans()) else []),
+            f"for i{k} in tf.range(1, n + 1):", *indented(draw(blocks(depth, False, False))),
+            f"    t{k} = {made}", *([f"    a = t{k}.read(i{k} - 1) * 0.5 + b"] if draw(st.booleans()) else []),
             f"b = tf.reduce_sum(tf.reshape(t{k}.{order}, [-1, 2]), 0) * 0.4",
         ]  # fmt: skip
     if kind == 5:
@@ -105,7 +105,7 @@ def called(draw, depth):
         return [*lines, f"a, s = inner{k}(b, s, a)"]
     if kind == 6:
         return [
-            f"l{k} = [a]", "for i in tf.range(n):", *indented(draw(blocks(depth, False, False))),
+            f"l{k} = [a]", "for _ in tf.range(n):", *indented(draw(blocks(depth, False, False))),
             f"    l{k}.append({draw(VECTORS)})", f"a = tf.tanh(tf.reduce_mean(tf.stack(l{k}), 0))",
         ]  # fmt: skip
     return [f"v.assign{draw(st.sampled_from(['', '_add', '_sub']))}(0.3 * tf.stop_gradient({draw(VECTORS)}))"]

@@ -73,9 +73,10 @@ def check(source, point, n):
         for derivative in concrete.program._derivatives.values():
             check_graph(derivative.forward, arrays)
             reset()
-            given = (*arguments, *concrete.program.captured)
+            symbols = (*derivative.forward.outputs, *derivative.placeholders)
             results = derivative.forward.run(arguments, concrete.program.captured)
-            known = {id(s): t for s, t in zip([*derivative.forward.outputs, *derivative.placeholders], [*results, *given])}
+            values = (*results, *arguments, *concrete.program.captured)
+            known = {id(symbol): value for symbol, value in zip(symbols, values, strict=True)}
             for backward, _ in derivative._backward.values():
                 if any(dy.dtype.is_handle for dy in backward.trace.inputs):
                     continue

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import enum
 import functools
-import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from ..core import nest
 from ..core.dtypes import DType
+from ..core.introspection import signature_of
 from ..ops import array, dispatch
 from ..ops.autodiff import CustomRecord, accumulate, backpropagate, is_trainable
 from ..ops.indexed_slices import IndexedSlices
@@ -341,8 +341,8 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
         def backward(dys: Sequence[Any]) -> list[Any]:
             dys = [array.zeros_like(y) if dy is None else dy for dy, y in zip(dys, flat)]
             if variables:
-                if "variables" not in inspect.signature(grad_fn).parameters and not any(
-                    p.kind is p.VAR_KEYWORD for p in inspect.signature(grad_fn).parameters.values()
+                if "variables" not in signature_of(grad_fn).parameters and not any(
+                    p.kind is p.VAR_KEYWORD for p in signature_of(grad_fn).parameters.values()
                 ):
                     raise TypeError(
                         "If using @custom_gradient with a function that uses variables, then grad_fn must accept a "

@@ -12,7 +12,6 @@ name scope; losses and masks are noted. On a KerasTensor nothing runs: the layer
 from __future__ import annotations
 
 import functools
-import inspect
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +19,7 @@ import numpy as np
 from .. import staging
 from ..core import dtypes, nest
 from ..core.dtypes import DType, as_dtype
+from ..core.introspection import signature_of
 from ..ops import array, dispatch
 from ..ops.tensor import Tensor, TensorLike
 from ..tracing.naming import name_scope
@@ -58,7 +58,7 @@ class CallSpec:
     """What parameters a class's `call` has."""
 
     def __init__(self, cls: type) -> None:
-        parameters = list(inspect.signature(cls.call).parameters.values())[1:]  # type: ignore[attr-defined]
+        parameters = list(signature_of(cls.call).parameters.values())[1:]  # type: ignore[attr-defined]
         self.names = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
         self.known = frozenset(self.names)
         self.first = self.names[0] if self.names else None
@@ -67,7 +67,7 @@ class CallSpec:
         default = by_name.get("training")
         self.default_training = default if isinstance(default, (bool, int)) else None
         self.masks = {n: f"{n}_mask" for n in self.names if f"{n}_mask" in self.known}
-        build = inspect.signature(cls.build).parameters.values()  # type: ignore[attr-defined]
+        build = signature_of(cls.build).parameters.values()  # type: ignore[attr-defined]
         named = [p.name for p in list(build)[1:] if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
         self.build_names = named if len(named) > 1 else []
 

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..core.frames import OURS
+from ..core.introspection import copy_annotations
 from . import operators, rewriting, rules, source
 from .builtins import OVERRIDES
 from .source import Unsupported
@@ -201,7 +202,7 @@ def convert(function: Any, forced: bool = False) -> Any:
 def dressed(function: types.FunctionType, new: types.FunctionType) -> types.FunctionType:
     """`new` with the documentation, annotations and attributes of the user's function, for those who look at it."""
     new.__qualname__, new.__module__, new.__doc__ = function.__qualname__, function.__module__, function.__doc__
-    new.__annotations__ = function.__annotations__
+    copy_annotations(function, new)
     new.__dict__.update(function.__dict__)
     new.__wrapped__ = function  # type: ignore[attr-defined]
     return new

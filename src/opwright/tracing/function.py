@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 from .. import staging
 from ..core import flags
+from ..core.introspection import signature_of
 from ..ops import dispatch
 from ..ops.tensor import Tensor
 from .concrete import ConcreteFunction
@@ -268,7 +269,7 @@ class Function:
             return staging.converted(plain)(weak(), *args, **kwargs)
 
         functools.update_wrapper(method, plain)
-        parameters = list(inspect.signature(plain).parameters.values())
+        parameters = list(signature_of(plain).parameters.values())
         if parameters and parameters[0].kind is not inspect.Parameter.VAR_POSITIONAL:
             parameters = parameters[1:]
         method.__signature__ = inspect.Signature(parameters)

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..core import nest
 from ..core.errors import SignatureError
+from ..core.introspection import signature_of
 from ..core.specs import TensorSpec
 from ..core.type_spec import TraceType, TypeSpec
 from ..ops import dispatch
@@ -78,7 +79,7 @@ class Signature:
         while isinstance(named, functools.partial):
             named = named.func
         self.name = getattr(named, "__name__", type(named).__name__)
-        self.python = inspect.signature(function)
+        self.python = signature_of(function)
         self.parameters = list(self.python.parameters.values())
         self._plain = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in self.parameters)
         self._slots = [(p.name, p.default) for p in self.parameters]

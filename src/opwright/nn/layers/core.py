@@ -5,12 +5,12 @@ Lives here: Dense, EinsumDense, Embedding, Lambda, Masking, Identity.  Not here:
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Sequence
 from typing import Any
 
 from ...core import nest
+from ...core.introspection import signature_of
 from ...ops import array, dispatch, linalg, math
 from ...staging import converted
 from .. import initializers
@@ -249,7 +249,7 @@ class Lambda(Described):
         super().__init__(**kwargs)
         self.arguments = arguments or {}
         self.function, self.mask, self._output_shape = function, mask, output_shape
-        parameters = inspect.signature(function).parameters
+        parameters = signature_of(function).parameters
         self._passes = [name for name in ("mask", "training") if name in parameters]
         self.supports_masking = mask is not None
 
