@@ -21,7 +21,7 @@ import numpy as np
 from ..core.dtypes import DType, as_dtype
 from ..eager.tape import GradientTape
 from ..eager.variable import Variable
-from ..ops import array, dispatch
+from ..ops import array
 from ..ops.indexed_slices import IndexedSlices
 from ..tracing.control import cond
 from ..tracing.trace import init_scope

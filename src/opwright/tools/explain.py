@@ -94,9 +94,9 @@ CODES: dict[str, Explanation] = {
     ),
     "OW601": Explanation(
         "A symbolic tensor was used as a Python value",
-        "Inside ow.function tensors have no values yet. AutoGraph makes Python's if, while and for on them part of the "
-        "graph, in your functions and those they call; where it does not reach (autograph=False, do_not_convert, code of "
-        "libraries, generators) Python asks the tensor itself, which cannot answer.",
+        "Inside ow.function tensors have no values yet. AutoGraph makes Python's if, while and for on them part of "
+        "the graph, in your functions and those they call; where it does not reach (autograph=False, do_not_convert, "
+        "code of libraries, generators) Python asks the tensor itself, which cannot answer.",
         (
             "Write the condition in a function that is converted, or use ow.cond, ow.while_loop, ow.where",
             "Pass what decides as a Python value; each value gets its trace",
