@@ -3,17 +3,23 @@
 from ..array import eye
 from ..math.clipping import global_norm
 from ..math.moments import l2_normalize
+from .bands import banded_triangular_solve, tridiagonal_matmul, tridiagonal_solve
 from .diagonals import band_part, diag, diag_part, set_diag, tensor_diag, tensor_diag_part, trace
+from .eigen import eig, eigh_tridiagonal, eigvals
 from .einsum import einsum
 from .factoring import cholesky, eigh, eigvalsh, qr, svd
 from .functions import cholesky_solve, expm, logdet, lstsq, matrix_rank, pinv
+from .lower_upper import lu, lu_matrix_inverse, lu_reconstruct, lu_solve
 from .matmul import matmul, matvec, tensordot
 from .matrices import adjoint, cross, matrix_transpose, norm, normalize
+from .roots import logm, sqrtm
 from .solving import det, inv, slogdet, solve, triangular_solve
 
 __all__ = [
-    "adjoint", "band_part", "cholesky", "cholesky_solve", "cross", "det", "diag", "diag_part", "eigh", "eigvalsh",
-    "einsum", "expm", "eye", "global_norm", "inv", "l2_normalize", "logdet", "lstsq", "matmul", "matrix_rank",
-    "matrix_transpose", "matvec", "norm", "normalize", "pinv", "qr", "set_diag", "slogdet", "solve", "svd",
-    "tensor_diag", "tensor_diag_part", "tensordot", "trace", "triangular_solve",
+    "adjoint", "band_part", "banded_triangular_solve", "cholesky", "cholesky_solve", "cross", "det", "diag",
+    "diag_part", "eig", "eigh", "eigh_tridiagonal", "eigvals", "eigvalsh", "einsum", "expm", "eye", "global_norm",
+    "inv", "l2_normalize", "logdet", "logm", "lstsq", "lu", "lu_matrix_inverse", "lu_reconstruct", "lu_solve",
+    "matmul", "matrix_rank", "matrix_transpose", "matvec", "norm", "normalize", "pinv", "qr", "set_diag", "slogdet",
+    "solve", "sqrtm", "svd", "tensor_diag", "tensor_diag_part", "tensordot", "trace", "triangular_solve",
+    "tridiagonal_matmul", "tridiagonal_solve",
 ]  # fmt: skip

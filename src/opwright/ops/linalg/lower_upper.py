@@ -1,0 +1,150 @@
+"""LU decomposition, and what is solved with it.
+
+Lives here: Lu; lu_solve, lu_matrix_inverse, lu_reconstruct.  Not here: solving without it (solving.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core import dtypes
+from ...core.dtypes import DType
+from ...core.errors import InvalidArgumentError
+from ...core.specs import TensorSpec
+from .. import array, dispatch
+from ..attributes import Attr, one_of
+from ..definition import Input, Output, operator
+from ..math.sorting import argsort
+from .diagonals import band_part, diag, diag_part, set_diag
+from .matmul import product
+from .matrices import adjoint
+from .solving import SOLVABLE, MatrixTriangularSolve, matrix_shape
+
+
+class LuFactors(NamedTuple):
+    """What `lu` gives."""
+
+    lu: Any
+    p: Any
+
+
+@operator
+class Lu:
+    """LU decomposition of invertible matrices, with rows exchanged.
+
+    .. math:: input_{p_i, j} = (L U)_{ij}, \\quad L \\text{ lower triangular with ones}, U \\text{ upper triangular}
+
+    input: [..., n, n]; lu: [..., n, n], U and below it L without its ones; p: [..., n], of output_idx_type.
+    raises InvalidArgumentError where a matrix has no inverse
+    """
+
+    input = Input(SOLVABLE)
+    lu = Output(like="input")
+    p = Output()
+    output_idx_type = Attr(DType, default=dtypes.int32, check=one_of(dtypes.int32, dtypes.int64))
+
+    def infer(op) -> Any:
+        shape = matrix_shape(op.input)
+        p = TensorSpec(shape if shape.dims is None else shape.dims[:-1], op.output_idx_type)
+        return op.input.spec.with_shape(shape), p
+
+    def compute(op, input) -> Any:
+        n = input.shape[-1]
+        lu = np.array(input).reshape(-1, n, n) if input.size else np.zeros((0, n, n), input.dtype)
+        p, batch = np.tile(np.arange(n), (len(lu), 1)), np.arange(len(lu))
+        for k in range(n):
+            best = k + np.abs(lu[:, k:, k]).argmax(-1)
+            for rows in (lu, p):
+                rows[batch, k], rows[batch, best] = rows[batch, best], rows[batch, k].copy()
+            if not lu[:, k, k].all():
+                raise InvalidArgumentError(what="Input is not invertible.")
+            lu[:, k + 1 :, k] /= lu[:, k, k, None]
+            lu[:, k + 1 :, k + 1 :] -= lu[:, k + 1 :, k, None] * lu[:, k, None, k + 1 :]
+        return lu.reshape(input.shape), p.reshape(input.shape[:-1]).astype(op.output_idx_type.np)
+
+    def gradient(op, dlu, dp) -> Any:
+        # L^-H (the lower half of L^H dL + the upper half of dU U^H) U^-H
+        low, high = _parts(op.lu)
+        below = _below(product(low, _below(dlu), adjoint_a=True))
+        above = band_part(product(band_part(dlu, 0, -1), high, adjoint_b=True), 0, -1)
+        left = MatrixTriangularSolve(low, below + above, adjoint=True)
+        found = adjoint(MatrixTriangularSolve(high, adjoint(left), lower=False))
+        return _rows(found, argsort(op.p, axis=-1))
+
+
+def _below(x: Any) -> Any:
+    """What is below the diagonal, where L may move."""
+    return set_diag(band_part(x, -1, 0), array.zeros_like(diag_part(x)))
+
+
+def _parts(lower_upper: Any) -> tuple[Any, Any]:
+    """L with its ones, and U."""
+    ones = array.ones_like(diag_part(lower_upper))
+    return set_diag(band_part(lower_upper, -1, 0), ones), band_part(lower_upper, 0, -1)
+
+
+def _rows(x: Any, numbers: Any) -> Any:
+    """The rows of each matrix in another order; batches broadcast."""
+    if numbers.shape.rank == 1:
+        return array.gather(x, numbers, axis=-2)
+    batch = array.broadcast_dynamic_shape(array.shape_op(x)[:-2], array.shape_op(numbers)[:-1])
+    n, k = array.shape_op(x)[-2], array.shape_op(x)[-1]
+    flat = array.reshape(array.broadcast_to(x, array.concat([batch, [n, k]], 0)), array.stack([-1, n, k]))
+    places = array.reshape(array.broadcast_to(numbers, array.concat([batch, [n]], 0)), array.stack([-1, n]))
+    found = array.gather(flat, places, axis=1, batch_dims=1)
+    return array.reshape(found, array.concat([batch, [n, k]], 0))
+
+
+def lu(input: Any, output_idx_type: Any = dtypes.int32, name: str | None = None) -> LuFactors:
+    """See Lu."""
+    return LuFactors(*Lu(input, output_idx_type=output_idx_type, name=name))
+
+
+def _checked(lower_upper: Any, perm: Any, rhs: Any = None) -> tuple[Any, Any]:
+    """Tensors of these; raises ValueError where what is known of their shapes does not fit."""
+    lower_upper, perm = dispatch.to_tensor(lower_upper), dispatch.to_tensor(perm)
+    for name, x in (("lower_upper", lower_upper), ("rhs", rhs)):
+        if x is not None and x.shape.rank is not None and x.shape.rank < 2:
+            raise ValueError(f"Input `{name}` must have at least 2 dimensions.")
+    dims = lower_upper.shape.dims
+    if dims is not None and None not in dims[-2:] and dims[-1] != dims[-2]:
+        raise ValueError("`lower_upper` must be square.")
+    if dims is not None and perm.shape.dims and None not in (dims[-1], perm.shape.dims[-1]):
+        if perm.shape.dims[-1] != dims[-1]:
+            raise ValueError(f"`perm` must name each of {dims[-1]} rows; found shape {perm.shape}")
+    return lower_upper, perm
+
+
+def lu_solve(lower_upper: Any, perm: Any, rhs: Any, validate_args: bool = False, name: str | None = None) -> Any:
+    """Solve A x = rhs, given what `lu` of A gave; rhs [..., n, k], batches broadcast. See MatrixTriangularSolve.
+
+    .. math:: L U x = rhs_p
+
+    raises ValueError for a rank below 2, or matrices that are not square
+    """
+    lower_upper = dispatch.to_tensor(lower_upper)
+    rhs = dispatch.to_tensor(rhs, lower_upper.dtype)
+    lower_upper, perm = _checked(lower_upper, perm, rhs)
+    low, high = _parts(lower_upper)
+    return MatrixTriangularSolve(high, MatrixTriangularSolve(low, _rows(rhs, perm)), lower=False, name=name)
+
+
+def lu_matrix_inverse(lower_upper: Any, perm: Any, validate_args: bool = False, name: str | None = None) -> Any:
+    """The inverse of A, given what `lu` of A gave. See `lu_solve`."""
+    lower_upper, perm = _checked(lower_upper, perm)
+    one = diag(array.ones(array.shape_op(lower_upper)[-1:], lower_upper.dtype))
+    return lu_solve(lower_upper, perm, one, name=name)
+
+
+def lu_reconstruct(lower_upper: Any, perm: Any, validate_args: bool = False, name: str | None = None) -> Any:
+    """The A of which `lu` gave these.
+
+    .. math:: A_{p_i, j} = (L U)_{ij}
+
+    raises ValueError as `lu_solve` does
+    """
+    lower_upper, perm = _checked(lower_upper, perm)
+    low, high = _parts(lower_upper)
+    return array.identity(_rows(product(low, high), argsort(perm, axis=-1)), name=name)
