@@ -195,9 +195,8 @@ class TensorList:
         if indices is not None:
             elements = [elements[i] for i in self._checked(indices)]
         wanted: Any = merged(shape, self.element_shape)
-        for x in elements:
-            if x is not None:
-                wanted = merged(wanted, TensorShape(x.shape))
+        for found in {x.shape: None for x in elements if x is not None}:
+            wanted = merged(wanted, TensorShape(found))
         whole = tuple(wanted.as_list()) if wanted.is_fully_defined() else self.full_shape(wanted, use)
         if any(x is None for x in elements):
             result = _zeros((len(elements), *whole), self.dtype)
