@@ -138,6 +138,35 @@ def dataset() -> float:
     return measure.median_seconds(lambda: total(data)) / TURNS
 
 
+def fit_step() -> float:
+    import numpy as np
+
+    import opwright as ow
+
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((3200, 20), dtype=np.float32), rng.integers(0, 10, 3200)
+    layers = [ow.keras.layers.Dense(64, activation="relu") for _ in range(2)]
+    model = ow.keras.Sequential([*layers, ow.keras.layers.Dense(10)])
+    loss = ow.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile("adam", loss, metrics=["accuracy"])
+    return measure.median_seconds(lambda: model.fit(x, y, batch_size=32, verbose=0)) / 100
+
+
+def lstm() -> Callable[[], object]:
+    import opwright as ow
+
+    layer, x = ow.keras.layers.LSTM(32), ow.random.normal((16, 50, 16))
+    layer(x)
+
+    @ow.function
+    def gradients(x):
+        with ow.GradientTape() as tape:
+            y = ow.reduce_sum(layer(x))
+        return tape.gradient(y, layer.trainable_variables)
+
+    return lambda: gradients(x)
+
+
 def dying_functions() -> float:
     import gc
     import tracemalloc
@@ -310,6 +339,8 @@ RUNS: dict[str, measure.Prepare] = {
     "while_over": while_over,
     "while_gradient": while_gradient,
     "dataset": dataset,
+    "fit_step": fit_step,
+    "lstm": lstm,
     "dying_functions": dying_functions,
     "tape_step": tape_step,
     "convert": convert,

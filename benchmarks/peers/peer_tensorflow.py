@@ -92,6 +92,34 @@ def dataset() -> float:
     return measure.median_seconds(lambda: total(data)) / TURNS
 
 
+def fit_step() -> float:
+    import numpy as np
+    import tensorflow as tf
+
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((3200, 20), dtype=np.float32), rng.integers(0, 10, 3200)
+    layers = [tf.keras.layers.Dense(64, activation="relu") for _ in range(2)]
+    model = tf.keras.Sequential([*layers, tf.keras.layers.Dense(10)])
+    loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile("adam", loss, metrics=["accuracy"])
+    return measure.median_seconds(lambda: model.fit(x, y, batch_size=32, verbose=0)) / 100
+
+
+def lstm() -> Callable[[], object]:
+    import tensorflow as tf
+
+    layer, x = tf.keras.layers.LSTM(32), tf.random.normal((16, 50, 16))
+    layer(x)
+
+    @tf.function
+    def gradients(x):
+        with tf.GradientTape() as tape:
+            y = tf.reduce_sum(layer(x))
+        return tape.gradient(y, layer.trainable_variables)
+
+    return lambda: gradients(x)
+
+
 def trace_autograph() -> Callable[[], object]:
     tf, *_ = _matrices()
 
@@ -155,6 +183,8 @@ RUNS: dict[str, measure.Prepare] = {
     "while_turn": while_turn,
     "while_gradient": while_gradient,
     "dataset": dataset,
+    "fit_step": fit_step,
+    "lstm": lstm,
     "tape_step": tape_step,
     "convert": convert,
 }
