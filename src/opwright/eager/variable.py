@@ -105,7 +105,7 @@ class Variable(TensorLike):
     def write_array(self, array: Any) -> None:
         """Set the value; the array becomes the variable's own."""
         array = np.asarray(array, self.dtype.np)
-        if not self.shape.is_compatible_with(array.shape):
+        if self.shape.dims != array.shape and not self.shape.is_compatible_with(array.shape):
             raise InvalidArgumentError(
                 what=f"Cannot assign value to variable '{self.name}': Shape mismatch.The variable shape {self.shape}, "
                 f"and the assigned value shape {TensorShape(array.shape)} are incompatible."
