@@ -113,6 +113,47 @@ CASES = {
         case("<{}>", np.arange(3), expect=b"<[0 1 2]>"),
         bad("{} {}", np.arange(3), raises=ValueError, says="The template expects 2 tensors"),
     ],
+    "StringToHashBucketFast": [
+        # as TensorFlow 2.21 gives them: of each number of bytes for which the fingerprint goes another way
+        case(words("", "a", "Hello", "x" * 8, "y" * 16, "z" * 17, "w" * 32, "v" * 33, "u" * 64, "t" * 65, "s" * 128,
+                   "r" * 129, "q" * 300, "héllo"), num_buckets=1 << 62, gives="int64",
+             expect=np.array([1936946117179621455, 3694432073954588131, 1569640939275362439, 416454844068956798,
+                              4369335550805201834, 2963606906321231264, 3295925585737213163, 52503723650048192,
+                              2984669881831571891, 203880748424968752, 4251668731483955347, 4233010728707922025,
+                              378588157704204776, 3262255192197256439])),
+        case(words("a", "b"), num_buckets=1, expect=np.array([0, 0])),
+        bad(words("a"), says="num_buckets", num_buckets=0),
+    ],
+    "UnicodeScript": [
+        # as TensorFlow 2.21 gives them
+        case(np.array([1, 31, 65, 0x3B1, 0x410, 0x5D0, 0x627, 0x905, 0x4E00, 0x3042, 0x30A2, 0xAC00, 0x1F600, 0x300, -1,
+                       0x110000, 0xD800, 0x378], np.int32),
+             expect=np.array([0, 0, 25, 14, 8, 19, 2, 10, 17, 20, 22, 18, 0, 1, -1, -1, 103, 103], np.int32)),
+        case(np.array(0x10FFFF, np.int32), expect=np.array(103, np.int32)),
+        case(np.zeros((0, 2), np.int32), expect=np.zeros((0, 2), np.int32)),
+        bad(np.array([1], np.int64), says="dtype"),
+    ],
+    "StringNGrams": [
+        case(words(["a", "b", "c"], ["d", "e", "f"]), ngram_widths=(1, 2),
+             expect=words(["a", "b", "c", "a b", "b c"], ["d", "e", "f", "d e", "e f"])),
+        case(words("a", "b"), ngram_widths=(3,), expect=words()),
+        case(words([], []), ngram_widths=(2,), pad_width=-1, expect=words([], [])),
+        bad(words("a")[0:1].reshape(()), ngram_widths=(1,), says="rank>0"),
+        bad(words("a"), ngram_widths=(0,), says="ngram_widths"),
+    ],
+    "strings.ngrams": [
+        case(words("a", "b", "c"), 3, expect=words("a b c")),
+        case(words("a", "b", "c"), 6, preserve_short_sequences=True, expect=words("a b c")),
+        case(words("a", "b", "c"), (6, 2), preserve_short_sequences=True, expect=words("a b", "b c")),
+        case(words("a", "b", "c"), 3, separator="-", pad_values="|",
+             expect=words("|-|-a", "|-a-b", "a-b-c", "b-c-|", "c-|-|")),
+        case(words("a", "b", "c"), 3, pad_values=("<", ">"), padding_width=1, expect=words("< a b", "a b c", "b c >")),
+        case(words("a"), 6, pad_values="x", padding_width=1, preserve_short_sequences=True, expect=words("x a x")),
+        bad(words("a")[0:1].reshape(()), 2, says="rank>0", raises=ValueError),
+        bad(words("a"), 0, says="greater than 0", raises=ValueError),
+        bad(words("a"), 2, padding_width=1, says="pad_values must be provided", raises=ValueError),
+        bad(words("a"), 2, pad_values="x", padding_width=0, says="padding_width", raises=ValueError),
+    ],
     "StringToHashBucketStrong": [
         # as TensorFlow 2.21 gives them
         case(words("Hello", "TensorFlow", "2.x", "", "a" * 50), num_buckets=1000, key=[1, 2],

@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from . import integrals  # noqa: F401  operators whose functions are in ow.math.special
+
 # ---- element by element --------------------------------------------------------------------------------------------
 from .arithmetic import (
     accumulate_n,

@@ -1,7 +1,7 @@
 """Special functions: the error function, the normal quantile, the gamma function's logarithm and its derivatives.
 
 Lives here: Erf, Erfc, Erfinv, Ndtri, Lgamma, Digamma, Zeta, Polygamma, erfcinv, lbeta.
-Not here: their numerics (special_arrays.py), incomplete gamma and beta functions (incomplete.py).
+Not here: numerics (special_arrays.py), integrals (integrals.py), incomplete gamma and beta functions (incomplete.py).
 
 float16, bfloat16 and float32 are computed in float64 and rounded once.
 """
@@ -224,9 +224,13 @@ def lbeta(x: Any, name: str | None = None) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    """The Bessel functions, which programs look for here."""
+    """The Bessel functions and integrals, which programs look for here."""
     if name.startswith("bessel_"):
         from . import bessel
 
         return getattr(bessel, name)
+    if name in ("dawsn", "expint", "fresnel_cos", "fresnel_sin", "spence"):
+        from . import integrals
+
+        return getattr(integrals, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

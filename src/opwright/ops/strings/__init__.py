@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from .editing import join, length, lower, regex_full_match, regex_replace, strip, substr, upper
 from .formatting import format
-from .numbers import as_string, to_hash_bucket, to_hash_bucket_strong, to_number
+from .ngrams import ngrams
+from .numbers import as_string, to_hash_bucket, to_hash_bucket_fast, to_hash_bucket_strong, to_number
 from .splitting import bytes_split, reduce_join, split
 from .unicode import (
     unicode_decode,
     unicode_decode_with_offsets,
     unicode_encode,
+    unicode_script,
     unicode_split,
     unicode_split_with_offsets,
     unicode_transcode,
@@ -26,6 +28,7 @@ __all__ = [
     "join",
     "length",
     "lower",
+    "ngrams",
     "reduce_join",
     "regex_full_match",
     "regex_replace",
@@ -33,11 +36,13 @@ __all__ = [
     "strip",
     "substr",
     "to_hash_bucket",
+    "to_hash_bucket_fast",
     "to_hash_bucket_strong",
     "to_number",
     "unicode_decode",
     "unicode_decode_with_offsets",
     "unicode_encode",
+    "unicode_script",
     "unicode_split",
     "unicode_split_with_offsets",
     "unicode_transcode",

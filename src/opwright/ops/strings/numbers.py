@@ -1,6 +1,6 @@
 """Strings and numbers.
 
-Lives here: AsString, StringToNumber, StringToHashBucket.  Not here: changing strings (editing.py).
+Lives here: AsString, StringToNumber, StringToHashBucket and its relatives.  Not here: changing strings (editing.py).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from ...core.errors import InvalidArgumentError
 from ..attributes import Attr, at_least, length, one_of
 from ..definition import Input, Output, operator
 from .editing import each
+from .fingerprints import fingerprint64
 
 
 @operator
@@ -143,6 +144,29 @@ def murmur_hash_64a(key: bytes, seed: int) -> int:
 
 
 to_hash_bucket = StringToHashBucket.as_function("to_hash_bucket")
+
+
+@operator
+class StringToHashBucketFast:
+    """A number in [0, num_buckets) for each string, the same on every machine and in every run, and for ever.
+
+    .. math:: output_i = FarmHashFingerprint64(input_i) \\bmod num\\_buckets
+
+    Not for keeping secrets: collisions are easy to make.
+    """
+
+    input = Input(dtypes.string)
+    output = Output(dtype=dtypes.int64)
+    num_buckets = Attr(int, check=at_least(1))
+
+    def infer(op) -> Any:
+        return op.input.spec.with_dtype(dtypes.int64)
+
+    def compute(op, input) -> Any:
+        return each(lambda s: fingerprint64(s) % op.num_buckets, input, dtype=np.int64)
+
+
+to_hash_bucket_fast = StringToHashBucketFast.as_function("to_hash_bucket_fast")
 
 
 @operator

@@ -1,7 +1,7 @@
 """Text in encodings: strings to code points and back, from one encoding to another.
 
-Lives here: UnicodeTranscode, UnicodeEncode, UnicodeDecode, and the functions on them.
-Not here: strings as bytes (editing.py).
+Lives here: UnicodeTranscode, UnicodeEncode, UnicodeDecode, UnicodeScript, and the functions on them.
+Not here: strings as bytes (editing.py), the table of scripts (scripts.py).
 
 There are no ragged tensors: what would be one for more than one string is an error that says so.
 """
@@ -9,6 +9,7 @@ There are no ragged tensors: what would be one for more than one string is an er
 from __future__ import annotations
 
 import codecs
+import functools
 from typing import Any
 
 import numpy as np
@@ -204,6 +205,48 @@ def unicode_split_with_offsets(input: Any, input_encoding: str, errors: str = "r
 
     points, places = _decode("unicode_split", input, input_encoding, errors, replacement_char, False, name=name)
     return unicode_encode(expand_dims(points, -1), input_encoding, errors, replacement_char), places
+
+
+@functools.cache
+def _scripts() -> tuple[np.ndarray, np.ndarray]:
+    """Where ranges of code points begin, and the script of each range: the whole line of integers."""
+    from .scripts import SCRIPTS
+
+    ranges = []
+    for script, text in SCRIPTS.items():
+        for item in text.split():
+            first, _, last = item.partition("-")
+            ranges.append((int(first, 16), int(last or first, 16) + 1, script))
+    starts, scripts = [-(2**31), 0], [-1, 103]
+    for begin, end, script in sorted(ranges):
+        if begin == starts[-1]:  # right behind the range before
+            scripts[-1] = script
+        else:
+            starts.append(begin)
+            scripts.append(script)
+        starts.append(end)
+        scripts.append(103)
+    return np.array([*starts, 0x110000]), np.array([*scripts, -1], np.int32)
+
+
+@operator
+class UnicodeScript:
+    """The script that each code point belongs to, by ICU's numbers: 25 Latin, 8 Cyrillic, 0 common to several.
+
+    .. math:: output_i = script(input_i)
+
+    103 where no script is known, -1 for what is no code point.
+    """
+
+    input = Input(("int32",))
+    output = Output(like="input")
+
+    def compute(op, input) -> Any:
+        starts, scripts = _scripts()
+        return scripts[np.searchsorted(starts, input, "right") - 1]
+
+
+unicode_script = UnicodeScript.as_function("unicode_script")
 
 
 @operator
