@@ -303,7 +303,27 @@ def make(value: Any, dtype: DType | None = None, name: str | None = None) -> Any
     convert = getattr(value, "__tf_tensor__", None)
     if convert is not None:
         return make(convert(dtype, name))
+    if isinstance(value, IndexedSlices):
+        return value.to_dense()
+    if dispatch.state.tapes and isinstance(value, (list, tuple)):  # gradients flow into the tensors of a nesting
+        found = _dtype_inside(value)
+        if found is not None:
+            from ..ops import array
+
+            return array.stack([make(v, dtype or found) for v in value])
     return EagerTensor(*to_array(value, dtype))
+
+
+def _dtype_inside(value: Any) -> DType | None:
+    """The dtype of the first tensor in a nesting; None where it has none."""
+    for item in value:
+        if isinstance(item, TensorLike):
+            return item.dtype
+        if isinstance(item, (list, tuple)):
+            found = _dtype_inside(item)
+            if found is not None:
+                return found
+    return None
 
 
 def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = None) -> Any:
