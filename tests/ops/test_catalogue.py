@@ -152,6 +152,7 @@ AFTER_NAME = {
     "matrix_transpose": ["conjugate"],
     "fused_batch_norm": ["exponential_avg_factor"],
     "stateless_normal": ["alg"], "stateless_truncated_normal": ["alg"], "stateless_uniform": ["alg"],
+    "tridiagonal_solve": ["partial_pivoting", "perturb_singular"],
 }  # fmt: skip
 
 
