@@ -17,6 +17,7 @@ from .. import array, dispatch, math
 from ..array.shaping import dims_tensor, shape_op
 from ..nn import avg_pool, depthwise_conv2d, relu, softmax
 from .conversions import convert_image_dtype
+from .sizes import is_known
 
 
 def _of_rank(image: Any, op: str, *ranks: int) -> Any:
@@ -186,7 +187,7 @@ def _halved(x: Any) -> Any:
     shape = shape_op(x)
     flat = array.reshape(x, array.concat([dispatch.to_tensor([-1]), shape[-3:]], 0))
     more = [_odd(x, shape, i) for i in (-3, -2)]
-    if more != [0, 0]:
+    if not (is_known(*more) and max(more) == 0):
         ends = array.reshape(dims_tensor([0, 0, 0, more[0], 0, more[1], 0, 0]), [4, 2])
         flat = array.pad(flat, ends, mode="SYMMETRIC")
     small = avg_pool(flat, 2, 2, "VALID")

@@ -9,6 +9,7 @@ the area they cover together. Of equal scores the box that comes first is better
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -173,8 +174,8 @@ class NonMaxSuppressionPadded:
 
     def compute(op, boxes, scores, max_output_size, iou_threshold, score_threshold) -> Any:
         lead, number, most = boxes.shape[:-2], boxes.shape[-2], int(max_output_size)
-        flat = overlaps.wide(boxes).reshape(-1, number, 4)
-        flat_scores = overlaps.wide(scores).reshape(-1, number)
+        flat = overlaps.wide(boxes).reshape(math.prod(lead), number, 4)
+        flat_scores = overlaps.wide(scores).reshape(flat.shape[:2])
         if score_threshold != -np.inf:
             above = flat_scores > score_threshold
             flat, flat_scores = flat * above[..., None], flat_scores * above
