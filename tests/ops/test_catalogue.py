@@ -150,6 +150,7 @@ AFTER_NAME = {
     "diag_part": ["k", "padding_value", "align"],
     "set_diag": ["k", "align"],
     "matrix_transpose": ["conjugate"],
+    "non_max_suppression_padded": ["sorted_input", "canonicalized_coordinates", "tile_size"],
     "fused_batch_norm": ["exponential_avg_factor"],
     "stateless_normal": ["alg"], "stateless_truncated_normal": ["alg"], "stateless_uniform": ["alg"],
     "tridiagonal_solve": ["partial_pivoting", "perturb_singular"],
