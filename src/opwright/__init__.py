@@ -206,8 +206,10 @@ if _typing.TYPE_CHECKING:
     from .ops.clock import timestamp
     from .ops.debugging import Assert, assert_equal, assert_greater, assert_less, assert_rank
     from .ops.indexed_slices import IndexedSlicesSpec
-    from .ops.linalg import einsum, matmul, norm, tensordot
+    from .ops.linalg import eig, eigvals, einsum, matmul, norm, tensordot
+    from .ops.linalg import sqrtm as matrix_square_root
     from .ops.printing import print
+    from .ops.signal import fftnd, ifftnd, irfftnd, rfftnd
     from .ops.strings import as_string
     from .saved import saved_model, train
     from .tracing import experimental, types
@@ -252,8 +254,11 @@ _LATER = {
     "debugging": (".eager.debugging", None),
     "device": (".tracing.ordering", "device"),
     "dtypes": (".ops.dtypes", None),
+    "eig": (".ops.linalg", "eig"),
+    "eigvals": (".ops.linalg", "eigvals"),
     "einsum": (".ops.linalg", "einsum"),
     "experimental": (".tracing.experimental", None),
+    "fftnd": (".ops.signal", "fftnd"),
     "foldl": (".tracing.control", "foldl"),
     "foldr": (".tracing.control", "foldr"),
     "get_current_name_scope": (".tracing.ordering", "get_current_name_scope"),
@@ -261,13 +266,16 @@ _LATER = {
     "gradients": (".tracing.derivatives", "gradients"),
     "group": (".tracing.ordering", "group"),
     "image": (".ops.image", None),
+    "ifftnd": (".ops.signal", "ifftnd"),
     "inside_function": (".tracing.ordering", "inside_function"),
+    "irfftnd": (".ops.signal", "irfftnd"),
     "is_symbolic_tensor": (".tracing.ordering", "is_symbolic_tensor"),
     "keras": (".keras", None),
     "linalg": (".ops.linalg", None),
     "lite": (".lite", None),
     "map_fn": (".tracing.control", "map_fn"),
     "matmul": (".ops.linalg", "matmul"),
+    "matrix_square_root": (".ops.linalg", "sqrtm"),
     "nn": (".nn", None),
     "no_op": (".tracing.ordering", "no_op"),
     "norm": (".ops.linalg", "norm"),
@@ -277,6 +285,7 @@ _LATER = {
     "py_function": (".eager.calling", "py_function"),
     "random": (".ops.random", None),
     "recompute_grad": (".tracing.derivatives", "recompute_grad"),
+    "rfftnd": (".ops.signal", "rfftnd"),
     "saved_model": (".saved.saved_model", None),
     "scan": (".tracing.control", "scan"),
     "signal": (".ops.signal", None),
@@ -347,9 +356,10 @@ __all__ = [  # noqa: RUF022  grouped as in docs/api.md
     "multiply", "negative", "not_equal", "pow", "realdiv", "round", "saturate_cast", "scalar_mul", "sigmoid", "sign",
     "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "truediv", "truncatediv", "truncatemod", "where",
     # over axes, and products
-    "argmax", "argmin", "argsort", "cumsum", "einsum", "histogram_fixed_width", "matmul", "norm", "reduce_all",
-    "reduce_any", "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum",
-    "searchsorted", "sort", "tensordot", "unique", "unique_with_counts",
+    "argmax", "argmin", "argsort", "cumsum", "eig", "eigvals", "einsum", "fftnd", "histogram_fixed_width", "ifftnd",
+    "irfftnd", "matmul", "matrix_square_root", "norm", "reduce_all", "reduce_any", "reduce_logsumexp", "reduce_max",
+    "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum", "rfftnd", "searchsorted", "sort", "tensordot", "unique",
+    "unique_with_counts",
     # making arrays
     "eye", "fill", "linspace", "meshgrid", "one_hot", "ones", "ones_like", "range", "sequence_mask", "zeros",
     "zeros_like",
