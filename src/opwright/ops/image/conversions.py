@@ -14,7 +14,7 @@ from ...core.errors import InvalidArgumentError
 from .. import dispatch
 from ..array import cast, concat, expand_dims, identity, ones, rank, saturate_cast, tile
 from ..linalg import tensordot
-from ..math import floordiv
+from ..math import floordiv, reduce_sum
 
 
 def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: str | None = None) -> Any:
@@ -57,7 +57,7 @@ def rgb_to_grayscale(images: Any, name: str | None = None) -> Any:
     .. math:: 0.2989\\,R + 0.587\\,G + 0.114\\,B
     """
     floats, dtype = as_floats(images)
-    grey = expand_dims(tensordot(floats, cast(GREY.astype(np.float32), floats.dtype), [[-1], [-1]]), -1)
+    grey = reduce_sum(floats * cast(GREY.astype(np.float32), floats.dtype), axis=-1, keepdims=True)
     return convert_image_dtype(grey, dtype, name=name)
 
 
