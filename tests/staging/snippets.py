@@ -1269,3 +1269,23 @@ def class_inside_with_super_and_closures(x, k):
             return again(super().shrink(y))
 
     return Child()(x)
+
+
+@case((0, 2), (3, 2), (2, 5), ours=True)
+def returned_past_a_loop_that_always_continues(n, m):
+    a, b = n, m
+    if b > 3:
+        b = b - 1
+    else:
+        w = m
+        while w > 0:
+            w -= 1
+            for i in range(n):
+                a += i
+            else:
+                continue
+            if a > 1:
+                continue
+            else:
+                return a
+    return b

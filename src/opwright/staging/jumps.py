@@ -135,6 +135,7 @@ class Lowering:
     def _guard(self, flags: list[str], body: list[Any], where: Any) -> Any:
         test: Any = load(flags[0]) if len(flags) == 1 else ast.BoolOp(ast.Or(), [load(f) for f in flags])
         guard = ast.If(ast.UnaryOp(ast.Not(), test), body or [ast.Pass()], [])
+        guard.guards = flags  # type: ignore[attr-defined]  # for rewriting.py
         return at(guard, where)
 
     def _names(self, exits: set[str]) -> list[str]:

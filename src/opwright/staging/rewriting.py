@@ -148,7 +148,8 @@ class _Function:
             made.append(other)
             orelse = load(other.name)
         setters, state = self._state(facts, node)
-        told = [(k, _texts(v)) for k, v in (("grows", facts.grows), ("kept", set(facts.kept))) if v]
+        notes = (("grows", facts.grows), ("kept", set(facts.kept)), ("guards", getattr(node, "guards", ())))
+        told = [(k, _texts(v)) for k, v in notes if v]
         if told:
             state = [*_padded(state), _lazily(told, node)]
         call = ag_call("if_stmt", test, load(body.name), orelse, *state)
@@ -238,7 +239,7 @@ def _padded(state: list[Any]) -> list[Any]:
     return state if len(state) == 2 else [*state, ast.Tuple([], ast.Load())]
 
 
-def _texts(names: set[str]) -> Any:
+def _texts(names: Any) -> Any:
     return ast.Tuple([ast.Constant(n) for n in sorted(names)], ast.Load())
 
 

@@ -127,7 +127,8 @@ def is_flag(name: str) -> bool:
 
 class Options(dict[str, Any]):
     """What is known of a statement. Of an `if`: grows; kept (variables that are not read afterwards, but by a branch
-    other than the one that changes them). Of a loop: parallel_iterations, maximum_iterations, shape_invariants (pairs
+    other than the one that changes them); guards (flags of jumps that the rewriting tests: where one is set, the
+    statement is passed over). Of a loop: parallel_iterations, maximum_iterations, shape_invariants (pairs
     of a variable's text and its shape), grows (the variables appended to), target (the text of a `for`'s target).
     """
 

@@ -50,8 +50,12 @@ def truth(test: Any, what: str) -> Any:
     return math.not_equal(tensor, array.zeros((), tensor.dtype))
 
 
-def choose(test: Any, names: tuple[str, ...], main: Thunk, other: Thunk, name: str) -> list[Any]:
-    """The values of `names` after `main` or `other`, functions that give them as a list, is run where `test` says."""
+def choose(test: Any, names: tuple[str, ...], main: Thunk, other: Thunk, name: str,
+           guards: tuple[str, ...] = ()) -> list[Any]:  # fmt: skip
+    """The values of `names` after `main` or `other`, functions that give them as a list, is run where `test` says.
+
+    guards: flags without which `other` runs: what it leaves unset is then not read.
+    """
     trace = state.trace
     assert isinstance(trace, FuncTrace)
     pred = truth(test, "the condition")
@@ -59,7 +63,7 @@ def choose(test: Any, names: tuple[str, ...], main: Thunk, other: Thunk, name: s
     other_trace, _, other_values = record_body(f"{trace.name}_{name}_false_fn", other, (), trace)
     rows: list[Any] = []
     for symbol, a, b in zip(names, main_values, other_values):
-        rows.append(_merged(symbol, names, a, b, main_trace, other_trace))
+        rows.append(_merged(symbol, (*names, *guards), a, b, main_trace, other_trace))
     leaves = [leaf for row in rows if row is not None for leaf in row[1] if leaf.main is not None]
     outers = captured_by([main_trace, other_trace])
     bodies = []
@@ -148,7 +152,8 @@ def if_stmt(test: Any, body: Thunk, orelse: Thunk | None, variables: State, opti
 
     after = list(before)
     try:
-        for i, value in zip(read, choose(test, tuple(names[i] for i in read), run(body), run(orelse), "if")):
+        symbols, guards = tuple(names[i] for i in read), options.get("guards", ())
+        for i, value in zip(read, choose(test, symbols, run(body), run(orelse), "if", guards)):
             after[i] = value
     except BaseException:
         variables.set(before)
