@@ -169,3 +169,60 @@ def test_gradient_asked_for_in_a_branch(tf):
         return tf.cond(c, lambda: tape.gradient(y, x), lambda: x)
 
     assert f(tf.constant(True)).numpy() == 6.0
+
+
+def through_cond(tf, s, n):
+    return tf.cond(n > 0, lambda: tf.tanh(tf.sin(s)), lambda: s)
+
+
+def through_switch(tf, s, n):
+    return tf.switch_case(n, [lambda: s, lambda: tf.exp(tf.sin(s)), lambda: tf.tanh(tf.sin(s))])
+
+
+def through_while(tf, s, n):
+    return tf.while_loop(lambda i, s: i < n, lambda i, s: (i + 1, through_cond(tf, s, n - i)), (0, s))[1]
+
+
+def through_loops_in_loops(tf, s, n):
+    return tf.while_loop(lambda i, s: i < n, lambda i, s: (i + 1, through_while(tf, s, n)), (0, s))[1]
+
+
+def through_map_fn(tf, s, n):
+    return tf.reduce_sum(tf.map_fn(lambda e: tf.tanh(tf.sin(e * s)), tf.stack([s, s * 2.0])))
+
+
+def through_scan(tf, s, n):
+    return tf.reduce_sum(tf.scan(lambda a, e: tf.tanh(tf.sin(a * e)), tf.stack([s, s * 2.0]), initializer=s))
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize(
+    "f", [through_cond, through_switch, through_while, through_loops_in_loops, through_map_fn, through_scan],
+    ids=lambda f: f.__name__,
+)  # fmt: skip
+def test_nested_tapes_in_a_function_give_what_they_give_eagerly(tf, f, order):
+    """A forward loop or branch gets more outputs for its gradient: the outer tape follows these too."""
+
+    def derivative(s, n, order=order):
+        if order == 0:
+            return f(tf, s, n)
+        with tf.GradientTape() as tape:
+            tape.watch(s)
+            y = derivative(s, n, order - 1)
+        return tape.gradient(y, s)
+
+    s, n = tf.constant(0.3, tf.float64), tf.constant(2)
+    expected = derivative(s, n).numpy()
+    assert tf.function(lambda s, n: derivative(s, n))(s, n).numpy() == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_persistent_tape_differentiates_its_own_gradient_through_a_loop(tf):
+    @tf.function
+    def f(s, n):
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(s)
+            y = tf.while_loop(lambda i, s: i < n, lambda i, s: (i + 1, s * s), (0, s))[1]
+            dy = tape.gradient(y, s)
+        return tape.gradient(dy, s)
+
+    assert f(tf.constant(0.5, tf.float64), tf.constant(2)).numpy() == 12 * 0.5**2

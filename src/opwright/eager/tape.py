@@ -75,6 +75,8 @@ class GradientTape:
             raise ValueError("Tape is still recording, This can happen if you try to re-enter an already-active tape.")
         self._recording = True
         self._trace = dispatch.state.trace
+        if self._trace is not None:
+            self._trace.opened.add(self)
         dispatch.state.tapes = (*dispatch.state.tapes, self)
 
     def _stop(self) -> None:
@@ -91,6 +93,11 @@ class GradientTape:
                 live.update([id(y) for y in record.outputs if is_trainable(y.dtype)])
                 self._records.append(record)
                 return
+
+    def follow(self, outputs: Sequence[Any], added: Any) -> None:
+        """A call that was recorded has got one more output; it depends on what is watched if the others do."""
+        if is_trainable(added.dtype) and any(id(y) in self._live for y in outputs):
+            self._live.add(id(added))
 
     def watch(self, tensor: Any) -> None:
         """Remember what is computed from `tensor`: a tensor, a variable, a composite or a nesting of them."""

@@ -11,6 +11,7 @@ import contextlib
 import os
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -80,6 +81,7 @@ class FuncTrace:
         self.given: Callable[[], Sequence[Any]] | None = None  # what the inputs stand for in the call it is made for
         self.foreign: dict[FuncTrace, Callable[[SymbolicTensor], Any]] = {}
         self.finished = False
+        self.opened: weakref.WeakSet[Any] = weakref.WeakSet()  # tapes that were opened in this trace
         self._from_afar: dict[int, tuple[Any, SymbolicTensor]] = {}  # tensors of traces further out than the parent
 
     # ---- being the current trace ----------------------------------------------------------------------------------
@@ -164,6 +166,11 @@ class FuncTrace:
         for tape in state.tapes:
             tape.record(record)
         return outs
+
+    def widened(self, outputs: Sequence[SymbolicTensor], added: SymbolicTensor) -> None:
+        """A node of control flow has one more output, for its gradient: tapes that follow the others follow it too."""
+        for tape in self.opened:
+            tape.follow(outputs, added)
 
     def to_tensor(self, value: Any, dtype: Any = None, name: str | None = None) -> Any:
         """`value` as a tensor of this trace."""

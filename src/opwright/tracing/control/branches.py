@@ -267,6 +267,7 @@ class BranchRecord(OpRecord):
             node, node.inputs, branch_attrs(self.op, [b.graph() for b in wider]), [tensor.value_in_graph.spec]
         )
         added = SymbolicTensor(node.outputs[-1], trace)
+        trace.widened(self.outputs, added)
         self.outputs = (*self.outputs, added)
         return added
 

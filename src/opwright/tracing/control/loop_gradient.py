@@ -180,6 +180,7 @@ class LoopRecord(OpRecord):
         operands = [tuple(map(trace.value_of, part)) for part in inputs]
         node = trace.builder.widen(node, operands, {key: body.graph() for key, body in wider.items()}, [spec])
         added = SymbolicTensor(node.outputs[-1], trace)
+        trace.widened(self.outputs, added)
         self.structure = inputs
         self.inputs = (*inputs[0], *inputs[1])
         self.outputs = (*self.outputs, added)
