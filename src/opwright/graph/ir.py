@@ -105,7 +105,8 @@ class Node:
     @property
     def effect(self) -> Effect:
         """The operator's effect, or the strongest one inside its sub-graphs."""
-        strongest = self.op.effect
+        rule = getattr(self.op, "effect_rule", None)
+        strongest = self.op.effect if rule is None else rule(self.attrs)
         for graph in self.subgraphs:
             strongest = max(strongest, graph.effect, key=STRENGTH.index)
         return strongest

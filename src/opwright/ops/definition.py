@@ -36,7 +36,8 @@ class Operator:
 
     name, version, doc, formula; inputs, outputs: tuples of Input and Output; attr_defs: Attr by name;
     inplace, no_need_buffer, lod, elementwise, effect, control: as the class declared them. control: the operator
-    runs the graphs among its attributes; it has no kernel, plans write it out.
+    runs the graphs among its attributes; it has no kernel, plans write it out. effect_rule: where the effect of a
+    call depends on its attributes, the function of them that says it.
     """
 
     def __init__(self, cls: type, name: str, version: int, catalogue: bool) -> None:
@@ -53,6 +54,7 @@ class Operator:
         self.lod: str = body.pop("lod", "unchanged")
         self.elementwise: bool = body.pop("elementwise", False)
         self.effect: str | None = body.pop("effect", None)
+        self.effect_rule: Callable[[Mapping[str, Any]], str | None] | None = body.pop("effect_rule", None)
         self.control: bool = body.pop("control", False)
         self.infer_rule: Callable[..., Any] | None = body.pop("infer", None)
         self.has_gradient_rule = "gradient" in body

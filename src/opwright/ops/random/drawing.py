@@ -21,6 +21,11 @@ from . import samplers
 from .state import generator_for
 
 
+def drawn(attrs: Any) -> str:
+    """The effect of drawing: a Generator's sequence goes on for whoever draws next, so no draw may be left out."""
+    return "write" if attrs["stream"] < 0 else "random"
+
+
 def infer_shape(op: Any, dtype: DType, allowed: tuple[DType, ...]) -> TensorSpec:
     """The spec of numbers of the shape that input `shape` says. Raises InvalidArgumentError for a dtype not allowed."""
     if dtype not in allowed:
@@ -43,6 +48,7 @@ def _one_dtype(name: str, sample: Any, words: str, distribution: str) -> Any:
         seed2 = Attr(int, default=0)
         stream = Attr(int, default=0)
         effect = "random"
+        effect_rule = drawn
         gradient = None
 
         def infer(op) -> Any:
@@ -97,6 +103,7 @@ class RandomUniformInt:
     seed2 = Attr(int, default=0)
     stream = Attr(int, default=0)
     effect = "random"
+    effect_rule = drawn
     gradient = None
 
     def infer(op) -> Any:
@@ -124,6 +131,7 @@ class RandomGamma:
     seed2 = Attr(int, default=0)
     stream = Attr(int, default=0)
     effect = "random"
+    effect_rule = drawn
     gradient = None
 
     def infer(op) -> Any:
@@ -151,6 +159,7 @@ class RandomPoisson:
     seed2 = Attr(int, default=0)
     stream = Attr(int, default=0)
     effect = "random"
+    effect_rule = drawn
     gradient = None
 
     def infer(op) -> Any:
@@ -174,6 +183,7 @@ class RandomShuffle:
     seed2 = Attr(int, default=0)
     stream = Attr(int, default=0)
     effect = "random"
+    effect_rule = drawn
     gradient = None
 
     def compute(op, value) -> Any:
@@ -208,6 +218,7 @@ class Multinomial:
     stream = Attr(int, default=0)
     output_dtype = Attr(DType, default=int64)
     effect = "random"
+    effect_rule = drawn
     gradient = None
 
     def infer(op) -> Any:
