@@ -107,7 +107,7 @@ def test_in_a_branch_and_in_a_loop(tf, case):
         total = tf.constant(0.0)
         if turns > 1:
             for _ in tf.range(turns):
-                total += taken(tf, f, x)
+                total += tf.ensure_shape(taken(tf, f, x), [])
         return total
 
     assert outer(tf.constant(3.0), tf.constant(2)).numpy() == 2 * expected
