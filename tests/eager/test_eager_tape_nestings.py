@@ -9,7 +9,7 @@ import pytest
         (lambda tf, x: tf.convert_to_tensor([x, x * 2.0]), 3.0),
         (lambda tf, x: tf.convert_to_tensor([[x, 1.0], [x * 2.0, x]]), 4.0),
         (lambda tf, x: tf.reduce_sum([x, x * x]), 7.0),
-        (lambda tf, x: tf.constant([1.0, 2.0]) + [x, x], 2.0),
+        (lambda tf, x: tf.constant([1.0, 2.0]) + [x, x], 2.0),  # noqa: RUF005  a tensor, no list
         (lambda tf, x: tf.linalg.matmul([[x, 1.0]], [[x], [x]]), 7.0),
         (lambda tf, x: tf.concat([[x], [x * x, 1.0]], 0), 7.0),
     ],

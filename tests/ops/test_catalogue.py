@@ -100,7 +100,8 @@ def test_plans_write_out_all_control_flow() -> None:
 
 def test_rules(op: Any) -> None:
     assert (op.compute_rule is not None) != op.control, f"{op.name}: compute, unless plans write it out"
-    assert op.has_gradient_rule or op.control or not any(d.is_floating or d.is_complex for i in op.inputs for d in i.dtypes), (
+    floats = any(d.is_floating or d.is_complex for i in op.inputs for d in i.dtypes)
+    assert op.has_gradient_rule or op.control or not floats, (
         f"{op.name}: takes floats, has no gradient; write one, or `gradient = None` where differentiation ends"
     )
     assert op.catalogue

@@ -28,7 +28,8 @@ def test_fields_defaults_and_repr(tf):
     assert (m.n, m.name) == (3, "x")
     assert m.total().numpy() == 9.0
     assert repr(m) == (
-        f"{M.__qualname__}(values=<tf.Tensor: shape=(2,), dtype=float32, numpy=array([1., 2.], dtype=float32)>, n=3, name='x')"
+        f"{M.__qualname__}(values=<tf.Tensor: shape=(2,), dtype=float32, numpy=array([1., 2.], dtype=float32)>, n=3, "
+        "name='x')"
     )
     assert M(values=[1.0], name="y").name == "y"
     for bad in (lambda: M(), lambda: M([1.0], 1, "a", 4), lambda: M([1.0], z=4), lambda: M([1.0], n=2.5)):

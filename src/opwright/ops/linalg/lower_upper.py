@@ -111,9 +111,9 @@ def _checked(lower_upper: Any, perm: Any, rhs: Any = None) -> tuple[Any, Any]:
     dims = lower_upper.shape.dims
     if dims is not None and None not in dims[-2:] and dims[-1] != dims[-2]:
         raise ValueError("`lower_upper` must be square.")
-    if dims is not None and perm.shape.dims and None not in (dims[-1], perm.shape.dims[-1]):
-        if perm.shape.dims[-1] != dims[-1]:
-            raise ValueError(f"`perm` must name each of {dims[-1]} rows; found shape {perm.shape}")
+    rows = perm.shape.dims[-1] if perm.shape.dims else None
+    if dims is not None and None not in (dims[-1], rows) and rows != dims[-1]:
+        raise ValueError(f"`perm` must name each of {dims[-1]} rows; found shape {perm.shape}")
     return lower_upper, perm
 
 
