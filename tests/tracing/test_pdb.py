@@ -31,8 +31,9 @@ def test_pdb_in_a_staged_loop(tmp_path):
                            timeout=120, check=False)  # fmt: skip
     assert found.returncode == 0, found.stderr
     shown = found.stdout.splitlines()
-    assert shown[0] == f"> {file}(10)f()"
-    assert shown[1] == "-> if total > 10.0:"
+    here = sys.version_info >= (3, 13)  # from there on breakpoint() stops at itself, not at what follows
+    assert shown[0] == f"> {file}({9 if here else 10})f()"
+    assert shown[1] == ("-> breakpoint()" if here else "-> if total > 10.0:")
     assert "Tensor" in shown[2]
     assert "tf.float32" in shown[3]
     assert any(line.endswith("program.py(14)<module>()") for line in shown)  # the way there, frame by frame
