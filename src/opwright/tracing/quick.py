@@ -31,7 +31,6 @@ _BY_ID = frozenset((Variable, types.FunctionType))
 _NO_CAPTURES: tuple[Any, ...] = ()
 
 state = dispatch.state
-quietly = dispatch.quietly
 
 
 class Slow(Exception):
@@ -114,13 +113,22 @@ class Way:
         here = state
         if self._run is None or here.trace is not None or here.tapes or flags.check_numerics:
             return self._long(tensors)
-        try:
-            results = quietly(self._run, *[t._array for t in tensors], *self._captured)
+        try:  # as dispatch.quietly does, without the call of it
+            results = here.quiet.run(self._run, *[t._array for t in tensors], *self._captured)
         except Exception as error:
-            raise self.concrete.program.plan.explain(error) from None
+            results = self._again(error, tensors)
         if self._dtype is not None:
             return EagerTensor(results[0], self._dtype)
         return self.concrete.pack([EagerTensor(r, d) for r, d in zip(results, self._dtypes)])
+
+    def _again(self, error: Exception, tensors: list[Any]) -> Any:
+        """What to do about an error: run where the quiet context is taken already, else explain it."""
+        try:
+            if type(error) is RuntimeError and str(error).startswith("cannot enter context"):
+                return self._run(*[t._array for t in tensors], *self._captured)
+        except Exception as other:
+            error = other
+        raise self.concrete.program.plan.explain(error) from None
 
     def _long(self, tensors: list[Any]) -> Any:
         """Under tapes, in another trace, and the first time."""
