@@ -1,6 +1,7 @@
 """Settings of all tests, and the fixture `tf`: the module that behaviour tests are about.
 
-A slow machine is no failure, so hypothesis has no deadline (pytest-timeout has one). With
+A slow machine is no failure, so hypothesis has no deadline (pytest-timeout has one). It draws the same examples in
+every run, so that a run says something about the change; OPWRIGHT_EXPLORE=1 draws new ones. With
 OPWRIGHT_TESTS_AGAINST=tensorflow the tests that use `tf` run against TensorFlow itself, in an environment that has it:
 what they expect is then the peer's behaviour, and not ours written down. Tests marked `ours` are left out there.
 """
@@ -11,7 +12,7 @@ import os
 import pytest
 from hypothesis import settings
 
-settings.register_profile("opwright", deadline=None)
+settings.register_profile("opwright", deadline=None, derandomize=not os.environ.get("OPWRIGHT_EXPLORE"))
 settings.load_profile("opwright")
 
 UNDER_TEST = os.environ.get("OPWRIGHT_TESTS_AGAINST", "opwright")

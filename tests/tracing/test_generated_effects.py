@@ -45,7 +45,7 @@ def effects(draw):
         return "k += tf.cast(next(it), tf.int32)"
     if kind == 7:
         return "k += random.uniform([], maxval=5, dtype=tf.int32)"
-    return f"k = tf.cond({draw(CONDITIONS)}, lambda: v.assign_add(1) + 0, lambda: {value})"
+    return f"k = tf.cond({draw(CONDITIONS)}, lambda: v.assign_add(1) + 0, lambda: tf.identity({value}))"
 
 
 @st.composite
