@@ -46,7 +46,7 @@ ROWS = (
     Row("import_whole", "the same with the interpreter's start", None, FRAMEWORKS),
     Row("eager_add", "eager add of two 4x4 float32 tensors", 2.5e-6, FRAMEWORKS),
     Row("traced_call", "cached call of a traced 4x4 matmul + add + tanh", 5e-6, FRAMEWORKS),
-    Row("dispatch", "the same where 50 traces of other shapes are kept, the shapes in turn", 8e-6, ("tensorflow", "jax")),
+    Row("dispatch", "the same where 50 traces of other shapes are kept, in turn", 8e-6, ("tensorflow", "jax")),
     Row("trace", "tracing a function of 60 operators", 5e-3, FRAMEWORKS),
     Row("trace_autograph", "the same as Python with a loop and calls, converted by AutoGraph", 5e-3, ("tensorflow",)),
     Row("while_turn", "a turn of a while loop in a graph: compare, count, multiply", None, ("tensorflow", "jax")),
