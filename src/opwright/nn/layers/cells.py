@@ -133,7 +133,7 @@ class GatedCell(Described):
 
     def advance(self, projected: Any, states: list[Any], drop: bool) -> tuple[Any, list[Any]]:
         """Output and new states out of the input's part and the states."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no advance(projected, states, drop)")
 
 
 def _matmul(x: Any, kernel: Any) -> Any:

@@ -73,7 +73,7 @@ class _Merge(Described):
         return self._merged(inputs)
 
     def _merged(self, inputs: list[Any]) -> Any:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no _merged(inputs)")
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         """The shape that all broadcast to."""

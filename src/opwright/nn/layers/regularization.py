@@ -41,7 +41,7 @@ class _Noisy(Described):
                            if hasattr(training, "dtype") else inputs)  # fmt: skip
 
     def _changed(self, inputs: Any) -> Any:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no _changed(inputs)")
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         """The input's."""

@@ -181,7 +181,7 @@ class _Best(_Curve):
 
     def _figures(self, tp: Any, fp: Any, tn: Any, fn: Any) -> tuple[Any, Any]:
         """What is bounded, and what is to be large."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no _figures(tp, fp, tn, fn)")
 
     def result(self) -> Any:
         """The best so far, 0 where no threshold will do."""

@@ -61,7 +61,7 @@ class Batches:
 
     def epoch(self) -> Iterator[Any]:
         """The batches of the next epoch."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no epoch()")
 
     def restart(self) -> None:
         """The next epoch begins with the first batch, also where a number of steps ended the last one early."""
