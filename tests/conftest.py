@@ -8,6 +8,7 @@ what they expect is then the peer's behaviour, and not ours written down. Tests 
 
 import importlib
 import os
+import re
 
 import pytest
 from hypothesis import settings
@@ -22,6 +23,16 @@ UNDER_TEST = os.environ.get("OPWRIGHT_TESTS_AGAINST", "opwright")
 def tf():
     """The module under test: opwright, or the peer named by OPWRIGHT_TESTS_AGAINST."""
     return importlib.import_module(UNDER_TEST)
+
+
+_OURS = re.compile(r"^(import|from) (opwright|gradient_programs|click|harness)\b", re.MULTILINE)
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Against a peer, files that import our own package are about it alone."""
+    if UNDER_TEST != "opwright" and collection_path.suffix == ".py" and collection_path.name != "conftest.py":
+        return bool(_OURS.search(collection_path.read_text("utf-8"))) or None
+    return None
 
 
 def pytest_collection_modifyitems(config, items):

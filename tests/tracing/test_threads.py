@@ -53,6 +53,7 @@ def summed(tf, v):
     return f
 
 
+@pytest.mark.ours  # TensorFlow's traces race here
 def test_first_calls_and_gradients_of_both_orders(tf):
     v = tf.Variable(2.0, dtype=tf.float64)
     for _ in range(2):
@@ -76,6 +77,7 @@ def test_first_calls_and_gradients_of_both_orders(tf):
         in_threads(6, run)
 
 
+@pytest.mark.ours  # TensorFlow's traces race here
 def test_called_in_other_functions_while_it_is_differentiated(tf):
     v = tf.Variable(2.0, dtype=tf.float64)
     x, n = tf.constant([1.0, 2.0], tf.float64), tf.constant(2)
@@ -100,6 +102,7 @@ def test_called_in_other_functions_while_it_is_differentiated(tf):
         in_threads(6, run)
 
 
+@pytest.mark.ours  # TensorFlow's traces race here
 def test_functions_that_call_each_other(tf):
     @tf.function
     def plus(x, depth):
@@ -122,6 +125,7 @@ def test_functions_that_call_each_other(tf):
     in_threads(6, run)
 
 
+@pytest.mark.ours  # TensorFlow's traces race here
 def test_variables_are_made_once(tf):
     class Scale(tf.Module):
         def __init__(self):
