@@ -38,7 +38,7 @@ TESTED_ELSEWHERE |= dict.fromkeys(
      "IteratorNextAsOptional", "MakeIterator", "MakeOptional", "OptionalGetValue", "OptionalHasValue"),
     "tests/data/test_data_functions.py",
 )  # fmt: skip
-TESTED_ELSEWHERE |= dict.fromkeys(("If", "Case", "While", "Undefined"), "tests/tracing/test_control_flow.py")
+TESTED_ELSEWHERE |= dict.fromkeys(("If", "Case", "While", "Undefined"), "tests/tracing/test_branches.py, test_loops.py")
 
 
 @pytest.fixture(params=CATALOGUE.values(), ids=CATALOGUE)
