@@ -320,6 +320,7 @@ def test_weights_are_exchanged(tf):
     assert len(norm.trainable_weights) == 2
 
 
+@pytest.mark.ours  # Keras 3 does not stage them
 def test_functions_of_users_are_converted(tf):
     """Python's `if` on tensors works in Lambda and Activation inside a function."""
     def bent(x):
