@@ -17,14 +17,14 @@ import numpy as np
 from ..core import dtypes
 from ..core.errors import OutOfRangeError
 from ..core.specs import TensorSpec
-from ..core.type_spec import CompositeTensor, TypeSpec
+from ..core.type_spec import CompositeTensor
 from ..eager.tensor import EagerTensor
 from ..eager.variable import Variable
 from ..ops import dispatch, iteration
 from ..staging import api as staging
 from ..tracing.trace import init_scope
 from .functions import Failure
-from .optional import Optional, OptionalValue, here
+from .optional import HandleSpec, Optional, OptionalValue, here
 from .structure import Flat, Form, map_leaves
 
 state = dispatch.state
@@ -220,13 +220,10 @@ class OwnedIterator(IteratorBase, CompositeTensor):
         return IteratorSpec(self._form.spec)
 
 
-class IteratorSpec(TypeSpec):
+class IteratorSpec(HandleSpec):
     """The type of an iterator: that of its elements. Functions keep one trace for all iterators of a type."""
 
-    __slots__ = ("_element_spec",)
-
-    def __init__(self, element_spec: Any) -> None:
-        self._element_spec = element_spec
+    __slots__ = ()
 
     @property
     def element_spec(self) -> Any:
@@ -237,21 +234,6 @@ class IteratorSpec(TypeSpec):
     def value_type(self) -> Any:
         """OwnedIterator."""
         return OwnedIterator
-
-    @classmethod
-    def from_value(cls, value: Any) -> IteratorSpec:
-        """The type of an iterator."""
-        return cls(value.element_spec)
-
-    def _serialize(self) -> tuple[Any, ...]:
-        return (self._element_spec,)
-
-    @property
-    def _component_specs(self) -> Any:
-        return TensorSpec((), dtypes.resource)
-
-    def _to_components(self, value: Any) -> Any:
-        return value._handle
 
     def _from_components(self, components: Any) -> Any:
         return OwnedIterator(components=components, element_spec=self._element_spec)

@@ -1,6 +1,7 @@
 """Optionals: values that may be missing, as iterators' `get_next_as_optional` gives them.
 
-Lives here: `Optional` and its type; `Recipe` and `here`, by which handles of all kinds come into a graph.
+Lives here: `Optional` and its type, `HandleSpec`, which iterators share; `Recipe` and `here`, by which handles of all
+kinds come into a graph.
 Not here: iterators (iterator.py), the operators (ops/iteration.py).
 """
 
@@ -108,22 +109,17 @@ class Optional(CompositeTensor):
         return OptionalSpec(self._form.spec)
 
 
-class OptionalSpec(TypeSpec):
-    """The type of an optional: that of its value."""
+class HandleSpec(TypeSpec):
+    """The type of a value that is one handle in a graph, by the type of its elements: an iterator, an optional."""
 
     __slots__ = ("_element_spec",)
 
     def __init__(self, element_spec: Any) -> None:
         self._element_spec = element_spec
 
-    @property
-    def value_type(self) -> Any:
-        """Optional."""
-        return Optional
-
     @classmethod
-    def from_value(cls, value: Any) -> OptionalSpec:
-        """The type of an optional."""
+    def from_value(cls, value: Any) -> Any:
+        """The type of such a value."""
         return cls(value.element_spec)
 
     def _serialize(self) -> tuple[Any, ...]:
@@ -135,6 +131,17 @@ class OptionalSpec(TypeSpec):
 
     def _to_components(self, value: Any) -> Any:
         return value._handle
+
+
+class OptionalSpec(HandleSpec):
+    """The type of an optional: that of its value."""
+
+    __slots__ = ()
+
+    @property
+    def value_type(self) -> Any:
+        """Optional."""
+        return Optional
 
     def _from_components(self, components: Any) -> Any:
         return Optional(components, Form(self._element_spec))
