@@ -35,9 +35,11 @@ class Operator:
     Eagerly it computes, under `function` it records.
 
     name, version, doc, formula; inputs, outputs: tuples of Input and Output; attr_defs: Attr by name;
-    inplace, no_need_buffer, lod, elementwise, effect, control: as the class declared them. control: the operator
-    runs the graphs among its attributes; it has no kernel, plans write it out. effect_rule: where the effect of a
-    call depends on its attributes, the function of them that says it.
+    inplace, no_need_buffer, shape_only, lod, elementwise, effect, control: as the class declared them.
+    no_need_buffer: inputs of which the gradient reads the shape alone; shape_only: of which `compute` does.
+    control: the operator runs the graphs among its attributes; it has no kernel, plans write it out.
+    effect_rule, lod_rule: where the effect or what becomes of a LoD depends on the call, the function that says it.
+    key_rule: the definition's own `expected_kernel_key`.
     """
 
     def __init__(self, cls: type, name: str, version: int, catalogue: bool) -> None:
@@ -51,7 +53,11 @@ class Operator:
         body = {k: v for k, v in vars(cls).items() if k not in parts and not k.startswith("__")}
         self.inplace: Mapping[str, str] = body.pop("inplace", {})
         self.no_need_buffer: tuple[str, ...] = tuple(body.pop("no_need_buffer", ()))
-        self.lod: str = body.pop("lod", "unchanged")
+        self.shape_only: tuple[str, ...] = tuple(body.pop("shape_only", ()))
+        lod = body.pop("lod", "unchanged")
+        self.lod: str = lod if isinstance(lod, str) else "changed"
+        self.lod_rule: Callable[[Any], str] | None = None if isinstance(lod, str) else lod
+        self.key_rule: Callable[..., Any] | None = body.pop("expected_kernel_key", None)
         self.elementwise: bool = body.pop("elementwise", False)
         self.effect: str | None = body.pop("effect", None)
         self.effect_rule: Callable[[Mapping[str, Any]], str | None] | None = body.pop("effect_rule", None)

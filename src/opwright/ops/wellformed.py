@@ -14,7 +14,7 @@ from ..graph import Graph
 if TYPE_CHECKING:
     from .definition import Operator
 
-SETTINGS = ("inplace", "no_need_buffer", "lod", "elementwise", "effect", "control")
+SETTINGS = ("inplace", "no_need_buffer", "shape_only", "lod", "elementwise", "effect", "control")
 RESERVED = {"operator", "attrs", "with_inputs", "inferred", "reference", "name"}  # names that `Call` has
 
 
@@ -66,9 +66,10 @@ def _memory(op: Operator, body: Mapping[str, Any]) -> None:
     for out, inp in op.inplace.items():
         if inp not in inputs or out not in outputs:
             raise ValueError(f"operator {op.name}: inplace {out!r}: {inp!r} must name an output and an input")
-    for name in op.no_need_buffer:
-        if name not in inputs:
-            raise ValueError(f"operator {op.name}: no_need_buffer names {name!r}, which is not an input")
+    for setting in ("no_need_buffer", "shape_only"):
+        for name in getattr(op, setting):
+            if name not in inputs:
+                raise ValueError(f"operator {op.name}: {setting} names {name!r}, which is not an input")
 
 
 def _words(op: Operator, body: Mapping[str, Any]) -> None:

@@ -84,7 +84,7 @@ class Shape:
     input = Input()
     output = Output()
     out_type = Attr(DType, default=dtypes.int32)
-    no_need_buffer = ("input",)
+    shape_only = ("input",)
     gradient = None
 
     def infer(op) -> Any:
@@ -112,7 +112,7 @@ class Size:
     input = Input()
     output = Output()
     out_type = Attr(DType, default=dtypes.int32)
-    no_need_buffer = ("input",)
+    shape_only = ("input",)
     gradient = None
 
     def infer(op) -> Any:
@@ -134,7 +134,7 @@ class Rank:
 
     input = Input()
     output = Output(dtype=dtypes.int32)
-    no_need_buffer = ("input",)
+    shape_only = ("input",)
     gradient = None
 
     def infer(op) -> Any:
