@@ -27,64 +27,75 @@ REQUIRED: Any = _Required()
 
 @dataclass(frozen=True)
 class Check:
-    """A condition on an attribute's value: `holds(value)`, and `wanted` in words for the error."""
+    """A condition on an attribute's value: `holds(value)`, and `wanted` in words for the error.
+
+    form: the condition as data, by which two versions of an operator are compared: the constructor's name and what it
+    was given. Without one, as with `satisfies`, only its words are known.
+    """
 
     wanted: str
     holds: Callable[[Any], bool]
+    form: tuple[Any, ...] = ()
 
     def __and__(self, other: Check) -> Check:
-        return Check(f"{self.wanted} and {other.wanted}", lambda v: self.holds(v) and other.holds(v))
+        both = f"{self.wanted} and {other.wanted}"
+        return Check(both, lambda v: self.holds(v) and other.holds(v), ("all", self.known_form, other.known_form))
+
+    @property
+    def known_form(self) -> tuple[Any, ...]:
+        """The form, or the words where there is none."""
+        return self.form or ("words", self.wanted)
 
 
 def at_least(low: float) -> Check:
     """value >= low"""
-    return Check(f"at least {low}", lambda v: v >= low)
+    return Check(f"at least {low}", lambda v: v >= low, ("at_least", low))
 
 
 def greater_than(low: float) -> Check:
     """value > low"""
-    return Check(f"greater than {low}", lambda v: v > low)
+    return Check(f"greater than {low}", lambda v: v > low, ("greater_than", low))
 
 
 def at_most(high: float) -> Check:
     """value <= high"""
-    return Check(f"at most {high}", lambda v: v <= high)
+    return Check(f"at most {high}", lambda v: v <= high, ("at_most", high))
 
 
 def less_than(high: float) -> Check:
     """value < high"""
-    return Check(f"less than {high}", lambda v: v < high)
+    return Check(f"less than {high}", lambda v: v < high, ("less_than", high))
 
 
 def between(low: float, high: float) -> Check:
     """low <= value <= high"""
-    return Check(f"between {low} and {high}", lambda v: low <= v <= high)
+    return Check(f"between {low} and {high}", lambda v: low <= v <= high, ("between", low, high))
 
 
 def one_of(*choices: Any) -> Check:
     """value is one of the choices; a single list, tuple or set of choices is taken too"""
     if len(choices) == 1 and isinstance(choices[0], (list, tuple, set, frozenset)):
         choices = tuple(choices[0])
-    return Check(f"one of {', '.join(map(repr, choices))}", lambda v: v in choices)
+    return Check(f"one of {', '.join(map(repr, choices))}", lambda v: v in choices, ("one_of", *choices))
 
 
 def length(n: int) -> Check:
     """a sequence of n items"""
-    return Check(f"{n} items", lambda v: len(v) == n)
+    return Check(f"{n} items", lambda v: len(v) == n, ("length", n))
 
 
 def each(check: Check) -> Check:
     """every item of a sequence passes the check"""
-    return Check(f"every item {check.wanted}", lambda v: all(map(check.holds, v)))
+    return Check(f"every item {check.wanted}", lambda v: all(map(check.holds, v)), ("each", check.known_form))
 
 
 def finite() -> Check:
     """neither NaN nor infinite"""
-    return Check("finite", lambda v: bool(np.isfinite(v)))
+    return Check("finite", lambda v: bool(np.isfinite(v)), ("finite",))
 
 
 def satisfies(wanted: str, holds: Callable[[Any], bool]) -> Check:
-    """a condition of your own, with its words"""
+    """a condition of your own, with its words; two versions of it are the same where their words are"""
     return Check(wanted, holds)
 
 
