@@ -182,8 +182,8 @@ class Graph:
 
 
 def written(name: str) -> str:
-    """`name` as graph text can have it: letters, digits, _ . / and -, starting with a letter; others become _."""
-    name = re.sub(r"[^\w./\-]", "_", name)
+    """`name` as graph text can have it: letters, digits, _ . / - and @, starting with a letter; others become _."""
+    name = re.sub(r"[^\w./@\-]", "_", name)
     if not re.match(r"[A-Za-z_]", name):
         name = f"_{name}"
     return f"{name}_" if name in ("_", "return") else name  # these two mean something else in the text

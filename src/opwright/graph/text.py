@@ -119,7 +119,7 @@ _TOKEN = re.compile(
     r"""(?P<comment>\#[^\n]*)|(?P<space>\s+)
     |(?P<string>b?'(?:[^'\\\n]|\\.)*'|b?"(?:[^"\\\n]|\\.)*")
     |(?P<number>[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|[-+](?:inf|nan)\b)
-    |(?P<word>[A-Za-z_][\w./\-]*)
+    |(?P<word>[A-Za-z_][\w./@\-]*)
     |(?P<sign>[][(){},:=?]|\.\.\.)""",
     re.VERBOSE,
 )
