@@ -208,6 +208,7 @@ if _typing.TYPE_CHECKING:
     from .ops.indexed_slices import IndexedSlicesSpec
     from .ops.linalg import eig, eigvals, einsum, matmul, norm, tensordot
     from .ops.linalg import sqrtm as matrix_square_root
+    from .ops.lod_tensor import LoDTensor, LoDTensorSpec, create_lod_tensor
     from .ops.printing import print
     from .ops.signal import fftnd, ifftnd, irfftnd, rfftnd
     from .ops.strings import as_string
@@ -236,6 +237,9 @@ half, double = float16, float64
 _LATER = {
     "Assert": (".ops.debugging", "Assert"),
     "IndexedSlicesSpec": (".ops.indexed_slices", "IndexedSlicesSpec"),
+    "LoDTensor": (".ops.lod_tensor", "LoDTensor"),
+    "LoDTensorSpec": (".ops.lod_tensor", "LoDTensorSpec"),
+    "create_lod_tensor": (".ops.lod_tensor", "create_lod_tensor"),
     "Module": (".nn.module", "Module"),
     "TensorArray": (".tracing.tensor_array", "TensorArray"),
     "TensorArraySpec": (".tracing.tensor_array_spec", "TensorArraySpec"),
@@ -330,7 +334,8 @@ def show(*stages: str) -> _AbstractContextManager[None]:
 
 __all__ = [  # noqa: RUF022  grouped as in docs/api.md
     # tensors, variables, gradients
-    "GradientTape", "IndexedSlices", "IndexedSlicesSpec", "TypeSpec", "type_spec_from_value", "Module",
+    "GradientTape", "IndexedSlices", "IndexedSlicesSpec", "LoDTensor", "LoDTensorSpec", "create_lod_tensor",
+    "TypeSpec", "type_spec_from_value", "Module",
     "Tensor", "TensorArray", "TensorArraySpec", "TensorShape", "TensorSpec",
     "UnconnectedGradients", "Variable", "constant", "convert_to_tensor", "custom_gradient", "executing_eagerly",
     "from_dlpack", "get_static_value", "init_scope", "is_tensor", "name_scope", "newaxis", "stop_gradient",

@@ -21,7 +21,7 @@ from ..ops.arguments import tensors
 from ..ops.autodiff import OpRecord
 from ..ops.call import Call
 from ..ops.definition import Operator
-from ..ops.tensor import Planned
+from ..ops.tensor import overriding
 from .tensor import EagerTensor, make, number
 
 state = dispatch.state
@@ -35,9 +35,9 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
             beside = _number_beside(*inputs) if op.paired else None
             if beside is None:
                 inputs = tensors(op, inputs, make, name)
-                planned = _planned(inputs)
-                if planned is not None:
-                    return planned.record(op, inputs, bound, name)
+                special = overriding(inputs)
+                if special is not None:
+                    return special.record(op, inputs, bound, name)
             else:
                 inputs = beside
             break
@@ -84,20 +84,6 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
     if flags.check_numerics:
         _check_numerics(op, inputs, outs, name)
     return op.pack_outputs(outs)
-
-
-def _planned(inputs: Sequence[Any]) -> Any:
-    """The first tensor without a value that stands for one of a model to come, or None."""
-    for x in inputs:
-        if type(x) is EagerTensor:
-            continue
-        if type(x) is tuple:
-            for y in x:
-                if isinstance(y, Planned):
-                    return y
-        elif isinstance(x, Planned):
-            return x
-    return None
 
 
 def _number_beside(x: Any, y: Any) -> tuple[EagerTensor, EagerTensor] | None:

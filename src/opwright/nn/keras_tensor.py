@@ -13,10 +13,10 @@ from ..core import nest
 from ..core.dtypes import DType, as_dtype
 from ..core.shapes import TensorShape, as_shape
 from ..core.specs import TensorSpec
-from ..ops.tensor import Planned
+from ..ops.tensor import Overriding
 
 
-class KerasTensor(Planned):
+class KerasTensor(Overriding):
     """A tensor that a model will have when it runs: dtype and shape (None for sizes not known yet), no value.
 
     Layers, Python's operators and the functions of this package take it and give such tensors again.

@@ -19,7 +19,7 @@ from ..core.dtypes import DType
 from ..core.errors import InvalidArgumentError, SignatureError
 from ..core.shapes import TensorShape
 from .indexed_slices import IndexedSlices
-from .tensor import Tensor, TensorLike
+from .tensor import Overriding, Tensor, TensorLike
 
 if TYPE_CHECKING:
     from .definition import Operator
@@ -56,7 +56,9 @@ def tensors(op: Operator, inputs: Sequence[Any], to_tensor: ToTensor, name: str 
     for declared, value in zip(op.inputs, inputs):
         dtype = leader.get(declared.like or declared.name)
         if value is None:
-            if not declared.optional:
+            if declared.lod_of is not None:  # offsets come with the LoDTensor that they belong to
+                _check_has_lod(op, declared, inputs, name)
+            elif not declared.optional:
                 raise SignatureError(op=op.name, node=name, what=f"input {declared.name!r} is missing",
                                      wanted=f"a tensor; the call is {op.signature()}")  # fmt: skip
             result.append(None)
@@ -76,6 +78,21 @@ def tensors(op: Operator, inputs: Sequence[Any], to_tensor: ToTensor, name: str 
                 raise
             raise SignatureError(op=op.name, node=name, what=f"input {declared.name!r}: {error}") from error
     return result
+
+
+def _check_has_lod(op: Operator, offsets: Any, inputs: Sequence[Any], name: str | None) -> None:
+    source = dict(zip(op.input_names, inputs))[offsets.lod_of]
+    members = source if isinstance(source, (list, tuple)) else (source,)
+    if offsets.optional or any(isinstance(one, Overriding) for one in members):
+        return
+    raise SignatureError(
+        op=op.name,
+        node=name,
+        what=f"input {offsets.lod_of!r} has no LoD",
+        found="no value" if source is None else f"a {type(source).__name__}",
+        wanted=f"a LoDTensor, or its offsets as {offsets.name!r}",
+        do="make it with ow.create_lod_tensor or ow.sequence.unpad",
+    )
 
 
 def _natural(members: Sequence[Any], repeated: bool, allowed: Sequence[DType]) -> DType | None:

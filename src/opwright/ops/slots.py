@@ -21,9 +21,12 @@ class Input:
     must have; Python numbers given for either take the dtype of the tensor given for the other. optional: may be left
     out (None). repeated: any number of tensors, as a list, of one dtype, or with mixed=True each of its own. rank: the
     number of dimensions, or a tuple of allowed ones.
+    lod: how many LoD levels it takes, a number or a tuple; None takes any. lod_of: another input, whose offsets this
+    one gets where that is given as a LoDTensor: those of the last level, or if repeated of every level (of a repeated
+    input: the last level of each).
     """
 
-    __slots__ = ("doc", "dtypes", "like", "mixed", "name", "optional", "ranks", "repeated")
+    __slots__ = ("doc", "dtypes", "like", "lod", "lod_of", "mixed", "name", "optional", "ranks", "repeated")
 
     def __init__(
         self,
@@ -34,6 +37,8 @@ class Input:
         repeated: bool = False,
         mixed: bool = False,
         rank: int | Sequence[int] | None = None,
+        lod: int | Sequence[int] | None = None,
+        lod_of: str | None = None,
         doc: str = "",
     ) -> None:
         self.name = ""
@@ -41,6 +46,8 @@ class Input:
         self.dtypes: tuple[DType, ...] = tuple(map(as_dtype, (dtypes,) if one else dtypes))
         self.like, self.optional, self.repeated, self.mixed, self.doc = like, optional, repeated, mixed, doc
         self.ranks = None if rank is None else (rank,) if isinstance(rank, int) else tuple(rank)
+        self.lod = None if lod is None else (lod,) if isinstance(lod, int) else tuple(lod)
+        self.lod_of = lod_of
 
     if TYPE_CHECKING:  # in a rule `op.x` is not this declaration but what the call has there
 
@@ -52,9 +59,10 @@ class Output:
 
     like: an input whose dtype (and, where there is no `infer`, shape) this output has. dtype: a fixed dtype instead.
     repeated: several tensors, as a list. intermediate: kept for the gradient, not given to the caller.
+    lod_of: another output, whose offsets this one is: of the last level of its LoD, or of every level if repeated.
     """
 
-    __slots__ = ("doc", "dtype", "intermediate", "like", "name", "repeated")
+    __slots__ = ("doc", "dtype", "intermediate", "like", "lod_of", "name", "repeated")
 
     def __init__(
         self,
@@ -63,10 +71,12 @@ class Output:
         dtype: Any = None,
         repeated: bool = False,
         intermediate: bool = False,
+        lod_of: str | None = None,
         doc: str = "",
     ) -> None:
         self.name = ""
         self.like, self.repeated, self.intermediate, self.doc = like, repeated, intermediate, doc
+        self.lod_of = lod_of
         self.dtype = None if dtype is None else as_dtype(dtype)
 
     if TYPE_CHECKING:

@@ -78,20 +78,29 @@ class Tensor(TensorLike):
 install_tensor_class(Tensor)
 
 
-class Planned(Tensor):
-    """A tensor of a program that is being laid out from outside any trace: a model's, before it runs.
+class Overriding(Tensor):
+    """A tensor that says itself what an operator called with it does: one of a model being laid out, a LoDTensor.
 
-    An operator called with one does not run; `record` says what becomes of the call.
+    Such a call is neither run nor recorded; `record` gives its result.
     """
 
     __slots__ = ()
 
-    def _as_tensor(self) -> Planned:
+    def _as_tensor(self) -> Overriding:
         return self
 
     def record(self, op: Any, inputs: Any, bound: Any, name: str | None) -> Any:
         """What the call of an operator gives. inputs: one entry for each declared input, made tensors."""
         raise TypeError(f"{op.name} cannot be called on {self!r}")
+
+
+def overriding(inputs: Any) -> Overriding | None:
+    """The first tensor among the inputs of a call that says itself what becomes of it, or None."""
+    for x in inputs:
+        for y in x if type(x) is tuple else (x,):
+            if isinstance(y, Overriding):
+                return y
+    return None
 
 
 class Reference:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .definition import Operator
 
 SETTINGS = ("inplace", "no_need_buffer", "shape_only", "lod", "elementwise", "effect", "control")
-RESERVED = {"operator", "attrs", "with_inputs", "inferred", "reference", "name"}  # names that `Call` has
+RESERVED = {"operator", "attrs", "with_inputs", "inferred", "reference", "name", "dtype_of"}  # names that `Call` has
 
 
 def _body(op: Operator, body: Mapping[str, Any]) -> None:
@@ -72,6 +72,20 @@ def _memory(op: Operator, body: Mapping[str, Any]) -> None:
                 raise ValueError(f"operator {op.name}: {setting} names {name!r}, which is not an input")
 
 
+def _lods(op: Operator, body: Mapping[str, Any]) -> None:
+    """Offsets are int64 and belong to another part of the same side; only a LoD that changes has new ones."""
+    item: Any
+    for side in (op.inputs, op.outputs):
+        names = {i.name for i in side}
+        for item in side:
+            if item.lod_of is not None and (item.lod_of not in names or item.lod_of == item.name):
+                raise ValueError(f"operator {op.name}: {item.name} has lod_of={item.lod_of!r}, which is no other "
+                                 f"{'input' if side is op.inputs else 'output'}")  # fmt: skip
+    made = [o.name for o in op.outputs if o.lod_of is not None]
+    if made and op.lod != "changed":
+        raise ValueError(f"operator {op.name}: {made[0]} gives a new LoD; say lod = 'changed', found {op.lod!r}")
+
+
 def _words(op: Operator, body: Mapping[str, Any]) -> None:
     if op.lod not in ("unchanged", "changed", "vanishes"):
         raise ValueError(f"operator {op.name}: lod is 'unchanged', 'changed' or 'vanishes', found {op.lod!r}")
@@ -95,7 +109,7 @@ def _versions(op: Operator, body: Mapping[str, Any]) -> None:
 
 
 RULES: tuple[Callable[[Operator, Mapping[str, Any]], None], ...] = (  # in this order: later ones trust earlier ones
-    _body, _names, _likes, _inferable, _memory, _words, _control, _versions,
+    _body, _names, _likes, _inferable, _memory, _lods, _words, _control, _versions,
 )  # fmt: skip
 
 

@@ -29,7 +29,7 @@ from ..ops.autodiff import OpRecord
 from ..ops.call import Call
 from ..ops.definition import Operator
 from ..ops.indexed_slices import IndexedSlices
-from ..ops.tensor import TensorLike
+from ..ops.tensor import Overriding, TensorLike, overriding
 from .symbolic import OutOfScopeError, SymbolicTensor
 
 state = dispatch.state
@@ -124,6 +124,9 @@ class FuncTrace:
         for x in inputs:
             if type(x) is not SymbolicTensor or x.trace is not self:
                 inputs = tensors(op, inputs, self.to_tensor, name)
+                special = overriding(inputs)
+                if special is not None:
+                    return special.record(op, inputs, bound, name)
                 break
         else:
             if not op.simple:  # one tensor may have been given for a repeated input: its slices are meant
@@ -180,6 +183,8 @@ class FuncTrace:
             return self.capture(value)
         if isinstance(value, Variable):
             return value.value()
+        if isinstance(value, Overriding):
+            return value
         if isinstance(value, IndexedSlices):
             return self.to_tensor(value.to_dense())
         convert = getattr(value, "__tf_tensor__", None)

@@ -29,7 +29,7 @@ import numpy as np
 from ..core import dtypes
 from ..core.specs import TensorSpec
 from ..core.structures import STRUCTURES, is_namedtuple
-from ..core.type_spec import TraceType, TypeSpec
+from ..core.type_spec import CompositeTensor, TraceType, TypeSpec
 from ..eager.tensor import EagerTensor
 from ..eager.variable import Variable
 from ..ops.tensor import Tensor
@@ -309,7 +309,7 @@ def from_value(value: Any, context: TracingContext) -> Any:
         return TensorSpec(value.shape, value._dtype)
     if kind in _LITERALS:
         return Literal(value)
-    if isinstance(value, Tensor):
+    if isinstance(value, Tensor) and not isinstance(value, CompositeTensor):
         return TensorSpec(value.shape, value.dtype)
     if kind is TensorSpec:
         return TensorSpec(value.shape, value.dtype) if value.name and not context.is_legacy_signature else value

@@ -1,0 +1,132 @@
+"""Levels of detail: offsets that say which rows of a packed array belong to which sequence.
+
+Lives here: what makes offsets valid, offsets <-> lengths, absolute offsets, slices, joining.
+Not here: tensors that have a LoD (ops/lod_tensor.py), operators on them (ops/sequence/).
+
+A LoD is a list of levels, coarse to fine. A level lists offsets into the units of the next one, the last level into
+rows: [[0, 2, 3], [0, 3, 5, 9]] is two documents of two and one sentences, of 3, 2 and 4 words.
+
+    lengths         [[2, 1], [3, 2, 4]]
+    offsets         [[0, 2, 3], [0, 3, 5, 9]]
+    absolute        [[0, 5, 9], [0, 3, 5, 9]]       every level in rows
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .errors import InvalidArgumentError, compose
+
+Levels = tuple[np.ndarray, ...]
+"""Offsets, int64, one array a level."""
+
+
+def as_levels(lod: Any) -> Levels:
+    """A nesting of integers as levels, not checked for being a LoD.
+
+    raises TypeError for what is no list of lists of integers
+    """
+    if isinstance(lod, (str, bytes)) or not isinstance(lod, (Sequence, np.ndarray)):
+        raise TypeError(compose("a LoD is a list of levels, each a list of integers", found=repr(lod)))
+    levels = []
+    for level in lod:
+        array = np.asarray(level)
+        if array.size == 0 and array.ndim == 1:
+            array = array.astype(np.int64)
+        if array.ndim != 1 or array.dtype.kind not in "iu":
+            raise TypeError(compose("a level of a LoD is a list of integers", found=repr(level)))
+        made = array.astype(np.int64)
+        made.setflags(write=False)
+        levels.append(made)
+    return tuple(levels)
+
+
+def wrong(levels: Levels, rows: int | None) -> str | None:
+    """Why these are no LoD over `rows` rows, in words; None where they are one. No levels are a LoD.
+
+    Each level starts at 0, never falls and has two offsets or more; its last offset is the number of units of the next
+    level; that of the last level is the number of rows, also where there are none. rows: None if not known.
+    """
+    for k, level in enumerate(levels):
+        if len(level) < 2:
+            return f"level {k} has {len(level)} offsets; it takes two or more, the first 0"
+        if level[0] != 0:
+            return f"level {k} starts at {level[0]}, not at 0"
+        falls = np.flatnonzero(level[1:] < level[:-1])
+        if len(falls):
+            i = int(falls[0])
+            return f"level {k} falls from {level[i]} to {level[i + 1]} at entry {i + 1}"
+        if k + 1 < len(levels):
+            units, what = len(levels[k + 1]) - 1, f"level {k + 1} has {len(levels[k + 1]) - 1} sequences"
+        elif rows is None:
+            continue
+        else:
+            units, what = rows, f"there are {rows} rows"
+        if level[-1] != units:
+            return f"level {k} ends at {level[-1]}, but {what}"
+    return None
+
+
+def check(levels: Levels, rows: int | None, op: str = "LoDTensor") -> None:
+    """Raises InvalidArgumentError, saying what is wrong, for levels that are no LoD over `rows` rows."""
+    why = wrong(levels, rows)
+    if why is not None:
+        found = [level.tolist() if len(level) <= 12 else f"{len(level)} offsets" for level in levels]
+        raise InvalidArgumentError(op=op, what=f"this is no LoD: {why}", found=found,
+                                   wanted="offsets that start at 0, never fall, end at the number of units below")  # fmt: skip
+
+
+def from_lengths(lengths: Any) -> Levels:
+    """Offsets of each level from the lengths of its sequences. Raises InvalidArgumentError for a negative length."""
+    levels = []
+    for k, level in enumerate(as_levels(lengths)):
+        if len(level) and level.min() < 0:
+            raise InvalidArgumentError(op="LoDTensor", what=f"a sequence of level {k} has a negative length",
+                                       found=level.tolist(), wanted="lengths of at least 0")  # fmt: skip
+        offsets = np.zeros(len(level) + 1, np.int64)
+        np.cumsum(level, out=offsets[1:])
+        offsets.setflags(write=False)
+        levels.append(offsets)
+    return tuple(levels)
+
+
+def to_lengths(levels: Levels) -> list[list[int]]:
+    """Lengths of the sequences of each level."""
+    return [np.diff(level).tolist() for level in levels]
+
+
+def absolute(levels: Levels) -> Levels:
+    """Every level's offsets counted in rows."""
+    found: list[np.ndarray] = []
+    for level in reversed(levels):
+        found.insert(0, found[0][level] if found else level)
+    return tuple(found)
+
+
+def sliced(levels: Levels, begin: int, end: int, level: int = 0) -> tuple[Levels, int, int]:
+    """Sequences [begin, end) of a level: the levels from it down, counted from 0 again, and their range of rows.
+
+    raises InvalidArgumentError for a level or a range that is not there, and for an empty range
+    """
+    if not 0 <= level < len(levels):
+        raise InvalidArgumentError(op="LoDTensor", what=f"there is no level {level}", found=f"{len(levels)} levels")
+    if not 0 <= begin < end <= len(levels[level]) - 1:
+        raise InvalidArgumentError(op="LoDTensor", what=f"no sequences [{begin}, {end}) on level {level}",
+                                   found=f"{len(levels[level]) - 1} sequences", wanted="0 <= begin < end")  # fmt: skip
+    kept = []
+    for offsets in levels[level:]:
+        part = offsets[begin : end + 1]
+        begin, end = int(part[0]), int(part[-1])
+        kept.append(part - part[0])
+    return tuple(kept), begin, end
+
+
+def appended(first: Levels, second: Levels) -> Levels:
+    """The sequences of one LoD followed by those of another. Raises InvalidArgumentError where their levels differ."""
+    if len(first) != len(second):
+        raise InvalidArgumentError(op="LoDTensor", what="only LoDs with the same number of levels can be joined",
+                                   found=f"{len(first)} and {len(second)}")  # fmt: skip
+    return tuple(np.concatenate([a, b[1:] + a[-1]]) for a, b in zip(first, second))

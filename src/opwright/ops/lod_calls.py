@@ -1,0 +1,137 @@
+"""What a LoD becomes when operators are called with LoDTensors.
+
+Lives here: taking the arguments apart and putting the results together, as the operator's definition says.
+Not here: the type (lod_tensor.py), who runs the call (dispatch.py, runtime/).
+
+    lod = "unchanged"   results have the LoD of the first input that has one: they have as many rows
+    lod = "vanishes"    results are ordinary tensors
+    lod = "changed"     results that an Output(lod_of=) speaks of have the LoD it gives, the others none
+    def lod(op)         one of these words, from the attributes and the shapes of the inputs
+
+Offsets are tensors like others. An Input(lod_of="x") is filled with the last level of x's LoD, or with all levels if it
+is repeated; an Output(lod_of="y") is the last level of y's new LoD, or all of it. So kernels, gradients, graphs and files
+know nothing of LoDs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..core.errors import InvalidArgumentError
+from . import dispatch
+from .lod_tensor import LoDTensor
+
+
+def call(op: Any, inputs: Sequence[Any], bound: Any, name: str | None) -> Any:
+    """Run or record a call some of whose inputs are LoDTensors."""
+    carriers = carriers_of(op, inputs)
+    plain = take_apart(op, inputs, carriers, name)
+    word = lod_word(op, bound, plain)
+    result = dispatch.call(op, plain, bound, name)
+    shown = [o for o in op.outputs if not o.intermediate]
+    if not shown:
+        return result
+    made = put_together(op, word, carriers, [result] if len(shown) == 1 else result, shown, name)
+    return made[0] if len(made) == 1 else tuple(made)
+
+
+def carriers_of(op: Any, inputs: Sequence[Any]) -> dict[str, LoDTensor]:
+    """The LoDTensors among the inputs, by name of the input, in order; of a repeated one the first that has levels.
+
+    raises InvalidArgumentError for a number of levels that the input does not take
+    """
+    found: dict[str, LoDTensor] = {}
+    for declared, value in zip(op.inputs, inputs):
+        members = value if isinstance(value, (tuple, list)) else (value,)
+        for one in members:
+            if isinstance(one, LoDTensor):
+                if declared.lod is not None and one.lod_level not in declared.lod:
+                    _refuse(op, declared, one.lod_level)
+                if one.levels:
+                    found.setdefault(declared.name, one)
+    return found
+
+
+def _refuse(op: Any, declared: Any, level: int) -> None:
+    wanted = " or ".join(map(str, declared.lod))
+    raise InvalidArgumentError(
+        op=op.name,
+        what=f"input {declared.name!r} has {level} LoD levels" if level else f"input {declared.name!r} has no LoD",
+        found=f"{level} levels",
+        wanted=f"{wanted} level{'s' if wanted != '1' else ''}",
+        do="make it with ow.create_lod_tensor or ow.sequence.unpad, or set its LoD with ow.sequence.lod_reset",
+    )
+
+
+def take_apart(op: Any, inputs: Sequence[Any], carriers: dict[str, LoDTensor], name: str | None = None) -> list[Any]:
+    """The inputs as ordinary tensors, the offsets that `lod_of` asks for among them."""
+    by_name = {declared.name: declared for declared in op.inputs}
+    given = dict(zip(by_name, inputs))
+    plain: list[Any] = []
+    for declared, value in zip(op.inputs, inputs):
+        if value is None and declared.lod_of is not None:
+            source = given[declared.lod_of]
+            of_each = isinstance(source, (tuple, list))  # of a repeated input: the last level of each member
+            carrier = carriers.get(declared.lod_of)
+            if of_each and any(not isinstance(s, LoDTensor) or not s.levels for s in source):
+                carrier = None
+            if carrier is None:
+                if not declared.optional and source is not None:
+                    leader = by_name[declared.lod_of]
+                    if leader.lod is None:
+                        raise InvalidArgumentError(op=op.name, node=name, what=f"input {leader.name!r} has no LoD",
+                                                   do="make it with ow.create_lod_tensor")  # fmt: skip
+                    _refuse(op, leader, 0)
+                plain.append(None)
+            elif of_each:
+                plain.append(tuple(one.levels[-1] for one in source))
+            else:
+                plain.append(tuple(carrier.levels) if declared.repeated else carrier.levels[-1])
+        elif isinstance(value, (tuple, list)):
+            plain.append(tuple(one.values if isinstance(one, LoDTensor) else one for one in value))
+        else:
+            plain.append(value.values if isinstance(value, LoDTensor) else value)
+    return plain
+
+
+def lod_word(op: Any, bound: Any, plain: Sequence[Any]) -> str:
+    """What becomes of the LoD in this call: "unchanged", "changed" or "vanishes"."""
+    return op.lod if op.lod_rule is None else op.lod_rule(bound.with_inputs(plain))
+
+
+def put_together(op: Any, word: str, carriers: dict[str, LoDTensor], results: Sequence[Any], outputs: Sequence[Any],
+                 name: str | None = None) -> list[Any]:  # fmt: skip
+    """The results with their LoDs; offsets that became the LoD of another result are left out.
+
+    outputs: the declarations the results are of
+    raises InvalidArgumentError where results under an unchanged LoD have not its rows
+    """
+    carrier = next(iter(carriers.values()), None)
+    if word == "changed":
+        above = () if carrier is None else carrier.levels[:-1]
+        new = {o.lod_of: r if o.repeated else (*above, r) for o, r in zip(outputs, results) if o.lod_of is not None}
+        return [
+            LoDTensor.of(r, new[o.name]) if o.name in new else r
+            for o, r in zip(outputs, results)
+            if o.lod_of is None
+        ]
+    if carrier is None or word == "vanishes":
+        return list(results)
+    return [_shared(op, o, carrier, r, name) for o, r in zip(outputs, results)]
+
+
+def _shared(op: Any, output: Any, carrier: LoDTensor, result: Any, name: str | None) -> Any:
+    if isinstance(result, (list, tuple)):
+        return type(result)([_shared(op, output, carrier, r, name) for r in result])
+    rows, wanted = result.shape[0] if result.shape.rank else None, carrier.shape[0] if carrier.shape.rank else None
+    if result.shape.rank == 0 or (rows is not None and wanted is not None and rows != wanted):
+        raise InvalidArgumentError(
+            op=op.name,
+            node=name,
+            what=f"output {output.name!r} has not the rows that the LoD of its input speaks of",
+            found=f"shape {result.shape}",
+            wanted=f"{wanted} rows",
+            do='say in the operator lod = "vanishes", or take the rows alone: x.values',
+        )
+    return LoDTensor.of(result, carrier.levels)

@@ -1,0 +1,318 @@
+"""LoDTensor: packed rows of sequences, with the offsets that tell them apart.
+
+Lives here: the type, its spec, `create_lod_tensor`.  Not here: arithmetic on offsets (core/lod.py), what an operator
+called with one does (lod_calls.py), operators on sequences (sequence/).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core import dtypes, lod
+from ..core.dtypes import DType
+from ..core.errors import FailedPreconditionError, InvalidArgumentError
+from ..core.places import Place
+from ..core.shapes import TensorShape, as_shape
+from ..core.specs import TensorSpec
+from ..core.type_spec import CompositeTensor, TypeSpec
+from . import dispatch
+from .tensor import Overriding, TensorLike
+
+
+class LoDTensorSpec(TypeSpec):
+    """The type of LoDTensors.
+
+    shape: of the packed rows, mostly [None, ...]. dtype: of the rows. lod_level: the number of levels, always known.
+    """
+
+    __slots__ = ("_dtype", "_level", "_shape")
+
+    def __init__(self, shape: Any = None, dtype: Any = dtypes.float32, lod_level: int = 1) -> None:
+        self._shape, self._dtype, self._level = as_shape(shape), dtypes.as_dtype(dtype), int(lod_level)
+        if self._level < 0:
+            raise ValueError(f"lod_level is a number of levels, 0 or more; found {lod_level}")
+
+    shape = property(lambda self: self._shape, doc="Shape of the packed rows.")
+    dtype = property(lambda self: self._dtype, doc="Element type of the rows.")
+    lod_level = property(lambda self: self._level, doc="Number of levels.")
+
+    @property
+    def value_type(self) -> Any:
+        """LoDTensor."""
+        return LoDTensor
+
+    def _serialize(self) -> tuple[Any, ...]:
+        return self._shape, self._dtype, self._level
+
+    @property
+    def _component_specs(self) -> Any:
+        return TensorSpec(self._shape, self._dtype), [TensorSpec([None], dtypes.int64)] * self._level
+
+    def _to_components(self, value: Any) -> Any:
+        return value.values, list(value.levels)
+
+    def _from_components(self, components: Any) -> Any:
+        return LoDTensor.of(*components)
+
+
+class LoDTensor(Overriding, CompositeTensor):
+    """Sequences of different lengths, packed without padding: `values` has their rows one after another.
+
+    values: tensor [rows, ...]. lod: offsets of each level, coarse to fine; none makes it an ordinary tensor.
+    Operators take it where they take tensors: by position the result is a LoDTensor with the same LoD (of the first
+    input that has one), by sequence as each operator says (its `lod`). Its gradient is a LoDTensor of the same LoD.
+    layout: "any", "NCHW" or "NHWC"; a kernel that wants the other gets the rows transposed.
+
+    >>> x = ow.LoDTensor([[1.0], [2.0], [3.0]], [[0, 2, 3]])
+    >>> x.recursive_sequence_lengths()
+    [[2, 1]]
+
+    raises InvalidArgumentError for offsets that are no LoD over these rows
+    """
+
+    __slots__ = ("_values", "layout", "levels")
+
+    def __init__(self, values: Any = None, lod: Any = (), dtype: Any = None) -> None:
+        self._values: Any = None
+        self.levels: tuple[Any, ...] = ()
+        self.layout = "any"
+        if values is not None:
+            wanted = None if dtype is None else dtypes.as_dtype(dtype)
+            self._values = dispatch.to_tensor(values, wanted)
+        if len(lod):
+            self.set_lod(lod)
+
+    @classmethod
+    def of(cls, values: Any, levels: Sequence[Any]) -> LoDTensor:
+        """Of tensors that belong together already; nothing is checked."""
+        made = cls()
+        made._values, made.levels = values, tuple(levels)
+        return made
+
+    # ---- what it holds ---------------------------------------------------------------------------------------------
+
+    @property
+    def is_initialized(self) -> bool:
+        """Whether it has rows yet."""
+        return self._values is not None
+
+    @property
+    def values(self) -> Any:
+        """The packed rows. Raises FailedPreconditionError where none were set."""
+        if self._values is None:
+            raise FailedPreconditionError(op="LoDTensor", what="the tensor is not initialized", do="set(values)")
+        return self._values
+
+    @property
+    def lod_level(self) -> int:
+        """The number of levels."""
+        return len(self.levels)
+
+    def _offsets(self) -> lod.Levels:
+        found = [level.constant for level in self.levels]
+        if any(level is None for level in found):
+            raise FailedPreconditionError(
+                op="LoDTensor",
+                what="the offsets are known when the function runs, not while it is traced",
+                do="use the tensors in `levels`",
+            )
+        return tuple(found)
+
+    def lod(self) -> list[list[int]]:
+        """The offsets of each level, as lists."""
+        return [level.tolist() for level in self._offsets()]
+
+    def recursive_sequence_lengths(self) -> list[list[int]]:
+        """The lengths of the sequences of each level."""
+        return lod.to_lengths(self._offsets())
+
+    def has_valid_recursive_sequence_lengths(self) -> bool:
+        """Whether the offsets are a LoD over the rows there are."""
+        return lod.wrong(self._offsets(), self._rows()) is None
+
+    def _rows(self) -> int | None:
+        if self._values is None:
+            return None
+        shape = self._values.shape
+        if shape.rank == 0 and self.levels:
+            return -1
+        return shape[0] if shape.rank else None
+
+    # ---- setting: for tensors that a scope holds --------------------------------------------------------------------
+
+    def set(self, values: Any, place: Place | None = None) -> None:
+        """Give it other rows; a LoD that does not fit them is dropped, since it was that of the rows before.
+
+        place: where they shall live; a tensor made from Python lives on the CPU, kernels elsewhere get copies.
+        """
+        self._values = dispatch.to_tensor(values)
+        if self.levels and lod.wrong(self._offsets(), self._rows()) is not None:
+            self.levels = ()
+
+    def set_lod(self, offsets: Any) -> None:
+        """Give it another LoD, by offsets. Raises InvalidArgumentError where they are none over its rows."""
+        levels = lod.as_levels(offsets)
+        rows = self._rows()
+        if rows == -1:
+            raise InvalidArgumentError(op="LoDTensor", what="a scalar has no rows that sequences could be made of")
+        lod.check(levels, rows)
+        self.levels = tuple(dispatch.to_tensor(level, dtypes.int64) for level in levels)
+
+    def set_recursive_sequence_lengths(self, lengths: Any) -> None:
+        """Give it another LoD, by lengths. Raises InvalidArgumentError where they do not add up to its rows."""
+        self.set_lod(lod.from_lengths(lengths))
+
+    def with_values(self, values: Any) -> LoDTensor:
+        """Other rows under the same LoD; as many, which is not checked."""
+        return LoDTensor.of(values, self.levels)
+
+    # ---- sequences ---------------------------------------------------------------------------------------------------
+
+    def sequences(self, begin: int, end: int | None = None, level: int = 0) -> LoDTensor:
+        """The sequences [begin, end) of a level, with the levels below it. end: begin + 1 if left out.
+
+        raises InvalidArgumentError for an empty range or one that is not there
+        """
+        levels, first, last = lod.sliced(self._offsets(), begin, begin + 1 if end is None else end, level)
+        return LoDTensor(self.values[first:last], levels)
+
+    def to_nested(self) -> Any:
+        """Nested Python lists, one nesting for each level; the innermost ones hold rows.
+
+        >>> ow.LoDTensor([1, 2, 3], [[0, 2, 3]]).to_nested()
+        [[1, 2], [3]]
+        """
+        parts: Any = self.values.numpy().tolist()
+        for level in reversed(self._offsets()):
+            parts = [parts[a:b] for a, b in zip(level[:-1].tolist(), level[1:].tolist())]
+        return parts
+
+    @staticmethod
+    def from_nested(nested: Any, lod_level: int = 1, dtype: Any = None, row_shape: Any = ()) -> LoDTensor:
+        """From nested lists, the outer `lod_level` of which may be ragged.
+
+        row_shape: the shape of a row, needed where there is none to show it.
+        raises InvalidArgumentError where the nesting is too shallow
+
+        >>> ow.LoDTensor.from_nested([[1, 2], [3]]).lod()
+        [[0, 2, 3]]
+        """
+        lengths: list[list[int]] = []
+        units: Any = nested
+        for k in range(lod_level):
+            bad = [u for u in units if not isinstance(u, (list, tuple, np.ndarray))]
+            if bad:
+                raise InvalidArgumentError(op="LoDTensor.from_nested", what=f"level {k} has a unit that is no list",
+                                           found=repr(bad[0]), wanted=f"{lod_level} levels of lists")  # fmt: skip
+            lengths.append([len(u) for u in units])
+            units = [row for u in units for row in u]
+        if not units:
+            wanted = dtypes.float32 if dtype is None else dtypes.as_dtype(dtype)
+            return LoDTensor(np.zeros((0, *row_shape), wanted.np), lod.from_lengths(lengths), wanted)
+        return LoDTensor(units, lod.from_lengths(lengths), dtype)
+
+    # ---- as a tensor ------------------------------------------------------------------------------------------------
+
+    @property
+    def dtype(self) -> DType:
+        """Element type of the rows."""
+        return self.values.dtype
+
+    @property
+    def shape(self) -> TensorShape:
+        """Shape of the packed rows."""
+        return self.values.shape
+
+    @property
+    def spec(self) -> TensorSpec:
+        """dtype and shape of the packed rows."""
+        return self.values.spec
+
+    @property
+    def constant(self) -> Any:
+        """The packed rows where they are known, else None."""
+        return self.values.constant
+
+    @property
+    def _type_spec(self) -> LoDTensorSpec:
+        return LoDTensorSpec(self.shape, self.dtype, self.lod_level)
+
+    def __tf_tracing_type__(self, context: Any) -> LoDTensorSpec:
+        """One trace serves batches of any number of rows and sequences."""
+        shape = self.shape
+        return LoDTensorSpec([None, *shape[1:]] if self.levels and shape.rank else shape, self.dtype, self.lod_level)
+
+    def _with_components(self, components: Any) -> Any:
+        """Of other rows and levels; a gradient, which has no levels, gets those of what it is the gradient of."""
+        values, levels = components
+        if values is None:
+            return None
+        return LoDTensor.of(values, [own if new is None else new for own, new in zip(self.levels, levels)])
+
+    def numpy(self) -> Any:
+        """The packed rows as a NumPy array."""
+        return self.values.numpy()
+
+    def tolist(self) -> Any:
+        """The packed rows as lists; `to_nested` gives them by sequence."""
+        return self.values.tolist()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return self.values.__array__(dtype, copy)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __iter__(self) -> Any:
+        return iter(self.values)
+
+    def __bool__(self) -> bool:
+        return bool(self.values)
+
+    def __float__(self) -> float:
+        return float(self.values)
+
+    def __int__(self) -> int:
+        return int(self.values)
+
+    def record(self, op: Any, inputs: Any, bound: Any, name: str | None) -> Any:
+        """What the call of an operator gives."""
+        from . import lod_calls
+
+        return lod_calls.call(op, inputs, bound, name)
+
+    def __repr__(self) -> str:
+        if self._values is None:
+            return "<LoDTensor: not initialized>"
+        levels = [level.constant for level in self.levels]
+        shown = f"{len(levels)} levels" if any(v is None for v in levels) else f"lod={[v.tolist() for v in levels]}"
+        return f"<LoDTensor: {shown}, values={self._values!r}>"
+
+    __str__ = __repr__
+
+
+def create_lod_tensor(data: Any, recursive_seq_lens: Any, place: Place | None = None) -> LoDTensor:
+    """A LoDTensor of rows and the lengths of its sequences.
+
+    data: an array or tensor [rows, ...]; another LoDTensor, of which the rows are taken; or a list of sequences of
+    integers, each one row of one int64, whose lengths must be those given.
+    recursive_seq_lens: lengths of each level. place: as in `LoDTensor.set`.
+    raises InvalidArgumentError where the lengths do not fit the rows
+
+    >>> ow.create_lod_tensor([[1, 2, 3], [4, 5]], [[3, 2]]).lod()
+    [[0, 3, 5]]
+    """
+    if isinstance(data, LoDTensor):
+        data = data.values
+    if isinstance(data, list) and not isinstance(data, TensorLike):
+        found = [[len(sequence) for sequence in data]]
+        if [list(level) for level in recursive_seq_lens] != found:
+            raise InvalidArgumentError(op="create_lod_tensor", what="the lengths are not those of the sequences given",
+                                       found=recursive_seq_lens, wanted=found)  # fmt: skip
+        data = np.array([number for sequence in data for number in sequence], np.int64).reshape(-1, 1)
+    made = LoDTensor(data)
+    made.set_recursive_sequence_lengths(recursive_seq_lens)
+    return made
