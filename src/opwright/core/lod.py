@@ -75,8 +75,8 @@ def check(levels: Levels, rows: int | None, op: str = "LoDTensor") -> None:
     why = wrong(levels, rows)
     if why is not None:
         found = [level.tolist() if len(level) <= 12 else f"{len(level)} offsets" for level in levels]
-        raise InvalidArgumentError(op=op, what=f"this is no LoD: {why}", found=found,
-                                   wanted="offsets that start at 0, never fall, end at the number of units below")  # fmt: skip
+        wanted = "offsets that start at 0, never fall and end at the number of units below"
+        raise InvalidArgumentError(op=op, what=f"this is no LoD: {why}", found=found, wanted=wanted)
 
 
 def from_lengths(lengths: Any) -> Levels:

@@ -9,8 +9,8 @@ Not here: the type (lod_tensor.py), who runs the call (dispatch.py, runtime/).
     def lod(op)         one of these words, from the attributes and the shapes of the inputs
 
 Offsets are tensors like others. An Input(lod_of="x") is filled with the last level of x's LoD, or with all levels if it
-is repeated; an Output(lod_of="y") is the last level of y's new LoD, or all of it. So kernels, gradients, graphs and files
-know nothing of LoDs.
+is repeated; an Output(lod_of="y") is the last level of y's new LoD, or all of it. So kernels, gradients, graphs and
+files know nothing of LoDs.
 """
 
 from __future__ import annotations
