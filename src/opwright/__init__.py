@@ -47,7 +47,7 @@ from .core.dtypes import (
     uint64,
 )
 from .core.flags import override as flags
-from .core.places import CPUPlace, CUDAPlace
+from .core.places import CPUPlace, CUDAPinnedPlace, CUDAPlace, SimulatedPlace
 from .core.shapes import TensorShape
 from .core.specs import TensorSpec
 from .eager import execute as _execute  # what runs an operator called outside a trace
@@ -199,6 +199,7 @@ from .tracing.trace import executing_eagerly, init_scope
 if _typing.TYPE_CHECKING:
     from . import autograph, data, keras, lite, nn, optimizers
     from .core.type_spec import TypeSpec, type_spec_from_value
+    from .devices import DeviceContext, DeviceContextPool
     from .eager import debugging
     from .eager.calling import numpy_function, py_function
     from .nn.module import Module
@@ -236,6 +237,8 @@ half, double = float16, float64
 # What `import opwright` need not wait for: the module, and the name in it if it is not the module itself.
 _LATER = {
     "Assert": (".ops.debugging", "Assert"),
+    "DeviceContext": (".devices", "DeviceContext"),
+    "DeviceContextPool": (".devices", "DeviceContextPool"),
     "IndexedSlicesSpec": (".ops.indexed_slices", "IndexedSlicesSpec"),
     "LoDTensor": (".ops.lod_tensor", "LoDTensor"),
     "LoDTensorSpec": (".ops.lod_tensor", "LoDTensorSpec"),
@@ -349,7 +352,8 @@ __all__ = [  # noqa: RUF022  grouped as in docs/api.md
     "gradients", "group", "inside_function", "is_symbolic_tensor", "map_fn", "no_op", "numpy_function", "print",
     "py_function", "recompute_grad", "scan", "switch_case", "timestamp", "tuple", "vectorized_map", "while_loop",
     # defining operators
-    "Attr", "CPUPlace", "CUDAPlace", "Input", "KernelKey", "Operator", "Output", "attr", "kernel", "operator", "ops",
+    "Attr", "CPUPlace", "CUDAPinnedPlace", "CUDAPlace", "DeviceContext", "DeviceContextPool", "Input", "KernelKey",
+    "Operator", "Output", "SimulatedPlace", "attr", "kernel", "operator", "ops",
     # modules and switches
     "autograph", "experimental", "types",
     "bitwise", "config", "data", "debugging", "dtypes", "errors", "flags", "image", "keras", "linalg", "lite", "math",

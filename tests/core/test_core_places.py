@@ -8,7 +8,7 @@ import pytest
 
 from opwright.core import places
 from opwright.core.errors import InvalidArgumentError
-from opwright.core.places import CPUPlace, CUDAPlace, Place, place_of
+from opwright.core.places import CPUPlace, CUDAPinnedPlace, CUDAPlace, Place, SimulatedPlace, place_of
 
 NAMES = [
     ("cpu", CPUPlace()),
@@ -23,6 +23,9 @@ NAMES = [
     ("cuda:1", CUDAPlace(1)),
     ("/device:GPU:1", CUDAPlace(1)),
     (CUDAPlace(3), CUDAPlace(3)),
+    ("pinned", CUDAPinnedPlace()),
+    ("sim", SimulatedPlace(0)),
+    ("sim:2", SimulatedPlace(2)),
 ]
 
 
@@ -31,7 +34,7 @@ def test_place_of(name, place):
     assert place_of(name) == place
 
 
-@pytest.mark.parametrize("name", ["", "tpu:0", "cpu:", "cpu:1", "gpu:-1", "gpu:1:2", " cpu", "gpu:1\n", 0, None])
+@pytest.mark.parametrize("name", ["", "tpu:0", "cpu:", "cpu:1", "pinned:1", "gpu:-1", "gpu:1:2", " cpu", "gpu:1\n", 0, None])
 def test_bad_names(name):
     with pytest.raises(InvalidArgumentError) as caught:
         place_of(name)
@@ -49,6 +52,7 @@ def test_equality_and_hash():
     assert CPUPlace() == CPUPlace() != CUDAPlace(0) != CUDAPlace(1)
     assert CPUPlace() != "cpu:0"
     assert len({CPUPlace(), CPUPlace(), CUDAPlace(), CUDAPlace(0), CUDAPlace(1)}) == 3
+    assert len({CPUPlace(), CUDAPinnedPlace(), CUDAPinnedPlace(), SimulatedPlace(), SimulatedPlace(1)}) == 4
 
 
 def test_text_forms():
@@ -56,7 +60,7 @@ def test_text_forms():
     assert [place_of(str(p)) for p in (CPUPlace(), CUDAPlace(2))] == [CPUPlace(), CUDAPlace(2)]
 
 
-@pytest.mark.parametrize("place", [CPUPlace(), CUDAPlace(2)], ids=repr)
+@pytest.mark.parametrize("place", [CPUPlace(), CUDAPlace(2), CUDAPinnedPlace(), SimulatedPlace(1)], ids=repr)
 def test_immutable_and_copied_whole(place):
     for name in ("device_id", "_device_id", "kind", "other"):
         with pytest.raises(AttributeError):

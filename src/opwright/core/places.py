@@ -17,7 +17,7 @@ class Place:
     __slots__ = ("_device_id", "_hash")
 
     kind: ClassVar[str] = ""
-    """The word that kernel keys use: "cpu", "gpu"."""
+    """The word that kernel keys use: "cpu", "gpu", "pinned", "sim"."""
 
     _device_id: int
     _hash: int
@@ -95,7 +95,41 @@ class CUDAPlace(Place):
     kind = "gpu"
 
 
-_KINDS = {"cpu": CPUPlace, "gpu": CUDAPlace, "cuda": CUDAPlace}
+class CUDAPinnedPlace(Place):
+    """Page-locked memory of the host, which GPUs copy from and to without the processor; there is one.
+
+    >>> CUDAPinnedPlace().kind
+    'pinned'
+    """
+
+    __slots__ = ()
+    kind = "pinned"
+
+    def __init__(self) -> None:
+        super().__init__(0)
+
+    def __repr__(self) -> str:
+        return "CUDAPinnedPlace()"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CUDAPinnedPlace, ()
+
+
+class SimulatedPlace(Place):
+    """The simulated asynchronous device with this number: work runs later, as on a GPU, and needs none.
+
+    >>> SimulatedPlace(1) == place_of("sim:1")
+    True
+    """
+
+    __slots__ = ()
+    kind = "sim"
+
+
+_KINDS = {
+    "cpu": CPUPlace, "gpu": CUDAPlace, "cuda": CUDAPlace, "pinned": CUDAPinnedPlace, "sim": SimulatedPlace,
+}  # fmt: skip
+_SINGLE = {CPUPlace: "there is one processor, number 0", CUDAPinnedPlace: "there is one page-locked memory, number 0"}
 
 # "gpu:1", "/device:GPU:1", "/job:localhost/replica:0/task:0/device:GPU:1"; the number may be left out.
 _NAME = re.compile(r"(?:/job:\w+)?(?:/replica:\d+)?(?:/task:\d+)?(?:/device:|/)?(?P<kind>[A-Za-z]+)(?::(?P<id>\d+))?")
@@ -104,8 +138,9 @@ _NAME = re.compile(r"(?:/job:\w+)?(?:/replica:\d+)?(?:/task:\d+)?(?:/device:|/)?
 def place_of(name: str | Place) -> Place:
     """The place that a device name means; a place means itself.
 
-    name: "cpu", "cpu:0", "gpu:1", "cuda:1", "/device:GPU:1" or the long form with job, replica and task; any case.
-    raises InvalidArgumentError for any other text, and for a processor other than number 0.
+    name: "cpu", "cpu:0", "gpu:1", "cuda:1", "pinned", "sim:0", "/device:GPU:1" or the long form with job, replica and
+    task; any case.
+    raises InvalidArgumentError for any other text, and for a processor or page-locked memory other than number 0.
 
     >>> place_of("gpu:1")
     CUDAPlace(1)
@@ -115,11 +150,11 @@ def place_of(name: str | Place) -> Place:
     match = _NAME.fullmatch(name) if isinstance(name, str) else None
     cls = _KINDS.get(match["kind"].lower()) if match else None
     number = int(match["id"] or 0) if match else 0
-    if cls is None or (cls is CPUPlace and number != 0):
+    if cls is None or (cls in _SINGLE and number != 0):
         raise InvalidArgumentError(
             op="place_of",
-            what="there is one processor, number 0" if cls is CPUPlace else "this names no device",
+            what="this names no device" if cls is None else _SINGLE[cls],
             found=repr(name) if isinstance(name, str) else f"a {type(name).__name__}",
             wanted='"cpu", "gpu:0", "/device:GPU:1" or a place',
         )
-    return CPUPlace() if cls is CPUPlace else cls(number)
+    return cls() if cls in _SINGLE else cls(number)

@@ -1,0 +1,167 @@
+"""DeviceContextPool: one and only one context for each place.
+
+Lives here: the pool and the table of kinds of places.  Not here: the contexts.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
+
+from ..core.errors import AlreadyExistsError, NotFoundError
+from ..core.places import Place, place_of
+from .context import DeviceContext
+
+Factory = Callable[[Place], DeviceContext]
+
+
+def _cpu(place: Place) -> DeviceContext:
+    from .cpu import CPUDeviceContext
+
+    return CPUDeviceContext(place)
+
+
+def _cuda(place: Place) -> DeviceContext:
+    from .cuda import CUDADeviceContext
+
+    return CUDADeviceContext(place)
+
+
+def _pinned(place: Place) -> DeviceContext:
+    from .cuda import CUDAPinnedDeviceContext
+
+    return CUDAPinnedDeviceContext(place)
+
+
+def _simulated(place: Place) -> DeviceContext:
+    from .simulated import SimulatedDeviceContext
+
+    return SimulatedDeviceContext(place)
+
+
+_factories: dict[str, Factory] = {"cpu": _cpu, "gpu": _cuda, "pinned": _pinned, "sim": _simulated}
+_BUILT_IN = frozenset(_factories)
+
+
+def register_place_kind(kind: str, factory: Factory, *, replace: bool = False) -> None:
+    """Make a kind of place known, so that the pool makes contexts for it.
+
+    kind: the word of your Place's class. factory: gives the context of a place; called once for each place.
+    replace: take the place of a factory registered earlier; contexts made by it stay.
+
+    >>> class NPUPlace(ow.core.places.Place):
+    ...     kind = "npu"
+    >>> register_place_kind("npu", NPUDeviceContext)
+
+    raises AlreadyExistsError if the kind has a factory and `replace` is not given, or is one of this package's own
+    """
+    if kind in _factories and (not replace or kind in _BUILT_IN):
+        raise AlreadyExistsError(
+            op="register_place_kind", what=f"places of kind {kind!r} have a device context already",
+            do="choose another word" if kind in _BUILT_IN else "replace=True, if the new one is meant",
+        )  # fmt: skip
+    _factories[kind] = factory
+
+
+class DeviceContextPool:
+    """The device contexts of this process, by place; each is made when first asked for.
+
+    >>> pool = DeviceContextPool.instance()
+    >>> pool.get(CPUPlace()) is pool.get("cpu")
+    True
+    """
+
+    _instance: ClassVar[DeviceContextPool | None] = None
+    _instance_lock: ClassVar[Any] = threading.Lock()
+
+    def __init__(self) -> None:
+        self._contexts: dict[Place, DeviceContext] = {}
+        self._begin()
+        _pools.add(self)
+
+    def _begin(self) -> None:
+        self._lock = threading.Lock()
+        self._making: dict[Place, Any] = {}  # a lock for each place, so that a slow device holds up nobody else
+
+    @classmethod
+    def instance(cls) -> DeviceContextPool:
+        """The pool of this process."""
+        if cls._instance is None:
+            with cls._instance_lock:
+                if cls._instance is None:
+                    cls._instance = cls()
+        return cls._instance
+
+    def get(self, place: Place | str) -> DeviceContext:
+        """The context of this place: the same object at each call. place: a place, or a name such as "gpu:0".
+
+        raises NotFoundError naming a place of a kind nobody registered; UnavailableError naming the place, what was
+        found and what to do, if its device or library is not there
+        """
+        place = place_of(place)
+        context = self._contexts.get(place)
+        if context is not None:
+            return context
+        with self._lock:
+            making = self._making.setdefault(place, threading.RLock())
+        with making:
+            context = self._contexts.get(place)
+            if context is None:
+                factory = _factories.get(place.kind)
+                if factory is None:
+                    raise NotFoundError(
+                        op="DeviceContextPool",
+                        what=f"there is no device context for {place!r}",
+                        found=f"a place of kind {place.kind!r}",
+                        wanted=f"one of the kinds {', '.join(sorted(_factories))}",
+                        do=f"register_place_kind({place.kind!r}, ...) with what makes its context",
+                    )
+                context = factory(place)
+                with self._lock:
+                    self._contexts[place] = context
+        return context
+
+    def places(self) -> list[Place]:
+        """The places that have a context by now, in the order they were asked for."""
+        with self._lock:
+            return list(self._contexts)
+
+    def __iter__(self) -> Iterator[DeviceContext]:
+        with self._lock:
+            return iter(list(self._contexts.values()))
+
+    def __len__(self) -> int:
+        return len(self._contexts)
+
+    def __contains__(self, place: object) -> bool:
+        return place in self._contexts
+
+    def wait(self) -> None:
+        """Wait for the work of all devices."""
+        for context in self:
+            context.wait()
+
+    def close(self, place: Place | str | None = None) -> None:
+        """Close the context of one place, or of all; asking again makes new ones."""
+        with self._lock:
+            chosen = list(self._contexts) if place is None else [place_of(place)]
+            closing = [self._contexts.pop(p) for p in chosen if p in self._contexts]
+        for context in closing:
+            context.close()
+
+
+_pools: weakref.WeakSet[DeviceContextPool] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    """In a forked child the locks are free, whoever held them. Contexts stay, each of which minds forks itself."""
+    DeviceContextPool._instance_lock = threading.Lock()
+    for pool in list(_pools):
+        pool._begin()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
