@@ -30,7 +30,13 @@ if TYPE_CHECKING:
 # The values, for readers and the type checker; set by `load`.  Names and types repeat FLAGS, a test compares them.
 show: frozenset[str]
 verify: bool
+kernel_fallback: bool
+log_transforms: bool
+check_unused_inputs: bool
+benchmark: bool
 check_numerics: bool
+check_inputs: bool
+inplace: bool
 run_functions_eagerly: bool
 deterministic: bool
 num_threads: int
@@ -159,6 +165,17 @@ FLAGS: dict[str, Flag] = {
         ),
         Flag("verify", SWITCH, False, "Check every graph after each pass, against the table of what makes one valid."),
         Flag("check_numerics", SWITCH, False, "Stop at the first operator whose result has a NaN or an infinity."),
+        Flag(
+            "check_inputs",
+            SWITCH,
+            False,
+            "Stop at the first operator that writes an input, or gives a result in an input's memory without leave.",
+        ),
+        Flag("inplace", SWITCH, True, "Let graphs write results into memory that dies, where operators declare it."),
+        Flag("kernel_fallback", SWITCH, True, "Compute on the CPU what a device has no kernel for, and say so once."),
+        Flag("log_transforms", SWITCH, False, "Print to stderr what becomes of an operator's inputs before it runs."),
+        Flag("check_unused_inputs", SWITCH, False, "Stop at an operator that does not read an input it was given."),
+        Flag("benchmark", SWITCH, False, "Wait for the device after each operator that is run on one."),
         Flag("run_functions_eagerly", SWITCH, False, "Run the Python of a `function` at each call; trace nothing."),
         Flag("deterministic", SWITCH, False, "Give the same bits on every run, where that costs speed."),
         Flag("num_threads", COUNT, 0, "Threads that one operator may use; 0 means one for each core."),
@@ -179,6 +196,7 @@ FLAGS: dict[str, Flag] = {
 _lock = threading.RLock()
 _base: dict[str, Any] = {}
 _source: dict[str, str] = {}
+_listeners: list[Callable[[], None]] = []
 _overrides: list[dict[str, Any]] = []  # in order of entry; each `with` takes out its own, whoever leaves first
 
 
@@ -220,7 +238,18 @@ def _publish() -> None:
     values = dict(_base)
     for layer in _overrides:
         values.update(layer)
+    values["checked"] = values["check_numerics"] or values["check_inputs"]  # what hot paths read, once for both
     globals().update(values)
+    for listener in _listeners:
+        listener()
+
+
+def on_change(listener: Callable[[], None]) -> None:
+    """Call `listener` now, and whenever a flag may have changed: for a part that would else read one in a hot path."""
+    _ensure_loaded()
+    with _lock:
+        _listeners.append(listener)
+    listener()
 
 
 def _ensure_loaded() -> None:
@@ -230,7 +259,7 @@ def _ensure_loaded() -> None:
 
 def __getattr__(name: str) -> Any:
     """Called for an attribute that is not there yet: a flag before the first `load`."""
-    if name not in FLAGS:
+    if name not in FLAGS and name != "checked":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     _ensure_loaded()
     return globals()[name]

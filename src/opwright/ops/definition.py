@@ -23,6 +23,7 @@ from ..graph import Graph
 from . import dispatch, kernels, registry, wellformed
 from .attributes import Attr
 from .call import Call, call_class
+from .guarding import guarded
 from .narrowing import narrowed
 from .publishing import public_function
 from .slots import Input, Output
@@ -31,15 +32,19 @@ from .slots import Input, Output
 class Operator:
     """An operator: what it takes and gives, its rules, its kernels. Made by `@ow.operator`; called to run it.
 
-    Calling takes the inputs, then the attributes, in the order of the definition, or by name; and `name=`.
+    Calling takes the inputs, then the attributes, in the order of the definition, or by name; and `name=`. By position,
+    what a later version added (`since=`) comes after all that was there before.
     Eagerly it computes, under `function` it records.
 
     name, version, doc, formula; inputs, outputs: tuples of Input and Output; attr_defs: Attr by name;
-    inplace, no_need_buffer, shape_only, lod, elementwise, effect, control: as the class declared them.
+    inplace, views, no_need_buffer, shape_only, lod, elementwise, effect, control: as the class declared them.
+    inplace: by output, the input (or inputs, the first that serves) into whose memory it may be written when that dies,
+    by the planner. views: by output, the inputs that `compute` may give a view of. All other results are arrays of
+    their own. A `compute` with a keyword `out=None` writes into that array where it is given; it may be the input's.
     no_need_buffer: inputs of which the gradient reads the shape alone; shape_only: of which `compute` does.
     control: the operator runs the graphs among its attributes; it has no kernel, plans write it out.
     effect_rule, lod_rule: where the effect or what becomes of a LoD depends on the call, the function that says it.
-    key_rule: the definition's own `expected_kernel_key`.
+    key_rule, input_key_rule: the definition's own `expected_kernel_key` and `input_kernel_key` (selection.py).
     """
 
     def __init__(self, cls: type, name: str, version: int, catalogue: bool) -> None:
@@ -51,13 +56,15 @@ class Operator:
         self.outputs = tuple(p for p in parts.values() if isinstance(p, Output))
         self.attr_defs: dict[str, Attr] = {k: p for k, p in parts.items() if isinstance(p, Attr)}
         body = {k: v for k, v in vars(cls).items() if k not in parts and not k.startswith("__")}
-        self.inplace: Mapping[str, str] = body.pop("inplace", {})
+        self.inplace: Mapping[str, str | tuple[str, ...]] = body.pop("inplace", {})
+        self.views: Mapping[str, str | tuple[str, ...]] = body.pop("views", {})
         self.no_need_buffer: tuple[str, ...] = tuple(body.pop("no_need_buffer", ()))
         self.shape_only: tuple[str, ...] = tuple(body.pop("shape_only", ()))
         lod = body.pop("lod", "unchanged")
         self.lod: str = lod if isinstance(lod, str) else "changed"
         self.lod_rule: Callable[[Any], str] | None = None if isinstance(lod, str) else lod
         self.key_rule: Callable[..., Any] | None = body.pop("expected_kernel_key", None)
+        self.input_key_rule: Callable[..., Any] | None = body.pop("input_kernel_key", None)
         self.elementwise: bool = body.pop("elementwise", False)
         self.effect: str | None = body.pop("effect", None)
         self.effect_rule: Callable[[Mapping[str, Any]], str | None] | None = body.pop("effect_rule", None)
@@ -69,14 +76,22 @@ class Operator:
         self.kernel_rule: Any = body.pop("kernel", None)
         self.kernels: dict[kernels.KernelKey, Callable[..., Any]] = {}
         if self.kernel_rule is not None:
-            self.kernels[kernels.KernelKey("cpu")] = self.kernel_rule
+            self.kernels[kernels.KernelKey("cpu", library="compiled")] = self.kernel_rule
+        self.found_kernels: dict[kernels.KernelKey, tuple[Any, ...]] = {}  # what serves each full key
+        self.refused: dict[kernels.KernelKey, str] = {}  # where the reference could not run, and why
         wellformed.check(self, body)
         self.input_names = tuple(i.name for i in self.inputs)
         self.output_names = tuple(o.name for o in self.outputs)
+        # By position: the inputs, then the attributes, then what later versions added, so that older calls stay right.
+        newer = sorted((*self.inputs, *self.attr_defs.values()), key=lambda part: part.since)
+        self.positions: tuple[str, ...] = tuple(part.name for part in newer)
+        self._plain_count = -1 if any(i.since > 1 for i in self.inputs) else len(self.inputs)
         self._call_class = call_class(name, self.attr_defs, self.input_names, self.output_names, body)
         self._bound: dict[Any, Call] = {}
         self._keeps_calls = not any(a.type in (object, Graph, [object], [Graph]) for a in self.attr_defs.values())
         self._default: Call | None = None  # the Call of all defaults
+        self.trusted = catalogue or type(self) is not Operator  # others' computations get read-only inputs
+        self.writes_out = self._can_write_out()
         # A user's computation need not mind NumPy's widening; the catalogue's minds it itself.
         self.narrows = (
             type(self) is Operator
@@ -103,14 +118,27 @@ class Operator:
         found = re.search(r"\.\. math::\s*(.+?)(?:\n\s*\n|\Z)", self.doc, re.DOTALL)
         return " ".join(found.group(1).split()) if found else ""
 
+    def _can_write_out(self) -> bool:
+        """Whether `compute` gives one array and can write it into one that it is given, as `out=`."""
+        rule = self.compute_rule
+        if len(self.outputs) != 1 or self.outputs[0].repeated:
+            return False
+        if isinstance(rule, np.ufunc):
+            return rule.nout == 1
+        code = getattr(rule, "__code__", None)
+        if code is None:
+            return False
+        first = code.co_argcount
+        return "out" in code.co_varnames[first : first + code.co_kwonlyargcount]
+
     # ---- calling ----------------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, name: str | None = None, **kwargs: Any) -> Any:
-        if not kwargs and len(args) == len(self.inputs):  # the common call: inputs alone, attributes by default
+        if not kwargs and len(args) == self._plain_count:  # the common call: inputs alone, attributes by default
             if self._default is None:
                 self._default = self.bind({})
             return dispatch.call(self, args, self._default, name)
-        names = (*self.input_names, *self.attr_defs)
+        names = self.positions
         if len(args) > len(names):
             raise SignatureError(
                 op=self.name,
@@ -163,6 +191,8 @@ class Operator:
         call.reference = rule if isinstance(rule, np.ufunc) or rule is None else functools.partial(rule, call)
         if self.narrows and rule is not None:
             call.reference = narrowed(self, call.reference)
+        if not self.trusted and rule is not None and not isinstance(rule, np.ufunc):
+            call.reference = guarded(self, call.reference)
         # A program uses few combinations: a sweep must not leak, nor must what a graph or an object holds on to.
         if key is not None and len(self._bound) < 256 and self._keeps_calls:
             self._bound[key] = call

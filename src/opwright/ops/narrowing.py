@@ -28,8 +28,8 @@ def narrowed(op: Operator, reference: Callable[..., Any]) -> Callable[..., Any]:
     if all(i is None for i in likes):
         return reference
 
-    def single(*arrays: Any) -> Any:
-        result, source = reference(*arrays), arrays[likes[0]]
+    def single(*arrays: Any, **out: Any) -> Any:
+        result, source = reference(*arrays, **out), arrays[likes[0]]
         return result if getattr(result, "dtype", None) is source.dtype else _as_float_of(source, result)
 
     def several(*arrays: Any) -> Any:

@@ -1,146 +1,224 @@
-"""The catalogue as plain data, and what changed between two such dumps.
+"""The catalogue as plain data: what programs and files rely on when they use an operator, and reading such data back.
 
-Lives here: `spec` and `compatibility`.  Not here: the definitions.
+Lives here: `spec`, the tables of what a specification says, `document` and `operators_of` for files.
+Not here: what changed from one specification to another (changes.py), how values become data (plain_values.py).
+
+What an operator computes, its words, kernels and formulas are no part of it. A file is a document
+
+    {"format": 1, "opwright": "0.1.0", "operators": {name: {...}}}
+
+whose format number rises when a field changes its meaning; fields that are added have defaults, so that older files
+are read as they were meant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+import reprlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
 
-from ..core.dtypes import DType
-from ..core.shapes import TensorShape
+from ..core.errors import InvalidArgumentError, UnimplementedError
 from . import registry
-from .attributes import REQUIRED
+from .attributes import REQUIRED, Attr
+from .definition import Operator
+from .plain_values import plain
+from .slots import Input, Output
 
 Spec = dict[str, Any]
+FORMAT = 1
+NEEDED: Any = object()  # a field without default: every file has it
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, DType):
-        return value.name
-    if isinstance(value, TensorShape):
-        return None if value.dims is None else [*value.dims]
-    if isinstance(value, (tuple, list)):
-        return [_plain(v) for v in value]
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    return repr(value)
+# ---- the tables: what is said of each part ----------------------------------------------------------------------------
 
 
-def spec() -> Spec:
-    """The catalogue as dictionaries, lists, strings and numbers: what JSON holds. Operators by name."""
-    found: Spec = {}
-    for name, op in sorted(registry.catalogue().items()):
-        found[name] = {
-            "version": op.version,
-            "inputs": [
-                {"name": i.name, "dtypes": [d.name for d in i.dtypes], "like": i.like, "optional": i.optional,
-                 "repeated": i.repeated, "ranks": None if i.ranks is None else list(i.ranks)}
-                for i in op.inputs
-            ],
-            "outputs": [
-                {"name": o.name, "like": o.like, "dtype": None if o.dtype is None else o.dtype.name,
-                 "repeated": o.repeated, "intermediate": o.intermediate}
-                for o in op.outputs
-            ],
-            "attrs": [
-                {"name": a.name, "type": a.type_name(), "required": a.default is REQUIRED,
-                 "default": None if a.default is REQUIRED else _plain(a.default), "since": a.since,
-                 "check": None if a.check is None else a.check.wanted}
-                for a in op.attr_defs.values()
-            ],
-            "effect": op.effect,
-            "inplace": dict(op.inplace),
-            "no_need_buffer": list(op.no_need_buffer),
-            "lod": op.lod,
-            "gradient": "rule" if op.gradient_rule else "empty" if op.has_gradient_rule else "none",
-        }  # fmt: skip
-    return found
+class Field(NamedTuple):
+    """One thing a specification says of an operator or a part of it.
+
+    kind: what it may be, by name in KINDS. default: what files that do not have it mean. get: reads the definition.
+    """
+
+    key: str
+    kind: str
+    default: Any
+    get: Callable[[Any], Any]
 
 
-@dataclass(frozen=True)
-class Change:
-    """One difference between two catalogues. allowed: whether programs and files of the old one still work."""
-
-    operator: str
-    what: str
-    allowed: bool
-
-    def __str__(self) -> str:
-        return f"{'  ' if self.allowed else '! '}{self.operator}: {self.what}"
+def _by_call(fixed: Any, rule: Any) -> Any:
+    return "by the call" if rule is not None else fixed
 
 
-def _by_name(items: list[Spec]) -> dict[str, Spec]:
-    return {item["name"]: item for item in items}
+def _gradient(op: Operator) -> str:
+    return "rule" if op.gradient_rule else "empty" if op.has_gradient_rule else "none"
 
 
-def _inputs(old: Spec, new: Spec) -> Iterator[tuple[str, bool]]:
-    a, b = _by_name(old["inputs"]), _by_name(new["inputs"])
-    for name in a.keys() - b.keys():
-        yield f"input {name!r} is gone", False
-    for name in b.keys() - a.keys():
-        yield f"input {name!r} is new and {'optional' if b[name]['optional'] else 'required'}", b[name]["optional"]
-    for name in a.keys() & b.keys():
-        lost = set(a[name]["dtypes"]) - set(b[name]["dtypes"])
-        if lost:
-            yield f"input {name!r} takes {', '.join(sorted(lost))} no more", False
-        if a[name]["optional"] and not b[name]["optional"]:
-            yield f"input {name!r} is required now", False
-        for field in ("repeated", "like"):
-            if a[name][field] != b[name][field]:
-                yield f"input {name!r}: {field} was {a[name][field]!r}, is {b[name][field]!r}", False
-    kept = [n for n in a if n in b]
-    if kept != [n for n in b if n in a]:
-        yield "the order of inputs changed", False
+def _pairs(declared: Any) -> dict[str, str]:
+    return {k: v if isinstance(v, str) else " or ".join(v) for k, v in sorted(declared.items())}
 
 
-def _outputs(old: Spec, new: Spec) -> Iterator[tuple[str, bool]]:
-    a, b = _by_name(old["outputs"]), _by_name(new["outputs"])
-    for name in a.keys() - b.keys():
-        yield f"output {name!r} is gone", False
-    for name in b.keys() - a.keys():
-        yield f"output {name!r} is new", b[name]["intermediate"]
-    for name in a.keys() & b.keys():
-        for field in ("like", "dtype", "repeated"):
-            if a[name][field] != b[name][field]:
-                yield f"output {name!r}: {field} was {a[name][field]!r}, is {b[name][field]!r}", False
+def _names(key: str) -> Callable[[Any], Any]:
+    return lambda op: sorted(getattr(op, key, ()))
 
 
-def _attrs(old: Spec, new: Spec) -> Iterator[tuple[str, bool]]:
-    a, b = _by_name(old["attrs"]), _by_name(new["attrs"])
-    for name in a.keys() - b.keys():
-        yield f"attribute {name!r} is gone", False
-    for name in b.keys() - a.keys():
-        if b[name]["required"]:
-            yield f"attribute {name!r} is new and has no default", False
-        elif b[name]["since"] <= old["version"]:
-            yield f"attribute {name!r} is new, but its `since` is {b[name]['since']}, not above {old['version']}", False
-        else:
-            yield f"attribute {name!r} is new, default {b[name]['default']!r}", True
-    for name in a.keys() & b.keys():
-        for field in ("type", "default", "since"):
-            if a[name][field] != b[name][field]:
-                yield f"attribute {name!r}: {field} was {a[name][field]!r}, is {b[name][field]!r}", False
-        if b[name]["required"] and not a[name]["required"]:
-            yield f"attribute {name!r} lost its default", False
+OPERATOR = (
+    Field("version", "count", NEEDED, lambda op: op.version),
+    Field("effect", "text or none", None, lambda op: _by_call(op.effect, op.effect_rule)),
+    Field("control", "yes or no", False, lambda op: op.control),
+    Field("elementwise", "yes or no", False, lambda op: op.elementwise),
+    Field("gradient", "gradient", "none", _gradient),
+    Field("lod", "text", "unchanged", lambda op: _by_call(op.lod, op.lod_rule)),
+    Field("inplace", "names by name", {}, lambda op: _pairs(op.inplace)),
+    Field("views", "names by name", {}, lambda op: dict(sorted(dict(getattr(op, "views", {})).items()))),
+    Field("no_need_buffer", "names", [], _names("no_need_buffer")),
+    Field("shape_only", "names", [], _names("shape_only")),
+)
+INPUT = (
+    Field("name", "text", NEEDED, lambda i: i.name),
+    Field("dtypes", "names", NEEDED, lambda i: [d.name for d in i.dtypes]),
+    Field("like", "text or none", None, lambda i: i.like),
+    Field("optional", "yes or no", False, lambda i: i.optional),
+    Field("repeated", "yes or no", False, lambda i: i.repeated),
+    Field("mixed", "yes or no", False, lambda i: i.mixed),
+    Field("ranks", "counts or none", None, lambda i: None if i.ranks is None else list(i.ranks)),
+    Field("lod", "counts or none", None, lambda i: None if i.lod is None else list(i.lod)),
+    Field("lod_of", "text or none", None, lambda i: i.lod_of),
+    Field("since", "count", 1, lambda i: i.since),
+)
+OUTPUT = (
+    Field("name", "text", NEEDED, lambda o: o.name),
+    Field("like", "text or none", None, lambda o: o.like),
+    Field("dtype", "text or none", None, lambda o: None if o.dtype is None else o.dtype.name),
+    Field("repeated", "yes or no", False, lambda o: o.repeated),
+    Field("intermediate", "yes or no", False, lambda o: o.intermediate),
+    Field("lod_of", "text or none", None, lambda o: o.lod_of),
+    Field("since", "count", 1, lambda o: o.since),
+)
+ATTR = (
+    Field("name", "text", NEEDED, lambda a: a.name),
+    Field("type", "text", NEEDED, lambda a: a.type_name()),
+    Field("required", "yes or no", NEEDED, lambda a: a.default is REQUIRED),
+    Field("default", "value", None, lambda a: None if a.default is REQUIRED else plain(a.default)),
+    Field("since", "count", 1, lambda a: a.since),
+    Field("check", "text or none", None, lambda a: None if a.check is None else a.check.wanted),
+    Field("condition", "condition", None, lambda a: None if a.check is None else plain(a.check.known_form)),
+)
+PARTS: tuple[tuple[str, tuple[Field, ...], Callable[[Operator], Iterable[Input | Output | Attr]]], ...] = (
+    ("inputs", INPUT, lambda op: op.inputs),
+    ("outputs", OUTPUT, lambda op: op.outputs),
+    ("attrs", ATTR, lambda op: op.attr_defs.values()),
+)
 
 
-def _version(old: Spec, new: Spec) -> Iterator[tuple[str, bool]]:
-    if new["version"] < old["version"]:
-        yield f"version fell from {old['version']} to {new['version']}", False
+# ---- to data ----------------------------------------------------------------------------------------------------------
 
 
-RULES: tuple[Callable[[Spec, Spec], Iterator[tuple[str, bool]]], ...] = (_version, _inputs, _outputs, _attrs)
+def spec(operators: Iterable[Operator | str] | None = None, *, users: bool = False) -> dict[str, Spec]:
+    """What programs and files rely on, as dictionaries, lists, strings and numbers: what JSON holds, with nothing lost.
+
+    operators: only these, operators or names; by default the whole catalogue. users: also what users defined.
+    The same in every process, operators sorted by name. `json.loads(json.dumps(spec())) == spec()`.
+    raises KeyError for names that there are not
+    """
+    if operators is None:
+        found = {**(registry.users() if users else {}), **registry.catalogue()}
+    else:
+        chosen = [registry.get(op) if isinstance(op, str) else op for op in operators]
+        found = {op.name: op for op in chosen}
+    return {name: _describe(op) for name, op in sorted(found.items())}
 
 
-def compatibility(old: Mapping[str, Spec], new: Mapping[str, Spec]) -> list[Change]:
-    """What changed from one `spec()` to another, and whether it may: additions with defaults may, the rest may not."""
-    changes = [Change(name, "the operator is gone", False) for name in sorted(old.keys() - new.keys())]
-    changes += [Change(name, "the operator is new", True) for name in sorted(new.keys() - old.keys())]
-    for name in sorted(old.keys() & new.keys()):
-        changes += [
-            Change(name, what, allowed) for rule in RULES for what, allowed in sorted(rule(old[name], new[name]))
-        ]
-    return changes
+def _describe(op: Operator) -> Spec:
+    described = {field.key: field.get(op) for field in OPERATOR}
+    for key, fields, parts in PARTS:
+        described[key] = [{field.key: field.get(part) for field in fields} for part in parts(op)]
+    return described
+
+
+def document(operators: Mapping[str, Spec]) -> Spec:
+    """A specification as a file has it: with the number of the format and this package's version."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        made_by = version("opwright")
+    except PackageNotFoundError:  # used from its sources
+        made_by = "unknown"
+    return {"format": FORMAT, "opwright": made_by, "operators": dict(operators)}
+
+
+# ---- from data --------------------------------------------------------------------------------------------------------
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _is_text(value: Any) -> bool:
+    return type(value) is str
+
+
+def _is_condition(value: Any) -> bool:
+    return value is None or (type(value) is list and bool(value) and type(value[0]) is str)
+
+
+KINDS: dict[str, Callable[[Any], bool]] = {
+    "text": _is_text,
+    "text or none": lambda v: v is None or _is_text(v),
+    "yes or no": lambda v: type(v) is bool,
+    "count": _is_count,
+    "counts or none": lambda v: v is None or (type(v) is list and all(map(_is_count, v))),
+    "names": lambda v: type(v) is list and all(map(_is_text, v)),
+    "names by name": lambda v: type(v) is dict and all(map(_is_text, (*v, *v.values()))),
+    "gradient": lambda v: v in ("rule", "empty", "none"),
+    "condition": _is_condition,
+    "value": lambda v: True,
+}
+
+
+def operators_of(found: Any, where: str = "the specification") -> dict[str, Spec]:
+    """The operators of a document, or of a mapping as `spec` gives it: checked, and older ones with every field.
+
+    raises InvalidArgumentError naming the place in it, UnimplementedError for a newer format
+    """
+    if isinstance(found, Mapping) and type(found.get("format")) is int:
+        if found["format"] > FORMAT:
+            made_by = found.get("opwright")
+            raise UnimplementedError(what=f"{where} has a newer format", found=f"format {found['format']}, "
+                                     f"made by opwright {made_by if _is_text(made_by) else '(unknown)'}",
+                                     wanted=f"format {FORMAT} at most", do="read it with a newer opwright")  # fmt: skip
+        found = found.get("operators")
+    if not isinstance(found, Mapping):
+        raise _wrong(where, found, "operators by name")
+    return {name: _read(value, f"{where}: {name}") for name, value in found.items()}
+
+
+def _read(found: Any, where: str) -> Spec:
+    read = _fields(found, OPERATOR, where)
+    for key, fields, _ in PARTS:
+        parts = found.get(key, NEEDED)
+        if type(parts) is not list:
+            raise _wrong(f"{where}.{key}", parts, "a list")
+        read[key] = [_fields(part, fields, f"{where}.{key}[{i}]") for i, part in enumerate(parts)]
+    names: set[str] = set()
+    for name in (part["name"] for key, _, _ in PARTS for part in read[key]):
+        if name in names:
+            raise InvalidArgumentError(what=f"{where[:200]} has two parts of one name", found=name[:100],
+                                       wanted="names that differ among inputs, outputs and attributes")  # fmt: skip
+        names.add(name)
+    return read
+
+
+def _fields(found: Any, fields: Iterable[Field], where: str) -> Spec:
+    if type(found) is not dict:
+        raise _wrong(where, found, "an object")
+    read = dict(found)  # fields that are not known here stay: whether they changed can still be said
+    for field in fields:
+        value = found.get(field.key, field.default)
+        if value is NEEDED or not KINDS[field.kind](value):
+            raise _wrong(f"{where}.{field.key}", value, field.kind)
+        read[field.key] = value
+    return read
+
+
+def _wrong(where: str, found: Any, wanted: str) -> InvalidArgumentError:
+    return InvalidArgumentError(what=f"{where[:200]} is not what a specification has there",
+                                found="nothing" if found is NEEDED else reprlib.repr(found)[:100], wanted=wanted)  # fmt: skip

@@ -14,7 +14,7 @@ from ..graph import Graph
 if TYPE_CHECKING:
     from .definition import Operator
 
-SETTINGS = ("inplace", "no_need_buffer", "shape_only", "lod", "elementwise", "effect", "control")
+SETTINGS = ("inplace", "views", "no_need_buffer", "shape_only", "lod", "elementwise", "effect", "control")
 RESERVED = {"operator", "attrs", "with_inputs", "inferred", "reference", "name", "dtype_of"}  # names that `Call` has
 
 
@@ -26,6 +26,10 @@ def _body(op: Operator, body: Mapping[str, Any]) -> None:
 
 
 def _names(op: Operator, body: Mapping[str, Any]) -> None:
+    declared = (*op.inputs, *op.outputs, *op.attr_defs.values())
+    for part in declared:
+        if sum(other is part for other in declared) > 1:
+            raise ValueError(f"operator {op.name}: one declaration has two names, {part.name!r} and another; write two")
     for part in (*(i.name for i in op.inputs), *(o.name for o in op.outputs), *op.attr_defs):
         if part in RESERVED:
             raise ValueError(f"operator {op.name}: the name {part!r} is taken; name this input or attribute otherwise")
@@ -63,9 +67,11 @@ def _inferable(op: Operator, body: Mapping[str, Any]) -> None:
 
 def _memory(op: Operator, body: Mapping[str, Any]) -> None:
     inputs, outputs = {i.name for i in op.inputs}, {o.name for o in op.outputs}
-    for out, inp in op.inplace.items():
-        if inp not in inputs or out not in outputs:
-            raise ValueError(f"operator {op.name}: inplace {out!r}: {inp!r} must name an output and an input")
+    for setting, pairs in (("inplace", op.inplace), ("views", op.views)):
+        for out, named in pairs.items():
+            for inp in (named,) if isinstance(named, str) else named:
+                if inp not in inputs or out not in outputs:
+                    raise ValueError(f"operator {op.name}: {setting} {out!r}: {inp!r} must name an output and an input")
     for setting in ("no_need_buffer", "shape_only"):
         for name in getattr(op, setting):
             if name not in inputs:
@@ -103,9 +109,17 @@ def _control(op: Operator, body: Mapping[str, Any]) -> None:
 
 
 def _versions(op: Operator, body: Mapping[str, Any]) -> None:
-    late = [a.name for a in op.attr_defs.values() if a.since > op.version]
-    if late:
-        raise ValueError(f"operator {op.name}: version {op.version} is below the `since` of {', '.join(late)}")
+    """No part is newer than the operator; newer ones stand last, where calls and files that lack them do not miss them."""
+    part: Any
+    for side in (op.inputs, op.outputs, op.attr_defs.values()):
+        newest = 1
+        for part in side:
+            if part.since > op.version:
+                raise ValueError(f"operator {op.name}: version {op.version} is below the `since` of {part.name}")
+            if part.since < newest:
+                raise ValueError(f"operator {op.name}: {part.name} (since={part.since}) stands after a part with "
+                                 f"since={newest}; newer parts stand last")  # fmt: skip
+            newest = part.since
 
 
 RULES: tuple[Callable[[Operator, Mapping[str, Any]], None], ...] = (  # in this order: later ones trust earlier ones

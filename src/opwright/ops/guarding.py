@@ -1,0 +1,221 @@
+"""The two rules of memory: an operator writes none of its inputs, and its results are its own.
+
+Lives here: `guarded`, which holds users' computations to them; `watched`, which holds any kernel to them for the switch
+`check_inputs`; what `inplace` and `views` allow.
+Not here: who may write into memory that dies (compiler/inplace.py): that is the planner's privilege, never a kernel's.
+
+Users' computations get read-only views, so a write raises at its line. A result that lies in an input's memory is
+copied: the value is right, and nobody's later reuse of that memory can change it. The switch makes an error of it.
+The catalogue's computations are trusted, and tests walk all its tables under the switch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..core import flags
+from ..core.errors import PermissionDeniedError
+
+if TYPE_CHECKING:
+    from .definition import Operator
+
+EXACT = 100_000  # steps that NumPy may take to tell whether two strided arrays share an element
+
+
+def sharing_allowed(op: Operator, output: str) -> tuple[str, ...]:
+    """The inputs whose memory an output may have, by `inplace` and `views`."""
+    return (*_names(op.inplace.get(output)), *_names(op.views.get(output)))
+
+
+def _names(declared: Any) -> tuple[str, ...]:
+    return () if declared is None else (declared,) if isinstance(declared, str) else tuple(declared)
+
+
+def named_results(op: Operator, result: Any) -> list[tuple[str, Any]]:
+    """The flat results of a kernel, each with its output's name."""
+    flat = op.flat_outputs(result)
+    if len(op.outputs) == 1:
+        return [(op.output_names[0], r) for r in flat]
+    names = op.pack_all(range(len(flat)))
+    found: list[Any] = [None] * len(flat)
+    for name, places in zip(op.output_names, names):
+        for i in places if isinstance(places, list) else (places,):
+            found[i] = (name, flat[i])
+    return found
+
+
+def _arrays(value: Any) -> Sequence[Any]:
+    """The arrays of one input: of a repeated one several, of a handle or an absent one none."""
+    if type(value) in (list, tuple):
+        return [v for v in value if isinstance(v, np.ndarray)]
+    return (value,) if isinstance(value, np.ndarray) else ()
+
+
+def shared_input(op: Operator, output: str, result: Any, inputs: Sequence[Any]) -> str | None:
+    """The name of an input whose memory a result has without leave; None where there is none."""
+    if not isinstance(result, np.ndarray):
+        return None
+    allowed = sharing_allowed(op, output)
+    for name, value in zip(op.input_names, inputs):
+        if name not in allowed and any(_share(result, array) for array in _arrays(value)):
+            return name
+    return None
+
+
+def _share(a: np.ndarray, b: np.ndarray) -> bool:
+    if not np.may_share_memory(a, b):
+        return False
+    try:
+        return np.shares_memory(a, b, max_work=EXACT)
+    except Exception:  # too hard to tell
+        return True
+
+
+# ---- users' computations ------------------------------------------------------------------------------------------------
+
+
+def guarded(op: Operator, compute: Callable[..., Any]) -> Callable[..., Any]:
+    """A user's computation, its inputs read-only and its results its own."""
+
+    def run(*arrays: Any, **out: Any) -> Any:
+        given = [_readonly(a) for a in arrays]
+        try:
+            result = compute(*given, **out)
+        except (ValueError, TypeError, BufferError) as error:
+            if _refused(error):
+                raise _wrote(op, compute, arrays, error) from error
+            raise
+        if type(result) is np.ndarray:
+            return result if result.base is None else _own(op, 0, result, given)
+        if type(result) in (tuple, list):
+            return type(result)(
+                [_own(op, i, r, given) if isinstance(r, (np.ndarray, list)) else r for i, r in enumerate(result)]
+            )
+        return result
+
+    return run
+
+
+def _readonly(value: Any) -> Any:
+    if type(value) is np.ndarray:
+        view = value.view()
+        view.setflags(write=False)
+        return view
+    if type(value) in (list, tuple):
+        return [_readonly(v) for v in value]
+    return value
+
+
+def _own(op: Operator, place: int, result: Any, inputs: Sequence[Any]) -> Any:
+    """A result, or a copy of it where it lies in an input's memory without leave."""
+    if type(result) is list:
+        return [_own(op, place, r, inputs) for r in result]
+    if not isinstance(result, np.ndarray) or result.base is None or place >= len(op.output_names):
+        return result
+    output = op.output_names[0 if len(op.output_names) == 1 else place]
+    name = shared_input(op, output, result, inputs)
+    if name is None:
+        return result
+    if flags.check_inputs:
+        raise alias_error(op, output, name)
+    return result.copy()
+
+
+def alias_error(op: Operator, output: str, name: str, node: str | None = None, at: str | None = None
+                ) -> PermissionDeniedError:  # fmt: skip
+    """For a result that lies in an input's memory without leave."""
+    return PermissionDeniedError(
+        op=op.name, node=node, at=at, what=f"output {output!r} shares the memory of input {name!r}",
+        wanted="an array of its own", do=f'return {output}.copy(), or declare views = {{"{output}": "{name}"}}'
+        f' for a view of it, inplace = {{"{output}": "{name}"}} for all of it',
+    )  # fmt: skip
+
+
+def write_error(op: Operator, name: str, node: str | None = None, at: str | None = None, found: Any = None
+                ) -> PermissionDeniedError:  # fmt: skip
+    """For an input that was written, or was tried to be."""
+    return PermissionDeniedError(op=op.name, node=node, at=at, what=f"compute writes its input {name!r}", found=found,
+                                 wanted="inputs as they were: others read them too",
+                                 do=f"work on {name.split(', ')[0].strip(chr(39))}.copy()")  # fmt: skip
+
+
+def _refused(error: Exception) -> bool:
+    """Whether NumPy, or whoever took the array's buffer, refused to write."""
+    text = str(error)
+    return "read-only" in text or "not writ" in text or "WRITEABLE" in text
+
+
+def _wrote(op: Operator, compute: Callable[..., Any], arrays: Sequence[Any], error: Exception) -> Exception:
+    """The error for a refused write. Which input it was shows by computing again, with one input at a time read-only
+    and the others as copies: an operator has no state that this could disturb."""
+    candidates = [n for n, a in zip(op.input_names, arrays) if _arrays(a)]
+    if len(candidates) > 1:
+        found = []
+        for i, (name, value) in enumerate(zip(op.input_names, arrays)):
+            if name in candidates:
+                try:
+                    compute(*[_readonly(a) if k == i else _copied(a) for k, a in enumerate(arrays)])
+                except Exception as again:
+                    if _refused(again):
+                        found.append(name)
+            del value
+        candidates = found or candidates
+    if not candidates:
+        return error
+    return write_error(op, "', '".join(candidates), found=str(error))
+
+
+def _copied(value: Any) -> Any:
+    if type(value) in (list, tuple):
+        return [_copied(v) for v in value]
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+# ---- the switch check_inputs ----------------------------------------------------------------------------------------------
+
+
+def fingerprint(value: Any) -> Any:
+    """What tells whether an input was written: of arrays the dtype, the shape and a digest of the elements; of a list
+    that of each; of what carries a LoD the offsets too. None for handles, which are there to be changed."""
+    if type(value) in (list, tuple):
+        return tuple([fingerprint(v) for v in value])
+    lod = getattr(value, "lod", None)
+    if lod is not None and not callable(lod):
+        return fingerprint(getattr(value, "_array", None)), tuple([tuple(map(int, level)) for level in lod])
+    value = getattr(value, "_array", value)
+    if not isinstance(value, (np.ndarray, np.generic)):
+        return None
+    if value.dtype.kind == "O":
+        content: Any = hash(tuple([repr(v) for v in np.asarray(value).ravel().tolist()]))
+    else:
+        content = hashlib.blake2b(np.ascontiguousarray(value).view(np.uint8).data, digest_size=16).digest()
+    return value.dtype, value.shape, content
+
+
+def watched(op: Operator, kernel: Callable[..., Any], node: str | None = None, at: str | None = None
+            ) -> Callable[..., Any]:  # fmt: skip
+    """A kernel that raises where it wrote an input or gave a result in an input's memory without leave."""
+
+    def run(*arrays: Any, **out: Any) -> Any:
+        before = [fingerprint(a) for a in arrays]
+        result = kernel(*arrays, **out)
+        compare(op, arrays, before, named_results(op, result), node, at)
+        return result
+
+    return run
+
+
+def compare(op: Operator, inputs: Sequence[Any], before: Sequence[Any], results: Sequence[tuple[str, Any]],
+            node: str | None = None, at: str | None = None) -> None:  # fmt: skip
+    """Raise PermissionDeniedError naming operator, output and input where a rule of memory was broken."""
+    for name, value, was in zip(op.input_names, inputs, before):
+        if fingerprint(value) != was:
+            raise write_error(op, name, node, at, "other elements after the call than before")
+    for output, result in results:
+        shared = shared_input(op, output, result, inputs)
+        if shared is not None:
+            raise alias_error(op, output, shared, node, at)
