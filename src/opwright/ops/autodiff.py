@@ -106,17 +106,10 @@ class CustomRecord:
 
 def accumulate(a: Any, b: Any) -> Any:
     """Sum of two gradients; sparse ones stay sparse as long as both are, and lists are added by element."""
-    if type(a) is IndexedSlices and type(b) is IndexedSlices:
-        from . import array
-
-        at, also = a.indices, b.indices
-        if at.dtype is not also.dtype:  # one was looked up by int32, the other by int64
-            at, also = array.cast(at, "int64"), array.cast(also, "int64")
-        return IndexedSlices(array.concat([a.values, b.values], 0), array.concat([at, also], 0), a.dense_shape)
     if type(a) is IndexedSlices:
-        a = a.to_dense()
+        return a + b
     if type(b) is IndexedSlices:
-        b = b.to_dense()
+        return b.added_to(a)
     if a.dtype.name == "variant":
         from .lists import ListAdd
 

@@ -1,14 +1,19 @@
 """IndexedSlices: rows of a larger tensor, by index. What the gradient of `gather` is.
 
-Lives here: the type, its spec and its conversions.  Not here: `gather` (array family), sparse updates (optimizers/).
+Lives here: the type, its spec, its sums and conversions.
+Not here: `gather`, merging itself (ops/array/rows.py), updates by sparse rows (ops/updates.py, optimizers/).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from ..core import dtypes
 from ..core.dtypes import DType
+from ..core.errors import InvalidArgumentError
 from ..core.shapes import TensorShape, as_shape
 from ..core.specs import TensorSpec
 from ..core.type_spec import CompositeTensor, TypeSpec
@@ -64,16 +69,28 @@ class IndexedSlicesSpec(TypeSpec):
 
 
 class IndexedSlices(CompositeTensor):
-    """`values[i]` belongs at row `indices[i]` of a dense tensor of shape `dense_shape`; equal rows add up.
+    """Sparse rows: `values[i]` belongs at row `indices[i]` of a dense tensor of shape `dense_shape`.
 
-    values: [n, ...]; indices: int32 or int64 [n]; dense_shape: an integer tensor or None if unknown.
-    Known elsewhere as SelectedRows.
+    .. math:: dense_r = \\sum_{i: indices_i = r} values_i
+
+    values: [n, ...]; indices: int32 or int64 [n], in any order, any of them more than once; n may be 0. dense_shape: an
+    integer tensor or None if unknown. Known elsewhere as SelectedRows, whose `rows` and `height` are there too.
+    The gradient of `gather` and of what looks rows up by it. Where a tensor is wanted, it is made dense.
+
+    Two add up to sparse rows that have the rows of both; added to a tensor they give a tensor.
+    raises InvalidArgumentError for tensors that have not one index for each row. That indices are rows of the dense
+    shape is found where the values are put to use: merged(), to_dense(), additions to a tensor or variable.
     """
 
     __slots__ = ("dense_shape", "indices", "values")
 
     def __init__(self, values: Any, indices: Any, dense_shape: Any = None) -> None:
         self.values, self.indices, self.dense_shape = values, indices, dense_shape
+        rows, at = getattr(values, "_array", None), getattr(indices, "_array", None)
+        if type(rows) is np.ndarray and type(at) is np.ndarray and rows.ndim and rows.shape[: at.ndim] != at.shape:
+            raise InvalidArgumentError(op="IndexedSlices", what="indices and values differ in number",
+                                       found={"indices": at.shape, "values": rows.shape},
+                                       wanted="indices [n] and values [n, ...]")  # fmt: skip
 
     @property
     def dtype(self) -> DType:
@@ -92,6 +109,16 @@ class IndexedSlices(CompositeTensor):
         return TensorShape([rows]).concatenate(tail)
 
     @property
+    def rows(self) -> Any:
+        """The same as `indices`."""
+        return self.indices
+
+    @property
+    def height(self) -> int | None:
+        """How many rows the dense tensor has, None where that is not known."""
+        return self.shape[0]
+
+    @property
     def _type_spec(self) -> IndexedSlicesSpec:
         dense = self.dense_shape
         return IndexedSlicesSpec(
@@ -100,13 +127,27 @@ class IndexedSlices(CompositeTensor):
         )  # fmt: skip
 
     def merged(self) -> IndexedSlices:
-        """The same with each index once, rows added up, indices ascending."""
-        from . import array, math
+        """The same with each index once, rows added up in the order they come, indices ascending.
 
-        unique, position = array.unique(math.sort(self.indices), out_idx=self.indices.dtype)[:2]
-        order = math.argsort(self.indices, stable=True)
-        values = math.segment_sum(array.gather(self.values, order), position)
-        return IndexedSlices(values, unique, self.dense_shape)
+        raises InvalidArgumentError where indices and values differ in number; where dense_shape is known, for an index
+        that is no row of it and for values that are not as wide as its rows
+        """
+        from .array.rows import MergeRows
+
+        rows, where = MergeRows(self.values, self.indices, self.dense_shape)
+        return IndexedSlices(rows, where, self.dense_shape)
+
+    def lookup(self, ids: Any) -> Any:
+        """The rows that bear these indices, each the sum of its values: [*ids.shape, ...].
+
+        raises InvalidArgumentError for an index that is not there, even if the dense tensor has such a row
+        """
+        from . import array, dispatch
+        from .array.rows import RowsAt
+
+        merged = self.merged()
+        ids = array.cast(dispatch.to_tensor(ids), merged.indices.dtype)
+        return RowsAt(merged.values, merged.indices, ids)
 
     def to_dense(self) -> Any:
         """The dense tensor: zeros where no row is given.
@@ -119,12 +160,101 @@ class IndexedSlices(CompositeTensor):
             raise ValueError("IndexedSlices without dense_shape cannot be made dense; give dense_shape")
         return array.scatter_nd(array.expand_dims(self.indices, -1), self.values, self.dense_shape)
 
+    # ---- arithmetic: what is linear in the rows -----------------------------------------------------------------
+
+    def _with(self, values: Any) -> IndexedSlices:
+        return IndexedSlices(values, self.indices, self.dense_shape)
+
     def __neg__(self) -> IndexedSlices:
-        return IndexedSlices(-self.values, self.indices, self.dense_shape)
+        return self._with(-self.values)
 
     def __mul__(self, other: Any) -> IndexedSlices:
+        """By a scalar. Raises ValueError for what has dimensions: such factors depend on the row."""
+        return self._with(self.values * self._scalar(other))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> IndexedSlices:
         """By a scalar."""
-        return IndexedSlices(self.values * other, self.indices, self.dense_shape)
+        return self._with(self.values / self._scalar(other))
+
+    def __add__(self, other: Any) -> Any:
+        """With sparse rows: sparse rows, those of both, not merged. With a tensor: a tensor."""
+        if isinstance(other, IndexedSlices):
+            return concatenated([self, other])
+        return self.added_to(other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return self + -other
+
+    def __rsub__(self, other: Any) -> Any:
+        return -self + other
+
+    def added_to(self, dense: Any) -> Any:
+        """A tensor with these rows added to its own; no dense tensor of them is made.
+
+        raises InvalidArgumentError for rows that the tensor has not, or of another width
+        """
+        from . import array, dispatch
+
+        dense = dispatch.to_tensor(dense, self.dtype)
+        known = self.shape
+        if not known.is_compatible_with(dense.shape):
+            found = {"rows of": known, "tensor": dense.shape}
+            raise InvalidArgumentError(op="IndexedSlices", what="rows of one shape, a tensor of another",
+                                       found=found, wanted="equal shapes")  # fmt: skip
+        return array.tensor_scatter_nd_add(dense, array.expand_dims(self.indices, -1), self.values)
+
+    @staticmethod
+    def _scalar(factor: Any) -> Any:
+        rank = getattr(getattr(factor, "shape", ()), "rank", None) if hasattr(factor, "spec") else np.ndim(factor)
+        if rank:
+            raise ValueError(f"IndexedSlices are multiplied and divided by scalars only; found shape {factor.shape}")
+        return factor
+
+    # A NumPy number or array on the left leaves the operation to the methods above.
+    __array_ufunc__ = None
 
     def __repr__(self) -> str:
         return f"IndexedSlices(indices={self.indices!r}, values={self.values!r}, dense_shape={self.dense_shape!r})"
+
+
+def concatenated(parts: Sequence[IndexedSlices]) -> IndexedSlices:
+    """The rows of all, one after the other, none merged: what stands for the sum.
+
+    raises InvalidArgumentError where their heights or widths are known to differ, or their dtypes do
+    """
+    from . import array
+
+    first = parts[0]
+    for i, other in enumerate(parts[1:], 1):
+        if first.dtype is not other.dtype:
+            raise InvalidArgumentError(op="IndexedSlices", what=f"sparse rows 0 and {i} differ in dtype",
+                                       found=f"{first.dtype.name}, {other.dtype.name}", do="ow.cast")  # fmt: skip
+        if not first.shape.is_compatible_with(other.shape):
+            raise InvalidArgumentError(op="IndexedSlices", what=f"sparse rows 0 and {i} do not add up",
+                                       found=f"rows of shapes {first.shape}, {other.shape}",
+                                       wanted="equal heights, rows of equal width")  # fmt: skip
+    if len(parts) == 1:
+        return first
+    indices = [p.indices for p in parts]
+    if any(i.dtype is not indices[0].dtype for i in indices):  # one was looked up by int32, the other by int64
+        indices = [array.cast(i, "int64") for i in indices]
+    shape = next((p.dense_shape for p in parts if p.dense_shape is not None), None)
+    return IndexedSlices(array.concat([p.values for p in parts], 0), array.concat(indices, 0), shape)
+
+
+def summed(parts: Sequence[Any]) -> Any:
+    """The sum of tensors and sparse rows: merged sparse rows where all are such, else a tensor.
+
+    raises InvalidArgumentError where shapes or dtypes differ
+    """
+    slices = [p for p in parts if isinstance(p, IndexedSlices)]
+    if len(slices) == len(parts):
+        return concatenated(slices).merged()
+    from .math.arithmetic import AddN
+
+    total = AddN([p for p in parts if not isinstance(p, IndexedSlices)])
+    return concatenated(slices).added_to(total) if slices else total

@@ -2,11 +2,13 @@
 
 Lives here: what a variable does inside a graph.  Not here: `Variable` itself (eager/variable.py).
 A handle is a scalar of dtype resource; when a graph runs, the value behind it is the variable object, which answers
-`read_array()` and `write_array(array)`.
+`read_array()` and `write_array(array)`, and `writing()` where its buffer may be written to in place.
 """
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from ..core.dtypes import DType, any_dtype, numeric, resource
 from ..core.errors import InvalidArgumentError
 from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
+from .array.row_arrays import combine
 from .attributes import Attr
 from .definition import Input, Output, operator
 
@@ -70,12 +73,37 @@ def unequal_shapes(variable: str, shape: Any, found: Any) -> InvalidArgumentErro
     )
 
 
-def _current(variable: Any, value: np.ndarray) -> np.ndarray:
-    """The variable's value. Raises InvalidArgumentError where `value` has another shape: nothing is broadcast."""
+# Below so many bytes a new array is cheaper than finding out who else holds the old one.
+_IN_PLACE = 1 << 15
+
+
+@contextlib.contextmanager
+def _copied(variable: Any) -> Iterator[np.ndarray]:
+    array = variable.read_array().copy()
+    yield array
+    variable.write_array(array)
+
+
+def writing(variable: Any) -> Any:
+    """A `with` that gives the value as an array to write to: its own buffer where nobody else holds it, else a copy.
+
+    Check before you write: what was written stays when an error follows.
+    """
+    own = getattr(variable, "writing", None)
+    return _copied(variable) if own is None else own()
+
+
+def _combine(ufunc: np.ufunc, variable: Any, value: np.ndarray) -> None:
+    """variable = ufunc(variable, value). Raises InvalidArgumentError for another shape: nothing is broadcast."""
     array = variable.read_array()
     if array.shape != value.shape:
         raise unequal_shapes(variable.name, array.shape, value.shape)
-    return array
+    if array.nbytes < _IN_PLACE or array.dtype != value.dtype:
+        variable.write_array(ufunc(array, value))
+        return
+    del array
+    with writing(variable) as into:
+        ufunc(into, value, out=into)
 
 
 @operator
@@ -94,7 +122,7 @@ class AssignAddVariable:
         return ()
 
     def compute(op, handle, value) -> Any:
-        handle.write_array(_current(handle, value) + value)
+        _combine(np.add, handle, value)
         return ()
 
 
@@ -114,11 +142,11 @@ class AssignSubVariable:
         return ()
 
     def compute(op, handle, value) -> Any:
-        handle.write_array(_current(handle, value) - value)
+        _combine(np.subtract, handle, value)
         return ()
 
 
-def _check_rows(op: str, array: np.ndarray, indices: np.ndarray, updates: np.ndarray) -> None:
+def check_rows(op: str, array: np.ndarray, indices: np.ndarray, updates: np.ndarray) -> None:
     """Raises InvalidArgumentError for rows that are not there, or updates that do not fill them."""
     rows = array.shape[0] if array.ndim else 0
     outside = indices[(indices < 0) | (indices >= rows)]
@@ -146,13 +174,13 @@ def _scatter(name: str, verb: str, update: np.ufunc | None) -> Any:
             return ()
 
         def compute(op, handle, indices, updates) -> Any:
-            array = handle.read_array().copy()
-            _check_rows(name, array, indices, updates)
-            if update is None:
-                array[indices] = updates
-            else:
-                update.at(array, indices, updates)
-            handle.write_array(array)
+            with writing(handle) as array:
+                check_rows(name, array, indices, updates)
+                if update is None:
+                    array[indices] = updates
+                else:
+                    updates = np.broadcast_to(updates, (*indices.shape, *array.shape[1:]))
+                    combine(update, array, indices.reshape(-1), updates.reshape(indices.size, *array.shape[1:]))
             return ()
 
     Scatter.__doc__ = f"""Rows of a variable, by index: {verb}.

@@ -20,6 +20,7 @@ from ..indexed_slices import IndexedSlices
 from ..inference import axis_in, shape_from, static_int
 from .constants import range as range_
 from .joining import concat
+from .row_arrays import combine
 from .shaping import broadcast_to, expand_dims, reshape, shape_op, size
 from .slicing import getitem
 
@@ -100,19 +101,23 @@ class Gather:
 
     def gradient(op, doutput) -> Any:
         if op.batch_dims == 0 and (op.axis == 0 or (op.axis == -1 and op.params.shape.rank == 1)):
-            return _sparse_rows(op.params, op.indices, doutput), None
+            return sparse_rows(shape_op(op.params), op.params.shape, op.indices, doutput), None
         return GatherGrad(doutput, op.indices, shape_op(op.params), op.axis, op.batch_dims), None
 
 
-def _sparse_rows(params: Any, indices: Any, dy: Any) -> IndexedSlices:
-    count, rows = indices.shape.num_elements(), params.shape
+def sparse_rows(shape: Any, known: TensorShape, indices: Any, dy: Any) -> IndexedSlices:
+    """The gradient of rows taken by indices [...] from a tensor: dy [*indices.shape, ...] as sparse rows of it.
+
+    shape: the tensor's, as a tensor; known: what is known of it ahead. Indices given twice stay twice.
+    """
     flat = indices if indices.shape.rank == 1 else reshape(indices, [-1])
     if indices.shape.rank != 1:
-        if count is not None and rows.rank is not None and None not in rows[1:].dims:
-            dy = reshape(dy, [count, *rows[1:]])
+        count = indices.shape.num_elements()
+        if count is not None and known.rank is not None and None not in known[1:].dims:
+            dy = reshape(dy, [count, *known[1:]])
         else:
-            dy = reshape(dy, concat([reshape(size(indices), [1]), getitem(shape_op(params), slice(1, None))], 0))
-    return IndexedSlices(dy, flat, shape_op(params))
+            dy = reshape(dy, concat([reshape(size(indices), [1]), getitem(shape, slice(1, None))], 0))
+    return IndexedSlices(dy, flat, shape)
 
 
 def gather(params: Any, indices: Any, validate_indices: Any = None, axis: Any = None, batch_dims: Any = 0,
@@ -147,6 +152,9 @@ class GatherGrad:
         dx = np.zeros(tuple(shape.tolist()), dy.dtype)
         batch, axis = _batch(op.batch_dims, indices.ndim), op.axis % dx.ndim
         _check_rows(indices, dx.shape[axis])
+        if axis == 0:
+            combine(np.add, dx, indices.reshape(-1), dy.reshape(indices.size, *dx.shape[1:]))
+            return dx
         key = (*_batch_key(indices, batch), indices)
         middle = range(indices.ndim, indices.ndim + axis - batch)
         np.add.at(np.moveaxis(dx, axis, batch), key, np.moveaxis(dy, tuple(range(batch, axis)), tuple(middle)))
@@ -170,6 +178,7 @@ class GatherNd:
     indices = Input(index)
     output = Output(like="params")
     batch_dims = Attr(int, default=0, check=at_least(0))
+    views = {"output": "params"}
 
     def infer(op) -> Any:
         spec, indices, batch = op.params.spec, op.indices.spec.shape, op.batch_dims

@@ -19,6 +19,7 @@ from ..inference import shape_from
 from .casting import cast
 from .constants import zeros_like
 from .indexing import check_vectors, gather_nd
+from .row_arrays import combine
 from .shaping import dims_tensor, shape_op
 
 
@@ -75,6 +76,8 @@ def _accumulate(ufunc: Any, into: np.ndarray, indices: np.ndarray, updates: np.n
         whole, key = into[None], (np.zeros(indices.shape[:-1], np.intp),)
     if ufunc is None:
         whole[key] = updates
+    elif len(key) == 1 and whole.ndim > 1:
+        combine(ufunc, whole, key[0].reshape(-1), updates.reshape(key[0].size, *whole.shape[1:]))
     else:
         ufunc.at(whole, key, updates)
     return into

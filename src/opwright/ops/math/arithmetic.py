@@ -355,6 +355,7 @@ class AddN:
 
     inputs = Input(numeric, repeated=True)
     sum = Output(like="inputs")
+    views = {"sum": "inputs"}
 
     def infer(op) -> Any:
         if not op.inputs:
@@ -378,7 +379,15 @@ class AddN:
 
 
 def add_n(inputs: Any, name: str | None = None) -> Any:
-    """Sum of a list of tensors; sparse rows are made dense. See AddN."""
+    """Sum of a list of tensors. See AddN.
+
+    Where all are sparse rows (IndexedSlices), so is the sum, each row once; beside a tensor they are added to its rows.
+    raises InvalidArgumentError for shapes or dtypes that differ, ValueError for no inputs or what is no tensor
+    """
+    from ..indexed_slices import IndexedSlices, summed
+
+    if isinstance(inputs, (list, tuple)) and any(isinstance(x, IndexedSlices) for x in inputs):
+        return summed([x if isinstance(x, IndexedSlices) else dispatch.to_tensor(x) for x in inputs])
     return AddN([dispatch.to_tensor(x) for x in inputs], name=name)
 
 
