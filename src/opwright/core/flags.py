@@ -245,11 +245,16 @@ def _publish() -> None:
 
 
 def on_change(listener: Callable[[], None]) -> None:
-    """Call `listener` now, and whenever a flag may have changed: for a part that would else read one in a hot path."""
-    _ensure_loaded()
+    """Call `listener` whenever flags are read or changed: for a part that would else ask for one in a hot path.
+
+    Flags that the environment does not mention have their defaults until then, and stay unread at import.
+    """
     with _lock:
         _listeners.append(listener)
-    listener()
+    if _base:
+        listener()
+    elif any(name.startswith(PREFIX) for name in os.environ):
+        load()
 
 
 def _ensure_loaded() -> None:

@@ -219,4 +219,13 @@ def _check_numerics(op: Operator, inputs: Sequence[Any], outputs: Sequence[Eager
             raise error
 
 
+def _install() -> None:
+    """Under the switch `check_inputs` another takes the place of `execute`, which then need not ask for it."""
+    chosen = execute
+    if flags.check_inputs:
+        from .watching import execute_watched as chosen
+    dispatch.install_eager(chosen, make)
+
+
 dispatch.install_eager(execute, make)
+flags.on_change(_install)

@@ -49,9 +49,10 @@ def named_results(op: Operator, result: Any) -> list[tuple[str, Any]]:
 
 
 def _arrays(value: Any) -> Sequence[Any]:
-    """The arrays of one input: of a repeated one several, of a handle or an absent one none."""
+    """The arrays of one input, given as arrays or tensors: of a repeated one several, of a handle or an absent one none."""
     if type(value) in (list, tuple):
-        return [v for v in value if isinstance(v, np.ndarray)]
+        return [a for v in value for a in _arrays(v)]
+    value = getattr(value, "_array", value)
     return (value,) if isinstance(value, np.ndarray) else ()
 
 

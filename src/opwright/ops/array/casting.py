@@ -88,6 +88,7 @@ class Bitcast:
     output = Output()
     type = Attr(DType)
     gradient = None
+    views = {"output": "input"}
 
     def infer(op) -> Any:
         spec, size, wanted = op.input.spec, op.input.spec.dtype.size, op.type.size

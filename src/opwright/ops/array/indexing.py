@@ -13,7 +13,7 @@ import numpy as np
 from ...core.dtypes import index
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape
-from .. import dispatch
+from .. import dispatch, lod_rules
 from ..attributes import Attr, at_least
 from ..definition import Input, Output, operator
 from ..indexed_slices import IndexedSlices
@@ -72,6 +72,7 @@ class Gather:
     output = Output(like="params")
     axis = Attr(int, default=0)
     batch_dims = Attr(int, default=0)
+    lod = lod_rules.gather
 
     def infer(op) -> Any:
         spec, indices = op.params.spec, op.indices.spec.shape
@@ -144,6 +145,7 @@ class GatherGrad:
     output = Output(like="dy")
     axis = Attr(int, default=0)
     batch_dims = Attr(int, default=0)
+    lod = "vanishes"
 
     def infer(op) -> Any:
         return op.dy.spec.with_shape(shape_from(op.shape))
@@ -179,6 +181,7 @@ class GatherNd:
     output = Output(like="params")
     batch_dims = Attr(int, default=0, check=at_least(0))
     views = {"output": "params"}
+    lod = "as indices"
 
     def infer(op) -> Any:
         spec, indices, batch = op.params.spec, op.indices.spec.shape, op.batch_dims
@@ -270,6 +273,7 @@ class UnravelIndex:
     indices = Input(index, rank=(0, 1))
     dims = Input(index, rank=1, like="indices")
     output = Output(like="indices")
+    lod = "vanishes"
 
     def infer(op) -> Any:
         indices, dims = op.indices.spec, op.dims.spec.shape

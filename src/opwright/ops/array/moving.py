@@ -11,7 +11,7 @@ import numpy as np
 
 from ...core.dtypes import index
 from ...core.errors import InvalidArgumentError
-from .. import dispatch
+from .. import dispatch, lod_rules
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..inference import axes_in, axis_in, static_axes, static_int
@@ -38,6 +38,8 @@ class Transpose:
     a = Input()
     output = Output(like="a")
     perm = Attr([int], default=None)
+    views = {"output": "a"}
+    lod = lod_rules.transpose
 
     def infer(op) -> Any:
         spec = op.a.spec
@@ -78,6 +80,8 @@ class Reverse:
     tensor = Input()
     output = Output(like="tensor")
     axis = Attr([int])
+    views = {"output": "tensor"}
+    lod = lod_rules.along("axis", "tensor")
 
     def infer(op) -> Any:
         if op.tensor.spec.shape.rank is not None:
@@ -109,6 +113,7 @@ class Roll:
     shift = Input(index, rank=1)
     output = Output(like="input")
     axis = Attr([int])
+    lod = lod_rules.along("axis", "input")
 
     def infer(op) -> Any:
         shape, shifts = op.input.spec.shape, op.shift.spec.shape
@@ -149,6 +154,7 @@ class ReverseSequence:
     output = Output(like="input")
     seq_axis = Attr(int)
     batch_axis = Attr(int, default=0)
+    lod = lod_rules.along("seq_axis", "input")
 
     def infer(op) -> Any:
         shape, lengths = op.input.spec.shape, op.seq_lengths.spec.shape

@@ -16,7 +16,7 @@ from ...core.dtypes import DType, as_dtype, index
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape, broadcast
 from ...core.specs import TensorSpec
-from .. import dispatch
+from .. import dispatch, lod_rules
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..inference import axis_in, shape_from, static_axes, static_int
@@ -85,6 +85,7 @@ class Shape:
     output = Output()
     out_type = Attr(DType, default=dtypes.int32)
     shape_only = ("input",)
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:
@@ -113,6 +114,7 @@ class Size:
     output = Output()
     out_type = Attr(DType, default=dtypes.int32)
     shape_only = ("input",)
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:
@@ -135,6 +137,7 @@ class Rank:
     input = Input()
     output = Output(dtype=dtypes.int32)
     shape_only = ("input",)
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:
@@ -162,6 +165,7 @@ class Reshape:
     output = Output(like="tensor")
     inplace = {"output": "tensor"}
     no_need_buffer = ("tensor",)
+    lod = lod_rules.reshape
 
     def infer(op) -> Any:
         spec, wanted = op.tensor.spec, shape_from(op.shape)
@@ -242,6 +246,7 @@ class ExpandDims:
     axis = Attr(int)
     inplace = {"output": "input"}
     no_need_buffer = ("input",)
+    lod = lod_rules.added_axis("axis", "input")
 
     def infer(op) -> Any:
         spec = op.input.spec
@@ -276,6 +281,7 @@ class Squeeze:
     axis = Attr([int], default=())
     inplace = {"output": "input"}
     no_need_buffer = ("input",)
+    lod = lod_rules.squeeze
 
     def infer(op) -> Any:
         spec = op.input.spec
@@ -313,6 +319,8 @@ class BroadcastTo:
     input = Input()
     shape = Input(index, rank=1)
     output = Output(like="input")
+    views = {"output": "input"}
+    lod = lod_rules.broadcast_to
 
     def infer(op) -> Any:
         wanted, spec = shape_from(op.shape), op.input.spec
@@ -345,6 +353,8 @@ class SumToLike:
     like = Input()
     output = Output(like="x")
     no_need_buffer = ("like",)
+    views = {"output": "x"}
+    lod = "as like"
 
     def infer(op) -> Any:
         x, like = op.x.spec.shape, op.like.spec.shape

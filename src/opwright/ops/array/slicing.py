@@ -17,7 +17,7 @@ from ...core import dtypes
 from ...core.dtypes import DType, index
 from ...core.errors import InvalidArgumentError, UnimplementedError
 from ...core.shapes import UNKNOWN
-from .. import dispatch
+from .. import dispatch, lod_rules
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..inference import elements_of, shape_from
@@ -43,6 +43,8 @@ class Slice:
     begin = Input(index, rank=1)
     size = Input(index, rank=1, like="begin")
     output = Output(like="input")
+    views = {"output": "input"}
+    lod = lod_rules.slice_
 
     def infer(op) -> Any:
         spec = op.input.spec
@@ -182,6 +184,8 @@ class StridedSlice:
     strides = Input(index, rank=1, like="begin")
     output = Output(like="input_")
     begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask = _slice_attrs()
+    views = {"output": "input_"}
+    lod = lod_rules.strided_slice
 
     def infer(op) -> Any:
         spec = op.input_.spec
@@ -226,6 +230,7 @@ class StridedSliceGrad:
     dy = Input()
     output = Output(like="dy")
     begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask = _slice_attrs()
+    lod = "vanishes"
 
     def infer(op) -> Any:
         return op.dy.spec.with_shape(shape_from(op.shape))
@@ -256,6 +261,7 @@ class TensorStridedSliceUpdate:
     value = Input(like="input")
     output = Output(like="input")
     begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask = _slice_attrs()
+    lod = "as input"
 
     def infer(op) -> Any:
         return op.input.spec

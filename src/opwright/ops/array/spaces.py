@@ -185,6 +185,8 @@ class SpaceToBatchND:
     block_shape = Input(index, rank=1)
     paddings = Input(index, rank=2)
     output = Output(like="input")
+    views = {"output": "input"}
+    lod = "vanishes"
 
     def infer(op) -> Any:
         return _block_spec(op, op.paddings, True)
@@ -220,6 +222,8 @@ class BatchToSpaceND:
     block_shape = Input(index, rank=1)
     crops = Input(index, rank=2)
     output = Output(like="input")
+    views = {"output": "input"}
+    lod = "vanishes"
 
     def infer(op) -> Any:
         return _block_spec(op, op.crops, False)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...core.dtypes import index
 from ...core.errors import InvalidArgumentError
-from .. import dispatch
+from .. import dispatch, lod_rules
 from ..attributes import Attr, at_least
 from ..definition import Input, Output, operator
 from ..inference import axis_in, elements_of, static_int
@@ -35,6 +35,8 @@ class Unpack:
     output = Output(like="value", repeated=True)
     num = Attr(int, check=at_least(0))
     axis = Attr(int, default=0)
+    views = {"output": "value"}
+    lod = lod_rules.along("axis", "value")
 
     def infer(op) -> Any:
         spec = op.value.spec
@@ -86,6 +88,8 @@ class Split:
     output = Output(like="value", repeated=True)
     num_split = Attr(int, check=at_least(1))
     axis = Attr(int, default=0)
+    views = {"output": "value"}
+    lod = lod_rules.along("axis", "value")
 
     def infer(op) -> Any:
         spec = op.value.spec
@@ -126,6 +130,8 @@ class SplitV:
     output = Output(like="value", repeated=True)
     num_split = Attr(int, check=at_least(1))
     axis = Attr(int, default=0)
+    views = {"output": "value"}
+    lod = lod_rules.along("axis", "value")
 
     def infer(op) -> Any:
         spec, sizes = op.value.spec, elements_of(op.size_splits)

@@ -16,7 +16,7 @@ from ...core.dtypes import numeric
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape, broadcast
 from ...core.specs import TensorSpec
-from .. import array
+from .. import array, lod_rules
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..math.arithmetic import _conj
@@ -155,6 +155,8 @@ class Einsum:
     inputs = Input(numeric, repeated=True)
     output = Output(like="inputs")
     equation = Attr(str)
+    views = {"output": "inputs"}
+    lod = lod_rules.einsum
 
     def infer(op) -> Any:
         terms, output = _terms(op.equation, len(op.inputs))

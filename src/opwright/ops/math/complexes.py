@@ -69,6 +69,7 @@ class Real:
     output = Output()
     elementwise = True
     infer = _real_spec
+    views = {"output": "input"}
 
     def compute(op, input) -> Any:
         return input.real
@@ -94,6 +95,7 @@ class Imag:
     output = Output()
     elementwise = True
     infer = _real_spec
+    views = {"output": "input"}
 
     def compute(op, input) -> Any:
         return input.imag

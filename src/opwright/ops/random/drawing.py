@@ -104,6 +104,7 @@ class RandomUniformInt:
     stream = Attr(int, default=0)
     effect = "random"
     effect_rule = drawn
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:
@@ -132,6 +133,7 @@ class RandomGamma:
     stream = Attr(int, default=0)
     effect = "random"
     effect_rule = drawn
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:
@@ -160,6 +162,7 @@ class RandomPoisson:
     stream = Attr(int, default=0)
     effect = "random"
     effect_rule = drawn
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:
@@ -184,7 +187,9 @@ class RandomShuffle:
     stream = Attr(int, default=0)
     effect = "random"
     effect_rule = drawn
+    lod = "vanishes"
     gradient = None
+    views = {"output": "value"}
 
     def compute(op, value) -> Any:
         return samplers.permuted(generator_for(op), value)
@@ -219,6 +224,7 @@ class Multinomial:
     output_dtype = Attr(DType, default=int64)
     effect = "random"
     effect_rule = drawn
+    lod = "as logits"
     gradient = None
 
     def infer(op) -> Any:

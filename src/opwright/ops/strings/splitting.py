@@ -15,7 +15,7 @@ from ...core import dtypes
 from ...core.errors import UnimplementedError
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
-from .. import dispatch
+from .. import dispatch, lod_rules
 from ..array import reshape
 from ..attributes import Attr
 from ..definition import Input, Output, operator
@@ -39,6 +39,7 @@ class StringSplit:
     values = Output(dtype=dtypes.string)
     shape = Output(dtype=dtypes.int64)
     maxsplit = Attr(int, default=-1)
+    lod = "vanishes"
 
     def infer(op) -> Any:
         return TensorSpec([None, 2], dtypes.int64), TensorSpec([None], dtypes.string), TensorSpec([2], dtypes.int64)
@@ -90,6 +91,7 @@ class BytesSplit:
 
     input = Input(dtypes.string, rank=0)
     output = Output(dtype=dtypes.string)
+    lod = "vanishes"
 
     def infer(op) -> Any:
         return TensorSpec([None], dtypes.string)
@@ -120,6 +122,8 @@ class ReduceJoin:
     axis = Attr([int])
     keep_dims = Attr(bool, default=False)
     separator = Attr(str, default="")
+    views = {"output": "inputs"}
+    lod = lod_rules.along("axis", "inputs")
 
     def infer(op) -> Any:
         spec = op.inputs.spec
