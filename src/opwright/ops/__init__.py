@@ -4,22 +4,23 @@ Lives here: the machinery of definitions (definition.py, attributes.py, call.py)
 (dispatch.py), reverse-mode differentiation over recorded calls (autodiff.py), and one package per operator family.
 Not here: who runs a call (eager/, tracing/), and the `.tflite` dialect (lite/ops/).
 
-What users call `ow.ops`: get, list, spec, compatibility, register_kernel.
+What users call `ow.ops`: get, list, spec, compatibility, lint, register_kernel, explain.
 """
 
+import importlib
 from typing import Any
 
 from .kernels import KernelKey, register_kernel
 from .registry import get
 from .registry import list_names as list
 
+_LATER = {"spec": "specification", "compatibility": "changes", "Change": "changes", "lint": "linting", "explain": "selection"}
+
 
 def __getattr__(name: str) -> Any:
-    if name in ("spec", "compatibility"):
-        from . import specification
-
-        return getattr(specification, name)
+    if name in _LATER:
+        return getattr(importlib.import_module(f".{_LATER[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-__all__ = ["KernelKey", "compatibility", "get", "list", "register_kernel", "spec"]
+__all__ = ["Change", "KernelKey", "compatibility", "explain", "get", "lint", "list", "register_kernel", "spec"]

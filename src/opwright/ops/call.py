@@ -42,6 +42,15 @@ class Call:
             setattr(new, name, value)
         return new
 
+    def dtype_of(self, *slots: str, skip_empty: bool = False) -> Any:
+        """In `expected_kernel_key`: the dtype of the tensors in the first of these inputs that has any, checked.
+
+        skip_empty: pass over members of a list that are not initialised.
+        """
+        from .selection import dtype_of
+
+        return dtype_of(self, *slots, skip_empty=skip_empty)
+
     def __repr__(self) -> str:
         attrs = ", ".join(f"{k}={v!r}" for k, v in self.attrs.items())
         return f"{self.operator.name}({attrs})"

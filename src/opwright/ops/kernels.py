@@ -1,18 +1,20 @@
-"""Kernels: the ways to compute an operator, and how one is chosen.
+"""Kernels: the ways to compute an operator, and how they are entered and found.
 
-Lives here: `KernelKey`, `register_kernel`, `choose`.  Not here: the kernels.
+Lives here: `KernelKey`, `register_kernel`, the order in which kernels are tried.
+Not here: the kernels; which key a call asks for, and what serves where none does (selection.py).
 The reference computation of a definition (`compute`) serves every key and is what others are tested against.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..core.dtypes import DType, as_dtype
 from ..core.errors import AlreadyExistsError
-from ..core.places import CPUPlace
+from ..core.places import CPUPlace, Place
 
 if TYPE_CHECKING:
     from .definition import Operator
@@ -20,21 +22,45 @@ if TYPE_CHECKING:
 Kernel = Callable[..., Any]
 """fn(op, *arrays) -> array or tuple of arrays, as `compute`; NotImplemented hands the call to the next kernel."""
 
-LIBRARIES = ("foreign", "compiled", "reference")  # in the order they are tried
+LIBRARIES = ("cudnn", "cublas", "foreign", "compiled", "reference")  # in the order they are tried
+CUDA_LIBRARIES = ("cudnn", "cublas")
+LAYOUTS = ("any", "NHWC", "NCHW")
 
 
 @dataclass(frozen=True, slots=True)
 class KernelKey:
-    """What a kernel is chosen by.
+    """What a kernel is chosen by. Equal keys are equal whatever the number of the device.
 
-    place: "cpu" or "gpu"; dtype: of the first input, None for any; layout: "any", "NHWC" or "NCHW"; library: one of
-    LIBRARIES.
+    place: the kind of place, "cpu" or "gpu"; a place stands for its kind. dtype: of the first input, None for any.
+    layout: "any", "NHWC" or "NCHW". library: one of LIBRARIES; in what is asked for "any" leaves it open.
+    raises ValueError for another layout or library
+
+    >>> KernelKey(CUDAPlace(0), "float32") == KernelKey(CUDAPlace(1), "float32")
+    True
     """
 
-    place: str
+    place: Any
     dtype: DType | None = None
     layout: str = "any"
-    library: str = "compiled"
+    library: str = "any"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.place, Place):
+            object.__setattr__(self, "place", self.place.kind)
+        if self.dtype is not None and not isinstance(self.dtype, DType):
+            object.__setattr__(self, "dtype", as_dtype(self.dtype))
+        if not isinstance(self.place, str) or not self.place:
+            raise ValueError(f"KernelKey: place {self.place!r} is neither a place nor the name of a kind of places")
+        if self.layout not in LAYOUTS:
+            raise ValueError(f"KernelKey: layout {self.layout!r} is not one of {', '.join(LAYOUTS)}")
+        if self.library != "any" and self.library not in LIBRARIES:
+            raise ValueError(f"KernelKey: library {self.library!r} is not one of any, {', '.join(LIBRARIES)}")
+
+    def __str__(self) -> str:
+        dtype = "any dtype" if self.dtype is None else self.dtype.name
+        layout = "any layout" if self.layout == "any" else self.layout
+        library = "any library" if self.library == "any" else self.library
+        return f"({self.place}, {dtype}, {layout}, {library})"
 
 
 def register_kernel(
@@ -45,48 +71,64 @@ def register_kernel(
     >>> @ow.ops.register_kernel(LeakyClip, dtype=ow.float32)
     ... def fast_leaky_clip(op, x): ...
 
-    raises AlreadyExistsError if the key has a kernel, ValueError for an unknown library
+    library: what it is made with: "foreign" (C, or whatever is not ours), "compiled", "reference" (NumPy's functions),
+    and where the place is a GPU "cublas" or "cudnn".
+    raises AlreadyExistsError if the key has a kernel, ValueError for an unknown layout or library
     """
     if library not in LIBRARIES:
         raise ValueError(f"{op.name}: library {library!r} is not one of {', '.join(LIBRARIES)}")
-    kind = (place or CPUPlace()).kind
-    key = KernelKey(kind, None if dtype is None else as_dtype(dtype), layout, library)
+    if op.control:
+        raise ValueError(f"{op.name}: control flow has no kernels: it runs the graphs among its attributes")
+    key = KernelKey(place or CPUPlace(), None if dtype is None else as_dtype(dtype), layout, library)
+    if library in CUDA_LIBRARIES and key.place == "cpu":
+        raise ValueError(f"{op.name}: {library} has kernels for GPUs alone; found place {key.place!r}")
 
     def enter(kernel: Kernel) -> Kernel:
         if key in op.kernels:
-            raise AlreadyExistsError(op=op.name, what=f"{key} has a kernel already")
+            raise AlreadyExistsError(op=op.name, what="this key has a kernel already", found=key,
+                                     wanted="one kernel for a key", do="another library or dtype")  # fmt: skip
         op.kernels[key] = kernel
+        op.found_kernels.clear()
         return kernel
 
     return enter
 
 
+def serving(op: Operator, key: KernelKey) -> tuple[tuple[KernelKey, Kernel], ...]:
+    """The registered kernels that serve `key`, best first, each under the key it is registered with.
+
+    Library by library, one that the key names before the others; within one first those for just this dtype and layout,
+    then for any layout, for any dtype, for any of both. Found once for each full key, and kept with the operator.
+    """
+    known = op.found_kernels.get(key)
+    if known is None:
+        found: dict[KernelKey, Kernel] = {}
+        for library in dict.fromkeys((LIBRARIES if key.library == "any" else (key.library, *LIBRARIES))):
+            for dtype in (key.dtype, None):
+                for layout in (key.layout, "any"):
+                    one = KernelKey(key.place, dtype, layout, library)
+                    if one in op.kernels:
+                        found[one] = op.kernels[one]
+        known = op.found_kernels[key] = tuple(found.items())
+    return known
+
+
 def choose(op: Operator, dtype: DType | None, place: str = "cpu", layout: str = "any") -> list[Kernel]:
-    """The kernels that serve, best first, without the reference: by library, an exact dtype before any."""
-    found = []
-    for library in LIBRARIES:
-        for wanted in (dtype, None):
-            for form in dict.fromkeys((layout, "any")):
-                kernel = op.kernels.get(KernelKey(place, wanted, form, library))
-                if kernel is not None and kernel not in found:
-                    found.append(kernel)
-    return found
+    """The kernels that serve, best first, without the reference."""
+    return list(dict.fromkeys(kernel for _, kernel in serving(op, KernelKey(place, dtype, layout))))
 
 
 def bind(op: Operator, call: Any, dtype: DType | None) -> Callable[..., Any]:
     """One function of the arrays: the chosen kernels in order, the reference last."""
-    import functools
-
     chosen = [functools.partial(kernel, call) for kernel in choose(op, dtype)]
-    reference = op.reference(call)
     if not chosen:
-        return reference
+        return op.reference(call)
 
     def run(*arrays: Any) -> Any:
         for kernel in chosen:
             result = kernel(*arrays)
             if result is not NotImplemented:
                 return result
-        return reference(*arrays)
+        return op.reference(call)(*arrays)
 
     return run

@@ -93,8 +93,9 @@ def _lods(op: Operator, body: Mapping[str, Any]) -> None:
 
 
 def _words(op: Operator, body: Mapping[str, Any]) -> None:
-    if op.lod not in ("unchanged", "changed", "vanishes"):
-        raise ValueError(f"operator {op.name}: lod is 'unchanged', 'changed' or 'vanishes', found {op.lod!r}")
+    if op.lod not in ("unchanged", "changed", "vanishes", *(f"as {i.name}" for i in op.inputs)):
+        raise ValueError(f"operator {op.name}: lod is 'unchanged', 'changed', 'vanishes' or 'as' an input, "
+                         f"found {op.lod!r}")  # fmt: skip
     if op.effect not in (None, "read", "write", "random"):
         raise ValueError(f"operator {op.name}: effect is None, 'read', 'write' or 'random', found {op.effect!r}")
 

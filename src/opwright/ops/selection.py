@@ -1,0 +1,454 @@
+"""Which kernel computes a call: the key it asks for, what serves where no kernel has that key, and why.
+
+Lives here: `expected_kernel_key` with its default, the fallback order, transforms as data, `explain`.
+Not here: the table of kernels (kernels.py), variables and copies (runtime/).
+
+The key asked for has the place the call runs at, the dtype of its first input, and a layout where the operator knows
+one (its attribute `data_format`; element-wise operators go by their inputs). By default every input is looked at: all
+must be initialised, and those that are `like` one another agree in dtype. Inputs that are optional may be absent, those
+that are `mixed` may differ, of those in `shape_only` nothing but the shape is touched; without inputs the dtype is that
+of an attribute. A definition that wants another key has a method
+
+    def expected_kernel_key(op, place):                      # attributes and inputs by name
+        return ow.KernelKey(place, op.dtype_of("values"))    # dtype_of checks as the default does
+
+and, where an input is to be converted rather than refused,
+
+    def input_kernel_key(op, held, expected):                # held.slot, held.dtype, held.layout, held.place
+        return KernelKey(expected.place, expected.dtype)     # float32 where the key says float64: cast, visibly
+
+What serves a key, in this order:
+
+    1. kernels registered for the place: library by library, the exact key, then any layout, any dtype, any of both
+    2. the reference, at that place: `compute` is written with NumPy's functions, which arrays of devices speak; where
+       one does not go through there, that is remembered with the operator
+    3. with the switch `kernel_fallback`, the same on the CPU: inputs are copied, a warning says so once
+    4. nothing: NotFoundError with what is registered
+
+Operators with effects, and those on text, handles and constants alone, are the host's: they run on the CPU wherever
+they are asked to, which is no fallback. No dtype is ever exchanged for another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..core import dtypes, flags
+from ..core.dtypes import DType
+from ..core.errors import InternalError, InvalidArgumentError, NotFoundError, SignatureError
+from ..core.places import CPUPlace, Place
+from ..core.shapes import TensorShape
+from ..core.specs import TensorSpec
+from .kernels import LAYOUTS, KernelKey, serving
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One tensor of a call as the choice of a kernel sees it: never its elements.
+
+    op: the operator's name. slot: the input it fills. name: of the variable. spec: None while it is not initialised.
+    place, layout: where and how it is held. by_shape: nothing but its shape may be used.
+    """
+
+    op: str
+    slot: str
+    name: str
+    spec: TensorSpec | None
+    place: Place = field(default_factory=CPUPlace)
+    layout: str = "any"
+    by_shape: bool = False
+
+    @property
+    def is_initialized(self) -> bool:
+        """Whether it holds anything."""
+        return self.spec is not None
+
+    @property
+    def dtype(self) -> DType:
+        """Its dtype. Raises InvalidArgumentError naming operator, input and variable where it holds nothing."""
+        if self.by_shape:
+            raise InternalError(op=self.op, what=f"the choice of a kernel may not look into input {self.slot!r}",
+                                wanted="its shape alone: it is in shape_only")  # fmt: skip
+        return self.checked().dtype
+
+    @property
+    def shape(self) -> TensorShape:
+        """Its shape."""
+        return self.checked().shape
+
+    def checked(self) -> TensorSpec:
+        """Its spec. Raises InvalidArgumentError where it holds nothing."""
+        if self.spec is None:
+            raise InvalidArgumentError(
+                op=self.op,
+                what=f"input {self.slot!r} is not initialized",
+                found=f"variable {self.name!r} without a value",
+                wanted="a tensor",
+                do=f"scope.var({self.name!r}).set(...) before the run",
+            )
+        return self.spec
+
+    def __str__(self) -> str:
+        spec = "not initialized" if self.spec is None else self.spec.short()
+        return f"{self.name!r} {spec}" if self.name != self.slot else spec
+
+
+def _members(value: Any) -> tuple[Operand, ...]:
+    return () if value is None else value if isinstance(value, tuple) else (value,)
+
+
+# ---- the key asked for ----------------------------------------------------------------------------------------------
+
+
+def expected_kernel_key(op: Any, call: Any, operands: Sequence[Any], place: Place) -> KernelKey:
+    """The key that a call asks for. call: the bound attributes; operands: an Operand, None or a tuple for each input.
+
+    raises InvalidArgumentError for inputs without a value, and for dtypes that differ where they must agree, naming
+    operator, inputs and variables; NotFoundError where nothing has a dtype
+    """
+    if op.key_rule is None:
+        return default_key(op, call, operands, place)
+    key = op.key_rule(call.with_inputs(operands), place)
+    if not isinstance(key, KernelKey):
+        raise InternalError(op=op.name, what="expected_kernel_key gave no key", found=type(key).__name__,
+                            wanted="a KernelKey")  # fmt: skip
+    return key
+
+
+def default_key(op: Any, call: Any, operands: Sequence[Any], place: Place) -> KernelKey:
+    """The key of an operator that has no `expected_kernel_key` of its own. Raises as `expected_kernel_key` does."""
+    leaders: dict[str, Operand] = {}
+    first: DType | None = None
+    for declared, value in zip(op.inputs, operands):
+        if value is None and not declared.optional and declared.lod_of is None:
+            raise _missing(op, declared)
+        if declared.name in op.shape_only:
+            continue
+        for one in _members(value):
+            if not one.is_initialized and declared.optional:
+                continue  # as if it were absent
+            dtype = one.dtype
+            first = first or dtype
+            if not declared.mixed:
+                _agree(op, leaders.setdefault(declared.like or declared.name, one), one)
+    dtype = first or _dtype_of_attributes(op, call)
+    if dtype is None:
+        raise NotFoundError(
+            op=op.name,
+            what="no input and no attribute says which dtype the kernel is to have",
+            found="no initialized input",
+            wanted=f"one of {', '.join(op.input_names) or 'the attributes of type DType'}",
+            do="give the operator an expected_kernel_key",
+        )
+    return KernelKey(place, dtype, _layout(op, call, operands))
+
+
+def _missing(op: Any, declared: Any) -> SignatureError:
+    return SignatureError(op=op.name, what=f"input {declared.name!r} is missing", found="no variable",
+                          wanted=f"a tensor; the call is {op.signature()}")  # fmt: skip
+
+
+def _agree(op: Any, leader: Operand, one: Operand) -> None:
+    if leader.dtype is one.dtype:
+        return
+    slots = leader.slot if leader.slot == one.slot else f"{leader.slot}, {one.slot}"
+    raise InvalidArgumentError(
+        op=op.name,
+        what=f"tensors of different dtypes in {slots}, which must have one",
+        found={f"{o.slot} {o.name!r}" if o.name != o.slot else o.slot: o.dtype.name for o in (leader, one)},
+        wanted="one dtype",
+        do="ow.cast one of them",
+    )
+
+
+def _dtype_of_attributes(op: Any, call: Any) -> DType | None:
+    for name, attr in op.attr_defs.items():
+        value = getattr(call, name)
+        if attr.type is DType and value is not None:
+            return value
+        if attr.type is np.ndarray and value is not None:
+            return dtypes.of_numpy(value.dtype)
+    return next((o.dtype for o in op.outputs if o.dtype is not None), None)
+
+
+def _layout(op: Any, call: Any, operands: Sequence[Any]) -> str:
+    if "data_format" in op.attr_defs:
+        found = call.data_format
+        return found if found in LAYOUTS else "any"
+    if op.elementwise:
+        for value in operands:
+            for one in _members(value):
+                if one.layout != "any":
+                    return one.layout
+    return "any"
+
+
+def dtype_of(call: Any, *slots: str, skip_empty: bool = False) -> DType:
+    """What `op.dtype_of("x")` gives in a key rule: the dtype of the tensors in the first of these inputs that has any.
+
+    skip_empty: pass over members of a list that are not initialised; the kernel then gets the list without them.
+    raises as `expected_kernel_key` does
+    """
+    op = call.operator
+    for slot in slots:
+        if slot not in op.input_names:
+            raise InternalError(op=op.name, what=f"its rule asks for the dtype of {slot!r}, which is no input",
+                                wanted=f"one of {', '.join(op.input_names)}")  # fmt: skip
+        declared = op.inputs[op.input_names.index(slot)]
+        value = getattr(call, slot)
+        found = [one for one in _members(value) if not (skip_empty and not one.is_initialized)]
+        if value is None and not declared.optional:
+            raise _missing(op, declared)
+        for one in found:
+            if not declared.mixed:
+                _agree(op, found[0], one)
+        if found:
+            return found[0].dtype
+    raise NotFoundError(op=op.name, what=f"no tensor in {', '.join(slots)}", found="nothing that is initialized",
+                        wanted="at least one, for its dtype")  # fmt: skip
+
+
+# ---- transforms: what must become of an input before the kernel gets it --------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Transform:
+    """One change of one input, made on a copy before the kernel runs. what: "layout", "dtype" or "place"."""
+
+    slot: str
+    name: str
+    what: str
+    found: Any
+    wanted: Any
+
+    def __str__(self) -> str:
+        name = f" {self.name!r}" if self.name != self.slot else ""
+        found, wanted = (getattr(v, "name", v) for v in (self.found, self.wanted))
+        return f"{self.slot}{name}: {self.what} {found} -> {wanted}"
+
+
+def transforms_of(op: Any, call: Any, operand: Operand, expected: KernelKey, target: Place) -> list[Transform]:
+    """What a kernel of this key at `target` needs of one operand: layout, then dtype, then place.
+
+    Only the shape of inputs in `shape_only` is read, wherever they are: nothing is done to those. The dtype changes
+    only where the definition's `input_kernel_key` says so.
+    raises InvalidArgumentError for a layout to be changed of what has not four dimensions
+    """
+    if operand.by_shape or not operand.is_initialized:
+        return []
+    held = KernelKey(operand.place, operand.dtype, operand.layout)
+    if op.input_key_rule is not None:
+        wanted = op.input_key_rule(call, operand, expected)
+    else:
+        wanted = KernelKey(target, held.dtype, expected.layout)
+    found = []
+    if "any" not in (held.layout, wanted.layout) and held.layout != wanted.layout:
+        if operand.shape.rank != 4:
+            raise InvalidArgumentError(op=op.name, what=f"input {operand.slot!r} cannot change its layout",
+                                       found=f"{operand}, {held.layout}", wanted="four dimensions")  # fmt: skip
+        found.append(Transform(operand.slot, operand.name, "layout", held.layout, wanted.layout))
+    if wanted.dtype is not None and wanted.dtype is not held.dtype:
+        found.append(Transform(operand.slot, operand.name, "dtype", held.dtype, wanted.dtype))
+    if operand.place != target and not held.dtype.is_handle:
+        found.append(Transform(operand.slot, operand.name, "place", operand.place, target))
+    return found
+
+
+# ---- what serves a key ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One way to compute a call. kernel: fn(call, *arrays), None for the reference. key: what it is registered with.
+
+    place: where it runs. branch: "kernel", "reference", "host" or "fallback". reason: in words.
+    """
+
+    key: KernelKey
+    kernel: Callable[..., Any] | None
+    place: Place
+    branch: str
+    reason: str
+
+
+def is_hosts(op: Any, key: KernelKey) -> bool:
+    """Whether an operator runs on the CPU wherever it is asked to: its state, effects or text are the host's."""
+    if op.effect is not None or op.effect_rule is not None or (key.dtype is not None and not on_devices(key.dtype)):
+        return True
+    return all(i.name in op.shape_only for i in op.inputs) and bool(op.inputs)
+
+
+def on_devices(dtype: DType) -> bool:
+    """Whether devices have arrays of this dtype: not of text and handles."""
+    return not dtype.is_handle and dtype is not dtypes.string
+
+
+def candidates(op: Any, call: Any, key: KernelKey, place: Place) -> list[Candidate]:
+    """The ways to compute a call that asks for `key` at `place`, in the order in which they are tried.
+
+    raises NotFoundError listing what is registered where there is none
+    """
+    found = [Candidate(k, fn, place, "kernel", _why(key, k)) for k, fn in serving(op, key)]
+    if place.kind == "cpu":
+        found += _reference(op, call, key, place, "reference", "the reference serves every key on the CPU")
+    elif not found and is_hosts(op, key):
+        found = _on_cpu(op, call, key, "host", "its state, effects, text or shapes are the host's")
+    else:
+        refusal = op.refused.get(_at(key, place))
+        if refusal is None:
+            words = "a NumPy function" if isinstance(op.compute_rule, np.ufunc) else "NumPy's functions, which may serve"
+            found += _reference(op, call, key, place, "reference", f"the reference is {words} on arrays of the device")
+        if flags.kernel_fallback:
+            because = f"; the reference does not run there: {refusal}" if refusal else ""
+            found += _on_cpu(op, call, key, "fallback", f"nothing computes it on {place.kind}, the CPU does{because}")
+    if not found:
+        raise not_found(op, key)
+    return found
+
+
+def _at(key: KernelKey, place: Place) -> KernelKey:
+    return KernelKey(place, key.dtype, key.layout, "reference")
+
+
+def refuse(op: Any, key: KernelKey, place: Place, error: Exception) -> None:
+    """Remember that the reference does not run at this kind of place, for this key."""
+    op.refused[_at(key, place)] = f"{type(error).__name__}: {error}".partition("\n")[0]
+
+
+def _reference(op: Any, call: Any, key: KernelKey, place: Place, branch: str, reason: str) -> list[Candidate]:
+    return [] if call.reference is None else [Candidate(_at(key, place), None, place, branch, reason)]
+
+
+def _on_cpu(op: Any, call: Any, key: KernelKey, branch: str, reason: str) -> list[Candidate]:
+    cpu = CPUPlace()
+    local = KernelKey(cpu, key.dtype, key.layout, key.library if key.library not in ("cublas", "cudnn") else "any")
+    found = [Candidate(k, fn, cpu, branch, f"{reason}; there {_why(local, k)}") for k, fn in serving(op, local)]
+    return found + _reference(op, call, local, cpu, branch, reason)
+
+
+def _why(asked: KernelKey, found: KernelKey) -> str:
+    relaxed = [f"any {part}" for part in ("dtype", "layout") if getattr(asked, part) != getattr(found, part)]
+    text = f"a kernel of {found.library} is registered for " + (" and ".join(relaxed) or "just this key")
+    return text if asked.library in ("any", found.library) else f"{text}; there is none of {asked.library}"
+
+
+def not_found(op: Any, key: KernelKey) -> NotFoundError:
+    """The error where nothing computes a key."""
+    registered = ", ".join(map(str, op.kernels)) or "no kernels"
+    refusals = [f"the reference does not run on {k.place}: {why}" for k, why in op.refused.items() if k.place == key.place]
+    return NotFoundError(
+        op=op.name,
+        what=f"there is no kernel for {key}",
+        found="; ".join([registered, *refusals]),
+        wanted="a kernel for the key, a reference that runs there, or the switch kernel_fallback",
+        do="ow.ops.register_kernel, or with ow.flags(kernel_fallback=True)",
+    )
+
+
+# ---- saying so --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Which kernel computes a call and why. requested: the key asked for. chosen: that of the kernel, or None.
+
+    branch: "kernel", "reference", "host", "fallback", "control" or "none". reason: in words. place: where it runs.
+    transforms: what becomes of inputs before. otherwise: what is tried next where the kernel declines.
+    """
+
+    op: str
+    requested: KernelKey | None
+    chosen: KernelKey | None
+    branch: str
+    reason: str
+    place: Place
+    transforms: tuple[Transform, ...] = ()
+    otherwise: tuple[Candidate, ...] = ()
+
+    def __str__(self) -> str:
+        lines = [f"{self.op} at {self.place!r}", f"  asked for   {self.requested or 'no kernel'}"]
+        lines.append(f"  chosen      {self.chosen or 'nothing'}: {self.reason}")
+        lines += [f"  transform   {t}" for t in self.transforms]
+        lines += [f"  otherwise   {c.key}: {c.reason}" for c in self.otherwise]
+        return "\n".join(lines)
+
+
+def explain(op: Any, inputs: Any = (), place: Any = None, **attrs: Any) -> Explanation:
+    """Which kernel would compute a call at `place`, why, and what would be done to its inputs. Nothing is run.
+
+    op: an operator or its name. inputs: in order or by name: tensors, arrays, specs, variables of a scope, None for an
+    absent one, a list for a repeated one. place: a place or its name, by default the CPU. attrs: the attributes.
+    raises as the choice itself would: InvalidArgumentError for inputs without a value or of dtypes that do not go
+    together, NotFoundError where nothing has a dtype; where no kernel is found that is what the explanation says
+    """
+    from ..core.places import place_of
+    from . import registry
+
+    op = registry.get(op) if isinstance(op, str) else op
+    target = CPUPlace() if place is None else place_of(place)
+    call = op.bind(attrs)
+    if op.control:
+        return Explanation(op.name, None, None, "control", "control flow runs the graphs among its attributes", target)
+    return explained(op, call, operands_of(op, _by_slot(op, inputs)), target)
+
+
+def explained(op: Any, call: Any, operands: Sequence[Any], place: Place) -> Explanation:
+    """The explanation of a call whose operands are known."""
+    key = expected_kernel_key(op, call, operands, place)
+    try:
+        first, *rest = candidates(op, call, key, place)
+    except NotFoundError as error:
+        return Explanation(op.name, key, None, "none", error.message, place)
+    changes = [t for value in operands for one in _members(value) for t in transforms_of(op, call, one, key, first.place)]
+    return Explanation(op.name, key, first.key, first.branch, first.reason, first.place, tuple(changes), tuple(rest))
+
+
+def _by_slot(op: Any, inputs: Any) -> list[Any]:
+    if isinstance(inputs, Mapping):
+        for name in inputs:
+            if name not in op.input_names:
+                raise SignatureError(op=op.name, what=f"there is no input {name!r}", found=repr(name),
+                                     wanted=f"one of {', '.join(op.input_names)}")  # fmt: skip
+        return [inputs.get(name) for name in op.input_names]
+    given = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
+    if len(given) > len(op.inputs):
+        raise SignatureError(op=op.name, what="too many inputs", found=len(given), wanted=f"at most {len(op.inputs)}")
+    return given + [None] * (len(op.inputs) - len(given))
+
+
+def operands_of(op: Any, values: Iterable[Any]) -> list[Any]:
+    """An Operand, None or a tuple of them for each input, from tensors, arrays, specs or variables."""
+    found: list[Any] = []
+    for declared, value in zip(op.inputs, values):
+        if value is None or not declared.repeated or not isinstance(value, (list, tuple)):
+            one = None if value is None else operand_of(op, declared, value)
+            found.append(one if one is None or not declared.repeated else (one,))
+        else:
+            found.append(tuple(operand_of(op, declared, v) for v in value))
+    return found
+
+
+def operand_of(op: Any, declared: Any, value: Any) -> Operand:
+    """One value as the choice sees it. What it is asked for: `operand_spec`, `place` and `layout` where it has them."""
+    if isinstance(value, Operand):
+        return value
+    name = getattr(value, "name", None) if hasattr(value, "is_initialized") else None
+    if isinstance(value, TensorSpec):
+        spec: TensorSpec | None = value
+    elif getattr(value, "is_initialized", True) is False:
+        spec = None
+    elif hasattr(value, "spec"):
+        spec = value.spec
+    elif hasattr(value, "shape") and hasattr(value, "dtype"):
+        spec = TensorSpec(value.shape, value.dtype if isinstance(value.dtype, DType) else dtypes.of_numpy(value.dtype))
+    else:
+        from . import dispatch
+
+        spec = dispatch.to_tensor(value).spec
+    place = getattr(value, "place", None)
+    return Operand(op.name, declared.name, name or declared.name, spec, place if isinstance(place, Place) else CPUPlace(),
+                   getattr(value, "layout", "any"), declared.name in op.shape_only)  # fmt: skip
