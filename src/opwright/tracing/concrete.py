@@ -58,7 +58,7 @@ class ConcreteFunction:
             trace = self.program.trace
             inputs = [t.value_in_graph for t in self.inputs]
             outputs = [t.value_in_graph for t in self.program.outputs]
-            self._raw = Graph(trace.builder.name, inputs, trace.builder.nodes, outputs)
+            self._raw = Graph(trace.builder.name, inputs, trace.builder.nodes, outputs, origin=self.program)
         return self._raw
 
     @property

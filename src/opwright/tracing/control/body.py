@@ -46,7 +46,7 @@ def of_graph(graph: Graph, operands: Sequence[Any] = ()) -> Body:
 
     operands: what the node hands in, as far as known; a variable among them is then read as itself.
     """
-    if graph.origin is None:
+    if not isinstance(graph.origin, Body):
         trace = FuncTrace(graph.name)
         at: dict[Value, Any] = {}
         inputs = []

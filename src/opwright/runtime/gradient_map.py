@@ -1,0 +1,125 @@
+"""What `append_backward` and `gradients` give: the graph, and which of its values is the gradient of which.
+
+Lives here: `Backward`, `RowsGradient`.  Not here: how they come about (backward.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..core.specs import TensorSpec
+from ..graph import Graph, Node, Value
+from ..ops.indexed_slices import IndexedSlices
+from .names import EMPTY
+
+
+class RowsGradient(NamedTuple):
+    """A gradient that is rows of a table: three values of the graph. kind: "rows".
+
+    name: `<variable>@GRAD`; values: [n, ...]; indices: [n]; dense_shape: the table's shape as a vector, or None.
+    spec: of the table.
+    """
+
+    name: str
+    values: Value
+    indices: Value
+    dense_shape: Value | None
+    spec: TensorSpec
+    kind: str = "rows"
+
+    @property
+    def parts(self) -> tuple[Value, ...]:
+        """The values it consists of, in the order in which the graph gives them."""
+        return tuple(v for v in (self.values, self.indices, self.dense_shape) if v is not None)
+
+
+Gradient = Value | RowsGradient
+
+
+class _Links(Mapping[Any, Any]):
+    """Gradients by value or by its name, as stored; names are looked up whole, never taken apart."""
+
+    def __init__(self, links: Mapping[str, Gradient], graphs: Sequence[Graph]) -> None:
+        self._links, self._known = links, {v for g in graphs for v in g.values()}
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, str):
+            return self._links[key]
+        if key not in self._known:
+            raise KeyError(f"{key!r} is a value of another graph")
+        return self._links[key.name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._links)
+
+    def __len__(self) -> int:
+        return len(self._links)
+
+    def __repr__(self) -> str:
+        return f"{{{', '.join(f'{k}: {g.name}' for k, g in self._links.items())}}}"
+
+
+class Backward:
+    """A graph with gradients.
+
+    graph: the forward nodes, then those of the gradients. forward: the graph it was made from; its values have the
+    same names in `graph`. targets: the loss or the targets, by name. gradient_of: the gradient of each value that has
+    one, by the value, of either graph, or its name: a Value, or a RowsGradient. value_of: the other way, by names.
+    no_grad: names of the values that gradients do not flow into: those given, results of operators at which
+    differentiation ends, such as StopGradient, and results of nodes on the way that nobody reads towards the targets.
+    """
+
+    def __init__(self, forward: Graph, graph: Graph, targets: Sequence[str], wanted: Sequence[str],
+                 links: Mapping[str, Gradient], slots: Mapping[str, Mapping[str, Any]], no_grad: frozenset[str]
+                 ) -> None:  # fmt: skip
+        self.forward, self.graph, self.targets, self.no_grad = forward, graph, tuple(targets), no_grad
+        self.gradient_of: Mapping[Any, Any] = _Links(links, (forward, graph))
+        self.value_of: dict[str, str] = {g.name: name for name, g in links.items()}
+        self._wanted, self._slots = tuple(wanted), slots
+        self._values = {v.name: v for v in graph.values()}
+
+    @property
+    def pairs(self) -> tuple[tuple[Value, Gradient], ...]:
+        """(parameter, its gradient) for each parameter that has one, in the order they were asked for."""
+        return tuple((self._values[n], self.gradient_of[n]) for n in dict.fromkeys(self._wanted)
+                     if n in self.gradient_of)  # fmt: skip
+
+    @property
+    def gradients(self) -> tuple[Gradient | None, ...]:
+        """The gradient of each parameter or input that was asked for, None where it has none."""
+        return tuple(self.gradient_of.get(n) for n in self._wanted)
+
+    def input_gradients(self, node: Node | str) -> dict[str, Any]:
+        """What a forward node gives for each of its inputs: the name of a gradient or of a part of one, or @EMPTY@.
+
+        For a repeated input it is a list, with an entry at each place. Raises KeyError for a node that is not there.
+        """
+        found = self.forward.find(node if isinstance(node, str) else node.name)
+        known = self._slots.get(found.name)
+        if known is not None:
+            return dict(known)
+        return {declared.name: [EMPTY] * len(operand) if isinstance(operand, tuple) else EMPTY
+                for declared, operand in zip(found.op.inputs, found.inputs)}  # fmt: skip
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{p.name}: {g.name}" for p, g in self.pairs)
+        return f"<Backward of {', '.join(self.targets)} in {self.graph.name}: {given}>"
+
+
+def flat_gradient(grad: Any) -> list[Any]:
+    """The tensors of a gradient while it is recorded; rows as values, indices and dense shape."""
+    if isinstance(grad, IndexedSlices):
+        return [t for t in (grad.values, grad.indices, grad.dense_shape) if t is not None]
+    return [grad]
+
+
+def graph_gradient(grad: Any) -> Gradient:
+    """A recorded gradient as values of the graph."""
+    if not isinstance(grad, IndexedSlices):
+        value: Value = grad.value_in_graph
+        return value
+    values, indices = grad.values.value_in_graph, grad.indices.value_in_graph
+    shape = None if grad.dense_shape is None else grad.dense_shape.value_in_graph
+    name = values.name.removesuffix(".values")
+    return RowsGradient(name, values, indices, shape, TensorSpec(grad.shape, grad.dtype))
