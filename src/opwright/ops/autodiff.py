@@ -1,10 +1,14 @@
 """Reverse-mode differentiation over recorded calls.
 
 Lives here: `OpRecord` and `backpropagate`, which the eager tape and traced functions both use.
-Not here: what is recorded and when (eager/tape.py), the gradient rules (each operator's own).
+Not here: what is recorded and when (eager/tape.py), the gradient rules (each operator's own), what these read
+(gradient_makers.py).
 
 Backpropagation is written in operators, so it is itself recorded by outer tapes and traces: higher orders need
 nothing more.
+
+A record knows tensors by their identity (outline.py) and keeps alive only those that the gradient reads by value. For
+the others the rule gets outlines, which have a shape and no elements.
 """
 
 from __future__ import annotations
@@ -13,8 +17,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..core.dtypes import DType
+from . import dispatch
 from .call import Call
 from .indexed_slices import IndexedSlices
+from .outline import Outline, WithheldError, linked, outline_in_trace
 
 # Operators whose gradient rules take IndexedSlices as they are; before the others, slices are made dense.
 SPARSE_THROUGH = frozenset({"Identity", "IdentityN", "Neg", "ReadVariable"})
@@ -26,27 +32,61 @@ def is_trainable(dtype: DType) -> bool:
 
 
 class OpRecord:
-    """One call of an operator: flat inputs and outputs, and how gradients pass it."""
+    """One call of an operator: flat inputs and outputs, and how gradients pass it.
 
-    __slots__ = ("bound", "inputs", "op", "outputs", "structure")
+    inputs, outputs: their identities. structure: by declared input what the rule gets, results: by flat output.
+    """
+
+    __slots__ = ("bound", "inputs", "op", "outputs", "results", "structure")
 
     def __init__(self, op: Any, bound: Call | None, structure: Sequence[Any], outputs: Sequence[Any]) -> None:
         self.op, self.bound = op, bound
         self.structure = structure
-        self.outputs = tuple(outputs)
-        if op.simple:
-            self.inputs = tuple(structure)
+        self.inputs: Sequence[Any] = structure if op.simple else flattened(structure)
+        self.outputs = self.results = tuple(outputs)
+
+    @classmethod
+    def light(cls, op: Any, bound: Call, structure: Sequence[Any], flat: Sequence[Any], outputs: Sequence[Any]
+              ) -> OpRecord:  # fmt: skip
+        """The record of an eager call, with no more than the gradient needs. flat: the structure without nesting.
+
+        outputs: fresh tensors, of which no one else knows yet.
+        """
+        record: OpRecord = cls.__new__(cls)
+        record.op, record.bound = op, bound
+        record.inputs = inputs = [linked(x) if x._outline is None else x._outline for x in flat]
+        outlines = []
+        for y in outputs:
+            y._outline = outline = Outline(y._dtype, y._array.shape)
+            outlines.append(outline)
+        record.outputs = outlines
+        needs = op.gradient_needs
+        kept = needs.kept_inputs
+        if kept is None:
+            record.structure = structure
+        elif op.simple:
+            record.structure = [x if k else y for x, y, k in zip(structure, inputs, kept)]
         else:
-            flat: list[Any] = []
-            for item in structure:
-                if type(item) is tuple:
-                    flat.extend(item)
-                elif item is not None:
-                    flat.append(item)
-            self.inputs = tuple(flat)
+            record.structure = [x if k else _outlines(x) for x, k in zip(structure, kept)]
+        kept = needs.kept_outputs
+        if kept is None:
+            record.results = outputs
+        elif op.single:
+            record.results = outlines
+        else:
+            packed = op.pack_all(outputs)
+            record.results = []
+            for y, keep in zip(packed, kept):
+                part = y if isinstance(y, (list, tuple)) else (y,)
+                record.results.extend(part if keep else [one._outline for one in part])
+        return record
 
     def backward(self, dys: Sequence[Any]) -> Sequence[Any]:
-        """Gradients of the flat inputs, given those of the flat outputs (None where nothing flows)."""
+        """Gradients of the flat inputs, given those of the flat outputs (None where nothing flows).
+
+        raises LookupError where the operator has no gradient, WithheldError (an InvalidArgumentError) where the rule
+        reads the elements of what is declared `no_need_buffer`
+        """
         op = self.op
         rule = op.gradient_rule
         if rule is None:
@@ -62,13 +102,19 @@ class OpRecord:
         for dy, out in zip(dys, self.outputs):
             if dy is None:
                 flows = is_trainable(out.dtype) and out.dtype.name != "resource"  # of state there are no zeros
-                dy = array.zeros_like(out) if flows else None
+                dy = array.zeros_like(self._variant(out)) if flows else None
             elif type(dy) is IndexedSlices and op.name not in SPARSE_THROUGH:
                 dy = dy.to_dense()
             dense.append(dy)
         assert self.bound is not None
-        call = self.bound.with_inputs(self.structure, op.pack_all(self.outputs))
-        grads = rule(call, *op.pack_all(dense))
+        structure = self.structure
+        if dispatch.state.trace is not None and op.no_need_buffer:
+            structure = [outline_in_trace(x) if n in op.no_need_buffer else x for n, x in zip(op.input_names, structure)]
+        call = self.bound.with_inputs(structure, op.pack_all(self.results))
+        try:
+            grads = rule(call, *op.pack_all(dense))
+        except WithheldError as error:
+            raise self._misdeclared(structure, error) from error
         if not isinstance(grads, (tuple, list)) or (len(op.inputs) == 1 and op.inputs[0].repeated):
             grads = (grads,)
         if len(grads) != len(op.inputs):
@@ -77,7 +123,7 @@ class OpRecord:
             )
         if op.simple:
             if op.elementwise and len(op.inputs) > 1:
-                return [None if g is None else array.sum_to_shape_of(g, x) for g, x in zip(grads, self.structure)]
+                return [None if g is None else array.sum_to_shape_of(g, x) for g, x in zip(grads, self.inputs)]
             return grads
         flat: list[Any] = []
         for item, grad in zip(self.structure, grads):
@@ -89,6 +135,48 @@ class OpRecord:
                 flat.append(grad)
         return flat
 
+    def _variant(self, out: Any) -> Any:
+        """An output for zeros like it: of a list its outline says too little, so the list is kept."""
+        return out
+
+    def _misdeclared(self, structure: Sequence[Any], error: WithheldError) -> Exception:
+        """The error of a rule that reads what it is said not to read, in the words of the operator."""
+        op, read = self.op, error.outline
+        for name, item in zip(op.input_names, structure):
+            if any(x is read or (x is not None and x._outline is read._outline)
+                   for x in (item if type(item) is tuple else (item,))):  # fmt: skip
+                break
+        else:
+            return error
+        declared = name in op.no_need_buffer
+        what = f"input {name!r} is declared no_need_buffer" if declared else f"input {name!r} is not kept for it"
+        made = WithheldError(
+            op=op.name,
+            what=f"the gradient reads the elements of {name!r}, and {what}: only its shape is there",
+            found=error.message.partition("\n")[0],
+            wanted=f"op.{name}.shape, or what reads a shape alone: shape, size, zeros_like, ones_like",
+            do=f"take {name!r} out of no_need_buffer" if declared else f"read op.{name} in the rule itself",
+        )
+        made.outline = read
+        return made
+
+
+def flattened(structure: Sequence[Any]) -> tuple[Any, ...]:
+    """The tensors of a call by declared input, without nesting and absent ones."""
+    flat: list[Any] = []
+    for item in structure:
+        if type(item) is tuple:
+            flat.extend(item)
+        elif item is not None:
+            flat.append(item)
+    return tuple(flat)
+
+
+def _outlines(item: Any) -> Any:
+    if type(item) is tuple:
+        return tuple([x._outline for x in item])
+    return None if item is None else item._outline
+
 
 class CustomRecord:
     """A stretch of computation with its own backward function: a traced function, `custom_gradient`."""
@@ -97,7 +185,8 @@ class CustomRecord:
 
     def __init__(self, inputs: Sequence[Any], outputs: Sequence[Any], backward: Callable[[Sequence[Any]], Sequence[Any]]
                  ) -> None:  # fmt: skip
-        self.inputs, self.outputs, self._backward = tuple(inputs), tuple(outputs), backward
+        self.inputs, self.outputs = tuple(map(linked, inputs)), tuple(map(linked, outputs))
+        self._backward = backward
 
     def backward(self, dys: Sequence[Any]) -> Sequence[Any]:
         """Gradients of the inputs, given those of the outputs (None where nothing flows)."""
@@ -121,21 +210,28 @@ def backpropagate(
     records: Sequence[Any],
     targets: Mapping[int, Any],
     wanted: set[int],
+    use_up: bool = False,
 ) -> dict[int, Any]:
-    """Gradients by id of tensor, for the tensors in `wanted`.
+    """Gradients by identity of tensor (outline.identity_of), for the tensors in `wanted`.
 
-    records: calls in the order they ran. targets: gradient of each target, by id. Tensors stay alive in the records,
-    so ids are theirs alone. Only records between the wanted tensors and the targets are visited.
+    records: calls in the order they ran. targets: gradient of each target, by identity. Identities stay alive in the
+    records, so their ids are theirs alone. Only records between the wanted tensors and the targets are visited.
+    use_up: `records`, a list, is emptied, and each record dropped as soon as it was passed, with what it kept.
     """
     reaches: set[int] = set(wanted)  # ids that depend on a wanted tensor
     path = []
     for record in records:
-        if any(id(x) in reaches for x in record.inputs):
-            reaches.update(id(y) for y in record.outputs if is_trainable(y.dtype))
-            path.append(record)
+        for x in record.inputs:
+            if id(x) in reaches:
+                reaches.update([id(y) for y in record.outputs if is_trainable(y.dtype)])
+                path.append(record)
+                break
+    if use_up:
+        records.clear()  # type: ignore[attr-defined]
     grads = dict(targets)
     found: dict[int, Any] = {}
-    for record in reversed(path):
+    while path:
+        record = path.pop()
         dys = []
         any_flow = False
         for y in record.outputs:
@@ -155,6 +251,7 @@ def backpropagate(
             key = id(x)
             before = grads.get(key)
             grads[key] = dx if before is None else accumulate(before, dx)
+        dy = dx = before = None  # the last use of these
     for key in wanted:
         if key in grads:
             found[key] = grads[key]

@@ -64,6 +64,7 @@ class EagerPyFunc:
     run = Output(dtype=resource, intermediate=True)
     out_dtypes = Attr([DType])
     effect = "write"
+    lod = "vanishes"
 
     def infer(op) -> Any:
         return [TensorSpec(UNKNOWN, d) for d in op.out_dtypes], _HANDLE
@@ -93,6 +94,7 @@ class EagerPyFuncGrad:
     doutput = Input(any_dtype, repeated=True, mixed=True)
     dinput = Output(repeated=True)
     this_run = Output(dtype=resource, intermediate=True)
+    lod = "vanishes"
 
     def infer(op) -> Any:
         return [x.spec for x in op.input], _HANDLE
@@ -114,6 +116,7 @@ def _numpy_operator(name: str, effect_: str | None) -> Any:
         output = Output(repeated=True)
         out_dtypes = Attr([DType])
         effect = effect_
+        lod = "vanishes"
         gradient = None
 
         def infer(op) -> Any:

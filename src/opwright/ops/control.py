@@ -62,6 +62,7 @@ class If:
     then_branch = Attr(Graph)
     else_branch = Attr(Graph)
     control = True
+    lod = "vanishes"
 
     def infer(op) -> Any:
         branches, roles = (op.then_branch, op.else_branch), ("then branch", "else branch")
@@ -82,6 +83,7 @@ class Case:
     outputs = Output(repeated=True)
     branches = Attr([Graph])
     control = True
+    lod = "vanishes"
 
     def infer(op) -> Any:
         roles = [f"branch {i}" for i in range(len(op.branches))]
@@ -106,6 +108,7 @@ class While:
     cond = Attr(Graph)
     body = Attr(Graph)
     control = True
+    lod = "vanishes"
 
     def infer(op) -> Any:
         inputs = (*op.variables, *op.captured)

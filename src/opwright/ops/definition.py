@@ -23,6 +23,7 @@ from ..graph import Graph
 from . import dispatch, kernels, registry, wellformed
 from .attributes import Attr
 from .call import Call, call_class
+from .gradient_makers import GradientMaker, GradientNeeds, maker_of, needs_of
 from .guarding import guarded
 from .narrowing import narrowed
 from .publishing import public_function
@@ -71,7 +72,10 @@ class Operator:
         self.control: bool = body.pop("control", False)
         self.infer_rule: Callable[..., Any] | None = body.pop("infer", None)
         self.has_gradient_rule = "gradient" in body
-        self.gradient_rule: Callable[..., Any] | None = body.pop("gradient", None)
+        self.gradient_maker = maker_of(self.has_gradient_rule, gradient := body.pop("gradient", None))
+        self.gradient_rule: Callable[..., Any] | None = (
+            self.gradient_maker.rule(self) if isinstance(gradient, GradientMaker) else gradient
+        )
         self.compute_rule: Any = body.pop("compute", None)
         self.kernel_rule: Any = body.pop("kernel", None)
         self.kernels: dict[kernels.KernelKey, Callable[..., Any]] = {}
@@ -87,6 +91,7 @@ class Operator:
         self.positions: tuple[str, ...] = tuple(part.name for part in newer)
         self._plain_count = -1 if any(i.since > 1 for i in self.inputs) else len(self.inputs)
         self._call_class = call_class(name, self.attr_defs, self.input_names, self.output_names, body)
+        self._helpers = body
         self._bound: dict[Any, Call] = {}
         self._keeps_calls = not any(a.type in (object, Graph, [object], [Graph]) for a in self.attr_defs.values())
         self._default: Call | None = None  # the Call of all defaults
@@ -130,6 +135,11 @@ class Operator:
             return False
         first = code.co_argcount
         return "out" in code.co_varnames[first : first + code.co_kwonlyargcount]
+
+    @functools.cached_property
+    def gradient_needs(self) -> GradientNeeds:
+        """Which inputs and outputs the gradient reads by value, which by shape alone, which not at all."""
+        return needs_of(self, self._helpers)
 
     # ---- calling ----------------------------------------------------------------------------------------------
 

@@ -38,6 +38,7 @@ class BuildDataset:
     dataset = Output(dtype=resource)
     recipe = Attr(object)
     effect = "random"  # each run gives a dataset of its own, with its own cache and order
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:
@@ -57,6 +58,7 @@ class MakeIterator:
     dataset = Input(resource)
     iterator = Output(dtype=resource)
     effect = "random"
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:
@@ -76,6 +78,7 @@ class IteratorHasNext:
     iterator = Input(resource)
     y = Output(dtype="bool")
     effect = "write"
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:
@@ -97,6 +100,7 @@ class IteratorNext:
     dtypes = Attr([DType])
     shapes = Attr([TensorShape])
     effect = "write"
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:
@@ -119,6 +123,7 @@ class IteratorNextAsOptional:
     iterator = Input(resource)
     optional = Output(dtype=resource)
     effect = "write"
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:
@@ -139,6 +144,7 @@ class MakeOptional:
     optional = Output(dtype=resource)
     recipe = Attr(object)
     effect = "random"
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:
@@ -158,6 +164,7 @@ class OptionalHasValue:
     optional = Input(resource)
     y = Output(dtype="bool")
     effect = "read"
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:
@@ -179,6 +186,7 @@ class OptionalGetValue:
     dtypes = Attr([DType])
     shapes = Attr([TensorShape])
     effect = "read"
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:
@@ -201,6 +209,7 @@ class DatasetCardinality:
     dataset = Input(resource)
     y = Output(dtype="int64")
     effect = "read"
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:
@@ -223,6 +232,7 @@ class DatasetReduce:
     dtypes = Attr([DType])
     shapes = Attr([TensorShape])
     effect = "write"
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:

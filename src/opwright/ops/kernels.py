@@ -103,7 +103,7 @@ def serving(op: Operator, key: KernelKey) -> tuple[tuple[KernelKey, Kernel], ...
     known = op.found_kernels.get(key)
     if known is None:
         found: dict[KernelKey, Kernel] = {}
-        for library in dict.fromkeys((LIBRARIES if key.library == "any" else (key.library, *LIBRARIES))):
+        for library in dict.fromkeys(LIBRARIES if key.library == "any" else (key.library, *LIBRARIES)):
             for dtype in (key.dtype, None):
                 for layout in (key.layout, "any"):
                     one = KernelKey(key.place, dtype, layout, library)

@@ -71,6 +71,7 @@ class ListStack:
     element_dtype = Attr(DType)
     element_shape = Attr(TensorShape, default=UNKNOWN)
     num = Attr(int, default=-1, check=at_least(-1))
+    lod = "vanishes"
 
     def infer(op) -> Any:
         return _rows(None if op.num < 0 else op.num, element_spec(op).shape, op.element_dtype)
@@ -97,6 +98,7 @@ class ListFromTensor:
     tensor = Input(dtypes.ALL)
     output = Output(dtype=variant)
     element_shape = Attr(TensorShape, default=UNKNOWN)
+    lod = "vanishes"
 
     def infer(op) -> Any:
         rest = _rest(op.tensor)
@@ -133,6 +135,7 @@ class ListGather:
     tensor = Output()
     element_dtype = Attr(DType)
     element_shape = Attr(TensorShape, default=UNKNOWN)
+    lod = "vanishes"
 
     def infer(op) -> Any:
         return _rows(_count(op.indices.spec.shape), element_spec(op).shape, op.element_dtype)
@@ -179,6 +182,7 @@ class ListScatter:
     tensor = Input(dtypes.ALL)
     output = Output(dtype=variant)
     grow = Attr(bool, default=False)
+    lod = "vanishes"
 
     def infer(op) -> Any:
         _check_rows(op.tensor, op.indices)
@@ -225,6 +229,7 @@ class ListScatterAdd:
     indices = Input(SIZE, rank=1)
     tensor = Input(dtypes.numeric)
     output = Output(dtype=variant)
+    lod = "vanishes"
 
     def infer(op) -> Any:
         _check_rows(op.tensor, op.indices)
@@ -262,6 +267,7 @@ class ListConcat:
     lengths = Output(dtype=dtypes.int64)
     element_dtype = Attr(DType)
     element_shape = Attr(TensorShape, default=UNKNOWN)
+    lod = "vanishes"
 
     def infer(op) -> Any:
         if op.element_shape.rank == 0:
@@ -316,6 +322,7 @@ class ListSplit:
     tensor = Input(dtypes.ALL)
     lengths = Input(dtypes.int64, rank=1)
     output = Output(dtype=variant)
+    lod = "vanishes"
 
     def infer(op) -> Any:
         _rest(op.tensor)

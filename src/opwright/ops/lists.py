@@ -74,6 +74,7 @@ class ListReserve:
     output = Output(dtype=variant)
     element_dtype = Attr(DType)
     element_shape = Attr(TensorShape, default=UNKNOWN)
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:
@@ -95,6 +96,7 @@ class ListLength:
 
     list = Input(variant, rank=0)
     output = Output(dtype=SIZE)
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:
@@ -113,6 +115,7 @@ class ListZerosLike:
 
     list = Input(variant, rank=0)
     output = Output(dtype=variant)
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:
@@ -135,6 +138,7 @@ class ListAdd:
     x = Input(variant, rank=0)
     y = Input(variant, rank=0)
     output = Output(dtype=variant)
+    lod = "vanishes"
 
     def infer(op) -> Any:
         return LIST
@@ -158,6 +162,7 @@ class ListResize:
     list = Input(variant, rank=0)
     size = Input(SIZE, rank=0)
     output = Output(dtype=variant)
+    lod = "vanishes"
 
     def infer(op) -> Any:
         _at_least_0("TensorListSlice expects size to be non-negative. Got:", op.size.constant)
@@ -182,6 +187,7 @@ class ListPush:
     list = Input(variant, rank=0)
     item = Input(dtypes.anything)
     output = Output(dtype=variant)
+    lod = "vanishes"
 
     def infer(op) -> Any:
         return LIST
@@ -219,6 +225,7 @@ class ListPop:
     item = Output()
     element_dtype = Attr(DType)
     element_shape = Attr(TensorShape, default=UNKNOWN)
+    lod = "vanishes"
 
     def infer(op) -> Any:
         return LIST, element_spec(op)
@@ -248,6 +255,7 @@ class ListGet:
     item = Output()
     element_dtype = Attr(DType)
     element_shape = Attr(TensorShape, default=UNKNOWN)
+    lod = "vanishes"
 
     def infer(op) -> Any:
         return element_spec(op)
@@ -275,6 +283,7 @@ class ListSet:
     item = Input(dtypes.anything)
     output = Output(dtype=variant)
     grow = Attr(bool, default=False)
+    lod = "vanishes"
 
     def infer(op) -> Any:
         return LIST
@@ -304,6 +313,7 @@ class ListUnset:
     list = Input(variant, rank=0)
     indices = Input(SIZE, rank=(0, 1))
     output = Output(dtype=variant)
+    lod = "vanishes"
 
     def infer(op) -> Any:
         return LIST

@@ -5,8 +5,10 @@ Not here: the type (lod_tensor.py), who runs the call (dispatch.py, runtime/).
 
     lod = "unchanged"   results have the LoD of the first input that has one: they have as many rows
     lod = "vanishes"    results are ordinary tensors
+    lod = "as ids"      results have the LoD of this input if it has one, whatever others have
     lod = "changed"     results that an Output(lod_of=) speaks of have the LoD it gives, the others none
-    def lod(op)         one of these words, from the attributes and the shapes of the inputs
+    def lod(op)         one of these words, from the attributes and the shapes of the inputs (lod_rules.py), or
+                        "joined": the sequences of one input after those of another, where all have as many levels
 
 Offsets are tensors like others. An Input(lod_of="x") is filled with the last level of x's LoD, or with all levels if it
 is repeated; an Output(lod_of="y") is the last level of y's new LoD, or all of it. So kernels, gradients, graphs and
@@ -19,7 +21,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.errors import InvalidArgumentError
-from . import dispatch
+from . import array, dispatch
 from .lod_tensor import LoDTensor
 
 
@@ -28,6 +30,8 @@ def call(op: Any, inputs: Sequence[Any], bound: Any, name: str | None) -> Any:
     carriers = carriers_of(op, inputs)
     plain = take_apart(op, inputs, carriers, name)
     word = lod_word(op, bound, plain)
+    if word == "joined":
+        carriers = {"": joined(op, inputs, name)} if carriers else carriers
     result = dispatch.call(op, plain, bound, name)
     shown = [o for o in op.outputs if not o.intermediate]
     if not shown:
@@ -116,15 +120,39 @@ def put_together(op: Any, word: str, carriers: dict[str, LoDTensor], results: Se
             for o, r in zip(outputs, results)
             if o.lod_of is None
         ]
+    if word.startswith("as "):
+        carrier = carriers.get(word[3:])
     if carrier is None or word == "vanishes":
         return list(results)
     return [_shared(op, o, carrier, r, name) for o, r in zip(outputs, results)]
 
 
+def joined(op: Any, inputs: Sequence[Any], name: str | None = None) -> LoDTensor:
+    """The LoD of sequences after sequences, as a LoDTensor without rows.
+
+    raises InvalidArgumentError where inputs differ in their number of levels
+    """
+    members = [one for value in inputs for one in (value if isinstance(value, (tuple, list)) else (value,))]
+    counts = [one.lod_level if isinstance(one, LoDTensor) else 0 for one in members]
+    if len(set(counts)) > 1:
+        raise InvalidArgumentError(op=op.name, node=name, what="inputs differ in their LoD levels",
+                                   found=counts, wanted="as many levels in each", do="take the rows alone: x.values")  # fmt: skip
+    levels = []
+    for first, *others in zip(*(one.levels for one in members)):
+        parts = [first]
+        for level in others:
+            parts.append(level[1:] + parts[-1][-1])
+        levels.append(array.concat(parts, 0))
+    return LoDTensor.of(None, levels)
+
+
 def _shared(op: Any, output: Any, carrier: LoDTensor, result: Any, name: str | None) -> Any:
     if isinstance(result, (list, tuple)):
         return type(result)([_shared(op, output, carrier, r, name) for r in result])
-    rows, wanted = result.shape[0] if result.shape.rank else None, carrier.shape[0] if carrier.shape.rank else None
+    if not output.rows:
+        return result
+    rows = result.shape[0] if result.shape.rank else None
+    wanted = carrier.shape[0] if carrier.is_initialized and carrier.shape.rank else None
     if result.shape.rank == 0 or (rows is not None and wanted is not None and rows != wanted):
         raise InvalidArgumentError(
             op=op.name,

@@ -15,7 +15,6 @@ A Python object with no name to import it by is {"opaque": its type}: the same o
 from __future__ import annotations
 
 import base64
-import importlib
 import json
 import math
 import sys
@@ -98,7 +97,7 @@ def value_of(found: Any) -> Any:
     kind, content = next(iter(found.items())) if isinstance(found, dict) and len(found) == 1 else ("", None)
     try:
         return _READ[kind](content)
-    except (KeyError, ValueError, TypeError, AttributeError, ImportError, OverflowError, InvalidArgumentError) as error:
+    except (LookupError, ValueError, TypeError, AttributeError, OverflowError) as error:
         raise InvalidArgumentError(
             what=f"no value of an attribute as a specification has it{f': {error}' if kind in _READ else ''}",
             found=json.dumps(found)[:200],

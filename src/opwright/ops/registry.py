@@ -72,6 +72,11 @@ def list_names() -> list[str]:
     return sorted({*_catalogue, *_users})
 
 
+def users() -> dict[str, Operator]:
+    """Users' operators by name, the latest of each."""
+    return dict(_users)
+
+
 def catalogue() -> dict[str, Operator]:
     """The catalogue's operators by name, in the order of their definition."""
     load_all()

@@ -23,10 +23,11 @@ class Input:
     number of dimensions, or a tuple of allowed ones.
     lod: how many LoD levels it takes, a number or a tuple; None takes any. lod_of: another input, whose offsets this
     one gets where that is given as a LoDTensor: those of the last level, or if repeated of every level (of a repeated
-    input: the last level of each).
+    input: the last level of each). since: the operator version that introduced it; what is older does without it, so it
+    is optional, and a call by position gives it after all that is older.
     """
 
-    __slots__ = ("doc", "dtypes", "like", "lod", "lod_of", "mixed", "name", "optional", "ranks", "repeated")
+    __slots__ = ("doc", "dtypes", "like", "lod", "lod_of", "mixed", "name", "optional", "ranks", "repeated", "since")
 
     def __init__(
         self,
@@ -39,9 +40,12 @@ class Input:
         rank: int | Sequence[int] | None = None,
         lod: int | Sequence[int] | None = None,
         lod_of: str | None = None,
+        since: int = 1,
         doc: str = "",
     ) -> None:
-        self.name = ""
+        if since > 1 and not optional:
+            raise ValueError("an input with since > 1 is optional: calls and files of earlier versions do not give it")
+        self.name, self.since = "", since
         one = isinstance(dtypes, (DType, str, type, np.dtype))
         self.dtypes: tuple[DType, ...] = tuple(map(as_dtype, (dtypes,) if one else dtypes))
         self.like, self.optional, self.repeated, self.mixed, self.doc = like, optional, repeated, mixed, doc
@@ -59,10 +63,12 @@ class Output:
 
     like: an input whose dtype (and, where there is no `infer`, shape) this output has. dtype: a fixed dtype instead.
     repeated: several tensors, as a list. intermediate: kept for the gradient, not given to the caller.
+    rows: whether it has the rows of the inputs, and so their LoD where that is unchanged: statistics have not.
     lod_of: another output, whose offsets this one is: of the last level of its LoD, or of every level if repeated.
+    since: the operator version that introduced it; what is older does not take it, so it is intermediate.
     """
 
-    __slots__ = ("doc", "dtype", "intermediate", "like", "lod_of", "name", "repeated")
+    __slots__ = ("doc", "dtype", "intermediate", "like", "lod_of", "name", "repeated", "rows", "since")
 
     def __init__(
         self,
@@ -71,12 +77,16 @@ class Output:
         dtype: Any = None,
         repeated: bool = False,
         intermediate: bool = False,
+        rows: bool = True,
         lod_of: str | None = None,
+        since: int = 1,
         doc: str = "",
     ) -> None:
-        self.name = ""
+        if since > 1 and not intermediate:
+            raise ValueError("an output with since > 1 is intermediate: callers of earlier versions do not take it")
+        self.name, self.since = "", since
         self.like, self.repeated, self.intermediate, self.doc = like, repeated, intermediate, doc
-        self.lod_of = lod_of
+        self.rows, self.lod_of = rows, lod_of
         self.dtype = None if dtype is None else as_dtype(dtype)
 
     if TYPE_CHECKING:

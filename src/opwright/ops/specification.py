@@ -198,6 +198,9 @@ def _read(found: Any, where: str) -> Spec:
         if type(parts) is not list:
             raise _wrong(f"{where}.{key}", parts, "a list")
         read[key] = [_fields(part, fields, f"{where}.{key}[{i}]") for i, part in enumerate(parts)]
+    for attr in read["attrs"]:
+        if attr["type"].endswith("float"):  # other tools write 1.0 as 1
+            attr["default"] = _floats(attr["default"])
     names: set[str] = set()
     for name in (part["name"] for key, _, _ in PARTS for part in read[key]):
         if name in names:
@@ -205,6 +208,12 @@ def _read(found: Any, where: str) -> Spec:
                                        wanted="names that differ among inputs, outputs and attributes")  # fmt: skip
         names.add(name)
     return read
+
+
+def _floats(value: Any) -> Any:
+    if type(value) is list:
+        return [_floats(v) for v in value]
+    return float(value) if type(value) is int and abs(value) < 2**53 else value
 
 
 def _fields(found: Any, fields: Iterable[Field], where: str) -> Spec:

@@ -34,6 +34,7 @@ class ReadVariable:
     dtype = Attr(DType)
     shape = Attr(TensorShape)
     effect = "read"
+    lod = "vanishes"
 
     def infer(op) -> Any:
         return TensorSpec(op.shape, op.dtype)
@@ -55,6 +56,7 @@ class AssignVariable:
     handle = Input(resource)
     value = Input(any_dtype)
     effect = "write"
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:
@@ -116,6 +118,7 @@ class AssignAddVariable:
     handle = Input(resource)
     value = Input(numeric)
     effect = "write"
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:
@@ -136,6 +139,7 @@ class AssignSubVariable:
     handle = Input(resource)
     value = Input(numeric)
     effect = "write"
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:
@@ -168,6 +172,7 @@ def _scatter(name: str, verb: str, update: np.ufunc | None) -> Any:
         indices = Input(("int32", "int64"))
         updates = Input(any_dtype)
         effect = "write"
+        lod = "vanishes"
         gradient = None
 
         def infer(op) -> Any:

@@ -22,6 +22,11 @@ class TensorLike:
     __slots__ = ()
     __array_priority__ = 100  # NumPy arrays leave `array + tensor` to the tensor; `np.sin(tensor)` is theirs
 
+    @property
+    def _outline(self) -> Any:
+        """Its identity for tapes (outline.py)."""
+        return self
+
     if TYPE_CHECKING:  # each kind has these its own way; Python's operators come from overloads.py
 
         def __getattr__(self, name: str) -> Any: ...

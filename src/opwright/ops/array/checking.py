@@ -70,6 +70,7 @@ class BroadcastArgs:
     s0 = Input(index, rank=1)
     s1 = Input(index, rank=1, like="s0")
     r0 = Output(like="s0")
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:

@@ -16,7 +16,7 @@ from ...core.dtypes import DType, as_dtype, index, of_numpy, real
 from ...core.errors import InvalidArgumentError, SignatureError
 from ...core.shapes import UNKNOWN, TensorShape
 from ...core.specs import TensorSpec
-from .. import dispatch
+from .. import dispatch, lod_rules
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..inference import axis_in, shape_from, static_int
@@ -52,6 +52,7 @@ class Fill:
     dims = Input(index, rank=1)
     value = Input(dtypes.ALL, rank=0)
     output = Output(like="value")
+    lod = "vanishes"
 
     def infer(op) -> Any:
         constant = op.dims.constant
@@ -156,6 +157,7 @@ class Range:
     limit = Input(real, rank=0, like="start")
     delta = Input(real, rank=0, like="start")
     output = Output(like="start")
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:
@@ -216,6 +218,7 @@ class LinSpace:
     stop = Input(dtypes.floating, rank=0, like="start")
     output = Output(like="start")
     num = Attr(int)
+    lod = "vanishes"
 
     def infer(op) -> Any:
         if op.num < 1:
@@ -266,6 +269,7 @@ class OneHot:
     off_value = Input(dtypes.ALL, rank=0, like="on_value")
     output = Output(like="on_value")
     axis = Attr(int, default=-1)
+    lod = lod_rules.added_axis("axis", "indices")
 
     def infer(op) -> Any:
         shape, dtype = op.indices.spec.shape, op.on_value.spec.dtype

@@ -15,7 +15,7 @@ from ...core.dtypes import index
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
-from .. import dispatch
+from .. import dispatch, lod_rules
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..inference import axis_in, elements_of, shape_from, static_int
@@ -67,6 +67,7 @@ class Concat:
     values = Input(repeated=True)
     output = Output(like="values")
     axis = Attr(int)
+    lod = lod_rules.concat
 
     def infer(op) -> Any:
         if not op.values:
@@ -121,6 +122,7 @@ class Pack:
     values = Input(repeated=True)
     output = Output(like="values")
     axis = Attr(int, default=0)
+    lod = lod_rules.added_axis("axis", "values")
 
     def infer(op) -> Any:
         if not op.values:
@@ -171,6 +173,7 @@ class Tile:
     input = Input()
     multiples = Input(index, rank=1)
     output = Output(like="input")
+    lod = lod_rules.first_of("multiples", lambda times: times == 1)
 
     def infer(op) -> Any:
         spec, multiples = op.input.spec, elements_of(op.multiples)
@@ -210,6 +213,7 @@ class TileGrad:
     multiples = Input(index, rank=1)
     shape = Input(index, rank=1)
     output = Output(like="input")
+    lod = "vanishes"
 
     def infer(op) -> Any:
         spec, shape, multiples = op.input.spec, shape_from(op.shape), elements_of(op.multiples)

@@ -13,7 +13,7 @@ from ...core import dtypes
 from ...core.dtypes import index
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN
-from .. import dispatch
+from .. import dispatch, lod_rules
 from ..attributes import Attr, one_of
 from ..definition import Input, Output, operator
 from .shaping import shape_op
@@ -69,6 +69,7 @@ class Pad:
     paddings = Input(index, rank=2)
     constant_values = Input(like="input", optional=True, rank=0)
     output = Output(like="input")
+    lod = lod_rules.first_of("paddings", lambda sizes: not sizes.any())
 
     def infer(op) -> Any:
         return _padded(op, 1)
@@ -111,6 +112,7 @@ class MirrorPad:
     paddings = Input(index, rank=2)
     output = Output(like="input")
     mode = Attr(str, check=one_of("REFLECT", "SYMMETRIC"))
+    lod = lod_rules.first_of("paddings", lambda sizes: not sizes.any())
 
     def infer(op) -> Any:
         return _padded(op, 1)
@@ -135,6 +137,7 @@ class MirrorPadGrad:
     paddings = Input(index, rank=2)
     output = Output(like="input")
     mode = Attr(str, check=one_of("REFLECT", "SYMMETRIC"))
+    lod = "vanishes"
 
     def infer(op) -> Any:
         return _padded(op, -1)

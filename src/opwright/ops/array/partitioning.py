@@ -34,6 +34,7 @@ class DynamicPartition:
     partitions = Input(dtypes.int32)
     outputs = Output(like="data", repeated=True)
     num_partitions = Attr(int, check=at_least(1))
+    lod = "vanishes"
 
     def infer(op) -> Any:
         spec, partitions = op.data.spec, op.partitions.spec.shape
@@ -75,6 +76,7 @@ class DynamicStitch:
     indices = Input(dtypes.int32, repeated=True)
     data = Input(repeated=True)
     merged = Output(like="data")
+    lod = "vanishes"
 
     def infer(op) -> Any:
         if not op.data or len(op.data) != len(op.indices):

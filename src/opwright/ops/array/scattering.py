@@ -53,6 +53,7 @@ class ScatterNd:
     updates = Input((*numeric, dtypes.bool))
     shape = Input(index, rank=1, like="indices")
     output = Output(like="updates")
+    lod = "vanishes"
 
     def infer(op) -> Any:
         shape = shape_from(op.shape)
@@ -109,6 +110,7 @@ class TensorScatterUpdate:
     indices = Input(index)
     updates = Input(like="tensor")
     output = Output(like="tensor")
+    lod = "as tensor"
     infer = _tensor_spec
 
     def compute(op, tensor, indices, updates) -> Any:
@@ -134,6 +136,7 @@ class TensorScatterAdd:
     indices = Input(index)
     updates = Input(numeric, like="tensor")
     output = Output(like="tensor")
+    lod = "as tensor"
     infer = _tensor_spec
 
     def compute(op, tensor, indices, updates) -> Any:
@@ -159,6 +162,7 @@ class TensorScatterSub:
     indices = Input(index)
     updates = Input(numeric, like="tensor")
     output = Output(like="tensor")
+    lod = "as tensor"
     infer = _tensor_spec
 
     def compute(op, tensor, indices, updates) -> Any:
@@ -193,6 +197,7 @@ class TensorScatterMax:
     indices = Input(index)
     updates = Input(real, like="tensor")
     output = Output(like="tensor")
+    lod = "as tensor"
     infer = _tensor_spec
     gradient = _extremum_gradient
 
@@ -216,6 +221,7 @@ class TensorScatterMin:
     indices = Input(index)
     updates = Input(real, like="tensor")
     output = Output(like="tensor")
+    lod = "as tensor"
     infer = _tensor_spec
     gradient = _extremum_gradient
 

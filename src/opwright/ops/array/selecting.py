@@ -39,6 +39,7 @@ class Where:
 
     condition = Input((*numeric, dtypes.bool))
     index = Output(dtype=dtypes.int64)
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:
@@ -110,6 +111,7 @@ class Unique:
     y = Output(like="x")
     idx = Output()
     out_idx = Attr(DType, default=dtypes.int32, check=one_of(*index))
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:
@@ -139,6 +141,7 @@ class UniqueWithCounts:
     idx = Output()
     count = Output()
     out_idx = Attr(DType, default=dtypes.int32, check=one_of(*index))
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:
@@ -184,6 +187,7 @@ class LowerBound:
     values = Input(real, rank=2, like="sorted_inputs")
     output = Output()
     out_type = Attr(DType, default=dtypes.int32, check=one_of(*index))
+    lod = "vanishes"
     gradient = None
     infer = _bound_spec
 
@@ -204,6 +208,7 @@ class UpperBound:
     values = Input(real, rank=2, like="sorted_inputs")
     output = Output()
     out_type = Attr(DType, default=dtypes.int32, check=one_of(*index))
+    lod = "vanishes"
     gradient = None
     infer = _bound_spec
 

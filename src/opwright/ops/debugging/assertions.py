@@ -36,6 +36,7 @@ class AssertOperator:
     data = Input(dtypes.any_dtype, repeated=True, mixed=True)
     summarize = Attr(int, default=3)
     effect = "write"
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...core.dtypes import float32, float64
 from ...core.errors import InvalidArgumentError
-from .. import array, math
+from .. import array, lod_rules, math
 from ..definition import Input, Output, operator
 from ..nn.windows import wide, wide_dtype
 from .colours import (
@@ -50,6 +50,7 @@ class AdjustContrast:
     images = Input(FLOATS)
     contrast_factor = Input((float32, float64), rank=0)
     output = Output(like="images")
+    lod = lod_rules.batched("images", 3)
 
     def infer(op) -> Any:
         if op.images.spec.shape.rank in (0, 1, 2):
@@ -83,6 +84,7 @@ class AdjustHue:
     images = Input(FLOATS)
     delta = Input((float32, float64), rank=0)
     output = Output(like="images")
+    lod = lod_rules.batched("images", 3)
 
     def infer(op) -> Any:
         check_colours(op.images, 3)
@@ -123,6 +125,7 @@ class AdjustSaturation:
     images = Input(FLOATS)
     scale = Input((float32, float64), rank=0)
     output = Output(like="images")
+    lod = lod_rules.batched("images", 3)
 
     def infer(op) -> Any:
         check_colours(op.images, 3)

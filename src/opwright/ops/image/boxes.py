@@ -44,6 +44,7 @@ class DrawBoundingBoxes:
     boxes = Input((float32, float64), rank=3)
     colors = Input((float32, float64), rank=2, optional=True)
     output = Output(like="images")
+    lod = "as images"
     gradient = None
 
     def infer(op) -> Any:
@@ -197,6 +198,7 @@ class SampleDistortedBoundingBox:
     stream = Attr(int, default=0)
     aspect_ratio_range, area_range, max_attempts, use_image_if_no_bounding_boxes = _attrs()
     effect = "random"
+    lod = "vanishes"
     gradient = None
     infer = _infer_sample
 
@@ -220,6 +222,7 @@ class StatelessSampleDistortedBoundingBox:
     size = Output(like="image_size")
     bboxes = Output(like="bounding_boxes")
     aspect_ratio_range, area_range, max_attempts, use_image_if_no_bounding_boxes = _attrs()
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...core.dtypes import bfloat16, float16, float32, float64
 from ...core.errors import InvalidArgumentError
-from .. import array, math
+from .. import array, lod_rules, math
 from ..definition import Input, Output, operator
 from ..linalg import matmul
 from ..nn.windows import wide, wide_dtype
@@ -164,6 +164,7 @@ class RGBToHSV:
 
     images = Input(FLOATS)
     output = Output(like="images")
+    lod = lod_rules.batched("images", 1)
 
     def infer(op) -> Any:
         _check_pixels(op)
@@ -199,6 +200,7 @@ class HSVToRGB:
 
     images = Input(FLOATS)
     output = Output(like="images")
+    lod = lod_rules.batched("images", 1)
 
     def infer(op) -> Any:
         _check_pixels(op)

@@ -49,6 +49,7 @@ class ExtractImagePatches:
     strides = Attr([int])
     rates = Attr([int])
     padding = Attr(str, check=one_of("VALID", "SAME"))
+    lod = "as images"
 
     def infer(op) -> Any:
         _check(op)

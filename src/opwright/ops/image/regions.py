@@ -57,6 +57,7 @@ class CropAndResize:
     crops = Output(like="boxes")
     method = Attr(str, default="bilinear", check=one_of("bilinear", "nearest"))
     extrapolation_value = Attr(float, default=0.0)
+    lod = "as boxes"
 
     def infer(op) -> Any:
         image, boxes, indices = op.image.spec.shape, op.boxes.spec.shape, op.box_indices.spec.shape

@@ -48,6 +48,7 @@ class ResizeBilinear:
     resized_images = Output(dtype=float32)
     align_corners = Attr(bool, default=False)
     half_pixel_centers = Attr(bool, default=False)
+    lod = "as images"
 
     def infer(op) -> Any:
         return of_size(op, float32)
@@ -86,6 +87,7 @@ class ResizeBilinearGrad:
     align_corners = Attr(bool, default=False)
     half_pixel_centers = Attr(bool, default=False)
     no_need_buffer = ("original_image",)
+    lod = "vanishes"
 
     def infer(op) -> Any:
         return of_image(op)
@@ -115,6 +117,7 @@ class ResizeNearestNeighbor:
     resized_images = Output(like="images")
     align_corners = Attr(bool, default=False)
     half_pixel_centers = Attr(bool, default=False)
+    lod = "as images"
 
     def infer(op) -> Any:
         return of_size(op)
@@ -144,6 +147,7 @@ class ResizeNearestNeighborGrad:
     output = Output(like="grads")
     align_corners = Attr(bool, default=False)
     half_pixel_centers = Attr(bool, default=False)
+    lod = "vanishes"
 
     def infer(op) -> Any:
         check_centres(op)
@@ -182,6 +186,7 @@ class ResizeBicubic:
     resized_images = Output(dtype=float32)
     align_corners = Attr(bool, default=False)
     half_pixel_centers = Attr(bool, default=False)
+    lod = "as images"
 
     def infer(op) -> Any:
         return of_size(op, float32)
@@ -210,6 +215,7 @@ class ResizeBicubicGrad:
     align_corners = Attr(bool, default=False)
     half_pixel_centers = Attr(bool, default=False)
     no_need_buffer = ("original_image",)
+    lod = "vanishes"
 
     def infer(op) -> Any:
         return of_image(op)
@@ -239,6 +245,7 @@ class ResizeArea:
     size = Input(int32, rank=1)
     resized_images = Output(dtype=float32)
     align_corners = Attr(bool, default=False)
+    lod = "as images"
     gradient = None
 
     def infer(op) -> Any:

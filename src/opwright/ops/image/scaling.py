@@ -63,6 +63,7 @@ class ScaleAndTranslate:
     resized_images = Output(dtype=float32)
     kernel_type = Attr(str, default="lanczos3", check=one_of(*KERNELS))
     antialias = Attr(bool, default=True)
+    lod = "as images"
 
     def infer(op) -> Any:
         _check(op)
@@ -97,6 +98,7 @@ class ScaleAndTranslateGrad:
     kernel_type = Attr(str, default="lanczos3", check=one_of(*KERNELS))
     antialias = Attr(bool, default=True)
     no_need_buffer = ("original_image",)
+    lod = "vanishes"
 
     def infer(op) -> Any:
         _check(op)

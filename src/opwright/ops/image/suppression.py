@@ -79,6 +79,7 @@ class NonMaxSuppression:
     selected_scores = Output(like="boxes")
     valid_outputs = Output(dtype=int32)
     pad_to_max_output_size = Attr(bool, default=False)
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:
@@ -117,6 +118,7 @@ class NonMaxSuppressionWithOverlaps:
     overlap_threshold = Input((float32, float64), rank=0, like="overlaps")
     score_threshold = Input((float32, float64), rank=0, like="overlaps")
     selected_indices = Output(dtype=int32)
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:
@@ -158,6 +160,7 @@ class NonMaxSuppressionPadded:
     num_valid = Output(dtype=int32)
     sorted_input = Attr(bool, default=False)
     canonicalized_coordinates = Attr(bool, default=False)
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:
@@ -218,6 +221,7 @@ class CombinedNonMaxSuppression:
     valid_detections = Output(dtype=int32)
     pad_per_class = Attr(bool, default=False)
     clip_boxes = Attr(bool, default=True)
+    lod = "as boxes"
     gradient = None
 
     def infer(op) -> Any:

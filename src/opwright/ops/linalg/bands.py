@@ -12,7 +12,7 @@ import numpy as np
 
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape, broadcast
-from .. import array, dispatch
+from .. import array, dispatch, lod_rules
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..math.arithmetic import _conj
@@ -56,6 +56,7 @@ class TridiagonalSolve:
     output = Output(like="rhs")
     partial_pivoting = Attr(bool, default=True)
     perturb_singular = Attr(bool, default=False)
+    lod = lod_rules.batched("diagonals", 2)
 
     def infer(op) -> Any:
         a, b = op.diagonals.spec, op.rhs.spec
@@ -211,6 +212,7 @@ class BandedTriangularSolve:
     output = Output(like="rhs")
     lower = Attr(bool, default=True)
     adjoint = Attr(bool, default=False)
+    lod = lod_rules.batched("bands", 2)
 
     def infer(op) -> Any:
         a, b = op.bands.spec, op.rhs.spec

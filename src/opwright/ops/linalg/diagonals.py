@@ -20,7 +20,7 @@ from ...core.dtypes import index
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
-from .. import array, dispatch
+from .. import array, dispatch, lod_rules
 from ..attributes import Attr, length, one_of
 from ..definition import Input, Output, operator
 from ..inference import static_axes, static_int
@@ -92,6 +92,7 @@ class MatrixDiag:
     num_rows = Attr(int, default=-1)
     num_cols = Attr(int, default=-1)
     align = Attr(str, default="RIGHT_LEFT", check=_ALIGN)
+    lod = lod_rules.batched("diagonal", 1)
 
     def sizes(op, dims) -> Any:
         """Rows and columns, None where unknown, for a diagonal of shape `dims`."""
@@ -161,6 +162,7 @@ class MatrixDiagPart:
     k = Attr([int], default=(0, 0), check=length(2))
     align = Attr(str, default="RIGHT_LEFT", check=_ALIGN)
     no_need_buffer = ()
+    lod = lod_rules.batched("input", 2)
 
     def infer(op) -> Any:
         spec = op.input.spec
@@ -206,6 +208,7 @@ class MatrixSetDiag:
     output = Output(like="input")
     k = Attr([int], default=(0, 0), check=length(2))
     align = Attr(str, default="RIGHT_LEFT", check=_ALIGN)
+    lod = lod_rules.batched("input", 2)
 
     def infer(op) -> Any:
         spec, diagonal = op.input.spec, op.diagonal.spec
@@ -272,6 +275,7 @@ class MatrixBandPart:
     num_lower = Input(index, rank=0)
     num_upper = Input(index, rank=0, like="num_lower")
     output = Output(like="input")
+    lod = lod_rules.batched("input", 2)
 
     def infer(op) -> Any:
         spec = op.input.spec

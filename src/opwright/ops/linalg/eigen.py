@@ -13,7 +13,7 @@ from ...core import dtypes
 from ...core.dtypes import DType
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
-from .. import array, dispatch
+from .. import array, dispatch, lod_rules
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..math.arithmetic import _conj
@@ -41,6 +41,7 @@ class Eig:
     e = Output()
     v = Output()
     compute_v = Attr(bool, default=True)
+    lod = lod_rules.batched("input", 2)
 
     def infer(op) -> Any:
         shape, dtype = matrix_shape(op.input), op.input.spec.dtype

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...core.errors import InvalidArgumentError, UnimplementedError
 from ...core.specs import TensorSpec
-from .. import array
+from .. import array, lod_rules
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..math.arithmetic import _conj
@@ -34,6 +34,7 @@ class Cholesky:
 
     input = Input(SOLVABLE)
     output = Output(like="input")
+    lod = lod_rules.batched("input", 2)
 
     def infer(op) -> Any:
         return op.input.spec.with_shape(matrix_shape(op.input))
@@ -79,6 +80,7 @@ class Qr:
     q = Output(like="input")
     r = Output(like="input")
     full_matrices = Attr(bool, default=False)
+    lod = lod_rules.batched("input", 2)
 
     def infer(op) -> Any:
         spec, shape = op.input.spec, matrix_shape(op.input, square=False)
@@ -162,6 +164,7 @@ class Svd:
     v = Output(like="tensor")
     full_matrices = Attr(bool, default=False)
     compute_uv = Attr(bool, default=True)
+    lod = lod_rules.batched("tensor", 2)
 
     def infer(op) -> Any:
         spec, shape = op.tensor.spec, matrix_shape(op.tensor, square=False)
@@ -229,6 +232,7 @@ class SelfAdjointEig:
     e = Output(like="input")
     v = Output(like="input")
     compute_v = Attr(bool, default=True)
+    lod = lod_rules.batched("input", 2)
 
     def infer(op) -> Any:
         spec, shape = op.input.spec, matrix_shape(op.input)

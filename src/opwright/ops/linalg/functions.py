@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...core import dtypes
-from .. import array, dispatch
+from .. import array, dispatch, lod_rules
 from ..definition import Input, Output, operator
 from ..math.elementary import log
 from ..math.reduction import Max, Sum
@@ -41,6 +41,7 @@ class MatrixExponential:
 
     input = Input(SOLVABLE)
     output = Output(like="input")
+    lod = lod_rules.batched("input", 2)
 
     def infer(op) -> Any:
         return op.input.spec.with_shape(matrix_shape(op.input))

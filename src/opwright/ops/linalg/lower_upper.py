@@ -13,7 +13,7 @@ from ...core import dtypes
 from ...core.dtypes import DType
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
-from .. import array, dispatch
+from .. import array, dispatch, lod_rules
 from ..attributes import Attr, one_of
 from ..definition import Input, Output, operator
 from ..math.sorting import argsort
@@ -44,6 +44,7 @@ class Lu:
     lu = Output(like="input")
     p = Output()
     output_idx_type = Attr(DType, default=dtypes.int32, check=one_of(dtypes.int32, dtypes.int64))
+    lod = lod_rules.batched("input", 2)
 
     def infer(op) -> Any:
         shape = matrix_shape(op.input)

@@ -14,7 +14,7 @@ from ...core.dtypes import DType, as_dtype, numeric
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape, broadcast
 from ...core.specs import TensorSpec
-from .. import array, dispatch
+from .. import array, dispatch, lod_rules
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..inference import axis_in
@@ -45,6 +45,7 @@ class MatMul:
     adjoint_a = Attr(bool, default=False)
     adjoint_b = Attr(bool, default=False)
     output_type = Attr(DType, default=None)
+    lod = lod_rules.matmul
 
     def infer(op) -> Any:
         a, b = op.a.spec, op.b.spec

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...core.dtypes import numeric
 from ...core.errors import InvalidArgumentError
-from .. import array, dispatch
+from .. import array, dispatch, lod_rules
 from ..definition import Input, Output, operator
 from ..math.arithmetic import _conj
 from ..math.elementary import sqrt
@@ -54,6 +54,7 @@ class Cross:
     a = Input(numeric)
     b = Input(numeric, like="a")
     product = Output(like="a")
+    lod = lod_rules.batched("a", 1)
 
     def infer(op) -> Any:
         a, b = op.a.spec, op.b.spec

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...core.dtypes import complexes
-from .. import array
+from .. import array, lod_rules
 from ..definition import Input, Output, operator
 from . import schur_arrays
 from .matrices import adjoint
@@ -47,6 +47,7 @@ class MatrixSquareRoot:
 
     input = Input(SOLVABLE)
     output = Output(like="input")
+    lod = lod_rules.batched("input", 2)
 
     def infer(op) -> Any:
         return op.input.spec.with_shape(matrix_shape(op.input))
@@ -72,6 +73,7 @@ class MatrixLogarithm:
 
     input = Input(complexes)
     output = Output(like="input")
+    lod = lod_rules.batched("input", 2)
 
     def infer(op) -> Any:
         return op.input.spec.with_shape(matrix_shape(op.input))

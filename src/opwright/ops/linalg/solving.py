@@ -14,7 +14,7 @@ import numpy as np
 from ...core import dtypes
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape, broadcast
-from .. import array
+from .. import array, lod_rules
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..math.arithmetic import _conj
@@ -61,6 +61,7 @@ class MatrixInverse:
     input = Input(SOLVABLE)
     output = Output(like="input")
     adjoint = Attr(bool, default=False)
+    lod = lod_rules.batched("input", 2)
 
     def infer(op) -> Any:
         return op.input.spec.with_shape(matrix_shape(op.input))
@@ -95,6 +96,7 @@ class MatrixDeterminant:
 
     input = Input(SOLVABLE)
     output = Output(like="input")
+    lod = lod_rules.batched("input", 2)
 
     def infer(op) -> Any:
         shape = matrix_shape(op.input)
@@ -126,6 +128,7 @@ class LogMatrixDeterminant:
     input = Input(SOLVABLE)
     sign = Output(like="input")
     log_abs_determinant = Output(like="input")
+    lod = lod_rules.batched("input", 2)
 
     def infer(op) -> Any:
         shape = matrix_shape(op.input)
@@ -164,6 +167,7 @@ class MatrixSolve:
     rhs = Input(SOLVABLE, like="matrix")
     output = Output(like="rhs")
     adjoint = Attr(bool, default=False)
+    lod = lod_rules.batched("matrix", 2)
 
     def infer(op) -> Any:
         matrix, rhs = matrix_shape(op.matrix), op.rhs.spec
@@ -212,6 +216,7 @@ class MatrixTriangularSolve:
     output = Output(like="rhs")
     lower = Attr(bool, default=True)
     adjoint = Attr(bool, default=False)
+    lod = lod_rules.batched("matrix", 2)
 
     def infer(op) -> Any:
         matrix, rhs = matrix_shape(op.matrix), matrix_shape(op.rhs, square=False)

@@ -37,6 +37,7 @@ class DenseBincount:
     weights = Input((dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64))
     output = Output(like="weights")
     binary_output = Attr(bool, default=False)
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:
@@ -112,6 +113,7 @@ class HistogramFixedWidth:
     nbins = Input(dtypes.int32, rank=0)
     output = Output()
     dtype = Attr(dtypes.DType, default=dtypes.int32)
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:
@@ -179,6 +181,7 @@ class ConfusionMatrix:
     num_classes = Input(index, rank=0)
     weights = Input(numeric, rank=1)
     output = Output(like="weights")
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:

@@ -15,7 +15,7 @@ from ...core import dtypes
 from ...core.dtypes import numeric, real
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
-from .. import array, registry
+from .. import array, lod_rules, registry
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..inference import axes_in, static_axes
@@ -77,6 +77,7 @@ class Sum:
     axis = Attr([int], default=None)
     keepdims = Attr(bool, default=False)
     no_need_buffer = ("input_tensor",)
+    lod = lod_rules.along("axis", "input_tensor")
     infer = _reduced
 
     def compute(op, input_tensor) -> Any:
@@ -102,6 +103,7 @@ class Mean:
     axis = Attr([int], default=None)
     keepdims = Attr(bool, default=False)
     no_need_buffer = ("input_tensor",)
+    lod = lod_rules.along("axis", "input_tensor")
     infer = _reduced
 
     def compute(op, input_tensor) -> Any:
@@ -139,6 +141,7 @@ class Prod:
     output = Output(like="input_tensor")
     axis = Attr([int], default=None)
     keepdims = Attr(bool, default=False)
+    lod = lod_rules.along("axis", "input_tensor")
     infer = _reduced
 
     def compute(op, input_tensor) -> Any:
@@ -206,6 +209,7 @@ class Max:
     output = Output(like="input_tensor")
     axis = Attr([int], default=None)
     keepdims = Attr(bool, default=False)
+    lod = lod_rules.along("axis", "input_tensor")
     infer = _reduced
 
     def compute(op, input_tensor) -> Any:
@@ -230,6 +234,7 @@ class Min:
     output = Output(like="input_tensor")
     axis = Attr([int], default=None)
     keepdims = Attr(bool, default=False)
+    lod = lod_rules.along("axis", "input_tensor")
     infer = _reduced
 
     def compute(op, input_tensor) -> Any:
@@ -252,6 +257,7 @@ class All:
     output = Output(like="input_tensor")
     axis = Attr([int], default=None)
     keepdims = Attr(bool, default=False)
+    lod = lod_rules.along("axis", "input_tensor")
     infer = _reduced
     gradient = None
 
@@ -272,6 +278,7 @@ class AnyTrue:
     output = Output(like="input_tensor")
     axis = Attr([int], default=None)
     keepdims = Attr(bool, default=False)
+    lod = lod_rules.along("axis", "input_tensor")
     infer = _reduced
     gradient = None
 
@@ -292,6 +299,7 @@ class EuclideanNorm:
     output = Output(like="input_tensor")
     axis = Attr([int], default=None)
     keepdims = Attr(bool, default=False)
+    lod = lod_rules.along("axis", "input_tensor")
     infer = _reduced
 
     def compute(op, input_tensor) -> Any:

@@ -96,6 +96,7 @@ class SegmentSum:
     segment_ids = Input(index, rank=1)
     output = Output(like="data")
     no_need_buffer = ("data",)
+    lod = "vanishes"
     infer = _sorted_spec
 
     def compute(op, data, segment_ids) -> Any:
@@ -119,6 +120,7 @@ class SegmentMean:
     segment_ids = Input(index, rank=1)
     output = Output(like="data")
     no_need_buffer = ("data",)
+    lod = "vanishes"
     infer = _sorted_spec
 
     def compute(op, data, segment_ids) -> Any:
@@ -158,6 +160,7 @@ class SegmentMax:
     data = Input(real)
     segment_ids = Input(index, rank=1)
     output = Output(like="data")
+    lod = "vanishes"
     infer = _sorted_spec
 
     def compute(op, data, segment_ids) -> Any:
@@ -179,6 +182,7 @@ class SegmentMin:
     data = Input(real)
     segment_ids = Input(index, rank=1)
     output = Output(like="data")
+    lod = "vanishes"
     infer = _sorted_spec
 
     def compute(op, data, segment_ids) -> Any:
@@ -220,6 +224,7 @@ class SegmentProd:
     data = Input(numeric)
     segment_ids = Input(index, rank=1)
     output = Output(like="data")
+    lod = "vanishes"
     infer = _sorted_spec
 
     def compute(op, data, segment_ids) -> Any:

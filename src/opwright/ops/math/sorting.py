@@ -14,7 +14,7 @@ from ...core import dtypes
 from ...core.dtypes import DType, as_dtype, floating, index, real
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
-from .. import array, dispatch
+from .. import array, dispatch, lod_rules
 from ..attributes import Attr, one_of
 from ..definition import Input, Output, operator
 from ..inference import static_int
@@ -67,6 +67,7 @@ class ArgMax:
     output = Output()
     axis = Attr(int, default=0)
     output_type = Attr(DType, default=dtypes.int64, check=_INDICES)
+    lod = lod_rules.along("axis", "input")
     infer = _without_axis
     gradient = None
 
@@ -88,6 +89,7 @@ class ArgMin:
     output = Output()
     axis = Attr(int, default=0)
     output_type = Attr(DType, default=dtypes.int64, check=_INDICES)
+    lod = lod_rules.along("axis", "input")
     infer = _without_axis
     gradient = None
 
@@ -144,6 +146,7 @@ class Sort:
     output = Output(like="values")
     indices = Output(dtype=dtypes.int32)
     direction = Attr(str, default="ASCENDING", check=one_of("ASCENDING", "DESCENDING"))
+    lod = lod_rules.batched("values", 1)
 
     def infer(op) -> Any:
         spec = op.values.spec
@@ -213,6 +216,7 @@ class TopK:
     indices = Output()
     sorted = Attr(bool, default=True)
     index_type = Attr(DType, default=dtypes.int32, check=one_of(dtypes.int16, dtypes.int32, dtypes.int64))
+    lod = lod_rules.batched("input", 1)
 
     def infer(op) -> Any:
         spec, k = op.input.spec, op.k.constant
@@ -314,6 +318,7 @@ class InvertPermutation:
 
     x = Input(index, rank=1)
     y = Output(like="x")
+    lod = "vanishes"
     gradient = None
 
     def compute(op, x) -> Any:

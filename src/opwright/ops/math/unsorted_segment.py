@@ -81,6 +81,7 @@ class UnsortedSegmentSum:
     num_segments = Input(index, rank=0)
     output = Output(like="data")
     no_need_buffer = ("data",)
+    lod = "vanishes"
     infer = _spec
 
     def compute(op, data, segment_ids, num_segments) -> Any:
@@ -105,6 +106,7 @@ class UnsortedSegmentMax:
     segment_ids = Input(index)
     num_segments = Input(index, rank=0)
     output = Output(like="data")
+    lod = "vanishes"
     infer = _spec
 
     def compute(op, data, segment_ids, num_segments) -> Any:
@@ -128,6 +130,7 @@ class UnsortedSegmentMin:
     segment_ids = Input(index)
     num_segments = Input(index, rank=0)
     output = Output(like="data")
+    lod = "vanishes"
     infer = _spec
 
     def compute(op, data, segment_ids, num_segments) -> Any:
@@ -151,6 +154,7 @@ class UnsortedSegmentProd:
     segment_ids = Input(index)
     num_segments = Input(index, rank=0)
     output = Output(like="data")
+    lod = "vanishes"
     infer = _spec
 
     def compute(op, data, segment_ids, num_segments) -> Any:

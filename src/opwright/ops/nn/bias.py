@@ -42,6 +42,7 @@ class BiasAdd:
     output = Output(like="value")
     data_format = Attr(str, default="NHWC", check=one_of("NHWC", "NCHW"))
     inplace = {"output": "value"}
+    lod = "as value"
 
     def infer(op) -> Any:
         shape, bias = op.value.spec.shape, op.bias.spec.shape
@@ -79,6 +80,7 @@ class BiasAddGrad:
     out_backprop = Input(numeric)
     output = Output(like="out_backprop")
     data_format = Attr(str, default="NHWC", check=one_of("NHWC", "NCHW"))
+    lod = "vanishes"
 
     def infer(op) -> Any:
         shape = op.out_backprop.spec.shape

@@ -169,6 +169,7 @@ def _define(n: int, taken: Any) -> tuple[Any, Any, Any]:
         explicit_paddings = Attr([int], default=())
         data_format = Attr(str, default=FORMATS[n][0], check=one_of(*FORMATS[n]))
         dilations = Attr([int], default=ones)
+        lod = "as input"
 
         def infer(op) -> Any:
             return _infer_forward(op, n)
@@ -201,6 +202,7 @@ def _define(n: int, taken: Any) -> tuple[Any, Any, Any]:
         explicit_paddings = Attr([int], default=())
         data_format = Attr(str, default=FORMATS[n][0], check=one_of(*FORMATS[n]))
         dilations = Attr([int], default=ones)
+        lod = "vanishes"
 
         def infer(op) -> Any:
             return _infer_by_input(op, n)
@@ -233,6 +235,7 @@ def _define(n: int, taken: Any) -> tuple[Any, Any, Any]:
         explicit_paddings = Attr([int], default=())
         data_format = Attr(str, default=FORMATS[n][0], check=one_of(*FORMATS[n]))
         dilations = Attr([int], default=ones)
+        lod = "vanishes"
 
         def infer(op) -> Any:
             return _infer_by_filter(op, n)

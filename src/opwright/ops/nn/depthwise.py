@@ -54,6 +54,7 @@ class DepthwiseConv2dNative:
     explicit_paddings = Attr([int], default=())
     data_format = Attr(str, default="NHWC", check=one_of(*FORMATS[2]))
     dilations = Attr([int], default=(1, 1, 1, 1))
+    lod = "as input"
 
     def infer(op) -> Any:
         return op.input.spec.with_shape(
@@ -95,6 +96,7 @@ class DepthwiseConv2dNativeBackpropInput:
     explicit_paddings = Attr([int], default=())
     data_format = Attr(str, default="NHWC", check=one_of(*FORMATS[2]))
     dilations = Attr([int], default=(1, 1, 1, 1))
+    lod = "vanishes"
 
     def infer(op) -> Any:
         image = known_dims(shape_from(op.input_sizes), 4)
@@ -142,6 +144,7 @@ class DepthwiseConv2dNativeBackpropFilter:
     explicit_paddings = Attr([int], default=())
     data_format = Attr(str, default="NHWC", check=one_of(*FORMATS[2]))
     dilations = Attr([int], default=(1, 1, 1, 1))
+    lod = "vanishes"
 
     def infer(op) -> Any:
         kernel = known_dims(shape_from(op.filter_sizes), 4)

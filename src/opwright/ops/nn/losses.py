@@ -30,6 +30,7 @@ class L2Loss:
 
     t = Input(floating)
     output = Output(like="t")
+    lod = "vanishes"
 
     def infer(op) -> Any:
         return TensorSpec([], op.t.spec.dtype)

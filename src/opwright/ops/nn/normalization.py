@@ -50,12 +50,13 @@ class FusedBatchNorm:
     mean = Input((float32, float64), rank=1, like="scale", optional=True)
     variance = Input((float32, float64), rank=1, like="scale", optional=True)
     y = Output(like="x")
-    batch_mean = Output(like="scale")
-    batch_variance = Output(like="scale")
+    batch_mean = Output(like="scale", rows=False)
+    batch_variance = Output(like="scale", rows=False)
     epsilon = Attr(float, default=0.0001)
     exponential_avg_factor = Attr(float, default=1.0)
     data_format = Attr(str, default="NHWC", check=one_of(*BATCH_FORMATS))
     is_training = Attr(bool, default=True)
+    lod = "as x"
 
     def infer(op) -> Any:
         spec, channel = op.x.spec, channel_axis(op.data_format)
@@ -174,6 +175,7 @@ class LayerNorm:
     y = Output(like="x")
     axis = Attr([int], default=(-1,))
     epsilon = Attr(float, default=1e-5)
+    lod = "as x"
 
     def infer(op) -> Any:
         shape = op.x.spec.shape

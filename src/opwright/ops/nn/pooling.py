@@ -135,6 +135,7 @@ def _define_max(n: int) -> tuple[Any, Any, Any]:
         padding = Attr(str, check=one_of(*PADDINGS))
         explicit_paddings = Attr([int], default=())
         data_format = Attr(str, default=FORMATS[n][0], check=one_of(*FORMATS[n]))
+        lod = "as input"
 
         def infer(op) -> Any:
             return op.input.spec.with_shape(_out_shape(op, op.input.spec.shape, rank))
@@ -162,6 +163,7 @@ def _define_max(n: int) -> tuple[Any, Any, Any]:
         explicit_paddings = Attr([int], default=())
         data_format = Attr(str, default=FORMATS[n][0], check=one_of(*FORMATS[n]))
         no_need_buffer = ("orig_output",)
+        lod = "vanishes"
 
         def infer(op) -> Any:
             _check_same(op, op.grad, _out_shape(op, op.orig_input.spec.shape, rank), "grad")
@@ -190,6 +192,7 @@ def _define_max(n: int) -> tuple[Any, Any, Any]:
         explicit_paddings = Attr([int], default=())
         data_format = Attr(str, default=FORMATS[n][0], check=one_of(*FORMATS[n]))
         no_need_buffer = ("orig_output",)
+        lod = "vanishes"
 
         def infer(op) -> Any:
             _check_same(op, op.grad, op.orig_input.spec.shape, "grad")
@@ -275,6 +278,7 @@ def _define_avg(n: int) -> tuple[Any, Any]:
         strides = Attr([int])
         padding = Attr(str, check=one_of("SAME", "VALID"))
         data_format = Attr(str, default=FORMATS[n][0], check=one_of(*FORMATS[n]))
+        lod = "as input"
 
         def infer(op) -> Any:
             return op.input.spec.with_shape(_out_shape(op, op.input.spec.shape, rank))
@@ -307,6 +311,7 @@ def _define_avg(n: int) -> tuple[Any, Any]:
         strides = Attr([int])
         padding = Attr(str, check=one_of("SAME", "VALID"))
         data_format = Attr(str, default=FORMATS[n][0], check=one_of(*FORMATS[n]))
+        lod = "vanishes"
 
         def infer(op) -> Any:
             shape = TensorShape(known_dims(shape_from(op.orig_input_shape), rank))

@@ -15,7 +15,7 @@ import numpy as np
 from ...core.dtypes import floating, index
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape, broadcast
-from .. import dispatch
+from .. import dispatch, lod_rules
 from ..array import cast, expand_dims, one_hot
 from ..array.shaping import shape_op, sum_to_shape_of
 from ..attributes import Attr
@@ -53,6 +53,7 @@ class Softmax:
     logits = Input(floating)
     softmax = Output(like="logits")
     axis = Attr(int, default=-1)
+    lod = lod_rules.along("axis", "logits")
 
     def infer(op) -> Any:
         _check_axis(op)
@@ -81,6 +82,7 @@ class LogSoftmax:
     logits = Input(floating)
     logsoftmax = Output(like="logits")
     axis = Attr(int, default=-1)
+    lod = lod_rules.along("axis", "logits")
 
     def infer(op) -> Any:
         _check_axis(op)

@@ -49,6 +49,7 @@ def _one_dtype(name: str, sample: Any, words: str, distribution: str) -> Any:
         stream = Attr(int, default=0)
         effect = "random"
         effect_rule = drawn
+        lod = "vanishes"
         gradient = None
 
         def infer(op) -> Any:

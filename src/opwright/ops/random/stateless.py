@@ -47,6 +47,7 @@ def _one_dtype(name: str, sample: Any, allowed: tuple[DType, ...], words: str, d
         seed = Input(SEEDS, rank=1)
         output = Output()
         dtype = Attr(DType, default=float32 if float32 in allowed else int32)
+        lod = "vanishes"
         gradient = None
 
         def infer(op) -> Any:
@@ -101,6 +102,7 @@ class StatelessRandomUniformInt:
     minval = Input(FULL, rank=0)
     maxval = Input(FULL, rank=0, like="minval")
     output = Output(like="minval")
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:
@@ -126,6 +128,7 @@ class StatelessRandomGamma:
     seed = Input(SEEDS, rank=1)
     alpha = Input(floating)
     output = Output(like="alpha")
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:
@@ -151,6 +154,7 @@ class StatelessRandomPoisson:
     lam = Input((*floating, int32, int64))
     output = Output()
     dtype = Attr(DType, default=int32)
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:
@@ -187,6 +191,7 @@ class StatelessRandomBinomial:
     probs = Input(floating)
     output = Output()
     output_dtype = Attr(DType, default=int32)
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:
@@ -212,6 +217,7 @@ class StatelessMultinomial:
     seed = Input(SEEDS, rank=1)
     output = Output()
     output_dtype = Attr(DType, default=int64)
+    lod = "as logits"
     gradient = None
 
     def infer(op) -> Any:
@@ -232,6 +238,7 @@ class StatelessShuffle:
     value = Input(any_dtype)
     seed = Input(SEEDS, rank=1)
     output = Output(like="value")
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:

@@ -18,7 +18,7 @@ from ...core.dtypes import DType, complexes
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
-from .. import array, dispatch
+from .. import array, dispatch, lod_rules
 from ..definition import Input, Output, operator
 from ..inference import elements_of
 from ..math.arithmetic import maximum, minimum
@@ -99,6 +99,7 @@ def _complex(name: str, inverse: bool, rank: int) -> Any:
     class Transform:
         input = Input(complexes)
         output = Output(like="input")
+        lod = lod_rules.batched("input", rank)
 
         def infer(op) -> Any:
             at_least(op.input.spec, rank)
@@ -137,6 +138,7 @@ def _of_real(name: str, rank: int) -> Any:
         input = Input(REALS)
         fft_length = Input(dtypes.int32)
         output = Output()
+        lod = lod_rules.batched("input", rank)
 
         def infer(op) -> Any:
             spec, lengths = op.input.spec, length_elements(op.fft_length, rank)
@@ -176,6 +178,7 @@ def _to_real(name: str, rank: int) -> Any:
         input = Input(complexes)
         fft_length = Input(dtypes.int32)
         output = Output()
+        lod = lod_rules.batched("input", rank)
 
         def infer(op) -> Any:
             spec, lengths = op.input.spec, length_elements(op.fft_length, rank)

@@ -14,7 +14,7 @@ from ...core.dtypes import complexes
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
-from .. import array, dispatch
+from .. import array, dispatch, lod_rules
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..inference import axes_in, static_axes
@@ -82,6 +82,7 @@ class FFTND:
     fft_length = Input(dtypes.int32)
     output = Output(like="input")
     axes = Attr([int])
+    lod = lod_rules.along("axes", "input")
 
     def infer(op) -> Any:
         return op.input.spec.with_shape(_dims(op))
@@ -109,6 +110,7 @@ class IFFTND:
     fft_length = Input(dtypes.int32)
     output = Output(like="input")
     axes = Attr([int])
+    lod = lod_rules.along("axes", "input")
 
     def infer(op) -> Any:
         return op.input.spec.with_shape(_dims(op))
@@ -137,6 +139,7 @@ class RFFTND:
     fft_length = Input(dtypes.int32)
     output = Output()
     axes = Attr([int])
+    lod = lod_rules.along("axes", "input")
 
     def infer(op) -> Any:
         return TensorSpec(_dims(op, halved=True), COMPLEX_OF[op.input.spec.dtype])
@@ -168,6 +171,7 @@ class IRFFTND:
     fft_length = Input(dtypes.int32)
     output = Output()
     axes = Attr([int])
+    lod = lod_rules.along("axes", "input")
 
     def infer(op) -> Any:
         return TensorSpec(_dims(op), op.input.spec.dtype.real_dtype)

@@ -14,7 +14,7 @@ from ...core import dtypes
 from ...core.dtypes import index, numeric
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN
-from .. import array, dispatch
+from .. import array, dispatch, lod_rules
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..inference import axis_in, static_int
@@ -58,6 +58,7 @@ class Frame:
     pad_value = Input(like="signal", rank=0, optional=True)
     output = Output(like="signal")
     axis = Attr(int, default=-1)
+    lod = lod_rules.along("axis", "signal")
 
     def infer(op) -> Any:
         spec, length = op.signal.spec, _number(op.frame_length, "frame_length", 0)
@@ -107,6 +108,7 @@ class OverlapAndAdd:
     frame_step = Input(index, rank=0)
     output = Output(like="signal")
     axis = Attr(int, default=-1)
+    lod = "vanishes"
 
     def infer(op) -> Any:
         spec, step = op.signal.spec, _number(op.frame_step, "frame_step", 1)

@@ -31,6 +31,7 @@ class StringFormat:
     template = Attr(str, default="%s")
     placeholder = Attr(str, default="%s")
     summarize = Attr(int, default=3)
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:

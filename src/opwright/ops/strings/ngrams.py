@@ -51,6 +51,7 @@ class StringNGrams:
     right_pad = Attr(str, default="")
     pad_width = Attr(int, default=0)
     preserve_short_sequences = Attr(bool, default=False)
+    lod = "vanishes"
 
     def infer(op) -> Any:
         spec = op.data.spec

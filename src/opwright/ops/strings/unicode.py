@@ -120,6 +120,7 @@ class UnicodeEncode:
     output_encoding = Attr(str, check=OUTPUT)
     errors = Attr(str, default="replace", check=ERRORS)
     replacement_char = Attr(int, default=65533)
+    lod = "vanishes"
     gradient = None
 
     def infer(op) -> Any:
@@ -154,6 +155,7 @@ class UnicodeDecode:
     errors = Attr(str, default="replace", check=ERRORS)
     replacement_char = Attr(int, default=65533)
     replace_control_characters = Attr(bool, default=False)
+    lod = "vanishes"
 
     def infer(op) -> Any:
         return TensorSpec([None], dtypes.int32), TensorSpec([None], dtypes.int64)
@@ -264,6 +266,7 @@ class UnsortedSegmentJoin:
     num_segments = Input(("int32", "int64"), rank=0)
     output = Output(like="inputs")
     separator = Attr(str, default="")
+    lod = "vanishes"
 
     def infer(op) -> Any:
         shape, ids, n = op.inputs.spec.shape, op.segment_ids.spec.shape, op.num_segments.constant
