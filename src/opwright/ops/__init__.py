@@ -14,7 +14,8 @@ from .kernels import KernelKey, register_kernel
 from .registry import get
 from .registry import list_names as list
 
-_LATER = {"spec": "specification", "compatibility": "changes", "Change": "changes", "lint": "linting", "explain": "selection"}
+_LATER = {"spec": "specification", "compatibility": "changes", "Change": "changes", "lint": "linting",
+          "explain": "selection"}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -29,7 +29,7 @@ FORMAT = 1
 NEEDED: Any = object()  # a field without default: every file has it
 
 
-# ---- the tables: what is said of each part ----------------------------------------------------------------------------
+# ---- the tables: what is said of each part --------------------------------------------------------------------------
 
 
 class Field(NamedTuple):
@@ -109,7 +109,7 @@ PARTS: tuple[tuple[str, tuple[Field, ...], Callable[[Operator], Iterable[Input |
 )
 
 
-# ---- to data ----------------------------------------------------------------------------------------------------------
+# ---- to data --------------------------------------------------------------------------------------------------------
 
 
 def spec(operators: Iterable[Operator | str] | None = None, *, users: bool = False) -> dict[str, Spec]:
@@ -145,7 +145,7 @@ def document(operators: Mapping[str, Spec]) -> Spec:
     return {"format": FORMAT, "opwright": made_by, "operators": dict(operators)}
 
 
-# ---- from data --------------------------------------------------------------------------------------------------------
+# ---- from data ------------------------------------------------------------------------------------------------------
 
 
 def _is_count(value: Any) -> bool:
@@ -229,5 +229,5 @@ def _fields(found: Any, fields: Iterable[Field], where: str) -> Spec:
 
 
 def _wrong(where: str, found: Any, wanted: str) -> InvalidArgumentError:
-    return InvalidArgumentError(what=f"{where[:200]} is not what a specification has there",
-                                found="nothing" if found is NEEDED else reprlib.repr(found)[:100], wanted=wanted)  # fmt: skip
+    shown = "nothing" if found is NEEDED else reprlib.repr(found)[:100]
+    return InvalidArgumentError(what=f"{where[:200]} is not what a specification has there", found=shown, wanted=wanted)

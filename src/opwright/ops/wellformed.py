@@ -110,7 +110,7 @@ def _control(op: Operator, body: Mapping[str, Any]) -> None:
 
 
 def _versions(op: Operator, body: Mapping[str, Any]) -> None:
-    """No part is newer than the operator; newer ones stand last, where calls and files that lack them do not miss them."""
+    """No part is newer than the operator; newer ones stand last, where older calls and files do not miss them."""
     part: Any
     for side in (op.inputs, op.outputs, op.attr_defs.values()):
         newest = 1

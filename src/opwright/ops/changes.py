@@ -1,0 +1,236 @@
+"""What changed between two specifications of the catalogue, and whether it may.
+
+Lives here: `Change`, `compatibility` and the rules, as tables.  Not here: what a specification says (specification.py),
+which of two conditions is stricter (conditions.py).
+
+A change is allowed if programs and files made for the old definition mean the same under the new one: parts may be
+added where nobody has to give or take them (an optional input, an intermediate output, an attribute with a default)
+and where `since=` says from which version on; nothing goes, changes its type, its default, its place or what it takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .conditions import implies
+from .plain_values import canonical
+from .specification import ATTR, INPUT, OPERATOR, OUTPUT, Spec, operators_of
+
+PARTS = {"inputs": "input", "outputs": "output", "attrs": "attribute"}
+
+
+@dataclass(frozen=True)
+class Change:
+    """One difference between two catalogues. allowed: whether programs and files of the old one still work.
+
+    operator; what: the sentence; part: "operator", "input", "output" or "attribute"; name: of that part; rule: a
+    short name of what was broken or used; old, new: the values, as plain data.
+    """
+
+    operator: str
+    what: str
+    allowed: bool
+    part: str = "operator"
+    name: str = ""
+    rule: str = ""
+    old: Any = None
+    new: Any = None
+
+    def __str__(self) -> str:
+        return f"{'  ' if self.allowed else '! '}{self.operator}: {self.what}"
+
+
+Found = tuple[str, Any, Any, str, bool]
+"""What a rule yields: its name, the old and the new value, the end of the sentence, whether it may."""
+
+
+def _shown(value: Any) -> str:
+    text = canonical(value) if not isinstance(value, str) else repr(value)
+    return text if len(text) <= 120 else f"{text[:117]}..."
+
+
+def _turned(old: Any, new: Any) -> str:
+    return f"was {_shown(old)}, is {_shown(new)}"
+
+
+# ---- one field of one part ------------------------------------------------------------------------------------------
+# Each rule gets the field, both values and the two parts (or operators) and yields what it finds. A field that is in no
+# table here (made by a newer version, which knows more) may not change: nobody can say what it means.
+
+Rule = Callable[[str, Any, Any, Spec, Spec], Iterator[Found]]
+
+
+def _fixed(key: str, old: Any, new: Any, a: Spec, b: Spec) -> Iterator[Found]:
+    """No change at all: not even a relaxation, since files written by the new one are read by the old one too."""
+    yield key, old, new, f"{key} {_turned(old, new)}", False
+
+
+def _free(key: str, old: Any, new: Any, a: Spec, b: Spec) -> Iterator[Found]:
+    """Memory and speed: no result depends on it."""
+    yield key, old, new, f"{key} {_turned(old, new)}", True
+
+
+def _widening(key: str, old: Any, new: Any, a: Spec, b: Spec) -> Iterator[Found]:
+    """More may be taken, nothing less. None takes all."""
+    lost = [] if new is None else ["others"] if old is None else [v for v in old if v not in new]
+    more = [] if old is None else ["any"] if new is None else [v for v in new if v not in old]
+    if lost:
+        yield key, old, new, f"{key}: takes {', '.join(map(str, lost))} no more", False
+    if more:
+        yield key, old, new, f"{key}: takes {', '.join(map(str, more))} too", True
+
+
+def _to_true(key: str, old: Any, new: Any, a: Spec, b: Spec) -> Iterator[Found]:
+    yield key, old, new, f"{key} {_turned(old, new)}", new is True
+
+
+def _version(key: str, old: Any, new: Any, a: Spec, b: Spec) -> Iterator[Found]:
+    yield key, old, new, f"version {'fell' if new < old else 'rose'} from {old} to {new}", new > old
+
+
+def _gradient(key: str, old: Any, new: Any, a: Spec, b: Spec) -> Iterator[Found]:
+    """none: asking for it is an error; empty: it ends here; rule: it flows on. Only what was an error may change."""
+    what = {
+        ("rule", "none"): "the gradient is gone",
+        ("rule", "empty"): "the gradient is gone: differentiation ends here now",
+        ("empty", "none"): "differentiation ended here, is an error now",
+        ("empty", "rule"): "differentiation ended here, goes on now: what was trained before is trained otherwise",
+    }.get((old, new), f"gradient {_turned(old, new)}")
+    yield key, old, new, what, old == "none"
+
+
+def _default(key: str, old: Any, new: Any, a: Spec, b: Spec) -> Iterator[Found]:
+    before, now = (_shown(v) if not part["required"] else "none (required)" for v, part in ((old, a), (new, b)))
+    if before != now and a["type"] == b["type"]:
+        yield key, old, new, f"default was {before}, is {now}", False
+
+
+def _condition(key: str, old: Any, new: Any, a: Spec, b: Spec) -> Iterator[Found]:
+    before, now = a["check"] or "none", b["check"] or "none"
+    looser = implies(old, new, whole="int" in a["type"])
+    if looser:
+        if not implies(new, old, whole="int" in a["type"]):
+            yield key, old, new, f"check loosened: was {before}, is {now}", True
+    elif looser is None:
+        yield key, old, new, f"check was {before}, is {now}: which is stricter cannot be told", False
+    else:
+        yield key, old, new, f"check tightened: was {before}, is {now}", False
+
+
+def _ignored(key: str, old: Any, new: Any, a: Spec, b: Spec) -> Iterator[Found]:
+    """Said by another field's rule."""
+    yield from ()
+
+
+RULES: dict[str, dict[str, Rule]] = {
+    "operator": {
+        "version": _version, "effect": _fixed, "control": _fixed, "elementwise": _to_true, "gradient": _gradient,
+        "lod": _fixed, "inplace": _free, "views": _free, "no_need_buffer": _free, "shape_only": _free,
+        "inputs": _ignored, "outputs": _ignored, "attrs": _ignored,
+    },
+    "input": {
+        "name": _ignored, "dtypes": _widening, "like": _fixed, "optional": _fixed, "repeated": _fixed,
+        "mixed": _to_true, "ranks": _widening, "lod": _widening, "lod_of": _fixed, "since": _fixed,
+    },
+    "output": {
+        "name": _ignored, "like": _fixed, "dtype": _fixed, "repeated": _fixed, "intermediate": _fixed,
+        "lod_of": _fixed, "since": _fixed,
+    },
+    "attribute": {
+        "name": _ignored, "type": _fixed, "required": _ignored, "default": _default, "since": _fixed,
+        "check": _ignored, "condition": _condition,
+    },
+}  # fmt: skip
+for _part, _fields in (("operator", OPERATOR), ("input", INPUT), ("output", OUTPUT), ("attribute", ATTR)):
+    assert {f.key for f in _fields} <= RULES[_part].keys(), f"a field of {_part}s has no rule"
+
+
+def _compared(part: str, a: Spec, b: Spec) -> Iterator[Found]:
+    for key in dict.fromkeys((*RULES[part], *sorted(a.keys() | b.keys()))):
+        rule = RULES[part].get(key, _fixed)
+        if rule is _default and a["required"] != b["required"]:  # default: none and null are the same data
+            yield from rule(key, a[key], b[key], a, b)
+        elif canonical(a.get(key)) != canonical(b.get(key)):
+            yield from rule(key, a.get(key), b.get(key), a, b)
+
+
+# ---- parts that come, go or move ------------------------------------------------------------------------------------
+
+
+def _added(part: str, old: Spec, new: Spec) -> Iterator[Found]:
+    """A part that is new in version `since` of its operator."""
+    how = {"input": "optional", "output": "intermediate"}.get(part)
+    fine = new[how] if how else not new["required"]
+    if not fine:
+        wanted = f"not {how}" if how else "has no default"
+        yield "added", None, new["name"], f"is new and {wanted}", False
+    elif not old["version"] < new["since"]:
+        yield ("since", None, new["since"], f"is new, but its `since` is {new['since']}, not above the version "
+               f"{old['version']} that lacked it", False)  # fmt: skip
+    else:
+        more = f"default {_shown(new['default'])}" if part == "attribute" else f"{how}, since version {new['since']}"
+        yield "added", None, new["name"], f"is new, {more}", True
+
+
+def _gone(part: str, gone: Spec, fresh: list[Spec]) -> Found:
+    """A rename is a part that goes and one that comes; say so where they are alike in all else."""
+    alike = [p["name"] for p in fresh if canonical({**p, "name": "", "since": 1})
+             == canonical({**gone, "name": "", "since": 1})]  # fmt: skip
+    hint = f"; was it renamed to {alike[0]!r}? Files and calls know it by the old name" if len(alike) == 1 else ""
+    return "gone", gone["name"], None, f"is gone{hint}", False
+
+
+def _parts(key: str, old: Spec, new: Spec) -> Iterator[tuple[str, Found]]:
+    """What changed among the inputs, outputs or attributes of one operator: the part's name, and what."""
+    part = PARTS[key]
+    a, b = ({p["name"]: p for p in op[key]} for op in (old, new))
+    fresh = [p for name, p in b.items() if name not in a]
+    for name, before in a.items():
+        if name in b:
+            for found in _compared(part, before, b[name]):
+                yield name, found
+        else:
+            yield name, _gone(part, before, fresh)
+    for one in fresh:
+        for found in _added(part, old, one):
+            yield one["name"], found
+    kept_before, kept_now = [n for n in a if n in b], [n for n in b if n in a]
+    if kept_before != kept_now:
+        yield "", ("order", kept_before, kept_now, f"the order of {part}s {_turned(kept_before, kept_now)}: calls give "
+                   "them by position", False)  # fmt: skip
+    else:
+        ahead = [n for i, n in enumerate(b) if n not in a and any(later in a for later in list(b)[i:])]
+        for name in ahead:
+            yield name, ("order", None, name, f"is new and stands before older {part}s, which calls and files know by "
+                         "position", False)  # fmt: skip
+
+
+def _operator(name: str, old: Spec, new: Spec) -> Iterator[Change]:
+    for rule, before, now, what, allowed in _compared("operator", old, new):
+        yield Change(name, what, allowed, "operator", "", rule, before, now)
+    for key, part in PARTS.items():
+        for part_name, (rule, before, now, what, allowed) in _parts(key, old, new):
+            sentence = f"{part} {part_name!r} {what}" if part_name else what
+            yield Change(name, sentence, allowed, part, part_name, rule, before, now)
+
+
+def compatibility(old: Mapping[str, Spec] | Spec, new: Mapping[str, Spec] | Spec) -> list[Change]:
+    """What changed from one specification to another, and whether it may.
+
+    old, new: what `spec()` gave, then or now, or a file that `opwright op spec` wrote, read as JSON
+    gives each change, by operator, then the operator itself, its inputs, outputs and attributes; an empty list for
+    equal ones. Whether all are allowed: `all(c.allowed for c in changes)`.
+    raises InvalidArgumentError for what is no specification, UnimplementedError for one of a newer format
+    """
+    a, b = operators_of(old, "the old specification"), operators_of(new, "the new specification")
+    changes: list[Change] = []
+    for name in sorted(a.keys() | b.keys()):
+        if name not in b:
+            changes.append(Change(name, "the operator is gone", False, rule="gone", old=name))
+        elif name not in a:
+            changes.append(Change(name, "the operator is new", True, rule="added", new=name))
+        else:
+            changes += _operator(name, a[name], b[name])
+    return changes

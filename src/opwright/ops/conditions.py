@@ -1,0 +1,152 @@
+"""Which of two conditions on an attribute's value is the stricter one, from their forms as data.
+
+Lives here: `implies`.  Not here: the conditions themselves (attributes.py), the other rules of compatibility
+(changes.py).
+
+A form is a list with the constructor's name and what it was given: ["at_least", 0], ["one_of", "a", "b"],
+["each", form], ["all", form, form], ["words", "a text"]. None is no condition.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from .plain_values import canonical
+
+Form = list[Any] | None
+MANY = 1000  # integers between bounds that are tried one by one
+BOUNDS = ("at_least", "greater_than", "at_most", "less_than", "between")
+
+
+class Interval(NamedTuple):
+    """low (or low <) ... high, with open ends where said; NaN is in none of them."""
+
+    low: float = -math.inf
+    low_open: bool = False
+    high: float = math.inf
+    high_open: bool = False
+
+
+def implies(old: Form, new: Form, whole: bool = False) -> bool | None:
+    """Whether every value that passes `old` passes `new`; None where the two cannot be compared.
+
+    whole: the values are integers, so that "greater than 0" is "at least 1"
+    """
+    given = _parts(old)
+    words = any(part[0] == "words" for part in given)  # these say more than is known here
+    results = [_follows(given, wanted, whole) for wanted in _parts(new)]
+    if False in results and not words:
+        return False
+    return None if None in results or False in results else True
+
+
+def _parts(form: Form) -> list[list[Any]]:
+    """The conditions that hold together."""
+    if form is None:
+        return []
+    if form[0] == "all":
+        return [part for inner in form[1:] if isinstance(inner, list) and inner for part in _parts(inner)]
+    return [form]
+
+
+def _follows(given: list[list[Any]], wanted: list[Any], whole: bool) -> bool | None:
+    kind = wanted[0]
+    if any(canonical(wanted) == canonical(part) for part in given):
+        return True
+    choices = [part[1:] for part in given if part[0] == "one_of"]
+    if choices and kind != "words":  # finitely many values: try each
+        few = min(choices, key=len)
+        tried = [_holds(choice, wanted) for choice in few]
+        return None if None in tried else all(tried)
+    if kind in BOUNDS:
+        inner, outer = _interval(given, whole), _interval([wanted], whole)
+        if inner is None or outer is None:
+            return None
+        return _inside(inner, outer)
+    if kind == "finite":
+        inner = _interval(given, whole)
+        return None if inner is None else math.isfinite(inner.low) and math.isfinite(inner.high)
+    if kind == "length":
+        return False  # an equal length was found above
+    if kind == "each":
+        return implies(["all", *(part[1] for part in given if part[0] == "each" and len(part) == 2)], wanted[1], whole)
+    if kind == "one_of":
+        few = _values(_interval(given, whole), whole)
+        return bool(few) and all(_holds(value, wanted) for value in few)
+    return None if given else False  # words, or a kind that is not known here
+
+
+def _interval(parts: list[list[Any]], whole: bool) -> Interval | None:
+    """What the bounds among the conditions leave together; None for bounds that are no numbers."""
+    found = Interval()
+    for kind, *bounds in parts:
+        if kind not in BOUNDS:
+            continue
+        numbers = [_number(b) for b in bounds]
+        if any(n is None for n in numbers) or len(numbers) != (2 if kind == "between" else 1):
+            return None
+        low: Any = numbers[0] if kind in ("at_least", "greater_than", "between") else None
+        high: Any = numbers[-1] if kind in ("at_most", "less_than", "between") else None
+        low_open, high_open = kind == "greater_than", kind == "less_than"
+        if whole and low is not None and math.isfinite(low):
+            low, low_open = (math.floor(low) + 1 if low_open else math.ceil(low)), False
+        if whole and high is not None and math.isfinite(high):
+            high, high_open = (math.ceil(high) - 1 if high_open else math.floor(high)), False
+        if low is not None and (low, low_open) > (found.low, found.low_open):
+            found = found._replace(low=low, low_open=low_open)
+        if high is not None and (high, not high_open) < (found.high, not found.high_open):
+            found = found._replace(high=high, high_open=high_open)
+    return found
+
+
+def _values(found: Interval | None, whole: bool) -> list[float]:
+    """The numbers of an interval where they are few; else none."""
+    if found is None or found.low_open or found.high_open or not -math.inf < found.low <= found.high < math.inf:
+        return []
+    if whole and found.high - found.low < MANY:
+        return list(range(int(found.low), int(found.high) + 1))
+    return [found.low] if found.low == found.high else []
+
+
+def _inside(inner: Interval, outer: Interval) -> bool:
+    """Whether every number of one interval is in the other. Of no bounds at all, NaN is a value too."""
+    if inner == Interval():
+        return False
+    low = inner.low > outer.low or (inner.low == outer.low and inner.low_open >= outer.low_open)
+    high = inner.high < outer.high or (inner.high == outer.high and inner.high_open >= outer.high_open)
+    return low and high
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, dict) and isinstance(value.get("float"), str):
+        try:
+            value = float(value["float"])
+        except ValueError:
+            return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
+        return None
+    return value
+
+
+def _holds(value: Any, form: list[Any]) -> bool | None:
+    """Whether one value, as data, passes a condition; None where that cannot be said."""
+    kind, *given = form
+    if kind == "one_of":
+        number = _number(value)
+        return any(canonical(value) == canonical(choice) or (number is not None and number == _number(choice))
+                   for choice in given)  # fmt: skip
+    if kind == "length":
+        return isinstance(value, list) and [len(value)] == given
+    if kind in BOUNDS or kind == "finite":
+        number = _number(value)
+        if number is None:
+            return None
+        if kind == "finite":
+            return math.isfinite(number)
+        interval = _interval([form], False)
+        if interval is None:
+            return None
+        above = number > interval.low or (number == interval.low and not interval.low_open)
+        return above and (number < interval.high or (number == interval.high and not interval.high_open))
+    return None

@@ -1,0 +1,2 @@
+"""placeholder"""
+def lint(op): return []
