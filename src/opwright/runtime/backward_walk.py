@@ -111,6 +111,7 @@ class Walk:
         if type(record) is OpRecord and record.op.gradient_rule is None:
             raise self._without_gradient(record.op.name, node)
         dys = [self._arriving(record, y) for y in record.outputs]
+        inputs = record.inputs  # a loop gets more of them by being asked for its gradient
         try:
             grads = list(record.backward(dys))
         except LookupError as error:
@@ -118,7 +119,7 @@ class Walk:
                 raise
             raise self._without_gradient(str(error), node) from None
         places: list[tuple[int, int] | None] = []
-        for x, dx in zip(record.inputs, grads):
+        for x, dx in zip(inputs, grads):
             flows = dx is not None and id(x) in self.reaches
             places.append((id(x), self._add(x, dx, node)) if flows else None)
         if node is not None:

@@ -65,7 +65,7 @@ class Recording:
                 if not isinstance(held, Variable):
                     held = _held_by(graph, value)
                 if held is None:
-                    at[value] = self.trace.free_placeholder(value.spec, value.name)
+                    at[value] = self.trace.placeholder(value.spec, value.name)
                 else:
                     self.trace.capture(held)
                     at[value] = held
