@@ -2,8 +2,8 @@
 
 Lives here: rules that several operators share, for their `lod`.  Not here: what the words do (lod_calls.py).
 
-A rule is given the call, with its attributes, and inputs that have a spec, and gives a word. What the rows of the result
-are must be sure: where sizes or axes are known only when the graph runs, the LoD vanishes.
+A rule is given the call, with its attributes, and inputs that have a spec, and gives a word. What the rows of the
+result are must be sure: where sizes or axes are known only when the graph runs, the LoD vanishes.
 """
 
 from __future__ import annotations

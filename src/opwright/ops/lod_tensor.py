@@ -260,6 +260,10 @@ class LoDTensor(Overriding, CompositeTensor):
         """The packed rows as lists; `to_nested` gives them by sequence."""
         return self.values.tolist()
 
+    def set_shape(self, shape: Any) -> None:
+        """What a tensor's `set_shape` does, for the packed rows."""
+        self.values.set_shape(shape)
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return self.values.__array__(dtype, copy)
 

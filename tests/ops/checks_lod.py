@@ -1,0 +1,63 @@
+"""The check that every row gets with a LoD on one of its inputs after another.
+
+Lives here: what must hold of any operator called with LoDTensors.
+Not here: operators on sequences (test_sequence_*.py), the type (test_lod_tensor.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import checks
+import harness
+import numpy as np
+from checks import is_random, works
+from harness import Case
+
+from opwright.core import nest
+from opwright.core.errors import InvalidArgumentError
+from opwright.ops.lod_tensor import LoDTensor
+
+# Functions that put sequences after sequences: crelu is the concatenation of two results.
+JOINS = {"nn.crelu"}
+# Rows that are broadcast away, and concatenation with what has no sequences, are refused in these words.
+REFUSED = ("has not the rows", "differ in their LoD levels")
+
+
+def _offsets(rows: int) -> list[list[int]]:
+    """Two levels over so many rows: empty sequences first, in the middle and last."""
+    half = rows // 2
+    return [[0, 1, 3, 5], [0, 0, half, half, rows, rows]]
+
+
+def _is_rows(x: Any) -> bool:
+    return isinstance(x, np.ndarray) and x.ndim >= 1 and x.dtype != object
+
+
+@checks.check(lambda row: works(row) and not is_random(row) and any(map(_is_rows, row.inputs)))
+def takes_lod(row: Case) -> None:
+    """With a LoD on one input the numbers are the same, and a result that has it has the rows it speaks of."""
+    plain = [np.asarray(y.numpy()) for y in _tensors(row.run())]
+    for i, x in enumerate(row.inputs):
+        if not _is_rows(x):
+            continue
+        given = harness.as_tensors(row.inputs)
+        lod = _offsets(len(x))
+        given[i] = LoDTensor(given[i], lod)
+        try:
+            result = row.function()(*given, **row.attrs)
+        except InvalidArgumentError as error:
+            assert any(words in str(error) for words in REFUSED), f"input {i}: {error}"  # noqa: PT017
+            continue
+        found = _tensors(result)
+        for y in found:
+            if isinstance(y, LoDTensor):
+                assert y.lod() == lod or row.key in JOINS, f"input {i}"
+                assert y.has_valid_recursive_sequence_lengths(), f"input {i}: {y.shape} under {lod}"
+        if len(found) == len(plain):
+            for y, wanted in zip(found, plain):
+                np.testing.assert_array_equal(np.asarray(y.numpy()), wanted)
+
+
+def _tensors(result: Any) -> list[Any]:
+    return [y for y in nest.flatten(result) if hasattr(y, "numpy") and not getattr(y, "dtype", None).is_handle]
