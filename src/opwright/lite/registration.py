@@ -107,7 +107,10 @@ class OperatorRegistration(Registration):
     def infer(self, call: Call, node: Node, operands: Sequence[Any]) -> list[TensorSpec]:
         """The spec of each output tensor, after checking that there are as many, of these dtypes."""
         specs: list[TensorSpec] = []
-        for spec in self.operator.infer(call, group(self.operator, operands, node)):
+        outputs = self.operator.outputs
+        for i, spec in enumerate(self.operator.infer(call, group(self.operator, operands, node))):
+            if len(specs) == len(node.tensors_out) and all(o.since > 1 for o in outputs[i:]):
+                break  # an older file has no place for what later versions keep for the gradient
             specs.extend(spec) if isinstance(spec, list) else specs.append(spec)
         if len(specs) != len(node.tensors_out):
             raise InvalidArgumentError(op=node.name, what="the node has another number of outputs than the operator",
@@ -154,7 +157,7 @@ class OperatorRegistration(Registration):
         arrays = group(self.operator, [None if t is None else t.readonly for t in node.tensors_in], node)
         dtype = next((t.dtype for t in node.tensors_in if t is not None), None)
         results = self.operator.flat_outputs(self.operator.kernel(call, dtype)(*arrays))
-        store(results, [t.array for t in node.tensors_out], self.operator.name)
+        store(_taken(results, self.operator, node.tensors_out), [t.array for t in node.tensors_out], node.name)
 
     def __repr__(self) -> str:
         return f"<Registration of {self.operator.name}, version {self.version}>"
@@ -177,7 +180,12 @@ def _run_single(kernel: Callable[..., Any], arrays: Sequence[Any], out: np.ndarr
 
 
 def _run_several(kernel: Callable[..., Any], arrays: Sequence[Any], outs: Sequence[Any], operator: Operator) -> None:
-    store(operator.flat_outputs(kernel(*arrays)), outs, operator.name)
+    store(_taken(operator.flat_outputs(kernel(*arrays)), operator, outs), outs, operator.name)
+
+
+def _taken(results: Sequence[Any], operator: Operator, outs: Sequence[Any]) -> Sequence[Any]:
+    """The results for which the node has tensors: an older file has none for what later versions added at the end."""
+    return results[: len(outs)] if operator.outputs[-1].since > 1 else results
 
 
 def store(results: Sequence[Any], outs: Sequence[Any], name: str) -> None:
@@ -212,6 +220,10 @@ def group(operator: Operator, flat: Sequence[Any], node: Node) -> list[Any]:
     raises SignatureError for too many or too few
     """
     declared, n = operator.inputs, len(flat)
+    newer = any(i.since > 1 for i in declared)
+    if newer and any(i.repeated for i in declared):  # how many are the list's depends on which others the file knows
+        written = _written_version(node)
+        declared = tuple(i for i in declared if i.since <= written)
     if operator.simple and n == len(declared):
         return list(flat)
     singles = sum(not i.repeated for i in declared)
@@ -230,7 +242,13 @@ def group(operator: Operator, flat: Sequence[Any], node: Node) -> list[Any]:
         raise SignatureError(op=node.name, what="the node has the wrong number of inputs", found=n, wanted=wanted)
     if any(type(g) is tuple and any(x is None for x in g) for g in grouped):
         raise SignatureError(op=node.name, what="an input that is one of several is left out")
-    return grouped
+    return [*grouped, *(None for _ in operator.inputs[len(declared) :])]
+
+
+def _written_version(node: Node) -> int:
+    """The version of the operator that a custom node was written with."""
+    found = decode_options(node.options or b"").get(VERSION_KEY, node.version)
+    return found if isinstance(found, int) else node.version
 
 
 def bind_options(operator: Operator, options: Any) -> Call:

@@ -72,10 +72,18 @@ def _memory(op: Operator, body: Mapping[str, Any]) -> None:
             for inp in (named,) if isinstance(named, str) else named:
                 if inp not in inputs or out not in outputs:
                     raise ValueError(f"operator {op.name}: {setting} {out!r}: {inp!r} must name an output and an input")
-    for setting in ("no_need_buffer", "shape_only"):
-        for name in getattr(op, setting):
-            if name not in inputs:
-                raise ValueError(f"operator {op.name}: {setting} names {name!r}, which is not an input")
+    for name in op.shape_only:
+        if name not in inputs:
+            raise ValueError(f"operator {op.name}: shape_only names {name!r}, which is not an input")
+    for name in op.no_need_buffer:
+        if name not in inputs | outputs:
+            raise ValueError(f"operator {op.name}: no_need_buffer names {name!r}, which is not an input or output")
+
+
+def _gradient(op: Operator, body: Mapping[str, Any]) -> None:
+    if op.gradient_rule is not None and not callable(op.gradient_rule):
+        raise TypeError(f"operator {op.name}: gradient = {op.gradient_rule!r} is not understood; wanted a method, "
+                        "None, DefaultGradient() or SingleGradient()")  # fmt: skip
 
 
 def _lods(op: Operator, body: Mapping[str, Any]) -> None:
@@ -110,21 +118,21 @@ def _control(op: Operator, body: Mapping[str, Any]) -> None:
 
 
 def _versions(op: Operator, body: Mapping[str, Any]) -> None:
-    """No part is newer than the operator; newer ones stand last, where older calls and files do not miss them."""
+    """No part is newer than the operator. Newer inputs and outputs stand last, where older files do not miss them."""
     part: Any
     for side in (op.inputs, op.outputs, op.attr_defs.values()):
         newest = 1
         for part in side:
             if part.since > op.version:
                 raise ValueError(f"operator {op.name}: version {op.version} is below the `since` of {part.name}")
-            if part.since < newest:
+            if part.since < newest and part.name not in op.attr_defs:
                 raise ValueError(f"operator {op.name}: {part.name} (since={part.since}) stands after a part with "
                                  f"since={newest}; newer parts stand last")  # fmt: skip
             newest = part.since
 
 
 RULES: tuple[Callable[[Operator, Mapping[str, Any]], None], ...] = (  # in this order: later ones trust earlier ones
-    _body, _names, _likes, _inferable, _memory, _lods, _words, _control, _versions,
+    _body, _names, _likes, _inferable, _memory, _gradient, _lods, _words, _control, _versions,
 )  # fmt: skip
 
 

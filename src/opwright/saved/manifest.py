@@ -19,7 +19,7 @@ from ..core.errors import DataLossError, NotFoundError, OpError, UnimplementedEr
 from ..graph import Graph, Node
 from ..graph.text import parse_all
 from ..graph.verify import verify
-from ..ops import registry
+from ..ops import registry, upgrading
 from . import encoding, files
 from .files import Reader
 from .index import CheckpointReader, check_format
@@ -92,14 +92,15 @@ def every_node(graph: Graph) -> Iterator[Node]:
             waiting.extend(node.subgraphs)
 
 
-def operators_of(content: dict[str, Any], path: str) -> dict[str, Any]:
-    """The operators that a saved model uses, by name.
+def operators_of(content: dict[str, Any], path: str) -> tuple[dict[str, Any], dict[str, int]]:
+    """The operators that a saved model uses, by name, and the versions it was written with.
 
     raises NotFoundError naming those that are not defined here, UnimplementedError for newer versions
     """
     read = Reader(path)
     found: dict[str, Any] = {}
-    missing, newer = [], []
+    versions: dict[str, int] = {}
+    missing, gone, newer = [], [], []
     for name, entry in read.get(content, "operators", dict).items():
         version, user = read.get(entry, "version", int), read.get(entry, "user", bool, False)
         op = registry._users.get(name) if user else None
@@ -109,18 +110,24 @@ def operators_of(content: dict[str, Any], path: str) -> dict[str, Any]:
             except KeyError:
                 op = None
         if op is None or op.name != name:
-            missing.append(name[:100])
+            (missing if user else gone).append(name[:100])
         elif op.version < version:
             newer.append(f"{name} {version} (here {op.version})")
-        found[name] = op
+        found[name], versions[name] = op, version
     if missing:
         raise NotFoundError(
             what=f"{path} uses operators that are not defined here: {', '.join(missing[:50])}",
             do="import the modules that define them with @ow.operator, then load again")  # fmt: skip
+    if gone:
+        raise NotFoundError(
+            what=f"{path} uses operators that the catalogue does not have: {', '.join(gone[:50])}",
+            found=f"opwright {files.producer()}",
+            wanted=f"opwright {str(content.get('producer'))[:40]}, which wrote it",
+            do="load it with that version, or a newer one")  # fmt: skip
     if newer:
         raise UnimplementedError(what=f"{path} uses newer versions of operators: {', '.join(newer)}",
                                  do="load it with a newer opwright, or newer definitions")  # fmt: skip
-    return found
+    return found, versions
 
 
 def read_graphs(content: dict[str, Any], path: str, tensors: Tensors) -> list[Graph]:
@@ -129,7 +136,7 @@ def read_graphs(content: dict[str, Any], path: str, tensors: Tensors) -> list[Gr
     raises DataLossError with the line where the text is damaged
     """
     read = Reader(path)
-    operators = operators_of(content, path)
+    operators, versions = operators_of(content, path)
     name = files.plain_name(read.get(content, "graphs", str), path)
     where = os.path.join(os.path.dirname(path), name)
     source = files.read_bytes(where, MAX_GRAPHS, "the graphs of a saved model")
@@ -139,17 +146,20 @@ def read_graphs(content: dict[str, Any], path: str, tensors: Tensors) -> list[Gr
     try:
         graphs = parse_all(source.decode(), operators.__getitem__, tensors.array)
         for graph in graphs:
+            upgrading.add_inputs(graph)
             verify(graph)
-            _check(graph)
+            _check(graph, versions)
+        return graphs
     except (DataLossError, NotFoundError):
         raise
     except (OpError, UnicodeDecodeError, RecursionError, OverflowError) as error:
         raise DataLossError(what=f"{where} is damaged: {str(error)[:1000]}") from None
-    return graphs
 
 
-def _check(graph: Graph) -> None:
-    for node in every_node(graph):
+def _check(graph: Graph, versions: dict[str, int]) -> None:
+    for node in graph.nodes:
+        for inner in node.subgraphs:
+            _check(inner, versions)
         op = node.op
         try:
             bound = op.bind(dict(node.attrs))
@@ -157,12 +167,17 @@ def _check(graph: Graph) -> None:
             for declared, operand in zip(op.inputs, node.inputs):
                 if declared.repeated is not isinstance(operand, tuple) and operand is not None:
                     raise ValueError(f"input {declared.name!r} is {'no list' if declared.repeated else 'a list'}")
-            found = [s for spec in op.infer(bound, node.inputs) for s in (spec if isinstance(spec, list) else (spec,))]
-            fine = len(found) == len(node.outputs) and all(
+            specs = op.infer(bound, node.inputs)
+            fine = upgrading.add_outputs(graph, node, specs)
+            found = [s for spec in specs for s in (spec if isinstance(spec, list) else (spec,))]
+            fine = fine and all(
                 s.dtype is v.dtype and s.shape.is_compatible_with(v.shape) for s, v in zip(found, node.outputs)
             )
+        except DataLossError:
+            raise
         except Exception as error:  # rules of operators meet what no program would give them
-            raise DataLossError(what=f"node {node.name!r} ({op.name}) cannot be: {str(error)[:500]}") from None
+            words = upgrading.refused(node, error, versions.get(op.name))
+            raise DataLossError(what=f"node {node.name!r} ({op.name}) cannot be: {words}") from None
         if not fine:
             raise DataLossError(what=f"node {node.name!r} ({op.name}) does not give what is written",
                                 found=", ".join(v.spec.short() for v in node.outputs),

@@ -1,0 +1,63 @@
+"""Nodes that were written for an older version of their operator, made whole for the one that is here.
+
+Lives here: what is added to a node read from a file.  Not here: reading files (saved/, graph/text.py), whether an
+operator may change so (changes.py).
+
+An older node lacks what later versions added, and these may only be what nobody has to give or take: attributes get
+their default (that is what the older version did), optional inputs are absent, intermediate outputs are made and not
+read. Everything stands last, so that what the file has keeps its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..core.errors import SignatureError
+from ..graph import Graph, Node, Value
+
+
+def add_inputs(graph: Graph) -> None:
+    """Absent operands for the optional inputs that nodes lack at their end; in sub-graphs too."""
+    for node in graph.nodes:
+        lacking = node.op.inputs[len(node.inputs) :]
+        if lacking and all(i.optional for i in lacking):
+            node.inputs = (*node.inputs, *(None for _ in lacking))
+        for inner in node.subgraphs:
+            add_inputs(inner)
+
+
+def add_outputs(graph: Graph, node: Node, specs: Sequence[Any]) -> bool:
+    """Values for the intermediate outputs that a node lacks at its end. False if it lacks others.
+
+    specs: what inference gives, one entry for each declared output, a list for a repeated one
+    """
+    given = 0
+    for i, (declared, spec) in enumerate(zip(node.op.outputs, specs)):
+        if given == len(node.outputs) and all(o.since > 1 for o in node.op.outputs[i:]):
+            break
+        given += len(spec) if declared.repeated else 1
+    else:
+        return given == len(node.outputs)
+    if given != len(node.outputs):
+        return False
+    taken = {v.name for v in graph.values()} | {n.name for n in graph.nodes}
+    new: list[Value] = []
+    for spec in (s for entry in specs[i:] for s in (entry if isinstance(entry, list) else (entry,))):
+        index = given + len(new)
+        name = f"{node.name}.{index}"
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        new.append(Value(name, spec, node, index))
+    node.outputs = (*node.outputs, *new)
+    return True
+
+
+def refused(node: Node, error: Exception, written: int | None) -> str:
+    """Why a node cannot be, in words that name both versions where they may be the reason."""
+    text = str(error)[:500]
+    if isinstance(error, SignatureError) and written is not None:
+        text += (f"\n  the file was written with version {written} of {node.op.name}, here is version "
+                 f"{node.op.version}; load it with the definition that it was saved with, or a newer one")  # fmt: skip
+    return text
