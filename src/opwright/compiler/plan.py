@@ -15,6 +15,7 @@ import linecache
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..core import flags
 from ..core.errors import InvalidArgumentError, OpError
 from ..graph import Graph, Node
 from .writer import Writer
@@ -35,23 +36,40 @@ class Plan:
     """How to run one graph: `run(*inputs) -> tuple of outputs`, on NumPy arrays (and handles, for state).
 
     graph: what it came from. source: the function as Python text. Values are dropped after their last use.
-    check_numerics: look for NaN and Inf in what each node gives; the error names it.
+    check_numerics: look for NaN and Inf in what each node gives; the error names it. check_inputs: look whether a
+    kernel writes its inputs, or gives a result in their memory without leave. inplace: write results into memory that
+    dies, where operators declare it; by default as the flag says. reused: in how many lines.
     """
 
-    __slots__ = ("_nodes", "filename", "graph", "run", "source")
+    __slots__ = ("_consuming", "_nodes", "_scope", "filename", "graph", "reused", "run", "source")
 
-    def __init__(self, graph: Graph, check_numerics: bool = False) -> None:
+    def __init__(self, graph: Graph, check_numerics: bool = False, check_inputs: bool = False,
+                 inplace: bool | None = None) -> None:  # fmt: skip
         self.graph = graph
         self.filename = _file_name()
+        if inplace is None:
+            inplace = flags.inplace
 
         def separate(inner: Graph) -> Callable[..., Any]:
-            return Plan(inner, check_numerics).explained
+            return Plan(inner, check_numerics, check_inputs, inplace).explained
 
-        written = Writer(graph, separate, functools.partial(_checked, graph.name) if check_numerics else None)
-        self.source, self._nodes = written.source, written.node_of_line
+        checks = functools.partial(_checked, graph.name, check_numerics, check_inputs)
+        written = Writer(graph, separate, checks if check_numerics or check_inputs else None, inplace)
+        self.source, self._nodes, self.reused = written.source, written.node_of_line, written.reused
         exec(compile(self.source, self.filename, "exec"), written.scope)
         self.run: Callable[..., tuple[Any, ...]] = written.scope["run"]
+        self._scope, self._consuming = written.scope, written.consuming
         linecache.cache[self.filename] = (len(self.source), None, self.source.splitlines(True), self.filename)
+
+    def consume(self, inputs: list[Any]) -> tuple[Any, ...]:
+        """`run(*inputs)` that empties the list: an input that nobody else holds dies at its last use."""
+        function = self._scope.get("consume")
+        if function is None:
+            exec(compile(self._consuming, self.filename, "exec"), self._scope)
+            function = self._scope["consume"]
+            self._consuming = ""
+        results: tuple[Any, ...] = function(inputs)
+        return results
 
     def explained(self, *inputs: Any) -> tuple[Any, ...]:
         """`run`, with its errors explained here: for a plan inside another."""
@@ -90,11 +108,14 @@ class Plan:
         _names_left.append(self.filename)
 
 
-def _checked(graph: str, kernel: Callable[..., Any], node: Node) -> Callable[..., Any]:
-    """A kernel that raises where a NaN or infinity comes up in what it gives."""
+def _checked(graph: str, numerics: bool, inputs: bool, kernel: Callable[..., Any], node: Node) -> Callable[..., Any]:
+    """A kernel that raises where a NaN or infinity comes up in what it gives, or it breaks a rule of memory."""
     from ..ops.debugging.finiteness import MOVERS, wrong_number
+    from ..ops.guarding import watched
 
-    if node.op.name in MOVERS:
+    if inputs:
+        kernel = watched(node.op, kernel, node.name, node.at)
+    if node.op.name in MOVERS or not numerics:
         return kernel
     dtypes = [v.dtype for v in node.outputs]
 

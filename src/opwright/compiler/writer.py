@@ -12,13 +12,14 @@ ufuncs and cost 0.03 us where those cost 0.6: the counters of loops are such.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from ..core import dtypes
 from ..graph import Graph, Node, Value
+from .inplace import makes_own, own, own_like, reuse
 
 ALIASES = ("Identity", "StopGradient")  # a plan has no tape: these only rename
 _NUMBERS = frozenset({dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64})
@@ -51,11 +52,18 @@ class Writer:
     """The source of one function `run`, what its names stand for, and the node of each line.
 
     separate: makes a callable of a graph that is nested too deep. wrap: applied to each kernel, with its node.
+    inplace: whether results may be written into memory that dies; not where kernels are wrapped.
+    source, consuming: the function of the inputs; and of one list of them, which it empties, so that each dies at its
+    last use where nobody else holds it. Line by line they are the same but for the first two.
     """
 
     def __init__(self, graph: Graph, separate: Callable[[Graph], Callable[..., Any]],
-                 wrap: Callable[[Callable[..., Any], Node], Callable[..., Any]] | None = None) -> None:  # fmt: skip
-        self.scope: dict[str, Any] = {"true": np.True_}
+                 wrap: Callable[[Callable[..., Any], Node], Callable[..., Any]] | None = None,
+                 inplace: bool = True) -> None:  # fmt: skip
+        self.scope: dict[str, Any] = {"true": np.True_, "own": own, "own_like": own_like}
+        self._inplace = inplace and wrap is None
+        self._made: set[str] = set()  # names of what nodes made: whose memory may be reused
+        self.reused = 0  # in how many lines
         self.node_of_line: dict[int, Node] = {}
         self._separate, self._wrap = separate, wrap
         self._lines: list[str] = []
@@ -63,7 +71,8 @@ class Writer:
         names: dict[Value, str] = {}
         for i, value in enumerate(graph.inputs):
             names[value] = f"x{i}"
-        self._lines.append(f"def run({', '.join(f'x{i}' for i in range(len(graph.inputs)))}):")
+        names_given = list(names.values())
+        self._lines += [f"# {graph.name}", f"def run({', '.join(names.values())}):"]  # two lines: see `consuming`
         self._scalars: dict[str, str] = {}  # names of arrays of no dimensions -> of the same as NumPy's scalars
         if wrap is None:
             for name in sorted(names[v] for v in _read_as_scalars(graph, False) if v in names):
@@ -72,6 +81,9 @@ class Writer:
         self._block(graph, names, 1, set(names.values()))
         self._lines.append(f"    return ({''.join(f'{names[v]}, ' for v in graph.outputs)})")
         self.source = "\n".join(self._lines) + "\n"
+        given = "".join(f"{name}, " for name in names_given)
+        self._lines[:2] = ["def consume(given):", f"    {given}{'= ' if given else ''}given; given.clear()"]
+        self.consuming = "\n".join(self._lines) + "\n"
 
     def _line(self, depth: int, text: str, node: Node | None = None) -> None:
         self._lines.append("    " * depth + text)
@@ -114,20 +126,35 @@ class Writer:
                 n = self._fresh()
                 for value in node.outputs:
                     names[value] = f"t{n}" if value.index == 0 else f"t{n}_{value.index}"
+                dying = self._drop(node.operands, names, shared, last_use, i)
+                dropped = self._node(node, n, names, depth, dying)
+                for value in node.outputs:
                     shared[names[value]] = 1
-                self._node(node, n, names, depth)
-            dead = []
-            for value in {*node.operands, *node.outputs}:
-                name = names[value]
-                if last_use.get(value, -1) <= i and name in shared:
-                    shared[name] -= 1
-                    if shared[name] == 0:
-                        dead.append(name)
+                if makes_own(node):
+                    self._made.update(names[v] for v in node.outputs)
+                dead = dying - dropped | self._drop(node.outputs, names, shared, last_use, i)
+                if dead and (i + 1 < len(graph.nodes) or depth > 1):
+                    self._line(depth, f"del {', '.join(sorted(dead))}")
+                continue
+            dead = self._drop([*node.operands, *node.outputs], names, shared, last_use, i)
             if dead and (i + 1 < len(graph.nodes) or depth > 1):
                 self._line(depth, f"del {', '.join(sorted(dead))}")
         return [name for name, count in shared.items() if count > 0]
 
-    def _node(self, node: Node, n: int, names: dict[Value, str], depth: int) -> None:
+    def _drop(self, values: Iterable[Value], names: dict[Value, str], shared: dict[str, int],
+              last_use: dict[Value, int], i: int) -> set[str]:  # fmt: skip
+        """Of the names of values that node i reads or makes those that nobody reads after it."""
+        dead = set()
+        for value in set(values):
+            name = names[value]
+            if last_use.get(value, -1) <= i and name in shared:
+                shared[name] -= 1
+                if shared[name] == 0:
+                    dead.add(name)
+        return dead
+
+    def _node(self, node: Node, n: int, names: dict[Value, str], depth: int, dying: set[str]) -> set[str]:
+        """Write one node. dying: names that it is the last to read; gives those that its lines have dropped."""
         write = CONTROL.get(node.op.name)
         if write is not None:
             if depth > DEEPEST:
@@ -136,16 +163,15 @@ class Writer:
                 left = "".join(f"{names[v]}, " for v in node.outputs)
                 arguments = ", ".join(names[v] for v in inputs)
                 self._line(depth, f"{left + '= ' if left else ''}k{n}({arguments})  # {node.op.name} {node.name}", node)
-                return
-            write(self, node, names, depth)
-            return
+                return set()
+            return write(self, node, names, depth, dying)
         op = node.op
         first = next(node.operands, None)
         infix = infix_of(node) if self._wrap is None else None
         if infix is not None:
             text = infix.format(*(self._scalar(names[v]) for v in node.operands))
             self._line(depth, f"{names[node.outputs[0]]} = {text}  # {op.name} {node.name}", node)
-            return
+            return set()
         kernel = op.kernel(op.bind(dict(node.attrs)), None if first is None else first.dtype)
         if op.name == "Cast" and first is not None and _is_scalar(first):
             target = node.outputs[0].dtype
@@ -153,7 +179,16 @@ class Writer:
         self.scope[f"k{n}"] = kernel if self._wrap is None else self._wrap(kernel, node)
         arguments = ", ".join(_argument(o, names) for o in node.inputs)
         left = ", ".join(names[v] for v in node.outputs) if op.single else _targets(op, node, names)
-        self._line(depth, f"{left + ' = ' if left else ''}k{n}({arguments})  # {op.name} {node.name}", node)
+        text = f"{left + ' = ' if left else ''}k{n}({arguments}"
+        end = f"  # {op.name} {node.name}"
+        taken = reuse(node, names, dying, self._made) if self._inplace else None
+        if taken is None:
+            self._line(depth, f"{text}){end}", node)
+            return set()
+        into, name = taken
+        self.reused += 1
+        self._line(depth, f"{text}, out={into}){end} into {name}", node)
+        return set()
 
     def _scalar(self, name: str) -> str:
         """The name of the same value as a scalar, where there is one: of a constant, of an argument read in loops."""
@@ -168,12 +203,12 @@ class Writer:
 
     # ---- control flow -----------------------------------------------------------------------------------------------
 
-    def _branch(self, node: Node, graph: Graph, operands: tuple[Value, ...], names: dict[Value, str], depth: int
-                ) -> None:  # fmt: skip
-        """A branch in place: its nodes, then its outputs under the names of the node's."""
+    def _branch(self, node: Node, graph: Graph, operands: tuple[Value, ...], names: dict[Value, str], depth: int,
+                dying: set[str]) -> None:  # fmt: skip
+        """A branch in place: its nodes, then its outputs under the names of the node's. dying: names that it drops."""
         inner = {v: names[o] for v, o in zip(graph.inputs, operands)}
         before = len(self._lines)
-        held = self._block(graph, inner, depth, set())
+        held = self._block(graph, inner, depth, dying)
         self._hand_over([names[v] for v in node.outputs], [inner[v] for v in graph.outputs], held, depth)
         if len(self._lines) == before:
             self._line(depth, "pass")
@@ -182,32 +217,37 @@ class Writer:
         moves = [(t, s) for t, s in zip(targets, sources) if t != s]
         if moves:
             self._line(depth, f"{', '.join(t for t, _ in moves)} = {', '.join(s for _, s in moves)}")
-        if held:
-            self._line(depth, f"del {', '.join(sorted(held))}")
+        gone = sorted(set(held) - set(targets))
+        if gone:
+            self._line(depth, f"del {', '.join(gone)}")
 
-    def if_(self, node: Node, names: dict[Value, str], depth: int) -> None:
-        """`If`."""
+    def if_(self, node: Node, names: dict[Value, str], depth: int, dying: set[str]) -> set[str]:
+        """`If`. What dies with it dies in each branch, where that has read it for the last time."""
         pred, operands = node.inputs
         assert isinstance(pred, Value)
         assert isinstance(operands, tuple)
+        inside = dying & {names[v] for v in operands}
         self._line(depth, f"if {names[pred]}:  # If {node.name}", node)
-        self._branch(node, node.attrs["then_branch"], operands, names, depth + 1)
+        self._branch(node, node.attrs["then_branch"], operands, names, depth + 1, inside)
         self._line(depth, "else:")
-        self._branch(node, node.attrs["else_branch"], operands, names, depth + 1)
+        self._branch(node, node.attrs["else_branch"], operands, names, depth + 1, inside)
+        return inside
 
-    def case(self, node: Node, names: dict[Value, str], depth: int) -> None:
+    def case(self, node: Node, names: dict[Value, str], depth: int, dying: set[str]) -> set[str]:
         """`Case`: the last branch serves every other number."""
         index, operands = node.inputs
         assert isinstance(index, Value)
         assert isinstance(operands, tuple)
+        inside = dying & {names[v] for v in operands}
         *branches, last = node.attrs["branches"]
         for i, branch in enumerate(branches):
             self._line(depth, f"{'if' if i == 0 else 'elif'} {names[index]} == {i}:  # Case {node.name}", node)
-            self._branch(node, branch, operands, names, depth + 1)
+            self._branch(node, branch, operands, names, depth + 1, inside)
         self._line(depth, "else:" if branches else "if True:")
-        self._branch(node, last, operands, names, depth + 1)
+        self._branch(node, last, operands, names, depth + 1, inside)
+        return inside
 
-    def while_(self, node: Node, names: dict[Value, str], depth: int) -> None:
+    def while_(self, node: Node, names: dict[Value, str], depth: int, dying: set[str]) -> set[str]:
         """`While`: the node's outputs are the names of the loop's variables all along."""
         variables, captured = node.inputs
         assert isinstance(variables, tuple)
@@ -215,6 +255,10 @@ class Writer:
         current = [names[v] for v in node.outputs]
         if current:
             self._line(depth, f"{', '.join(current)} = {', '.join(names[v] for v in variables)}")
+        started = dying & {names[v] for v in variables} - {names[v] for v in captured}
+        if started:  # what a loop starts from dies with its first turn
+            self._line(depth, f"del {', '.join(sorted(started))}")
+        self._made.update(names[v] for v in node.outputs)
         self._line(depth, f"while True:  # While {node.name}", node)
         cond, body = node.attrs["cond"], node.attrs["body"]
         around = [*current, *(names[v] for v in captured)]
@@ -225,11 +269,12 @@ class Writer:
         if held:
             self._line(depth + 1, f"del {', '.join(sorted(held))}")
         inner = dict(zip(body.inputs, around))
-        held = self._block(body, inner, depth + 1, set())
+        held = self._block(body, inner, depth + 1, {names[v] for v in node.outputs if not _is_scalar(v)})
         self._hand_over(current, [inner[v] for v in body.outputs], held, depth + 1)
+        return started
 
 
-CONTROL: dict[str, Callable[[Writer, Node, dict[Value, str], int], None]] = {
+CONTROL: dict[str, Callable[[Writer, Node, dict[Value, str], int, set[str]], set[str]]] = {
     "If": Writer.if_,
     "Case": Writer.case,
     "While": Writer.while_,

@@ -95,7 +95,7 @@ class Traced:
     def caller(self) -> Callable[..., Flat]:
         """What runs it for one iterator: arrays in, a flat element out. Raises what the operators raise."""
         program, captured, dtypes = self.program, self.captured, self.form.dtypes
-        plan = program.checked_plan if flags.check_numerics else program.plan
+        plan = program.checked_plan if flags.checked else program.plan
         run = plan.run
         if any(node.op.effect == "random" for node in program.graph.nodes):
             run = own_sequences(run)  # each iterator begins its random sequences anew

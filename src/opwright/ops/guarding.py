@@ -49,7 +49,7 @@ def named_results(op: Operator, result: Any) -> list[tuple[str, Any]]:
 
 
 def _arrays(value: Any) -> Sequence[Any]:
-    """The arrays of one input, given as arrays or tensors: of a repeated one several, of a handle or an absent one none."""
+    """The arrays of one input, arrays or tensors: of a repeated one several, of a handle or an absent one none."""
     if type(value) in (list, tuple):
         return [a for v in value for a in _arrays(v)]
     value = getattr(value, "_array", value)
@@ -76,7 +76,7 @@ def _share(a: np.ndarray, b: np.ndarray) -> bool:
         return True
 
 
-# ---- users' computations ------------------------------------------------------------------------------------------------
+# ---- users' computations --------------------------------------------------------------------------------------------
 
 
 def guarded(op: Operator, compute: Callable[..., Any]) -> Callable[..., Any]:
@@ -176,7 +176,7 @@ def _copied(value: Any) -> Any:
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
-# ---- the switch check_inputs ----------------------------------------------------------------------------------------------
+# ---- the switch check_inputs ----------------------------------------------------------------------------------------
 
 
 def fingerprint(value: Any) -> Any:

@@ -23,6 +23,7 @@ from ..graph.passes import UNUSED, run_passes
 from ..ops import array, dispatch
 from ..ops.autodiff import CustomRecord, accumulate, backpropagate, is_trainable
 from ..ops.indexed_slices import IndexedSlices
+from ..ops.outline import identity_of
 from .inlining import inline
 from .symbolic import SymbolicTensor
 from .trace import TRACING, FuncTrace
@@ -47,17 +48,19 @@ class Program:
         if "graph" in flags.show:
             print(self.graph, file=sys.stderr)
         self._plan: Plan | None = None
-        self._checked: Plan | None = None
+        self._checked: dict[tuple[bool, bool], Plan] = {}
         self._derivatives: dict[bool, _Derivative] = {}
 
     @property
     def checked_plan(self) -> Plan:
-        """The plan that looks for NaN and Inf after every node, for the switch `check_numerics`."""
-        if self._checked is None:
+        """The plan that looks at what every kernel gives and does, for the switches check_numerics, check_inputs."""
+        switches = flags.check_numerics, flags.check_inputs
+        found = self._checked.get(switches)
+        if found is None:
             builder = self.trace.builder  # as it was recorded: a folded constant would hide where its NaN comes from
             raw = Graph(builder.name, self.graph.inputs, builder.nodes, [o.value_in_graph for o in self.outputs])
-            self._checked = Plan(run_passes(raw, UNUSED), check_numerics=True)
-        return self._checked
+            found = self._checked[switches] = Plan(run_passes(raw, UNUSED), *switches)
+        return found
 
     @property
     def plan(self) -> Plan:
@@ -70,7 +73,7 @@ class Program:
 
     def run(self, arguments: Sequence[Any], captured: Sequence[Any]) -> list[EagerTensor]:
         """Compute on eager tensors (and variables); tapes are not told."""
-        plan = self.checked_plan if flags.check_numerics else self.plan
+        plan = self.checked_plan if flags.checked else self.plan
         try:
             arrays = quietly(plan.run, *[a._array for a in arguments], *[c._array for c in captured])
         except Exception as error:
@@ -100,7 +103,8 @@ class Program:
                         if getattr(tape, "watches_variables", False):
                             tape.watch_variable(variable)
             inputs = [*arguments, *captured]
-            live = [t for t in tapes if any(id(x) in t._live for x in inputs)]
+            keys = [identity_of(x) for x in inputs]
+            live = [t for t in tapes if t.follows(keys)]
             if live:
                 higher = len(live) > 1 or any(t.persistent for t in live)
                 return self._call_recorded(inputs, len(arguments), higher)

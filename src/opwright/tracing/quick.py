@@ -111,7 +111,7 @@ class Way:
         if self._order is not None:
             tensors = [tensors[i] for i in self._order]
         here = state
-        if self._run is None or here.trace is not None or here.tapes or flags.check_numerics:
+        if self._run is None or here.trace is not None or here.tapes or flags.checked:
             return self._long(tensors)
         try:  # as dispatch.quietly does, without the call of it
             results = here.quiet.run(self._run, *[t._array for t in tensors], *self._captured)
@@ -134,7 +134,7 @@ class Way:
         """Under tapes, in another trace, and the first time."""
         concrete = self.concrete
         result = concrete.call_flat(_converted(concrete, tensors))
-        if self._run is None and state.trace is None and not flags.check_numerics:
+        if self._run is None and state.trace is None and not flags.checked:
             self._shorten(tensors)
         return result
 
