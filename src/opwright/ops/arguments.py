@@ -19,6 +19,7 @@ from ..core.dtypes import DType
 from ..core.errors import InvalidArgumentError, SignatureError
 from ..core.shapes import TensorShape
 from .indexed_slices import IndexedSlices
+from .outline import Outline, withheld
 from .tensor import Overriding, Tensor, TensorLike
 
 if TYPE_CHECKING:
@@ -63,14 +64,22 @@ def tensors(op: Operator, inputs: Sequence[Any], to_tensor: ToTensor, name: str 
                                      wanted=f"a tensor; the call is {op.signature()}")  # fmt: skip
             result.append(None)
             continue
-        if declared.dtypes == (dtypes.resource,) and isinstance(value, TensorLike) and not isinstance(value, Tensor):
-            result.append(value)  # a handle: the variable itself, not its value
-            continue
+        if declared.dtypes == (dtypes.resource,):
+            if _is_handle(value):
+                result.append(value)
+                continue
+            if declared.repeated and isinstance(value, (list, tuple)):
+                result.append(tuple([v if _is_handle(v) else to_tensor(v, dtype, None) for v in value]))
+                continue
         try:
-            if declared.repeated:
+            if type(value) is Outline:
+                result.append(_by_shape(op, declared, value))
+            elif declared.repeated:
                 if isinstance(value, TensorLike) or not isinstance(value, (list, tuple)):
                     value = list(value)
-                result.append(tuple([to_tensor(v, dtype, None) for v in value]))
+                result.append(tuple([
+                    _by_shape(op, declared, v) if type(v) is Outline else to_tensor(v, dtype, None) for v in value
+                ]))  # fmt: skip
             else:
                 result.append(to_tensor(value, dtype, None))
         except (TypeError, ValueError, OverflowError) as error:
@@ -78,6 +87,17 @@ def tensors(op: Operator, inputs: Sequence[Any], to_tensor: ToTensor, name: str 
                 raise
             raise SignatureError(op=op.name, node=name, what=f"input {declared.name!r}: {error}") from error
     return result
+
+
+def _by_shape(op: Operator, declared: Any, value: Outline) -> Outline:
+    if declared.name in op.shape_only or value.dtype.is_handle:
+        return value
+    raise withheld(value, op.name, declared.name)
+
+
+def _is_handle(value: Any) -> bool:
+    """Whether operators on state take it as it is: the variable itself, not its value."""
+    return isinstance(value, TensorLike) and not isinstance(value, Tensor)
 
 
 def _check_has_lod(op: Operator, offsets: Any, inputs: Sequence[Any], name: str | None) -> None:

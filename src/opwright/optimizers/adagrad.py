@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from typing import Any, Unpack
 
 from ..eager.variable import Variable
-from ..ops import array, math
-from ..ops.indexed_slices import IndexedSlices
 from .base import Common, Optimizer
 from .scalars import scalar
 
@@ -46,17 +44,7 @@ class Adagrad(Optimizer):
         """See the class."""
         slot = self._accumulators[self._get_variable_index(variable)]
         rate = scalar(learning_rate, variable.dtype)
-        if isinstance(gradient, IndexedSlices):
-            at = gradient.indices
-            g = array.cast(gradient.values, variable.dtype)
-            a = array.gather(slot.value(), at) + g * g
-            slot.scatter_update(IndexedSlices(a, at))
-            variable.scatter_sub(IndexedSlices(rate * g / math.sqrt(a + self.epsilon), at))
-            return
-        g = array.cast(gradient, variable.dtype)
-        a = slot.value() + g * g
-        slot.assign(a)
-        variable.assign_sub(rate * g / math.sqrt(a + self.epsilon))
+        self.update_by("adagrad", gradient, variable, (slot,), (rate, self.epsilon))
 
 
 class Ftrl(Optimizer):
@@ -104,18 +92,15 @@ class Ftrl(Optimizer):
         self._accumulators, self._linears = self.add_optimizer_variables(
             variables, ["accumulator", "linear"], [self.initial_accumulator_value, "zeros"])  # fmt: skip
 
+    def takes_slices(self) -> bool:
+        """Rows without gradient are set from their z and n, as the dense gradient sets them."""
+        return True
+
     def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:
         """See the class."""
         i = self._get_variable_index(variable)
         rate = scalar(learning_rate, variable.dtype)
-        g = array.cast(gradient, variable.dtype)
-        w, n, z = variable.value(), self._accumulators[i].value(), self._linears[i].value()
-        power, l1 = -self.learning_rate_power, self.l1_regularization_strength
-        n_new = n + g * g
-        n_power = math.pow(n_new, power)
-        shrunk = g + (2 * self.l2_shrinkage_regularization_strength) * w
-        z = z + (shrunk - (n_power - math.pow(n, power)) / rate * w)
         l2 = self.l2_regularization_strength + self.beta / (2.0 * rate)
-        variable.assign((math.minimum(math.maximum(z, -l1), l1) - z) / (n_power / rate + 2.0 * l2))
-        self._linears[i].assign(z)
-        self._accumulators[i].assign(n_new)
+        self.update_by("ftrl", gradient, variable, (self._accumulators[i], self._linears[i]),
+                       (rate, -self.learning_rate_power, self.l1_regularization_strength, l2,
+                        2 * self.l2_shrinkage_regularization_strength))  # fmt: skip

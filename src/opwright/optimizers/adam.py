@@ -4,6 +4,10 @@ Lives here: Adam, AdamW, Adamax, Nadam.  Not here: second moments without the fi
 
 In all: m and v are running means of g and g^2, t counts steps from 1, eta is the learning rate. What depends on t alone
 is computed once a step for each dtype.
+
+lazy_mode, in all: by a gradient of sparse rows (IndexedSlices) change only the rows it names, with their moments and
+their weight decay; otherwise rows without gradient move on by their moments, as the dense gradient makes them. t counts
+every step, with or without rows. Dense gradients know no laziness.
 """
 
 from __future__ import annotations
@@ -18,7 +22,19 @@ from .base import Common, Optimizer
 from .scalars import scalar, working_dtype
 
 
-class Adam(Optimizer):
+class _Moments(Optimizer):
+    """What optimizers by moments share: steps by rows."""
+
+    def takes_slices(self) -> bool:
+        """Rows without gradient move on by their moments, or stay as they are in lazy mode."""
+        return True
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments; lazy_mode where it is on, since others know no such argument."""
+        return {**super().get_config(), **({"lazy_mode": True} if self.lazy_mode else {})}
+
+
+class Adam(_Moments):
     """Adaptive moments (Kingma and Ba, 2014, with the epsilon of the formula before section 2.1).
 
     .. math::
@@ -26,14 +42,15 @@ class Adam(Optimizer):
         m &\\leftarrow m + (g - m)(1 - \\beta_1), \\quad v \\leftarrow v + (g^2 - v)(1 - \\beta_2) \\\\
         w &\\leftarrow w - \\eta \\frac{\\sqrt{1 - \\beta_2^t}}{1 - \\beta_1^t} \\frac{m}{\\sqrt{v} + \\epsilon}
 
-    amsgrad: divide by the largest v so far (Reddi et al., 2018).
+    amsgrad: divide by the largest v so far (Reddi et al., 2018). lazy_mode: see the module.
     """
 
     hyperparameters = ("beta_1", "beta_2", "epsilon", "amsgrad")
 
     def __init__(self, learning_rate: Any = 0.001, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: float = 1e-7,
-                 amsgrad: bool = False, **common: Unpack[Common]) -> None:  # fmt: skip
+                 amsgrad: bool = False, lazy_mode: bool = False, **common: Unpack[Common]) -> None:  # fmt: skip
         super().__init__(learning_rate, **common)
+        self.lazy_mode = lazy_mode
         self.beta_1, self.beta_2, self.epsilon, self.amsgrad = beta_1, beta_2, epsilon, amsgrad
         self._momentums: list[Variable] = []
         self._velocities: list[Variable] = []
@@ -57,16 +74,11 @@ class Adam(Optimizer):
         """See the class."""
         i = self._get_variable_index(variable)
         (rate,) = self._once(variable.dtype, self._terms, learning_rate)
-        g = array.cast(gradient, variable.dtype)
-        m, v = self._momentums[i].value(), self._velocities[i].value()
-        m = m + (g - m) * (1 - self.beta_1)
-        v = v + (g * g - v) * (1 - self.beta_2)
-        self._momentums[i].assign(m)
-        self._velocities[i].assign(v)
+        rule, state = "adam", [self._momentums[i], self._velocities[i]]
         if self.amsgrad:
-            v = math.maximum(self._velocity_hats[i].value(), v)
-            self._velocity_hats[i].assign(v)
-        variable.assign_sub(m * rate / (math.sqrt(v) + self.epsilon))
+            rule = "amsgrad"
+            state.append(self._velocity_hats[i])
+        self.update_by(rule, gradient, variable, state, (rate, 1 - self.beta_1, 1 - self.beta_2, self.epsilon))
 
 
 class AdamW(Adam):
@@ -78,14 +90,15 @@ class AdamW(Adam):
     """
 
     def __init__(self, learning_rate: Any = 0.001, weight_decay: float = 0.004, beta_1: float = 0.9,
-                 beta_2: float = 0.999, epsilon: float = 1e-7, amsgrad: bool = False,
+                 beta_2: float = 0.999, epsilon: float = 1e-7, amsgrad: bool = False, lazy_mode: bool = False,
                  **common: Any) -> None:  # fmt: skip
-        super().__init__(learning_rate, beta_1, beta_2, epsilon, amsgrad, weight_decay=weight_decay, **common)
+        super().__init__(learning_rate, beta_1, beta_2, epsilon, amsgrad, lazy_mode, weight_decay=weight_decay,
+                         **common)  # fmt: skip
         if weight_decay is None:
             raise ValueError("Argument `weight_decay` must be a float. Received: weight_decay=None")
 
 
-class Adamax(Optimizer):
+class Adamax(_Moments):
     """Adam by the infinity norm (Kingma and Ba, 2014, section 7.1).
 
     .. math::
@@ -97,8 +110,9 @@ class Adamax(Optimizer):
     hyperparameters = ("beta_1", "beta_2", "epsilon")
 
     def __init__(self, learning_rate: Any = 0.001, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: float = 1e-7,
-                 **common: Unpack[Common]) -> None:  # fmt: skip
+                 lazy_mode: bool = False, **common: Unpack[Common]) -> None:  # fmt: skip
         super().__init__(learning_rate, **common)
+        self.lazy_mode = lazy_mode
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
         self._m: list[Variable] = []
         self._u: list[Variable] = []
@@ -118,16 +132,11 @@ class Adamax(Optimizer):
         """See the class."""
         i = self._get_variable_index(variable)
         rate, correction = self._once(variable.dtype, self._terms, learning_rate)
-        g = array.cast(gradient, variable.dtype)
-        m = self._m[i].value()
-        m = m + (g - m) * (1 - self.beta_1)
-        u = math.maximum(self._u[i].value() * self.beta_2, math.abs(g))
-        self._m[i].assign(m)
-        self._u[i].assign(u)
-        variable.assign_sub(rate * m / (correction * (u + self.epsilon)))
+        self.update_by("adamax", gradient, variable, (self._m[i], self._u[i]),
+                       (rate, correction, 1 - self.beta_1, self.beta_2, self.epsilon))  # fmt: skip
 
 
-class Nadam(Optimizer):
+class Nadam(_Moments):
     """Adam with Nesterov's momentum (Dozat, 2015).
 
     .. math::
@@ -140,8 +149,9 @@ class Nadam(Optimizer):
     hyperparameters = ("beta_1", "beta_2", "epsilon")
 
     def __init__(self, learning_rate: Any = 0.001, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: float = 1e-7,
-                 **common: Unpack[Common]) -> None:  # fmt: skip
+                 lazy_mode: bool = False, **common: Unpack[Common]) -> None:  # fmt: skip
         super().__init__(learning_rate, **common)
+        self.lazy_mode = lazy_mode
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
         self._momentums: list[Variable] = []
         self._velocities: list[Variable] = []
@@ -174,13 +184,5 @@ class Nadam(Optimizer):
     def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:
         """See the class."""
         i = self._get_variable_index(variable)
-        rate, later, rest_later, weight, rest, to_m, to_v, correction = \
-            self._once(variable.dtype, self._terms, learning_rate)  # fmt: skip
-        g = array.cast(gradient, variable.dtype)
-        m, v = self._momentums[i].value(), self._velocities[i].value()
-        m = m + (g - m) * to_m
-        v = v + (g * g - v) * to_v
-        self._momentums[i].assign(m)
-        self._velocities[i].assign(v)
-        mean = later * m / rest_later + weight * g / rest
-        variable.assign_sub(mean * rate / (math.sqrt(v / correction) + self.epsilon))
+        terms = self._once(variable.dtype, self._terms, learning_rate)
+        self.update_by("nadam", gradient, variable, (self._momentums[i], self._velocities[i]), (*terms, self.epsilon))

@@ -21,8 +21,10 @@ import numpy as np
 from ..core.dtypes import DType, as_dtype
 from ..eager.tape import GradientTape
 from ..eager.variable import Variable
-from ..ops import array
+from ..ops import array, math
 from ..ops.indexed_slices import IndexedSlices
+from ..ops.update_rules import RULES
+from ..ops.updates import update_rows
 from ..tracing.control import cond
 from ..tracing.trace import init_scope
 from . import gradients, schedules
@@ -64,6 +66,7 @@ class Optimizer:
     """
 
     hyperparameters: ClassVar[tuple[str, ...]] = ()  # attributes that get_config adds to the common ones
+    lazy_mode = False  # whether sparse rows leave the rows that they do not name alone, where the optimizer knows it
 
     def __init__(
         self,
@@ -315,7 +318,7 @@ class Optimizer:
         """Without variables that have no gradient; gradients as tensors, dense where `update_step` wants them so."""
         if len(grads) != len(variables):
             raise ValueError(f"`grads` and `trainable_variables` differ in length: {len(grads)} and {len(variables)}")
-        slices = self.takes_slices() and not self.gradient_accumulation_steps
+        slices = self.takes_slices() or bool(self.gradient_accumulation_steps)
         found = [(gradients.prepare(g, v, slices), v) for g, v in zip(grads, variables) if g is not None]
         missing = [v.name for g, v in zip(grads, variables) if g is None]
         if not found:
@@ -336,10 +339,9 @@ class Optimizer:
         if isinstance(rate, Variable):
             rate = rate.value()
         if self.weight_decay is not None:
-            for v in variables:
+            for g, v in zip(grads, variables):
                 if self._decays(v):
-                    w = v.value()
-                    v.assign_sub(w * self.weight_decay * scalar(rate, v.dtype))
+                    self.update_by("decay", g, v, (), (self.weight_decay, scalar(rate, v.dtype)))
         self._scalars = {}
         try:
             self.begin_update()
@@ -358,21 +360,43 @@ class Optimizer:
             known[dtype] = [array.cast(x, dtype) for x in compute(working_dtype(dtype), learning_rate)]
         return known[dtype]
 
+    def update_by(self, rule: str, gradient: Any, variable: Variable, state: Sequence[Variable],
+                  scalars: Sequence[Any]) -> None:  # fmt: skip
+        """One step of a rule of ops/update_rules.py, by a tensor or by sparse rows; both do the same."""
+        dtype = variable.dtype
+        if isinstance(gradient, IndexedSlices):
+            update_rows(variable, list(state), array.cast(gradient.values, dtype), gradient.indices,
+                        [scalar(c, dtype) for c in scalars], rule=rule, lazy=self.lazy_mode)  # fmt: skip
+            return
+        g = array.cast(gradient, dtype)
+        value, after = RULES[rule].update(math, g, variable.value(), [s.value() for s in state], scalars)
+        for s, x in zip(state, after):
+            s.assign(x)
+        variable.assign(value)
+
     def _accumulate(self, grads: list[Any], variables: list[Variable]) -> None:
         count: Any = self.gradient_accumulation_steps
         last = (self._iterations + 1) % count == 0
-        totals = {}
-        for g, v in zip(grads, variables):
-            i = self._get_variable_index(v)
-            totals[i] = self._accumulated[i] + array.cast(g, v.dtype)
-        self._update_if(last, [total / count for total in totals.values()], variables)
-        for i, held in enumerate(self._accumulated):
-            total = totals[i] if i in totals else held.value()
-            held.assign(array.where(last, array.zeros_like(total), total))
+        held = [self._accumulated[self._get_variable_index(v)] for v in variables]
+        for g, total in zip(grads, held):
+            self.assign_add(total, g)
 
-    def _update_if(self, condition: Any, grads: list[Any], variables: list[Variable]) -> None:
-        """`_update` where the condition holds."""
-        cond(condition, lambda: self._update(grads, variables), lambda: None)
+        def update() -> None:
+            self._update([self._mean(total, g, count) for total, g in zip(held, grads)], variables)
+            for total in self._accumulated:
+                total.assign(array.zeros_like(total))
+
+        cond(last, update, lambda: None)
+
+    def _mean(self, total: Variable, gradient: Any, count: int) -> Any:
+        """The mean of what was accumulated; in lazy mode the rows of it that are not zero, where gradients are rows."""
+        mean = total.value() / count
+        if not (self.lazy_mode and isinstance(gradient, IndexedSlices)):
+            return mean
+        axes = list(range(1, mean.shape.rank or 1))
+        some = math.reduce_any(math.not_equal(mean, array.zeros_like(mean)), axis=axes)
+        rows = array.reshape(array.where(some), [-1])
+        return IndexedSlices(array.gather(mean, rows), rows, array.shape(mean))
 
     # ---- assignments ------------------------------------------------------------------------------------------------
 

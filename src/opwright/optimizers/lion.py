@@ -10,7 +10,6 @@ from typing import Any, Unpack
 
 from ..core.dtypes import DType
 from ..eager.variable import Variable
-from ..ops import array, math
 from .base import Common, Optimizer
 from .scalars import scalar
 
@@ -48,11 +47,11 @@ class Lion(Optimizer):
         beta_1, beta_2 = scalar(self.beta_1, dtype), scalar(self.beta_2, dtype)
         return scalar(learning_rate, dtype), beta_1, 1.0 - beta_1, beta_2, 1.0 - beta_2
 
+    def takes_slices(self) -> bool:
+        """Rows without gradient move on by their momentum."""
+        return True
+
     def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:
         """See the class."""
         slot = self._momentums[self._get_variable_index(variable)]
-        rate, beta_1, rest_1, beta_2, rest_2 = self._once(variable.dtype, self._terms, learning_rate)
-        g = array.cast(gradient, variable.dtype)
-        m = slot.value()
-        variable.assign_sub(rate * math.sign(m * beta_1 + g * rest_1))
-        slot.assign(m * beta_2 + g * rest_2)
+        self.update_by("lion", gradient, variable, (slot,), self._once(variable.dtype, self._terms, learning_rate))

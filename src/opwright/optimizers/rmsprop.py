@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any, Unpack
 
 from ..eager.variable import Variable
-from ..ops import array, math
 from .base import Common, Optimizer
 from .scalars import scalar
 
@@ -46,22 +45,23 @@ class RMSprop(Optimizer):
         if self.centered:
             self._average_gradients = self.add_optimizer_variables(variables, "average_gradient")
 
+    def takes_slices(self) -> bool:
+        """Of rows without gradient the means decay; only momentum moves them."""
+        return True
+
     def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:
         """See the class."""
         i = self._get_variable_index(variable)
-        rho = self.rho
-        g = array.cast(gradient, variable.dtype)
-        v = rho * self._velocities[i].value() + (1 - rho) * (g * g)
-        self._velocities[i].assign(v)
+        rule, state = "rmsprop", [self._velocities[i]]
+        scalars = [scalar(learning_rate, variable.dtype), self.rho, 1 - self.rho, self.epsilon]
         if self.centered:
-            mean = rho * self._average_gradients[i].value() + (1 - rho) * g
-            self._average_gradients[i].assign(mean)
-            v = v - mean * mean
-        step = scalar(learning_rate, variable.dtype) * g / math.sqrt(v + self.epsilon)
+            rule += "_centered"
+            state.append(self._average_gradients[i])
         if self.momentum > 0:
-            step = self.momentum * self._momentums[i].value() + step
-            self._momentums[i].assign(step)
-        variable.assign_sub(step)
+            rule += "_momentum"
+            state.append(self._momentums[i])
+            scalars.append(self.momentum)
+        self.update_by(rule, gradient, variable, state, scalars)
 
 
 class Adadelta(Optimizer):
@@ -91,14 +91,12 @@ class Adadelta(Optimizer):
         self._accumulated_grads, self._accumulated_delta_vars = self.add_optimizer_variables(
             variables, ["accumulated_grad", "accumulated_delta_var"])  # fmt: skip
 
+    def takes_slices(self) -> bool:
+        """Of rows without gradient the means decay; only momentum moves them."""
+        return True
+
     def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:
         """See the class."""
         i = self._get_variable_index(variable)
-        rho = self.rho
-        g = array.cast(gradient, variable.dtype)
-        d = self._accumulated_delta_vars[i].value()
-        a = rho * self._accumulated_grads[i].value() + (1 - rho) * (g * g)
-        step = math.sqrt(d + self.epsilon) * g / math.sqrt(a + self.epsilon)  # -delta
-        self._accumulated_grads[i].assign(a)
-        self._accumulated_delta_vars[i].assign(rho * d + (1 - rho) * (step * step))
-        variable.assign_sub(scalar(learning_rate, variable.dtype) * step)
+        self.update_by("adadelta", gradient, variable, (self._accumulated_grads[i], self._accumulated_delta_vars[i]),
+                       (scalar(learning_rate, variable.dtype), self.rho, 1 - self.rho, self.epsilon))  # fmt: skip

@@ -9,9 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Unpack
 
 from ..eager.variable import Variable
-from ..ops import array
 from .base import Common, Optimizer
-from .gradients import on_values
 from .scalars import scalar
 
 
@@ -46,18 +44,15 @@ class SGD(Optimizer):
             self.momentums = self.add_optimizer_variables(variables, "momentum")
 
     def takes_slices(self) -> bool:
-        """Without momentum, rows without gradient do not change."""
-        return not self.momentum
+        """Rows are updated by rows; with momentum, those without gradient move on by theirs."""
+        return True
 
     def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:
         """See the class."""
-        dtype = variable.dtype
-        rate = scalar(learning_rate, dtype)
-        step = on_values(lambda g: array.cast(g, dtype) * rate, gradient)
+        rate = scalar(learning_rate, variable.dtype)
         if not self.momentum:
-            self.assign_sub(variable, step)
+            self.update_by("descent", gradient, variable, (), (rate,))
             return
         slot = self.momentums[self._get_variable_index(variable)]
-        u = slot.value() * self.momentum - step
-        slot.assign(u)
-        variable.assign_add(u * self.momentum - step if self.nesterov else u)
+        rule = "nesterov" if self.nesterov else "momentum"
+        self.update_by(rule, gradient, variable, (slot,), (rate, self.momentum))

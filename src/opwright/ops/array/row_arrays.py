@@ -72,7 +72,7 @@ def combine(ufunc: np.ufunc, array: np.ndarray, indices: np.ndarray, updates: np
         array[rows] = ufunc(array[rows], updates[found.at(found.starts[waiting] + k)])
         k += 1
         waiting = waiting[found.counts[waiting] > k]
-    for i in waiting:
+    for i in waiting.tolist():
         start, stop = found.starts[i], found.starts[i] + found.counts[i]
         row = array[found.rows[i]]
         for update in updates[found.at(np.arange(start + k, stop))]:
@@ -92,7 +92,7 @@ def merge(indices: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarr
         merged[waiting] += values.take(found.order[found.starts[waiting] + k], 0)
         k += 1
         waiting = waiting[found.counts[waiting] > k]
-    for i in waiting:
+    for i in waiting.tolist():
         start, stop = found.starts[i], found.starts[i] + found.counts[i]
         np.add.reduce(values.take(found.order[start:stop], 0), axis=0, out=merged[i : i + 1].reshape(merged.shape[1:]))
     return found.rows, merged

@@ -1,0 +1,102 @@
+"""Steps of optimizers by sparse rows, in place.
+
+Lives here: UpdateRows.  Not here: the rules (update_rules.py), sparse rows themselves (indexed_slices.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import numpy as np
+
+from ..core.dtypes import index, numeric, resource
+from ..core.errors import InvalidArgumentError
+from .array.row_arrays import merge, rows_in_block
+from .array.rows import check_pair
+from .attributes import Attr, one_of
+from .definition import Input, operator
+from .state import check_rows, writing
+from .update_rules import RULES
+
+
+@operator
+class UpdateRows:
+    """One step of an optimizer's rule, by a gradient that is zero in all rows but those given.
+
+    .. math:: variable_r, state_r \\leftarrow rule(g_r, variable_r, state_r), \\; g_r = \\sum_{i: indices_i=r} values_i
+
+    What the rule does with the dense gradient, without one: rows that are given meet the rule, all others meet it with
+    g = 0, a block of rows at a time, or are left alone where that changes nothing. Equal rows are added up first: the
+    square of a sum is not the sum of squares. All is written in place where nobody else holds the values.
+
+    variable, state: variables of one shape and dtype; values: [n, ...]; indices: [n], any order, equal ones allowed;
+    n may be 0. scalars: the rule's, in its order. rule: a name of ops/update_rules.py. lazy: rows that are not given
+    are left alone by every rule, with their state.
+    raises InvalidArgumentError for indices that are no rows of the variable, values of another width or dtype
+    """
+
+    variable = Input(resource)
+    state = Input(resource, repeated=True)
+    values = Input(numeric)
+    indices = Input(index, rank=1)
+    scalars = Input(numeric, repeated=True, like="values")
+    rule = Attr(str, check=one_of(*RULES))
+    lazy = Attr(bool, default=False)
+    effect = "write"
+    gradient = None
+
+    def infer(op) -> Any:
+        rule = RULES[op.rule]
+        for name, given, wanted in (("state", op.state, rule.state), ("scalars", op.scalars, rule.scalars)):
+            if len(given) != len(wanted):
+                raise InvalidArgumentError(what=f"rule {op.rule!r} takes {len(wanted)} {name}", found=len(given),
+                                           wanted=", ".join(wanted) or "none")  # fmt: skip
+        check_pair(op.indices.spec.shape, op.values.spec.shape)
+        return ()
+
+    def compute(op, variable, state, values, indices, scalars) -> Any:
+        rule = RULES[op.rule]
+        with contextlib.ExitStack() as stack:
+            whole = [stack.enter_context(writing(x)) for x in (variable, *state)]
+            for array in whole:
+                check_rows(op.rule, array, indices, values)
+                if array.dtype != values.dtype or array.shape != whole[0].shape:
+                    raise InvalidArgumentError(what="variable, state and values differ in dtype or shape",
+                                               found=[(a.dtype.name, a.shape) for a in (*whole, values)])  # fmt: skip
+            rows, values = merge(indices, values)
+            size = rows_in_block(whole[0])
+            new = None
+            if not (op.lazy or rule.still):
+                new = _stepped(rule, [a.take(rows, 0) for a in whole], values, scalars)
+                _idle(rule, whole, scalars, size)
+            for i in range(0, len(rows), size):
+                at = rows[i : i + size]
+                if new is None:
+                    part = _stepped(rule, [a.take(at, 0) for a in whole], values[i : i + size], scalars)
+                else:
+                    part = [x[i : i + size] for x in new]
+                for array, x in zip(whole, part):
+                    array[at] = x
+        return ()
+
+
+update_rows: Any = UpdateRows  # a checker of types sees the class, and the call is the operator's
+
+
+def _stepped(rule: Any, parts: list[np.ndarray], g: np.ndarray, scalars: Any) -> list[Any]:
+    """The rule on rows of the variable and its state."""
+    w, state = rule.update(np, g, parts[0], parts[1:], scalars)
+    return [w, *state]
+
+
+def _idle(rule: Any, whole: list[np.ndarray], scalars: Any, size: int) -> None:
+    """The rule with a gradient of zero on all rows, in place."""
+    zero = np.zeros((), whole[0].dtype)
+    for i in range(0, len(whole[0]), size):
+        blocks = [a[i : i + size] for a in whole]
+        if rule.idle is not None:
+            rule.idle(np, blocks[0], blocks[1:], scalars)
+        else:
+            for block, x in zip(blocks, _stepped(rule, blocks, zero, scalars)):
+                block[...] = x
