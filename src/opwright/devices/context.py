@@ -183,15 +183,19 @@ def as_tuple(results: Any) -> tuple:
     return tuple(results) if isinstance(results, tuple | list) else (results,)
 
 
+def _shape(value: Any) -> tuple[int, ...]:
+    return tuple(value.shape) if hasattr(value, "shape") else np.shape(value)
+
+
 def checked(results: Any, specs: list[Any], name: str) -> tuple:
     """The results as a tuple. Raises InternalError unless there are as many as specs, of their shapes and dtypes."""
     found = as_tuple(results)
     wanted = [(sizes(spec.shape), numpy_dtype(spec.dtype)) for spec in specs]
-    if [(np.shape(r), getattr(r, "dtype", None)) for r in found] != wanted:
+    if [(_shape(r), getattr(r, "dtype", None)) for r in found] != wanted:
         raise InternalError(
             op=name,
             what="gives other results than were promised for it",
-            found=", ".join(f"{getattr(r, 'dtype', type(r).__name__)}{list(np.shape(r))}" for r in found) or "nothing",
+            found=", ".join(f"{getattr(r, 'dtype', type(r).__name__)}{list(_shape(r))}" for r in found) or "nothing",
             wanted=", ".join(f"{dtype}{list(shape)}" for shape, dtype in wanted) or "nothing",
         )
     return found

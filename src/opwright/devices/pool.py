@@ -31,7 +31,7 @@ def _cuda(place: Place) -> DeviceContext:
 
 
 def _pinned(place: Place) -> DeviceContext:
-    from .cuda import CUDAPinnedDeviceContext
+    from .cuda_host import CUDAPinnedDeviceContext
 
     return CUDAPinnedDeviceContext(place)
 

@@ -77,6 +77,14 @@ def _compilers() -> Iterator[Finding]:
     yield "C compiler (optional)", found or "none; pip install 'opwright[c]' brings one", True
 
 
+def _devices() -> Iterator[Finding]:
+    from ..devices.cpu import cores
+    from ..devices.cuda_host import report
+
+    yield "CPU threads", f"{flags.get('num_threads') or cores()} for one operator", True
+    yield "GPUs (optional)", report(), True
+
+
 def _cache() -> Iterator[Finding]:
     folder = Path(flags.get("cache_dir"))
     nearest = next(p for p in (folder, *folder.parents) if p.exists())
@@ -92,7 +100,7 @@ def _switches() -> Iterator[Finding]:
 
 
 CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
-    _python, _packages, _processor, _kernel, _compilers, _cache, _switches,
+    _python, _packages, _processor, _kernel, _compilers, _devices, _cache, _switches,
 )  # fmt: skip
 
 

@@ -1,0 +1,259 @@
+"""NVIDIA's devices, through CuPy.
+
+Lives here: `CUDADeviceContext`.  Not here: kernels; finding CuPy, page-locked memory (cuda_host.py).
+CuPy 13 or newer is imported when a context is first asked for, never by `import opwright`.
+
+Memory is CuPy's pool, which is stream-ordered: an array dropped while work that uses it is queued is handed out again
+at once, to work queued later on the stream it was allocated on. Hence `record_use` for arrays used on another stream.
+Copies wait as copies.py says; pageable memory is never left to be read after a call, whatever the driver would do.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import InvalidArgumentError, UnavailableError
+from ..core.places import CUDAPlace, Place
+from .context import name_of, numpy_dtype, sizes
+from .copies import STAGED_BYTES, check_same
+from .cuda_host import InProcess
+from .pinned import lease_of
+
+
+class CUDADeviceContext(InProcess):
+    """One GPU: its stream, memory, and the handles of cuBLAS and cuDNN. Arrays are CuPy's.
+
+    As a context manager it makes its device and stream CuPy's current ones on this thread; `launch` and `compute` do.
+    raises UnavailableError as `cupy_for`
+    """
+
+    asynchronous = True
+
+    def __init__(self, place: Place | None = None) -> None:
+        super().__init__(place or CUDAPlace(0))
+        self._local = threading.local()
+        self._kept: deque[tuple[Any, tuple[Any, ...]]] = deque()
+        self._kept_lock = threading.Lock()
+        with self.cupy.cuda.Device(self.place.device_id):
+            # Not "blocking": it would wait for whoever uses the default stream, and they for it.
+            self._stream = self.cupy.cuda.Stream(non_blocking=True)
+        self.memory_pool = self.cupy.get_default_memory_pool()
+        self.pinned_memory_pool = self.cupy.get_default_pinned_memory_pool()
+
+    # --- streams ----------------------------------------------------------------------------------------------------
+
+    @property
+    def stream(self) -> Any:
+        """The stream of this thread's work: the innermost `using`, else the context's own; a cupy.cuda.Stream."""
+        stack = getattr(self._local, "stack", None)
+        return stack[-1] if stack else self._stream
+
+    def new_stream(self) -> Any:
+        """Another stream of this device."""
+        self.check_open()
+        with self.cupy.cuda.Device(self.place.device_id):
+            return self.cupy.cuda.Stream(non_blocking=True)
+
+    @contextmanager
+    def using(self, stream: Any = None) -> Iterator[CUDADeviceContext]:
+        """A `with` inside which this device and `stream` are CuPy's current ones, and this context's."""
+        self.check_open()
+        stream = stream or self.stream
+        stack = getattr(self._local, "stack", None)
+        if stack is None:
+            stack = self._local.stack = []
+        with self.cupy.cuda.Device(self.place.device_id), stream:
+            stack.append(stream)
+            try:
+                yield self
+            finally:
+                stack.pop()
+
+    def __enter__(self) -> CUDADeviceContext:
+        entered = getattr(self._local, "entered", None)
+        if entered is None:
+            entered = self._local.entered = []
+        exits = ExitStack()
+        exits.enter_context(self.using())
+        entered.append(exits)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._local.entered.pop().close()
+
+    def _stream_key(self) -> Any:
+        return self.stream.ptr
+
+    def record(self) -> Any:
+        """An event at the end of what this thread's stream has queued; a cupy.cuda.Event."""
+        with self.using():
+            event = self.cupy.cuda.Event(disable_timing=True)
+            event.record(self.stream)
+        return event
+
+    def wait(self) -> None:
+        """Wait for all work of this device, on all streams. Raises CuPy's error where some of it failed."""
+        self.check_open()
+        self.cupy.cuda.Device(self.place.device_id).synchronize()
+        self._let_go()
+
+    # --- memory -----------------------------------------------------------------------------------------------------
+
+    def empty(self, shape: Any, dtype: Any) -> Any:
+        """A new cupy.ndarray, contents undefined, allocated on this thread's stream.
+
+        raises InvalidArgumentError for strings and handles, which devices do not hold
+        """
+        shape, dtype = sizes(shape), self._check_dtype(numpy_dtype(dtype))
+        self._let_go()
+        with self.using():
+            return self.cupy.empty(shape, dtype)
+
+    def _check_dtype(self, dtype: np.dtype) -> np.dtype:
+        if dtype.hasobject:
+            raise InvalidArgumentError(
+                op=repr(self.place), what="a device holds numbers, no Python objects", found=f"dtype {dtype}",
+                do="keep strings and handles on CPUPlace()",
+            )  # fmt: skip
+        return dtype
+
+    def owns(self, array: Any) -> bool:
+        """Whether this is a CuPy array on this device."""
+        return isinstance(array, self.cupy.ndarray) and int(array.device.id) == self.place.device_id
+
+    def to_device(self, array: Any) -> Any:
+        """A copy on this device. Returns at once for a page-locked array, which must then be left as it is until a
+        `wait`, and for 64 KB or fewer; waits for the copy of larger arrays."""
+        if self.owns(array):
+            return array
+        host = np.asarray(array)
+        self._check_dtype(host.dtype)
+        if not host.flags.c_contiguous:  # CuPy would copy it, and drop the copy with the transfer still under way
+            host = np.ascontiguousarray(host)
+        lease = lease_of(host)
+        result = self.empty(host.shape, host.dtype)
+        if host.nbytes == 0:
+            return result
+        with self.using():
+            if lease is None and host.nbytes <= STAGED_BYTES:
+                source = self.pinned_empty(host.shape, host.dtype)
+                np.copyto(source, host)
+            else:
+                source = host
+            result.set(source, stream=self.stream)
+            if lease is None and source is host:
+                self.stream.synchronize()
+            else:
+                self.record_use(source)
+        return result
+
+    def to_host(self, array: Any, out: np.ndarray | None = None) -> np.ndarray:
+        """The values on the host, after all work queued before on this thread's stream.
+
+        out: C-contiguous. A page-locked one has the values after the next `wait`; any other when this returns.
+        """
+        target = np.empty(array.shape, array.dtype) if out is None else out
+        check_same(target, array, f"copy from {self.place}")
+        if not target.flags.c_contiguous:
+            raise InvalidArgumentError(op=f"copy from {self.place}", what="`out` is not in C order", do="copy it after")
+        if target.nbytes == 0:
+            return target
+        with self.using():
+            source = self.cupy.ascontiguousarray(array)
+            source.get(stream=self.stream, out=target, blocking=False)
+            if lease_of(target) is None:
+                self.stream.synchronize()
+            else:
+                self.record_use(target, source)
+        return target
+
+    def record_use(self, *arrays: Any, stream: Any = None) -> None:
+        """Keep these arrays, and page-locked ones of the host, until the work queued on `stream` by now is done."""
+        stream = stream or self.stream
+        with self.using(stream):
+            event = self.cupy.cuda.Event(disable_timing=True)
+            event.record(stream)
+        with self._kept_lock:
+            self._kept.append((event, arrays))
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Drop what was kept for work that is done by now."""
+        done: list[Any] = []
+        with self._kept_lock:
+            for _ in range(len(self._kept)):
+                entry = self._kept.popleft()
+                (done if entry[0].done else self._kept).append(entry)
+        done.clear()  # after the lock is free: dropping the last reference may run anything
+
+    # --- work -------------------------------------------------------------------------------------------------------
+
+    def launch(self, fn: Callable[..., Any], *args: Any, name: str | None = None) -> None:
+        """Call `fn(*args)` with this device and stream current, so that what it does with CuPy is queued there.
+
+        fn: Python that launches kernels: CuPy's functions, cupy.RawKernel, a library with `cublas_handle`.
+        """
+        with self.using():
+            try:
+                fn(*args)
+            except Exception as error:
+                error.add_note(f"in {name or name_of(fn)}, launched on {self.place!r}")
+                raise
+
+    @property
+    def cublas_handle(self) -> int:
+        """CuPy's cuBLAS handle for this device and thread, set to this thread's stream."""
+        with self.using():
+            handle = self.cupy.cuda.get_cublas_handle()
+            self.cupy.cuda.cublas.setStream(handle, self.stream.ptr)
+            return handle
+
+    @property
+    def cudnn_handle(self) -> int:
+        """A cuDNN handle for this device, set to this thread's stream: of CuPy 13, or else of NVIDIA's `cudnn` package.
+
+        raises UnavailableError where neither is there; CuPy 14 has no cuDNN
+        """
+        with self.using():
+            try:
+                cudnn = importlib.import_module("cupy.cudnn")
+                handle = cudnn.get_handle()
+                importlib.import_module("cupy_backends.cuda.libs.cudnn").setStream(handle, self.stream.ptr)
+                return handle
+            except (ImportError, AttributeError):
+                pass
+            try:
+                cudnn = importlib.import_module("cudnn")
+            except ImportError as error:
+                raise UnavailableError(
+                    op=repr(self.place), what="there is no cuDNN here",
+                    found=f"CuPy {self.cupy.__version__} without cupy.cudnn, and no package cudnn",
+                    do="pip install nvidia-cudnn-frontend nvidia-cudnn-cu12",
+                ) from error  # fmt: skip
+            handle = getattr(self._local, "cudnn", None)
+            if handle is None:
+                handle = self._local.cudnn = cudnn.create_handle()
+            cudnn.set_stream(handle=handle, stream=self.stream.ptr)
+            return handle
+
+    def close(self) -> None:
+        """Wait for all work, and give unused memory back to the device."""
+        if os.getpid() == self._pid and not self._closed:
+            self.wait()
+            self._scratch = threading.local()
+            self.memory_pool.free_all_blocks()
+        super().close()
+
+    def describe(self) -> str:
+        """The device's name and memory."""
+        properties = self.cupy.cuda.runtime.getDeviceProperties(self.place.device_id)
+        name = properties["name"]
+        return f"{name.decode() if isinstance(name, bytes) else name}, {properties['totalGlobalMem'] / 2**30:.0f} GiB"

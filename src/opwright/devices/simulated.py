@@ -1,0 +1,246 @@
+"""The simulated asynchronous device: a GPU's rules of lifetime and order, without one.
+
+Lives here: `SimulatedDeviceContext`.  Not here: streams.py, memory.py, pinned.py, copies.py, which it is made of;
+its arrays (simulated_array.py).
+
+For people who write kernels for devices: work runs later, on a thread; memory is reused at once and poisoned; what
+must wait waits and nothing else does. With `held()` nothing runs until it is let go, so a temporary that is used after
+its end shows in every run:
+
+    device = ow.DeviceContextPool.instance().get(ow.SimulatedPlace(0))
+    with device.held():
+        run_my_operator(device)      # queues work, drops its temporaries
+    device.wait()                    # now it runs; NaN in the result: something was used after it was freed
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import InvalidArgumentError
+from ..core.places import Place, SimulatedPlace
+from .context import DeviceContext, as_tuple, checked, name_of, numpy_dtype, sizes
+from .copies import check_same, memory_kind, staged, waits
+from .memory import Allocator
+from .pinned import Lease, PinnedPool, lease_of
+from .simulated_array import SimulatedArray
+from .streams import Event, Stream
+
+
+class SimulatedDeviceContext(DeviceContext):
+    """One simulated device. Its arrays are `SimulatedArray`, which NumPy's functions take.
+
+    memory_limit: bytes that may be in use at a time; None for as many as the host has.
+    memory: its `Allocator`, with `in_use` and `peak` in bytes.
+    """
+
+    asynchronous = True
+
+    def __init__(self, place: Place | None = None, memory_limit: int | None = None) -> None:
+        super().__init__(place or SimulatedPlace(0))
+        self.memory = Allocator(f"memory of {self.place}", memory_limit)
+        self.pinned = PinnedPool()
+        self._current = threading.local()
+        self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
+        self._default = self.new_stream(f"{self.place} stream 0")
+
+    # --- streams ----------------------------------------------------------------------------------------------------
+
+    @property
+    def stream(self) -> Stream:
+        """The stream of this thread's work: the innermost `with stream:`, else the device's first."""
+        stack = getattr(self._current, "stack", None)
+        return stack[-1] if stack else self._default
+
+    def new_stream(self, name: str | None = None) -> Stream:
+        """Another stream of this device. Work on two streams runs in no order, but for events."""
+        stream = Stream(name or f"{self.place} stream {len(self._streams)}", self._current)
+        self._streams.add(stream)
+        return stream
+
+    def held(self) -> AbstractContextManager[Stream]:
+        """A `with` inside which nothing new runs on this thread's stream; what is queued runs afterwards."""
+        return self.stream.held()
+
+    def _stream_key(self) -> Any:
+        return self.stream
+
+    def wait(self) -> None:
+        """Wait for all streams. Raises UnknownError naming the first work that failed; the streams go on."""
+        failure = None
+        for stream in sorted(self._streams, key=lambda s: s.name):
+            try:
+                stream.synchronize()
+            except Exception as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
+
+    # --- memory -----------------------------------------------------------------------------------------------------
+
+    def empty(self, shape: Any, dtype: Any) -> SimulatedArray:
+        """A new array, poisoned: NaN in floating dtypes. Allocated on this thread's stream.
+
+        raises InvalidArgumentError for strings and handles, which devices do not hold; ResourceExhaustedError if
+        memory is limited and does not suffice
+        """
+        self.check_open()
+        shape, dtype = sizes(shape), numpy_dtype(dtype)
+        if dtype.hasobject:
+            raise InvalidArgumentError(
+                op=str(self.place), what="a device holds numbers, no Python objects", found=f"dtype {dtype}",
+                do="keep strings and handles on CPUPlace()",
+            )  # fmt: skip
+        nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        storage = self.memory.allocate(nbytes, self.stream)
+        return SimulatedArray(self, storage, np.ndarray(shape, dtype, storage.memory))
+
+    def pinned_empty(self, shape: Any, dtype: Any) -> np.ndarray:
+        """A page-locked NumPy array, contents undefined: what asynchronous copies need on the host's side."""
+        return self.pinned.empty(shape, dtype)
+
+    def owns(self, array: Any) -> bool:
+        """Whether this is an array of this device."""
+        return isinstance(array, SimulatedArray) and array.context is self
+
+    def to_device(self, array: Any) -> SimulatedArray:
+        """A copy on this device. Returns at once for a page-locked array, which must then be left as it is until a
+        `wait`, and for 64 KB or fewer; waits for the copy of larger arrays."""
+        if isinstance(array, SimulatedArray) and array.context is self:
+            return array
+        host = np.asarray(array)
+        result = self.empty(host.shape, host.dtype)
+        self.copy(result, host, asynchronous=memory_kind(host) == "pinned")
+        if memory_kind(host) == "pinned":
+            self.record_use(host)
+        return result
+
+    def to_host(self, array: Any, out: np.ndarray | None = None) -> np.ndarray:
+        """The values on the host, after all work queued before on this thread's stream.
+
+        out: a page-locked one has the values after the next `wait`; any other when this returns.
+        raises UnknownError where that work failed
+        """
+        target = np.empty(array.shape, array.dtype) if out is None else out
+        pinned = memory_kind(target) == "pinned"
+        self.copy(target, array, asynchronous=pinned)
+        if pinned:
+            self.record_use(target)
+        return target
+
+    def copy(self, target: Any, source: Any, asynchronous: bool = False, stream: Stream | None = None) -> None:
+        """Copy between two arrays of one shape and dtype, on the host or on this device, in the stream's order.
+
+        asynchronous: as cudaMemcpyAsync rather than cudaMemcpy. Which calls wait: see copies.py. As CUDA's, an
+        asynchronous copy does not keep page-locked memory in use: that is `record_use`'s part.
+        """
+        self.check_open()
+        check_same(target, source, f"copy on {self.place}")
+        stream = stream or self.stream
+        kinds = memory_kind(source), memory_kind(target)
+        of = np.array(source) if staged(*kinds, source.nbytes, asynchronous) else self.raw(source)
+        to = self.raw(target)
+        stream.submit(lambda: np.copyto(to, of), f"copy from {kinds[0]} to {kinds[1]}")
+        if waits(*kinds, source.nbytes, asynchronous):
+            stream.synchronize()
+
+    def fill(self, array: SimulatedArray, byte: int = 0) -> None:
+        """Set every byte of a contiguous array; returns at once, as cudaMemset does."""
+        raw = self.raw(array).reshape(-1).view(np.uint8)
+        self.stream.submit(lambda: raw.fill(byte), "memset")
+
+    def record_use(self, *arrays: Any, stream: Stream | None = None) -> None:
+        """Keep the memory of these arrays from being reused before the work on `stream` is done that is queued when
+        they are dropped. Device arrays, and page-locked arrays of the host; others are left alone."""
+        stream = stream or self.stream
+        for array in arrays:
+            lease: Lease | None
+            if isinstance(array, SimulatedArray):
+                array.storage.uses.add(stream)
+            elif (lease := lease_of(array)) is not None:
+                lease.uses.add(stream)
+
+    def raw(self, value: Any) -> Any:
+        """An argument as the device sees it: memory, and nothing that keeps it in use.
+
+        Arrays in lists, tuples and dicts too. Pageable host arrays are given back as they are.
+        raises InvalidArgumentError for an array of another device
+        """
+        if isinstance(value, SimulatedArray):
+            if value.context is not self:
+                raise InvalidArgumentError(
+                    op=str(self.place), what="this array is on another device", found=str(value.place),
+                    do="devices.copies.transfer(array, place)",
+                )  # fmt: skip
+            return value.raw
+        if isinstance(value, np.ndarray):
+            lease = lease_of(value)
+            return value if lease is None else lease.raw(value)
+        if type(value) in (list, tuple):
+            return type(value)(self.raw(v) for v in value)
+        if type(value) is dict:
+            return {k: self.raw(v) for k, v in value.items()}
+        return value
+
+    def constants(self, value: Any) -> Any:
+        """`raw`, with pageable host arrays copied."""
+        if isinstance(value, np.ndarray) and lease_of(value) is None:
+            return value.copy()
+        if type(value) in (list, tuple):
+            return type(value)(self.constants(v) for v in value)
+        if type(value) is dict:
+            return {k: self.constants(v) for k, v in value.items()}
+        return self.raw(value)
+
+    # --- work -------------------------------------------------------------------------------------------------------
+
+    def launch(self, fn: Callable[..., Any], *args: Any, name: str | None = None, stream: Stream | None = None) -> None:
+        """Queue `fn(*args)`; fn gets device arrays as NumPy arrays over their memory, host arrays as they are now.
+
+        As on a GPU the queue keeps no argument in use: one that is freed meanwhile is another's memory when fn runs, if
+        it was used on another stream than it was allocated on and `record_use` was not called.
+        What fn raises is raised by the next wait.
+        """
+        self.check_open()
+        given = [self.constants(a) for a in args]
+
+        def work() -> None:
+            with np.errstate(all="ignore"):
+                fn(*given)
+
+        (stream or self.stream).submit(work, name or name_of(fn))
+
+    def compute(
+        self, fn: Callable[..., Any], specs: Iterable[Any], *args: Any, name: str | None = None
+    ) -> tuple[SimulatedArray, ...]:
+        """New arrays of these specs, which hold the results of `fn(*args)` when it has run. See `launch`."""
+        specs = list(specs)
+        results = tuple(self.empty(spec.shape, spec.dtype) for spec in specs)
+        targets = [r.raw for r in results]
+        name = name or name_of(fn)
+
+        def run(*given: Any) -> None:
+            for target, value in zip(targets, checked(as_tuple(fn(*given)), specs, name), strict=True):
+                np.copyto(target, value)
+
+        self.launch(run, *args, name=name)
+        return results
+
+    def record(self, event: Event | None = None) -> Event:
+        """An event at the end of what this thread's stream has queued."""
+        return self.stream.record(event)
+
+    def close(self) -> None:
+        """Wait for all work; raises what failed in it."""
+        super().close()
+        self.wait()
+
+    def describe(self) -> str:
+        """Memory in use."""
+        return f"simulated, {self.memory.in_use} bytes in use, {len(self._streams)} streams"

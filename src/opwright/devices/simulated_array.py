@@ -1,0 +1,297 @@
+"""Arrays of the simulated device, for NumPy's functions.
+
+Lives here: `SimulatedArray`; how a NumPy function becomes queued work.  Not here: memory, streams, copies.
+
+A function of NumPy given such arrays is queued on the stream and returns arrays whose shapes and dtypes are known at
+once: they are found by running the function on zeros beside it. What only rearranges (reshape, transpose, slices)
+queues nothing and shares memory. Where a shape follows from values (nonzero, unique, a mask as index), or zeros are no
+argument the function takes, the stream is waited for and it is run at once, as CuPy does with the former.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from ..core.errors import InternalError, InvalidArgumentError
+from ..core.places import Place
+
+if TYPE_CHECKING:
+    from .memory import Storage
+    from .simulated import SimulatedDeviceContext
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# By name, so that methods and functions of NumPy share the rows.
+VIEWS = _words("""
+    reshape ravel transpose permute_dims matrix_transpose swapaxes moveaxis rollaxis squeeze expand_dims broadcast_to
+    broadcast_arrays atleast_1d atleast_2d atleast_3d split array_split hsplit vsplit dsplit unstack diagonal flip
+    fliplr flipud rot90 view real imag
+""")
+BY_VALUE = _words("""
+    nonzero flatnonzero argwhere unique unique_all unique_counts unique_inverse unique_values union1d intersect1d
+    setdiff1d setxor1d extract compress trim_zeros bincount histogram histogram_bin_edges repeat tile getitem_mask
+""")  # their shapes follow from values: zeros would promise the wrong ones
+ABOUT_SHAPES = _words("shape ndim size result_type common_type can_cast iscomplexobj isrealobj")
+METHODS = _words("""
+    all any argmax argmin argpartition argsort astype byteswap choose clip compress conj conjugate copy cumprod cumsum
+    diagonal dot fill flatten max mean min nonzero partition prod put ravel repeat reshape round searchsorted sort
+    squeeze std sum swapaxes take trace transpose var view
+""")
+
+
+class SimulatedArray(NDArrayOperatorsMixin):
+    """An array in a simulated device's memory. Made by its context: `empty`, `to_device`, or functions of others.
+
+    shape, dtype, strides and what follows from them are known without waiting. `get()`, `np.asarray`, `float`, `int`,
+    `bool`, `tolist` and `item` wait for the stream and copy to the host.
+    """
+
+    __slots__ = ("__weakref__", "context", "raw", "storage")
+
+    def __init__(self, context: SimulatedDeviceContext, storage: Storage, raw: np.ndarray) -> None:
+        self.context, self.storage, self.raw = context, storage, raw
+
+    # --- what is known at once --------------------------------------------------------------------------------------
+
+    shape = property(lambda self: self.raw.shape)
+    dtype = property(lambda self: self.raw.dtype)
+    ndim = property(lambda self: self.raw.ndim)
+    size = property(lambda self: self.raw.size)
+    nbytes = property(lambda self: self.raw.nbytes)
+    itemsize = property(lambda self: self.raw.itemsize)
+    strides = property(lambda self: self.raw.strides)
+    flags = property(lambda self: self.raw.flags)
+
+    @property
+    def place(self) -> Place:
+        """The device it is on."""
+        return self.context.place
+
+    def __len__(self) -> int:
+        return len(self.raw)
+
+    def __repr__(self) -> str:
+        return f"<SimulatedArray {self.dtype}{list(self.shape)} on {self.place}>"
+
+    # --- what waits -------------------------------------------------------------------------------------------------
+
+    def get(self, out: np.ndarray | None = None) -> np.ndarray:
+        """The values on the host, after all work queued before. out: see `SimulatedDeviceContext.to_host`."""
+        return self.context.to_host(self, out)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """For np.asarray: waits, and copies. Raises ValueError where a copy is forbidden."""
+        if copy is False:
+            raise ValueError(f"an array on {self.place} becomes a host array only by a copy")
+        host = self.get()
+        return host if dtype is None else host.astype(dtype, copy=False)
+
+    def item(self, *index: Any) -> Any:
+        """One element as a Python number; waits."""
+        return self.get().item(*index)
+
+    def tolist(self) -> Any:
+        """The values as nested lists; waits."""
+        return self.get().tolist()
+
+    def tobytes(self) -> bytes:
+        """The values as bytes in C order; waits."""
+        return self.get().tobytes()
+
+    def __bool__(self) -> bool:
+        return bool(self.get())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __index__(self) -> int:
+        return operator.index(self.get()[()])
+
+    # --- NumPy's protocols ------------------------------------------------------------------------------------------
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        out = kwargs.get("out")
+        if out is not None and any(isinstance(o, np.ndarray) for o in out):
+            raise InvalidArgumentError(
+                op=ufunc.__name__, what="a result on the host of arrays on a device", do="get() the result"
+            )
+        fn = ufunc if method == "__call__" else getattr(ufunc, method)
+        results = queue(self.context, fn, inputs, kwargs, ufunc.__name__)
+        if out is None:
+            return results
+        return out[0] if len(out) == 1 else out
+
+    def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
+        if func is np.copyto and isinstance(args[0], np.ndarray):
+            target, source, *rest = args
+            np.copyto(target, source.get(), *rest, **kwargs)
+            return None
+        out = kwargs.get("out")
+        results = queue(self.context, func, args, kwargs, func.__name__)
+        return results if out is None else out
+
+    def __getitem__(self, key: Any) -> Any:
+        keys = tuple(np.asarray(k) if isinstance(k, list) else k for k in (key if isinstance(key, tuple) else (key,)))
+        if all(_is_basic(k) for k in keys):
+            full = keys if Ellipsis in keys else (*keys, ...)  # so that a single element is a view too
+            return SimulatedArray(self.context, self.storage, self.raw[full])
+        mask = any(getattr(getattr(k, "dtype", None), "kind", "") == "b" or isinstance(k, bool) for k in keys)
+        name = "getitem_mask" if mask else "getitem"
+        return queue(self.context, operator.getitem, (self, keys), {}, name)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        keys = key if isinstance(key, tuple) else (key,)
+        if all(_is_basic(k) for k in keys):
+            queue(self.context, np.copyto, (self[key], value), {"casting": "unsafe"}, "setitem")
+        else:
+            queue(self.context, operator.setitem, (self, key, value), {}, "setitem")
+
+    def __iter__(self) -> Iterator[SimulatedArray]:
+        return (self[i] for i in range(len(self)))
+
+    @property
+    def T(self) -> Any:
+        """With its axes reversed; shares memory."""
+        return np.transpose(self)
+
+    @property
+    def flat(self) -> Any:
+        """Its elements in one row; shares memory where they lie in order."""
+        return np.ravel(self)
+
+
+def _is_basic(key: Any) -> bool:
+    return key is None or key is Ellipsis or isinstance(key, slice | np.integer) or type(key) is int
+
+
+def _method(name: str) -> Callable[..., Any]:
+    function = getattr(np.ndarray, name)
+
+    def method(self: SimulatedArray, *args: Any, **kwargs: Any) -> Any:
+        results = queue(self.context, function, (self, *args), kwargs, name)
+        return results if kwargs.get("out") is None else kwargs["out"]
+
+    method.__name__ = name
+    method.__doc__ = f"As numpy.ndarray.{name}, queued on the stream."
+    return method
+
+
+for _name in METHODS:
+    setattr(SimulatedArray, _name, _method(_name))
+SimulatedArray.real = property(lambda self: np.real(self))  # type: ignore[attr-defined]
+SimulatedArray.imag = property(lambda self: np.imag(self))  # type: ignore[attr-defined]
+
+
+# --- how a function becomes work ------------------------------------------------------------------------------------
+
+
+def queue(context: SimulatedDeviceContext, fn: Callable[..., Any], args: Any, kwargs: Any, name: str) -> Any:
+    """The results of fn(*args, **kwargs), which runs later; see the header for when it does not."""
+    args, kwargs = tuple(args), dict(kwargs)
+    if name in VIEWS:
+        views = _as_views(context, fn, args, kwargs)
+        if views is not None:
+            return views
+    if name in BY_VALUE:
+        return _at_once(context, fn, args, kwargs)
+    given, given_kwargs = context.constants(args), context.constants(kwargs)
+    with np.errstate(all="ignore"):
+        try:
+            promised = fn(*_zeros(args), **_zeros(kwargs))
+        except Exception:  # what zeros cannot say, the values say: a result, or the error itself
+            return _at_once(context, fn, args, kwargs)
+    if name in ABOUT_SHAPES:
+        return promised
+    out = kwargs.get("out")
+    if promised is None or out is not None or name == "at":
+        context.stream.submit(_quietly(lambda: fn(*given, **given_kwargs)), name)
+        return None
+    leaves = _leaves(promised)
+    if not all(isinstance(leaf, np.ndarray | np.generic) for leaf in leaves):
+        return _at_once(context, fn, args, kwargs)  # a Python bool or the like, of values
+    results = [context.empty(np.shape(leaf), leaf.dtype) for leaf in leaves]
+    targets = [r.raw for r in results]
+
+    def work() -> None:
+        found = _leaves(fn(*given, **given_kwargs))
+        if [(np.shape(f), f.dtype) for f in found] != [(t.shape, t.dtype) for t in targets]:
+            raise InternalError(
+                op=name, what="the shape or dtype of its result follows from values, which were not known",
+                found=[f"{f.dtype}{list(np.shape(f))}" for f in found],
+                wanted=[f"{t.dtype}{list(t.shape)}" for t in targets], do="get() the arrays before",
+            )  # fmt: skip
+        for target, value in zip(targets, found, strict=True):
+            np.copyto(target, value)
+
+    context.stream.submit(_quietly(work), name)
+    return _rebuilt(promised, iter(results))
+
+
+def _quietly(fn: Callable[[], Any]) -> Callable[[], Any]:
+    def run() -> None:
+        with np.errstate(all="ignore"):
+            fn()
+
+    return run
+
+
+def _zeros(value: Any) -> Any:
+    """Arguments of the same shapes and dtypes without the values of device arrays."""
+    if isinstance(value, SimulatedArray):
+        return np.zeros(value.shape, value.dtype)
+    if type(value) in (list, tuple):
+        return type(value)(_zeros(v) for v in value)
+    if type(value) is dict:
+        return {k: _zeros(v) for k, v in value.items()}
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def _leaves(value: Any) -> list[Any]:
+    return [leaf for v in value for leaf in _leaves(v)] if isinstance(value, list | tuple) else [value]
+
+
+def _rebuilt(like: Any, leaves: Iterator[Any]) -> Any:
+    if not isinstance(like, list | tuple):
+        return next(leaves)
+    items = [_rebuilt(v, leaves) for v in like]
+    return type(like)(*items) if hasattr(like, "_fields") else type(like)(items)
+
+
+def _as_views(context: SimulatedDeviceContext, fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """The results as views, if the function only rearranges these arrays; None if it has to copy."""
+    arrays = [a for a in _leaves(args) if isinstance(a, SimulatedArray)]
+    results = fn(*context.raw(args), **context.raw(kwargs))
+    found = []
+    for leaf in _leaves(results):
+        source = next((a for a in arrays if np.may_share_memory(leaf, a.raw)), None)
+        if source is None:
+            return None
+        found.append(SimulatedArray(context, source.storage, leaf))
+    return _rebuilt(results, iter(found))
+
+
+def _at_once(context: SimulatedDeviceContext, fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """The results of a function that needs the values: waits, runs it here, puts arrays back on the device."""
+    context.stream.synchronize()
+    with np.errstate(all="ignore"):
+        results = fn(*context.raw(args), **context.raw(kwargs))
+    leaves = [_uploaded(context, leaf) for leaf in _leaves(results)]
+    return _rebuilt(results, iter(leaves))
+
+
+def _uploaded(context: SimulatedDeviceContext, leaf: Any) -> Any:
+    return context.to_device(np.asarray(leaf)) if isinstance(leaf, np.ndarray | np.generic) else leaf

@@ -1,0 +1,267 @@
+"""Streams: queues of work that runs later, in order, and events that mark points in them.
+
+Lives here: `Stream`, `Event` of the simulated device.  Not here: memory and copies (memory.py, copies.py).
+
+A stream is a thread that takes one piece of work after the other. `hold` keeps it from taking the next, so that a test
+decides what has run and what has not; hazards are then the same in every run.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.errors import FailedPreconditionError, UnknownError
+from ..core.frames import OURS
+
+_IDLE_SECONDS = 0.2  # after which a thread without work ends; it is started again when there is some
+_LOOK_SECONDS = 0.05  # how often somebody who waits looks whether that can end at all
+_KEPT_ERRORS = 8
+_NUMPY = os.path.dirname(np.__file__) + os.sep
+
+
+class Work(NamedTuple):
+    """fn: without arguments. name: what errors call it. at: "file:line" where it was queued."""
+
+    fn: Callable[[], Any]
+    name: str
+    at: str
+
+
+class Event:
+    """A point in the order of a stream, reached when all work queued before it is done.
+
+    One that was never recorded counts as reached. Recording again moves it.
+    """
+
+    def __init__(self) -> None:
+        self._stream: Stream | None = None
+        self._ticket = 0
+
+    def record(self, stream: Stream) -> Event:
+        """Mark the end of what is queued on `stream` by now."""
+        with stream._changed:
+            self._stream, self._ticket = stream, stream._queued()
+        return self
+
+    @property
+    def done(self) -> bool:
+        """Whether it was reached; asking does not wait."""
+        return self._stream is None or self._stream._finished >= self._ticket
+
+    def synchronize(self) -> None:
+        """Wait until it was reached. Raises what failed on its stream by then, as `Stream.synchronize`."""
+        if self._stream is not None:
+            self._stream._wait_for(self._ticket)
+
+
+class Stream:
+    """Work in the order it was queued, on a thread of its own. May be used by several threads.
+
+    name: for errors. As a context manager it is the current stream of its device on this thread.
+    """
+
+    def __init__(self, name: str = "stream", current: threading.local | None = None) -> None:
+        self.name = name
+        self._current = current if current is not None else threading.local()
+        self._begin()
+        _streams.add(self)
+
+    def _begin(self) -> None:
+        self._changed = threading.Condition()
+        self._work: deque[Work] = deque()
+        self._taken = self._finished = 0  # pieces of work begun, and done, since the beginning
+        self._holds = 0
+        self._thread: threading.Thread | None = None
+        self._waits_on: Event | None = None  # the event that the work now running waits for
+        self._errors: list[tuple[Work, BaseException]] = []
+        self._failures = 0
+
+    def _queued(self) -> int:
+        """Pieces of work since the beginning. Counted each time, as the garbage collector may queue some in between."""
+        with self._changed:
+            return self._taken + len(self._work)
+
+    # --- queueing ---------------------------------------------------------------------------------------------------
+
+    def submit(self, fn: Callable[[], Any], name: str = "work") -> None:
+        """Queue `fn()`. It returns at once; what fn raises is raised by the next one to wait for this stream."""
+        work = Work(fn, name, _caller())
+        with self._changed:
+            self._work.append(work)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name=f"opwright-{self.name}", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+
+    def record(self, event: Event | None = None) -> Event:
+        """An event at the end of what is queued by now."""
+        return (event or Event()).record(self)
+
+    def wait_event(self, event: Event) -> None:
+        """What is queued from here on runs after `event` was reached; the caller does not wait."""
+        stream, ticket = event._stream, event._ticket
+        if stream is None or stream is self:
+            return
+        point = Event()
+        point._stream, point._ticket = stream, ticket  # as it is now: recording it again changes nothing here
+
+        def wait() -> None:
+            self._waits_on = point
+            try:
+                with stream._changed:
+                    stream._changed.wait_for(lambda: stream._finished >= ticket)
+            finally:
+                self._waits_on = None
+
+        self.submit(wait, f"waiting for {stream.name}")
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while self._holds or not self._work:
+                    if not self._changed.wait(_IDLE_SECONDS) and not self._work:
+                        self._thread = None
+                        return
+                work = self._work.popleft()
+                self._taken += 1
+            try:
+                work.fn()
+            except BaseException as error:
+                with self._changed:
+                    self._failures += 1
+                    if len(self._errors) < _KEPT_ERRORS:
+                        self._errors.append((work, error))
+            del work  # or its arrays would live until the next one comes
+            with self._changed:
+                self._finished += 1
+                self._changed.notify_all()
+
+    # --- waiting ----------------------------------------------------------------------------------------------------
+
+    @property
+    def done(self) -> bool:
+        """Whether all that was queued has run; asking does not wait."""
+        return self._finished >= self._queued()
+
+    def synchronize(self) -> None:
+        """Wait until all that is queued by now has run.
+
+        raises UnknownError naming the first work that failed since the last time somebody waited, with what it raised
+        as the cause; the stream goes on. FailedPreconditionError where waiting would never end: the stream is held
+        """
+        self._wait_for(self._queued())
+
+    def _wait_for(self, ticket: int) -> None:
+        if threading.current_thread() is self._thread:
+            raise FailedPreconditionError(
+                op=self.name, what="work on a stream waits for the stream it is on", do="do without the wait"
+            )
+        with self._changed:
+            while self._finished < ticket:
+                if self._stuck():
+                    raise FailedPreconditionError(
+                        op=self.name,
+                        what="this waits for a stream that is held, and would never end",
+                        found=f"{self._queued() - self._finished} pieces of work not done yet, at {_caller()}",
+                        do="release() the stream before what waits",
+                    )
+                self._changed.wait(_LOOK_SECONDS)
+        self.raise_errors()
+
+    def _stuck(self) -> bool:
+        if self._holds and self._work and self._finished == self._taken:
+            return True
+        event = self._waits_on
+        return event is not None and not event.done and event._stream is not None and event._stream._stuck()
+
+    def raise_errors(self) -> None:
+        """Raise what failed since the last time, without waiting. See `synchronize`."""
+        with self._changed:
+            errors, failures = self._errors, self._failures
+            self._errors, self._failures = [], 0
+        if not errors:
+            return
+        work, error = errors[0]
+        text = str(error).strip()
+        raise UnknownError(
+            op=work.name,
+            at=work.at,
+            what=f"failed on {self.name}: {type(error).__name__}{': ' if text else ''}{text}",
+            found=f"{failures} pieces of work failed: {', '.join(w.name for w, _ in errors)}" if failures > 1 else None,
+            do="look at the line it was queued at; the stream can be used again",
+        ) from error
+
+    # --- holding ----------------------------------------------------------------------------------------------------
+
+    def hold(self) -> None:
+        """Take no new work until `release`; queueing goes on. What is running now is waited for."""
+        with self._changed:
+            self._holds += 1
+            mine = threading.current_thread() is self._thread
+            while self._finished < self._taken and self._waits_on is None and not mine:
+                self._changed.wait(_LOOK_SECONDS)
+
+    def release(self) -> None:
+        """Undo one `hold`. Raises FailedPreconditionError if there was none."""
+        with self._changed:
+            if not self._holds:
+                raise FailedPreconditionError(op=self.name, what="this stream is not held", do="hold() it before")
+            self._holds -= 1
+            self._changed.notify_all()
+
+    @contextmanager
+    def held(self) -> Iterator[Stream]:
+        """A `with` inside which the stream is held."""
+        self.hold()
+        try:
+            yield self
+        finally:
+            self.release()
+
+    def __enter__(self) -> Stream:
+        stack = getattr(self._current, "stack", None)
+        if stack is None:
+            stack = self._current.stack = []
+        stack.append(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._current.stack.pop()
+
+    def __repr__(self) -> str:
+        return f"<Stream {self.name}: {self._queued() - self._finished} to do{', held' if self._holds else ''}>"
+
+
+_streams: weakref.WeakSet[Stream] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    """A forked child has no thread of its parent's: its streams begin empty, with all their events reached."""
+    for stream in list(_streams):
+        queued = stream._taken + len(stream._work)
+        stream._begin()
+        stream._taken = stream._finished = queued
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def _caller() -> str:
+    """ "file:line" of the nearest frame outside this package and NumPy."""
+    frame: Any = sys._getframe(2)
+    while frame is not None:
+        path = frame.f_code.co_filename
+        if not path.startswith((OURS, _NUMPY)):
+            return f"{os.path.basename(path)}:{frame.f_lineno}"
+        frame = frame.f_back
+    return "unknown line"
