@@ -5,14 +5,15 @@ Not here: the type (lod_tensor.py), who runs the call (dispatch.py, runtime/).
 
     lod = "unchanged"   results have the LoD of the first input that has one: they have as many rows
     lod = "vanishes"    results are ordinary tensors
+    lod = "above"       results have one row a sequence of the last level, and the levels above it
     lod = "as ids"      results have the LoD of this input if it has one, whatever others have
     lod = "changed"     results that an Output(lod_of=) speaks of have the LoD it gives, the others none
     def lod(op)         one of these words, from the attributes and the shapes of the inputs (lod_rules.py), or
                         "joined": the sequences of one input after those of another, where all have as many levels
 
 Offsets are tensors like others. An Input(lod_of="x") is filled with the last level of x's LoD, or with all levels if it
-is repeated; an Output(lod_of="y") is the last level of y's new LoD, or all of it. So kernels, gradients, graphs and
-files know nothing of LoDs.
+is repeated; an Output(lod_of="y") is the last level of y's new LoD, or if it is repeated all levels, none where y has
+no LoD. So kernels, gradients, graphs and files know nothing of LoDs.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ def take_apart(op: Any, inputs: Sequence[Any], carriers: dict[str, LoDTensor], n
 
 
 def lod_word(op: Any, bound: Any, plain: Sequence[Any]) -> str:
-    """What becomes of the LoD in this call: "unchanged", "changed" or "vanishes"."""
+    """What becomes of the LoD in this call, in one of the words above."""
     return op.lod if op.lod_rule is None else op.lod_rule(bound.with_inputs(plain))
 
 
@@ -116,10 +117,13 @@ def put_together(op: Any, word: str, carriers: dict[str, LoDTensor], results: Se
         above = () if carrier is None else carrier.levels[:-1]
         new = {o.lod_of: r if o.repeated else (*above, r) for o, r in zip(outputs, results) if o.lod_of is not None}
         return [
-            LoDTensor.of(r, new[o.name]) if o.name in new else r
+            LoDTensor.of(r, new[o.name]) if new.get(o.name) else r
             for o, r in zip(outputs, results)
             if o.lod_of is None
         ]
+    if word == "above":
+        above = () if carrier is None else carrier.levels[:-1]
+        return [LoDTensor.of(r, above) if above and o.rows else r for o, r in zip(outputs, results)]
     if word.startswith("as "):
         carrier = carriers.get(word[3:])
     if carrier is None or word == "vanishes":

@@ -101,11 +101,31 @@ def _lods(op: Operator, body: Mapping[str, Any]) -> None:
 
 
 def _words(op: Operator, body: Mapping[str, Any]) -> None:
-    if op.lod not in ("unchanged", "changed", "vanishes", *(f"as {i.name}" for i in op.inputs)):
-        raise ValueError(f"operator {op.name}: lod is 'unchanged', 'changed', 'vanishes' or 'as' an input, "
+    if op.lod not in ("unchanged", "changed", "vanishes", "above", *(f"as {i.name}" for i in op.inputs)):
+        raise ValueError(f"operator {op.name}: lod is 'unchanged', 'changed', 'vanishes', 'above' or 'as' an input, "
                          f"found {op.lod!r}")  # fmt: skip
     if op.effect not in (None, "read", "write", "random"):
         raise ValueError(f"operator {op.name}: effect is None, 'read', 'write' or 'random', found {op.effect!r}")
+
+
+def _kinds(op: Operator, body: Mapping[str, Any]) -> None:
+    """Kinds are known words; what takes sparse rows has a rule that computes on them."""
+    from .kinds import KINDS
+
+    for declared in op.inputs:
+        unknown = [k for k in declared.kinds or () if k not in KINDS]
+        if unknown or declared.kinds == ():
+            raise ValueError(f"operator {op.name}: input {declared.name}: kinds are among {', '.join(KINDS)}, "
+                             f"found {declared.kinds!r}")  # fmt: skip
+    allowed = (*KINDS, *(f"as {i.name}" for i in op.inputs), *(f"of {a}" for a in op.attr_defs))
+    for output in op.outputs:
+        if output.kind is not None and output.kind not in allowed:
+            raise ValueError(f"operator {op.name}: output {output.name}: kind is among {', '.join(KINDS)}, 'as' an "
+                             f"input, 'of' an attribute, found {output.kind!r}")  # fmt: skip
+    takes_rows = [i.name for i in op.inputs if "rows" in (i.kinds or ())]
+    if bool(takes_rows) != (op.rows_rule is not None):
+        found = f"input {takes_rows[0]} takes rows" if takes_rows else "on_rows is defined, no input takes rows"
+        raise ValueError(f"operator {op.name}: {found}; rows are declared with Input(kinds=) and computed by on_rows")
 
 
 def _control(op: Operator, body: Mapping[str, Any]) -> None:
@@ -132,7 +152,7 @@ def _versions(op: Operator, body: Mapping[str, Any]) -> None:
 
 
 RULES: tuple[Callable[[Operator, Mapping[str, Any]], None], ...] = (  # in this order: later ones trust earlier ones
-    _body, _names, _likes, _inferable, _memory, _gradient, _lods, _words, _control, _versions,
+    _body, _names, _likes, _inferable, _memory, _gradient, _lods, _words, _kinds, _control, _versions,
 )  # fmt: skip
 
 
