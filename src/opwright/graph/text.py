@@ -253,6 +253,7 @@ class _Parser:
                 inputs.append(self.use(scope))
 
         self.comma_list(")", argument)
+        _fill_in(op, inputs, attrs)
         kind, where = self.peek(skip_comments=False)
         beside = "\n" not in self.source[self.tokens[self.i - 1][2] : self.tokens[self.i][2]]
         comes_from = where[1:].strip() if kind == "comment" and beside else None
@@ -377,6 +378,16 @@ _CALLS: dict[str, Callable[[_Parser, int], Any]] = {
 
 def _element_type(dtype: DType) -> type:
     return bytes if dtype is dtypes.string else bool if dtype.is_bool else int if dtype.is_integer else float
+
+
+def _fill_in(op: Any, inputs: list[Operand], attrs: dict[str, Any]) -> None:
+    """What later versions of the operator added and an older text does not have: absent inputs, default attributes."""
+    lacking = getattr(op, "inputs", ())[len(inputs) :]
+    if all(i.optional for i in lacking):
+        inputs += [None] * len(lacking)
+    for name, attr in getattr(op, "attr_defs", {}).items():
+        if attr.since > 1 and name not in attrs:
+            attrs[name] = attr.default
 
 
 def parse(source: str, operators: Callable[[str], Any], stored: Stored | None = None) -> Graph:

@@ -185,7 +185,9 @@ def _gone(part: str, gone: Spec, fresh: list[Spec]) -> Found:
 def _parts(key: str, old: Spec, new: Spec) -> Iterator[tuple[str, Found]]:
     """What changed among the inputs, outputs or attributes of one operator: the part's name, and what."""
     part = PARTS[key]
-    a, b = ({p["name"]: p for p in sorted(op[key], key=lambda p: p["since"])} for op in (old, new))  # by position
+    a, b = ({p["name"]: p for p in op[key]} for op in (old, new))
+    if part == "attribute":  # calls have them by age, files by name
+        a, b = ({p["name"]: p for p in sorted(side.values(), key=lambda p: p["since"])} for side in (a, b))
     fresh = [p for name, p in b.items() if name not in a]
     for name, before in a.items():
         if name in b:

@@ -1,6 +1,7 @@
 """Nodes that were written for an older version of their operator, made whole for the one that is here.
 
-Lives here: what is added to a node read from a file.  Not here: reading files (saved/, graph/text.py), whether an
+Lives here: the outputs that are added to a node read from a file, and the words for what cannot be.
+Not here: the inputs and attributes that are added, where text is read (graph/text.py), files (saved/), whether an
 operator may change so (changes.py).
 
 An older node lacks what later versions added, and these may only be what nobody has to give or take: attributes get
@@ -15,16 +16,6 @@ from typing import Any
 
 from ..core.errors import SignatureError
 from ..graph import Graph, Node, Value
-
-
-def add_inputs(graph: Graph) -> None:
-    """Absent operands for the optional inputs that nodes lack at their end; in sub-graphs too."""
-    for node in graph.nodes:
-        lacking = node.op.inputs[len(node.inputs) :]
-        if lacking and all(i.optional for i in lacking):
-            node.inputs = (*node.inputs, *(None for _ in lacking))
-        for inner in node.subgraphs:
-            add_inputs(inner)
 
 
 def add_outputs(graph: Graph, node: Node, specs: Sequence[Any]) -> bool:

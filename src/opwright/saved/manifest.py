@@ -146,7 +146,6 @@ def read_graphs(content: dict[str, Any], path: str, tensors: Tensors) -> list[Gr
     try:
         graphs = parse_all(source.decode(), operators.__getitem__, tensors.array)
         for graph in graphs:
-            upgrading.add_inputs(graph)
             verify(graph)
             _check(graph, versions)
         return graphs
