@@ -20,7 +20,7 @@ from ..core.dtypes import DType
 from . import dispatch
 from .call import Call
 from .indexed_slices import IndexedSlices
-from .outline import Outline, WithheldError, linked, outline_in_trace
+from .outline import WithheldError, linked, outline_in_trace, outline_of
 
 # Operators whose gradient rules take IndexedSlices as they are; before the others, slices are made dense.
 SPARSE_THROUGH = frozenset({"Identity", "IdentityN", "Neg", "ReadVariable"})
@@ -28,7 +28,7 @@ SPARSE_THROUGH = frozenset({"Identity", "IdentityN", "Neg", "ReadVariable"})
 
 def is_trainable(dtype: DType) -> bool:
     """Whether gradients flow through tensors of this dtype: floating and complex ones, handles of state, lists."""
-    return dtype.is_floating or dtype.is_complex or dtype.is_handle
+    return dtype.has_gradient
 
 
 class OpRecord:
@@ -57,7 +57,7 @@ class OpRecord:
         record.inputs = inputs = [linked(x) if x._outline is None else x._outline for x in flat]
         outlines = []
         for y in outputs:
-            y._outline = outline = Outline(y._dtype, y._array.shape)
+            y._outline = outline = outline_of(y)
             outlines.append(outline)
         record.outputs = outlines
         needs = op.gradient_needs
@@ -102,7 +102,7 @@ class OpRecord:
         for dy, out in zip(dys, self.outputs):
             if dy is None:
                 flows = is_trainable(out.dtype) and out.dtype.name != "resource"  # of state there are no zeros
-                dy = array.zeros_like(self._variant(out)) if flows else None
+                dy = array.zeros_like(out) if flows else None
             elif type(dy) is IndexedSlices and op.name not in SPARSE_THROUGH:
                 dy = dy.to_dense()
             dense.append(dy)
@@ -134,10 +134,6 @@ class OpRecord:
                     grad = array.sum_to_shape_of(grad, item)
                 flat.append(grad)
         return flat
-
-    def _variant(self, out: Any) -> Any:
-        """An output for zeros like it: of a list its outline says too little, so the list is kept."""
-        return out
 
     def _misdeclared(self, structure: Sequence[Any], error: WithheldError) -> Exception:
         """The error of a rule that reads what it is said not to read, in the words of the operator."""
@@ -179,14 +175,17 @@ def _outlines(item: Any) -> Any:
 
 
 class CustomRecord:
-    """A stretch of computation with its own backward function: a traced function, `custom_gradient`."""
+    """A stretch of computation with its own backward function: a traced function, `custom_gradient`.
 
-    __slots__ = ("_backward", "inputs", "outputs")
+    backward_once: does the same where nobody will ask again, and gives up what was kept for it.
+    """
 
-    def __init__(self, inputs: Sequence[Any], outputs: Sequence[Any], backward: Callable[[Sequence[Any]], Sequence[Any]]
-                 ) -> None:  # fmt: skip
+    __slots__ = ("_backward", "backward_once", "inputs", "outputs")
+
+    def __init__(self, inputs: Sequence[Any], outputs: Sequence[Any], backward: Callable[[Sequence[Any]], Sequence[Any]],
+                 backward_once: Callable[[Sequence[Any]], Sequence[Any]] | None = None) -> None:  # fmt: skip
         self.inputs, self.outputs = tuple(map(linked, inputs)), tuple(map(linked, outputs))
-        self._backward = backward
+        self._backward, self.backward_once = backward, backward_once
 
     def backward(self, dys: Sequence[Any]) -> Sequence[Any]:
         """Gradients of the inputs, given those of the outputs (None where nothing flows)."""
@@ -223,7 +222,7 @@ def backpropagate(
     for record in records:
         for x in record.inputs:
             if id(x) in reaches:
-                reaches.update([id(y) for y in record.outputs if is_trainable(y.dtype)])
+                reaches.update([id(y) for y in record.outputs if y.dtype.has_gradient])
                 path.append(record)
                 break
     if use_up:
@@ -245,7 +244,10 @@ def backpropagate(
             dys.append(dy)
         if not any_flow:
             continue
-        for x, dx in zip(record.inputs, record.backward(dys)):
+        backward = record.backward
+        if use_up and type(record) is CustomRecord:
+            backward = record.backward_once or backward
+        for x, dx in zip(record.inputs, backward(dys)):
             if dx is None or id(x) not in reaches:
                 continue
             key = id(x)

@@ -10,6 +10,7 @@ outputs that gradients can flow into, so every order is the same construction ag
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -80,6 +81,15 @@ class Program:
             raise plan.explain(error) from None
         return [EagerTensor(a, v.spec.dtype) for a, v in zip(arrays, self.graph.outputs)]
 
+    def consume(self, arrays: list[Any]) -> list[EagerTensor]:
+        """`run` on arrays, arguments and captures in one list, which it empties: each dies at its last use."""
+        plan = self.checked_plan if flags.checked else self.plan
+        try:
+            results = quietly(plan.consume, arrays)
+        except Exception as error:
+            raise plan.explain(error) from None
+        return [EagerTensor(a, v.spec.dtype) for a, v in zip(results, self.graph.outputs)]
+
     def call(self, arguments: Sequence[Any], captured: Sequence[Any] | None = None) -> list[Any]:
         """Run now or inline into the current trace; tapes are told.
 
@@ -124,10 +134,10 @@ class Program:
         known.update(zip((id(p) for p in derivative.placeholders), inputs))
         recorded = results if higher else results[:n]
 
-        def backward(dys: Sequence[Any]) -> list[Any]:
-            return derivative.backward(dys, known)
+        def backward(dys: Sequence[Any], once: bool = False) -> list[Any]:
+            return derivative.backward(dys, known, once and not higher)
 
-        record = CustomRecord(inputs, recorded, backward)
+        record = CustomRecord(inputs, recorded, backward, functools.partial(backward, once=True))
         for tape in state.tapes:
             tape.record(record)
         return results[:n]
@@ -198,8 +208,11 @@ class _Derivative:
                     flat.append(trace.to_tensor(grad))
         return Program(trace, flat), kinds
 
-    def backward(self, dys: Sequence[Any], known: dict[int, Any]) -> list[Any]:
-        """Gradients of inputs and captures. known: the forward run's tensors by id of their symbolic ones."""
+    def backward(self, dys: Sequence[Any], known: dict[int, Any], once: bool = False) -> list[Any]:
+        """Gradients of inputs and captures. known: the forward run's tensors by id of their symbolic ones.
+
+        once: nobody will ask again; `known` is emptied, and what the forward run kept dies at its last use.
+        """
         mask = tuple(dy is not None and is_trainable(o.dtype) for dy, o in zip(dys, self.forward.outputs))
         built = self._backward.get(mask)
         if built is None:
@@ -218,11 +231,17 @@ class _Derivative:
                 array.zeros_like(known[id(o)]) if m and dy is None else dy for dy, o, m in zip(dys, outputs, full)
             ]
             if mask != full:
-                grads = self.backward(filled, known)
+                grads = self.backward(filled, known, once)
                 return [None if kind is None else grad for kind, grad in zip(kinds, grads)]
         arguments = [dy.to_dense() if isinstance(dy, IndexedSlices) else dy for dy, m in zip(dys, mask) if m]
         captured = [known.get(id(c), c) for c in program.captured]
-        flat = iter(program.call(arguments, captured))
+        if once and state.trace is None and not state.tapes:
+            arrays = [x._array for x in (*arguments, *captured)]
+            known.clear()
+            del arguments, captured
+            flat = iter(program.consume(arrays))
+        else:
+            flat = iter(program.call(arguments, captured))
         return [
             None
             if kind is None
