@@ -60,10 +60,11 @@ class EagerPyFunc:
 
     func = Input(resource)
     input = Input(any_dtype, repeated=True, mixed=True)
-    output = Output(repeated=True)
+    output = Output(repeated=True, kind="of out_dtypes")
     run = Output(dtype=resource, intermediate=True)
     out_dtypes = Attr([DType])
     effect = "write"
+    no_need_buffer = ("input",)
     lod = "vanishes"
 
     def infer(op) -> Any:
@@ -92,8 +93,10 @@ class EagerPyFuncGrad:
     run = Input(resource)
     input = Input(any_dtype, repeated=True, mixed=True)
     doutput = Input(any_dtype, repeated=True, mixed=True)
-    dinput = Output(repeated=True)
+    dinput = Output(repeated=True, kind="as input")
     this_run = Output(dtype=resource, intermediate=True)
+    shape_only = ("input",)
+    no_need_buffer = ("input",)
     lod = "vanishes"
 
     def infer(op) -> Any:
@@ -113,7 +116,7 @@ def _numpy_operator(name: str, effect_: str | None) -> Any:
     class PyFunc:
         func = Input(resource)
         input = Input(any_dtype, repeated=True, mixed=True)
-        output = Output(repeated=True)
+        output = Output(repeated=True, kind="of out_dtypes")
         out_dtypes = Attr([DType])
         effect = effect_
         lod = "vanishes"

@@ -18,6 +18,7 @@ from ..core.errors import InvalidArgumentError
 from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
 from ..graph import Graph
+from . import kinds
 from .attributes import Attr
 from .definition import Input, Output, operator
 
@@ -70,6 +71,9 @@ class If:
             _taken_by(branch, op.inputs, role)
         return merged_specs(branches, roles)
 
+    def infer_kinds(op) -> Any:
+        return kinds.of_branches((op.then_branch, op.else_branch), op.inputs)
+
 
 @operator
 class Case:
@@ -90,6 +94,9 @@ class Case:
         for branch, role in zip(op.branches, roles):
             _taken_by(branch, op.inputs, role)
         return merged_specs(op.branches, roles)
+
+    def infer_kinds(op) -> Any:
+        return kinds.of_branches(op.branches, op.inputs)
 
 
 @operator
@@ -118,6 +125,9 @@ class While:
             raise InvalidArgumentError(what="the condition does not give one bool", found=repr(op.cond.outputs))
         return [v.spec for v in op.body.inputs[: len(op.variables)]]
 
+    def infer_kinds(op) -> Any:
+        return kinds.of_loop(op.body, op.variables, op.captured)
+
 
 @operator
 class Undefined:
@@ -126,7 +136,7 @@ class Undefined:
     .. math:: y = 0
     """
 
-    y = Output()
+    y = Output(kind="of dtype")
     dtype = Attr(DType)
     shape = Attr(TensorShape)
 

@@ -45,6 +45,7 @@ class Operator:
     no_need_buffer: inputs of which the gradient reads the shape alone; shape_only: of which `compute` does.
     control: the operator runs the graphs among its attributes; it has no kernel, plans write it out.
     effect_rule, lod_rule: where the effect or what becomes of a LoD depends on the call, the function that says it.
+    kinds_rule, rows_rule: the definition's own `infer_kinds`, and `on_rows`, which computes on sparse rows (kinds.py).
     key_rule, input_key_rule: the definition's own `expected_kernel_key` and `input_kernel_key` (selection.py).
     """
 
@@ -71,6 +72,8 @@ class Operator:
         self.effect_rule: Callable[[Mapping[str, Any]], str | None] | None = body.pop("effect_rule", None)
         self.control: bool = body.pop("control", False)
         self.infer_rule: Callable[..., Any] | None = body.pop("infer", None)
+        self.kinds_rule: Callable[..., Any] | None = body.pop("infer_kinds", None)
+        self.rows_rule: Callable[..., Any] | None = body.pop("on_rows", None)
         self.has_gradient_rule = "gradient" in body
         self.gradient_maker = maker_of(self.has_gradient_rule, gradient := body.pop("gradient", None))
         self.gradient_rule: Callable[..., Any] | None = (
@@ -163,6 +166,17 @@ class Operator:
             kwargs[key] = value
         inputs = [kwargs.pop(n, None) for n in self.input_names]
         return dispatch.call(self, inputs, self.bind(kwargs), name)
+
+    def on(self, inputs: Any = None, outputs: Any = None, /, **attrs: Any) -> Any:
+        """This operator on named variables: an `OpInstance`, which runs on a scope and a place.
+
+        inputs, outputs: by slot, the name of a variable, or a list of names where it is repeated.
+
+        >>> ow.ops.get("Add").on({"x": "a", "y": "b"}, {"z": "c"}).run(scope, ow.CPUPlace())
+
+        raises SignatureError as `OpInstance`
+        """
+        return dispatch.new_instance(self, inputs, outputs, attrs)
 
     def bind(self, attrs: Mapping[str, Any]) -> Call:
         """The checked attributes as a Call; raises SignatureError for unknown, missing or ill-typed ones."""
@@ -291,6 +305,13 @@ class Operator:
                 op=self.name, what=f"infer gave {len(specs)} specs, the operator has {len(self.outputs)} outputs"
             )
         return [list(s) if isinstance(s, (tuple, list)) else _as_spec(s) for s in specs]
+
+    def infer_kinds(self, found: Sequence[Any], attrs: Mapping[str, Any] | None = None,
+                    specs: Sequence[Any] | None = None, name: str | None = None) -> list[Any]:  # fmt: skip
+        """The kind of variable each output is, given those of the inputs. See ops/kinds.py, `infer`."""
+        from . import kinds
+
+        return kinds.infer(self, found, attrs, specs, name)
 
     def _infer_like(self, inputs: Sequence[Any]) -> list[TensorSpec]:
         by_name = {

@@ -96,7 +96,7 @@ class IteratorNext:
     """
 
     iterator = Input(resource)
-    components = Output(repeated=True)
+    components = Output(repeated=True, kind="of dtypes")
     dtypes = Attr([DType])
     shapes = Attr([TensorShape])
     effect = "write"
@@ -182,7 +182,7 @@ class OptionalGetValue:
     """
 
     optional = Input(resource)
-    components = Output(repeated=True)
+    components = Output(repeated=True, kind="of dtypes")
     dtypes = Attr([DType])
     shapes = Attr([TensorShape])
     effect = "read"
@@ -227,7 +227,7 @@ class DatasetReduce:
     """
 
     operands = Input(anything, repeated=True, mixed=True)
-    state = Output(repeated=True)
+    state = Output(repeated=True, kind="of dtypes")
     recipe = Attr(object)
     dtypes = Attr([DType])
     shapes = Attr([TensorShape])

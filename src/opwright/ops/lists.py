@@ -222,7 +222,7 @@ class ListPop:
     list = Input(variant, rank=0)
     shape = Input(dtypes.index, optional=True, rank=1)
     output = Output(dtype=variant)
-    item = Output()
+    item = Output(kind="of element_dtype")
     element_dtype = Attr(DType)
     element_shape = Attr(TensorShape, default=UNKNOWN)
     lod = "vanishes"
@@ -252,7 +252,7 @@ class ListGet:
     list = Input(variant, rank=0)
     index = Input(SIZE, rank=0)
     shape = Input(dtypes.index, optional=True, rank=1)
-    item = Output()
+    item = Output(kind="of element_dtype")
     element_dtype = Attr(DType)
     element_shape = Attr(TensorShape, default=UNKNOWN)
     lod = "vanishes"

@@ -23,11 +23,13 @@ class Input:
     number of dimensions, or a tuple of allowed ones.
     lod: how many LoD levels it takes, a number or a tuple; None takes any. lod_of: another input, whose offsets this
     one gets where that is given as a LoDTensor: those of the last level, or if repeated of every level (of a repeated
-    input: the last level of each). since: the operator version that introduced it; what is older does without it, so it
-    is optional, and a call by position gives it after all that is older.
+    input: the last level of each). kinds: which it takes of the kinds of variables (ops/kinds.py); None goes by the
+    dtypes. since: the operator version that introduced it; what is older does without it, so it is optional, and a call
+    by position gives it after all that is older.
     """
 
-    __slots__ = ("doc", "dtypes", "like", "lod", "lod_of", "mixed", "name", "optional", "ranks", "repeated", "since")
+    __slots__ = ("doc", "dtypes", "kinds", "like", "lod", "lod_of", "mixed", "name", "optional", "ranks", "repeated",
+                 "since")  # fmt: skip
 
     def __init__(
         self,
@@ -40,6 +42,7 @@ class Input:
         rank: int | Sequence[int] | None = None,
         lod: int | Sequence[int] | None = None,
         lod_of: str | None = None,
+        kinds: Sequence[str] | None = None,
         since: int = 1,
         doc: str = "",
     ) -> None:
@@ -52,6 +55,7 @@ class Input:
         self.ranks = None if rank is None else (rank,) if isinstance(rank, int) else tuple(rank)
         self.lod = None if lod is None else (lod,) if isinstance(lod, int) else tuple(lod)
         self.lod_of = lod_of
+        self.kinds = None if kinds is None else tuple(kinds)
 
     if TYPE_CHECKING:  # in a rule `op.x` is not this declaration but what the call has there
 
@@ -65,10 +69,12 @@ class Output:
     repeated: several tensors, as a list. intermediate: kept for the gradient, not given to the caller.
     rows: whether it has the rows of the inputs, and so their LoD where that is unchanged: statistics have not.
     lod_of: another output, whose offsets this one is: of the last level of its LoD, or of every level if repeated.
-    since: the operator version that introduced it; what is older does not take it, so it is intermediate.
+    kind: what kind of variable it is, of ops/kinds.py, or "as x", "of dtype": as that input, by that attribute's dtype;
+    None goes by dtype, `like` and the operator's `lod`. since: the operator version that introduced it; what is older
+    does not take it, so it is intermediate.
     """
 
-    __slots__ = ("doc", "dtype", "intermediate", "like", "lod_of", "name", "repeated", "rows", "since")
+    __slots__ = ("doc", "dtype", "intermediate", "kind", "like", "lod_of", "name", "repeated", "rows", "since")
 
     def __init__(
         self,
@@ -79,6 +85,7 @@ class Output:
         intermediate: bool = False,
         rows: bool = True,
         lod_of: str | None = None,
+        kind: str | None = None,
         since: int = 1,
         doc: str = "",
     ) -> None:
@@ -86,7 +93,7 @@ class Output:
             raise ValueError("an output with since > 1 is intermediate: callers of earlier versions do not take it")
         self.name, self.since = "", since
         self.like, self.repeated, self.intermediate, self.doc = like, repeated, intermediate, doc
-        self.rows, self.lod_of = rows, lod_of
+        self.rows, self.lod_of, self.kind = rows, lod_of, kind
         self.dtype = None if dtype is None else as_dtype(dtype)
 
     if TYPE_CHECKING:

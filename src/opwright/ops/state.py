@@ -30,7 +30,7 @@ class ReadVariable:
     """
 
     handle = Input(resource)
-    value = Output()
+    value = Output(kind="of dtype")
     dtype = Attr(DType)
     shape = Attr(TensorShape)
     effect = "read"

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..graph import Graph
+from .kinds import KINDS
 
 if TYPE_CHECKING:
     from .definition import Operator
@@ -110,8 +111,6 @@ def _words(op: Operator, body: Mapping[str, Any]) -> None:
 
 def _kinds(op: Operator, body: Mapping[str, Any]) -> None:
     """Kinds are known words; what takes sparse rows has a rule that computes on them."""
-    from .kinds import KINDS
-
     for declared in op.inputs:
         unknown = [k for k in declared.kinds or () if k not in KINDS]
         if unknown or declared.kinds == ():

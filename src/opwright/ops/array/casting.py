@@ -30,9 +30,12 @@ class Cast:
     Floats to integers truncate toward zero; to bool, non-zero is True; complex to real keeps the real part.
     """
 
-    x = Input(_CASTABLE)
-    y = Output()
+    x = Input(_CASTABLE, kinds=("dense", "lod", "rows"))
+    y = Output(kind="as x")
     dtype = Attr(DType)
+
+    def on_rows(op, x) -> Any:
+        return cast(x, op.dtype)
 
     def infer(op) -> Any:
         if op.dtype not in _CASTABLE:

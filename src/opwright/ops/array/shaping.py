@@ -29,9 +29,15 @@ class Identity:
     .. math:: output = input
     """
 
-    input = Input(dtypes.anything)
-    output = Output(like="input")
+    input = Input(dtypes.anything, kinds=("dense", "lod", "rows", "list", "object"))
+    output = Output(like="input", kind="as input")
     inplace = {"output": "input"}
+
+    def on_rows(op, input) -> Any:
+        from ..indexed_slices import IndexedSlices
+
+        parts = (input.values, input.indices, input.dense_shape)
+        return IndexedSlices(*(None if p is None else identity(p) for p in parts))
 
     def compute(op, input) -> Any:
         return input
@@ -319,6 +325,7 @@ class BroadcastTo:
     input = Input()
     shape = Input(index, rank=1)
     output = Output(like="input")
+    no_need_buffer = ("input",)
     views = {"output": "input"}
     lod = lod_rules.broadcast_to
 
@@ -352,7 +359,8 @@ class SumToLike:
     x = Input()
     like = Input()
     output = Output(like="x")
-    no_need_buffer = ("like",)
+    shape_only = ("like",)
+    no_need_buffer = ("x", "like")
     views = {"output": "x"}
     lod = "as like"
 

@@ -8,6 +8,7 @@ Gradients may ignore broadcasting: for element-wise operators each is summed dow
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from ...core.shapes import broadcast
 from ...core.specs import TensorSpec
 from .. import dispatch
 from ..definition import Input, Output, operator
+from ..tensor_list import TensorList
 
 
 @operator
@@ -333,11 +335,14 @@ class Neg:
     .. math:: y = -x
     """
 
-    x = Input(signed)
-    y = Output(like="x")
+    x = Input(signed, kinds=("dense", "lod", "rows"))
+    y = Output(like="x", kind="as x")
     elementwise = True
     inplace = {"y": "x"}
     compute = np.negative
+
+    def on_rows(op, x) -> Any:
+        return -x
 
     def gradient(op, dy) -> Any:
         return -dy
@@ -348,14 +353,33 @@ negative = Neg.as_function("negative")
 
 @operator
 class AddN:
-    """Sum of several tensors of one shape, without broadcasting.
+    """Sum of several tensors of one shape, without broadcasting; of lists of tensors, element by element.
 
     .. math:: sum = \\sum_k inputs_k
+
+    The sum of sparse rows is sparse rows, each row once; beside a tensor they are added to its rows.
+    raises InvalidArgumentError for no inputs, for shapes that differ
     """
 
-    inputs = Input(numeric, repeated=True)
+    inputs = Input((*numeric, dtypes.variant), repeated=True, kinds=("dense", "lod", "rows", "list"))
     sum = Output(like="inputs")
     views = {"sum": "inputs"}
+
+    def infer_kinds(op) -> Any:
+        found = set(op.inputs)
+        if "list" in found:
+            if len(found) > 1:
+                raise InvalidArgumentError(what="lists of tensors are added to lists of tensors alone",
+                                           found=list(op.inputs), wanted="all list, or none")  # fmt: skip
+            return "list"
+        if found == {"rows"}:
+            return "rows"
+        return "lod" if "lod" in found else "dense"
+
+    def on_rows(op, inputs) -> Any:
+        from ..indexed_slices import summed
+
+        return summed(inputs)
 
     def infer(op) -> Any:
         if not op.inputs:
@@ -370,6 +394,8 @@ class AddN:
 
     def compute(op, inputs) -> Any:
         total = inputs[0]
+        if isinstance(total, TensorList):
+            return functools.reduce(TensorList.add, inputs)
         for x in inputs[1:]:
             total = total + x
         return total

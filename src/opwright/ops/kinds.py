@@ -1,0 +1,224 @@
+"""Kinds of variables, and which kinds an operator takes and gives.
+
+    dense    a tensor
+    lod      a tensor whose rows are sequences packed together (LoDTensor)
+    rows     rows of a larger tensor by their index (IndexedSlices)
+    list     a list of tensors: what dtype variant stands for
+    object   what a handle stands for: state, an iterator, a function; dtype resource
+
+Lives here: the words, what follows from a definition without being said, `infer`, `check`, kinds of a whole graph.
+Not here: the declarations (slots.py), dtypes and shapes (each operator's `infer`), how LoDs pass (lod_calls.py).
+
+An Input takes dense and lod, lists only where its dtypes have variant, objects where they have resource, rows only
+where it says so: Input(kinds=...), and then the operator has a rule `on_rows`. An Output is a list or an object by its
+dtype, or by that of the input it is `like`; else lod if the operator's `lod` keeps or makes one, else dense. Where its
+dtype follows from an attribute or it can be rows it says so: Output(kind="as x"), Output(kind="of dtype"), or the
+operator has a rule infer_kinds(op), which sees kinds in place of inputs and gives one for each output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..core.dtypes import DType
+from ..core.errors import InternalError, InvalidArgumentError
+from ..core.specs import TensorSpec
+
+if TYPE_CHECKING:
+    from ..graph import Graph
+    from .definition import Operator
+    from .slots import Input, Output
+
+KINDS = ("dense", "lod", "rows", "list", "object")
+_OF_HANDLES = {"variant": "list", "resource": "object"}
+_WORDS = {"rows": "sparse rows", "list": "a list of tensors", "object": "a handle", "lod": "a tensor with a LoD",
+          "dense": "a tensor without a LoD"}  # fmt: skip
+
+
+def of_dtype(dtype: DType) -> str:
+    """The kind of a value of this dtype that has no LoD."""
+    return _OF_HANDLES.get(dtype.name, "dense")
+
+
+def of_value(value: Any) -> str:
+    """The kind of a tensor, LoDTensor, IndexedSlices, variable (its handle) or anything with a dtype."""
+    from .indexed_slices import IndexedSlices
+    from .lod_tensor import LoDTensor
+
+    if isinstance(value, IndexedSlices):
+        return "rows"
+    if isinstance(value, LoDTensor):
+        return "lod" if value.lod_level else "dense"
+    return of_dtype(value.spec.dtype)
+
+
+def accepted(declared: Input) -> tuple[str, ...]:
+    """The kinds that an input takes, as it says or by its dtypes."""
+    if declared.kinds is not None:
+        return declared.kinds
+    found = {of_dtype(d) for d in declared.dtypes}
+    if "dense" in found and (declared.lod is None or any(declared.lod)):
+        found.add("lod")
+        if declared.lod is not None and 0 not in declared.lod:
+            found.discard("dense")
+    return tuple(k for k in KINDS if k in found)
+
+
+def check(op: Operator, found: Sequence[Any], node: str | None = None) -> None:
+    """Raises InvalidArgumentError naming operator and input for a kind that the input does not take.
+
+    found: for each input its kind, a list of kinds where repeated, None where absent.
+    """
+    for declared, kind in zip(op.inputs, found, strict=True):
+        takes = accepted(declared)
+        for one in kind if isinstance(kind, (tuple, list)) else (kind,):
+            if one is None or one in takes:
+                continue
+            if one not in KINDS:
+                raise InvalidArgumentError(op=op.name, node=node, what=f"input {declared.name!r} has no known kind",
+                                           found=repr(one), wanted=", ".join(KINDS))  # fmt: skip
+            raise InvalidArgumentError(
+                op=op.name, node=node,
+                what=f"input {declared.name!r} is {_WORDS[one]}, which the operator does not take",
+                found=one, wanted=" or ".join(takes),
+                do="make them dense first, x.to_dense()" if one == "rows" else None,
+            )  # fmt: skip
+
+
+def infer(
+    op: Operator,
+    found: Sequence[Any],
+    attrs: Mapping[str, Any] | None = None,
+    specs: Sequence[Any] | None = None,
+    node: str | None = None,
+) -> list[Any]:
+    """The kind of each output; a list of kinds for a repeated one whose members differ. Inputs are checked first.
+
+    found: see `check`. attrs: the call's attributes. specs: the specs of the inputs, where they are known: what becomes
+    of a LoD may depend on ranks; without them it is taken to vanish where it could.
+    raises InvalidArgumentError as `check` does
+    """
+    check(op, found, node)
+    kinds = [tuple(k) if isinstance(k, list) else k for k in found]
+    if op.kinds_rule is not None:
+        try:
+            given = op.kinds_rule(op.bind(attrs or {}).with_inputs(kinds))
+        except InvalidArgumentError as error:
+            if error.op is None:
+                raise InvalidArgumentError(op=op.name, node=node, what=error.message) from None
+            raise
+        given = [given] if len(op.outputs) == 1 else list(given)
+        if len(given) != len(op.outputs):
+            raise InternalError(op=op.name, what=f"infer_kinds gave {len(given)} kinds for {len(op.outputs)} outputs")
+        return given
+    by_name = dict(zip(op.input_names, kinds))
+    word = _lod_word(op, kinds, attrs, specs)
+    return [_of_output(op, o, by_name, word, attrs or {}) for o in op.outputs]
+
+
+def _of_output(op: Operator, output: Output, by_name: Mapping[str, Any], word: str, attrs: Mapping[str, Any]) -> Any:
+    said = output.kind
+    if said is not None and said.startswith("as "):
+        return by_name[said[3:]]
+    if said is not None and said.startswith("of "):
+        wanted = getattr(op.bind(attrs), said[3:])
+        several = isinstance(wanted, (tuple, list))
+        kinds = [of_dtype(d) for d in (wanted if several else [wanted])]
+        kinds = [_with_lod(output, by_name, word) if k == "dense" else k for k in kinds]
+        return kinds if output.repeated and several else kinds[0]
+    if said is not None:
+        return said
+    if output.dtype is not None and output.dtype.is_handle:
+        return of_dtype(output.dtype)
+    leader = by_name.get(output.like or "")
+    for kind in leader if isinstance(leader, tuple) else (leader,):
+        if kind in ("list", "object"):
+            return kind
+    return _with_lod(output, by_name, word, any(o.lod_of == output.name for o in op.outputs))
+
+
+def _with_lod(output: Output, by_name: Mapping[str, Any], word: str, spoken_of: bool = False) -> str:
+    """Whether an output that is a tensor has a LoD."""
+    if word == "changed":
+        return "lod" if spoken_of else "dense"
+    if word == "vanishes" or not output.rows:
+        return "dense"
+    source = [by_name[word[3:]]] if word.startswith("as ") else list(by_name.values())
+    flat = [k for part in source for k in (part if isinstance(part, tuple) else (part,))]
+    return "lod" if "lod" in flat else "dense"
+
+
+def _lod_word(op: Operator, kinds: Sequence[Any], attrs: Mapping[str, Any] | None, specs: Sequence[Any] | None) -> str:
+    if op.lod_rule is None:
+        return op.lod
+    if not any(k == "lod" or (isinstance(k, tuple) and "lod" in k) for k in kinds):
+        return "vanishes"
+    if specs is None:
+        unknown = [TensorSpec(None, i.dtypes[0]) for i in op.inputs]
+        specs = [None if k is None else (s,) * len(k) if isinstance(k, tuple) else s for k, s in zip(kinds, unknown)]
+    return op.lod_rule(op.bind(attrs or {}).with_inputs(specs))
+
+
+def of_graph(graph: Graph, given: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The kind of every value of a graph, by name. given: those of inputs that are not plain tensors.
+
+    raises InvalidArgumentError naming operator, node and input where a node does not take what it reads
+    """
+    kinds: dict[Any, str] = {v: (given or {}).get(v.name, of_dtype(v.dtype)) for v in graph.inputs}
+    for node in graph.nodes:
+        read = [None if o is None else tuple([kinds[v] for v in o]) if isinstance(o, tuple) else kinds[o]
+                for o in node.inputs]  # fmt: skip
+        results = infer(node.op, read, node.attrs, node.inputs, node.name)
+        repeats = len(node.outputs) - sum(not o.repeated for o in node.op.outputs)
+        flat: list[str] = []
+        for output, kind in zip(node.op.outputs, results):
+            flat += kind if isinstance(kind, (tuple, list)) else [kind] * (repeats if output.repeated else 1)
+        kinds.update(zip(node.outputs, flat, strict=True))
+    return {value.name: kind for value, kind in kinds.items()}
+
+
+def of_branches(graphs: Sequence[Graph], taken: Sequence[str]) -> list[str]:
+    """The kinds of what branches give for values of these kinds. Raises InvalidArgumentError where they differ."""
+    columns = []
+    for graph in graphs:
+        found = of_graph(graph, {v.name: k for v, k in zip(graph.inputs, taken)})
+        columns.append([found[v.name] for v in graph.outputs])
+    merged = []
+    for i, kinds in enumerate(zip(*columns)):
+        different = set(kinds) - {"dense", "lod"}
+        if different and len(set(kinds)) > 1:
+            raise InvalidArgumentError(what=f"output {i} is of another kind in each branch", found=", ".join(kinds))
+        merged.append(kinds[0] if len(set(kinds)) == 1 else "dense")
+    return merged
+
+
+def of_loop(body: Graph, variables: Sequence[str], captured: Sequence[str]) -> list[str]:
+    """The kinds of a loop's variables: as they enter and as each turn leaves them.
+
+    raises InvalidArgumentError where a turn makes another kind of one
+    """
+    kinds = list(variables)
+    while True:
+        after = of_branches([body], [*kinds, *captured])
+        merged = []
+        for i, (before, now) in enumerate(zip(kinds, after)):
+            if before != now and {before, now} != {"dense", "lod"}:
+                raise InvalidArgumentError(what=f"variable {i} of the loop changes its kind in a turn",
+                                           found=f"{before}, then {now}")  # fmt: skip
+            merged.append(before if before == now else "dense")
+        if merged == kinds:
+            return kinds
+        kinds = merged
+
+
+def call_on_rows(op: Operator, attrs: Mapping[str, Any], inputs: Sequence[Any], node: str | None = None) -> Any:
+    """Run or record a call some of whose inputs are sparse rows, by the operator's rule for them.
+
+    raises InvalidArgumentError naming operator and input where the input does not take rows
+    """
+    found = [None if x is None else [of_value(y) for y in x] if isinstance(x, (tuple, list)) else of_value(x)
+             for x in inputs]  # fmt: skip
+    check(op, found, node)
+    assert op.rows_rule is not None  # wellformed.py: an input that takes rows comes with it
+    return op.rows_rule(op.bind(attrs), *inputs)
