@@ -20,8 +20,8 @@ class DType:
     and handles). short: the name in graph text, such as f32.
     """
 
-    __slots__ = ("as_numpy_dtype", "is_bool", "is_complex", "is_floating", "is_integer", "is_quantized",
-                 "is_unsigned", "name", "np", "short", "size")  # fmt: skip
+    __slots__ = ("as_numpy_dtype", "has_gradient", "is_bool", "is_complex", "is_floating", "is_handle", "is_integer",
+                 "is_quantized", "is_unsigned", "name", "np", "short", "size")  # fmt: skip
 
     def __init__(self, name: str, short: str, numpy_type: Any, kind: str) -> None:
         self.name, self.short = name, short
@@ -34,6 +34,9 @@ class DType:
         self.is_complex = kind == "c"
         self.is_bool = kind == "b"
         self.is_quantized = False
+        # A tensor of it is a Python object: state elsewhere (resource), or a value of its own (variant).
+        self.is_handle = name in ("resource", "variant")
+        self.has_gradient = kind in "fc" or self.is_handle  # whether gradients flow through tensors of it
 
     @property
     def real_dtype(self) -> DType:
@@ -49,11 +52,6 @@ class DType:
     def is_numpy_compatible(self) -> builtins.bool:
         """Whether NumPy holds such values: all but handles and variants."""
         return not self.is_handle
-
-    @property
-    def is_handle(self) -> builtins.bool:
-        """Whether a tensor of it is a Python object: state elsewhere (resource), or a value of its own (variant)."""
-        return self is resource or self is variant
 
     @property
     def min(self) -> Any:

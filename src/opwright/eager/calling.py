@@ -23,6 +23,7 @@ from ..core.specs import TensorSpec
 from ..ops import array, calling, dispatch
 from ..ops.autodiff import backpropagate
 from ..ops.indexed_slices import IndexedSlices
+from ..ops.outline import linked
 from .tape import GradientTape
 from .tensor import EagerTensor, convert_to_tensor
 
@@ -57,13 +58,14 @@ def _is_float(tensor: Any) -> bool:
 class Run:
     """What one call of a function did: what its gradients are worked out from.
 
-    records: the calls of operators, in order. sources, targets: its floating inputs and outputs.
+    records: the calls of operators, in order. sources, targets: the identities of its floating inputs and outputs.
     """
 
     shape = ()
 
     def __init__(self, records: list[Any], live: set[int], sources: list[Any], targets: list[Any]) -> None:
-        self.records, self.live, self.sources, self.targets = records, live, sources, targets
+        self.records, self.live = records, live
+        self.sources, self.targets = list(map(linked, sources)), list(map(linked, targets))
 
     def backward(self, arrays: Sequence[Any]) -> tuple[list[Any], Run]:
         """Gradients of the sources given those of the targets; zeros where nothing flows."""

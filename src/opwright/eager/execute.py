@@ -18,7 +18,7 @@ from ..core.errors import InternalError, InvalidArgumentError, OpError
 from ..core.frames import users_line
 from ..ops import dispatch
 from ..ops.arguments import tensors
-from ..ops.autodiff import OpRecord
+from ..ops.autodiff import OpRecord, flattened
 from ..ops.call import Call
 from ..ops.definition import Operator
 from ..ops.tensor import overriding
@@ -173,9 +173,14 @@ def _check_promise(op: Operator, results: Sequence[Any], promised: Sequence[Any]
 
 
 def _remember(op: Operator, bound: Call, inputs: Sequence[Any], outputs: Sequence[EagerTensor]) -> None:
-    record = OpRecord(op, bound, inputs, outputs)
+    flat = inputs if op.simple else flattened(inputs)
+    keys = [id(x._outline) for x in flat]
+    record = None
     for tape in state.tapes:
-        tape.record(record)
+        if tape.follows(keys):
+            if record is None:
+                record = OpRecord.light(op, bound, inputs, flat, outputs)
+            tape.keep(record)
 
 
 def _cause(error: Exception) -> BaseException | None:

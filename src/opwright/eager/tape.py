@@ -19,6 +19,8 @@ from ..core.introspection import signature_of
 from ..ops import array, dispatch
 from ..ops.autodiff import CustomRecord, accumulate, backpropagate, is_trainable
 from ..ops.indexed_slices import IndexedSlices
+from ..ops.lod_tensor import LoDTensor
+from ..ops.outline import identity_of, linked
 from ..ops.tensor import TensorLike
 from .variable import Variable
 
@@ -87,17 +89,22 @@ class GradientTape:
 
     def record(self, record: Any) -> None:
         """Remember a call if one of its inputs depends on what is watched."""
-        live = self._live
-        for x in record.inputs:
-            if id(x) in live:
-                live.update([id(y) for y in record.outputs if is_trainable(y.dtype)])
-                self._records.append(record)
-                return
+        if self.follows([id(x) for x in record.inputs]):
+            self.keep(record)
+
+    def follows(self, keys: Sequence[int]) -> bool:
+        """Whether one of these identities depends on what is watched."""
+        return not self._live.isdisjoint(keys)
+
+    def keep(self, record: Any) -> None:
+        """Remember a call."""
+        self._live.update([id(y) for y in record.outputs if y.dtype.has_gradient])
+        self._records.append(record)
 
     def follow(self, outputs: Sequence[Any], added: Any) -> None:
         """A call that was recorded has got one more output; it depends on what is watched if the others do."""
-        if is_trainable(added.dtype) and any(id(y) in self._live for y in outputs):
-            self._live.add(id(added))
+        if is_trainable(added.dtype) and any(identity_of(y) in self._live for y in outputs):
+            self._live.add(id(linked(added)))
 
     def watch(self, tensor: Any) -> None:
         """Remember what is computed from `tensor`: a tensor, a variable, a composite or a nesting of them."""
@@ -110,9 +117,10 @@ class GradientTape:
                 if one is not tensor and not nest.is_nested(tensor):
                     continue  # such as the indices of a composite
                 _warn("The dtype of the watched tensor must be floating (e.g. tf.float32), got %r", one.dtype)
-            self._watched[id(one)] = one
-            self._live.add(id(one))
-            self._live.add(id(self._here(one, wanted=True)))
+            known = linked(one)  # not the tensor itself: watching it keeps nothing alive
+            self._watched[id(known)] = known
+            self._live.add(id(known))
+            self._live.add(id(linked(self._here(one, wanted=True))))
 
     def _here(self, tensor: Any, wanted: bool = False) -> Any:
         """A tensor as the records of this tape name it: inside a function, one from outside has a stand-in."""
@@ -184,7 +192,7 @@ class GradientTape:
         self._begin()
         flat_targets, flat_dys = [], []
         targets = _parts(target)
-        dys = [None] * len(targets) if output_gradients is None else _parts(output_gradients)
+        dys = [None] * len(targets) if output_gradients is None else _starts(target, output_gradients)
         if len(dys) != len(targets):
             raise ValueError(f"output_gradients has {len(dys)} entries, target has {len(targets)}")
         for t, dy in zip(targets, dys):
@@ -202,15 +210,13 @@ class GradientTape:
                     continue
             flat_targets.append(t)
             flat_dys.append(dy)
-        result = self._gradients(flat_targets, flat_dys, flat_sources, unconnected)
-        if not self.persistent:
-            self._records, self._live = [], set()
+        result = self._gradients(flat_targets, flat_dys, flat_sources, unconnected, not self.persistent)
         return nest.pack_sequence_as(sources, result, expand_composites=True)
 
     def _gradients(self, targets: Sequence[Any], dys: Sequence[Any], sources: Sequence[Any],
-                   unconnected: UnconnectedGradients) -> list[Any]:  # fmt: skip
+                   unconnected: UnconnectedGradients, use_up: bool = False) -> list[Any]:  # fmt: skip
         start: dict[int, Any] = {}
-        originals, sources = sources, [self._here(s) for s in sources]
+        originals, sources = sources, [linked(self._here(s)) for s in sources]
         for t, dy in zip(map(self._here, targets), dys):
             if not is_trainable(t.dtype):
                 continue
@@ -218,9 +224,13 @@ class GradientTape:
                 dy = array.ones_like(t)
             else:
                 dy = dispatch.to_tensor(dy, t.dtype, None)
-            start[id(t)] = accumulate(start[id(t)], dy) if id(t) in start else dy
+            key = id(linked(t))
+            start[key] = accumulate(start[key], dy) if key in start else dy
         wanted = {id(s) for s in sources if id(s) in self._live}
-        found = backpropagate(self._records, start, wanted)
+        records = self._records
+        if use_up:
+            self._records, self._live = [], set()
+        found = backpropagate(records, start, wanted, use_up)
         result = []
         for source, original in zip(sources, originals):
             grad = found.get(id(source))
@@ -305,6 +315,18 @@ def _parts(structure: Any) -> list[Any]:
     return nest.flatten(structure, expand_composites=True)
 
 
+def _starts(target: Any, dys: Any) -> list[Any]:
+    """output_gradients, one for each of the target's parts: of rows with a LoD those of the rows, whether given one."""
+    targets, given = nest.flatten(target), nest.flatten(dys)
+    if len(targets) != len(given) or not any(isinstance(x, LoDTensor) for x in (*targets, *given)):
+        return _parts(dys)
+    found = []
+    for t, dy in zip(targets, given):
+        found.append(dy.values if isinstance(dy, LoDTensor) else dy)
+        found += [None] * (len(t.levels) if isinstance(t, LoDTensor) else 0)
+    return found
+
+
 def _dense(grad: Any) -> Any:
     return grad.to_dense() if isinstance(grad, IndexedSlices) else grad
 
@@ -343,10 +365,12 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
             result, grad_fn = f(*tensors, **kwargs)
         variables = list(watcher.watched_variables())
         flat = [array.identity_without_record(y) for y in nest.flatten(result)]
+        outlines = list(map(linked, flat))  # what `backward` holds on to
         inputs = [t for t in nest.flatten(tensors) if isinstance(t, TensorLike)]
+        n_inputs = len(inputs)
 
         def backward(dys: Sequence[Any]) -> list[Any]:
-            dys = [array.zeros_like(y) if dy is None else dy for dy, y in zip(dys, flat)]
+            dys = [array.zeros_like(y) if dy is None else dy for dy, y in zip(dys, outlines)]
             if variables:
                 if "variables" not in signature_of(grad_fn).parameters and not any(
                     p.kind is p.VAR_KEYWORD for p in signature_of(grad_fn).parameters.values()
@@ -358,9 +382,9 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
                 input_grads, variable_grads = grad_fn(*dys, variables=variables)
                 return [*nest.flatten(input_grads), *nest.flatten(variable_grads)]
             grads = nest.flatten(grad_fn(*dys))
-            if len(grads) != len(inputs):
+            if len(grads) != n_inputs:
                 raise ValueError(
-                    f"custom_gradient function {f.__name__} expected to return {len(inputs)} gradients, "
+                    f"custom_gradient function {f.__name__} expected to return {n_inputs} gradients, "
                     f"but returned {len(grads)} instead."
                 )
             return grads

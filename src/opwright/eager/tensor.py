@@ -27,11 +27,13 @@ class EagerTensor(Tensor):
     Strings are arrays of Python `bytes`.
     """
 
-    __slots__ = ("__weakref__", "_array", "_dtype", "assign")  # assign: of slices of variables alone
+    # _outline: its identity for tapes, made when one meets it; assign: of slices of variables alone
+    __slots__ = ("__weakref__", "_array", "_dtype", "_outline", "assign")
 
     def __init__(self, array: Any, dtype: DType) -> None:
         self._array = array if type(array) is np.ndarray else _as_array(array, dtype)
         self._dtype = dtype
+        self._outline: Any = None
 
     @property
     def dtype(self) -> DType:

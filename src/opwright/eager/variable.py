@@ -162,11 +162,15 @@ class Variable(TensorLike):
             return state_ops.ReadVariable(self, dtype=self.dtype, shape=self.shape)
         if s.tapes:
             fresh = EagerTensor(self.read_array(), self.dtype)
-            record = OpRecord(state_ops.ReadVariable, _read_call(self.dtype, self.shape), (self,), (fresh,))
+            record = None
             for tape in s.tapes:
                 if self.trainable and getattr(tape, "watches_variables", False):
                     tape.watch_variable(self)
-                tape.record(record)
+                if tape.follows((id(self),)):
+                    if record is None:
+                        bound = _read_call(self.dtype, self.shape)
+                        record = OpRecord.light(state_ops.ReadVariable, bound, (self,), (self,), (fresh,))
+                    tape.keep(record)
             return fresh
         if self._value is None:
             self.read_array()

@@ -34,6 +34,12 @@ class Tape(Protocol):
     def record(self, record: Any) -> None:
         """Remember one call if it depends on what is watched."""
 
+    def follows(self, keys: Sequence[int]) -> bool:
+        """Whether a call is to be remembered whose inputs have these identities."""
+
+    def keep(self, record: Any) -> None:
+        """Remember one call; `follows` said so."""
+
 
 def _quiet_context() -> contextvars.Context:
     context = contextvars.Context()
@@ -89,3 +95,17 @@ def quietly(function: Callable[..., Any], *args: Any) -> Any:
         if not str(error).startswith("cannot enter context"):
             raise
     return function(*args)  # we are inside such a call already: a kernel that runs operators
+
+
+_new_instance: Callable[..., Any]
+
+
+def install_instances(make: Callable[..., Any]) -> None:
+    """Called once: how `Operator.on` makes an instance; that is the run time's (runtime/instance.py)."""
+    global _new_instance
+    _new_instance = make
+
+
+def new_instance(op: Operator, inputs: Any, outputs: Any, attrs: Any) -> Any:
+    """An operator with the names of its variables."""
+    return _new_instance(op, inputs, outputs, attrs)

@@ -29,6 +29,7 @@ from ..ops.autodiff import OpRecord
 from ..ops.call import Call
 from ..ops.definition import Operator
 from ..ops.indexed_slices import IndexedSlices
+from ..ops.outline import Outline
 from ..ops.tensor import Overriding, TensorLike, overriding
 from .symbolic import OutOfScopeError, SymbolicTensor
 
@@ -60,6 +61,11 @@ class _Recorder:
     def record(self, record: Any) -> None:
         self.records.append(record)
 
+    keep = record
+
+    def follows(self, keys: Sequence[int]) -> bool:
+        return True
+
 
 class FuncTrace:
     """A recording in progress, then the record of it.
@@ -82,6 +88,7 @@ class FuncTrace:
         self.foreign: dict[FuncTrace, Callable[[SymbolicTensor], Any]] = {}
         self.finished = False
         self.opened: weakref.WeakSet[Any] = weakref.WeakSet()  # tapes that were opened in this trace
+        self.shapes: dict[int, SymbolicTensor] = {}  # of its tensors that were asked for after it ended (by_shape.py)
         self._from_afar: dict[int, tuple[Any, SymbolicTensor]] = {}  # tensors of traces further out than the parent
 
     # ---- being the current trace ----------------------------------------------------------------------------------
@@ -123,6 +130,10 @@ class FuncTrace:
         """Add a node for the call; gives symbolic tensors."""
         for x in inputs:
             if type(x) is not SymbolicTensor or x.trace is not self:
+                if op.shape_only:
+                    from .by_shape import by_shape
+
+                    inputs = by_shape(self, op, inputs)
                 inputs = tensors(op, inputs, self.to_tensor, name)
                 special = overriding(inputs)
                 if special is not None:
@@ -185,6 +196,8 @@ class FuncTrace:
             return value.value()
         if isinstance(value, Overriding):
             return value
+        if isinstance(value, Outline):
+            return value  # `record` says what may be done with it
         if isinstance(value, IndexedSlices):
             return self.to_tensor(value.to_dense())
         convert = getattr(value, "__tf_tensor__", None)

@@ -86,7 +86,7 @@ class ResizeBilinearGrad:
     output = Output(like="original_image")
     align_corners = Attr(bool, default=False)
     half_pixel_centers = Attr(bool, default=False)
-    no_need_buffer = ("original_image",)
+    shape_only = no_need_buffer = ("original_image",)
     lod = "vanishes"
 
     def infer(op) -> Any:
@@ -214,7 +214,7 @@ class ResizeBicubicGrad:
     output = Output(like="original_image")
     align_corners = Attr(bool, default=False)
     half_pixel_centers = Attr(bool, default=False)
-    no_need_buffer = ("original_image",)
+    shape_only = no_need_buffer = ("original_image",)
     lod = "vanishes"
 
     def infer(op) -> Any:

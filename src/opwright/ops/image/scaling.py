@@ -97,7 +97,7 @@ class ScaleAndTranslateGrad:
     output = Output(like="original_image")
     kernel_type = Attr(str, default="lanczos3", check=one_of(*KERNELS))
     antialias = Attr(bool, default=True)
-    no_need_buffer = ("original_image",)
+    shape_only = no_need_buffer = ("original_image",)
     lod = "vanishes"
 
     def infer(op) -> Any:

@@ -162,7 +162,7 @@ def _define_max(n: int) -> tuple[Any, Any, Any]:
         padding = Attr(str, check=one_of(*PADDINGS))
         explicit_paddings = Attr([int], default=())
         data_format = Attr(str, default=FORMATS[n][0], check=one_of(*FORMATS[n]))
-        no_need_buffer = ("orig_output",)
+        shape_only = no_need_buffer = ("orig_output",)
         lod = "vanishes"
 
         def infer(op) -> Any:
@@ -191,7 +191,7 @@ def _define_max(n: int) -> tuple[Any, Any, Any]:
         padding = Attr(str, check=one_of(*PADDINGS))
         explicit_paddings = Attr([int], default=())
         data_format = Attr(str, default=FORMATS[n][0], check=one_of(*FORMATS[n]))
-        no_need_buffer = ("orig_output",)
+        shape_only = no_need_buffer = ("orig_output",)
         lod = "vanishes"
 
         def infer(op) -> Any:

@@ -1,0 +1,254 @@
+"""How a definition declares its gradient, and what that gradient needs of a call.
+
+Lives here: `DefaultGradient` and `SingleGradient`, for gradients that are operators of their own; `maker_of`, the word
+for every way of declaring; `GradientNeeds`.  Not here: running gradients (autodiff.py), looking into rules (reading.py).
+
+In the body of an `@operator` class
+
+    def gradient(op, dy): ...             "custom": written in operators
+    gradient = None                       "empty": differentiation ends here, quietly
+    (nothing)                             "none": asking for it is an error that advises ow.stop_gradient
+    gradient = DefaultGradient()          the operator <Name>Grad, of all inputs, outputs and gradients of outputs
+    gradient = SingleGradient("MyGrad")   that operator, of those inputs that it declares
+
+An operator that is a gradient has inputs named as the inputs and outputs of the one that it is the gradient of, and
+`<output>_grad`; its outputs are `<input>_grad`. What gradients need is kept alive from forward to backward, so one
+that needs less holds less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..core.errors import NotFoundError, SignatureError
+from . import dispatch, registry
+from .reading import reads
+
+if TYPE_CHECKING:
+    from .definition import Operator
+
+SUFFIX = "_grad"
+VALUE, SHAPE, NOTHING = "value", "shape", "nothing"
+
+
+@dataclass(frozen=True)
+class GradientNeeds:
+    """What a gradient needs of each input and output of the call: "value", "shape" or "nothing".
+
+    kept_inputs, kept_outputs: whether each is needed by value, in the order of the definition; None where all are.
+    """
+
+    inputs: Mapping[str, str]
+    outputs: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        for name in ("inputs", "outputs"):
+            kept = tuple(need == VALUE for need in getattr(self, name).values())
+            object.__setattr__(self, f"kept_{name}", None if all(kept) else kept)
+
+    if TYPE_CHECKING:
+        kept_inputs: tuple[bool, ...] | None
+        kept_outputs: tuple[bool, ...] | None
+
+    def __str__(self) -> str:
+        found = {**self.inputs, **self.outputs}
+        return ", ".join(f"{name}: {need}" for name, need in found.items())
+
+
+class GradientMaker:
+    """How an operator's gradient is made. Prints as a word: none, empty, custom, default, single."""
+
+    word = "custom"
+
+    def __init__(self, operator: Any = None) -> None:
+        self._given = operator
+
+    def rule(self, forward: Operator) -> Any:
+        """The gradient as a rule, a function of the call and the gradients of its outputs; None without an own one."""
+        return None
+
+    def __str__(self) -> str:
+        return self.word
+
+    def __repr__(self) -> str:
+        name = self._given if isinstance(self._given, str) else getattr(self._given, "name", None)
+        return f"{type(self).__name__}({'' if name is None else repr(name)})"
+
+    def __eq__(self, other: object) -> bool:
+        return self.word == other if isinstance(other, str) else self is other
+
+    def __hash__(self) -> int:
+        return hash(self.word)
+
+
+class _ByOperator(GradientMaker):
+    """What both kinds of gradients by operator share. operator: one, or its name; found at the first use."""
+
+    def operator(self, forward: Operator) -> Operator:
+        """The gradient operator of `forward`, checked to fit.
+
+        raises NotFoundError where there is none, SignatureError naming both and the slot that does not fit
+        """
+        name = self._given if self._given is not None else f"{forward.name}Grad"
+        if isinstance(name, str):
+            try:
+                found = registry.get(name)
+            except KeyError:
+                raise NotFoundError(op=forward.name, what=f"its gradient operator {name!r} is not defined",
+                                    wanted=f"an operator with the inputs {', '.join(self.expected(forward))}",
+                                    do=f"define {name}, or give another: {type(self).__name__}(\"...\")"
+                                    ) from None  # fmt: skip
+        else:
+            found = name
+        self._check(forward, found)
+        return found
+
+    def expected(self, forward: Operator) -> dict[str, Any]:
+        """What a gradient operator may take: the inputs, outputs and gradients of outputs, by name."""
+        slots: dict[str, Any] = {part.name: part for part in (*forward.inputs, *forward.outputs)}
+        slots.update((output.name + SUFFIX, output) for output in forward.outputs)
+        return slots
+
+    def _check(self, forward: Operator, backward: Operator) -> None:
+        slots = self.expected(forward)
+
+        def fail(what: str, wanted: str) -> SignatureError:
+            return SignatureError(op=forward.name, what=f"its gradient operator {backward.name} does not fit: {what}",
+                                  found=backward.signature(), wanted=wanted)  # fmt: skip
+
+        for slot in backward.inputs:
+            part = slots.get(slot.name)
+            if part is None:
+                raise fail(f"its input {slot.name!r} is no input, output or gradient of an output of {forward.name}",
+                           f"among {', '.join(slots)}")  # fmt: skip
+            if slot.repeated != part.repeated:
+                raise fail(f"its input {slot.name!r} is {'' if slot.repeated else 'not '}repeated",
+                           f"as in {forward.name}, where {part.name!r} is{'' if part.repeated else ' not'}"
+                           )  # fmt: skip
+            if getattr(part, "optional", False) and not slot.optional:
+                raise fail(f"its input {slot.name!r} is required",
+                           f"optional=True: {forward.name} may be called without {slot.name!r}")  # fmt: skip
+        for result in backward.outputs:
+            source = next((i for i in forward.inputs if i.name + SUFFIX == result.name), None)
+            if source is None and not result.intermediate:
+                raise fail(f"its output {result.name!r} is the gradient of no input of {forward.name}",
+                           f"among {', '.join(i.name + SUFFIX for i in forward.inputs)}")  # fmt: skip
+            if source is not None and source.repeated != result.repeated:
+                raise fail(f"its output {result.name!r} is {'' if result.repeated else 'not '}repeated",
+                           f"as {source.name!r} of {forward.name} is{'' if source.repeated else ' not'}")  # fmt: skip
+        for attr in backward.attr_defs.values():
+            own = forward.attr_defs.get(attr.name)
+            if own is None and attr.required:
+                raise fail(f"its attribute {attr.name!r} is required, and {forward.name} has none of this name",
+                           "a default, or the same attribute there")  # fmt: skip
+            if own is not None and own.type_name() != attr.type_name():
+                raise fail(f"its attribute {attr.name!r} is {attr.type_name()}", f"{own.type_name()}, as there")
+        missing = self._missing(forward, backward)
+        if missing:
+            raise fail(f"it does not take {missing[0]!r}", f"the inputs {', '.join(slots)}, or SingleGradient")
+
+    def _missing(self, forward: Operator, backward: Operator) -> Sequence[str]:
+        return ()
+
+    def rule(self, forward: Operator) -> Any:
+        """A function that calls the gradient operator."""
+        found: list[Operator] = []
+
+        def gradient(call: Any, *dys: Any) -> Any:
+            if not found:
+                found.append(self.operator(forward))
+            backward = found[0]
+            arriving = {name + SUFFIX: dy for name, dy in zip(forward.output_names, dys)}
+            given = [arriving[n] if n in arriving else getattr(call, n) for n in backward.input_names]
+            attrs = {n: getattr(call, n) for n in backward.attr_defs if n in forward.attr_defs}
+            flat = dispatch.call(backward, given, backward.bind(attrs))
+            shown = [o.name for o in backward.outputs if not o.intermediate]
+            results = dict(zip(shown, flat if len(shown) > 1 else [flat]))
+            grads = tuple(results.get(name + SUFFIX) for name in forward.input_names)
+            return grads if len(grads) > 1 or not forward.inputs[0].repeated else grads[0]
+
+        return gradient
+
+    def reads(self, forward: Operator) -> tuple[set[str], set[str]]:
+        """The inputs and outputs that the gradient operator takes, by value and by shape."""
+        backward = self.operator(forward)
+        taken = {n for n in backward.input_names if n in forward.input_names or n in forward.output_names}
+        by_shape = taken & set(backward.shape_only)
+        return taken - by_shape, by_shape
+
+
+class DefaultGradient(_ByOperator):
+    """The gradient is an operator that takes every input, every output and the gradient of every output.
+
+    operator: it, or its name; by default the operator's name with `Grad`. Its inputs are named as those they are:
+    `x`, `y`, and `y_grad` for the gradient that arrives at `y`; its outputs `x_grad`. Inputs without such an output
+    get no gradient. Attributes that both have are handed on. Everything is kept from forward to backward, except what
+    the gradient operator declares `shape_only` or the operator itself `no_need_buffer`.
+    raises NotFoundError or SignatureError, at the first use, where there is none or a slot does not fit
+    """
+
+    word = "default"
+
+    def _missing(self, forward: Operator, backward: Operator) -> Sequence[str]:
+        from .autodiff import is_trainable
+
+        return [
+            name for name, part in self.expected(forward).items()
+            if name not in backward.input_names
+            and not (name.endswith(SUFFIX) and getattr(part, "dtype", None) and not is_trainable(part.dtype))
+        ]  # fmt: skip
+
+
+class SingleGradient(_ByOperator):
+    """The gradient is one operator, which takes those of the inputs, outputs and their gradients that it declares.
+
+    operator: it, or its name; by default the operator's name with `Grad`. Names as for DefaultGradient. Only what it
+    takes by value is kept from forward to backward.
+    raises NotFoundError or SignatureError, at the first use, where there is none or a slot does not fit
+    """
+
+    word = "single"
+
+
+class _Plain(GradientMaker):
+    def __init__(self, word: str) -> None:
+        super().__init__()
+        self.word = word
+
+    def __repr__(self) -> str:
+        return self.word
+
+
+NONE, EMPTY, CUSTOM = _Plain("none"), _Plain("empty"), _Plain("custom")
+
+
+def maker_of(declared: bool, gradient: Any) -> GradientMaker:
+    """The maker that a class body declares. declared: whether it says `gradient = ...` at all."""
+    if isinstance(gradient, GradientMaker):
+        return gradient
+    return NONE if not declared else EMPTY if gradient is None else CUSTOM
+
+
+def needs_of(op: Operator, helpers: Mapping[str, Any]) -> GradientNeeds:
+    """What the gradient of an operator needs of a call. helpers: functions of the class, that a rule may call."""
+    maker = op.gradient_maker
+    found: tuple[set[str], set[str]] | None
+    if maker in (NONE, EMPTY):
+        found = set(), set()
+    elif isinstance(maker, _ByOperator):
+        found = maker.reads(op)
+    else:
+        parts = (*op.input_names, *op.output_names)
+        found = reads(op.gradient_rule, parts, op.attr_defs, helpers)
+        if found is None:
+            found = set(parts), set()
+    values, shapes = found
+    shapes = shapes | (values & set(op.no_need_buffer))
+    values = values - set(op.no_need_buffer)
+
+    def need(name: str) -> str:
+        return VALUE if name in values else SHAPE if name in shapes else NOTHING
+
+    return GradientNeeds({n: need(n) for n in op.input_names}, {n: need(n) for n in op.output_names})

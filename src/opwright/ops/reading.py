@@ -1,0 +1,191 @@
+"""What a gradient rule reads of its call, found in the rule's bytecode.
+
+Lives here: `reads`.  Not here: what follows from it for tapes (gradient_makers.py, autodiff.py).
+
+A rule is a Python function of the call and the arriving gradients. Wherever it loads the call, what comes next is an
+attribute: an input or output that is read, an attribute of the operator, a helper of its class, which is looked into;
+or the call is the first argument of a function, which is looked into as well. Any other use of the call, and whatever
+is not understood, counts as reading everything: a wrong answer here would be an error in somebody's gradient.
+"""
+
+from __future__ import annotations
+
+import dis
+import sys
+import types
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+BY_SHAPE = frozenset({"shape", "dtype", "spec", "rank", "ndim", "get_shape"})  # of a tensor, without its elements
+_HARMLESS = frozenset({"attrs", "operator"})  # of a call, besides the attributes
+_SEEING_ALL = frozenset({"locals", "vars", "eval", "exec", "globals", "sys", "inspect"})
+_VARIABLES = ("LOAD_FAST", "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF", "LOAD_CLOSURE")
+_JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
+
+
+class _Everything(Exception):
+    """The call is used in a way that cannot be seen through."""
+
+
+def reads(rule: Any, parts: Collection[str], attrs: Collection[str], methods: Mapping[str, Any]
+          ) -> tuple[set[str], set[str]] | None:  # fmt: skip
+    """The inputs and outputs that a rule reads by value, and those it asks for shape or dtype alone.
+
+    rule: called with the call first. parts: names of inputs and outputs. methods: helper functions of the class.
+    None where the rule may read anything.
+    """
+    reader = _Reader(frozenset(parts), frozenset(attrs) | _HARMLESS, methods)
+    try:
+        reader.look_into(rule)
+    except _Everything:
+        return None
+    return reader.values, reader.shapes - reader.values
+
+
+class _Reader:
+    def __init__(self, parts: frozenset[str], known: frozenset[str], methods: Mapping[str, Any]) -> None:
+        self.parts, self.known, self.methods = parts, known, methods
+        self.values: set[str] = set()
+        self.shapes: set[str] = set()
+        self._seen: set[types.CodeType] = set()
+
+    def look_into(self, function: Any) -> None:
+        """Note what a function reads of its first argument."""
+        if not isinstance(function, types.FunctionType) or not function.__code__.co_argcount:
+            raise _Everything
+        code = function.__code__
+        if code not in self._seen:
+            self._seen.add(code)
+            self._walk(code, code.co_varnames[0], function)
+
+    def _walk(self, code: types.CodeType, call: str, function: types.FunctionType) -> None:
+        steps = list(_steps(code))
+        for i, (step, name, arg) in enumerate(steps):
+            if name.startswith(("STORE_", "DELETE_")) and arg == call:
+                raise _Everything
+            if name in ("LOAD_GLOBAL", "LOAD_NAME") and arg in _SEEING_ALL:
+                raise _Everything
+            if not name.startswith(_VARIABLES) or arg != call:
+                continue
+            if name == "LOAD_CLOSURE" or (name.startswith("LOAD_FAST") and call in code.co_cellvars):
+                continue  # it goes into a function inside this one, which is looked into below
+            following = steps[i + 1]
+            if following[1] in ("LOAD_ATTR", "LOAD_METHOD"):
+                self._attribute(following[2], steps[i + 2])
+            elif step is not None and _is_first_argument(steps, i, code):
+                self.look_into(_callee(steps, i, function))
+            else:
+                raise _Everything
+        for inner in code.co_consts:
+            if isinstance(inner, types.CodeType) and call in inner.co_freevars:
+                self._walk(inner, call, function)
+
+    def _attribute(self, name: str, following: tuple[Any, str, Any]) -> None:
+        if name in self.parts:
+            alone = following[1] in ("LOAD_ATTR", "LOAD_METHOD") and following[2] in BY_SHAPE
+            (self.shapes if alone else self.values).add(name)
+        elif name in self.methods:
+            found = self.methods[name]
+            if isinstance(found, property):
+                found = found.fget
+            if isinstance(found, types.FunctionType):
+                self.look_into(found)
+            elif hasattr(type(found), "__get__") and not isinstance(found, staticmethod):
+                raise _Everything
+        elif name not in self.known:
+            raise _Everything
+
+
+def _steps(code: types.CodeType) -> Iterator[tuple[Any, str, Any]]:
+    """Instructions as (instruction, name, argument); those that load or store two variables at once as two.
+
+    The first of two has no instruction, as what comes next does not follow from it.
+    """
+    for step in dis.get_instructions(code):
+        name, arg = step.opname, step.argval
+        if name in ("CACHE", "EXTENDED_ARG", "NOP", "NOT_TAKEN"):  # nothing between the others
+            continue
+        if isinstance(arg, tuple) and "_FAST" in name:
+            first, second = ("STORE_FAST", "STORE_FAST") if name.count("STORE") == 2 else \
+                ("STORE_FAST", "LOAD_FAST") if "STORE" in name else ("LOAD_FAST", "LOAD_FAST")  # fmt: skip
+            yield None, first, arg[0]
+            yield step, second, arg[1]
+        else:
+            yield step, name, arg
+    yield None, "END", None
+    yield None, "END", None
+
+
+def _is_first_argument(steps: Sequence[tuple[Any, str, Any]], i: int, code: types.CodeType) -> bool:
+    """Whether the value loaded at step i is the first positional argument of a call, without branches on the way."""
+    depth = 1  # values on the stack, from this one on
+    names: Any = ()  # arguments of the next call that are given by name
+    for at in range(i + 1, len(steps)):
+        step, name, _ = steps[at]
+        if step is None:
+            if name == "END":
+                return False
+            depth += 1 if name == "LOAD_FAST" else -1
+        elif step.opcode in _JUMPS or name in ("YIELD_VALUE", "SEND", "RETURN_GENERATOR"):
+            return False
+        elif name == "KW_NAMES":
+            names = code.co_consts[step.arg]
+        else:
+            if name in ("PRECALL", "CALL_KW") or (name == "CALL" and sys.version_info >= (3, 12)):
+                if name == "CALL_KW":  # the names lie on top
+                    names = steps[at - 1][2]
+                    if not isinstance(names, tuple):
+                        return False
+                reach = depth - (name == "CALL_KW")
+                if step.arg >= reach:
+                    return step.arg == reach and len(names) < step.arg
+            if name == "CALL":
+                names = ()
+            if name.startswith(_VARIABLES):
+                depth += 1  # those that load two are two steps
+            else:
+                depth += dis.stack_effect(step.opcode, step.arg, jump=False)
+        if depth < 1:
+            return False
+    return False
+
+
+def _callee(steps: Sequence[tuple[Any, str, Any]], i: int, function: types.FunctionType) -> Any:
+    """The function that is loaded just before step i to be called. Raises _Everything if it is not known."""
+    at = i - 1
+    ready = False  # whether what is loaded is going to be called
+    if at >= 0 and steps[at][1] == "PUSH_NULL":
+        ready, at = True, at - 1
+    path: list[str] = []
+    while at >= 0:
+        step, name, arg = steps[at]
+        if step is None:
+            break
+        flagged = step.arg is not None and bool(step.arg & 1)
+        if name in ("LOAD_METHOD", "LOAD_ATTR") and (path or ready or name == "LOAD_METHOD" or (
+            flagged and sys.version_info >= (3, 12)
+        )):  # fmt: skip
+            ready = True
+            path.append(arg)
+            at -= 1
+            continue
+        before = steps[at - 1][1] if at else ""
+        ready = ready or before == "PUSH_NULL" or (name == "LOAD_GLOBAL" and flagged)
+        if not ready:
+            break
+        if name == "LOAD_GLOBAL":
+            found = function.__globals__.get(arg, None)
+        elif name == "LOAD_DEREF" and arg in function.__code__.co_freevars:
+            cell = (function.__closure__ or ())[function.__code__.co_freevars.index(arg)]
+            try:
+                found = cell.cell_contents
+            except ValueError:
+                break
+        else:
+            break
+        for part in reversed(path):
+            if not isinstance(found, types.ModuleType):
+                raise _Everything
+            found = getattr(found, part, None)
+        return found
+    raise _Everything
