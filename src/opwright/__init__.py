@@ -213,6 +213,10 @@ if _typing.TYPE_CHECKING:
     from .ops.printing import print
     from .ops.signal import fftnd, ifftnd, irfftnd, rfftnd
     from .ops.strings import as_string
+    from .runtime.graphs import run_graph
+    from .runtime.instance import OpInstance
+    from .runtime.scope import Scope, global_scope, scope_guard
+    from .runtime.variable import ScopeVariable
     from .saved import saved_model, train
     from .tracing import experimental, types
     from .tracing.control import case, cond, foldl, foldr, map_fn, scan, switch_case, vectorized_map, while_loop
@@ -230,6 +234,8 @@ if _typing.TYPE_CHECKING:
     from .tracing.tensor_array import TensorArray
     from .tracing.tensor_array_spec import TensorArraySpec
 
+ops.dispatch.install_instances(lambda *parts: __getattr__("OpInstance")(*parts))  # its module is imported when needed
+
 __version__ = "0.1.0"
 
 half, double = float16, float64
@@ -242,6 +248,9 @@ _LATER = {
     "IndexedSlicesSpec": (".ops.indexed_slices", "IndexedSlicesSpec"),
     "LoDTensor": (".ops.lod_tensor", "LoDTensor"),
     "LoDTensorSpec": (".ops.lod_tensor", "LoDTensorSpec"),
+    "OpInstance": (".runtime.instance", "OpInstance"),
+    "Scope": (".runtime.scope", "Scope"),
+    "ScopeVariable": (".runtime.variable", "ScopeVariable"),
     "create_lod_tensor": (".ops.lod_tensor", "create_lod_tensor"),
     "Module": (".nn.module", "Module"),
     "TensorArray": (".tracing.tensor_array", "TensorArray"),
@@ -269,6 +278,7 @@ _LATER = {
     "foldl": (".tracing.control", "foldl"),
     "foldr": (".tracing.control", "foldr"),
     "get_current_name_scope": (".tracing.ordering", "get_current_name_scope"),
+    "global_scope": (".runtime.scope", "global_scope"),
     "grad_pass_through": (".tracing.derivatives", "grad_pass_through"),
     "gradients": (".tracing.derivatives", "gradients"),
     "group": (".tracing.ordering", "group"),
@@ -293,8 +303,10 @@ _LATER = {
     "random": (".ops.random", None),
     "recompute_grad": (".tracing.derivatives", "recompute_grad"),
     "rfftnd": (".ops.signal", "rfftnd"),
+    "run_graph": (".runtime.graphs", "run_graph"),
     "saved_model": (".saved.saved_model", None),
     "scan": (".tracing.control", "scan"),
+    "scope_guard": (".runtime.scope", "scope_guard"),
     "signal": (".ops.signal", None),
     "strings": (".ops.strings", None),
     "switch_case": (".tracing.control", "switch_case"),
@@ -353,7 +365,8 @@ __all__ = [  # noqa: RUF022  grouped as in docs/api.md
     "py_function", "recompute_grad", "scan", "switch_case", "timestamp", "tuple", "vectorized_map", "while_loop",
     # defining operators
     "Attr", "CPUPlace", "CUDAPinnedPlace", "CUDAPlace", "DeviceContext", "DeviceContextPool", "Input", "KernelKey",
-    "Operator", "Output", "SimulatedPlace", "attr", "kernel", "operator", "ops",
+    "OpInstance", "Operator", "Output", "Scope", "ScopeVariable", "SimulatedPlace", "attr", "global_scope", "kernel",
+    "operator", "ops", "run_graph", "scope_guard",
     # modules and switches
     "autograph", "experimental", "types",
     "bitwise", "config", "data", "debugging", "dtypes", "errors", "flags", "image", "keras", "linalg", "lite", "math",

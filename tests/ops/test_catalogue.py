@@ -30,6 +30,7 @@ TESTED_ELSEWHERE = dict.fromkeys(
      "ScatterMinVariable"),
     "tests/eager/test_eager_variable.py",
 )  # fmt: skip
+TESTED_ELSEWHERE["UpdateRows"] = "tests/optimizers/test_optimizers_sparse.py"
 TESTED_ELSEWHERE |= dict.fromkeys(
     ("Assert", "EagerPyFunc", "EagerPyFuncGrad", "Print", "PyFunc", "PyFuncStateless", "Timestamp"), "tests/effects"
 )
@@ -142,7 +143,7 @@ def public_functions() -> Iterator[Any]:
 
 # Functions of `__all__` that families share among themselves; users do not call them.
 INTERNAL = {"identity_without_record", "sum_to_shape_of", "compatibility", "get", "list_names", "spec",
-            "register_kernel"}  # fmt: skip
+            "register_kernel", "explain"}  # fmt: skip
 # What TensorFlow itself has after `name`; positions are kept, so that calls by position mean the same.
 AFTER_NAME = {
     "bincount": ["axis", "binary_output"],

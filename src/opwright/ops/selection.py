@@ -51,7 +51,8 @@ class Operand:
     """One tensor of a call as the choice of a kernel sees it: never its elements.
 
     op: the operator's name. slot: the input it fills. name: of the variable. spec: None while it is not initialised.
-    place, layout: where and how it is held. by_shape: nothing but its shape may be used.
+    place, layout: where and how it is held. by_shape: nothing but its shape may be used. absent: the name stands for
+    no variable at all.
     """
 
     op: str
@@ -61,6 +62,7 @@ class Operand:
     place: Place = field(default_factory=CPUPlace)
     layout: str = "any"
     by_shape: bool = False
+    absent: bool = False
 
     @property
     def is_initialized(self) -> bool:
@@ -85,8 +87,8 @@ class Operand:
         if self.spec is None:
             raise InvalidArgumentError(
                 op=self.op,
-                what=f"input {self.slot!r} is not initialized",
-                found=f"variable {self.name!r} without a value",
+                what=f"input {self.slot!r} is {'missing' if self.absent else 'not initialized'}",
+                found=f"no variable {self.name!r}" if self.absent else f"variable {self.name!r} without a value",
                 wanted="a tensor",
                 do=f"scope.var({self.name!r}).set(...) before the run",
             )
@@ -130,7 +132,7 @@ def default_key(op: Any, call: Any, operands: Sequence[Any], place: Place) -> Ke
             continue
         for one in _members(value):
             if not one.is_initialized and declared.optional:
-                continue  # as if it were absent
+                continue
             dtype = one.dtype
             first = first or dtype
             if not declared.mixed:

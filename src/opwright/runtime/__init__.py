@@ -1,0 +1,12 @@
+"""Operators on named variables: scopes, instances, kernel choice at run time, whole graphs, backward passes.
+
+Lives here: data by name (`Scope`), an operator with its names (`OpInstance`), one run of it, graphs on scopes.
+Not here: operators (ops/), what devices have (devices/), eager tensors and traces, which need no names.
+
+    scope.py      names -> variables             instance.py      an operator and the names of what it reads and writes
+    variable.py   what a variable holds          running.py       the order of one run
+    held.py       tensors on any place           feeding.py       inputs found in a scope
+    names.py      reserved names                 transforms.py    copies in another layout, dtype or place
+    graphs.py     graphs, control flow           watching.py      which inputs are read
+    backward.py   gradients of graphs, by name   gradient_map.py  which value is the gradient of which
+"""

@@ -1,0 +1,158 @@
+"""Whole graphs on the variables of a scope, and control flow, which runs graphs.
+
+Lives here: `run_graph`, `If`, `Case` and `While` as instances.
+Not here: one operator (running.py), graphs as one Python function over arrays (compiler/plan.py), which is faster and
+knows neither places nor scopes.
+
+Each run of a graph, be it a branch or one turn of a loop's body, has a scope of its own inside the caller's: its values
+are variables there, dropped after their last use, and the scope is dropped when the run is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..core.errors import InvalidArgumentError, NotFoundError, UnimplementedError
+from ..core.places import CPUPlace, place_of
+from ..graph import Graph
+from .instance import OpInstance
+from .names import EMPTY
+from .running import execute
+from .scope import Scope, global_scope
+from .variable import ScopeVariable
+
+Steps = list[tuple[OpInstance, list[str]]]
+"""The instances of a graph's nodes in order, each with the names that die after it."""
+
+
+def run_graph(graph: Graph, scope: Scope | None = None, place: Any = None) -> list[ScopeVariable]:
+    """Run a graph: its inputs are the variables of their names in the scope or around it, its outputs go there likewise.
+
+    An output goes to the variable of its name, made in this scope if there is none; what is in between is nowhere to be
+    seen afterwards. scope: by default the global one. place: where every operator runs, as in `op.run`; by default
+    the CPU. Gives the outputs' variables, in the graph's order.
+    raises NotFoundError naming the graph and an input that is not there; what an operator raises, with its line. Then
+    no output has been written
+    """
+    scope = global_scope() if scope is None else scope
+    inputs = []
+    for value in graph.inputs:
+        variable = scope.find_var(value.name)
+        if variable is None or not variable.is_initialized:
+            raise NotFoundError(
+                op="run_graph",
+                what=f"graph {graph.name!r} has no value for its input {value.name!r}",
+                found="no such variable" if variable is None else "a variable that is not initialized",
+                wanted=value.spec.short(),
+                do=f"scope.var({value.name!r}).set(...)",
+            )
+        inputs.append(variable)
+    results = _run(graph, inputs, scope, CPUPlace() if place is None else place_of(place), {})
+    written = []
+    for value, result in zip(graph.outputs, results):
+        variable = scope.find_var(value.name) or scope.var(value.name)
+        variable.share(result)
+        written.append(variable)
+    return written
+
+
+def _steps(graph: Graph, prepared: dict[Graph, Steps]) -> Steps:
+    known = prepared.get(graph)
+    if known is None:
+        last: dict[str, int] = {}
+        for i, node in enumerate(graph.nodes):
+            for value in (*node.outputs, *node.operands):  # one that nobody reads dies where it is made
+                last[value.name] = i
+        kept = {v.name for v in graph.outputs}
+        dying: dict[int, list[str]] = {}
+        for name, i in last.items():
+            if name not in kept:
+                dying.setdefault(i, []).append(name)
+        known = [(OpInstance.of_node(node), dying.get(i, [])) for i, node in enumerate(graph.nodes)]
+        prepared[graph] = known
+    return known
+
+
+def _run(graph: Graph, inputs: Sequence[ScopeVariable], scope: Scope, place: Any, prepared: dict[Graph, Steps]
+         ) -> list[ScopeVariable]:  # fmt: skip
+    """The outputs of a graph, as variables that belong to no scope. prepared: the steps of graphs that ran before."""
+    with scope.new_scope() as kid:
+        for value, variable in zip(graph.inputs, inputs):
+            kid.var(value.name).share(variable)
+        for instance, dying in _steps(graph, prepared):
+            for name in instance.output_names():
+                kid.var(name)  # the graph's own: a variable of that name around it is another
+            execute(instance, kid, place, prepared)
+            kid.erase(dying)
+        results = []
+        for value in graph.outputs:
+            result = ScopeVariable(value.name)
+            result.share(kid.var(value.name))
+            results.append(result)
+        return results
+
+
+# ---- control flow ---------------------------------------------------------------------------------------------------
+
+
+def run_control(instance: OpInstance, scope: Scope, place: Any, prepared: dict[Graph, Steps] | None = None) -> None:
+    """Run an instance of an operator that runs graphs. Raises UnimplementedError for one that this module has not."""
+    op = instance.type
+    rule = _CONTROL.get(op.name)
+    if rule is None:
+        raise UnimplementedError(op=op.name, what="nothing says how this control flow runs", found="no rule",
+                                 wanted=f"one of {', '.join(_CONTROL)}")  # fmt: skip
+    slots = [_variables(instance, declared, scope) for declared in op.inputs]
+    op.infer(op.bind(dict(instance.attrs)), slots)
+    results = rule(instance.attrs, slots, lambda g, v: _run(g, v, scope, place, {} if prepared is None else prepared))
+    names = instance.outputs["outputs"]
+    if len(names) != len(results):
+        raise InvalidArgumentError(op=op.name, what=f"output 'outputs' gives {len(results)} tensors",
+                                   found=f"{len(names)} names", wanted=f"{len(results)} names")  # fmt: skip
+    for name, result in zip(names, results):
+        if name != EMPTY:
+            (scope.find_var(name) or scope.var(name)).share(result)
+
+
+def _variables(instance: OpInstance, declared: Any, scope: Scope) -> Any:
+    found = []
+    for name in instance.inputs.get(declared.name, ()):
+        variable = scope.find_var(name)
+        if variable is None or not variable.is_initialized:
+            raise InvalidArgumentError(
+                op=instance.type.name,
+                what=f"input {declared.name!r} is {'missing' if variable is None else 'not initialized'}",
+                found=f"no variable {name!r}" if variable is None else f"variable {name!r} without a value",
+                wanted="a tensor",
+            )
+        found.append(variable)
+    return tuple(found) if declared.repeated else found[0]
+
+
+Turn = Callable[[Graph, Sequence[ScopeVariable]], list[ScopeVariable]]
+
+
+def _if(attrs: Any, slots: Sequence[Any], run: Turn) -> list[ScopeVariable]:
+    pred, inputs = slots
+    return run(attrs["then_branch"] if bool(pred.value) else attrs["else_branch"], inputs)
+
+
+def _case(attrs: Any, slots: Sequence[Any], run: Turn) -> list[ScopeVariable]:
+    index, inputs = slots
+    branches = attrs["branches"]
+    chosen = int(index.value)
+    return run(branches[chosen if 0 <= chosen < len(branches) else -1], inputs)
+
+
+def _while(attrs: Any, slots: Sequence[Any], run: Turn) -> list[ScopeVariable]:
+    variables, captured = slots
+    current = list(variables)
+    while bool(run(attrs["cond"], (*current, *captured))[0].value):
+        current = run(attrs["body"], (*current, *captured))
+    return current
+
+
+_CONTROL: dict[str, Callable[[Any, Sequence[Any], Turn], list[ScopeVariable]]] = {
+    "If": _if, "Case": _case, "While": _while,
+}  # fmt: skip

@@ -1,0 +1,195 @@
+"""OpInstance: an operator with the names of what it reads and writes.
+
+Lives here: the type, and everything that is checked when one is made.  Not here: running one (running.py).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NoReturn
+
+from ..core.errors import SignatureError
+from ..core.frames import users_line
+from ..graph.ir import Node, same_attr
+from ..ops import registry
+from ..ops.definition import Operator
+from .names import EMPTY, TEMP, unique
+
+Slots = Mapping[str, tuple[str, ...]]
+
+
+class OpInstance:
+    """A call that has not been made: which operator, on which variables, with which attributes. Nothing else.
+
+    type: the Operator. inputs, outputs: by slot the names of variables, looked up when it runs. attrs: all attributes,
+    checked. at: the line that made it, for errors; no part of what it is. Immutable; equal when the four agree.
+    Running it changes nothing of it, so it may run on many scopes and places, in several threads at once.
+
+    In inputs and outputs a name may stand for a list of one; `@EMPTY@` is no variable, `@TEMP@` one of its own.
+
+    >>> add = ow.ops.get("Add").on({"x": "a", "y": "b"}, {"z": "c"})
+    >>> add
+    {z: c} = Add({x: a, y: b})
+    >>> add.run(scope, ow.CPUPlace())
+
+    raises SignatureError naming operator and slot: for an input, output or attribute that is missing or that the
+    operator has not, two variables where one is wanted; for attributes as `Operator.bind`
+    """
+
+    __slots__ = ("at", "attrs", "inputs", "outputs", "type")
+
+    type: Operator
+    inputs: Slots
+    outputs: Slots
+    attrs: Mapping[str, Any]
+    at: str | None
+
+    def __init__(self, op: Operator | str, inputs: Any = None, outputs: Any = None, attrs: Any = None,
+                 at: str | None = None) -> None:  # fmt: skip
+        if isinstance(op, str):
+            op = registry.get(op)
+        bound = op.bind(dict(attrs or {}))
+        self._fill(op, _checked(op, "input", op.inputs, inputs), _checked(op, "output", op.outputs, outputs),
+                   bound.attrs, at or users_line())  # fmt: skip
+
+    def _fill(self, op: Operator, inputs: Slots, outputs: Slots, attrs: Mapping[str, Any], at: str | None) -> None:
+        put = object.__setattr__
+        put(self, "type", op)
+        put(self, "inputs", MappingProxyType(dict(inputs)))
+        put(self, "outputs", MappingProxyType(dict(outputs)))
+        put(self, "attrs", MappingProxyType(dict(attrs)))
+        put(self, "at", at)
+
+    @classmethod
+    def of_node(cls, node: Node) -> OpInstance:
+        """The instance that a node of a graph stands for: its variables are called as the values."""
+        op = node.op
+        made = object.__new__(cls)
+        inputs = {
+            declared.name: (EMPTY,) if operand is None else tuple(v.name for v in operand)
+            if isinstance(operand, tuple) else (operand.name,)
+            for declared, operand in zip(op.inputs, node.inputs)
+        }  # fmt: skip
+        packed = op.pack_all([v.name for v in node.outputs])
+        outputs = {o.name: tuple(p) if isinstance(p, list) else (p,) for o, p in zip(op.outputs, packed)}
+        made._fill(op, inputs, outputs, node.attrs, node.at)
+        return made
+
+    def run(self, scope: Any = None, place: Any = None) -> Any:
+        """Run it now, on the variables of a scope: see `running.run`, which also says what it gives.
+
+        scope: by default the global one. place: a place or its name, by default the CPU.
+        """
+        from .running import run
+
+        return run(self, scope, place)
+
+    def explain(self, scope: Any = None, place: Any = None) -> Any:
+        """Which kernel would compute it there, and why: see `ow.ops.explain`."""
+        from .running import explain
+
+        return explain(self, scope, place)
+
+    def input_names(self) -> Iterator[str]:
+        """The variables it reads, in order."""
+        return (name for names in self.inputs.values() for name in names if name != EMPTY)
+
+    def output_names(self) -> Iterator[str]:
+        """The variables it writes, in order."""
+        return (name for names in self.outputs.values() for name in names if name != EMPTY)
+
+    # ---- a value ------------------------------------------------------------------------------------------------------
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, OpInstance):
+            return NotImplemented
+        return (
+            self.type is other.type
+            and self.inputs == other.inputs
+            and self.outputs == other.outputs
+            and all(same_attr(value, other.attrs[name]) for name, value in self.attrs.items())
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.type, tuple(self.inputs.items()), tuple(self.outputs.items())))
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"an instance of {self.type.name} is immutable: {name!r} cannot be set")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"an instance of {self.type.name} is immutable: {name!r} cannot be deleted")
+
+    def __copy__(self) -> OpInstance:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> OpInstance:
+        made = object.__new__(OpInstance)
+        kinds = {name: declared.type for name, declared in self.type.attr_defs.items()}  # most are immutable
+        attrs = {k: copy.deepcopy(v, memo) if kinds[k] is object else v for k, v in self.attrs.items()}
+        made._fill(self.type, self.inputs, self.outputs, attrs, self.at)
+        return made
+
+    def __reduce__(self) -> Any:
+        return _again, (self.type, dict(self.inputs), dict(self.outputs), dict(self.attrs), self.at)
+
+    def __repr__(self) -> str:
+        attrs = []
+        for name, declared in self.type.attr_defs.items():
+            value = self.attrs[name]
+            if declared.required or not same_attr(value, declared.default):
+                attrs.append(f", {name}={_short(value)}")
+        return f"{_slots(self.outputs)} = {self.type.name}({_slots(self.inputs)}{''.join(attrs)})"
+
+
+def _again(op: Operator, inputs: Any, outputs: Any, attrs: Any, at: str | None) -> OpInstance:
+    made = object.__new__(OpInstance)
+    made._fill(op, inputs, outputs, attrs, at)
+    return made
+
+
+def _slots(slots: Slots) -> str:
+    shown = [slot + ": " + (names[0] if len(names) == 1 else f"[{', '.join(names)}]") for slot, names in slots.items()]
+    return f"{{{', '.join(shown)}}}"
+
+
+def _short(value: Any) -> str:
+    if hasattr(value, "nodes"):
+        return str(value.name)
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _checked(op: Operator, side: str, declared: Sequence[Any], given: Any) -> dict[str, tuple[str, ...]]:
+    """The names by slot, each slot the operator has, in its order. Raises SignatureError."""
+    slots = {one.name: one for one in declared}
+    if given is None:
+        given = {}
+    if not isinstance(given, Mapping):
+        raise SignatureError(op=op.name, what=f"the {side}s are no mapping", found=type(given).__name__,
+                             wanted=f"{{slot: name}} with {', '.join(slots) or 'nothing'}")  # fmt: skip
+    for name in given:
+        if name not in slots:
+            raise SignatureError(op=op.name, what=f"there is no {side} {name!r}", found=repr(given[name]),
+                                 wanted=f"one of {', '.join(slots)}" if slots else f"no {side}s")  # fmt: skip
+    found = {}
+    for name, one in slots.items():
+        value = given.get(name)
+        names = () if value is None else (value,) if isinstance(value, str) else tuple(value)
+        for item in names:
+            if not isinstance(item, str) or not item:
+                raise SignatureError(op=op.name, what=f"{side} {name!r} takes names of variables",
+                                     found=f"{item!r} ({type(item).__name__})", wanted="texts")  # fmt: skip
+        if not one.repeated and len(names) > 1:
+            raise SignatureError(op=op.name, what=f"{side} {name!r} takes one variable", found=f"{len(names)}: "
+                                 f"{', '.join(names)}", wanted="one name")  # fmt: skip
+        if not names or (side == "input" and not one.repeated and names == (EMPTY,)):
+            if getattr(one, "optional", False) or one.lod_of is not None:
+                continue
+            if value is None or not one.repeated:
+                raise SignatureError(op=op.name, what=f"{side} {name!r} is missing", found="no name",
+                                     wanted="the name of a variable"
+                                     + (f", or {EMPTY!r} where it is not wanted" if side == "output" else ""))  # fmt: skip
+        found[name] = tuple(unique(op.name) if item == TEMP else item for item in names)
+    return found

@@ -1,0 +1,291 @@
+"""One run of one operator on the variables of a scope, at a place.
+
+Lives here: `run` and the order of what happens in it; errors that say which instance failed.
+Not here: the choice of a kernel (ops/selection.py), the making of copies (transforms.py), graphs and control flow
+(graphs.py), what inputs are as tensors (feeding.py).
+
+    1. find the variables, and take LoDs apart                          feeding.py
+    2. choose the kernel by the key that the inputs ask for             ops/selection.py
+    3. transform inputs: layout, dtype, place; in a scope inside        transforms.py
+    4. infer the outputs from the shapes there really are               Operator.infer
+    5. compute; a kernel that declines hands over to the next
+    6. write the outputs: to the variable of that name, in this scope or around it; made here if there is none
+    7. with `check_unused_inputs`: stop where an input was not read     watching.py
+    8. with `benchmark`: wait for the device
+    9. with `check_numerics`: stop where a NaN or infinity came up
+
+Nothing is kept on the instance. A run that fails has written nothing before step 6, and has dropped its own scope.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core import flags
+from ..core.errors import InternalError, InvalidArgumentError, NotFoundError, OpError
+from ..core.places import CPUPlace, Place, place_of
+from ..ops import dispatch, guarding, lod_calls, selection
+from ..ops.selection import Candidate, Explanation, Operand
+from .feeding import Feed, feed_of, settled
+from .held import context_of, moved, place_of_tensor, tensor_of
+from .instance import OpInstance
+from .names import EMPTY
+from .scope import Scope, global_scope
+from .transforms import Workshop, report, transformed
+
+_REFUSALS = (TypeError, NotImplementedError, AttributeError)  # what arrays of devices raise where NumPy's would serve
+_NOT_IMAGES = frozenset({"Conv2DBackpropFilter", "DepthwiseConv2dNativeBackpropFilter"})  # rank 4, but a filter
+_warned: set[tuple[str, str]] = set()
+
+
+def run(instance: OpInstance, scope: Scope | None = None, place: Any = None) -> Explanation:
+    """Run an instance: its inputs come from the scope (or one around it), its outputs go there.
+
+    scope: by default the global one. place: a place or its name, by default the CPU.
+    Gives which kernel it was, why, and what was done to the inputs: as `ow.ops.explain`, after the fact.
+    raises what the operator raises, with its name and the line where the instance was made
+    """
+    return execute(instance, global_scope() if scope is None else scope, _place(place))
+
+
+def explain(instance: OpInstance, scope: Scope | None = None, place: Any = None) -> Explanation:
+    """Which kernel would compute the instance on this scope at this place, and why. Nothing is run. Raises as `run`."""
+    scope, place = global_scope() if scope is None else scope, _place(place)
+    op = instance.type
+    if op.control:
+        return _control(op, place)
+    try:
+        call = op.bind(dict(instance.attrs))
+        return selection.explained(op, call, feed_of(instance, call, scope).operands, place)
+    except Exception as error:
+        raise located(instance, error) from None
+
+
+def _place(place: Any) -> Place:
+    return CPUPlace() if place is None else place_of(place)
+
+
+def _control(op: Any, place: Place) -> Explanation:
+    return Explanation(op.name, None, None, "control", "control flow runs the graphs among its attributes", place)
+
+
+def execute(instance: OpInstance, scope: Scope, place: Place, prepared: Any = None) -> Explanation:
+    """`run`, of which everything is known. prepared: graphs made ready by whoever runs many turns of them."""
+    op = instance.type
+    try:
+        if op.control:
+            from .graphs import run_control
+
+            run_control(instance, scope, place, prepared)
+            return _control(op, place)
+        call = op.bind(dict(instance.attrs))
+        return _execute(instance, call, scope, place)
+    except Exception as error:
+        better = located(instance, error)
+        raise better from (error.__cause__ if isinstance(error, OpError) else error if better is not error else None)
+
+
+def _execute(instance: OpInstance, call: Any, scope: Scope, place: Place) -> Explanation:
+    op = instance.type
+    feed = feed_of(instance, call, scope)
+    key = selection.expected_kernel_key(op, call, feed.operands, place)
+    feed = settled(feed)
+    found = selection.candidates(op, call, key, place)
+    with Workshop(scope) as workshop:
+        for i, candidate in enumerate(found):
+            done = _attempt(instance, call, feed, key, candidate, workshop, last=i + 1 == len(found))
+            if done is not None:
+                break
+        else:
+            raise NotFoundError(op=op.name, what=f"every kernel for {key} declined",
+                                found=", ".join(str(c.key) for c in found), wanted="one that computes it")  # fmt: skip
+        flat, arrays, kernel, steps = done
+        if candidate.branch == "fallback":
+            _warn(op, place, candidate)
+        outputs = _with_lods(op, call, feed, flat)
+        _write(instance, scope, outputs, _layout(op, key, feed))
+        if flags.check_unused_inputs and candidate.place.kind == "cpu" and op.effect is None and op.effect_rule is None:
+            from .watching import check_reads
+
+            check_reads(op, kernel, arrays)
+        if flags.benchmark:
+            context_of(candidate.place).wait()
+        if flags.check_numerics:
+            _check_numerics(op, feed, flat)
+    return Explanation(op.name, key, candidate.key, candidate.branch, candidate.reason, candidate.place, tuple(steps))
+
+
+def _attempt(instance: OpInstance, call: Any, feed: Feed, key: Any, candidate: Candidate, workshop: Workshop, last: bool
+             ) -> tuple[list[Any], list[Any], Any, list[Any]] | None:  # fmt: skip
+    """Compute by one candidate: the flat results as tensors, the arrays given, the kernel, the transforms.
+
+    None where it hands over to the next
+    """
+    op, place = instance.type, candidate.place
+    steps: list[Any] = []
+
+    def ready(tensor: Any, operand: Operand) -> Any:
+        wanted = selection.transforms_of(op, call, operand, key, place)
+        steps.extend(wanted)
+        return transformed(tensor, operand, wanted, workshop)
+
+    tensors = [
+        None if t is None
+        else tuple([ready(x, o) for x, o in zip(t, operand)]) if type(t) is tuple
+        else ready(t, operand)
+        for t, operand in zip(feed.tensors, feed.operands)
+    ]  # fmt: skip
+    promised: list[Any] = []
+    for spec in op.infer(call, tensors):
+        promised.extend(spec) if isinstance(spec, list) else promised.append(spec)
+    arrays = [
+        None if t is None else [x._array for x in t] if type(t) is tuple else t._array for t in tensors
+    ]  # fmt: skip
+    kernel = op.reference(call) if candidate.kernel is None else functools.partial(candidate.kernel, call)
+    on_host = place.kind == "cpu"
+    if flags.check_inputs and on_host:
+        kernel = guarding.watched(op, kernel, at=instance.at)
+    report(op.name, instance.at, place, steps)
+    try:
+        with context_of(place):
+            result = dispatch.quietly(kernel, *arrays)
+    except _REFUSALS as error:
+        if on_host or candidate.kernel is not None or last:
+            raise
+        selection.refuse(op, key, place, error)
+        return None
+    if result is NotImplemented:
+        return None
+    flat = list(op.flat_outputs(result))
+    if len(flat) != len(promised):
+        raise InternalError(op=op.name, what="compute gave another number of results than infer", found=len(flat),
+                            wanted=len(promised))  # fmt: skip
+    if not on_host and candidate.kernel is None and not last and _left(flat, arrays):
+        selection.refuse(op, key, place, TypeError("it computes on the host"))
+        return None
+    return [_as_tensor(op, r, s, place, arrays) for r, s in zip(flat, promised)], arrays, kernel, steps
+
+
+def _left(flat: Sequence[Any], arrays: Sequence[Any]) -> bool:
+    """Whether results came back to the host that were computed from arrays of a device: somebody copied unseen."""
+    given = [a for x in arrays if x is not None for a in (x if isinstance(x, list) else (x,))]
+    return bool(given) and any(isinstance(r, (np.ndarray, np.generic)) for r in flat)
+
+
+def _as_tensor(op: Any, result: Any, spec: Any, place: Place, arrays: Sequence[Any]) -> Any:
+    """A result as a tensor at `place`, with memory of its own. Raises InternalError where it is not what was inferred."""
+    if not selection.on_devices(spec.dtype):
+        return tensor_of(result, spec.dtype, CPUPlace())
+    if np.dtype(result.dtype if hasattr(result, "dtype") else type(result)) != spec.dtype.np:
+        raise InternalError(op=op.name, what="compute gave another dtype than was inferred",
+                            found=getattr(result, "dtype", type(result)), wanted=spec.dtype.name)  # fmt: skip
+    if not spec.shape.is_compatible_with(tuple(np.shape(result))):
+        raise InternalError(op=op.name, what="compute gave another shape than was inferred", found=np.shape(result),
+                            wanted=spec.shape)  # fmt: skip
+    if isinstance(result, (np.ndarray, np.generic)):
+        if isinstance(result, np.ndarray) and _overlaps(result, arrays):
+            result = result.copy()  # a view, or the input itself: who sets the variable of one must not set the other's
+        if place.kind != "cpu":
+            result = moved(np.asarray(result), CPUPlace(), place)
+    return tensor_of(result, spec.dtype, place)
+
+
+def _overlaps(result: np.ndarray, arrays: Sequence[Any]) -> bool:
+    return any(
+        isinstance(a, np.ndarray) and np.may_share_memory(result, a)
+        for x in arrays
+        for a in (x if isinstance(x, list) else (x,))
+    )
+
+
+# ---- what comes after ---------------------------------------------------------------------------------------------
+
+
+def _with_lods(op: Any, call: Any, feed: Feed, flat: Sequence[Any]) -> list[Any]:
+    """One entry for each declared output: a tensor or LoDTensor, a list for a repeated one, None for offsets that went
+    into the LoD of another."""
+    packed = list(op.pack_all(flat))
+    if not feed.carriers and not any(o.lod_of for o in op.outputs):
+        return packed
+    word = lod_calls.lod_word(op, call, feed.tensors)
+    carriers = feed.carriers
+    if word == "joined" and carriers:
+        carriers = {"": lod_calls.joined(op, feed.given)}
+    shown = [o for o in op.outputs if not o.intermediate]
+    results = [p for p, o in zip(packed, op.outputs) if not o.intermediate]
+    offsets = {id(o) for o in shown if o.lod_of is not None} if word == "changed" else set()
+    host = [_on_host(r) if id(o) in offsets else r for r, o in zip(results, shown)]
+    made = iter(lod_calls.put_together(op, word, carriers, host, shown))
+    return [p if o.intermediate or id(o) in offsets else next(made) for p, o in zip(packed, op.outputs)]
+
+
+def _on_host(tensor: Any) -> Any:
+    if isinstance(tensor, (list, tuple)):
+        return [_on_host(t) for t in tensor]
+    return tensor if place_of_tensor(tensor).kind == "cpu" else tensor._as_tensor()
+
+
+def _layout(op: Any, key: Any, feed: Feed) -> str:
+    """The layout of results of four dimensions: that of the key, where the inputs had one to begin with."""
+    if key.layout == "any" or op.name in _NOT_IMAGES:
+        return "any"
+    members = [o for x in feed.operands if x is not None for o in (x if isinstance(x, tuple) else (x,))]
+    return key.layout if any(o.layout != "any" for o in members) else "any"
+
+
+def _write(instance: OpInstance, scope: Scope, outputs: Sequence[Any], layout: str) -> None:
+    """Put the results into the variables. Raises InvalidArgumentError where a list has another length than the slot."""
+    op = instance.type
+    planned = []
+    for declared, result in zip(op.outputs, outputs):
+        names = instance.outputs.get(declared.name, ())
+        values = result if declared.repeated else [result]
+        if declared.repeated and len(values) != len(names):
+            raise InvalidArgumentError(op=op.name, what=f"output {declared.name!r} gives {len(values)} tensors",
+                                       found=f"{len(names)} names", wanted=f"{len(values)} names")  # fmt: skip
+        planned += [(n, v) for n, v in zip(names, values) if n != EMPTY]
+    for name, value in planned:
+        variable = scope.find_var(name) or scope.var(name)
+        if value.dtype.is_handle:
+            variable.take(value._array)
+        else:
+            variable.take(value, layout=layout if value.shape.rank == 4 else "any")
+
+
+def _warn(op: Any, place: Place, candidate: Candidate) -> None:
+    if (op.name, place.kind) not in _warned:
+        _warned.add((op.name, place.kind))
+        text = f"{op.name} runs on the CPU, not at {place}: {candidate.reason}. Its inputs are copied there"
+        warnings.warn(text, RuntimeWarning, stacklevel=6)
+
+
+def _check_numerics(op: Any, feed: Feed, flat: Sequence[Any]) -> None:
+    from ..ops.debugging.finiteness import MOVERS, wrong_number
+
+    if op.name in MOVERS:
+        return
+    arrays = [t.constant for t in flat]
+    shown = [str(o) for x in feed.operands if x is not None for o in (x if isinstance(x, tuple) else (x,))]
+    for i in range(len(flat)):
+        error = wrong_number(op.name, i, arrays, [t.dtype for t in flat], shown, None, None)
+        if error is not None:
+            raise error
+
+
+def located(instance: OpInstance, error: Exception) -> Exception:
+    """The error to raise for one that came up in a run: with the operator, and the line where the instance was made."""
+    op, at = instance.type, instance.at
+    if isinstance(error, OpError):
+        if error.at is not None:  # of an operator inside a graph: it names its own line
+            return error
+        text = error.message.partition(": ")[2] if error.op == op.name else error.message
+        return type(error)(op=op.name, node=error.node, at=at, what=text).with_traceback(error.__traceback__)
+    if isinstance(error, (ValueError, TypeError, IndexError)):
+        return InvalidArgumentError(op=op.name, at=at, what=f"{type(error).__name__}: {error}", found=repr(instance))
+    error.add_note(f"in {instance!r}{f', made at {at}' if at else ''}")
+    return error

@@ -1,0 +1,70 @@
+"""Transforms carried out: an input gets the layout, dtype and place that its kernel wants, on a copy.
+
+Lives here: making the copies, in variables of the run's own scope.
+Not here: which transforms a call needs (ops/selection.py), copies between devices (devices/).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core import flags
+from ..core.places import Place
+from ..ops.selection import Operand, Transform
+from .held import moved, place_of_tensor, tensor_of
+from .names import unique
+from .scope import Scope
+
+_PERMUTE = {("NHWC", "NCHW"): (0, 3, 1, 2), ("NCHW", "NHWC"): (0, 2, 3, 1)}
+
+
+class Workshop:
+    """The scope inside a run's, made when the first temporary needs it and dropped at the end of the `with`."""
+
+    __slots__ = ("_outer", "scope")
+
+    def __init__(self, outer: Scope) -> None:
+        self._outer = outer
+        self.scope: Scope | None = None
+
+    def put(self, name: str, tensor: Any, layout: str) -> Any:
+        """Keep a tensor, under a name of its own, as long as the run lasts; gives the tensor."""
+        if self.scope is None:
+            self.scope = self._outer.new_scope()
+        self.scope.var(unique(name)).take(tensor, layout=layout)
+        return tensor
+
+    def __enter__(self) -> Workshop:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self.scope is not None:
+            self.scope.drop()
+
+
+def transformed(tensor: Any, operand: Operand, steps: Sequence[Transform], workshop: Workshop) -> Any:
+    """The tensor after these transforms. It itself stays as it is, and so does the variable that holds it."""
+    if not steps:
+        return tensor
+    array, dtype, place, layout = tensor._array, tensor.dtype, place_of_tensor(tensor), operand.layout
+    for step in steps:
+        if step.what == "layout":
+            array = np.transpose(array, _PERMUTE[step.found, step.wanted])
+            array = np.ascontiguousarray(array) if isinstance(array, np.ndarray) else array
+            layout = step.wanted
+        elif step.what == "dtype":
+            array, dtype = array.astype(step.wanted.np), step.wanted
+        else:
+            array, place = moved(array, place, step.wanted), step.wanted
+    return workshop.put(operand.name, tensor_of(array, dtype, place), layout)
+
+
+def report(op: str, at: str | None, place: Place, steps: Sequence[Transform]) -> None:
+    """For the switch `log_transforms`: a line to stderr for each transform."""
+    if flags.log_transforms:
+        for step in steps:
+            print(f"{op}{f' ({at})' if at else ''} at {place}: {step}", file=sys.stderr)
