@@ -20,6 +20,11 @@ from opwright.ops.lod_tensor import LoDTensor
 
 # Functions that put sequences after sequences: crelu is the concatenation of two results.
 JOINS = {"nn.crelu"}
+# Rows depend on the rows before them, or on all: as many rows come out, so sequences stay, as elsewhere in the field.
+ALONG_ROWS = ("Cum", "math.cum", "ShiftByOne", "LinearRecurrence", "FusedBatchNorm", "nn.batch_norm", "nn.fused_batch",
+              "clip_by_norm", "math.clip_by_average_norm", "math.l2_normalize", "sequence_mask",
+              "image.per_image_standardization", "image.stateless_random_flip_up_down", "linalg.tridiagonal_matmul",
+              "SegmentMax", "UnsortedSegmentMax")  # of these rows that ask for a gradient  # fmt: skip
 # Rows that are broadcast away, and concatenation with what has no sequences, are refused in these words.
 REFUSED = ("has not the rows", "differ in their LoD levels")
 
@@ -61,3 +66,33 @@ def takes_lod(row: Case) -> None:
 
 def _tensors(result: Any) -> list[Any]:
     return [y for y in nest.flatten(result) if hasattr(y, "numpy") and not getattr(y, "dtype", None).is_handle]
+
+
+@checks.check(lambda row: works(row) and not is_random(row) and any(map(_has_own_rows, row.inputs)))
+def rows_under_a_lod_are_by_position(row: Case) -> None:
+    """Where the LoD stays, another first row of the input changes no other row of the result."""
+    if row.key.startswith(ALONG_ROWS) or row.key in JOINS:
+        return
+    for i, x in enumerate(row.inputs):
+        if not _has_own_rows(x):
+            continue
+        changed = x.copy()
+        changed[0] = changed[-1]
+        found = []
+        for rows in (x, changed):
+            given = harness.as_tensors(row.inputs)
+            given[i] = LoDTensor(harness.as_tensors([rows])[0], _offsets(len(rows)))
+            try:
+                found.append(_tensors(row.function()(*given, **row.attrs)))
+            except InvalidArgumentError:
+                break  # refused with a LoD, or the changed row is no input it takes
+        if len(found) < 2:
+            continue
+        for y, other in zip(*found):
+            if isinstance(y, LoDTensor):
+                np.testing.assert_array_equal(np.asarray(y.numpy())[1:], np.asarray(other.numpy())[1:],
+                                              err_msg=f"input {i}")  # fmt: skip
+
+
+def _has_own_rows(x: Any) -> bool:
+    return _is_rows(x) and len(x) > 1 and bool((x[0] != x[-1]).any())

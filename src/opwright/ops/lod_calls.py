@@ -157,7 +157,8 @@ def _shared(op: Any, output: Any, carrier: LoDTensor, result: Any, name: str | N
         return result
     rows = result.shape[0] if result.shape.rank else None
     wanted = carrier.shape[0] if carrier.is_initialized and carrier.shape.rank else None
-    if result.shape.rank == 0 or (rows is not None and wanted is not None and rows != wanted):
+    other_axis = op.elementwise and carrier.is_initialized and carrier.shape.rank != result.shape.rank
+    if result.shape.rank == 0 or other_axis or (rows is not None and wanted is not None and rows != wanted):
         raise InvalidArgumentError(
             op=op.name,
             node=name,

@@ -173,7 +173,7 @@ class Tile:
     input = Input()
     multiples = Input(index, rank=1)
     output = Output(like="input")
-    lod = lod_rules.first_of("multiples", lambda times: times == 1)
+    lod = lod_rules.first_of("multiples", "input", lambda times: times == 1)
 
     def infer(op) -> Any:
         spec, multiples = op.input.spec, elements_of(op.multiples)

@@ -69,7 +69,7 @@ class Pad:
     paddings = Input(index, rank=2)
     constant_values = Input(like="input", optional=True, rank=0)
     output = Output(like="input")
-    lod = lod_rules.first_of("paddings", lambda sizes: not sizes.any())
+    lod = lod_rules.first_of("paddings", "input", lambda sizes: not sizes.any())
 
     def infer(op) -> Any:
         return _padded(op, 1)
@@ -112,7 +112,7 @@ class MirrorPad:
     paddings = Input(index, rank=2)
     output = Output(like="input")
     mode = Attr(str, check=one_of("REFLECT", "SYMMETRIC"))
-    lod = lod_rules.first_of("paddings", lambda sizes: not sizes.any())
+    lod = lod_rules.first_of("paddings", "input", lambda sizes: not sizes.any())
 
     def infer(op) -> Any:
         return _padded(op, 1)

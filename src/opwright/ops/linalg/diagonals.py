@@ -92,7 +92,9 @@ class MatrixDiag:
     num_rows = Attr(int, default=-1)
     num_cols = Attr(int, default=-1)
     align = Attr(str, default="RIGHT_LEFT", check=_ALIGN)
-    lod = lod_rules.batched("diagonal", 1)
+
+    def lod(op) -> Any:
+        return lod_rules.batched("diagonal", 1 if op.k[0] == op.k[1] else 2)(op)
 
     def sizes(op, dims) -> Any:
         """Rows and columns, None where unknown, for a diagonal of shape `dims`."""

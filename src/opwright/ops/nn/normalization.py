@@ -175,7 +175,7 @@ class LayerNorm:
     y = Output(like="x")
     axis = Attr([int], default=(-1,))
     epsilon = Attr(float, default=1e-5)
-    lod = "as x"
+    lod = lod_rules.along("axis", "x")
 
     def infer(op) -> Any:
         shape = op.x.spec.shape
