@@ -48,8 +48,8 @@ class ClipByValue:
                                            found={"t": spec.short(), name: bound.short()})  # fmt: skip
         return spec
 
-    def compute(op, t, clip_value_min, clip_value_max) -> Any:
-        output = np.maximum(np.minimum(t, clip_value_max), clip_value_min)
+    def compute(op, t, clip_value_min, clip_value_max, *, out=None) -> Any:
+        output = np.maximum(np.minimum(t, clip_value_max, out=out), clip_value_min, out=out)
         if output.shape != t.shape:
             raise ValueError("a bound cannot be broadcast to t")
         return output
