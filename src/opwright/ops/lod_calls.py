@@ -139,8 +139,8 @@ def joined(op: Any, inputs: Sequence[Any], name: str | None = None) -> LoDTensor
     members = [one for value in inputs for one in (value if isinstance(value, (tuple, list)) else (value,))]
     counts = [one.lod_level if isinstance(one, LoDTensor) else 0 for one in members]
     if len(set(counts)) > 1:
-        raise InvalidArgumentError(op=op.name, node=name, what="inputs differ in their LoD levels",
-                                   found=counts, wanted="as many levels in each", do="take the rows alone: x.values")  # fmt: skip
+        raise InvalidArgumentError(op=op.name, node=name, what="inputs differ in their LoD levels", found=counts,
+                                   wanted="as many levels in each", do="take the rows alone: x.values")  # fmt: skip
     levels = []
     for first, *others in zip(*(one.levels for one in members)):
         parts = [first]

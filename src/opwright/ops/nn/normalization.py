@@ -14,6 +14,7 @@ from ...core.dtypes import DType, float32, float64, floating
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
+from .. import lod_rules
 from ..array import cast, expand_dims, ones_like, reshape
 from ..array.shaping import shape_op, sum_to_shape_of
 from ..attributes import Attr, one_of
