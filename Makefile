@@ -3,6 +3,7 @@
 #   make demo       the whole life of an operator, on this machine
 #   make test       layers check and tests      make test-all   with the slow ones
 #   make lint       ruff, mypy, layers check    make bench      figures against their targets
+#   make snapshot   the operator catalogue of this version for tests/compat; refuses what would break users
 #   make clean      remove what was built and cached; .venv stays
 #
 # PYTHON=... picks the Python for a new .venv (3.11 or newer); WORKERS=... the test processes.
@@ -19,7 +20,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint layers bench clean
+.PHONY: help demo test test-all lint layers bench snapshot clean
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -42,6 +43,9 @@ layers: $(DEV)
 
 bench: $(DEV)
 	@$(BIN)/python -m benchmarks
+
+snapshot: $(DEV)
+	@UNRELEASED=$(UNRELEASED) $(BIN)/python tests/compat/make_snapshot.py
 
 clean:
 	rm -rf build dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .benchmarks

@@ -218,7 +218,7 @@ def test_a_list_in_a_tflite_file_of_either_version(place: str, written: int, bia
     assert interpreter.get_tensor(interpreter.get_output_details()[0]["index"]).tolist() == [wanted]
 
 
-# ---- what cannot be, and its words ------------------------------------------------------------------------------------
+# ---- what cannot be, and its words ----------------------------------------------------------------------------------
 
 
 def saved(folder: Any, make: Any = first) -> Any:
@@ -236,7 +236,7 @@ def test_an_operator_that_is_gone(tmp_path: Any) -> None:
 def test_an_operator_of_the_catalogue_that_is_gone(tmp_path: Any) -> None:
     path = saved(tmp_path) / "saved_model.json"
     path.write_text(path.read_text().replace('"Mul"', '"Mull"'))
-    with pytest.raises(ow.errors.NotFoundError, match=r"catalogue does not have: Mull(.|\n)*found(.|\n)*which wrote it"):
+    with pytest.raises(ow.errors.NotFoundError, match=r"does not have: Mull(.|\n)*found(.|\n)*which wrote it"):
         ow.saved_model.load(str(tmp_path))
 
 
@@ -260,10 +260,9 @@ def test_a_newer_tflite_file_on_an_older_definition() -> None:
 def test_an_attribute_that_the_same_version_does_not_have(tmp_path: Any) -> None:
     """Somebody changed an operator and left its version as it was."""
     saved(tmp_path)
-    body = {k: v for k, v in vars(first).items() if k == "none"}
-    body |= {"x": ow.Input(ow.floating), "y": ow.Output(like="x"), "limit": ow.Attr(float), "compute": lambda op, x: x}
+    body = {"x": ow.Input(ow.floating), "y": ow.Output(like="x"), "limit": ow.Attr(float), "compute": lambda op, x: x}
     ow.operator(name="CompatClip")(type("CompatClip", (), body))
-    with pytest.raises(ow.errors.DataLossError, match=r"unknown argument 'times'(.|\n)*version 1(.|\n)*here is version 1"):
+    with pytest.raises(ow.errors.DataLossError, match=r"argument 'times'(.|\n)*version 1(.|\n)*here is version 1"):
         ow.saved_model.load(str(tmp_path))
 
 
