@@ -1,7 +1,7 @@
 """Which kernel computes a call: the key it asks for, what serves where no kernel has that key, and why.
 
-Lives here: `expected_kernel_key` with its default, the fallback order, transforms as data, `explain`.
-Not here: the table of kernels (kernels.py), variables and copies (runtime/).
+Lives here: `expected_kernel_key` with its default, the fallback order, `explain`.
+Not here: the table of kernels (kernels.py), tensors as the choice sees them (operands.py), variables (runtime/).
 
 The key asked for has the place the call runs at, the dtype of its first input, and a layout where the operator knows
 one (its attribute `data_format`; element-wise operators go by their inputs). By default every input is looked at: all
@@ -31,8 +31,8 @@ they are asked to, which is no fallback. No dtype is ever exchanged for another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -41,67 +41,8 @@ from ..core import dtypes, flags
 from ..core.dtypes import DType
 from ..core.errors import InternalError, InvalidArgumentError, NotFoundError, SignatureError
 from ..core.places import CPUPlace, Place
-from ..core.shapes import TensorShape
-from ..core.specs import TensorSpec
 from .kernels import LAYOUTS, KernelKey, serving
-
-
-@dataclass(frozen=True, slots=True)
-class Operand:
-    """One tensor of a call as the choice of a kernel sees it: never its elements.
-
-    op: the operator's name. slot: the input it fills. name: of the variable. spec: None while it is not initialised.
-    place, layout: where and how it is held. by_shape: nothing but its shape may be used. absent: the name stands for
-    no variable at all.
-    """
-
-    op: str
-    slot: str
-    name: str
-    spec: TensorSpec | None
-    place: Place = field(default_factory=CPUPlace)
-    layout: str = "any"
-    by_shape: bool = False
-    absent: bool = False
-
-    @property
-    def is_initialized(self) -> bool:
-        """Whether it holds anything."""
-        return self.spec is not None
-
-    @property
-    def dtype(self) -> DType:
-        """Its dtype. Raises InvalidArgumentError naming operator, input and variable where it holds nothing."""
-        if self.by_shape:
-            raise InternalError(op=self.op, what=f"the choice of a kernel may not look into input {self.slot!r}",
-                                wanted="its shape alone: it is in shape_only")  # fmt: skip
-        return self.checked().dtype
-
-    @property
-    def shape(self) -> TensorShape:
-        """Its shape."""
-        return self.checked().shape
-
-    def checked(self) -> TensorSpec:
-        """Its spec. Raises InvalidArgumentError where it holds nothing."""
-        if self.spec is None:
-            raise InvalidArgumentError(
-                op=self.op,
-                what=f"input {self.slot!r} is {'missing' if self.absent else 'not initialized'}",
-                found=f"no variable {self.name!r}" if self.absent else f"variable {self.name!r} without a value",
-                wanted="a tensor",
-                do=f"scope.var({self.name!r}).set(...) before the run",
-            )
-        return self.spec
-
-    def __str__(self) -> str:
-        spec = "not initialized" if self.spec is None else self.spec.short()
-        return f"{self.name!r} {spec}" if self.name != self.slot else spec
-
-
-def _members(value: Any) -> tuple[Operand, ...]:
-    return () if value is None else value if isinstance(value, tuple) else (value,)
-
+from .operands import Operand, Transform, members, on_devices, operands_of, transforms_of
 
 # ---- the key asked for ----------------------------------------------------------------------------------------------
 
@@ -130,7 +71,7 @@ def default_key(op: Any, call: Any, operands: Sequence[Any], place: Place) -> Ke
             raise _missing(op, declared)
         if declared.name in op.shape_only:
             continue
-        for one in _members(value):
+        for one in members(value):
             if not one.is_initialized and declared.optional:
                 continue
             dtype = one.dtype
@@ -183,7 +124,7 @@ def _layout(op: Any, call: Any, operands: Sequence[Any]) -> str:
         return found if found in LAYOUTS else "any"
     if op.elementwise:
         for value in operands:
-            for one in _members(value):
+            for one in members(value):
                 if one.layout != "any":
                     return one.layout
     return "any"
@@ -202,7 +143,7 @@ def dtype_of(call: Any, *slots: str, skip_empty: bool = False) -> DType:
                                 wanted=f"one of {', '.join(op.input_names)}")  # fmt: skip
         declared = op.inputs[op.input_names.index(slot)]
         value = getattr(call, slot)
-        found = [one for one in _members(value) if not (skip_empty and not one.is_initialized)]
+        found = [one for one in members(value) if not (skip_empty and not one.is_initialized)]
         if value is None and not declared.optional:
             raise _missing(op, declared)
         for one in found:
@@ -212,52 +153,6 @@ def dtype_of(call: Any, *slots: str, skip_empty: bool = False) -> DType:
             return found[0].dtype
     raise NotFoundError(op=op.name, what=f"no tensor in {', '.join(slots)}", found="nothing that is initialized",
                         wanted="at least one, for its dtype")  # fmt: skip
-
-
-# ---- transforms: what must become of an input before the kernel gets it --------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Transform:
-    """One change of one input, made on a copy before the kernel runs. what: "layout", "dtype" or "place"."""
-
-    slot: str
-    name: str
-    what: str
-    found: Any
-    wanted: Any
-
-    def __str__(self) -> str:
-        name = f" {self.name!r}" if self.name != self.slot else ""
-        found, wanted = (getattr(v, "name", v) for v in (self.found, self.wanted))
-        return f"{self.slot}{name}: {self.what} {found} -> {wanted}"
-
-
-def transforms_of(op: Any, call: Any, operand: Operand, expected: KernelKey, target: Place) -> list[Transform]:
-    """What a kernel of this key at `target` needs of one operand: layout, then dtype, then place.
-
-    Only the shape of inputs in `shape_only` is read, wherever they are: nothing is done to those. The dtype changes
-    only where the definition's `input_kernel_key` says so.
-    raises InvalidArgumentError for a layout to be changed of what has not four dimensions
-    """
-    if operand.by_shape or not operand.is_initialized:
-        return []
-    held = KernelKey(operand.place, operand.dtype, operand.layout)
-    if op.input_key_rule is not None:
-        wanted = op.input_key_rule(call, operand, expected)
-    else:
-        wanted = KernelKey(target, held.dtype, expected.layout)
-    found = []
-    if "any" not in (held.layout, wanted.layout) and held.layout != wanted.layout:
-        if operand.shape.rank != 4:
-            raise InvalidArgumentError(op=op.name, what=f"input {operand.slot!r} cannot change its layout",
-                                       found=f"{operand}, {held.layout}", wanted="four dimensions")  # fmt: skip
-        found.append(Transform(operand.slot, operand.name, "layout", held.layout, wanted.layout))
-    if wanted.dtype is not None and wanted.dtype is not held.dtype:
-        found.append(Transform(operand.slot, operand.name, "dtype", held.dtype, wanted.dtype))
-    if operand.place != target and not held.dtype.is_handle:
-        found.append(Transform(operand.slot, operand.name, "place", operand.place, target))
-    return found
 
 
 # ---- what serves a key ----------------------------------------------------------------------------------------------
@@ -284,11 +179,6 @@ def is_hosts(op: Any, key: KernelKey) -> bool:
     return all(i.name in op.shape_only for i in op.inputs) and bool(op.inputs)
 
 
-def on_devices(dtype: DType) -> bool:
-    """Whether devices have arrays of this dtype: not of text and handles."""
-    return not dtype.is_handle and dtype is not dtypes.string
-
-
 def candidates(op: Any, call: Any, key: KernelKey, place: Place) -> list[Candidate]:
     """The ways to compute a call that asks for `key` at `place`, in the order in which they are tried.
 
@@ -302,8 +192,9 @@ def candidates(op: Any, call: Any, key: KernelKey, place: Place) -> list[Candida
     else:
         refusal = op.refused.get(_at(key, place))
         if refusal is None:
-            words = "a NumPy function" if isinstance(op.compute_rule, np.ufunc) else "NumPy's functions, which may serve"
-            found += _reference(op, call, key, place, "reference", f"the reference is {words} on arrays of the device")
+            words = "a NumPy function" if isinstance(op.compute_rule, np.ufunc) else "written with NumPy's functions"
+            why = f"the reference is {words}, which arrays of the device speak"
+            found += _reference(op, call, key, place, "reference", why)
         if flags.kernel_fallback:
             because = f"; the reference does not run there: {refusal}" if refusal else ""
             found += _on_cpu(op, call, key, "fallback", f"nothing computes it on {place.kind}, the CPU does{because}")
@@ -341,7 +232,8 @@ def _why(asked: KernelKey, found: KernelKey) -> str:
 def not_found(op: Any, key: KernelKey) -> NotFoundError:
     """The error where nothing computes a key."""
     registered = ", ".join(map(str, op.kernels)) or "no kernels"
-    refusals = [f"the reference does not run on {k.place}: {why}" for k, why in op.refused.items() if k.place == key.place]
+    here = [why for at, why in op.refused.items() if at.place == key.place]
+    refusals = [f"the reference does not run on {key.place}: {why}" for why in here]
     return NotFoundError(
         op=op.name,
         what=f"there is no kernel for {key}",
@@ -351,7 +243,7 @@ def not_found(op: Any, key: KernelKey) -> NotFoundError:
     )
 
 
-# ---- saying so --------------------------------------------------------------------------------------------------------
+# ---- saying so ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,7 +297,8 @@ def explained(op: Any, call: Any, operands: Sequence[Any], place: Place) -> Expl
         first, *rest = candidates(op, call, key, place)
     except NotFoundError as error:
         return Explanation(op.name, key, None, "none", error.message, place)
-    changes = [t for value in operands for one in _members(value) for t in transforms_of(op, call, one, key, first.place)]
+    flat = [one for value in operands for one in members(value)]
+    changes = [t for one in flat for t in transforms_of(op, call, one, key, first.place)]
     return Explanation(op.name, key, first.key, first.branch, first.reason, first.place, tuple(changes), tuple(rest))
 
 
@@ -420,37 +313,3 @@ def _by_slot(op: Any, inputs: Any) -> list[Any]:
     if len(given) > len(op.inputs):
         raise SignatureError(op=op.name, what="too many inputs", found=len(given), wanted=f"at most {len(op.inputs)}")
     return given + [None] * (len(op.inputs) - len(given))
-
-
-def operands_of(op: Any, values: Iterable[Any]) -> list[Any]:
-    """An Operand, None or a tuple of them for each input, from tensors, arrays, specs or variables."""
-    found: list[Any] = []
-    for declared, value in zip(op.inputs, values):
-        if value is None or not declared.repeated or not isinstance(value, (list, tuple)):
-            one = None if value is None else operand_of(op, declared, value)
-            found.append(one if one is None or not declared.repeated else (one,))
-        else:
-            found.append(tuple(operand_of(op, declared, v) for v in value))
-    return found
-
-
-def operand_of(op: Any, declared: Any, value: Any) -> Operand:
-    """One value as the choice sees it. What it is asked for: `operand_spec`, `place` and `layout` where it has them."""
-    if isinstance(value, Operand):
-        return value
-    name = getattr(value, "name", None) if hasattr(value, "is_initialized") else None
-    if isinstance(value, TensorSpec):
-        spec: TensorSpec | None = value
-    elif getattr(value, "is_initialized", True) is False:
-        spec = None
-    elif hasattr(value, "spec"):
-        spec = value.spec
-    elif hasattr(value, "shape") and hasattr(value, "dtype"):
-        spec = TensorSpec(value.shape, value.dtype if isinstance(value.dtype, DType) else dtypes.of_numpy(value.dtype))
-    else:
-        from . import dispatch
-
-        spec = dispatch.to_tensor(value).spec
-    place = getattr(value, "place", None)
-    return Operand(op.name, declared.name, name or declared.name, spec, place if isinstance(place, Place) else CPUPlace(),
-                   getattr(value, "layout", "any"), declared.name in op.shape_only)  # fmt: skip

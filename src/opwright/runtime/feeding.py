@@ -16,7 +16,7 @@ from ..core.shapes import UNKNOWN
 from ..eager.tensor import EagerTensor
 from ..ops import lod_calls
 from ..ops.lod_tensor import LoDTensor
-from ..ops.selection import Operand
+from ..ops.operands import Operand
 from ..ops.tensor_list import TensorList
 from .held import place_of_tensor
 from .instance import OpInstance
@@ -82,9 +82,9 @@ def _members(op: Any, declared: Any, name: str, scope: Scope) -> list[tuple[Any,
         )
     held = variable._held
     if variable.kind == "list" and isinstance(held, tuple) and declared.repeated:
-        named = ((f"{name}[{i}]", t) for i, t in enumerate(held))
+        named = [(f"{name}[{i}]", t) for i, t in enumerate(held)]
     else:
-        named = iter([(name, _tensor(variable))])
+        named = [(name, _tensor(variable))]
     return [(t, _operand(op, declared, n, t, variable.layout)) for n, t in named]
 
 
@@ -101,7 +101,8 @@ def _tensor(variable: ScopeVariable) -> Any:
 
 def _operand(op: Any, declared: Any, name: str, tensor: Any, layout: str) -> Operand:
     rows = tensor.values if isinstance(tensor, LoDTensor) else tensor
-    return Operand(op.name, declared.name, name, tensor.spec, place_of_tensor(rows), layout, declared.name in op.shape_only)
+    by_shape = declared.name in op.shape_only
+    return Operand(op.name, declared.name, name, tensor.spec, place_of_tensor(rows), layout, by_shape)
 
 
 def _without_lods(op: Any, given: list[Any], operands: list[Any]) -> Feed:
@@ -114,7 +115,8 @@ def _without_lods(op: Any, given: list[Any], operands: list[Any]) -> Feed:
     for i, (declared, tensor) in enumerate(zip(op.inputs, tensors)):
         if operands[i] is None and tensor is not None:  # offsets, from the LoD of another input
             name = f"the LoD of {declared.lod_of}"
-            found = [_operand(op, declared, name, t, "any") for t in (tensor if isinstance(tensor, tuple) else (tensor,))]
+            levels = tensor if isinstance(tensor, tuple) else (tensor,)
+            found = [_operand(op, declared, name, t, "any") for t in levels]
             operands[i] = tuple(found) if isinstance(tensor, tuple) else found[0]
     return Feed(present, tensors, operands, carriers)
 

@@ -27,7 +27,7 @@ Steps = list[tuple[OpInstance, list[str]]]
 
 
 def run_graph(graph: Graph, scope: Scope | None = None, place: Any = None) -> list[ScopeVariable]:
-    """Run a graph: its inputs are the variables of their names in the scope or around it, its outputs go there likewise.
+    """Run a graph: its inputs are the variables of their names in the scope or around it, its outputs go there too.
 
     An output goes to the variable of its name, made in this scope if there is none; what is in between is nowhere to be
     seen afterwards. scope: by default the global one. place: where every operator runs, as in `op.run`; by default

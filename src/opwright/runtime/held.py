@@ -19,7 +19,7 @@ from ..devices import DeviceContextPool
 from ..eager.tensor import EagerTensor, make
 from ..eager.variable import Variable
 from ..ops.lod_tensor import LoDTensor
-from ..ops.selection import on_devices
+from ..ops.operands import on_devices
 from ..ops.tensor import Tensor
 
 CPU = CPUPlace()
@@ -143,8 +143,8 @@ class HeldTensor(LoDTensor):
         found = place_of_tensor(values)
         if wanted is not None and wanted != found:
             if not on_devices(values.dtype):
-                raise InvalidArgumentError(op="HeldTensor.set", what="devices have no such tensors",
-                                           found=values.dtype.name, wanted="numbers", do="keep it on the CPU")  # fmt: skip
+                raise InvalidArgumentError(op="HeldTensor.set", what="devices have no such tensors", wanted="numbers",
+                                           found=values.dtype.name, do="keep it on the CPU")  # fmt: skip
             values = tensor_of(moved(values._array, found, wanted), values.dtype, wanted)
         levels = self.levels
         self._values, self.levels = values, ()

@@ -46,10 +46,9 @@ class OpInstance:
     attrs: Mapping[str, Any]
     at: str | None
 
-    def __init__(self, op: Operator | str, inputs: Any = None, outputs: Any = None, attrs: Any = None,
+    def __init__(self, op: Any, inputs: Any = None, outputs: Any = None, attrs: Any = None,
                  at: str | None = None) -> None:  # fmt: skip
-        if isinstance(op, str):
-            op = registry.get(op)
+        op: Operator = registry.get(op) if isinstance(op, str) else op
         bound = op.bind(dict(attrs or {}))
         self._fill(op, _checked(op, "input", op.inputs, inputs), _checked(op, "output", op.outputs, outputs),
                    bound.attrs, at or users_line())  # fmt: skip
@@ -100,7 +99,7 @@ class OpInstance:
         """The variables it writes, in order."""
         return (name for names in self.outputs.values() for name in names if name != EMPTY)
 
-    # ---- a value ------------------------------------------------------------------------------------------------------
+    # ---- a value ----------------------------------------------------------------------------------------------------
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, OpInstance):
@@ -188,8 +187,8 @@ def _checked(op: Operator, side: str, declared: Sequence[Any], given: Any) -> di
             if getattr(one, "optional", False) or one.lod_of is not None:
                 continue
             if value is None or not one.repeated:
+                unwanted = f", or {EMPTY!r} where it is not wanted" if side == "output" else ""
                 raise SignatureError(op=op.name, what=f"{side} {name!r} is missing", found="no name",
-                                     wanted="the name of a variable"
-                                     + (f", or {EMPTY!r} where it is not wanted" if side == "output" else ""))  # fmt: skip
+                                     wanted=f"the name of a variable{unwanted}")  # fmt: skip
         found[name] = tuple(unique(op.name) if item == TEMP else item for item in names)
     return found

@@ -30,7 +30,8 @@ from ..core import flags
 from ..core.errors import InternalError, InvalidArgumentError, NotFoundError, OpError
 from ..core.places import CPUPlace, Place, place_of
 from ..ops import dispatch, guarding, lod_calls, selection
-from ..ops.selection import Candidate, Explanation, Operand
+from ..ops.operands import Operand, on_devices, transforms_of
+from ..ops.selection import Candidate, Explanation
 from .feeding import Feed, feed_of, settled
 from .held import context_of, moved, place_of_tensor, tensor_of
 from .instance import OpInstance
@@ -130,7 +131,7 @@ def _attempt(instance: OpInstance, call: Any, feed: Feed, key: Any, candidate: C
     steps: list[Any] = []
 
     def ready(tensor: Any, operand: Operand) -> Any:
-        wanted = selection.transforms_of(op, call, operand, key, place)
+        wanted = transforms_of(op, call, operand, key, place)
         steps.extend(wanted)
         return transformed(tensor, operand, wanted, workshop)
 
@@ -143,9 +144,7 @@ def _attempt(instance: OpInstance, call: Any, feed: Feed, key: Any, candidate: C
     promised: list[Any] = []
     for spec in op.infer(call, tensors):
         promised.extend(spec) if isinstance(spec, list) else promised.append(spec)
-    arrays = [
-        None if t is None else [x._array for x in t] if type(t) is tuple else t._array for t in tensors
-    ]  # fmt: skip
+    arrays = [None if t is None else _arrays(t) for t in tensors]
     kernel = op.reference(call) if candidate.kernel is None else functools.partial(candidate.kernel, call)
     on_host = place.kind == "cpu"
     if flags.check_inputs and on_host:
@@ -171,6 +170,10 @@ def _attempt(instance: OpInstance, call: Any, feed: Feed, key: Any, candidate: C
     return [_as_tensor(op, r, s, place, arrays) for r, s in zip(flat, promised)], arrays, kernel, steps
 
 
+def _arrays(tensor: Any) -> Any:
+    return [x._array for x in tensor] if type(tensor) is tuple else tensor._array
+
+
 def _left(flat: Sequence[Any], arrays: Sequence[Any]) -> bool:
     """Whether results came back to the host that were computed from arrays of a device: somebody copied unseen."""
     given = [a for x in arrays if x is not None for a in (x if isinstance(x, list) else (x,))]
@@ -178,8 +181,8 @@ def _left(flat: Sequence[Any], arrays: Sequence[Any]) -> bool:
 
 
 def _as_tensor(op: Any, result: Any, spec: Any, place: Place, arrays: Sequence[Any]) -> Any:
-    """A result as a tensor at `place`, with memory of its own. Raises InternalError where it is not what was inferred."""
-    if not selection.on_devices(spec.dtype):
+    """A result as a tensor at `place`, with memory of its own. Raises InternalError if it is not what was inferred."""
+    if not on_devices(spec.dtype):
         return tensor_of(result, spec.dtype, CPUPlace())
     if np.dtype(result.dtype if hasattr(result, "dtype") else type(result)) != spec.dtype.np:
         raise InternalError(op=op.name, what="compute gave another dtype than was inferred",

@@ -105,7 +105,7 @@ class Scope:
             return variable
 
     def erase(self, names: str | Iterable[str]) -> None:
-        """Take variables out of this very scope; scopes around keep theirs. Raises NotFoundError where one is not there."""
+        """Take variables out of this very scope; scopes around keep theirs. Raises NotFoundError for one not there."""
         wanted = [names] if isinstance(names, str) else list(names)
         with self._lock:
             self._alive()

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core import flags
 from ..core.places import Place
-from ..ops.selection import Operand, Transform
+from ..ops.operands import Operand, Transform
 from .held import moved, place_of_tensor, tensor_of
 from .names import unique
 from .scope import Scope

@@ -21,7 +21,7 @@ from ..ops.indexed_slices import IndexedSlices
 from ..ops.lod_tensor import LoDTensor
 from ..ops.tensor import Tensor, TensorLike
 from ..ops.tensor_list import TensorList
-from .held import HeldTensor, place_of_tensor, tensor_of
+from .held import HeldTensor
 
 KINDS = ("dense", "rows", "list", "object")
 
@@ -82,7 +82,7 @@ class ScopeVariable:
         return LoDTensor.of(plain, self._held.levels) if self._held.levels else plain
 
     def set(self, value: Any, place: Any = None) -> None:
-        """Give it another value. Its kind goes by the value: arrays, tensors, numbers and nestings of numbers are dense,
+        """Give it another value, whose kind becomes its own: arrays, tensors, numbers, nestings of numbers are dense,
         lists of tensors or arrays are lists, a `Variable` and everything else is an object.
 
         place: where a dense tensor shall live.
@@ -191,11 +191,5 @@ def _is_numbers(value: Any) -> bool:
         return True
     if isinstance(value, (list, tuple, range)):
         return all(map(_is_numbers, value))
-    return hasattr(value, "dtype") and hasattr(value, "shape") and hasattr(value, "__array__") or _of_device(value)
-
-
-def _of_device(value: Any) -> bool:
-    return hasattr(value, "__array_ufunc__") and hasattr(value, "dtype") and hasattr(value, "shape")
-
-
-__all__ = ["KINDS", "ScopeVariable", "place_of_tensor", "tensor_of"]
+    has_elements = hasattr(value, "__array__") or hasattr(value, "__array_ufunc__")  # of the host, or of a device
+    return has_elements and hasattr(value, "dtype") and hasattr(value, "shape")

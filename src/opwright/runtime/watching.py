@@ -8,6 +8,7 @@ in `shape_only` that is read after all would miss its elements on another device
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -92,7 +93,7 @@ def check_reads(op: Any, kernel: Callable[..., Any], arrays: Sequence[Any]) -> N
     `shape_only` that is
     """
     read: set[str] = set()
-    watched = [_watched(a, lambda n=name: read.add(n)) for name, a in zip(op.input_names, arrays)]
+    watched = [_watched(a, functools.partial(read.add, name)) for name, a in zip(op.input_names, arrays)]
     try:
         dispatch.quietly(kernel, *watched)
     except OpError:

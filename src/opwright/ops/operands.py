@@ -1,0 +1,163 @@
+"""Tensors of a call as the choice of a kernel sees them, and what must become of them before a kernel gets them.
+
+Lives here: `Operand`, `Transform`, which transforms an operand needs.
+Not here: the key that a call asks for and what serves it (selection.py), carrying transforms out (runtime/).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..core import dtypes
+from ..core.dtypes import DType
+from ..core.errors import InternalError, InvalidArgumentError
+from ..core.places import CPUPlace, Place
+from ..core.shapes import TensorShape
+from ..core.specs import TensorSpec
+from .kernels import KernelKey
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One tensor of a call as the choice of a kernel sees it: never its elements.
+
+    op: the operator's name. slot: the input it fills. name: of the variable. spec: None while it is not initialised.
+    place, layout: where and how it is held. by_shape: nothing but its shape may be used. absent: the name stands for
+    no variable at all.
+    """
+
+    op: str
+    slot: str
+    name: str
+    spec: TensorSpec | None
+    place: Place = field(default_factory=CPUPlace)
+    layout: str = "any"
+    by_shape: bool = False
+    absent: bool = False
+
+    @property
+    def is_initialized(self) -> bool:
+        """Whether it holds anything."""
+        return self.spec is not None
+
+    @property
+    def dtype(self) -> DType:
+        """Its dtype. Raises InvalidArgumentError naming operator, input and variable where it holds nothing."""
+        if self.by_shape:
+            raise InternalError(op=self.op, what=f"the choice of a kernel may not look into input {self.slot!r}",
+                                wanted="its shape alone: it is in shape_only")  # fmt: skip
+        return self.checked().dtype
+
+    @property
+    def shape(self) -> TensorShape:
+        """Its shape."""
+        return self.checked().shape
+
+    def checked(self) -> TensorSpec:
+        """Its spec. Raises InvalidArgumentError where it holds nothing."""
+        if self.spec is None:
+            raise InvalidArgumentError(
+                op=self.op,
+                what=f"input {self.slot!r} is {'missing' if self.absent else 'not initialized'}",
+                found=f"no variable {self.name!r}" if self.absent else f"variable {self.name!r} without a value",
+                wanted="a tensor",
+                do=f"scope.var({self.name!r}).set(...) before the run",
+            )
+        return self.spec
+
+    def __str__(self) -> str:
+        spec = "not initialized" if self.spec is None else self.spec.short()
+        return f"{self.name!r} {spec}" if self.name != self.slot else spec
+
+
+def members(value: Any) -> tuple[Operand, ...]:
+    return () if value is None else value if isinstance(value, tuple) else (value,)
+
+
+def on_devices(dtype: DType) -> bool:
+    """Whether devices have arrays of this dtype: not of text and handles."""
+    return not dtype.is_handle and dtype is not dtypes.string
+
+
+def operands_of(op: Any, values: Iterable[Any]) -> list[Any]:
+    """An Operand, None or a tuple of them for each input, from tensors, arrays, specs or variables."""
+    found: list[Any] = []
+    for declared, value in zip(op.inputs, values):
+        if value is None or not declared.repeated or not isinstance(value, (list, tuple)):
+            one = None if value is None else operand_of(op, declared, value)
+            found.append(one if one is None or not declared.repeated else (one,))
+        else:
+            found.append(tuple(operand_of(op, declared, v) for v in value))
+    return found
+
+
+def operand_of(op: Any, declared: Any, value: Any) -> Operand:
+    """One value as the choice sees it. What it is asked for: `operand_spec`, `place` and `layout` where it has them."""
+    if isinstance(value, Operand):
+        return value
+    name = getattr(value, "name", None) if hasattr(value, "is_initialized") else None
+    if isinstance(value, TensorSpec):
+        spec: TensorSpec | None = value
+    elif getattr(value, "is_initialized", True) is False:
+        spec = None
+    elif hasattr(value, "spec"):
+        spec = value.spec
+    elif hasattr(value, "shape") and hasattr(value, "dtype"):
+        spec = TensorSpec(value.shape, value.dtype if isinstance(value.dtype, DType) else dtypes.of_numpy(value.dtype))
+    else:
+        from . import dispatch
+
+        spec = dispatch.to_tensor(value).spec
+    place = getattr(value, "place", None)
+    place = place if isinstance(place, Place) else CPUPlace()
+    by_shape = declared.name in op.shape_only
+    layout = getattr(value, "layout", "any")
+    return Operand(op.name, declared.name, name or declared.name, spec, place, layout, by_shape)
+
+
+# ---- transforms ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Transform:
+    """One change of one input, made on a copy before the kernel runs. what: "layout", "dtype" or "place"."""
+
+    slot: str
+    name: str
+    what: str
+    found: Any
+    wanted: Any
+
+    def __str__(self) -> str:
+        name = f" {self.name!r}" if self.name != self.slot else ""
+        found, wanted = (getattr(v, "name", v) for v in (self.found, self.wanted))
+        return f"{self.slot}{name}: {self.what} {found} -> {wanted}"
+
+
+def transforms_of(op: Any, call: Any, operand: Operand, expected: KernelKey, target: Place) -> list[Transform]:
+    """What a kernel of this key at `target` needs of one operand: layout, then dtype, then place.
+
+    Only the shape of inputs in `shape_only` is read, wherever they are: nothing is done to those. The dtype changes
+    only where the definition's `input_kernel_key` says so.
+    raises InvalidArgumentError for a layout to be changed of what has not four dimensions
+    """
+    if operand.by_shape or not operand.is_initialized:
+        return []
+    held = KernelKey(operand.place, operand.dtype, operand.layout)
+    if op.input_key_rule is not None:
+        wanted = op.input_key_rule(call, operand, expected)
+    else:
+        wanted = KernelKey(target, held.dtype, expected.layout)
+    found = []
+    if "any" not in (held.layout, wanted.layout) and held.layout != wanted.layout:
+        if operand.shape.rank != 4:
+            raise InvalidArgumentError(op=op.name, what=f"input {operand.slot!r} cannot change its layout",
+                                       found=f"{operand}, {held.layout}", wanted="four dimensions")  # fmt: skip
+        found.append(Transform(operand.slot, operand.name, "layout", held.layout, wanted.layout))
+    if wanted.dtype is not None and wanted.dtype is not held.dtype:
+        found.append(Transform(operand.slot, operand.name, "dtype", held.dtype, wanted.dtype))
+    if operand.place != target and not held.dtype.is_handle:
+        found.append(Transform(operand.slot, operand.name, "place", operand.place, target))
+    return found
