@@ -157,7 +157,8 @@ class LoDTensor(Overriding, CompositeTensor):
         levels = lod.as_levels(offsets)
         rows = self._rows()
         if rows == -1:
-            raise InvalidArgumentError(op="LoDTensor", what="a scalar has no rows that sequences could be made of")
+            raise InvalidArgumentError(op="LoDTensor", what="a scalar has no rows that sequences could be made of",
+                                       wanted="a tensor of rank 1 or more")  # fmt: skip
         lod.check(levels, rows)
         self.levels = tuple(dispatch.to_tensor(level, dtypes.int64) for level in levels)
 

@@ -40,7 +40,9 @@ def add(op: Operator) -> None:
         _users[op.name] = op
         return
     if op.name in _catalogue:
-        raise AlreadyExistsError(op=op.name, what="the catalogue has two operators of this name")
+        raise AlreadyExistsError(op=op.name, what="the catalogue has two operators of this name",
+                                 found=f"one in {_catalogue[op.name].__module__}, another in {op.__module__}",
+                                 do="name the second otherwise")  # fmt: skip
     _catalogue[op.name] = op
 
 

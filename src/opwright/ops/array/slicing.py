@@ -112,7 +112,8 @@ class _Masks:
             raise InvalidArgumentError(what="begin, end and strides differ in length",
                                        found={"begin": len(begin), "end": len(end), "strides": n})  # fmt: skip
         if self.ellipsis & (self.ellipsis - 1):
-            raise InvalidArgumentError(what="Multiple ellipses in slice spec not allowed")
+            raise InvalidArgumentError(what="Multiple ellipses in slice spec not allowed",
+                                           wanted="one at most")
         taken = sum(not (self.ellipsis | self.new_axis) >> i & 1 for i in range(n))
         if taken > len(dims):
             raise InvalidArgumentError(
@@ -142,7 +143,8 @@ class _Masks:
             raise InvalidArgumentError(what=f"strides[{i}] must be non-zero")
         if self.shrink_axis & bit:
             if stride is not None and stride < 0:
-                raise InvalidArgumentError(what="only stride 1 allowed on non-range indexing.")
+                raise InvalidArgumentError(what="only stride 1 allowed on non-range indexing.",
+                                           found=f"strides[{i}] = {stride}", wanted="1")
             if begin is not None and d is not None and not -d <= begin < d:
                 raise InvalidArgumentError(
                     what=f"slice index {begin} of dimension {at} out of bounds", wanted=f"in [{-d}, {d})"

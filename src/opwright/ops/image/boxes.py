@@ -124,7 +124,8 @@ def _sample(op: Any, rng: np.random.Generator, image_size: np.ndarray, boxes: np
         raise InvalidArgumentError(what="No bounding boxes provided as input.",
                                    do="use_image_if_no_bounding_boxes=True if you wish to provide none")  # fmt: skip
     if ((boxes < 0) | (boxes > 1)).any() or (boxes[:, :2] >= boxes[:, 2:]).any():
-        raise InvalidArgumentError(what="All bounding box coordinates must be in [0.0, 1.0], the smaller first")
+        raise InvalidArgumentError(what="All bounding box coordinates must be in [0.0, 1.0], the smaller first",
+                                   wanted="[y_min, x_min, y_max, x_max] between 0.0 and 1.0")
     scaled = np.trunc(boxes * np.array([high, wide, high, wide])) if len(boxes) else np.array([[0, 0, high, wide]])
     crop = (0, 0, high, wide)
     for _ in range(op.max_attempts):

@@ -233,7 +233,7 @@ class BandedTriangularSolve:
     def compute(op, bands, rhs) -> Any:
         rows = bands if op.lower else bands[..., ::-1, :]  # the k-th from the main diagonal
         if not rows[..., 0, :].all():
-            raise InvalidArgumentError(what="Input matrix is not invertible.")
+            raise InvalidArgumentError(what="Input matrix is not invertible.", wanted="matrices of full rank")
         n, away = rows.shape[-1], min(rows.shape[-2], rows.shape[-1])
         x = np.array(np.broadcast_to(rhs, (*np.broadcast_shapes(rows.shape[:-2], rhs.shape[:-2]), *rhs.shape[-2:])))
         downward, rows = op.lower != op.adjoint, rows.conj() if op.adjoint else rows

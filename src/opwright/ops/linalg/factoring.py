@@ -98,7 +98,8 @@ class Qr:
         m, n = op.input.shape.dims[-2:] if op.input.shape.dims else (None, None)
         if op.full_matrices and (m is None or n is None or m > n):
             raise UnimplementedError(
-                op="Qr", what="no gradient with full_matrices where there are more rows than columns"
+                op="Qr", what="no gradient with full_matrices where there are more rows than columns",
+                found=f"{m} by {n}", do="full_matrices=False"
             )
         q, r = op.q, op.r
         if m is not None and n is not None and m >= n:

@@ -60,7 +60,7 @@ class Lu:
             for rows in (lu, p):
                 rows[batch, k], rows[batch, best] = rows[batch, best], rows[batch, k].copy()
             if not lu[:, k, k].all():
-                raise InvalidArgumentError(what="Input is not invertible.")
+                raise InvalidArgumentError(what="Input is not invertible.", wanted="matrices of full rank")
             lu[:, k + 1 :, k] /= lu[:, k, k, None]
             lu[:, k + 1 :, k + 1 :] -= lu[:, k + 1 :, k, None] * lu[:, k, None, k + 1 :]
         return lu.reshape(input.shape), p.reshape(input.shape[:-1]).astype(op.output_idx_type.np)

@@ -71,7 +71,7 @@ class MatrixInverse:
         try:
             return np.linalg.inv(x)
         except np.linalg.LinAlgError:
-            raise InvalidArgumentError(what="Input is not invertible.") from None
+            raise InvalidArgumentError(what="Input is not invertible.", wanted="matrices of full rank") from None
 
     def gradient(op, doutput) -> Any:
         y = op.output
@@ -187,7 +187,7 @@ class MatrixSolve:
         try:
             return np.linalg.solve(np.swapaxes(matrix, -1, -2).conj() if op.adjoint else matrix, rhs)
         except np.linalg.LinAlgError:
-            raise InvalidArgumentError(what="Input matrix is not invertible.") from None
+            raise InvalidArgumentError(what="Input matrix is not invertible.", wanted="matrices of full rank") from None
 
     def gradient(op, doutput) -> Any:
         drhs = MatrixSolve(op.matrix, doutput, adjoint=not op.adjoint)
@@ -233,7 +233,7 @@ class MatrixTriangularSolve:
         n = matrix.shape[-1]
         diagonal = np.diagonal(matrix, axis1=-2, axis2=-1)
         if not diagonal.all():
-            raise InvalidArgumentError(what="Input matrix is not invertible.")
+            raise InvalidArgumentError(what="Input matrix is not invertible.", wanted="matrices of full rank")
         a = np.swapaxes(matrix, -1, -2).conj() if op.adjoint else matrix
         x = np.array(np.broadcast_to(rhs, (*np.broadcast_shapes(a.shape[:-2], rhs.shape[:-2]), *rhs.shape[-2:])))
         downward = op.lower != op.adjoint

@@ -20,6 +20,7 @@ from ...core.shapes import broadcast
 from ...core.specs import TensorSpec
 from .. import dispatch
 from ..definition import Input, Output, operator
+from ..kernels import KernelKey
 from ..tensor_list import TensorList
 
 
@@ -34,7 +35,7 @@ class Add:
     y = Input((*numeric, dtypes.string), like="x")
     z = Output(like="x")
     elementwise = True
-    inplace = {"z": "x"}
+    inplace = {"z": ("x", "y")}
     compute = np.add
 
     def gradient(op, dz) -> Any:
@@ -55,7 +56,7 @@ class Sub:
     y = Input(numeric, like="x")
     z = Output(like="x")
     elementwise = True
-    inplace = {"z": "x"}
+    inplace = {"z": ("x", "y")}
     compute = np.subtract
 
     def gradient(op, dz) -> Any:
@@ -76,7 +77,7 @@ class Mul:
     y = Input(numeric, like="x")
     z = Output(like="x")
     elementwise = True
-    inplace = {"z": "x"}
+    inplace = {"z": ("x", "y")}
     compute = np.multiply
 
     def gradient(op, dz) -> Any:
@@ -106,7 +107,7 @@ class RealDiv:
     y = Input(floating_or_complex, like="x")
     z = Output(like="x")
     elementwise = True
-    inplace = {"z": "x"}
+    inplace = {"z": ("x", "y")}
     compute = np.true_divide
 
     def gradient(op, dz) -> Any:
@@ -233,7 +234,8 @@ class Pow:
 
     def compute(op, x, y) -> Any:
         if y.dtype.kind == "i" and np.any(y < 0):
-            raise InvalidArgumentError(what="Integers to negative integer powers are not allowed")
+            raise InvalidArgumentError(what="Integers to negative integer powers are not allowed",
+                                       do="ow.cast the base to a float")
         return np.power(x, y)
 
     def gradient(op, dz) -> Any:
@@ -261,7 +263,7 @@ class Maximum:
     y = Input(real, like="x")
     z = Output(like="x")
     elementwise = True
-    inplace = {"z": "x"}
+    inplace = {"z": ("x", "y")}
     compute = np.maximum
 
     def gradient(op, dz) -> Any:
@@ -285,7 +287,7 @@ class Minimum:
     y = Input(real, like="x")
     z = Output(like="x")
     elementwise = True
-    inplace = {"z": "x"}
+    inplace = {"z": ("x", "y")}
     compute = np.minimum
 
     def gradient(op, dz) -> Any:
@@ -311,9 +313,9 @@ class SquaredDifference:
     elementwise = True
     inplace = {"z": "x"}
 
-    def compute(op, x, y) -> Any:
-        difference = np.subtract(x, y)
-        return difference * np.conj(difference)
+    def compute(op, x, y, *, out=None) -> Any:
+        difference = np.subtract(x, y, out)
+        return np.multiply(difference, np.conj(difference), out)
 
     def gradient(op, dz) -> Any:
         difference = op.x - op.y
@@ -380,6 +382,9 @@ class AddN:
         from ..indexed_slices import summed
 
         return summed(inputs)
+
+    def expected_kernel_key(op, place) -> Any:
+        return KernelKey(place, op.dtype_of("inputs", skip_empty=True))  # those not filled yet add nothing
 
     def infer(op) -> Any:
         if not op.inputs:

@@ -49,7 +49,7 @@ class DenseBincount:
 
     def compute(op, input, size, weights) -> Any:
         if np.any(input < 0):
-            raise InvalidArgumentError(what="Input arr must be non-negative!")
+            raise InvalidArgumentError(what="Input arr must be non-negative!", wanted="values of at least 0")
         if weights.size and weights.shape != input.shape:
             raise InvalidArgumentError(what="`weights` must be the same shape as `arr` or a length-0 `Tensor`",
                                        found=f"{list(weights.shape)}, {list(input.shape)}")  # fmt: skip
@@ -131,7 +131,7 @@ class HistogramFixedWidth:
             raise InvalidArgumentError(what="value_range should satisfy value_range[0] < value_range[1], both finite",
                                        found=value_range.tolist())  # fmt: skip
         if np.isnan(values).any():
-            raise InvalidArgumentError(what="Histogram values must not contain NaN")
+            raise InvalidArgumentError(what="Histogram values must not contain NaN", wanted="numbers")
         if values.dtype.kind == "i":  # differences of integers may be too large for their dtype
             values, low, high = values.astype(np.float64), np.float64(low), np.float64(high)
         place = (np.clip(values.reshape(-1), low, high) - low).astype(np.float64) / (np.float64(high - low) / n)

@@ -221,7 +221,7 @@ class TopK:
     def infer(op) -> Any:
         spec, k = op.input.spec, op.k.constant
         if spec.shape.rank == 0:
-            raise InvalidArgumentError(what="input must be >= 1-D, got shape []")
+            raise InvalidArgumentError(what="input must be >= 1-D, got shape []", found=spec.short())
         if k is not None and k < 0:
             raise InvalidArgumentError(what=f"Need k >= 0, got {int(k)}")
         if spec.shape.rank is None:

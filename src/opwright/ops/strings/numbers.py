@@ -43,7 +43,8 @@ class AsString:
     def infer(op) -> Any:
         dtype = op.input.spec.dtype
         if op.scientific and op.shortest:
-            raise InvalidArgumentError(what="Cannot select both scientific and shortest notation")
+            raise InvalidArgumentError(what="Cannot select both scientific and shortest notation",
+                                       wanted="one of the two")  # fmt: skip
         if (op.scientific or op.shortest or op.precision >= 0) and not (dtype.is_floating or dtype.is_complex):
             raise InvalidArgumentError(what=f"scientific, shortest and precision do not go with {dtype.name}",
                                        wanted="floating or complex numbers")  # fmt: skip

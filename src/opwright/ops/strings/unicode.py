@@ -42,7 +42,8 @@ def _points(value: bytes, op: Any) -> list[tuple[int, int]]:
 
     def bad(place: int) -> None:
         if op.errors == "strict":
-            raise InvalidArgumentError(what="Invalid formatting on input string")
+            raise InvalidArgumentError(what="Invalid formatting on input string", wanted=f"text in {op.input_encoding}",
+                                       do="errors='replace' or errors='ignore'")  # fmt: skip
         if op.errors == "replace":
             found.append((op.replacement_char, place))
 
@@ -73,7 +74,8 @@ def _encoded(points: list[int], op: Any) -> bytes:
         if 0 <= point < 0x110000 and not 0xD800 <= point < 0xE000:
             out.append(chr(point))
         elif op.errors == "strict":
-            raise InvalidArgumentError(what="Code point is out of range for Unicode, or is a surrogate.")
+            raise InvalidArgumentError(what="Code point is out of range for Unicode, or is a surrogate.", found=point,
+                                       wanted="0 to 0x10FFFF without 0xD800 to 0xDFFF")  # fmt: skip
         elif op.errors == "replace":
             out.append(chr(op.replacement_char))
     return "".join(out).encode(_codec(op.output_encoding))
