@@ -13,7 +13,7 @@ from ..core.errors import InternalError, InvalidArgumentError, UnimplementedErro
 from ..graph import Graph, Node, Value
 from ..graph.verify import verify
 from ..ops import array, math
-from ..ops.autodiff import OpRecord, accumulate, is_trainable
+from ..ops.autodiff import OpRecord, is_trainable
 from ..ops.indexed_slices import IndexedSlices
 from ..tracing.symbolic import SymbolicTensor
 from ..tracing.trace import TRACING, user_line
@@ -128,10 +128,11 @@ class Walk:
                 self.lines.setdefault(id(new), node.at)
 
     def _without_gradient(self, op: str, node: Node | None) -> NoGradientError:
-        inside = "" if node is None or op == node.op.name else f": inside it, {op}"
+        inside = node is not None and op != node.op.name
+        within = f"inside it {op.partition(':')[0]} has" if inside else "the operator has"
         return NoGradientError(
             op=node.op.name if node else op, node=node.name if node else None, at=node.at if node else None,
-            what=f"the operator has no gradient, and one was asked for through it{inside}",
+            what=f"{within} no gradient, and one was asked for through it",
             do="define gradient(op, dy) in it, or put ow.stop_gradient around its result", explain="OW501",
         )  # fmt: skip
 
@@ -210,20 +211,10 @@ class Walk:
         for i, part in enumerate(parts):
             self.part_names[key, i] = f"{name}@RENAME@block0@{i}"
             self._name(part, self.part_names[key, i])
-        total: Any
-        if all(isinstance(p, IndexedSlices) for p in parts):
-            total = parts[0]
-            for part in parts[1:]:
-                total = accumulate(total, part)
-            total = total.merged()
-            total = IndexedSlices(*(None if t is None else self._own(t)
-                                    for t in (total.values, total.indices, total.dense_shape)))  # fmt: skip
-        elif parts[0].dtype.name == "variant":
-            total = parts[0]
-            for part in parts[1:]:
-                total = accumulate(total, part)
-        else:
-            total = math.add_n([p.to_dense() if isinstance(p, IndexedSlices) else p for p in parts])
+        total = math.add_n(parts)
+        if isinstance(total, IndexedSlices):
+            shape = None if total.dense_shape is None else self._own(total.dense_shape)
+            total = IndexedSlices(self._own(total.values), self._own(total.indices), shape)
         self.finished[key] = self._name(total, name)
         return total
 

@@ -5,12 +5,14 @@ Lives here: `Backward`, `RowsGradient`.  Not here: how they come about (backward
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..core.specs import TensorSpec
 from ..graph import Graph, Node, Value
 from ..ops.indexed_slices import IndexedSlices
+from ..ops.kinds import of_graph
 from .names import EMPTY
 
 
@@ -89,6 +91,17 @@ class Backward:
     def gradients(self) -> tuple[Gradient | None, ...]:
         """The gradient of each parameter or input that was asked for, None where it has none."""
         return tuple(self.gradient_of.get(n) for n in self._wanted)
+
+    @functools.cached_property
+    def kinds(self) -> dict[str, str]:
+        """The kind of every value by name, gradients that are rows by theirs, without their parts (ops/kinds.py)."""
+        found = of_graph(self.graph)
+        for grad in map(self.gradient_of.__getitem__, self.gradient_of):
+            if isinstance(grad, RowsGradient):
+                for part in grad.parts:
+                    found.pop(part.name, None)
+                found[grad.name] = grad.kind
+        return found
 
     def input_gradients(self, node: Node | str) -> dict[str, Any]:
         """What a forward node gives for each of its inputs: the name of a gradient or of a part of one, or @EMPTY@.
