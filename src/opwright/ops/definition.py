@@ -84,7 +84,7 @@ class Operator:
         self.kernels: dict[kernels.KernelKey, Callable[..., Any]] = {}
         if self.kernel_rule is not None:
             self.kernels[kernels.KernelKey("cpu", library="compiled")] = self.kernel_rule
-        self.found_kernels: dict[kernels.KernelKey, tuple[Any, ...]] = {}  # what serves each full key
+        self.found_kernels: dict[Any, tuple[Any, ...]] = {}  # what serves each full key, and on the CPU each dtype
         self.refused: dict[kernels.KernelKey, str] = {}  # where the reference could not run, and why
         wellformed.check(self, body)
         self.input_names = tuple(i.name for i in self.inputs)
@@ -114,6 +114,12 @@ class Operator:
         self.__name__ = self.__qualname__ = name
         self.__module__ = cls.__module__
         self.__doc__ = cls.__doc__
+
+    @functools.cached_property
+    def inplace_places(self) -> tuple[int, ...]:
+        """Where among the declared inputs those are whose memory the only output may be written into, best first."""
+        declared = self.inplace.get(self.output_names[0], ())
+        return tuple(map(self.input_names.index, (declared,) if isinstance(declared, str) else declared))
 
     @functools.cached_property
     def doc(self) -> str:

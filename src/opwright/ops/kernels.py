@@ -120,9 +120,12 @@ def choose(op: Operator, dtype: DType | None, place: str = "cpu", layout: str = 
 
 def bind(op: Operator, call: Any, dtype: DType | None) -> Callable[..., Any]:
     """One function of the arrays: the chosen kernels in order, the reference last."""
-    chosen = [functools.partial(kernel, call) for kernel in choose(op, dtype)]
-    if not chosen:
+    known: Any = op.found_kernels.get(dtype)
+    if known is None:
+        known = op.found_kernels[dtype] = tuple(choose(op, dtype))
+    if not known:
         return op.reference(call)
+    chosen = [functools.partial(kernel, call) for kernel in known]
 
     def run(*arrays: Any) -> Any:
         for kernel in chosen:

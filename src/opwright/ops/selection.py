@@ -143,7 +143,7 @@ def dtype_of(call: Any, *slots: str, skip_empty: bool = False) -> DType:
                                 wanted=f"one of {', '.join(op.input_names)}")  # fmt: skip
         declared = op.inputs[op.input_names.index(slot)]
         value = getattr(call, slot)
-        found = [one for one in members(value) if not (skip_empty and not one.is_initialized)]
+        found = [one for one in members(value) if one.is_initialized or one.absent or not skip_empty]
         if value is None and not declared.optional:
             raise _missing(op, declared)
         for one in found:
@@ -174,7 +174,8 @@ class Candidate:
 
 def is_hosts(op: Any, key: KernelKey) -> bool:
     """Whether an operator runs on the CPU wherever it is asked to: its state, effects or text are the host's."""
-    if op.effect is not None or op.effect_rule is not None or (key.dtype is not None and not on_devices(key.dtype)):
+    fixed = (key.dtype, *(o.dtype for o in op.outputs))
+    if op.effect is not None or op.effect_rule is not None or not all(d is None or on_devices(d) for d in fixed):
         return True
     return all(i.name in op.shape_only for i in op.inputs) and bool(op.inputs)
 

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from ..core import flags
-from ..core.errors import InternalError, InvalidArgumentError, NotFoundError, OpError
+from ..core.errors import InternalError, InvalidArgumentError, NotFoundError, OpError, ResourceExhaustedError
 from ..core.places import CPUPlace, Place, place_of
 from ..ops import dispatch, guarding, lod_calls, selection
 from ..ops.operands import Operand, on_devices, transforms_of
@@ -39,7 +39,7 @@ from .names import EMPTY
 from .scope import Scope, global_scope
 from .transforms import Workshop, report, transformed
 
-_REFUSALS = (TypeError, NotImplementedError, AttributeError)  # what arrays of devices raise where NumPy's would serve
+_NOT_REFUSALS = (MemoryError, ResourceExhaustedError, RecursionError)  # the CPU is no way out of these
 _NOT_IMAGES = frozenset({"Conv2DBackpropFilter", "DepthwiseConv2dNativeBackpropFilter"})  # rank 4, but a filter
 _warned: set[tuple[str, str]] = set()
 
@@ -98,16 +98,24 @@ def _execute(instance: OpInstance, call: Any, scope: Scope, place: Place) -> Exp
     feed = settled(feed)
     found = selection.candidates(op, call, key, place)
     with Workshop(scope) as workshop:
-        for i, candidate in enumerate(found):
-            done = _attempt(instance, call, feed, key, candidate, workshop, last=i + 1 == len(found))
+        refusal: Exception | None = None
+        for candidate in found:
+            try:
+                done = _attempt(instance, call, feed, key, candidate, workshop)
+            except Exception as error:
+                if candidate.branch != "reference" or candidate.place.kind == "cpu" or isinstance(error, _NOT_REFUSALS):
+                    raise
+                refusal = error  # arrays of the device do not go through the reference; or the call is wrong anywhere
+                continue
             if done is not None:
                 break
         else:
-            raise NotFoundError(op=op.name, what=f"every kernel for {key} declined",
-                                found=", ".join(str(c.key) for c in found), wanted="one that computes it")  # fmt: skip
+            raise _nothing(op, key, place, found, refusal) from refusal
         flat, arrays, kernel, steps = done
+        if refusal is not None:
+            selection.refuse(op, key, place, refusal)
         if candidate.branch == "fallback":
-            _warn(op, place, candidate)
+            _warn(op, place, candidate, refusal)
         outputs = _with_lods(op, call, feed, flat)
         _write(instance, scope, outputs, _layout(op, key, feed))
         if flags.check_unused_inputs and candidate.place.kind == "cpu" and op.effect is None and op.effect_rule is None:
@@ -121,7 +129,18 @@ def _execute(instance: OpInstance, call: Any, scope: Scope, place: Place) -> Exp
     return Explanation(op.name, key, candidate.key, candidate.branch, candidate.reason, candidate.place, tuple(steps))
 
 
-def _attempt(instance: OpInstance, call: Any, feed: Feed, key: Any, candidate: Candidate, workshop: Workshop, last: bool
+def _nothing(op: Any, key: Any, place: Place, found: Sequence[Candidate], refusal: Exception | None) -> Exception:
+    """The error where every candidate declined, or the reference refused and nothing may serve instead."""
+    if refusal is None:
+        return NotFoundError(op=op.name, what=f"every kernel for {key} declined",
+                             found=", ".join(str(c.key) for c in found), wanted="one that computes it")  # fmt: skip
+    if isinstance(refusal, OpError) and refusal.op == op.name:
+        return refusal  # inference's own words: the call is wrong
+    selection.refuse(op, key, place, refusal)
+    return selection.not_found(op, key)
+
+
+def _attempt(instance: OpInstance, call: Any, feed: Feed, key: Any, candidate: Candidate, workshop: Workshop
              ) -> tuple[list[Any], list[Any], Any, list[Any]] | None:  # fmt: skip
     """Compute by one candidate: the flat results as tensors, the arrays given, the kernel, the transforms.
 
@@ -150,23 +169,16 @@ def _attempt(instance: OpInstance, call: Any, feed: Feed, key: Any, candidate: C
     if flags.check_inputs and on_host:
         kernel = guarding.watched(op, kernel, at=instance.at)
     report(op.name, instance.at, place, steps)
-    try:
-        with context_of(place):
-            result = dispatch.quietly(kernel, *arrays)
-    except _REFUSALS as error:
-        if on_host or candidate.kernel is not None or last:
-            raise
-        selection.refuse(op, key, place, error)
-        return None
+    with context_of(place):
+        result = dispatch.quietly(kernel, *arrays)
     if result is NotImplemented:
         return None
     flat = list(op.flat_outputs(result))
     if len(flat) != len(promised):
         raise InternalError(op=op.name, what="compute gave another number of results than infer", found=len(flat),
                             wanted=len(promised))  # fmt: skip
-    if not on_host and candidate.kernel is None and not last and _left(flat, arrays):
-        selection.refuse(op, key, place, TypeError("it computes on the host"))
-        return None
+    if not on_host and candidate.branch == "reference" and _left(flat, arrays):
+        raise TypeError("it computes on the host")
     return [_as_tensor(op, r, s, place, arrays) for r, s in zip(flat, promised)], arrays, kernel, steps
 
 
@@ -260,10 +272,11 @@ def _write(instance: OpInstance, scope: Scope, outputs: Sequence[Any], layout: s
             variable.take(value, layout=layout if value.shape.rank == 4 else "any")
 
 
-def _warn(op: Any, place: Place, candidate: Candidate) -> None:
+def _warn(op: Any, place: Place, candidate: Candidate, refusal: Exception | None) -> None:
     if (op.name, place.kind) not in _warned:
         _warned.add((op.name, place.kind))
-        text = f"{op.name} runs on the CPU, not at {place}: {candidate.reason}. Its inputs are copied there"
+        why = "" if refusal is None else f" ({type(refusal).__name__}: {str(refusal).partition(chr(10))[0]})"
+        text = f"{op.name} runs on the CPU, not at {place}: {candidate.reason}{why}. Its inputs are copied there"
         warnings.warn(text, RuntimeWarning, stacklevel=6)
 
 

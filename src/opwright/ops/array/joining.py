@@ -19,6 +19,7 @@ from .. import dispatch, lod_rules
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..inference import axis_in, elements_of, shape_from, static_int
+from ..kernels import KernelKey
 from ..tensor import TensorLike
 from .casting import cast
 from .shaping import dims_tensor, expand_dims, reshape, shape_op
@@ -68,6 +69,9 @@ class Concat:
     output = Output(like="values")
     axis = Attr(int)
     lod = lod_rules.concat
+
+    def expected_kernel_key(op, place) -> Any:
+        return KernelKey(place, op.dtype_of("values", skip_empty=True))  # those not filled yet add nothing
 
     def infer(op) -> Any:
         if not op.values:
