@@ -146,6 +146,7 @@ INTERNAL = {"identity_without_record", "sum_to_shape_of", "compatibility", "get"
             "register_kernel", "explain"}  # fmt: skip
 # What TensorFlow itself has after `name`; positions are kept, so that calls by position mean the same.
 AFTER_NAME = {
+    "embedding_lookup": ["padding_idx"],
     "bincount": ["axis", "binary_output"],
     "diag": ["k", "num_rows", "num_cols", "padding_value", "align"],
     "linspace": ["axis"],

@@ -43,6 +43,7 @@ class UpdateRows:
     scalars = Input(numeric, repeated=True, like="values")
     rule = Attr(str, check=one_of(*RULES))
     lazy = Attr(bool, default=False)
+    lod = "vanishes"
     effect = "write"
     gradient = None
 

@@ -25,7 +25,7 @@ from .shaping import broadcast_to, expand_dims, reshape, shape_op, size
 from .slicing import getitem
 
 
-def _check_rows(indices: np.ndarray, limit: int) -> None:
+def check_indices(indices: np.ndarray, limit: int) -> None:
     """Raises InvalidArgumentError naming the first index that is not in [0, limit)."""
     if indices.size and (indices.min() < 0 or indices.max() >= limit):
         at = np.argwhere((indices < 0) | (indices >= limit))[0]
@@ -92,7 +92,7 @@ class Gather:
             i = int(indices)
             if 0 <= i < params.shape[0]:
                 return params[i]
-        _check_rows(indices, params.shape[op.axis])
+        check_indices(indices, params.shape[op.axis])
         if not op.batch_dims:
             return np.take(params, indices, op.axis)
         batch, axis = _batch(op.batch_dims, indices.ndim), op.axis % params.ndim
@@ -153,7 +153,7 @@ class GatherGrad:
     def compute(op, dy, indices, shape) -> Any:
         dx = np.zeros(tuple(shape.tolist()), dy.dtype)
         batch, axis = _batch(op.batch_dims, indices.ndim), op.axis % dx.ndim
-        _check_rows(indices, dx.shape[axis])
+        check_indices(indices, dx.shape[axis])
         if axis == 0:
             combine(np.add, dx, indices.reshape(-1), dy.reshape(indices.size, *dx.shape[1:]))
             return dx
@@ -283,7 +283,7 @@ class UnravelIndex:
     def compute(op, indices, dims) -> Any:
         if (dims < 1).any():
             raise InvalidArgumentError(what="dims has a size below 1", found=dims.tolist(), wanted="sizes >= 1")
-        _check_rows(indices, math.prod(dims.tolist()))
+        check_indices(indices, math.prod(dims.tolist()))
         places = np.unravel_index(indices, tuple(dims.tolist())) if dims.size else ()
         return np.array(places, indices.dtype).reshape(dims.size, *indices.shape)
 

@@ -15,10 +15,10 @@ from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape
 from ...core.specs import TensorSpec
 from ..definition import Input, Output, operator
-from .indexing import gather
+from .indexing import gather, sparse_rows
 from .row_arrays import check_inside, merge
 from .selecting import searchsorted
-from .shaping import shape_op
+from .shaping import reshape, shape_op
 
 
 def check_pair(indices: TensorShape, values: TensorShape) -> None:
@@ -51,6 +51,7 @@ class MergeRows:
     rows = Output(like="values")
     where = Output(like="indices")
     no_need_buffer = ("values",)
+    lod = "vanishes"
 
     def infer(op) -> Any:
         values, indices = op.values.spec, op.indices.spec
@@ -90,6 +91,7 @@ class RowsAt:
     ids = Input(index, like="where")
     output = Output(like="rows")
     no_need_buffer = ("rows",)
+    lod = "as ids"
 
     def infer(op) -> Any:
         rows, ids = op.rows.spec, op.ids.spec.shape
@@ -107,7 +109,5 @@ class RowsAt:
         return rows.take(at, 0)
 
     def gradient(op, doutput) -> Any:
-        from .indexing import sparse_rows
-
-        at = searchsorted(op.where, op.ids, out_type=op.ids.dtype)
-        return sparse_rows(shape_op(op.rows), op.rows.shape, at, doutput), None, None
+        at = searchsorted(op.where, reshape(op.ids, [-1]), out_type=op.ids.dtype)
+        return sparse_rows(shape_op(op.rows), op.rows.shape, reshape(at, shape_op(op.ids)), doutput), None, None
