@@ -60,8 +60,10 @@ class If:
     pred = Input("bool", rank=0)
     inputs = Input(anything, repeated=True, mixed=True)
     outputs = Output(repeated=True)
-    then_branch = Attr(Graph)
-    else_branch = Attr(Graph)
+    then_branch = Attr(Graph, doc="the graph that runs where the condition is true", 
+                       doc="the graph that runs where the condition is true")  # fmt: skip
+    else_branch = Attr(Graph, doc="the graph that runs where it is false", 
+                       doc="the graph that runs where it is false")  # fmt: skip
     control = True
     lod = "vanishes"
 
@@ -111,7 +113,7 @@ class While:
 
     variables = Input(anything, repeated=True, mixed=True)
     captured = Input(anything, repeated=True, mixed=True)
-    outputs = Output(repeated=True)
+    outputs = Output(repeated=True, doc="the state after the last turn", doc="the state after the last turn")
     cond = Attr(Graph)
     body = Attr(Graph)
     control = True

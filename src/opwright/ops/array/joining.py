@@ -214,7 +214,8 @@ class TileGrad:
     """
 
     input = Input()
-    multiples = Input(index, rank=1)
+    multiples = Input(index, rank=1, doc="how often each dimension was repeated", 
+                      doc="how often each dimension was repeated")  # fmt: skip
     shape = Input(index, rank=1)
     output = Output(like="input")
     lod = "vanishes"

@@ -111,7 +111,8 @@ class MirrorPad:
     input = Input()
     paddings = Input(index, rank=2)
     output = Output(like="input")
-    mode = Attr(str, check=one_of("REFLECT", "SYMMETRIC"))
+    mode = Attr(str, check=one_of("REFLECT", "SYMMETRIC"), 
+                doc="REFLECT leaves the edge out of what is mirrored, SYMMETRIC repeats it")  # fmt: skip
     lod = lod_rules.first_of("paddings", "input", lambda sizes: not sizes.any())
 
     def infer(op) -> Any:
@@ -134,9 +135,11 @@ class MirrorPadGrad:
     """
 
     input = Input()
-    paddings = Input(index, rank=2)
+    paddings = Input(index, rank=2, doc="elements added before and after each dimension", 
+                     doc="elements added before and after each dimension")  # fmt: skip
     output = Output(like="input")
-    mode = Attr(str, check=one_of("REFLECT", "SYMMETRIC"))
+    mode = Attr(str, check=one_of("REFLECT", "SYMMETRIC"), 
+                doc="REFLECT leaves the edge out of what is mirrored, SYMMETRIC repeats it")  # fmt: skip
     lod = "vanishes"
 
     def infer(op) -> Any:

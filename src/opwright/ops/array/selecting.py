@@ -37,7 +37,7 @@ class Where:
     Output: int64 [n, rank], n the number of true elements.
     """
 
-    condition = Input((*numeric, dtypes.bool))
+    condition = Input((*numeric, dtypes.bool), doc="what is looked through", doc="what is looked through")
     index = Output(dtype=dtypes.int64)
     lod = "vanishes"
     gradient = None
@@ -62,9 +62,16 @@ class Select:
     y = Input(dtypes.ALL, like="x")
     output = Output(like="x")
     elementwise = True
+    inplace = {"output": ("x", "y")}
 
-    def compute(op, condition, x, y) -> Any:
-        return np.where(condition, x, y)
+    def compute(op, condition, x, y, *, out=None) -> Any:
+        if out is x and out is not None:
+            np.copyto(out, y, where=np.logical_not(condition))
+        elif out is y and out is not None:
+            np.copyto(out, x, where=condition)
+        else:
+            return np.where(condition, x, y)
+        return out
 
     def gradient(op, doutput) -> Any:
         zero = zeros_like(doutput)

@@ -155,7 +155,8 @@ def rgb_back(hsv: Any, drgb: Any) -> Any:
 class RGBToHSV:
     """Colours as hue, saturation and value.
 
-    .. math:: V = M, \\quad S = d / M, \\quad H = \\frac{1}{6} \\begin{cases} (G - B) / d & M = R \\\\
+    .. math:: output = (H, S, V), \\quad V = M, \\quad S = d / M, \\quad
+              H = \\frac{1}{6} \\begin{cases} (G - B) / d & M = R \\\\
               (B - R) / d + 2 & M = G \\\\ (R - G) / d + 4 & M = B \\end{cases} \\bmod 1
 
     images: [..., 3], red, green and blue in [0, 1]. Grey has hue 0, black saturation 0.
@@ -191,7 +192,7 @@ rgb_to_hsv = RGBToHSV.as_function("rgb_to_hsv")
 class HSVToRGB:
     """Colours of hue, saturation and value as red, green and blue.
 
-    .. math:: (R, G, B) = V (1 - S + S\\, f(H)), \\quad
+    .. math:: output = (R, G, B) = V (1 - S + S\\, f(H)), \\quad
               f(H) = clip(|6H - 3| - 1,\\; 2 - |6H - 2|,\\; 2 - |6H - 4|)_{[0, 1]}
 
     images: [..., 3], all in [0, 1].
