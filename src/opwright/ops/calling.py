@@ -61,8 +61,7 @@ class EagerPyFunc:
     func = Input(resource)
     input = Input(any_dtype, repeated=True, mixed=True)
     output = Output(repeated=True, kind="of out_dtypes")
-    run = Output(dtype=resource, intermediate=True, doc="which run of the function this was, for its gradient", 
-                 doc="which run of the function this was, for its gradient")  # fmt: skip
+    run = Output(dtype=resource, intermediate=True, doc="which run of the function this was, for its gradient")
     out_dtypes = Attr([DType])
     effect = "write"
     no_need_buffer = ("input",)
@@ -95,7 +94,7 @@ class EagerPyFuncGrad:
     input = Input(any_dtype, repeated=True, mixed=True)
     doutput = Input(any_dtype, repeated=True, mixed=True)
     dinput = Output(repeated=True, kind="as input")
-    this_run = Output(dtype=resource, intermediate=True, doc="keeps the order of runs", doc="keeps the order of runs")
+    this_run = Output(dtype=resource, intermediate=True, doc="keeps the order of runs")
     shape_only = ("input",)
     no_need_buffer = ("input",)
     lod = "vanishes"

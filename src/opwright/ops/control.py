@@ -60,10 +60,8 @@ class If:
     pred = Input("bool", rank=0)
     inputs = Input(anything, repeated=True, mixed=True)
     outputs = Output(repeated=True)
-    then_branch = Attr(Graph, doc="the graph that runs where the condition is true", 
-                       doc="the graph that runs where the condition is true")  # fmt: skip
-    else_branch = Attr(Graph, doc="the graph that runs where it is false", 
-                       doc="the graph that runs where it is false")  # fmt: skip
+    then_branch = Attr(Graph, doc="the graph that runs where the condition is true")
+    else_branch = Attr(Graph, doc="the graph that runs where it is false")
     control = True
     lod = "vanishes"
 
@@ -113,7 +111,7 @@ class While:
 
     variables = Input(anything, repeated=True, mixed=True)
     captured = Input(anything, repeated=True, mixed=True)
-    outputs = Output(repeated=True, doc="the state after the last turn", doc="the state after the last turn")
+    outputs = Output(repeated=True, doc="the state after the last turn")
     cond = Attr(Graph)
     body = Attr(Graph)
     control = True

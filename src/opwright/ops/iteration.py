@@ -226,7 +226,7 @@ class DatasetReduce:
     .. math:: state = f(... f(f(state_0, x_1), x_2) ..., x_n)
     """
 
-    operands = Input(anything, repeated=True, mixed=True, doc="the state at first", doc="the state at first")
+    operands = Input(anything, repeated=True, mixed=True, doc="the state at first")
     state = Output(repeated=True, kind="of dtypes")
     recipe = Attr(object)
     dtypes = Attr([DType])

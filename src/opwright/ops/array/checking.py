@@ -69,7 +69,7 @@ class BroadcastArgs:
 
     s0 = Input(index, rank=1)
     s1 = Input(index, rank=1, like="s0")
-    r0 = Output(like="s0", doc="the common shape", doc="the common shape")
+    r0 = Output(like="s0", doc="the common shape")
     lod = "vanishes"
     gradient = None
 

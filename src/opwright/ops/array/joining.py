@@ -214,8 +214,7 @@ class TileGrad:
     """
 
     input = Input()
-    multiples = Input(index, rank=1, doc="how often each dimension was repeated", 
-                      doc="how often each dimension was repeated")  # fmt: skip
+    multiples = Input(index, rank=1, doc="how often each dimension was repeated")
     shape = Input(index, rank=1)
     output = Output(like="input")
     lod = "vanishes"

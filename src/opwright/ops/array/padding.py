@@ -111,7 +111,7 @@ class MirrorPad:
     input = Input()
     paddings = Input(index, rank=2)
     output = Output(like="input")
-    mode = Attr(str, check=one_of("REFLECT", "SYMMETRIC"), 
+    mode = Attr(str, check=one_of("REFLECT", "SYMMETRIC"),
                 doc="REFLECT leaves the edge out of what is mirrored, SYMMETRIC repeats it")  # fmt: skip
     lod = lod_rules.first_of("paddings", "input", lambda sizes: not sizes.any())
 
@@ -135,10 +135,9 @@ class MirrorPadGrad:
     """
 
     input = Input()
-    paddings = Input(index, rank=2, doc="elements added before and after each dimension", 
-                     doc="elements added before and after each dimension")  # fmt: skip
+    paddings = Input(index, rank=2, doc="elements added before and after each dimension")
     output = Output(like="input")
-    mode = Attr(str, check=one_of("REFLECT", "SYMMETRIC"), 
+    mode = Attr(str, check=one_of("REFLECT", "SYMMETRIC"),
                 doc="REFLECT leaves the edge out of what is mirrored, SYMMETRIC repeats it")  # fmt: skip
     lod = "vanishes"
 

@@ -37,7 +37,7 @@ class Where:
     Output: int64 [n, rank], n the number of true elements.
     """
 
-    condition = Input((*numeric, dtypes.bool), doc="what is looked through", doc="what is looked through")
+    condition = Input((*numeric, dtypes.bool), doc="what is looked through")
     index = Output(dtype=dtypes.int64)
     lod = "vanishes"
     gradient = None

@@ -217,15 +217,13 @@ class StatelessSampleDistortedBoundingBox:
     After max_attempts the whole image is given. use_image_if_no_bounding_boxes: no boxes mean one of the whole image.
     """
 
-    image_size = Input(SIZES, rank=1, doc="[height, width, channels]", doc="[height, width, channels]")
-    bounding_boxes = Input((float32, float64), rank=3, doc="[y_min, x_min, y_max, x_max] each, between 0 and 1", 
-                           doc="[y_min, x_min, y_max, x_max] each, between 0 and 1")  # fmt: skip
+    image_size = Input(SIZES, rank=1, doc="[height, width, channels]")
+    bounding_boxes = Input((float32, float64), rank=3, doc="[y_min, x_min, y_max, x_max] each, between 0 and 1")
     min_object_covered = Input((float32, float64), rank=0)
     seed = Input(SEEDS, rank=1)
     begin = Output(like="image_size")
-    size = Output(like="image_size", doc="the size of the part, for a slice", doc="the size of the part, for a slice")
-    bboxes = Output(like="bounding_boxes", doc="the part as a box between 0 and 1", 
-                    doc="the part as a box between 0 and 1")  # fmt: skip
+    size = Output(like="image_size", doc="the size of the part, for a slice")
+    bboxes = Output(like="bounding_boxes", doc="the part as a box between 0 and 1")
     aspect_ratio_range, area_range, max_attempts, use_image_if_no_bounding_boxes = _attrs()
     lod = "vanishes"
     gradient = None

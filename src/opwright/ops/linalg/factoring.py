@@ -159,7 +159,7 @@ class Svd:
     The gradient is for distinct values, and with full_matrices for m = n.
     """
 
-    tensor = Input(SOLVABLE, doc="matrices, in the last two dimensions", doc="matrices, in the last two dimensions")
+    tensor = Input(SOLVABLE, doc="matrices, in the last two dimensions")
     s = Output()
     u = Output(like="tensor")
     v = Output(like="tensor")

@@ -214,7 +214,7 @@ class TopK:
     k = Input((dtypes.int16, dtypes.int32, dtypes.int64), rank=0)
     values = Output(like="input")
     indices = Output()
-    sorted = Attr(bool, default=True, doc="whether the greatest comes first", doc="whether the greatest comes first")
+    sorted = Attr(bool, default=True, doc="whether the greatest comes first")
     index_type = Attr(DType, default=dtypes.int32, check=one_of(dtypes.int16, dtypes.int32, dtypes.int64))
     lod = lod_rules.batched("input", 1)
 

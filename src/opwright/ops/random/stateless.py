@@ -213,7 +213,7 @@ class StatelessMultinomial:
     """
 
     logits = Input(real, rank=2)
-    num_samples = Input(index, rank=0, doc="how many to draw of each row", doc="how many to draw of each row")
+    num_samples = Input(index, rank=0, doc="how many to draw of each row")
     seed = Input(SEEDS, rank=1)
     output = Output()
     output_dtype = Attr(DType, default=int64)

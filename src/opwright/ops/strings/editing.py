@@ -209,8 +209,7 @@ class RegexReplace:
     pattern = Input(dtypes.string, rank=0)
     rewrite = Input(dtypes.string, rank=0)
     output = Output(like="input")
-    replace_global = Attr(bool, default=True, doc="whether every match is replaced, or the first", 
-                          doc="whether every match is replaced, or the first")  # fmt: skip
+    replace_global = Attr(bool, default=True, doc="whether every match is replaced, or the first")  # fmt: skip
 
     def compute(op, input, pattern, rewrite) -> Any:
         compiled = _compiled(pattern)

@@ -44,10 +44,9 @@ class StringNGrams:
     """
 
     data = Input(dtypes.string)
-    ngrams = Output(like="data", doc="the joined words, row after row", doc="the joined words, row after row")
+    ngrams = Output(like="data", doc="the joined words, row after row")
     separator = Attr(str, default=" ")
-    ngram_widths = Attr([int], check=each(at_least(1)), doc="how many words to join, each number in turn", 
-                        doc="how many words to join, each number in turn")  # fmt: skip
+    ngram_widths = Attr([int], check=each(at_least(1)), doc="how many words to join, each number in turn")  # fmt: skip
     left_pad = Attr(str, default="")
     right_pad = Attr(str, default="")
     pad_width = Attr(int, default=0)

@@ -152,8 +152,7 @@ class UnicodeDecode:
 
     input = Input(dtypes.string, rank=0)
     char_values = Output(dtype=dtypes.int32)
-    offsets = Output(dtype=dtypes.int64, doc="the byte each code point begins at", 
-                     doc="the byte each code point begins at")  # fmt: skip
+    offsets = Output(dtype=dtypes.int64, doc="the byte each code point begins at")  # fmt: skip
     input_encoding = Attr(str)
     errors = Attr(str, default="replace", check=ERRORS)
     replacement_char = Attr(int, default=65533)
