@@ -203,7 +203,7 @@ if _typing.TYPE_CHECKING:
     from .eager import debugging
     from .eager.calling import numpy_function, py_function
     from .nn.module import Module
-    from .ops import bitwise, dtypes, image, linalg, random, signal, strings
+    from .ops import bitwise, dtypes, image, linalg, random, sequence, signal, strings
     from .ops.clock import timestamp
     from .ops.debugging import Assert, assert_equal, assert_greater, assert_less, assert_rank
     from .ops.indexed_slices import IndexedSlicesSpec
@@ -307,6 +307,7 @@ _LATER = {
     "saved_model": (".saved.saved_model", None),
     "scan": (".tracing.control", "scan"),
     "scope_guard": (".runtime.scope", "scope_guard"),
+    "sequence": (".ops.sequence", None),
     "signal": (".ops.signal", None),
     "strings": (".ops.strings", None),
     "switch_case": (".tracing.control", "switch_case"),
@@ -370,7 +371,8 @@ __all__ = [  # noqa: RUF022  grouped as in docs/api.md
     # modules and switches
     "autograph", "experimental", "types",
     "bitwise", "config", "data", "debugging", "dtypes", "errors", "flags", "image", "keras", "linalg", "lite", "math",
-    "nest", "nn", "optimizers", "random", "saved_model", "show", "signal", "strings", "train",
+    "nest", "nn", "optimizers", "random", "saved_model", "sequence", "show", "signal", "strings",
+    "train",
     # element by element
     "abs", "acos", "acosh", "add", "add_n", "as_string", "asin", "asinh", "atan", "atan2", "atanh",
     "clip_by_global_norm", "clip_by_norm", "clip_by_value", "complex", "cos", "cosh", "divide", "equal", "exp", "floor",

@@ -23,7 +23,7 @@ _functions: dict[str, Operator] = {}
 FAMILIES = (
     "array", "math", "linalg", "nn", "random", "strings", "signal", "image", "bitwise", "state", "printing",
     "debugging", "calling", "clock", "control", "iteration", "lists", "list_rows",
-    "updates",
+    "updates", "sequence",
 )  # fmt: skip
 
 

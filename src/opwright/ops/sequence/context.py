@@ -1,0 +1,228 @@
+"""Convolution over the steps of sequences: each row by a window of its neighbours in its own sequence.
+
+Lives here: SequenceConv, the windows it multiplies (SequenceContext) and their gradient, `conv`.
+Not here: convolutions over axes (ops/nn).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core import dtypes
+from ...core.dtypes import floating
+from ...core.errors import InvalidArgumentError
+from ...core.shapes import UNKNOWN, TensorShape
+from ...core.specs import TensorSpec
+from ..attributes import Attr, greater_than
+from ..definition import Input, Output, operator
+from .segments import lengths_of, wide
+
+
+def _padding_rows(start: int, length: int) -> tuple[int, int]:
+    """How many rows a window reaches above the first and below the last row of a sequence."""
+    return max(0, -start), max(0, start + length - 1)
+
+
+def _places(offsets: np.ndarray, lengths: np.ndarray, start: int, length: int, padded: bool) -> np.ndarray:
+    """[rows, length]: for each step of each window a row of x, or behind these a row of the padding.
+
+    Without padding rows there is one row of zeros behind those of x.
+    """
+    n = int(offsets[-1])
+    begins, ends = np.repeat(offsets[:-1], lengths)[:, None], np.repeat(offsets[1:], lengths)[:, None]
+    at = np.arange(n)[:, None] + (start + np.arange(length))
+    up = max(0, -start)
+    above = np.where(at < begins, n + up + at - begins if padded else n, at)
+    return np.where(at >= ends, n + up + at - ends if padded else n, above)
+
+
+def _check_padding(padding: Any, width: int | None, start: int, length: int) -> None:
+    up, down = _padding_rows(start, length)
+    if up + down == 0:
+        raise InvalidArgumentError(what="no window reaches beyond its sequence, so there is no padding to train",
+                                   found=f"context_start {start}, context_length {length}")  # fmt: skip
+    if not TensorShape(padding).is_compatible_with([up + down, width]):
+        raise InvalidArgumentError(what="padding_data has another shape", found=f"shape {padding}",
+                                   wanted=f"shape [{up + down}, {'width of x' if width is None else width}]")  # fmt: skip
+
+
+@operator
+class SequenceContext:
+    """For each row the rows of a window about it, side by side; beyond its sequence zeros or rows of the padding.
+
+    .. math:: y_t = (x_{t + start}, ..., x_{t + start + length - 1})
+
+    x: [rows, n] with one LoD level; padding_data: [up + down, n], up = max(0, -start) rows above a sequence and down =
+    max(0, start + length - 1) below it, read where padding_trainable says so. y: [rows, length * n].
+    raises InvalidArgumentError for padding_data missing or of another shape
+    """
+
+    x = Input(floating, rank=2, lod=1)
+    padding_data = Input(floating, like="x", optional=True)
+    offsets = Input(dtypes.int64, rank=1, lod_of="x")
+    y = Output(like="x")
+    context_length = Attr(int, check=greater_than(0))
+    context_start = Attr(int, default=0)
+    padding_trainable = Attr(bool, default=False)
+    no_need_buffer = ("x", "padding_data")
+
+    def infer(op) -> Any:
+        x = op.x.spec.shape
+        _check_trainable(op)
+        width = None if x.rank is None or x[1] is None else x[1] * op.context_length
+        return TensorSpec([x[0] if x.rank else None, width], op.x.spec.dtype)
+
+    def compute(op, x, padding_data, offsets) -> Any:
+        return _windows(op, x, padding_data, offsets).reshape(len(x), -1 if x.size else x.shape[1] * op.context_length)
+
+    def gradient(op, dy) -> Any:
+        dx, dpadding = SequenceContextGrad(dy, op.offsets, context_length=op.context_length,
+                                           context_start=op.context_start, padding_trainable=op.padding_trainable)  # fmt: skip
+        return dx, dpadding if op.padding_trainable else None, None
+
+
+def _check_trainable(op: Any) -> None:
+    if op.padding_trainable:
+        if op.padding_data is None:
+            raise InvalidArgumentError(what="padding_trainable needs input 'padding_data'", found="none")
+        x = op.x.spec.shape
+        _check_padding(op.padding_data.spec.shape, x[1] if x.rank else None, op.context_start, op.context_length)
+
+
+def _windows(op: Any, x: np.ndarray, padding: np.ndarray | None, offsets: np.ndarray) -> np.ndarray:
+    """[rows, length, n]"""
+    lengths = lengths_of(offsets, len(x))
+    if op.padding_trainable:
+        _check_padding(padding.shape, x.shape[1], op.context_start, op.context_length)
+    behind = padding if op.padding_trainable else np.zeros((1, x.shape[1]), x.dtype)
+    places = _places(offsets, lengths, op.context_start, op.context_length, op.padding_trainable)
+    return np.concatenate([x, behind]).take(places, 0)
+
+
+@operator
+class SequenceContextGrad:
+    """Windows added back to the rows they were made of: the gradient of SequenceContext.
+
+    .. math:: dx_s = \\sum_{t, j: t + start + j = s} dy_{t, j}
+
+    dy: [rows, length * n]. dx: [rows, n]; dpadding: [up + down, n], without padding_trainable [0, n].
+    raises InvalidArgumentError where dy is not as wide as whole windows
+    """
+
+    dy = Input(floating, rank=2)
+    offsets = Input(dtypes.int64, rank=1, lod_of="dy")
+    dx = Output(like="dy")
+    dpadding = Output(like="dy", rows=False)
+    context_length = Attr(int, check=greater_than(0))
+    context_start = Attr(int, default=0)
+    padding_trainable = Attr(bool, default=False)
+
+    def infer(op) -> Any:
+        shape = op.dy.spec.shape
+        width = shape[1] if shape.rank else None
+        if width is not None and width % op.context_length:
+            raise InvalidArgumentError(what="rows of dy are no whole windows", found=f"width {width}",
+                                       wanted=f"a multiple of {op.context_length}")  # fmt: skip
+        n = None if width is None else width // op.context_length
+        behind = sum(_padding_rows(op.context_start, op.context_length)) if op.padding_trainable else 0
+        rows = shape[0] if shape.rank else None
+        return TensorSpec([rows, n], op.dy.spec.dtype), TensorSpec([behind, n], op.dy.spec.dtype)
+
+    def compute(op, dy, offsets) -> Any:
+        lengths, rows = lengths_of(offsets, len(dy)), len(dy)
+        parts = wide(dy).reshape(rows, op.context_length, dy.shape[1] // op.context_length)
+        places = _places(offsets, lengths, op.context_start, op.context_length, op.padding_trainable)
+        dx = np.zeros((rows, parts.shape[2]), parts.dtype)
+        behind = sum(_padding_rows(op.context_start, op.context_length)) if op.padding_trainable else 0
+        dpadding = np.zeros((behind, parts.shape[2]), parts.dtype)
+        for j in range(op.context_length):  # of one step of the windows no two read the same row of x
+            at, part = places[:, j], parts[:, j]
+            inside = at < rows
+            if inside.all():
+                dx[at] += part
+                continue
+            dx[at[inside]] += part[inside]
+            if behind:
+                np.add.at(dpadding, at[~inside] - rows, part[~inside])
+        return dx.astype(dy.dtype, copy=False), dpadding.astype(dy.dtype, copy=False)
+
+    def gradient(op, ddx, ddpadding) -> Any:
+        padding = ddpadding if op.padding_trainable else None
+        return SequenceContext(ddx, padding, op.offsets, context_length=op.context_length,
+                               context_start=op.context_start, padding_trainable=op.padding_trainable), None  # fmt: skip
+
+
+@operator
+class SequenceConv:
+    """Each row a linear map of a window of its neighbours; beyond its sequence are zeros, or rows that are trained.
+
+    .. math:: y_t = (s_0, ..., s_{length - 1}) F, \\quad s_j = x_p \\text{ of its sequence, } p = t + start + j, \\text{
+              else } 0, \\text{ or } P_{p + up} \\; (p < 0), \\; P_{up + p - n} \\; (p \\ge n)
+
+    x: [rows, n] with one LoD level; filter: [context_length * n, m]; padding_data, P: [up + down, n] with up = max(0,
+    -context_start) and down = max(0, context_start + context_length - 1), read where padding_trainable. y: [rows, m].
+    context_stride: 1 is the only one there is.
+    raises InvalidArgumentError for x without LoD, with more levels or of another rank, a filter or padding_data of
+    another shape, padding_trainable where no window reaches beyond its sequence, and another stride
+    """
+
+    x = Input(floating, rank=2, lod=1)
+    filter = Input(floating, rank=2, like="x")
+    padding_data = Input(floating, like="x", optional=True)
+    offsets = Input(dtypes.int64, rank=1, lod_of="x")
+    y = Output(like="x")
+    context_length = Attr(int, check=greater_than(0))
+    context_start = Attr(int, default=0)
+    context_stride = Attr(int, default=1, check=greater_than(0))
+    padding_trainable = Attr(bool, default=False)
+
+    def infer(op) -> Any:
+        if op.context_stride != 1:
+            raise InvalidArgumentError(what="windows can only move by one row", found=f"context_stride {op.context_stride}",
+                                       wanted="1")  # fmt: skip
+        x, filter = op.x.spec.shape, op.filter.spec.shape
+        _check_trainable(op)
+        width, height = x[1] if x.rank else None, filter[0] if filter.rank else None
+        if None not in (width, height) and width * op.context_length != height:
+            _refuse_filter(filter, width * op.context_length)
+        if x.rank is None and filter.rank is None:
+            return TensorSpec(UNKNOWN, op.x.spec.dtype)
+        return TensorSpec([x[0] if x.rank else None, filter[1] if filter.rank else None], op.x.spec.dtype)
+
+    def compute(op, x, filter, padding_data, offsets) -> Any:
+        if len(filter) != x.shape[1] * op.context_length:
+            _refuse_filter(filter.shape, x.shape[1] * op.context_length)
+        windows = _windows(op, x, padding_data, offsets).reshape(len(x), len(filter))
+        return (wide(windows) @ wide(filter)).astype(x.dtype, copy=False)
+
+    def gradient(op, dy) -> Any:
+        from ..linalg import matmul
+
+        setting = {"context_length": op.context_length, "context_start": op.context_start,
+                   "padding_trainable": op.padding_trainable}  # fmt: skip
+        padding = op.padding_data if op.padding_trainable else None
+        windows = SequenceContext(op.x, padding, op.offsets, **setting)
+        dwindows = matmul(dy, op.filter, transpose_b=True)
+        dx, dpadding = SequenceContextGrad(dwindows, op.offsets, **setting)
+        dfilter = matmul(windows, dy, transpose_a=True)
+        return dx, dfilter, dpadding if op.padding_trainable else None, None
+
+
+def _refuse_filter(filter: Any, wanted: int) -> None:
+    raise InvalidArgumentError(what="the filter has not a row for each number of a window",
+                               found=f"shape {list(filter)}", wanted=f"{wanted} rows, context_length times the width of x")  # fmt: skip
+
+
+def conv(x: Any, filter: Any, context_length: int = 3, context_start: int | None = None, padding_data: Any = None,
+         context_stride: int = 1, name: str | None = None) -> Any:  # fmt: skip
+    """See SequenceConv. context_start: by default the window is about its row. padding_data: None for zeros.
+
+    >>> x = ow.LoDTensor([[1.0], [2.0], [3.0]], [[0, 2, 3]])
+    >>> ow.sequence.conv(x, ow.constant([[1.0], [10.0], [100.0]])).to_nested()
+    [[[210.0], [21.0]], [[30.0]]]
+    """
+    start = -(context_length // 2) if context_start is None else context_start
+    return SequenceConv(x, filter, padding_data, context_length=context_length, context_start=start,
+                        context_stride=context_stride, padding_trainable=padding_data is not None, name=name)  # fmt: skip

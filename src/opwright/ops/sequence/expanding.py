@@ -1,0 +1,140 @@
+"""Rows and sequences repeated by the lengths of other sequences.
+
+Lives here: SequenceExpand, SequenceExpandAs, `expand`, `expand_as`.
+Not here: repeating along an axis (ops/array), the sums that are their gradients (pooling.py, ops/math).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core import dtypes
+from ...core.dtypes import real
+from ...core.errors import InvalidArgumentError
+from ...core.specs import TensorSpec
+from .. import array
+from ..attributes import Attr, at_least
+from ..definition import Input, Output, operator
+from .segments import check_rank, count, lengths_of, offsets_of, rows_like, windows
+
+TAKEN = (*real, dtypes.bool)
+
+
+@operator
+class SequenceExpand:
+    """Each sequence of x, or each row where x has no LoD, as often as the sequence of y at its place is long.
+
+    .. math:: out = (x_0, ..., x_0, x_1, ..., x_1, ...), \\; x_i \\text{ as often as the length of } y_i
+
+    x: [rows, ...], with no LoD or one level. y: only its LoD is read; ref_level: the level whose lengths count, -1 for
+    the last. out: the repeated rows; where x has a LoD one sequence for each repetition, else none. A length of 0
+    drops x_i; an empty x_i repeated k times gives k empty sequences.
+    raises InvalidArgumentError for x of rank below 2 or with more levels, y without LoD, a level that y has not, and
+    where x has not as many sequences (or rows) as y on that level
+    """
+
+    x = Input(TAKEN, lod=(0, 1))
+    y = Input(dtypes.any_dtype, optional=True)
+    offsets = Input(dtypes.int64, rank=1, lod_of="x", optional=True)
+    levels = Input(dtypes.int64, rank=1, repeated=True, lod_of="y")
+    out = Output(like="x")
+    out_offsets = Output(dtype=dtypes.int64, repeated=True, lod_of="out")
+    rows = Output(dtype=dtypes.int64, intermediate=True)
+    ref_level = Attr(int, default=-1, check=at_least(-1))
+    no_need_buffer = ("x", "y")
+    shape_only = ("y",)
+    lod = "changed"
+
+    def infer(op) -> Any:
+        check_rank(op.x.spec.shape.rank, 2)
+        if not -1 <= op.ref_level < len(op.levels):
+            raise InvalidArgumentError(what=f"y has no level {op.ref_level}", found=f"{len(op.levels)} levels",
+                                       wanted="ref_level of -1, the last, or a level of y")  # fmt: skip
+        made = [] if op.offsets is None else [TensorSpec([None], dtypes.int64)]
+        return rows_like(op.x, None), made, TensorSpec([None], dtypes.int64)
+
+    def compute(op, x, y, offsets, levels) -> Any:
+        check_rank(x.ndim, 2)
+        times = lengths_of(levels[op.ref_level], of="y")
+        units = len(x) if offsets is None else len(offsets) - 1
+        if len(times) != units:
+            what = "rows" if offsets is None else "sequences"
+            raise InvalidArgumentError(what=f"x has not as many {what} as y has sequences on level {op.ref_level}",
+                                       found={"x": units, "y": len(times)})  # fmt: skip
+        if offsets is None:
+            rows = np.repeat(np.arange(units), times)
+            return x.take(rows, 0), [], rows
+        lengths = lengths_of(offsets, len(x))
+        copies = np.repeat(lengths, times)
+        rows = windows(np.repeat(offsets[:-1], times), copies)
+        return x.take(rows, 0), [offsets_of(copies)], rows
+
+    def gradient(op, dout, dout_offsets, drows) -> Any:
+        from ..math.unsorted_segment import UnsortedSegmentSum
+
+        return UnsortedSegmentSum(dout, op.rows, array.shape_op(op.x)[0]), None, None, None
+
+
+@operator
+class SequenceExpandAs:
+    """Row i of x as often as sequence i of y is long: out has the LoD of y.
+
+    .. math:: out_t = x_i \\text{ for } o_i \\le t < o_{i+1}
+
+    x: [number of sequences, ...]; its own LoD does not count. y: one level; only its LoD is read. out: [rows of y, ...].
+    A sequence without rows drops its x_i.
+    raises InvalidArgumentError for y without LoD or with more levels, and where x has not one row a sequence
+    """
+
+    x = Input(TAKEN)
+    y = Input(dtypes.any_dtype, optional=True, lod=1)
+    offsets = Input(dtypes.int64, rank=1, lod_of="y")
+    out = Output(like="x")
+    no_need_buffer = ("x", "y")
+    shape_only = ("y",)
+    lod = "as y"
+
+    def infer(op) -> Any:
+        n, rows = count(op.offsets), op.x.spec.shape
+        if rows.rank and None not in (n, rows[0]) and n != rows[0]:
+            _refuse(rows[0], n)
+        y = op.y
+        return rows_like(op.x, y.spec.shape[0] if y is not None and y.spec.shape.rank else None)
+
+    def compute(op, x, y, offsets) -> Any:
+        lengths = lengths_of(offsets, of="y")
+        if len(x) != len(lengths):
+            _refuse(len(x), len(lengths))
+        return np.repeat(x, lengths, axis=0)
+
+    def gradient(op, dout) -> Any:
+        from .pooling import SequencePool
+
+        return SequencePool(dout, op.offsets, pooltype="SUM"), None, None
+
+
+def _refuse(rows: int, sequences: int | None) -> None:
+    raise InvalidArgumentError(what="x has not one row for each sequence of y", found={"x": f"{rows} rows",
+                               "y": f"{sequences} sequences"})  # fmt: skip
+
+
+def expand(x: Any, y: Any, ref_level: int = -1, name: str | None = None) -> Any:
+    """See SequenceExpand.
+
+    >>> y = ow.LoDTensor([0, 0, 0], [[0, 2, 2, 3]])
+    >>> ow.sequence.expand(ow.constant([[1], [2], [3]]), y).numpy().tolist()
+    [[1], [1], [3]]
+    """
+    return SequenceExpand(x, y, ref_level=ref_level, name=name)
+
+
+def expand_as(x: Any, y: Any, name: str | None = None) -> Any:
+    """See SequenceExpandAs.
+
+    >>> y = ow.LoDTensor([0, 0, 0], [[0, 2, 2, 3]])
+    >>> ow.sequence.expand_as(ow.constant([[1], [2], [3]]), y).to_nested()
+    [[[1], [1]], [], [[3]]]
+    """
+    return SequenceExpandAs(x, y, name=name)

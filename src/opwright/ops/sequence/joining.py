@@ -1,0 +1,251 @@
+"""Sequences joined, cut and turned round.
+
+Lives here: SequenceConcat, SequenceSlice, SequenceReverse, `concat`, `slice`, `reverse`.
+Not here: the same along axes of dense tensors (ops/array).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core import dtypes
+from ...core.dtypes import index
+from ...core.errors import InvalidArgumentError, OutOfRangeError
+from ...core.specs import TensorSpec
+from .. import array
+from ..definition import Input, Output, operator
+from .expanding import TAKEN
+from .segments import check_rank, check_widths, count, lengths_of, offsets_like, offsets_of, rows_like, windows
+
+
+@operator
+class SequenceConcat:
+    """Sequence i of each input, one after another, as sequence i of y.
+
+    .. math:: y_i = (x_{1,i}, x_{2,i}, ...), \\quad o_i(y) = \\sum_j o_i(x_j)
+
+    x: two or more packed tensors [rows, ...] with one LoD level and as many sequences each. y: [all rows, ...].
+    raises InvalidArgumentError for a single input, one without LoD or with more levels, and where the numbers of
+    sequences or the shapes of rows differ
+    """
+
+    x = Input(TAKEN, repeated=True, lod=1)
+    offsets = Input(dtypes.int64, repeated=True, rank=1, lod_of="x")
+    y = Output(like="x")
+    y_offsets = Output(dtype=dtypes.int64, lod_of="y")
+    rows = Output(dtype=dtypes.int64, repeated=True, intermediate=True, doc="where the rows of each input go")
+    no_need_buffer = ("x",)
+    lod = "changed"
+
+    def infer(op) -> Any:
+        if len(op.x) < 2:
+            raise InvalidArgumentError(what="there is nothing to join", found=f"{len(op.x)} inputs", wanted="2 or more")
+        if len(op.offsets) != len(op.x):
+            raise InvalidArgumentError(what="there are not offsets for each input",
+                                       found=f"{len(op.offsets)} for {len(op.x)}")  # fmt: skip
+        check_widths({f"input {i}": x.spec.shape for i, x in enumerate(op.x)})
+        counts = [count(o) for o in op.offsets]
+        if len(set(counts) - {None}) > 1:
+            _refuse(counts)
+        sizes = [x.spec.shape[0] if x.spec.shape.rank else None for x in op.x]
+        known = next((x for x in op.x if x.spec.shape.rank is not None), op.x[0])
+        y = rows_like(known, None if None in sizes else sum(sizes))
+        return y, offsets_like(op.offsets[0]), [TensorSpec([n], dtypes.int64) for n in sizes]
+
+    def compute(op, x, offsets) -> Any:
+        check_widths({f"input {i}": one.shape for i, one in enumerate(x)})
+        if len({len(o) for o in offsets}) > 1:
+            _refuse([len(o) - 1 for o in offsets])
+        lengths = [lengths_of(o, len(one), f"input {i}") for i, (one, o) in enumerate(zip(x, offsets))]
+        joined = np.sum(offsets, axis=0)
+        y = np.empty((joined[-1], *x[0].shape[1:]), x[0].dtype)
+        at = joined[:-1].copy()
+        rows = []
+        for one, n in zip(x, lengths):
+            rows.append(windows(at, n))
+            y[rows[-1]] = one
+            at += n
+        return y, joined, rows
+
+    def gradient(op, dy, dy_offsets, drows) -> Any:
+        return [SequenceTake(dy, where) for where in op.rows], None
+
+
+def _refuse(counts: list[Any]) -> None:
+    raise InvalidArgumentError(what="inputs differ in their number of sequences", found=counts, wanted="as many in each")
+
+
+@operator
+class SequenceTake:
+    """Some of the rows, each at most once: a part of joined sequences.
+
+    .. math:: y_k = x_{rows_k}
+
+    x: [n, ...]; rows: int64 [m], no two equal. y: [m, ...].
+    raises InvalidArgumentError for a row that x has not
+    """
+
+    x = Input(TAKEN)
+    rows = Input(dtypes.int64, rank=1)
+    y = Output(like="x")
+    no_need_buffer = ("x",)
+    lod = "vanishes"
+
+    def infer(op) -> Any:
+        return rows_like(op.x, op.rows.spec.shape[0])
+
+    def compute(op, x, rows) -> Any:
+        _check_there(rows, len(x))
+        return x.take(rows, 0)
+
+    def gradient(op, dy) -> Any:
+        return SequencePlace(dy, op.rows, array.shape_op(op.x)[0]), None
+
+
+@operator
+class SequencePlace:
+    """Rows at their places, zeros at the others: the gradient of SequenceTake and SequenceSlice.
+
+    .. math:: x_{rows_k} = y_k
+
+    y: [m, ...]; rows: int64 [m], no two equal; size: a scalar, the number of rows of x. x: [size, ...].
+    raises InvalidArgumentError for a place that is not below size
+    """
+
+    y = Input(TAKEN)
+    rows = Input(dtypes.int64, rank=1)
+    size = Input(index, rank=0)
+    x = Output(like="y")
+    lod = "vanishes"
+
+    def infer(op) -> Any:
+        return rows_like(op.y, None)
+
+    def compute(op, y, rows, size) -> Any:
+        _check_there(rows, int(size))
+        x = np.zeros((int(size), *y.shape[1:]), y.dtype)
+        x[rows] = y
+        return x
+
+    def gradient(op, dx) -> Any:
+        return SequenceTake(dx, op.rows), None, None
+
+
+def _check_there(rows: np.ndarray, size: int) -> None:
+    if rows.size and not (0 <= rows.min() and rows.max() < size):
+        raise InvalidArgumentError(what="there is no such row", found=f"rows {rows.min()} to {rows.max()}",
+                                   wanted=f"0 to {size - 1}")  # fmt: skip
+
+
+@operator
+class SequenceSlice:
+    """A window of each sequence: `length` rows from its row `offset` on.
+
+    .. math:: y_i = (x_{o_i + offset_i}, ..., x_{o_i + offset_i + length_i - 1})
+
+    x: [rows, ...] with one LoD level; offset, length: int32 or int64 [number of sequences, 1]. y: [sum of length, ...].
+    raises InvalidArgumentError for x without LoD or with more levels, offset or length of another shape or below 0;
+    OutOfRangeError for a window past the end of its sequence
+    """
+
+    x = Input(TAKEN, lod=1)
+    offset = Input(index)
+    length = Input(index)
+    offsets = Input(dtypes.int64, rank=1, lod_of="x")
+    y = Output(like="x")
+    y_offsets = Output(dtype=dtypes.int64, lod_of="y")
+    rows = Output(dtype=dtypes.int64, intermediate=True)
+    no_need_buffer = ("x",)
+    lod = "changed"
+
+    def infer(op) -> Any:
+        n = count(op.offsets)
+        for name in ("offset", "length"):
+            _check_column(name, getattr(op, name).spec.shape, n)
+        return rows_like(op.x, None), offsets_like(op.offsets), TensorSpec([None], dtypes.int64)
+
+    def compute(op, x, offset, length, offsets) -> Any:
+        lengths = lengths_of(offsets, len(x))
+        for name, given in (("offset", offset), ("length", length)):
+            _check_column(name, given.shape, len(lengths))
+            if given.size and given.min() < 0:
+                raise InvalidArgumentError(what=f"input {name!r} is negative", found=int(given.min()),
+                                           wanted="at least 0")  # fmt: skip
+        first, size = offset.reshape(-1).astype(np.int64), length.reshape(-1).astype(np.int64)
+        past = np.flatnonzero(first + size > lengths)
+        if len(past):
+            i = int(past[0])
+            raise OutOfRangeError(what=f"the window of sequence {i} goes past its end",
+                                  found=f"offset {first[i]}, length {size[i]}", wanted=f"within {lengths[i]} rows")  # fmt: skip
+        rows = windows(offsets[:-1] + first, size)
+        return x.take(rows, 0), offsets_of(size), rows
+
+    def gradient(op, dy, dy_offsets, drows) -> Any:
+        return SequencePlace(dy, op.rows, array.shape_op(op.x)[0]), None, None, None
+
+
+def _check_column(name: str, shape: Any, n: int | None) -> None:
+    if getattr(shape, "rank", 2) is None:
+        return
+    if len(shape) != 2 or shape[1] not in (1, None) or (None not in (n, shape[0]) and shape[0] != n):
+        raise InvalidArgumentError(what=f"input {name!r} is not one number for each sequence",
+                                   found=f"shape {list(shape)}", wanted=f"shape [{'n' if n is None else n}, 1]")  # fmt: skip
+
+
+@operator
+class SequenceReverse:
+    """The rows of each sequence in the opposite order.
+
+    .. math:: y_{o_i + k} = x_{o_{i+1} - 1 - k}
+
+    x: [rows, ...] of rank 2 or more, with one LoD level. y: the same shape and LoD.
+    raises InvalidArgumentError for x without LoD, with more levels, or of rank below 2
+    """
+
+    x = Input(TAKEN, lod=1)
+    offsets = Input(dtypes.int64, rank=1, lod_of="x")
+    y = Output(like="x")
+    no_need_buffer = ("x",)
+
+    def infer(op) -> Any:
+        check_rank(op.x.spec.shape.rank, 2)
+        return op.x.spec
+
+    def compute(op, x, offsets) -> Any:
+        check_rank(x.ndim, 2)
+        ends = offsets[:-1] + offsets[1:] - 1
+        return x.take(np.repeat(ends, lengths_of(offsets, len(x))) - np.arange(len(x)), 0)
+
+    def gradient(op, dy) -> Any:
+        return SequenceReverse(dy, op.offsets), None
+
+
+def concat(x: Any, name: str | None = None) -> Any:
+    """See SequenceConcat. x: a list of LoDTensors.
+
+    >>> a, b = ow.LoDTensor([1, 2, 3], [[0, 2, 3]]), ow.LoDTensor([7, 8], [[0, 0, 2]])
+    >>> ow.sequence.concat([a, b]).to_nested()
+    [[1, 2], [3, 7, 8]]
+    """
+    return SequenceConcat(x, name=name)
+
+
+def slice(x: Any, offset: Any, length: Any, name: str | None = None) -> Any:
+    """See SequenceSlice.
+
+    >>> x = ow.LoDTensor([1, 2, 3, 4], [[0, 3, 4]])
+    >>> ow.sequence.slice(x, [[1], [0]], [[2], [0]]).to_nested()
+    [[2, 3], []]
+    """
+    return SequenceSlice(x, offset, length, name=name)
+
+
+def reverse(x: Any, name: str | None = None) -> Any:
+    """See SequenceReverse.
+
+    >>> ow.sequence.reverse(ow.LoDTensor([[1], [2], [3]], [[0, 2, 3]])).to_nested()
+    [[[2], [1]], [[3]]]
+    """
+    return SequenceReverse(x, name=name)

@@ -1,0 +1,67 @@
+"""Softmax over the steps of each sequence.
+
+Lives here: SequenceSoftmax, `softmax`.  Not here: softmax over an axis (ops/nn/softmax.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core import dtypes
+from ...core.dtypes import floating
+from ...core.errors import InvalidArgumentError
+from ..definition import Input, Output, operator
+from .expanding import SequenceExpandAs
+from .pooling import SequencePool
+from .segments import lengths_of, reduced, wide
+
+
+@operator
+class SequenceSoftmax:
+    """Softmax over the rows of each sequence, of one number each; a sequence without rows has no result.
+
+    .. math:: y_t = \\frac{e^{x_t - m_i}}{\\sum_s e^{x_s - m_i}}, \\quad m_i = \\max_s x_s, \\; o_i \\le s, t < o_{i+1}
+
+    x: [rows] or [rows, 1] with a LoD, of which the last level counts. y: the same shape and LoD.
+    raises InvalidArgumentError for x without LoD, or with more than one number in a row
+    """
+
+    x = Input(floating, rank=(1, 2))
+    offsets = Input(dtypes.int64, rank=1, lod_of="x")
+    y = Output(like="x")
+    no_need_buffer = ("x",)
+
+    def infer(op) -> Any:
+        if op.x.spec.shape.rank is not None:
+            _check_steps(op.x.spec.shape)
+        return op.x.spec
+
+    def compute(op, x, offsets) -> Any:
+        lengths = lengths_of(offsets, len(x))
+        _check_steps(x.shape)
+        flat = wide(x.reshape(-1))
+        y = flat - np.repeat(reduced(np.maximum, flat, offsets, lengths, 0.0), lengths)
+        np.exp(y, out=y)
+        y /= np.repeat(reduced(np.add, y, offsets, lengths, 1.0), lengths)
+        return y.astype(x.dtype, copy=False).reshape(x.shape)
+
+    def gradient(op, dy) -> Any:
+        share = SequencePool(dy * op.y, op.offsets, pooltype="SUM")
+        return op.y * (dy - SequenceExpandAs(share, offsets=op.offsets)), None
+
+
+def _check_steps(shape: Any) -> None:
+    if len(shape) == 2 and shape[1] not in (1, None):
+        raise InvalidArgumentError(what="a step has more than one number", found=f"shape {list(shape)}",
+                                   wanted="shape [rows] or [rows, 1]")  # fmt: skip
+
+
+def softmax(x: Any, name: str | None = None) -> Any:
+    """See SequenceSoftmax.
+
+    >>> ow.sequence.softmax(ow.LoDTensor([1000.0, 1000.0, -3.0], [[0, 2, 3]])).to_nested()
+    [[0.5, 0.5], [1.0]]
+    """
+    return SequenceSoftmax(x, name=name)

@@ -1,0 +1,99 @@
+"""Sequences of tokens, which are integers.
+
+Lives here: SequenceErase, SequenceEnumerate, `erase`, `enumerate`.  Not here: text (ops/strings).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core import dtypes
+from ...core.dtypes import index
+from ...core.shapes import TensorShape
+from ...core.specs import TensorSpec
+from ..attributes import Attr, at_least
+from ..definition import Input, Output, operator
+from .segments import check_width_one, lengths_of, offsets_like
+
+
+@operator
+class SequenceErase:
+    """Each sequence without some tokens.
+
+    .. math:: y = (x_t : x_t \\notin tokens)
+
+    x: [rows, 1] with a LoD; its last level is counted anew, those above stay. y: [rows left, 1].
+    raises InvalidArgumentError for x without LoD, or with rows that are not one number
+    """
+
+    x = Input(index)
+    offsets = Input(dtypes.int64, rank=1, lod_of="x")
+    y = Output(like="x")
+    y_offsets = Output(dtype=dtypes.int64, lod_of="y")
+    tokens = Attr([int])
+    lod = "changed"
+    gradient = None
+
+    def infer(op) -> Any:
+        check_width_one(op.x.spec.shape)
+        return TensorSpec([None, 1], op.x.spec.dtype), offsets_like(op.offsets)
+
+    def compute(op, x, offsets) -> Any:
+        check_width_one(TensorShape(x.shape))
+        lengths_of(offsets, len(x))
+        kept = ~np.isin(x[:, 0], np.array(op.tokens, np.int64))
+        before = np.zeros(len(x) + 1, np.int64)
+        np.cumsum(kept, out=before[1:])
+        return x[kept], before[offsets]
+
+
+@operator
+class SequenceEnumerate:
+    """For each position the next tokens of its sequence, that of the position first; `pad_value` beyond its end.
+
+    .. math:: y_{t,j} = x_{t+j} \\text{ in the sequence of } t, \\text{ else the pad value}
+
+    x: [rows, 1] with one LoD level. y: [rows, win_size], the same LoD.
+    raises InvalidArgumentError for win_size below 2, x without LoD or with more levels, or rows that are not one number
+    """
+
+    x = Input(index, lod=1)
+    offsets = Input(dtypes.int64, rank=1, lod_of="x")
+    y = Output(like="x")
+    win_size = Attr(int, check=at_least(2))
+    pad_value = Attr(int, default=0)
+    gradient = None
+
+    def infer(op) -> Any:
+        shape = op.x.spec.shape
+        check_width_one(shape)
+        return TensorSpec([shape[0] if shape.rank else None, op.win_size], op.x.spec.dtype)
+
+    def compute(op, x, offsets) -> Any:
+        check_width_one(TensorShape(x.shape))
+        lengths = lengths_of(offsets, len(x))
+        at = np.arange(len(x))[:, None] + np.arange(op.win_size)
+        y = np.append(x[:, 0], x.dtype.type(op.pad_value))
+        return y[np.where(at < np.repeat(offsets[1:], lengths)[:, None], at, len(x))]
+
+
+def erase(x: Any, tokens: Sequence[int], name: str | None = None) -> Any:
+    """See SequenceErase.
+
+    >>> x = ow.LoDTensor([[2], [2], [6], [1]], [[0, 3, 4]])
+    >>> ow.sequence.erase(x, [2, 1]).to_nested()
+    [[[6]], []]
+    """
+    return SequenceErase(x, tokens=tokens, name=name)
+
+
+def enumerate(x: Any, win_size: int, pad_value: int = 0, name: str | None = None) -> Any:
+    """See SequenceEnumerate.
+
+    >>> ow.sequence.enumerate(ow.LoDTensor([[4], [5], [6]], [[0, 2, 3]]), 2).to_nested()
+    [[[4, 5], [5, 0]], [[6, 0]]]
+    """
+    return SequenceEnumerate(x, win_size=win_size, pad_value=pad_value, name=name)
