@@ -108,8 +108,7 @@ def reuse(node: Node, names: Any, dying: set[str], made: set[str]) -> tuple[str,
     output = node.outputs[0]
     if not _is_dense(output):
         return None
-    for wanted in _inputs(op.inplace.get(op.output_names[0], ())):
-        place = op.input_names.index(wanted)
+    for place in op.inplace_places:
         value = node.inputs[place]
         if type(value) is not Value or value is output or not _is_dense(value) or value.dtype is not output.dtype:
             continue
@@ -124,15 +123,11 @@ def reuse(node: Node, names: Any, dying: set[str], made: set[str]) -> tuple[str,
         if None not in given and math.prod(given) * output.dtype.np.itemsize < LEAST_BYTES:  # type: ignore[arg-type]
             continue
         asked = [name]
-        if None in given and op.elementwise:
+        if op.elementwise and (None in given or None in taken):
             asked += [names[v] for v in node.operands if v is not value and v.shape.rank != 0]
         call = "own" if len(asked) == 1 else "own_like"
         return f"{call}({', '.join(asked)})", name
     return None
-
-
-def _inputs(declared: Any) -> tuple[str, ...]:
-    return (declared,) if isinstance(declared, str) else tuple(declared)
 
 
 def _is_dense(value: Value) -> bool:

@@ -38,6 +38,7 @@ def binary(name: str, compute: Any, formula: str, dtypes: tuple[DType, ...], opt
         "y": Input(dtypes, like="x"),
         "z": Output(like=None if out else "x", dtype=out),
         "elementwise": True,
+        "inplace": {"z": ("x", "y")},
         "infer": infer,
         "compute": compute if isinstance(compute, np.ufunc) else computed,
     }
@@ -64,6 +65,7 @@ def fused(name: str, compute: Any, formula: str, dtypes: tuple[DType, ...], opti
         "y": Input(dtypes, like="x"),
         "z": Output(like="x"),
         "elementwise": True,
+        "inplace": {"z": ("x", "y")},
         "infer": infer,
         "compute": computed,
     }

@@ -32,6 +32,7 @@ def unary(name: str, compute: Any, formula: str, taken: tuple[DType, ...] = (flo
         "x": Input(taken),
         "y": Output(like="x"),
         "elementwise": True,
+        "inplace": {"y": "x"},
         "compute": compute if isinstance(compute, np.ufunc) else computed,
     }
     return lite_operator(name, options=options, versions=versions)(type(name, (), body))

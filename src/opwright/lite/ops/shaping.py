@@ -34,6 +34,7 @@ class Reshape:
     x = Input(ANY)
     shape = Input((int32,), optional=True)
     y = Output(like="x")
+    inplace = {"y": "x"}
 
     def infer(op: Any) -> TensorSpec:
         dims, dtype = op.x.spec.shape.dims, op.x.spec.dtype
@@ -79,6 +80,7 @@ class ExpandDims:
     x = Input(ANY)
     axis = Input(INDEX)
     y = Output(like="x")
+    inplace = {"y": "x"}
 
     def infer(op: Any) -> TensorSpec:
         dims, axis = op.x.spec.shape.dims, ints(op.axis)
@@ -99,6 +101,7 @@ class Squeeze:
 
     x = Input(ANY)
     y = Output(like="x")
+    inplace = {"y": "x"}
 
     def infer(op: Any) -> TensorSpec:
         dims = op.x.spec.shape.dims

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core import flags
 from ...core.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
@@ -36,6 +37,7 @@ from .errors import also, of_node
 from .node import Context, Node, bytes_for, check_bytes
 from .resolution import Resolved
 from .tensor import ARENA, CONSTANT, DYNAMIC, OWN, Tensor, of_file
+from .watching import run_watched
 
 NOT_READY = "Invoke called on model that is not ready."
 
@@ -239,13 +241,16 @@ class Subgraph:
 
     def _run(self) -> None:
         step: Any = None
+        steps = self._steps
+        if flags.check_inputs:
+            steps = [functools.partial(run_watched, node, step) for node, step in zip(self.nodes, steps)]
         try:
-            for step in self._steps:
+            for step in steps:
                 step()
         except Exception as error:
             if isinstance(error, OpError) and isinstance(error, RuntimeError) and "failed to" in error.message:
                 raise  # a deferred node's prepare has said it already
-            number = next(i for i, s in enumerate(self._steps) if s is step)
+            number = next(i for i, s in enumerate(steps) if s is step)
             raise of_node(error, self.nodes[number], "invoke", self.context.reported) from error
 
     def time_nodes(self, runs: int) -> list[list[float]]:

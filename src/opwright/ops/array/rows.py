@@ -50,6 +50,7 @@ class MergeRows:
     dense_shape = Input(index, rank=1, optional=True)
     rows = Output(like="values")
     where = Output(like="indices")
+    views = {"rows": "values", "where": "indices"}
     no_need_buffer = ("values",)
     lod = "vanishes"
 

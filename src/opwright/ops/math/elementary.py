@@ -131,8 +131,8 @@ class Rsqrt:
     elementwise = True
     inplace = {"y": "x"}
 
-    def compute(op, x) -> Any:
-        return x.dtype.type(1) / np.sqrt(x)
+    def compute(op, x, *, out=None) -> Any:
+        return np.true_divide(x.dtype.type(1), np.sqrt(x, out), out)
 
     def gradient(op, dy) -> Any:
         y = conj(op.y)
@@ -174,8 +174,8 @@ class Reciprocal:
     elementwise = True
     inplace = {"y": "x"}
 
-    def compute(op, x) -> Any:
-        return x.dtype.type(1) / x
+    def compute(op, x, *, out=None) -> Any:
+        return np.true_divide(x.dtype.type(1), x, out)
 
     def gradient(op, dy) -> Any:
         y = conj(op.y)

@@ -36,13 +36,13 @@ class Sigmoid:
     elementwise = True
     inplace = {"y": "x"}
 
-    def compute(op, x) -> Any:
+    def compute(op, x, *, out=None) -> Any:
         if x.dtype.kind == "c":
             one = x.dtype.type(1)
-            return one / (one + np.exp(-x))
+            return np.true_divide(one, one + np.exp(-x), out)
         zero, one = _numbers(x.dtype)
         small = np.exp(-np.absolute(x))  # never overflows
-        above = np.exp(np.minimum(x, zero))  # small where x < 0, else 1
+        above = np.exp(np.minimum(x, zero, out=out), out)  # small where x < 0, else 1
         if small.ndim == 0:
             return above / (small + one)
         small += one

@@ -36,8 +36,8 @@ class Relu:
     elementwise = True
     inplace = {"activations": "features"}
 
-    def compute(op, features) -> Any:
-        return np.maximum(features, features.dtype.type(0))
+    def compute(op, features, *, out=None) -> Any:
+        return np.maximum(features, features.dtype.type(0), out=out)
 
     def gradient(op, dy) -> Any:
         return where(op.activations > 0, dy, zeros_like(dy))
@@ -58,9 +58,9 @@ class Relu6:
     elementwise = True
     inplace = {"activations": "features"}
 
-    def compute(op, features) -> Any:
+    def compute(op, features, *, out=None) -> Any:
         kind = features.dtype.type
-        return np.minimum(np.maximum(features, kind(0)), kind(6))
+        return np.minimum(np.maximum(features, kind(0), out=out), kind(6), out=out)
 
     def gradient(op, dy) -> Any:
         y = op.activations
@@ -157,7 +157,7 @@ class Gelu:
     approximate: whether to take the second formula.
     """
 
-    features = Input(floating)
+    features = Input(floating, doc="the argument x")
     activations = Output(like="features")
     approximate = Attr(bool, default=False)
     elementwise = True

@@ -58,13 +58,13 @@ class BiasAdd:
             )
         return op.value.spec
 
-    def compute(op, value, bias) -> Any:
+    def compute(op, value, bias, *, out=None) -> Any:
         at = _channel(op, value.ndim)
         if bias.shape[0] != value.shape[at]:
             raise InvalidArgumentError(
                 what=f"Must provide as many biases as channels: {bias.shape[0]} vs. {value.shape[at]}"
             )
-        return value + bias.reshape([-1 if i == at else 1 for i in range(value.ndim)])
+        return np.add(value, bias.reshape([-1 if i == at else 1 for i in range(value.ndim)]), out)
 
     def gradient(op, doutput) -> Any:
         return doutput, BiasAddGrad(doutput, data_format=op.data_format)
