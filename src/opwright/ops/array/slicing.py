@@ -16,7 +16,7 @@ import numpy as np
 from ...core import dtypes
 from ...core.dtypes import DType, index
 from ...core.errors import InvalidArgumentError, UnimplementedError
-from ...core.shapes import UNKNOWN
+from ...core.shapes import UNKNOWN, TensorShape
 from .. import dispatch, lod_rules
 from ..attributes import Attr
 from ..definition import Input, Output, operator
@@ -190,14 +190,7 @@ class StridedSlice:
     lod = lod_rules.strided_slice
 
     def infer(op) -> Any:
-        spec = op.input_.spec
-        begin, end, strides = (elements_of(x) for x in (op.begin, op.end, op.strides))
-        n = next((len(x) for x in (strides, begin, end) if x is not None), None)
-        if spec.shape.dims is None or n is None:
-            return spec.with_shape(UNKNOWN)
-        hidden = [None] * n
-        items = _Masks(op).plan(begin or hidden, end or hidden, strides or hidden, spec.shape.dims)
-        return spec.with_shape([_length(i) for i in items if not isinstance(i, int)])
+        return op.input_.spec.with_shape(_read_shape(op, op.input_.spec.shape))
 
     def compute(op, input_, begin, end, strides) -> Any:
         if op.shrink_axis_mask == 1 and op.ellipsis_mask == 0 == op.new_axis_mask and input_.ndim:
@@ -209,6 +202,28 @@ class StridedSlice:
     def gradient(op, doutput) -> Any:
         dx = StridedSliceGrad(shape_op(op.input_, op.begin.dtype), op.begin, op.end, op.strides, doutput, **op.attrs)
         return dx, None, None, None
+
+
+def _read_shape(op: Any, shape: TensorShape) -> TensorShape:
+    """The shape of what is read of a tensor of that shape."""
+    begin, end, strides = (elements_of(x) for x in (op.begin, op.end, op.strides))
+    n = next((len(x) for x in (strides, begin, end) if x is not None), None)
+    if shape.dims is None or n is None:
+        return UNKNOWN
+    hidden = [None] * n
+    items = _Masks(op).plan(begin or hidden, end or hidden, strides or hidden, shape.dims)
+    return TensorShape([_length(i) for i in items if not isinstance(i, int)])
+
+
+def _check_fills(op: Any, value: TensorShape, shape: TensorShape) -> None:
+    """Raises InvalidArgumentError where a value cannot be broadcast to what is read of a tensor of that shape."""
+    read = _read_shape(op, shape)
+    if value.dims is None or read.dims is None:
+        return
+    wide = (None,) * (len(value.dims) - len(read.dims)) + tuple(read.dims)
+    pairs = zip(value.dims[::-1], wide[::-1])
+    if any(v not in (None, 1, r) and (r is not None or i >= len(read.dims)) for i, (v, r) in enumerate(pairs)):
+        raise InvalidArgumentError(what="the value does not fill the slice", found={"value": value, "slice": read})
 
 
 def _length(item: Any) -> int | None:
@@ -235,7 +250,9 @@ class StridedSliceGrad:
     lod = "vanishes"
 
     def infer(op) -> Any:
-        return op.dy.spec.with_shape(shape_from(op.shape))
+        shape = shape_from(op.shape)
+        _check_fills(op, op.dy.spec.shape, shape)
+        return op.dy.spec.with_shape(shape)
 
     def compute(op, shape, begin, end, strides, dy) -> Any:
         dx = np.zeros(tuple(shape.tolist()), dy.dtype)
@@ -266,6 +283,7 @@ class TensorStridedSliceUpdate:
     lod = "as input"
 
     def infer(op) -> Any:
+        _check_fills(op, op.value.spec.shape, op.input.spec.shape)
         return op.input.spec
 
     def compute(op, input, begin, end, strides, value) -> Any:

@@ -28,6 +28,13 @@ PALETTE = np.array([[1, 1, 0, 1], [0, 0, 1, 1], [1, 0, 0, 1], [0, 1, 0, 1], [0.5
                     [0.5, 0, 0, 1], [0, 0, 0.5, 1], [0, 1, 1, 1], [1, 0, 1, 1]], np.float32)  # fmt: skip
 
 
+def _has_colors(channels: int | None) -> None:
+    """Raises InvalidArgumentError for images of a number of channels for which there is no palette."""
+    if channels not in (None, 1, 3, 4):
+        raise InvalidArgumentError(what="the image has no colors of its own", found=f"{channels} channels",
+                                   wanted="1, 3 or 4 channels, or colors")  # fmt: skip
+
+
 @operator
 class DrawBoundingBoxes:
     """The images with the edges of boxes drawn on them, one pixel wide.
@@ -58,14 +65,14 @@ class DrawBoundingBoxes:
         if None not in (columns, channels) and columns < channels:
             raise InvalidArgumentError(what="colors must have at least as many columns as the image has channels",
                                        found={"image": channels, "colors": columns})  # fmt: skip
+        if colors is None or colors.num_elements() == 0:
+            _has_colors(channels)
         return op.images.spec
 
     def compute(op, images, boxes, colors) -> Any:
         n, high, wide, depth = images.shape
         if colors is None or not colors.size:
-            if depth not in (1, 3, 4):
-                raise InvalidArgumentError(what="the image has no colors of its own", found=f"{depth} channels",
-                                           wanted="1, 3 or 4 channels, or colors")  # fmt: skip
+            _has_colors(depth)
             colors = np.ones((1, 1), np.float32) if depth == 1 else PALETTE
         out = images.copy()
         for b in range(n):
@@ -106,6 +113,8 @@ def _infer_sample(op: Any) -> Any:
     if not boxes.is_compatible_with([None, None, 4]):
         raise InvalidArgumentError(what="bounding_boxes must be [batch, boxes, 4]",
                                    found=op.bounding_boxes.spec.short())  # fmt: skip
+    if boxes.num_elements() == 0 and not op.use_image_if_no_bounding_boxes:
+        raise _no_boxes()
     for name in ("aspect_ratio_range", "area_range"):
         low, high = getattr(op, name)
         if not 0 < low <= high or (name == "area_range" and high > 1):
@@ -115,14 +124,18 @@ def _infer_sample(op: Any) -> Any:
     return TensorSpec([3], dtype), TensorSpec([3], dtype), TensorSpec([1, 1, 4], op.bounding_boxes.spec.dtype)
 
 
+def _no_boxes() -> InvalidArgumentError:
+    return InvalidArgumentError(what="No bounding boxes provided as input.",
+                                do="use_image_if_no_bounding_boxes=True if you wish to provide none")  # fmt: skip
+
+
 def _sample(op: Any, rng: np.random.Generator, image_size: np.ndarray, boxes: np.ndarray, covered: float) -> Any:
     high, wide = int(image_size[0]), int(image_size[1])
     if min(high, wide) < 1 or image_size[2] < 0:
         raise InvalidArgumentError(what="image height and width must be positive", found=image_size.tolist())
     boxes = boxes.reshape(-1, 4)
     if not len(boxes) and not op.use_image_if_no_bounding_boxes:
-        raise InvalidArgumentError(what="No bounding boxes provided as input.",
-                                   do="use_image_if_no_bounding_boxes=True if you wish to provide none")  # fmt: skip
+        raise _no_boxes()
     if ((boxes < 0) | (boxes > 1)).any() or (boxes[:, :2] >= boxes[:, 2:]).any():
         raise InvalidArgumentError(what="All bounding box coordinates must be in [0.0, 1.0], the smaller first",
                                    wanted="[y_min, x_min, y_max, x_max] between 0.0 and 1.0")

@@ -21,6 +21,11 @@ from ..inference import static_axes
 from .reduction import Sum
 
 
+def _other_weights(weights: Any, shape: Any) -> InvalidArgumentError:
+    return InvalidArgumentError(what="`weights` must be the same shape as `arr` or a length-0 `Tensor`",
+                                found=f"{weights}, {shape}")  # fmt: skip
+
+
 @operator
 class DenseBincount:
     """How often each of 0 ... size - 1 occurs, or the sum of the weights where it does; larger numbers are left out.
@@ -44,15 +49,16 @@ class DenseBincount:
         shape, n = op.input.spec.shape, op.size.constant
         if n is not None and n < 0:
             raise InvalidArgumentError(what=f"size ({int(n)}) must be non-negative")
-        dtype = op.weights.spec.dtype
+        dtype, weights = op.weights.spec.dtype, op.weights.spec.shape
+        if weights.num_elements() != 0 and weights.is_fully_defined() and not weights.is_compatible_with(shape):
+            raise _other_weights(weights, shape)
         return TensorSpec(None if shape.rank is None else [*shape[:-1], None if n is None else int(n)], dtype)
 
     def compute(op, input, size, weights) -> Any:
         if np.any(input < 0):
             raise InvalidArgumentError(what="Input arr must be non-negative!", wanted="values of at least 0")
         if weights.size and weights.shape != input.shape:
-            raise InvalidArgumentError(what="`weights` must be the same shape as `arr` or a length-0 `Tensor`",
-                                       found=f"{list(weights.shape)}, {list(input.shape)}")  # fmt: skip
+            raise _other_weights(list(weights.shape), list(input.shape))
         n = int(size)
         rows = np.atleast_2d(input)
         out = np.zeros((len(rows), n), weights.dtype)
