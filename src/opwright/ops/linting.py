@@ -82,11 +82,11 @@ def _declared_once(op: Any) -> Iterator[str]:
 
 def _words(op: Any) -> Iterator[str]:
     """A sentence first, a formula, and a word on every part."""
-    first = op.doc.split("\n")[0].rstrip()
+    first = " ".join(op.doc.split("\n\n")[0].split())
     if not op.doc:
         yield "no docstring"
     elif not first.endswith((".", ":")) and ".. math::" not in first:
-        yield f"the docstring's first line is no sentence: {first!r}"
+        yield f"the docstring's first paragraph is no sentence: {first[:80]!r}"
     if not op.formula:
         yield "no formula: write `.. math::` and the formula in the docstring, \\text{...} where words say more"
     elif "\\text" not in op.formula and not any(is_named(p.name, op.formula) for _, p in _parts(op)):
@@ -149,7 +149,7 @@ def lint(op: Any) -> list[str]:
     return [sentence for rule in RULES for sentence in rule(found)]
 
 
-# ---- the texts of errors ---------------------------------------------------------------------------------------------
+# ---- the texts of errors --------------------------------------------------------------------------------------------
 
 ERRORS = {cls.__name__ for cls in (OpError, *OpError.__subclasses__())} | {"SignatureError"}
 SIGNALS = {"OutOfRangeError"}  # the end of a sequence refuses nothing

@@ -69,6 +69,24 @@ COMMON = {
     "input_encoding": "the encoding of what it reads",
     "output_encoding": "the encoding of what it gives",
     "replacement_char": "the code point in place of wrong ones",
+    # sequences
+    "offsets": "the offsets of the sequences' rows",
+    "activation": "the function of the new state, by name",
+    "gate_activation": "the function of the gates, by name",
+    "cell_activation": "the function of the cell where it leaves, by name",
+    "candidate_activation": "the function of what may enter the cell, by name",
+    "is_reverse": "whether sequences are gone through from their end",
+    "use_peepholes": "whether the gates see the cell",
+    "pooltype": "how rows become one, by name",
+    "context_length": "how many rows a window has",
+    "context_start": "where the window begins, counted from its row",
+    "h0": "the state before the first step of each sequence",
+    "c0": "the cell before the first step of each sequence",
+    "batch_gate": "the gates as the forward call kept them",
+    "batch_hidden": "the states as the forward call kept them",
+    "batch_reset_hidden_prev": "the reset states as the forward call kept them",
+    "batch_cell_pre_act": "the cells as the forward call kept them",
+    "cell": "the cells as the forward call gave them",
     # programs
     "recipe": "what makes the elements",
 }
@@ -76,7 +94,10 @@ COMMON = {
 
 def meaning(op: Any, part: Any) -> str:
     """What a part of an operator means: its own `doc=`, else the words all operators share; empty without either."""
-    return str(part.doc or COMMON.get(part.name, ""))
+    if part.doc:
+        return str(part.doc)
+    of = getattr(part, "lod_of", None)
+    return f"the offsets of the sequences of {of}" if of else COMMON.get(part.name, "")
 
 
 def is_said(op: Any, part: Any) -> bool:

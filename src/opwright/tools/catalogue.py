@@ -5,15 +5,19 @@ Lives here: printing.  Not here: the catalogue (ops/), the comparison (ops/speci
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
 
+import click
 from rich.table import Table
 from rich.text import Text
 
 from .. import ops
-from .report import BadFile, notes, out, plain, print_json
+from ..core.errors import OpError
+from ..ops import registry, specification
+from .report import BadFile, notes, out, print_json
 
 LONGEST_FORMULA = 70
 
@@ -79,34 +83,77 @@ def _facts(op: Any) -> list[str]:
     return [gradient, f"effect: {op.effect or 'none'}", *elementwise, *inplace]
 
 
-def print_spec() -> None:
-    """The catalogue as JSON."""
-    print_json(ops.spec())
-
-
-SPEC_KEYS = {"version", "inputs", "outputs", "attrs"}
-
-
-def _read(path: str) -> Any:
+def print_spec(names: tuple[str, ...], files: tuple[str, ...]) -> None:
+    """A specification as JSON, with the number of its format: of the catalogue, of some operators, or of users'."""
+    made = [op for path in files for op in operators_in(path)]
     try:
-        found = json.loads(Path(path).read_text("utf-8"))
-    except OSError as error:
-        raise BadFile(f"{path}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:  # JSON's and UTF-8's errors are ValueErrors
-        raise BadFile(f"{path}: not a catalogue as `opwright op spec` writes it: {error}") from error
-    if not isinstance(found, dict) or not all(isinstance(s, dict) and s.keys() >= SPEC_KEYS for s in found.values()):
-        raise BadFile(f"{path}: not a catalogue as `opwright op spec` writes it")
+        chosen = [*names, *made] if names or made else None
+        found = specification.document(ops.spec(chosen))
+    except KeyError as error:
+        raise BadFile(str(error.args[0])) from None
+    click.echo(json.dumps(found, indent=1, allow_nan=False))
+
+
+def operators_in(path: str) -> list[Any]:
+    """The operators that a Python file defines, in order. Raises BadFile where it has none or cannot be run."""
+    import runpy
+
+    if not Path(path).is_file():
+        raise BadFile(f"{path}: no such file")
+    before = registry.users()
+    try:
+        runpy.run_path(path)
+    except Exception as error:  # it is the user's program: whatever it does
+        raise BadFile(f"{path} cannot be run: {type(error).__name__}: {error}") from error
+    found = [op for name, op in registry.users().items() if before.get(name) is not op]
+    if not found:
+        raise BadFile(f"{path} defines no operator with @ow.operator")
     return found
 
 
-def print_compatibility(old: str, new: str | None, as_json: bool) -> bool:
-    """Each change; True if all are allowed."""
-    changes = ops.compatibility(_read(old), plain(ops.spec()) if new is None else _read(new))
+def _no_constant(word: str) -> Any:
+    raise ValueError(f"{word} is no JSON")
+
+
+def _read(path: str) -> Any:
+    """The operators of a specification's file. Raises BadFile whatever is wrong with it."""
+    try:
+        found = json.loads(Path(path).read_text("utf-8"), parse_constant=_no_constant)
+        return specification.operators_of(found, path)
+    except OSError as error:
+        raise BadFile(f"{path}: {error.strerror}") from error
+    except OpError as error:
+        raise BadFile(f"{error}\nnot a catalogue as `opwright op spec` writes it") from error
+    except (ValueError, RecursionError, MemoryError) as error:  # JSON's and UTF-8's errors are ValueErrors
+        raise BadFile(f"{path}: not a catalogue as `opwright op spec` writes it: {error}") from error
+
+
+def print_compatibility(old: str, new: str | None, strict: bool, as_json: bool) -> bool:
+    """Each change, by operator and part; True if all are allowed. strict: if there is none."""
+    before = _read(old)
+    try:
+        changes = ops.compatibility(before, _installed(before) if new is None else _read(new))
+    except RecursionError:
+        raise BadFile(f"{old}: values nested too deeply") from None
     if as_json:
-        print_json([{"operator": c.operator, "what": c.what, "allowed": c.allowed} for c in changes])
+        print_json([dataclasses.asdict(c) for c in changes])
     else:
+        operator = part = ""
         for change in changes:
-            out().print(str(change))
-        broken = sum(not c.allowed for c in changes)
-        notes().print(f"{len(changes)} changes, {broken} not allowed")
-    return all(c.allowed for c in changes)
+            if change.operator != operator:
+                operator, part = change.operator, ""
+                out().print(Text(operator, "bold"))
+            if change.part != part:
+                part = change.part
+                out().print(f"  {part}{'' if part == 'operator' else 's'}")
+            what = change.what.removeprefix(f"{part} ") if change.name else change.what
+            out().print(Text(f"  {'  ' if change.allowed else '! '}{what}", "" if change.allowed else "red"))
+    broken = sum(not c.allowed for c in changes)
+    notes().print(f"{len(changes)} changes, {broken} not allowed")
+    return not (changes if strict else broken)
+
+
+def _installed(before: Any) -> Any:
+    """The catalogue of this installation; of the old file's operators alone, where it has none of the catalogue's."""
+    catalogue = ops.spec()
+    return catalogue if not before or before.keys() & catalogue.keys() else ops.spec(users=True)

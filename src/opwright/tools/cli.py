@@ -173,24 +173,54 @@ def op_show(name: str, as_json: bool) -> None:
 
 
 @op.command("spec")
-@_examples("opwright op spec > catalogue.json", "opwright op spec | head")
-def op_spec() -> None:
-    """The whole catalogue as JSON, for `op compat`."""
+@click.argument("names", nargs=-1)
+@click.option("--file", "files", multiple=True, type=click.Path(), help="A Python file that defines operators.")
+@_examples("opwright op spec > catalogue.json", "opwright op spec --file my_operators.py > mine.json")
+def op_spec(names: tuple[str, ...], files: tuple[str, ...]) -> None:
+    """The catalogue as JSON, for `op compat`; or only the operators NAMES, or those of your own files.
+
+    Exit code 3 if a file cannot be run or there is no operator of a name.
+    """
     from .catalogue import print_spec
 
-    print_spec()
+    print_spec(names, files)
 
 
 @op.command("compat")
 @click.argument("old", type=click.Path())
 @click.argument("new", type=click.Path(), required=False)
+@click.option("--strict", is_flag=True, help="Exit code 1 for any change, allowed or not.")
 @_json
-@_examples("opwright op compat catalogue.json", "opwright op compat old.json new.json")
-def op_compat(old: str, new: str | None, as_json: bool) -> None:
-    """What changed from OLD to NEW (by default this installation). Exit code 1 if a change breaks users of OLD."""
+@_examples("opwright op compat catalogue.json", "opwright op compat old.json new.json --strict")
+def op_compat(old: str, new: str | None, strict: bool, as_json: bool) -> None:
+    """What changed from OLD to NEW (by default this installation), both written by `op spec`.
+
+    By operator, then inputs, outputs, attributes; `!` marks what breaks programs or files made for OLD.
+
+    Exit codes: 0 nothing changed or every change is allowed; 1 a change is not allowed; 2 wrong usage; 3 a file is
+    not there, is no JSON or no specification.
+    """
     from .catalogue import print_compatibility
 
-    sys.exit(0 if print_compatibility(old, new, as_json) else EXIT_FAILED)
+    sys.exit(0 if print_compatibility(old, new, strict, as_json) else EXIT_FAILED)
+
+
+@op.command("test")
+@click.argument("targets", nargs=-1, required=True)
+@_json
+@_examples("opwright op test my_operators.py", "opwright op test Atan Conv2D")
+def op_test(targets: tuple[str, ...], as_json: bool) -> None:
+    """Check operators: the catalogue's by name, or all that a Python file defines.
+
+    The words (`ow.ops.lint`), then on small inputs made up for it: that inference says what compute gives, that the
+    kernel agrees with compute and the gradient with differences, that inputs stay as they were, that it can be
+    pickled, traced and printed. What cannot be tried for want of inputs is said.
+
+    Exit codes: 0 all well; 1 a check failed; 2 wrong usage; 3 no such file or operator.
+    """
+    from .trial import test_operators
+
+    sys.exit(0 if test_operators(targets, as_json) else EXIT_FAILED)
 
 
 @cli.command()
