@@ -167,6 +167,65 @@ def lstm() -> Callable[[], object]:
     return lambda: gradients(x)
 
 
+DEEP, WIDE = 64, 1024
+
+
+def deep_chain(inplace: bool = True) -> Callable[[], object]:
+    import numpy as np
+
+    import opwright as ow
+
+    x = ow.constant(np.ones((WIDE, WIDE), np.float32))
+
+    @ow.function
+    def chain(x):
+        for _ in range(DEEP):
+            x = x * 0.99 + 0.01
+        return x
+
+    with ow.flags(inplace=inplace):
+        chain(x)
+    return lambda: chain(x)
+
+
+def _deep_network(inplace: bool) -> Any:
+    """The network as a function that has run on a small batch, and its large input."""
+    import numpy as np
+
+    import opwright as ow
+
+    rng = np.random.default_rng(0)
+    weights = [ow.constant(rng.standard_normal((WIDE, WIDE), dtype=np.float32) / 32) for _ in range(DEEP)]
+    biases = [ow.constant(rng.standard_normal(WIDE, dtype=np.float32)) for _ in range(DEEP)]
+
+    @ow.function(input_signature=[ow.TensorSpec([None, WIDE], ow.float32)], autograph=False)
+    def network(x):
+        for w, b in zip(weights, biases):
+            x = ow.nn.relu(ow.matmul(x, w) + b)
+        return ow.reduce_sum(x)
+
+    def gradient(x: Any) -> object:
+        with ow.GradientTape() as tape:
+            tape.watch(x)
+            y = network(x)
+        return tape.gradient(y, x)
+
+    with ow.flags(inplace=inplace):
+        network(ow.ones((1, WIDE)))
+        gradient(ow.ones((1, WIDE)))
+    return network, gradient, ow.constant(rng.standard_normal((WIDE, WIDE), dtype=np.float32))
+
+
+def deep_memory(inplace: bool = True) -> float:
+    network, _, x = _deep_network(inplace)
+    return measure.peak_bytes(lambda: network(x))
+
+
+def deep_gradient_memory() -> float:
+    _, gradient, x = _deep_network(True)
+    return measure.peak_bytes(lambda: gradient(x))
+
+
 def dying_functions() -> float:
     import gc
     import tracemalloc
@@ -342,6 +401,11 @@ RUNS: dict[str, measure.Prepare] = {
     "fit_step": fit_step,
     "lstm": lstm,
     "dying_functions": dying_functions,
+    "deep_chain": deep_chain,
+    "deep_chain_apart": lambda: deep_chain(inplace=False),
+    "deep_memory": deep_memory,
+    "deep_memory_apart": lambda: deep_memory(inplace=False),
+    "deep_gradient_memory": deep_gradient_memory,
     "tape_step": tape_step,
     "convert": convert,
     "interpreter": interpreter,

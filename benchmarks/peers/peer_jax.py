@@ -82,6 +82,22 @@ def tape_step() -> Callable[[], object]:
     return step
 
 
+DEEP, WIDE = 64, 1024
+
+
+def deep_chain() -> Callable[[], object]:
+    jax, jnp, *_ = _matrices()
+
+    @jax.jit
+    def chain(x):
+        for _ in range(DEEP):
+            x = x * 0.99 + 0.01
+        return x
+
+    x = jnp.ones((WIDE, WIDE))
+    return lambda: chain(x).block_until_ready()
+
+
 RUNS: dict[str, measure.Prepare] = {
     "import": lambda: measure.import_seconds("jax"),
     "import_whole": lambda: measure.import_seconds("jax", bare=False),
@@ -90,6 +106,7 @@ RUNS: dict[str, measure.Prepare] = {
     "dispatch": dispatch,
     "trace": trace,
     "while_turn": while_turn,
+    "deep_chain": deep_chain,
     "tape_step": tape_step,
 }
 

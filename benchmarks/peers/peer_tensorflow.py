@@ -172,6 +172,56 @@ def convert() -> Callable[[], object]:
     return run
 
 
+DEEP, WIDE = 64, 1024
+
+
+def deep_chain() -> Callable[[], object]:
+    import tensorflow as tf
+
+    x = tf.ones((WIDE, WIDE))
+
+    @tf.function
+    def chain(x):
+        for _ in range(DEEP):
+            x = x * 0.99 + 0.01
+        return x
+
+    return lambda: chain(x)
+
+
+def _deep_network() -> tuple[Any, Any, Any]:
+    import tensorflow as tf
+
+    weights = [tf.random.normal((WIDE, WIDE)) / 32 for _ in range(DEEP)]
+    biases = [tf.random.normal((WIDE,)) for _ in range(DEEP)]
+
+    @tf.function(input_signature=[tf.TensorSpec([None, WIDE], tf.float32)], autograph=False)
+    def network(x):
+        for w, b in zip(weights, biases):
+            x = tf.nn.relu(tf.matmul(x, w) + b)
+        return tf.reduce_sum(x)
+
+    def gradient(x: Any) -> object:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = network(x)
+        return tape.gradient(y, x)
+
+    network(tf.ones((1, WIDE)))
+    gradient(tf.ones((1, WIDE)))
+    return network, gradient, tf.random.normal((WIDE, WIDE))
+
+
+def deep_memory() -> float:
+    network, _, x = _deep_network()
+    return measure.peak_bytes(lambda: network(x))
+
+
+def deep_gradient_memory() -> float:
+    _, gradient, x = _deep_network()
+    return measure.peak_bytes(lambda: gradient(x))
+
+
 RUNS: dict[str, measure.Prepare] = {
     "import": lambda: measure.import_seconds("tensorflow"),
     "import_whole": lambda: measure.import_seconds("tensorflow", bare=False),
@@ -185,6 +235,9 @@ RUNS: dict[str, measure.Prepare] = {
     "dataset": dataset,
     "fit_step": fit_step,
     "lstm": lstm,
+    "deep_chain": deep_chain,
+    "deep_memory": deep_memory,
+    "deep_gradient_memory": deep_gradient_memory,
     "tape_step": tape_step,
     "convert": convert,
 }

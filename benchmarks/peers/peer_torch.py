@@ -54,12 +54,58 @@ def tape_step() -> Callable[[], object]:
     return step
 
 
+DEEP, WIDE = 64, 1024
+
+
+def deep_chain() -> Callable[[], object]:
+    """Without torch.compile: as most run it."""
+    torch, *_ = _matrices()
+    x = torch.ones(WIDE, WIDE)
+
+    def chain() -> object:
+        y = x
+        for _ in range(DEEP):
+            y = y * 0.99 + 0.01
+        return y
+
+    return chain
+
+
+def _deep_network() -> tuple[Any, Any]:
+    torch, *_ = _matrices()
+    weights = [torch.randn(WIDE, WIDE) / 32 for _ in range(DEEP)]
+    biases = [torch.randn(WIDE) for _ in range(DEEP)]
+
+    def network(x: Any) -> Any:
+        for w, b in zip(weights, biases):
+            x = torch.relu(torch.matmul(x, w) + b)
+        return x.sum()
+
+    torch.autograd.grad(network(x := torch.ones(1, WIDE, requires_grad=True)), x)
+    return network, torch
+
+
+def deep_memory() -> float:
+    network, torch = _deep_network()
+    x = torch.randn(WIDE, WIDE)
+    return measure.peak_bytes(lambda: network(x))
+
+
+def deep_gradient_memory() -> float:
+    network, torch = _deep_network()
+    x = torch.randn(WIDE, WIDE, requires_grad=True)
+    return measure.peak_bytes(lambda: torch.autograd.grad(network(x), x))
+
+
 RUNS: dict[str, measure.Prepare] = {
     "import": lambda: measure.import_seconds("torch"),
     "import_whole": lambda: measure.import_seconds("torch", bare=False),
     "eager_add": eager_add,
     "traced_call": traced_call,
     "trace": trace,
+    "deep_chain": deep_chain,
+    "deep_memory": deep_memory,
+    "deep_gradient_memory": deep_gradient_memory,
     "tape_step": tape_step,
 }
 

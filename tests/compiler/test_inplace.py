@@ -227,7 +227,7 @@ def test_a_known_size_beside_an_unknown_one_that_is_larger() -> None:
     plans = both(graph_of(lambda x, y: (x * 2.0) + y, ow.TensorSpec([1, 65536]), ow.TensorSpec([None, None])))
     rng = np.random.default_rng(0)
     for rows in (1, 3):
-        same_bits(plans, rng.uniform(0, 1, (1, 65536)).astype(np.float32), rng.uniform(0, 1, (rows, 1)).astype(np.float32))
+        same_bits(plans, *[rng.uniform(0, 1, s).astype(np.float32) for s in ((1, 65536), (rows, 1))])
 
 
 SHAPES = [

@@ -71,7 +71,7 @@ def _share(a: np.ndarray, b: np.ndarray) -> bool:
     if not np.may_share_memory(a, b):
         return False
     try:
-        return np.shares_memory(a, b, max_work=EXACT)
+        return np.shares_memory(a, b, max_work=EXACT)  # type: ignore[arg-type]
     except Exception:  # too hard to tell
         return True
 
