@@ -29,13 +29,12 @@ def cupy(gpu):
 
 
 def busy(gpu, cupy, seconds=0.2, stream=None):
-    """Keep the stream at work for about so long: a spin on the device's clock."""
+    """Keep the stream at work for about so long: a spin on the device's clock, of 1 to 2 GHz."""
     spin = cupy.RawKernel(
         'extern "C" __global__ void spin(long long n) { long long t = clock64(); while (clock64() - t < n) {} }', "spin"
     )
-    khz = gpu.cupy.cuda.Device(gpu.place.device_id).attributes["ClockRate"]
     with gpu.using(stream):
-        spin((1,), (1,), (np.int64(khz * 1000 * seconds),))
+        spin((1,), (1,), (np.int64(2e9 * seconds),))
 
 
 # --- context ----------------------------------------------------------------------------------------------------------
@@ -169,6 +168,7 @@ def test_memory_is_reused_in_stream_order(gpu, cupy):
     """A temporary dropped while its work is queued, its block overwritten by later work of the same stream."""
     x = gpu.to_device(np.arange(1 << 16, dtype=np.float32))
     gpu.wait()
+    gpu.memory_pool.free_all_blocks()  # so that the temporary's is the only free block of its size
     busy(gpu, cupy)
     with gpu:
         temporary = x * 2

@@ -30,6 +30,7 @@ class FakeArray:
     shape = property(lambda self: self.host.shape)
     dtype = property(lambda self: self.host.dtype)
     nbytes = property(lambda self: self.host.nbytes)
+    flags = property(lambda self: self.host.flags)
 
     def __getitem__(self, key):
         return FakeArray(self._cupy, self.host[key])
@@ -143,7 +144,8 @@ class FakeCuPy(types.ModuleType):
         return FakeArray(self, np.empty(shape, dtype))
 
     def ascontiguousarray(self, array):
-        return array
+        self.log("ascontiguousarray")
+        return FakeArray(self, np.ascontiguousarray(array.host))
 
 
 @pytest.fixture
@@ -309,6 +311,12 @@ def test_to_host(gpu, cupy):
         gpu.to_host(x, np.zeros(3, np.float32))
     with pytest.raises(InvalidArgumentError, match="C order"):
         gpu.to_host(gpu.empty((2, 2), np.int8), np.zeros((2, 2), np.int8).T[::-1])
+
+
+def test_to_host_of_what_is_not_contiguous(gpu, cupy):
+    x = gpu.to_device(np.arange(6.0).reshape(2, 3))
+    assert gpu.to_host(x[:, 1:]).tolist() == [[1, 2], [4, 5]]
+    assert "ascontiguousarray" in cupy.names()
 
 
 def test_empty_arrays_are_not_copied(gpu, cupy):

@@ -167,7 +167,7 @@ class CUDADeviceContext(InProcess):
         if target.nbytes == 0:
             return target
         with self.using():
-            source = self.cupy.ascontiguousarray(array)
+            source = array if array.flags.c_contiguous else self.cupy.ascontiguousarray(array)
             source.get(stream=self.stream, out=target, blocking=False)
             if lease_of(target) is None:
                 self.stream.synchronize()

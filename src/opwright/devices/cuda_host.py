@@ -28,7 +28,7 @@ def cupy_for(place: Place) -> Any:
     """
     try:
         cupy = importlib.import_module("cupy")
-    except ImportError as error:
+    except Exception as error:  # ImportError, or whatever a half-installed one raises
         raise UnavailableError(
             op=repr(place), what="this place needs CuPy, which does not load here", found=_first_line(error),
             wanted="CuPy 13 or newer", do=_INSTALL,
