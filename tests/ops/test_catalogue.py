@@ -17,7 +17,6 @@ from test_operators import TABLES
 
 import opwright.ops
 from opwright.compiler.writer import CONTROL
-from opwright.core.dtypes import float32, float64
 from opwright.ops import registry
 from opwright.tracing.control.branches import CONTROL_RECORDS
 
@@ -88,10 +87,9 @@ def _names(key: str, op: Any) -> bool:
         return False
 
 
-def test_words(op: Any) -> None:
-    assert op.doc, f"{op.name}: no docstring"
-    assert op.formula, f"{op.name}: no `.. math::` formula"
-    assert op.doc.split("\n")[0].rstrip().endswith((".", ":")), f"{op.name}: the first line is no sentence"
+def test_lint(op: Any) -> None:
+    """Names, words, formulas, dtypes, gradients: the rules of ops/linting.py."""
+    assert opwright.ops.lint(op) == []
 
 
 def test_plans_write_out_all_control_flow() -> None:
@@ -101,27 +99,7 @@ def test_plans_write_out_all_control_flow() -> None:
 
 def test_rules(op: Any) -> None:
     assert (op.compute_rule is not None) != op.control, f"{op.name}: compute, unless plans write it out"
-    floats = any(d.is_floating or d.is_complex for i in op.inputs for d in i.dtypes)
-    assert op.has_gradient_rule or op.control or not floats, (
-        f"{op.name}: takes floats, has no gradient; write one, or `gradient = None` where differentiation ends"
-    )
     assert op.catalogue
-
-
-def test_names(op: Any) -> None:
-    assert op.name.isidentifier()
-    assert op.name[0].isupper()
-    assert not op.name.endswith(("V2", "V3")), f"{op.name}: TensorFlow's name, without the suffix"
-    for part in (*op.input_names, *op.output_names, *op.attr_defs):
-        assert part == part.lower() or op.name.startswith("FusedBatchNorm"), f"{op.name}: {part}"
-
-
-def test_floats_of_both_sizes(op: Any) -> None:
-    for declared in op.inputs:
-        floats = {d for d in declared.dtypes if d.is_floating}
-        if floats:
-            taken = sorted(d.name for d in floats)
-            assert {float32, float64} <= floats, f"{op.name}: input {declared.name} takes {taken}"
 
 
 def test_pickles_by_name(op: Any) -> None:
@@ -142,7 +120,7 @@ def public_functions() -> Iterator[Any]:
 
 
 # Functions of `__all__` that families share among themselves; users do not call them.
-INTERNAL = {"identity_without_record", "sum_to_shape_of", "compatibility", "get", "list_names", "spec",
+INTERNAL = {"identity_without_record", "sum_to_shape_of", "compatibility", "lint", "get", "list_names", "spec",
             "register_kernel", "explain"}  # fmt: skip
 # What TensorFlow itself has after `name`; positions are kept, so that calls by position mean the same.
 AFTER_NAME = {
@@ -158,6 +136,30 @@ AFTER_NAME = {
     "stateless_normal": ["alg"], "stateless_truncated_normal": ["alg"], "stateless_uniform": ["alg"],
     "tridiagonal_solve": ["partial_pivoting", "perturb_singular"],
 }  # fmt: skip
+# Where TensorFlow has an option behind a flag, or PaddlePaddle for layers over sequences; positions are kept.
+FLAG_FIRST = {
+    "as_string", "dynamic_lstm", "eigh_tridiagonal", "frame", "fused_batch_norm", "hamming_window", "hann_window", "matmul", "mdct",
+    "non_max_suppression_padded", "reduce_join", "top_k",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("function", list(public_functions()))
+def test_parameters_stand_by_importance(function: Callable[..., Any]) -> None:
+    """What must be given first, then options, then flags, then the name; an operator's inputs as it declares them."""
+    parameters = list(inspect.signature(function).parameters.values())
+    by_position = [p for p in parameters if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD and p.name != "name"]
+    flags = [isinstance(p.default, bool) for p in by_position]
+    in_order = flags == sorted(flags)
+    assert in_order or function.__name__ in FLAG_FIRST, f"{function.__name__}: an option stands behind a flag"
+    operator = getattr(function, "operator", None)
+    if operator is not None:
+        data = [i.name for i in operator.inputs if not i.optional]
+        assert [p.name for p in by_position][: len(data)] == data, f"{function.__name__}: inputs come first"
+
+
+def test_exceptions_of_order_are_still_needed() -> None:
+    names = {p.values[0].__name__ for p in public_functions()}
+    assert names >= {*FLAG_FIRST, *AFTER_NAME}
 
 
 @pytest.mark.parametrize("function", list(public_functions()))

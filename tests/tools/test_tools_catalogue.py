@@ -55,26 +55,51 @@ def saved(tmp_path):
 
 
 def test_spec_is_compatible_with_itself(catalogue, saved):
-    assert set(catalogue) == set(ow.ops.spec())
+    assert catalogue["format"] == 1
+    assert catalogue["operators"] == ow.ops.spec()
     assert result_of("op", "compat", saved(catalogue), "--json") == []
     assert "0 changes, 0 not allowed" in opwright("op", "compat", saved(catalogue)).stderr
+    assert opwright("op", "compat", saved(catalogue["operators"]))  # the operators alone, as ow.ops.spec() gives them
 
 
 def test_compat_tells_what_may_change_from_what_may_not(catalogue, saved):
     old = saved(catalogue)
-    more = saved({**catalogue, "Atan9": catalogue["Atan"]}, "more.json")
-    assert "Atan9: the operator is new" in opwright("op", "compat", old, more).stdout
+    operators = catalogue["operators"]
+    more = saved({**catalogue, "operators": {**operators, "Atan9": operators["Atan"]}}, "more.json")
+    assert "Atan9\n  operator\n    the operator is new" in opwright("op", "compat", old, more).stdout
+    assert opwright("op", "compat", old, more, "--strict", exit_code=1)
     result = opwright("op", "compat", more, old, exit_code=1)
-    assert "! Atan9: the operator is gone" in result.stdout
+    assert "  ! the operator is gone" in result.stdout
     assert "1 changes, 1 not allowed" in result.stderr
     (change,) = result_of("op", "compat", more, "--json", exit_code=1)
-    assert change == {"operator": "Atan9", "what": "the operator is gone", "allowed": False}
+    assert change == {"operator": "Atan9", "what": "the operator is gone", "allowed": False, "part": "operator",
+                      "name": "", "rule": "gone", "old": "Atan9", "new": None}  # fmt: skip
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"Atan": 3}', '{"Atan": {}}', "\x00", "[" * 100_000])
+HOSTILE = ["", "{", "[]", '{"Atan": 3}', '{"Atan": {}}', "\x00", "[" * 100_000, '{"a": ' * 5000, "NaN", '{"a": Infinity}',
+           '{"format": 1}', '{"format": 1, "operators": [1]}', "9" * 5000, '"text"', "null", "\ud800",
+           '{"format": 99999999999999999999, "operators": {}}', '{"Atan": {"version": -1}}']  # fmt: skip
+
+
+@pytest.mark.parametrize("content", HOSTILE, ids=range(len(HOSTILE)))
 def test_compat_of_files_that_are_no_catalogues(tmp_path, content):
-    (tmp_path / "bad.json").write_text(content)
+    (tmp_path / "bad.json").write_bytes(content.encode("utf-8", "surrogatepass"))
     assert "not a catalogue" in opwright("op", "compat", tmp_path / "bad.json", exit_code=3).stderr
+
+
+def test_compat_of_a_value_nested_deeply(tmp_path, catalogue, saved):
+    """Deep enough for JSON to read, perhaps too deep to compare: an exit code, never a traceback."""
+    atan = {**catalogue["operators"]["Atan"], "attrs": [
+        {"name": "n", "type": "object", "required": False, "default": None}]}  # fmt: skip
+    for depth in (100, 900, 20_000):
+        path = saved({"Atan": atan}, f"{depth}.json")
+        path.write_text(path.read_text().replace('"default": null', '"default": ' + "[" * depth + "]" * depth))
+        from click.testing import CliRunner
+
+        from opwright.tools.cli import cli
+
+        result = CliRunner().invoke(cli, ["op", "compat", str(path), str(saved({"Atan": atan}, "plain.json"))])
+        assert result.exit_code in (1, 3), result.output
 
 
 def test_compat_of_files_that_are_not_there(tmp_path):

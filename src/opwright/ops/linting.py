@@ -152,6 +152,7 @@ def lint(op: Any) -> list[str]:
 # ---- the texts of errors --------------------------------------------------------------------------------------------
 
 ERRORS = {cls.__name__ for cls in (OpError, *OpError.__subclasses__())} | {"SignatureError"}
+SAYING = {"found", "wanted", "do"}
 SIGNALS = {"OutOfRangeError"}  # the end of a sequence refuses nothing
 
 
@@ -171,7 +172,7 @@ def lint_errors(source: str, where: str) -> list[str]:
         if name in ERRORS and None not in given:
             if _is_empty(text):
                 found.append(f"{where}:{node.lineno}: {name} has no text")
-            elif isinstance(text, ast.Constant) and name not in SIGNALS and not given.keys() & {"found", "wanted", "do"}:
+            elif isinstance(text, ast.Constant) and name not in SIGNALS and not given.keys() & SAYING:
                 found.append(f"{where}:{node.lineno}: {name} says neither what was found nor what is wanted")
         elif name.endswith("Error") and hasattr(builtins, name) and _is_empty(text):
             found.append(f"{where}:{node.lineno}: {name} has no text")

@@ -100,7 +100,9 @@ def operators_of(content: dict[str, Any], path: str) -> tuple[dict[str, Any], di
     read = Reader(path)
     found: dict[str, Any] = {}
     versions: dict[str, int] = {}
-    missing, gone, newer = [], [], []
+    missing: list[str] = []
+    gone: list[str] = []
+    newer: list[str] = []
     for name, entry in read.get(content, "operators", dict).items():
         version, user = read.get(entry, "version", int), read.get(entry, "user", bool, False)
         op = registry._users.get(name) if user else None

@@ -103,7 +103,7 @@ def operators_in(path: str) -> list[Any]:
     before = registry.users()
     try:
         runpy.run_path(path)
-    except Exception as error:  # it is the user's program: whatever it does
+    except (Exception, SystemExit) as error:  # it is the user's program: whatever it does
         raise BadFile(f"{path} cannot be run: {type(error).__name__}: {error}") from error
     found = [op for name, op in registry.users().items() if before.get(name) is not op]
     if not found:

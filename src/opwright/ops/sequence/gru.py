@@ -88,12 +88,12 @@ class DynamicGru:
 
     def compute(op, x, weight, bias, h0, offsets) -> Any:
         given = {"x": x, "weight": weight, "bias": bias, "h0": h0}
-        d = _check({k: v.shape for k, v in given.items() if v is not None}, len(offsets) - 1)
+        _check({k: v.shape for k, v in given.items() if v is not None}, len(offsets) - 1)
         batches = TimeBatches(offsets, op.is_reverse, len(x))
         gates = wide(batches.sort(x))
         if bias is not None:
             gates += wide(bias)
-        hidden = np.empty((len(x), d), gates.dtype)
+        hidden = np.empty((len(x), len(weight)), gates.dtype)
         reset = np.zeros_like(hidden)
         h = None if h0 is None else wide(h0)[batches.active]
         _run(op, batches, gates, *_blocks(wide(weight)), h, hidden, reset)
@@ -145,7 +145,8 @@ def _run(op: Any, batches: TimeBatches, gates: np.ndarray, w_gates: np.ndarray, 
 class DynamicGruGrad:
     """The gradient of DynamicGru by its inputs, walked back through the steps.
 
-    .. math:: dz_c = dh_t u \\, a'(c), \\; dz_u = dh_t (c - h_{t-1}) g'(u), \\; dz_r = (dz_c W_c^T) h_{t-1} g'(r), \\;
+    .. math:: dx_t = (dz_u, dz_r, dz_c), \\; dz_c = dh_t u \\, a'(c), \\; dz_u = dh_t (c - h_{t-1}) g'(u), \\;
+              dz_r = (dz_c W_c^T) h_{t-1} g'(r), \\;
               dh_{t-1} = dh_t (1 - u) + (dz_c W_c^T) r + (dz_u, dz_r) W_{ur}^T
 
     dhidden: [rows, d]; the others as in DynamicGru; with origin_mode u and 1 - u change places. dx: [rows, 3 d];
