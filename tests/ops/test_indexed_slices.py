@@ -341,3 +341,100 @@ def test_readers_in_other_threads_see_whole_values():
         r.join()
     assert not torn
     assert v.numpy().min() == 200
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_rows_pass_through_a_function_that_gives_the_table_on(persistent):
+    t = ow.Variable(TABLE)
+
+    @ow.function
+    def table_and_norm():
+        return t.value(), ow.reduce_sum(t * t)
+
+    with ow.GradientTape(persistent=persistent) as tape:
+        table, _ = table_and_norm()
+        y = ow.reduce_sum(ow.gather(table, ow.constant([4, 4])))
+    g = tape.gradient(y, t)
+    if not isinstance(g, ow.IndexedSlices):  # with the norm's zeros, whose shape has to come from somewhere
+        g = ow.IndexedSlices(g, ow.range(6), ow.constant([6, 2]))
+    np.testing.assert_array_equal(g.to_dense().numpy(), dense([4, 4], np.ones(4), (6, 2)))
+
+    @ow.function
+    def table():
+        return ow.identity(t.value())
+
+    with ow.GradientTape(persistent=persistent) as tape:
+        y = ow.reduce_sum(ow.gather(table(), ow.constant([4, 4])))
+    g = tape.gradient(y, t)
+    assert isinstance(g, ow.IndexedSlices)
+    assert g.indices.numpy().tolist() == [4, 4]
+
+    @ow.function
+    def shrunk():
+        return t * 0.5
+
+    with ow.GradientTape(persistent=persistent) as tape:
+        y = ow.reduce_sum(ow.gather(shrunk(), ow.constant([4, 4])))
+    np.testing.assert_array_equal(ow.convert_to_tensor(tape.gradient(y, t)).numpy(), dense([4, 4], [0.5] * 4, (6, 2)))
+
+
+def looped(t, i):
+    total = ow.zeros([2], "float64")
+    for k in ow.range(3):
+        total += ow.reduce_sum(ow.gather(t, i[: k + 1]), 0) * ow.cast(k + 1, "float64")
+    return ow.reduce_sum(total * total)
+
+
+def branched(t, i):
+    return ow.cond(i[0] > 0, lambda: ow.reduce_sum(ow.gather(t, i) ** 2), lambda: ow.cast(i[0], "float64"))
+
+
+def branched_twice(t, i):
+    one = ow.cond(i[0] > 0, lambda: ow.gather(t, i[:1]), lambda: ow.gather(t, ow.concat([i, i], 0)))
+    return ow.reduce_sum(one * one)
+
+
+def case_in_loop(t, i):
+    total = ow.zeros([], "float64")
+    for k in ow.range(3):
+        total += ow.reduce_sum(ow.nn.embedding_lookup(t, i[k : k + 1], padding_idx=0) ** 2) + total
+    return total
+
+
+def not_rows(t, i):
+    return ow.cond(i[0] > 0, lambda: ow.reduce_sum(ow.gather(t, i) ** 2), lambda: ow.reduce_sum(t * t))
+
+
+@pytest.mark.parametrize(("f", "stays"), [(looped, True), (branched, True), (branched_twice, True),
+                                          (case_in_loop, True), (not_rows, False)])  # fmt: skip
+@pytest.mark.parametrize("first", [0, 3])
+@pytest.mark.parametrize("kind", ["variable", "tensor"])
+def test_rows_out_of_branches_and_loops(f, stays, first, kind):
+    """As eagerly, where Python's own loops and branches run."""
+    i = ow.constant([first, 5, first])
+    found = []
+    for call in (f, ow.function(f)):
+        t = ow.Variable(TABLE) if kind == "variable" else ow.constant(TABLE)
+        with ow.GradientTape() as tape:
+            tape.watch(t)
+            y = call(t, i)
+        g = tape.gradient(y, t)
+        found.append(np.zeros((6, 2)) if g is None else ow.convert_to_tensor(g).numpy())
+    assert isinstance(g, ow.IndexedSlices) == stays
+    np.testing.assert_allclose(found[1], found[0])
+
+
+def test_second_order_through_rows_out_of_a_loop():
+    t = ow.Variable(TABLE)
+    f = ow.function(looped)
+    with ow.GradientTape() as outer:
+        with ow.GradientTape() as tape:
+            y = f(t, ow.constant([1, 4, 1]))
+        g = tape.gradient(y, t)
+        z = ow.reduce_sum(ow.convert_to_tensor(g) ** 2)
+    h = outer.gradient(z, t)
+    with ow.GradientTape() as outer:
+        with ow.GradientTape() as tape:
+            y = looped(t, ow.constant([1, 4, 1]))
+        z = ow.reduce_sum(ow.convert_to_tensor(tape.gradient(y, t)) ** 2)
+    np.testing.assert_allclose(ow.convert_to_tensor(h).numpy(), ow.convert_to_tensor(outer.gradient(z, t)).numpy())

@@ -26,6 +26,7 @@ from ..symbolic import SymbolicTensor
 from ..trace import FuncTrace
 from .body import Body, captured_by, flat_tensors, handed_in, joined, of_graph, record_body
 from .reaching import reaching
+from .row_gradients import gets_rows, parts, together
 
 state = dispatch.state
 
@@ -217,19 +218,29 @@ class BranchRecord(OpRecord):
         )
         if not wanted:
             return (None,) * len(self.inputs)
-        functions = [self._gradient_of(k, arriving, [dys[i] for i in arriving], wanted) for k in range(len(bodies))]
+        rows = {i for i in wanted if all(self._gets_rows(body, i, arriving) for body in bodies)}
+        functions = [
+            self._gradient_of(k, arriving, [dys[i] for i in arriving], wanted, rows) for k in range(len(bodies))
+        ]
         roles = [f"gradient_of_branch_{k}" for k in range(len(bodies))]
         found = iter(branch(self.op, selector, functions, roles, "the gradient of a branch", "cond_grad"))
         grads: list[Any] = [None] * len(operands)
         for i in wanted:
-            grads[i] = next(found)
+            grads[i] = together(next(found), next(found), operands[i]) if i in rows else next(found)
         return [None, *grads]
+
+    def _gets_rows(self, body: Body, i: int, arriving: Sequence[int]) -> bool:
+        """Whether gradients reach operand i by rows in this branch, if at all."""
+        operand = self.structure[1][i]
+        source = operand if isinstance(operand, Variable) else body.inputs[i]
+        return gets_rows(body, source, [body.outputs[k] for k in arriving])
 
     def _bodies(self) -> list[Body]:
         return [of_graph(g) for g in self.outputs[0].value_in_graph.node.subgraphs]
 
-    def _gradient_of(self, k: int, arriving: Sequence[int], dys: Sequence[Any], wanted: Sequence[int]) -> Any:
-        """A function that records the gradients of branch k: one for each wanted operand."""
+    def _gradient_of(self, k: int, arriving: Sequence[int], dys: Sequence[Any], wanted: Sequence[int],
+                     rows: set[int]) -> Any:  # fmt: skip
+        """A function that records the gradients of branch k: one for each wanted operand, in parts if it is rows."""
         operands = self.structure[1]
         body = self._bodies()[k]
         sources = [o if isinstance(o, Variable) else p for o, p in zip(operands, body.inputs)]
@@ -246,7 +257,11 @@ class BranchRecord(OpRecord):
                 dy = here.to_tensor(dy)
                 targets[key] = accumulate(targets[key], dy) if key in targets else dy
             found = backpropagate(body.trace.recorder.records, targets, {id(sources[i]) for i in wanted})
-            return [dense_or_zeros(found.get(id(sources[i])), operands[i]) for i in wanted]
+            results: list[Any] = []
+            for i in wanted:
+                grad = found.get(id(sources[i]))
+                results += parts(grad, sources[i]) if i in rows else [dense_or_zeros(grad, operands[i])]
+            return results
 
         return gradient
 

@@ -17,12 +17,14 @@ from ...core.specs import TensorSpec
 from ...eager.variable import Variable
 from ...ops import array, dispatch
 from ...ops.autodiff import OpRecord, accumulate, backpropagate, is_trainable
+from ...ops.list_rows import ListConcat
 from ...ops.lists import ListGet, ListLength, ListPush, ListReserve
 from ..symbolic import SymbolicTensor
 from ..trace import FuncTrace
 from .body import Body, of_graph
 from .branches import CONTROL_RECORDS, dense_or_zeros
 from .reaching import reaching
+from .row_gradients import gets_rows, part_specs, parts, together
 
 state = dispatch.state
 
@@ -60,21 +62,24 @@ class LoopRecord(OpRecord):
         specs = [
             TensorSpec((), dtypes.int32, "turn"),
             *(TensorSpec(body.inputs[j].shape, outputs[j].dtype, "d_variable") for j in active),
-            *(_spec_like(captured[i]) for i in wanted),
         ]
+        sources = {i: captured[i] if isinstance(captured[i], Variable) else body.inputs[n + i] for i in wanted}
+        rows = [i for i in wanted if gets_rows(body, sources[i], [body.outputs[j] for j in active])]
+        wanted = [i for i in wanted if i not in rows]
+        specs += [_spec_like(captured[i]) for i in wanted] + [TensorSpec((), dtypes.variant)] * (2 * len(rows))
+        given = len(active) + len(wanted)  # where the lists begin: two for each table that rows were looked up in
         reached: set[int] = set()
 
         def turn(k: Any, *flat: Any) -> list[Any]:
             here = state.trace
             assert isinstance(here, FuncTrace)
-            dvs, sums = flat[: len(active)], flat[len(active) :]
+            dvs, sums, kept = flat[: len(active)], flat[len(active) : given], flat[given:]
             before = k - 1
             here.foreign[body.trace] = self._values_at(before, here, body)
             targets: dict[int, Any] = {}
             for j, dv in zip(active, dvs):
                 key = id(body.outputs[j])
                 targets[key] = accumulate(targets[key], dv) if key in targets else dv
-            sources = {i: captured[i] if isinstance(captured[i], Variable) else body.inputs[n + i] for i in wanted}
             keys = {id(body.inputs[j]) for j in active} | {id(s) for s in sources.values()}
             found = backpropagate(body.trace.recorder.records, targets, keys)
             new = [dense_or_zeros(found.get(id(body.inputs[j])), body.inputs[j]) for j in active]
@@ -84,12 +89,20 @@ class LoopRecord(OpRecord):
                     new.append(total)
                 else:
                     reached.add(i)
-                    new.append(accumulate(total, dense_or_zeros(grad, captured[i])))
+                    new.append(accumulate(total, grad))
+            for at, i in enumerate(rows):
+                lists, grad = list(kept[2 * at : 2 * at + 2]), found.get(id(sources[i]))
+                if grad is not None:
+                    reached.add(i)
+                    lists = [ListPush(held, part) for held, part in zip(lists, parts(grad, sources[i]))]  # type: ignore
+                new += lists
             return [before, *new]
 
         def first() -> list[Any]:
             starts = [dense_or_zeros(dys[j], outputs[j]) for j in active]
-            return [self._turns(), *starts, *(dense_or_zeros(None, captured[i]) for i in wanted)]
+            kept = [s for i in rows for s in part_specs(sources[i])]
+            lists = [ListReserve(0, element_dtype=s.dtype, element_shape=s.shape) for s in kept]
+            return [self._turns(), *starts, *(dense_or_zeros(None, captured[i]) for i in wanted), *lists]
 
         _, *found = emit_while(trace, specs, lambda k, *_: k > 0, turn, first, "while_grad")
         grads: list[Any] = [None] * (n + len(captured))  # of the inputs before the loop was widened
@@ -98,6 +111,11 @@ class LoopRecord(OpRecord):
         for i, grad in zip(wanted, found[len(active) :]):
             if i in reached:
                 grads[n + i] = grad
+        for at, i in enumerate(rows):
+            if i in reached:
+                lists = zip(found[given + 2 * at :], part_specs(sources[i]))
+                values, indices = (ListConcat(x, element_dtype=s.dtype, element_shape=s.shape)[0] for x, s in lists)
+                grads[n + i] = together(values, indices, captured[i])
         return grads
 
     def _participants(self, dys: Sequence[Any]) -> tuple[list[int], list[int]]:
