@@ -1,5 +1,6 @@
 """The processor's context: threads, aligned memory, scratch memory, random numbers."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -137,7 +138,7 @@ def test_number_of_threads(cpu):
         assert cpu.num_threads >= 1
     code = "import opwright as ow; print(ow.DeviceContextPool.instance().get('cpu').num_threads)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60,
-                         env={"OPWRIGHT_NUM_THREADS": "3", "PATH": ""})  # fmt: skip
+                         env={**os.environ, "OPWRIGHT_NUM_THREADS": "3"})  # fmt: skip
     assert ran.stdout.strip() == "3"
 
 
