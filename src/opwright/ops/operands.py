@@ -158,6 +158,6 @@ def transforms_of(op: Any, call: Any, operand: Operand, expected: KernelKey, tar
         found.append(Transform(operand.slot, operand.name, "layout", held.layout, wanted.layout))
     if wanted.dtype is not None and wanted.dtype is not held.dtype:
         found.append(Transform(operand.slot, operand.name, "dtype", held.dtype, wanted.dtype))
-    if operand.place != target and not held.dtype.is_handle:
+    if operand.place != target and not operand.dtype.is_handle:
         found.append(Transform(operand.slot, operand.name, "place", operand.place, target))
     return found

@@ -78,8 +78,8 @@ def default_key(op: Any, call: Any, operands: Sequence[Any], place: Place) -> Ke
             first = first or dtype
             if not declared.mixed:
                 _agree(op, leaders.setdefault(declared.like or declared.name, one), one)
-    dtype = first or _dtype_of_attributes(op, call)
-    if dtype is None:
+    found = first or _dtype_of_attributes(op, call)
+    if found is None:
         raise NotFoundError(
             op=op.name,
             what="no input and no attribute says which dtype the kernel is to have",
@@ -87,7 +87,7 @@ def default_key(op: Any, call: Any, operands: Sequence[Any], place: Place) -> Ke
             wanted=f"one of {', '.join(op.input_names) or 'the attributes of type DType'}",
             do="give the operator an expected_kernel_key",
         )
-    return KernelKey(place, dtype, _layout(op, call, operands))
+    return KernelKey(place, found, _layout(op, call, operands))
 
 
 def _missing(op: Any, declared: Any) -> SignatureError:
@@ -99,10 +99,11 @@ def _agree(op: Any, leader: Operand, one: Operand) -> None:
     if leader.dtype is one.dtype:
         return
     slots = leader.slot if leader.slot == one.slot else f"{leader.slot}, {one.slot}"
+    shown = [f"{o.slot}{f' {o.name!r}' if o.name != o.slot else ''} {o.dtype.name}" for o in (leader, one)]
     raise InvalidArgumentError(
         op=op.name,
         what=f"tensors of different dtypes in {slots}, which must have one",
-        found={f"{o.slot} {o.name!r}" if o.name != o.slot else o.slot: o.dtype.name for o in (leader, one)},
+        found=", ".join(shown),
         wanted="one dtype",
         do="ow.cast one of them",
     )

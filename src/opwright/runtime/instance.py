@@ -27,7 +27,8 @@ class OpInstance:
     checked. at: the line that made it, for errors; no part of what it is. Immutable; equal when the four agree.
     Running it changes nothing of it, so it may run on many scopes and places, in several threads at once.
 
-    In inputs and outputs a name may stand for a list of one; `@EMPTY@` is no variable, `@TEMP@` one of its own.
+    In inputs and outputs a name may stand for a list of one; `@EMPTY@` is no variable (alone in a repeated output: none
+    of them is wanted), `@TEMP@` one of its own.
 
     >>> add = ow.ops.get("Add").on({"x": "a", "y": "b"}, {"z": "c"})
     >>> add
@@ -48,9 +49,9 @@ class OpInstance:
 
     def __init__(self, op: Any, inputs: Any = None, outputs: Any = None, attrs: Any = None,
                  at: str | None = None) -> None:  # fmt: skip
-        op: Operator = registry.get(op) if isinstance(op, str) else op
-        bound = op.bind(dict(attrs or {}))
-        self._fill(op, _checked(op, "input", op.inputs, inputs), _checked(op, "output", op.outputs, outputs),
+        kind: Operator = registry.get(op) if isinstance(op, str) else op
+        bound = kind.bind(dict(attrs or {}))
+        self._fill(kind, _checked(kind, "input", kind.inputs, inputs), _checked(kind, "output", kind.outputs, outputs),
                    bound.attrs, at or users_line())  # fmt: skip
 
     def _fill(self, op: Operator, inputs: Slots, outputs: Slots, attrs: Mapping[str, Any], at: str | None) -> None:
@@ -175,7 +176,7 @@ def _checked(op: Operator, side: str, declared: Sequence[Any], given: Any) -> di
     found = {}
     for name, one in slots.items():
         value = given.get(name)
-        names = () if value is None else (value,) if isinstance(value, str) else tuple(value)
+        names = () if value is None else tuple(value) if isinstance(value, (list, tuple)) else (value,)
         for item in names:
             if not isinstance(item, str) or not item:
                 raise SignatureError(op=op.name, what=f"{side} {name!r} takes names of variables",

@@ -260,6 +260,8 @@ def _write(instance: OpInstance, scope: Scope, outputs: Sequence[Any], layout: s
     for declared, result in zip(op.outputs, outputs):
         names = instance.outputs.get(declared.name, ())
         values = result if declared.repeated else [result]
+        if names == (EMPTY,):
+            continue
         if declared.repeated and len(values) != len(names):
             raise InvalidArgumentError(op=op.name, what=f"output {declared.name!r} gives {len(values)} tensors",
                                        found=f"{len(names)} names", wanted=f"{len(values)} names")  # fmt: skip
