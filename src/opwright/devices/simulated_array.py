@@ -38,6 +38,7 @@ VIEWS = _words("""
 BY_VALUE = _words("""
     nonzero flatnonzero argwhere unique unique_all unique_counts unique_inverse unique_values union1d intersect1d
     setdiff1d setxor1d extract compress trim_zeros bincount histogram histogram_bin_edges repeat tile getitem_mask
+    eig eigvals
 """)  # their shapes follow from values: zeros would promise the wrong ones
 ABOUT_SHAPES = _words("shape ndim size result_type common_type can_cast iscomplexobj isrealobj")
 METHODS = _words("""
