@@ -30,6 +30,8 @@ NEEDS_VALUES: dict[str, str] = {
     "InvertPermutation": "a permutation",
     "MergeRows": "the shape of the whole",
     "RowsAt": "an index that is there",
+    **dict.fromkeys(("LodReset", "SequenceConcat", "SequenceEnumerate", "SequencePad", "SequencePool", "SequenceRepad",
+                     "SequenceReshape", "SequenceScatter", "SequenceSoftmax"), "offsets that end at the rows there are"),
     "UnicodeTranscode": "text in the encoding that was named",
 }  # fmt: skip
 
@@ -149,12 +151,37 @@ def _runs_on_other_values(op: Any, bound: Any, inputs: Any) -> bool:
         for kept in (None, *range(len(inputs))):  # all others, or all but one
             other = [x if x is None or k == kept else tuple(map(one, x)) if isinstance(x, tuple) else one(x)
                      for k, x in enumerate(inputs)]  # fmt: skip
+            other = _with_offsets(op, other)
             try:
                 dispatch.call(op, other, bound)
             except Exception:
                 continue
             return True
     return False
+
+
+def _with_offsets(op: Any, inputs: list[Any]) -> list[Any]:
+    """The inputs with offsets that are right for as many sequences: all rows in the last one."""
+    given = dict(zip(op.input_names, inputs))
+
+    def level(tensor: Any, rows: int) -> Any:
+        return make(np.array([0] * (tensor.shape[0] - 1) + [rows]), tensor.dtype, None) if tensor.shape[0] else tensor
+
+    for declared in op.inputs:
+        found, leader = given[declared.name], given.get(declared.lod_of or "")
+        if found is None or leader is None:
+            continue
+        if isinstance(leader, tuple):
+            given[declared.name] = tuple(level(t, x.shape[0]) for t, x in zip(found, leader))
+        elif isinstance(found, tuple):
+            rows, levels = leader.shape[0], []
+            for tensor in reversed(found):
+                levels.insert(0, level(tensor, rows))
+                rows = tensor.shape[0] - 1
+            given[declared.name] = tuple(levels)
+        else:
+            given[declared.name] = level(found, leader.shape[0])
+    return list(given.values())
 
 
 @pytest.mark.parametrize("row", [p for p in ROWS if not works(p.values[0])])

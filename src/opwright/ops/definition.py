@@ -87,6 +87,10 @@ class Operator:
         self.found_kernels: dict[Any, tuple[Any, ...]] = {}  # what serves each full key, and on the CPU each dtype
         self.refused: dict[kernels.KernelKey, str] = {}  # where the reference could not run, and why
         wellformed.check(self, body)
+        self._tensors_only = tuple(  # by kind; their dtype is for `infer` to say
+            k for k, o in enumerate(self.outputs)
+            if o.dtype is None and o.like is None and o.kind is None and self.kinds_rule is None
+        )  # fmt: skip
         self.input_names = tuple(i.name for i in self.inputs)
         self.output_names = tuple(o.name for o in self.outputs)
         # By position: the inputs, then the attributes, then what later versions added, so that older calls stay right.
@@ -310,7 +314,14 @@ class Operator:
             raise InternalError(
                 op=self.name, what=f"infer gave {len(specs)} specs, the operator has {len(self.outputs)} outputs"
             )
-        return [list(s) if isinstance(s, (tuple, list)) else _as_spec(s) for s in specs]
+        found = [list(s) if isinstance(s, (tuple, list)) else _as_spec(s) for s in specs]
+        for k in self._tensors_only:
+            if any(s.dtype.is_handle for s in (found[k] if isinstance(found[k], list) else (found[k],))):
+                raise InvalidArgumentError(
+                    op=self.name, node=name, what=f"output {self.outputs[k].name!r} is a tensor: it has no such dtype",
+                    found=str(found[k]), do='Output(kind="of ..."), if the operator gives lists or handles',
+                )  # fmt: skip
+        return found
 
     def infer_kinds(self, found: Sequence[Any], attrs: Mapping[str, Any] | None = None,
                     specs: Sequence[Any] | None = None, name: str | None = None) -> list[Any]:  # fmt: skip

@@ -59,9 +59,7 @@ def accepted(declared: Input) -> tuple[str, ...]:
         return declared.kinds
     found = {of_dtype(d) for d in declared.dtypes}
     if "dense" in found and (declared.lod is None or any(declared.lod)):
-        found.add("lod")
-        if declared.lod is not None and 0 not in declared.lod:
-            found.discard("dense")
+        found.add("lod")  # one without is not refused here: its offsets may come as an input of their own
     return tuple(k for k in KINDS if k in found)
 
 
