@@ -45,7 +45,7 @@ class TimeBatches:
         return iter(zip(self.starts[:-1].tolist(), ends, [*self.sizes[1:].tolist(), 0]))
 
     def before(self, state: np.ndarray, first: np.ndarray | None) -> np.ndarray:
-        """For each place the state of its sequence one step before. state: by place; first: [sequences, d], or zeros."""
+        """For each place the state of its sequence one step before. first: [sequences, d], else zeros."""
         found = np.empty_like(state)
         n = int(self.sizes[0]) if len(self.sizes) else 0
         found[:n] = 0 if first is None else first[self.active]

@@ -45,7 +45,7 @@ def _check_padding(padding: Any, width: int | None, start: int, length: int) -> 
                                    found=f"context_start {start}, context_length {length}")  # fmt: skip
     if not TensorShape(padding).is_compatible_with([up + down, width]):
         raise InvalidArgumentError(what="padding_data has another shape", found=f"shape {padding}",
-                                   wanted=f"shape [{up + down}, {'width of x' if width is None else width}]")  # fmt: skip
+                                   wanted=f"shape [{up + down}, {'n' if width is None else width}]")  # fmt: skip
 
 
 @operator
@@ -78,9 +78,13 @@ class SequenceContext:
         return _windows(op, x, padding_data, offsets).reshape(len(x), -1 if x.size else x.shape[1] * op.context_length)
 
     def gradient(op, dy) -> Any:
-        dx, dpadding = SequenceContextGrad(dy, op.offsets, context_length=op.context_length,
-                                           context_start=op.context_start, padding_trainable=op.padding_trainable)  # fmt: skip
+        dx, dpadding = SequenceContextGrad(dy, op.offsets, **_setting(op))
         return dx, dpadding if op.padding_trainable else None, None
+
+
+def _setting(op: Any) -> dict[str, Any]:
+    names = ("context_length", "context_start", "padding_trainable")
+    return {name: getattr(op, name) for name in names}
 
 
 def _check_trainable(op: Any) -> None:
@@ -94,9 +98,10 @@ def _check_trainable(op: Any) -> None:
 def _windows(op: Any, x: np.ndarray, padding: np.ndarray | None, offsets: np.ndarray) -> np.ndarray:
     """[rows, length, n]"""
     lengths = lengths_of(offsets, len(x))
-    if op.padding_trainable:
+    behind = np.zeros((1, x.shape[1]), x.dtype)
+    if op.padding_trainable and padding is not None:
         _check_padding(padding.shape, x.shape[1], op.context_start, op.context_length)
-    behind = padding if op.padding_trainable else np.zeros((1, x.shape[1]), x.dtype)
+        behind = padding
     places = _places(offsets, lengths, op.context_start, op.context_length, op.padding_trainable)
     return np.concatenate([x, behind]).take(places, 0)
 
@@ -150,8 +155,7 @@ class SequenceContextGrad:
 
     def gradient(op, ddx, ddpadding) -> Any:
         padding = ddpadding if op.padding_trainable else None
-        return SequenceContext(ddx, padding, op.offsets, context_length=op.context_length,
-                               context_start=op.context_start, padding_trainable=op.padding_trainable), None  # fmt: skip
+        return SequenceContext(ddx, padding, op.offsets, **_setting(op)), None
 
 
 @operator
@@ -180,8 +184,8 @@ class SequenceConv:
 
     def infer(op) -> Any:
         if op.context_stride != 1:
-            raise InvalidArgumentError(what="windows can only move by one row", found=f"context_stride {op.context_stride}",
-                                       wanted="1")  # fmt: skip
+            raise InvalidArgumentError(what="windows can only move by one row", wanted="context_stride 1",
+                                       found=op.context_stride)  # fmt: skip
         x, filter = op.x.spec.shape, op.filter.spec.shape
         _check_trainable(op)
         width, height = x[1] if x.rank else None, filter[0] if filter.rank else None
@@ -200,19 +204,18 @@ class SequenceConv:
     def gradient(op, dy) -> Any:
         from ..linalg import matmul
 
-        setting = {"context_length": op.context_length, "context_start": op.context_start,
-                   "padding_trainable": op.padding_trainable}  # fmt: skip
         padding = op.padding_data if op.padding_trainable else None
-        windows = SequenceContext(op.x, padding, op.offsets, **setting)
+        windows = SequenceContext(op.x, padding, op.offsets, **_setting(op))
         dwindows = matmul(dy, op.filter, transpose_b=True)
-        dx, dpadding = SequenceContextGrad(dwindows, op.offsets, **setting)
+        dx, dpadding = SequenceContextGrad(dwindows, op.offsets, **_setting(op))
         dfilter = matmul(windows, dy, transpose_a=True)
         return dx, dfilter, dpadding if op.padding_trainable else None, None
 
 
 def _refuse_filter(filter: Any, wanted: int) -> None:
     raise InvalidArgumentError(what="the filter has not a row for each number of a window",
-                               found=f"shape {list(filter)}", wanted=f"{wanted} rows, context_length times the width of x")  # fmt: skip
+                               found=f"shape {list(filter)}",
+                               wanted=f"{wanted} rows, context_length times the width of x")  # fmt: skip
 
 
 def conv(x: Any, filter: Any, context_length: int = 3, context_start: int | None = None, padding_data: Any = None,
@@ -224,5 +227,6 @@ def conv(x: Any, filter: Any, context_length: int = 3, context_start: int | None
     [[[210.0], [21.0]], [[30.0]]]
     """
     start = -(context_length // 2) if context_start is None else context_start
+    trained = padding_data is not None
     return SequenceConv(x, filter, padding_data, context_length=context_length, context_start=start,
-                        context_stride=context_stride, padding_trainable=padding_data is not None, name=name)  # fmt: skip
+                        context_stride=context_stride, padding_trainable=trained, name=name)  # fmt: skip

@@ -52,6 +52,10 @@ class SequenceExpand:
         if not -1 <= op.ref_level < len(op.levels):
             raise InvalidArgumentError(what=f"y has no level {op.ref_level}", found=f"{len(op.levels)} levels",
                                        wanted="ref_level of -1, the last, or a level of y")  # fmt: skip
+        units = count(op.offsets) if op.offsets is not None else op.x.spec.shape[0] if op.x.spec.shape.rank else None
+        times = count(op.levels[op.ref_level])
+        if None not in (units, times) and units != times:
+            _refuse_units("rows" if op.offsets is None else "sequences", op.ref_level, units, times)
         made = [] if op.offsets is None else [TensorSpec([None], dtypes.int64)]
         return rows_like(op.x, None), made, TensorSpec([None], dtypes.int64)
 
@@ -60,9 +64,7 @@ class SequenceExpand:
         times = lengths_of(levels[op.ref_level], of="y")
         units = len(x) if offsets is None else len(offsets) - 1
         if len(times) != units:
-            what = "rows" if offsets is None else "sequences"
-            raise InvalidArgumentError(what=f"x has not as many {what} as y has sequences on level {op.ref_level}",
-                                       found={"x": units, "y": len(times)})  # fmt: skip
+            _refuse_units("rows" if offsets is None else "sequences", op.ref_level, units, len(times))
         if offsets is None:
             rows = np.repeat(np.arange(units), times)
             return x.take(rows, 0), [], rows
@@ -77,14 +79,19 @@ class SequenceExpand:
         return UnsortedSegmentSum(dout, op.rows, array.shape_op(op.x)[0]), None, None, None
 
 
+def _refuse_units(what: str, level: int, units: Any, times: Any) -> None:
+    raise InvalidArgumentError(what=f"x has not as many {what} as y has sequences on level {level}",
+                               found={"x": units, "y": times})  # fmt: skip
+
+
 @operator
 class SequenceExpandAs:
     """Row i of x as often as sequence i of y is long: out has the LoD of y.
 
     .. math:: out_t = x_i \\text{ for } o_i \\le t < o_{i+1}
 
-    x: [number of sequences, ...]; its own LoD does not count. y: one level; only its LoD is read. out: [rows of y, ...].
-    A sequence without rows drops its x_i.
+    x: [number of sequences, ...]; its own LoD does not count. y: one level; only its LoD is read. out: [rows of y,
+    ...]. A sequence without rows drops its x_i.
     raises InvalidArgumentError for y without LoD or with more levels, and where x has not one row a sequence
     """
 

@@ -51,7 +51,7 @@ class SequenceConcat:
             _refuse(counts)
         sizes = [x.spec.shape[0] if x.spec.shape.rank else None for x in op.x]
         known = next((x for x in op.x if x.spec.shape.rank is not None), op.x[0])
-        y = rows_like(known, None if None in sizes else sum(sizes))
+        y = rows_like(known, None if None in sizes else sum(n or 0 for n in sizes))
         return y, offsets_like(op.offsets[0]), [TensorSpec([n], dtypes.int64) for n in sizes]
 
     def compute(op, x, offsets) -> Any:
@@ -74,7 +74,7 @@ class SequenceConcat:
 
 
 def _refuse(counts: list[Any]) -> None:
-    raise InvalidArgumentError(what="inputs differ in their number of sequences", found=counts, wanted="as many in each")
+    raise InvalidArgumentError(what="inputs differ in their number of sequences", found=counts, wanted="equal numbers")
 
 
 @operator
@@ -134,7 +134,7 @@ class SequencePlace:
 
 
 def _check_there(rows: np.ndarray, size: int) -> None:
-    if rows.size and not (0 <= rows.min() and rows.max() < size):
+    if rows.size and not (rows.min() >= 0 and rows.max() < size):
         raise InvalidArgumentError(what="there is no such row", found=f"rows {rows.min()} to {rows.max()}",
                                    wanted=f"0 to {size - 1}")  # fmt: skip
 
@@ -178,7 +178,8 @@ class SequenceSlice:
         if len(past):
             i = int(past[0])
             raise OutOfRangeError(what=f"the window of sequence {i} goes past its end",
-                                  found=f"offset {first[i]}, length {size[i]}", wanted=f"within {lengths[i]} rows")  # fmt: skip
+                                  found=f"offset {first[i]}, length {size[i]}",
+                                  wanted=f"within {lengths[i]} rows")  # fmt: skip
         rows = windows(offsets[:-1] + first, size)
         return x.take(rows, 0), offsets_of(size), rows
 
@@ -191,7 +192,8 @@ def _check_column(name: str, shape: Any, n: int | None) -> None:
         return
     if len(shape) != 2 or shape[1] not in (1, None) or (None not in (n, shape[0]) and shape[0] != n):
         raise InvalidArgumentError(what=f"input {name!r} is not one number for each sequence",
-                                   found=f"shape {list(shape)}", wanted=f"shape [{'n' if n is None else n}, 1]")  # fmt: skip
+                                   found=f"shape {list(shape)}",
+                                   wanted=f"shape [{'n' if n is None else n}, 1]")  # fmt: skip
 
 
 @operator

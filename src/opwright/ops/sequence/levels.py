@@ -52,6 +52,8 @@ class LodReset:
             if not op.target_lod:
                 raise InvalidArgumentError(what="there is no LoD to set", wanted="y, or offsets as target_lod")
             n = len(op.target_lod)
+            rows = op.x.spec.shape[0] if op.x.spec.shape.rank else None
+            _check((np.array(op.target_lod, np.int64),), rows)
         elif op.y.spec.dtype not in dtypes.index:
             raise InvalidArgumentError(what="y has no LoD and is no offsets", found=op.y.spec.short(),
                                        wanted="a LoDTensor, or int32 or int64")  # fmt: skip
@@ -68,16 +70,19 @@ class LodReset:
             target = np.array(op.target_lod if y is None else y.reshape(-1), np.int64)
             above = tuple(level.copy() for level in x_levels) if op.append and x_levels else ()
             made = (*above, target)
-        why = lod.wrong(made, len(x))
-        if why is not None:
-            raise InvalidArgumentError(what=f"this is no LoD for the rows of x: {why}",
-                                       found=[level.tolist() if len(level) <= 12 else f"{len(level)} offsets"
-                                              for level in made],
-                                       wanted="offsets that start at 0, never fall and end at the units below")  # fmt: skip
+        _check(made, len(x))
         return x, list(made)
 
     def gradient(op, dout, dout_offsets) -> Any:
         return dout, None, None, None
+
+
+def _check(levels: lod.Levels, rows: int | None) -> None:
+    why = lod.wrong(levels, rows)
+    if why is not None:
+        found = [level.tolist() if len(level) <= 12 else f"{len(level)} offsets" for level in levels]
+        raise InvalidArgumentError(what=f"this is no LoD for the rows of x: {why}", found=found,
+                                   wanted="offsets from 0 up that end at the number of units below")  # fmt: skip
 
 
 def lod_reset(x: Any, y: Any = None, target_lod: Sequence[int] | None = None, append: bool = False,

@@ -42,7 +42,10 @@ def _check(op: Any, shapes: dict[str, Any], n: int | None) -> int | None:
             raise InvalidArgumentError(what="the width of x is no multiple of 4", found=f"shape {x}",
                                        wanted="shape [rows, 4 * d]")  # fmt: skip
         d = x[1] // 4
-    times = (lambda k: None if d is None else k * d)  # fmt: skip
+
+    def times(k: int) -> int | None:
+        return None if d is None else k * d
+
     check_shape("weight", weight, [d, times(4)], "its first size says, [d, 4 * d]")
     check_shape("x", x, [None, times(4)], "follows from the weight")
     check_shape("bias", shapes["bias"], [1, times(7 if op.use_peepholes else 4)],
@@ -100,7 +103,8 @@ class DynamicLstm:
 
     def compute(op, x, weight, bias, h0, c0, offsets) -> Any:
         given = {"x": x, "weight": weight, "bias": bias, "h0": h0, "c0": c0}
-        d = _check(op, {k: v.shape for k, v in given.items() if v is not None}, len(offsets) - 1)
+        _check(op, {k: v.shape for k, v in given.items() if v is not None}, len(offsets) - 1)
+        d = len(weight)
         batches = TimeBatches(offsets, op.is_reverse, len(x))
         gates = wide(batches.sort(x))
         weight, bias = wide(weight), wide(bias)
@@ -160,8 +164,8 @@ def _run(op: Any, batches: TimeBatches, gates: np.ndarray, weight: np.ndarray, p
 class DynamicLstmGrad:
     """The gradient of DynamicLstm by its inputs, walked back through the steps.
 
-    .. math:: dc_t = dh_t \\, o \\, s'(c_t) + dz_o w_{oc} + dcell_t + dc_{t+1} f_{t+1} + dz_{i,t+1} w_{ic} + dz_{f,t+1} w_{fc},
-              \\quad dh_t = dhidden_t + dz_{t+1} W^T
+    .. math:: dc_t = dh_t \\, o \\, s'(c_t) + dz_o w_{oc} + dcell_t + dc_{t+1} f_{t+1} + dz_{i,t+1} w_{ic}
+              + dz_{f,t+1} w_{fc}, \\quad dh_t = dhidden_t + dz_{t+1} W^T
 
     dhidden, dcell: [rows, d]; the others as in DynamicLstm. dx: [rows, 4 d]; dweight, dbias as weight and bias; dh0,
     dc0: [number of sequences, d]. It has no gradient of its own: second derivatives are refused with a LookupError.
@@ -223,7 +227,8 @@ class DynamicLstmGrad:
 
 
 def _run_back(op: Any, batches: TimeBatches, gates: np.ndarray, shown: np.ndarray, c_before: np.ndarray,
-              dh: np.ndarray, dc: np.ndarray, weight: np.ndarray, peepholes: np.ndarray) -> tuple[Any, Any, Any]:  # fmt: skip
+              dh: np.ndarray, dc: np.ndarray, weight: np.ndarray, peepholes: np.ndarray
+              ) -> tuple[Any, Any, Any]:  # fmt: skip
     """dz by steps, and the gradients of the first states of the sequences that have rows. dh, dc are written to.
 
     What each gate's gradient is multiplied by follows from kept results, so it is worked out for all steps at once.

@@ -113,7 +113,7 @@ class SequenceUnpad:
         check_rank(x.ndim, 2)
         _check_lengths(TensorShape(length.shape), len(x))
         padded = x.shape[1]
-        if len(length) and not (0 <= length.min() and length.max() <= padded):
+        if len(length) and not (length.min() >= 0 and length.max() <= padded):
             raise InvalidArgumentError(what="a length is not that of a padded row",
                                        found=f"lengths from {length.min()} to {length.max()}",
                                        wanted=f"0 to the padded length, {padded}")  # fmt: skip

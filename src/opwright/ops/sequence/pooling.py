@@ -28,8 +28,8 @@ class SequencePool:
     """One row for each sequence: the sum of its rows, their mean, the sum by the root of their number, the largest
     element by element, or the first or the last row; `pad_value` for a sequence without rows.
 
-    .. math:: y_i = \\sum_t x_t, \\; \\frac{1}{n_i} \\sum_t x_t, \\; \\frac{1}{\\sqrt{n_i}} \\sum_t x_t, \\; \\max_t x_t,
-              \\; x_{o_i}, \\; x_{o_{i+1} - 1} \\text{ over } o_i \\le t < o_{i+1}
+    .. math:: y_i = \\sum_t x_t, \\; \\frac{1}{n_i} \\sum_t x_t, \\; \\frac{1}{\\sqrt{n_i}} \\sum_t x_t,
+              \\; \\max_t x_t, \\; x_{o_i}, \\; x_{o_{i+1} - 1} \\text{ over } o_i \\le t < o_{i+1}
 
     x: [rows, ...] with one or two LoD levels, of which the last is pooled; the one above becomes that of y.
     y: [number of sequences, ...]. max_index: int32, the row each largest element is from, the earliest of equal ones,
@@ -97,8 +97,7 @@ def _earliest(x: np.ndarray, y: np.ndarray, offsets: np.ndarray, lengths: np.nda
     if x.dtype.kind not in "iu" and np.isnan(y).any():
         hit |= np.isnan(x)
     rows = as_column(np.arange(len(x), dtype=np.int32), x)
-    index = reduced(np.minimum, np.where(hit, rows, nowhere), offsets, lengths, -1)
-    return index
+    return reduced(np.minimum, np.where(hit, rows, nowhere), offsets, lengths, -1)
 
 
 @operator
@@ -122,13 +121,15 @@ class SequencePoolGrad:
         if op.pooltype == "MAX" and op.max_index is None:
             raise InvalidArgumentError(what="pooltype MAX needs the recorded max_index",
                                        found="none", wanted="what the forward call gave")  # fmt: skip
+        n, dy = count(op.offsets), op.dy.spec.shape
+        if dy.rank and None not in (n, dy[0]) and n != dy[0]:
+            _refuse_rows(dy, n)
         return rows_like(op.dy, None)
 
     def compute(op, dy, offsets, max_index) -> Any:
         lengths = lengths_of(offsets, of="dx")
         if len(dy) != len(lengths):
-            raise InvalidArgumentError(what="dy has not one row for each sequence",
-                                       found={"dy": dy.shape, "sequences": len(lengths)})  # fmt: skip
+            _refuse_rows(dy.shape, len(lengths))
         if op.pooltype == "SUM":
             return np.repeat(dy, lengths, axis=0)
         if op.pooltype in DIVIDING:
@@ -146,6 +147,10 @@ class SequencePoolGrad:
         if op.pooltype == "MAX":
             return SequencePick(ddx, op.offsets, op.max_index), None, None
         return SequencePool(ddx, op.offsets, pooltype=op.pooltype), None, None
+
+
+def _refuse_rows(dy: Any, n: int | None) -> None:
+    raise InvalidArgumentError(what="dy has not one row for each sequence", found={"dy": dy, "sequences": n})
 
 
 @operator

@@ -53,7 +53,8 @@ class SequenceReshape:
         if len(bad):
             i = int(bad[0])
             raise InvalidArgumentError(what=f"sequence {i + 1} of {len(numbers)} does not fill whole rows",
-                                       found=f"{numbers[i]} numbers", wanted=f"a multiple of new_dim {op.new_dim}")  # fmt: skip
+                                       found=f"{numbers[i]} numbers",
+                                       wanted=f"a multiple of new_dim {op.new_dim}")  # fmt: skip
         return x.reshape(x.size // op.new_dim, op.new_dim), offsets * x.shape[1] // op.new_dim
 
     def gradient(op, dy, dy_offsets) -> Any:
@@ -106,7 +107,7 @@ class SequenceScatter:
             _refuse_count(len(lengths), x.shape)
         size = x[0].size
         at = ids[:, 0].astype(np.int64)
-        if at.size and not (0 <= at.min() and at.max() < size):
+        if at.size and not (at.min() >= 0 and at.max() < size):
             raise InvalidArgumentError(what="an id is no place in a row", found=f"ids from {at.min()} to {at.max()}",
                                        wanted=f"0 to {size - 1}")  # fmt: skip
         places = owners(lengths) * size + at

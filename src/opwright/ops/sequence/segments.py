@@ -31,7 +31,7 @@ def wide(x: np.ndarray) -> np.ndarray:
     return x.astype(np.float32) if x.dtype in HALVES else x
 
 
-# ---- checks --------------------------------------------------------------------------------------------------------
+# ---- checks ----------------------------------------------------------------------------------------------------------
 
 
 def lengths_of(offsets: np.ndarray, rows: int | None = None, of: str = "x") -> np.ndarray:
@@ -44,7 +44,7 @@ def lengths_of(offsets: np.ndarray, rows: int | None = None, of: str = "x") -> n
         why = lod.wrong((offsets,), rows)
         raise InvalidArgumentError(what=f"the offsets of {of!r} are not those of its rows: {why}",
                                    found=offsets.tolist() if len(offsets) <= 12 else f"{len(offsets)} offsets",
-                                   wanted="offsets that start at 0, never fall and end at the number of rows")  # fmt: skip
+                                   wanted="offsets from 0 up that end at the number of rows")  # fmt: skip
     return lengths
 
 
@@ -77,13 +77,15 @@ def check_widths(found: dict[str, Any]) -> None:
                                        wanted="rows of one shape")  # fmt: skip
 
 
-# ---- inference ------------------------------------------------------------------------------------------------------
+# ---- inference -------------------------------------------------------------------------------------------------------
 
 
 def count(offsets: Any) -> int | None:
-    """The number of sequences, where known. offsets: as `infer` has them."""
+    """The number of sequences, where known. offsets: as `infer` has them, two or more."""
     n = offsets.spec.shape[0]
-    return None if n is None else max(n - 1, 0)
+    if n is not None and n < 2:
+        raise InvalidArgumentError(what="there are too few offsets", found=n, wanted="two or more, the first 0")
+    return None if n is None else n - 1
 
 
 def rows_like(x: Any, rows: int | None) -> TensorSpec:
@@ -98,7 +100,7 @@ def offsets_like(offsets: Any) -> TensorSpec:
     return TensorSpec([offsets.spec.shape[0]], dtypes.int64)
 
 
-# ---- places of rows ---------------------------------------------------------------------------------------------------
+# ---- places of rows --------------------------------------------------------------------------------------------------
 
 
 def offsets_of(lengths: np.ndarray) -> np.ndarray:
@@ -119,7 +121,7 @@ def windows(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     return np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
 
 
-# ---- each sequence to one row -------------------------------------------------------------------------------------------
+# ---- each sequence to one row ----------------------------------------------------------------------------------------
 
 
 def reduced(ufunc: np.ufunc, x: np.ndarray, offsets: np.ndarray, lengths: np.ndarray, empty: Any) -> np.ndarray:

@@ -15,7 +15,7 @@ from ...core.errors import InvalidArgumentError
 from ..definition import Input, Output, operator
 from .expanding import SequenceExpandAs
 from .pooling import SequencePool
-from .segments import lengths_of, reduced, wide
+from .segments import count, lengths_of, reduced, wide
 
 
 @operator
@@ -36,6 +36,7 @@ class SequenceSoftmax:
     def infer(op) -> Any:
         if op.x.spec.shape.rank is not None:
             _check_steps(op.x.spec.shape)
+        count(op.offsets)
         return op.x.spec
 
     def compute(op, x, offsets) -> Any:
