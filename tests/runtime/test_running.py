@@ -144,6 +144,19 @@ def test_rows_are_not_read_as_a_dense_tensor() -> None:
         add().run(scope, CPU)
 
 
+def test_rows_go_where_the_operator_takes_them() -> None:
+    def rows(*indices: int) -> Any:
+        return ow.IndexedSlices(ow.ones([len(indices), 2]), ow.constant(indices), ow.constant([3, 2]))
+
+    scope = filled(a=rows(2, 0), b=rows(2), d=np.full((3, 2), 10.0, np.float32))
+    found = op("AddN").on({"inputs": ["a", "b"]}, {"sum": "c"}).run(scope, CPU)
+    assert (found.branch, scope.var("c").kind) == ("host", "rows")
+    assert scope.var("c").value.to_dense().numpy().tolist() == [[1.0, 1.0], [0.0, 0.0], [2.0, 2.0]]
+    scope.var("d").get_tensor().set(scope.var("d").value, SIM)
+    op("AddN").on({"inputs": ["a", "d"]}, {"sum": "e"}).run(scope, SIM)
+    assert scope.var("e").value.numpy().tolist() == [[11.0, 11.0], [10.0, 10.0], [11.0, 11.0]]
+
+
 def test_a_list_fills_a_repeated_input_and_empty_members_of_concat_are_left_out() -> None:
     scope = filled(parts=[np.float32([1]), np.float32([2, 3])], more=np.float32([4]))
     scope.var("empty")

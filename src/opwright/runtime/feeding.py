@@ -3,7 +3,8 @@
 Lives here: `feed_of`, `settled`.  Not here: what then runs (running.py), what becomes of LoDs (ops/lod_calls.py).
 
 A name that stands for no variable is "no variable": an error only where the input is required. Rows are not read as a
-dense tensor: that is an error, never a conversion. A list fills a repeated input with its members.
+dense tensor: that is an error, never a conversion; operators that take rows have a rule for them (ops/kinds.py).
+A list fills a repeated input with its members, unless the input takes lists themselves.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from typing import Any, NamedTuple
 from ..core import dtypes
 from ..core.errors import InvalidArgumentError
 from ..core.shapes import UNKNOWN
+from ..core.specs import TensorSpec
 from ..eager.tensor import EagerTensor
-from ..ops import lod_calls
+from ..ops import kinds, lod_calls
+from ..ops.indexed_slices import IndexedSlices
 from ..ops.lod_tensor import LoDTensor
 from ..ops.operands import Operand
 from ..ops.tensor_list import TensorList
@@ -29,13 +32,14 @@ class Feed(NamedTuple):
     """The inputs of one run, one entry for each the operator declares: one thing, None, or a tuple for a repeated one.
 
     given: tensors and LoDTensors as variables hold them. tensors: without LoDs, offsets in their own inputs.
-    operands: what the choice of a kernel sees. carriers: the LoDTensors, by input.
+    operands: what the choice of a kernel sees. carriers: the LoDTensors, by input. rows: whether some are sparse rows.
     """
 
     given: list[Any]
     tensors: list[Any]
     operands: list[Any]
     carriers: dict[str, LoDTensor]
+    rows: bool = False
 
 
 def feed_of(instance: OpInstance, call: Any, scope: Scope) -> Feed:
@@ -72,6 +76,9 @@ def _members(op: Any, declared: Any, name: str, scope: Scope) -> list[tuple[Any,
         return []
     if variable is None or not variable.is_initialized:
         return [(None, Operand(op.name, declared.name, name, None, by_shape=by_shape, absent=variable is None))]
+    taken = kinds.accepted(declared)
+    if variable.kind == "rows" and "rows" in taken:
+        return [(variable._held, _operand(op, declared, name, variable._held, "any"))]
     if variable.kind == "rows":
         raise InvalidArgumentError(
             op=op.name,
@@ -81,7 +88,7 @@ def _members(op: Any, declared: Any, name: str, scope: Scope) -> list[tuple[Any,
             do="its values and indices, or to_dense()",
         )
     held = variable._held
-    if variable.kind == "list" and isinstance(held, tuple) and declared.repeated:
+    if variable.kind == "list" and isinstance(held, tuple) and declared.repeated and "list" not in taken:
         named = [(f"{name}[{i}]", t) for i, t in enumerate(held)]
     else:
         named = [(name, _tensor(variable))]
@@ -102,12 +109,15 @@ def _tensor(variable: ScopeVariable) -> Any:
 def _operand(op: Any, declared: Any, name: str, tensor: Any, layout: str) -> Operand:
     rows = tensor.values if isinstance(tensor, LoDTensor) else tensor
     by_shape = declared.name in op.shape_only
-    return Operand(op.name, declared.name, name, tensor.spec, place_of_tensor(rows), layout, by_shape)
+    spec = TensorSpec(tensor.shape, tensor.dtype)
+    return Operand(op.name, declared.name, name, spec, place_of_tensor(rows), layout, by_shape)
 
 
 def _without_lods(op: Any, given: list[Any], operands: list[Any]) -> Feed:
     """LoDTensors taken apart, offsets put into the inputs that ask for them; members without a value left out."""
     present = [tuple(t for t in x if t is not None) if isinstance(x, tuple) else x for x in given]
+    if any(isinstance(t, IndexedSlices) for x in present for t in (x if isinstance(x, tuple) else (x,))):
+        return Feed(present, present, operands, {}, True)
     carriers = lod_calls.carriers_of(op, present)
     if not carriers and not any(d.lod_of for d in op.inputs):
         return Feed(present, present, operands, carriers)

@@ -29,7 +29,10 @@ import numpy as np
 from ..core import flags
 from ..core.errors import InternalError, InvalidArgumentError, NotFoundError, OpError, ResourceExhaustedError
 from ..core.places import CPUPlace, Place, place_of
-from ..ops import dispatch, guarding, lod_calls, selection
+from ..ops import dispatch, guarding, kinds, lod_calls, selection
+from ..ops.indexed_slices import IndexedSlices
+from ..ops.kernels import KernelKey
+from ..ops.lod_tensor import LoDTensor
 from ..ops.operands import Operand, on_devices, transforms_of
 from ..ops.selection import Candidate, Explanation
 from .feeding import Feed, feed_of, settled
@@ -96,6 +99,8 @@ def _execute(instance: OpInstance, call: Any, scope: Scope, place: Place) -> Exp
     feed = feed_of(instance, call, scope)
     key = selection.expected_kernel_key(op, call, feed.operands, place)
     feed = settled(feed)
+    if feed.rows:
+        return _on_rows(instance, feed, key, scope)
     found = selection.candidates(op, call, key, place)
     with Workshop(scope) as workshop:
         refusal: Exception | None = None
@@ -127,6 +132,18 @@ def _execute(instance: OpInstance, call: Any, scope: Scope, place: Place) -> Exp
         if flags.check_numerics:
             _check_numerics(op, feed, flat)
     return Explanation(op.name, key, candidate.key, candidate.branch, candidate.reason, candidate.place, tuple(steps))
+
+
+def _on_rows(instance: OpInstance, feed: Feed, key: Any, scope: Scope) -> Explanation:
+    """A run on sparse rows, which are the host's: by the operator's rule for them, whatever the place."""
+    op, cpu = instance.type, CPUPlace()
+    given = [[_on_host(t) for t in x] if isinstance(x, tuple) else _on_host(x) for x in feed.given]
+    result = kinds.call_on_rows(op, instance.attrs, given)
+    shown = [o for o in op.outputs if not o.intermediate]
+    results = iter([result] if len(shown) == 1 else result)
+    _write(instance, scope, [None if o.intermediate else next(results) for o in op.outputs], "any")
+    chosen = KernelKey(cpu, key.dtype, "any", "reference")
+    return Explanation(op.name, key, chosen, "host", "sparse rows are the host's: the rule `on_rows` computes", cpu)
 
 
 def _nothing(op: Any, key: Any, place: Place, found: Sequence[Candidate], refusal: Exception | None) -> Exception:
@@ -242,6 +259,10 @@ def _with_lods(op: Any, call: Any, feed: Feed, flat: Sequence[Any]) -> list[Any]
 def _on_host(tensor: Any) -> Any:
     if isinstance(tensor, (list, tuple)):
         return [_on_host(t) for t in tensor]
+    if tensor is None or isinstance(tensor, IndexedSlices):
+        return tensor
+    if isinstance(tensor, LoDTensor):
+        return LoDTensor.of(_on_host(tensor.values), tensor.levels)
     return tensor if place_of_tensor(tensor).kind == "cpu" else tensor._as_tensor()
 
 
@@ -265,7 +286,7 @@ def _write(instance: OpInstance, scope: Scope, outputs: Sequence[Any], layout: s
         if declared.repeated and len(values) != len(names):
             raise InvalidArgumentError(op=op.name, what=f"output {declared.name!r} gives {len(values)} tensors",
                                        found=f"{len(names)} names", wanted=f"{len(values)} names")  # fmt: skip
-        planned += [(n, v) for n, v in zip(names, values) if n != EMPTY]
+        planned += [(n, v) for n, v in zip(names, values) if n != EMPTY and v is not None]
     for name, value in planned:
         variable = scope.find_var(name) or scope.var(name)
         if value.dtype.is_handle:
