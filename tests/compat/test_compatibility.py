@@ -22,12 +22,12 @@ def attr(name: str, **more: Any) -> dict[str, Any]:
 
 def tensor(name: str, **more: Any) -> dict[str, Any]:
     return {"name": name, "dtypes": ["float32", "float64"], "like": None, "optional": False, "repeated": False,
-            "mixed": False, "ranks": None, "lod": None, "lod_of": None, "since": 1, **more}  # fmt: skip
+            "mixed": False, "ranks": None, "lod": None, "lod_of": None, "kinds": None, "since": 1, **more}  # fmt: skip
 
 
 def output(name: str, **more: Any) -> dict[str, Any]:
     return {"name": name, "like": "x", "dtype": None, "repeated": False, "intermediate": False, "lod_of": None,
-            "since": 1, **more}  # fmt: skip
+            "rows": True, "kind": None, "since": 1, **more}  # fmt: skip
 
 
 OLD: dict[str, Any] = {
@@ -38,7 +38,7 @@ OLD: dict[str, Any] = {
         "attrs": [attr("n", condition=["at_least", 0]), attr("mode", type="str", default="a"),
                   attr("must", required=True, default=None)],
         "effect": None, "inplace": {}, "views": {}, "no_need_buffer": [], "shape_only": [], "lod": "unchanged",
-        "gradient": "rule", "control": False, "elementwise": False,
+        "gradient": "rule", "control": False, "elementwise": False, "kinds": "as declared", "on_rows": False,
     }
 }  # fmt: skip
 
@@ -106,6 +106,9 @@ ROWS: list[tuple[str, Callable[[Any], Any], str, str]] = [
     ("untied", lambda o: o["outputs"][0].update(like=None, dtype="int32"), NO, "dtype was null, is 'int32'"),
     ("mixed dtypes allowed", lambda o: o["inputs"][1].update(mixed=True), OK, "mixed was false"),
     ("offsets of another", lambda o: o["inputs"][1].update(lod_of="x"), NO, "lod_of was null"),
+    ("kinds limited", lambda o: o["inputs"][0].update(kinds=["dense"]), NO, "kinds: takes others no more"),
+    ("another kind", lambda o: o["outputs"][0].update(kind="rows"), NO, "kind was null, is 'rows'"),
+    ("no rows", lambda o: o["outputs"][0].update(rows=False), NO, "rows was true, is false"),
     ("levels limited", lambda o: o["inputs"][0].update(lod=[1]), NO, "lod: takes others no more"),
     # [R]: checks
     ("check tightened", lambda o: o["attrs"][0].update(condition=["at_least", 1], check="at least 1"),
@@ -126,6 +129,8 @@ ROWS: list[tuple[str, Callable[[Any], Any], str, str]] = [
     ("control", lambda o: o.update(control=True), NO, "control was false"),
     ("in place", lambda o: o.update(inplace={"y": "x"}), OK, "inplace was {}"),
     ("memory", lambda o: o.update(no_need_buffer=["x"]), OK, "no_need_buffer"),
+    ("sparse rows", lambda o: o.update(on_rows=True), OK, "on_rows was false"),
+    ("kinds by the call", lambda o: o.update(kinds="by the call"), NO, "kinds was 'as declared'"),
     ("element-wise", lambda o: o.update(elementwise=True), OK, "elementwise was false"),
     ("a field of later versions", lambda o: o.update(layout="NHWC"), NO, "layout was null, is 'NHWC'"),
     ("a field of a part of later versions", lambda o: o["inputs"][0].update(layout=1), NO, "layout was null"),

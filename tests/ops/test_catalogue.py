@@ -138,8 +138,8 @@ AFTER_NAME = {
 }  # fmt: skip
 # Where TensorFlow has an option behind a flag, or PaddlePaddle for layers over sequences; positions are kept.
 FLAG_FIRST = {
-    "as_string", "dynamic_lstm", "eigh_tridiagonal", "frame", "fused_batch_norm", "hamming_window", "hann_window", "matmul", "mdct",
-    "non_max_suppression_padded", "reduce_join", "top_k",
+    "as_string", "dynamic_lstm", "eigh_tridiagonal", "frame", "fused_batch_norm", "hamming_window", "hann_window",
+    "matmul", "mdct", "non_max_suppression_padded", "reduce_join", "top_k",
 }  # fmt: skip
 
 

@@ -76,7 +76,8 @@ def test_compat_tells_what_may_change_from_what_may_not(catalogue, saved):
                       "name": "", "rule": "gone", "old": "Atan9", "new": None}  # fmt: skip
 
 
-HOSTILE = ["", "{", "[]", '{"Atan": 3}', '{"Atan": {}}', "\x00", "[" * 100_000, '{"a": ' * 5000, "NaN", '{"a": Infinity}',
+HOSTILE = ["", "{", "[]", '{"Atan": 3}', '{"Atan": {}}', "\x00", "[" * 100_000, '{"a": ' * 5000, "NaN",
+           '{"a": Infinity}',
            '{"format": 1}', '{"format": 1, "operators": [1]}', "9" * 5000, '"text"', "null", "\ud800",
            '{"format": 99999999999999999999, "operators": {}}', '{"Atan": {"version": -1}}']  # fmt: skip
 

@@ -128,15 +128,16 @@ RULES: dict[str, dict[str, Rule]] = {
     "operator": {
         "version": _version, "effect": _fixed, "control": _fixed, "elementwise": _to_true, "gradient": _gradient,
         "lod": _fixed, "inplace": _free, "views": _free, "no_need_buffer": _free, "shape_only": _free,
-        "inputs": _ignored, "outputs": _ignored, "attrs": _ignored,
+        "kinds": _fixed, "on_rows": _to_true, "inputs": _ignored, "outputs": _ignored, "attrs": _ignored,
     },
     "input": {
         "name": _ignored, "dtypes": _widening, "like": _fixed, "optional": _fixed, "repeated": _fixed,
-        "mixed": _to_true, "ranks": _widening, "lod": _widening, "lod_of": _fixed, "since": _fixed,
+        "mixed": _to_true, "ranks": _widening, "lod": _widening, "lod_of": _fixed, "kinds": _widening,
+        "since": _fixed,
     },
     "output": {
         "name": _ignored, "like": _fixed, "dtype": _fixed, "repeated": _fixed, "intermediate": _fixed,
-        "lod_of": _fixed, "since": _fixed,
+        "lod_of": _fixed, "rows": _fixed, "kind": _fixed, "since": _fixed,
     },
     "attribute": {
         "name": _ignored, "type": _fixed, "required": _ignored, "default": _default, "since": _fixed,

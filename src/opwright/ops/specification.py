@@ -68,9 +68,11 @@ OPERATOR = (
     Field("gradient", "gradient", "none", _gradient),
     Field("lod", "text", "unchanged", lambda op: _by_call(op.lod, op.lod_rule)),
     Field("inplace", "names by name", {}, lambda op: _pairs(op.inplace)),
-    Field("views", "names by name", {}, lambda op: dict(sorted(dict(getattr(op, "views", {})).items()))),
+    Field("views", "names by name", {}, lambda op: _pairs(op.views)),
     Field("no_need_buffer", "names", [], _names("no_need_buffer")),
     Field("shape_only", "names", [], _names("shape_only")),
+    Field("kinds", "text", "as declared", lambda op: _by_call("as declared", op.kinds_rule)),
+    Field("on_rows", "yes or no", False, lambda op: op.rows_rule is not None),
 )
 INPUT = (
     Field("name", "text", NEEDED, lambda i: i.name),
@@ -82,6 +84,7 @@ INPUT = (
     Field("ranks", "counts or none", None, lambda i: None if i.ranks is None else list(i.ranks)),
     Field("lod", "counts or none", None, lambda i: None if i.lod is None else list(i.lod)),
     Field("lod_of", "text or none", None, lambda i: i.lod_of),
+    Field("kinds", "names or none", None, lambda i: None if i.kinds is None else list(i.kinds)),
     Field("since", "count", 1, lambda i: i.since),
 )
 OUTPUT = (
@@ -91,6 +94,8 @@ OUTPUT = (
     Field("repeated", "yes or no", False, lambda o: o.repeated),
     Field("intermediate", "yes or no", False, lambda o: o.intermediate),
     Field("lod_of", "text or none", None, lambda o: o.lod_of),
+    Field("rows", "yes or no", True, lambda o: o.rows),
+    Field("kind", "text or none", None, lambda o: o.kind),
     Field("since", "count", 1, lambda o: o.since),
 )
 ATTR = (
@@ -167,6 +172,7 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "count": _is_count,
     "counts or none": lambda v: v is None or (type(v) is list and all(map(_is_count, v))),
     "names": lambda v: type(v) is list and all(map(_is_text, v)),
+    "names or none": lambda v: v is None or (type(v) is list and all(map(_is_text, v))),
     "names by name": lambda v: type(v) is dict and all(map(_is_text, (*v, *v.values()))),
     "gradient": lambda v: v in ("rule", "empty", "none"),
     "condition": _is_condition,
