@@ -114,7 +114,7 @@ class GradientTape:
                     f"Passed in object {one!r} of type {type(one).__name__!r}, not tf.Tensor or tf.Variable."
                 )
             if not (one.dtype.is_floating or one.dtype.is_complex):
-                if one is not tensor and not nest.is_nested(tensor):
+                if all(one is not x for x in nest.flatten(tensor)):
                     continue  # such as the indices of a composite
                 _warn("The dtype of the watched tensor must be floating (e.g. tf.float32), got %r", one.dtype)
             known = linked(one)  # not the tensor itself: watching it keeps nothing alive
@@ -199,7 +199,7 @@ class GradientTape:
             if t is None:
                 raise TypeError("Argument `target` should be a list or nested structure of Tensors, found None")
             if not isinstance(t, TensorLike) or not is_trainable(t.dtype):
-                if t is not target and not nest.is_nested(target):
+                if all(t is not x for x in nest.flatten(target)):
                     continue  # a part of a composite
                 _warn(
                     "The dtype of the target tensor must be floating (e.g. tf.float32) when calling "
