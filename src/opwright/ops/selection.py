@@ -186,6 +186,10 @@ def candidates(op: Any, call: Any, key: KernelKey, place: Place) -> list[Candida
 
     raises NotFoundError listing what is registered where there is none
     """
+    if place.kind == "gpu":
+        from .cuda_kernels import enter_for_gpus
+
+        enter_for_gpus()
     found = [Candidate(k, fn, place, "kernel", _why(key, k)) for k, fn in serving(op, key)]
     if place.kind == "cpu":
         found += _reference(op, call, key, place, "reference", "the reference serves every key on the CPU")
