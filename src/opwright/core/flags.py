@@ -244,16 +244,16 @@ def _publish() -> None:
         listener()
 
 
-def on_change(listener: Callable[[], None]) -> None:
-    """Call `listener` whenever flags are read or changed: for a part that would else ask for one in a hot path.
+def on_change(name: str, listener: Callable[[], None]) -> None:
+    """Call `listener` whenever flags are read or changed: for a part that would else ask for `name` in a hot path.
 
-    Flags that the environment does not mention have their defaults until then, and stay unread at import.
+    Unless the environment mentions that flag it has its default until then, and nothing is read at import.
     """
     with _lock:
         _listeners.append(listener)
     if _base:
         listener()
-    elif any(name.startswith(PREFIX) for name in os.environ):
+    elif FLAGS[name].variable in os.environ:
         load()
 
 

@@ -233,4 +233,4 @@ def _install() -> None:
 
 
 dispatch.install_eager(execute, make)
-flags.on_change(_install)
+flags.on_change("check_inputs", _install)
