@@ -30,7 +30,8 @@ class SequenceExpand:
 
     x: [rows, ...], with no LoD or one level. y: only its LoD is read; ref_level: the level whose lengths count, -1 for
     the last. out: the repeated rows; where x has a LoD one sequence for each repetition, else none. A length of 0
-    drops x_i; an empty x_i repeated k times gives k empty sequences.
+    drops x_i; an empty x_i repeated k times gives k empty sequences. A LoD has one sequence at least: where nothing is
+    repeated, out has one without rows.
     raises InvalidArgumentError for x of rank below 2 or with more levels, y without LoD, a level that y has not, and
     where x has not as many sequences (or rows) as y on that level
     """
@@ -71,7 +72,7 @@ class SequenceExpand:
         lengths = lengths_of(offsets, len(x))
         copies = np.repeat(lengths, times)
         rows = windows(np.repeat(offsets[:-1], times), copies)
-        return x.take(rows, 0), [offsets_of(copies)], rows
+        return x.take(rows, 0), [offsets_of(copies if len(copies) else np.zeros(1, np.int64))], rows
 
     def gradient(op, dout, dout_offsets, drows) -> Any:
         from ..math.unsorted_segment import UnsortedSegmentSum
