@@ -77,7 +77,7 @@ def check(source, point, n):
             results = derivative.forward.run(arguments, concrete.program.captured)
             values = (*results, *arguments, *concrete.program.captured)
             known = {id(symbol): value for symbol, value in zip(symbols, values, strict=True)}
-            for backward, _ in derivative._backward.values():
+            for backward in (built.program for built in derivative._backward.values()):
                 if any(dy.dtype.is_handle for dy in backward.trace.inputs):
                     continue
                 inputs = [np.ones(dy.shape.dims or (), dy.dtype.np) for dy in backward.trace.inputs]

@@ -20,7 +20,7 @@ from ..core.dtypes import DType
 from . import dispatch
 from .call import Call
 from .indexed_slices import IndexedSlices
-from .outline import WithheldError, linked, outline_in_trace, outline_of
+from .outline import Outline, WithheldError, linked, outline_in_trace
 
 # Operators whose gradient rules take IndexedSlices as they are; before the others, slices are made dense.
 SPARSE_THROUGH = frozenset({"Identity", "IdentityN", "Neg", "ReadVariable"})
@@ -43,7 +43,8 @@ class OpRecord:
         self.op, self.bound = op, bound
         self.structure = structure
         self.inputs: Sequence[Any] = structure if op.simple else flattened(structure)
-        self.outputs = self.results = tuple(outputs)
+        self.outputs: Sequence[Any] = tuple(outputs)
+        self.results: Sequence[Any] = self.outputs
 
     @classmethod
     def light(cls, op: Any, bound: Call, structure: Sequence[Any], flat: Sequence[Any], outputs: Sequence[Any]
@@ -57,7 +58,8 @@ class OpRecord:
         record.inputs = inputs = [linked(x) if x._outline is None else x._outline for x in flat]
         outlines = []
         for y in outputs:
-            y._outline = outline = outline_of(y)
+            dtype = y._dtype
+            y._outline = outline = Outline(dtype, y._array.shape, y._array if dtype.is_handle else None)
             outlines.append(outline)
         record.outputs = outlines
         needs = op.gradient_needs
@@ -75,10 +77,11 @@ class OpRecord:
             record.results = outlines
         else:
             packed = op.pack_all(outputs)
-            record.results = []
+            results: list[Any] = []
             for y, keep in zip(packed, kept):
                 part = y if isinstance(y, (list, tuple)) else (y,)
-                record.results.extend(part if keep else [one._outline for one in part])
+                results.extend(part if keep else [one._outline for one in part])
+            record.results = results
         return record
 
     def backward(self, dys: Sequence[Any]) -> Sequence[Any]:
@@ -109,10 +112,15 @@ class OpRecord:
         assert self.bound is not None
         structure = self.structure
         if dispatch.state.trace is not None and op.no_need_buffer:
-            structure = [outline_in_trace(x) if n in op.no_need_buffer else x for n, x in zip(op.input_names, structure)]
-        call = self.bound.with_inputs(structure, op.pack_all(self.results))
+            by_shape = [name in op.no_need_buffer for name in op.input_names]
+            structure = [outline_in_trace(x) if alone else x for x, alone in zip(structure, by_shape)]
+        results: Sequence[Any] = self.results
+        arriving: Sequence[Any] = dense
+        if not op.single:
+            results, arriving = op.pack_all(results), op.pack_all(dense)
+        call = self.bound.with_inputs(structure, results)
         try:
-            grads = rule(call, *op.pack_all(dense))
+            grads = rule(call, *arriving)
         except WithheldError as error:
             raise self._misdeclared(structure, error) from error
         if not isinstance(grads, (tuple, list)) or (len(op.inputs) == 1 and op.inputs[0].repeated):
@@ -138,11 +146,11 @@ class OpRecord:
     def _misdeclared(self, structure: Sequence[Any], error: WithheldError) -> Exception:
         """The error of a rule that reads what it is said not to read, in the words of the operator."""
         op, read = self.op, error.outline
-        for name, item in zip(op.input_names, structure):
-            if any(x is read or (x is not None and x._outline is read._outline)
-                   for x in (item if type(item) is tuple else (item,))):  # fmt: skip
-                break
-        else:
+        name = ""
+        for one, item in zip(op.input_names, structure):
+            if any(x is not None and x._outline is read._outline for x in (item if type(item) is tuple else (item,))):
+                name = one
+        if not name:
             return error
         declared = name in op.no_need_buffer
         what = f"input {name!r} is declared no_need_buffer" if declared else f"input {name!r} is not kept for it"
@@ -174,6 +182,9 @@ def _outlines(item: Any) -> Any:
     return None if item is None else item._outline
 
 
+Backward = Callable[[Sequence[Any]], Sequence[Any]]
+
+
 class CustomRecord:
     """A stretch of computation with its own backward function: a traced function, `custom_gradient`.
 
@@ -182,8 +193,8 @@ class CustomRecord:
 
     __slots__ = ("_backward", "backward_once", "inputs", "outputs")
 
-    def __init__(self, inputs: Sequence[Any], outputs: Sequence[Any], backward: Callable[[Sequence[Any]], Sequence[Any]],
-                 backward_once: Callable[[Sequence[Any]], Sequence[Any]] | None = None) -> None:  # fmt: skip
+    def __init__(self, inputs: Sequence[Any], outputs: Sequence[Any], backward: Backward,
+                 backward_once: Backward | None = None) -> None:  # fmt: skip
         self.inputs, self.outputs = tuple(map(linked, inputs)), tuple(map(linked, outputs))
         self._backward, self.backward_once = backward, backward_once
 
@@ -206,7 +217,7 @@ def accumulate(a: Any, b: Any) -> Any:
 
 
 def backpropagate(
-    records: Sequence[Any],
+    records: list[Any],
     targets: Mapping[int, Any],
     wanted: set[int],
     use_up: bool = False,
@@ -226,21 +237,17 @@ def backpropagate(
                 path.append(record)
                 break
     if use_up:
-        records.clear()  # type: ignore[attr-defined]
+        records.clear()
     grads = dict(targets)
-    found: dict[int, Any] = {}
     while path:
         record = path.pop()
         dys = []
         any_flow = False
         for y in record.outputs:
             key = id(y)
-            dy = grads.get(key)
-            if key in wanted and dy is not None:
-                found[key] = dy
-            elif dy is not None:
-                del grads[key]
-            any_flow |= dy is not None
+            dy = grads.get(key) if key in wanted else grads.pop(key, None)
+            if dy is not None:
+                any_flow = True
             dys.append(dy)
         if not any_flow:
             continue
@@ -254,7 +261,4 @@ def backpropagate(
             before = grads.get(key)
             grads[key] = dx if before is None else accumulate(before, dx)
         dy = dx = before = None  # the last use of these
-    for key in wanted:
-        if key in grads:
-            found[key] = grads[key]
-    return found
+    return {key: grads[key] for key in wanted if key in grads}

@@ -1,7 +1,8 @@
 """How a definition declares its gradient, and what that gradient needs of a call.
 
 Lives here: `DefaultGradient` and `SingleGradient`, for gradients that are operators of their own; `maker_of`, the word
-for every way of declaring; `GradientNeeds`.  Not here: running gradients (autodiff.py), looking into rules (reading.py).
+for every way of declaring; `GradientNeeds`.
+Not here: running gradients (autodiff.py), looking into rules (reading.py).
 
 In the body of an `@operator` class
 

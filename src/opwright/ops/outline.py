@@ -18,7 +18,7 @@ import numpy as np
 
 from ..core.dtypes import DType
 from ..core.errors import InvalidArgumentError
-from ..core.shapes import TensorShape
+from ..core.shapes import TensorShape, of_known
 from .tensor import Tensor
 
 
@@ -48,28 +48,29 @@ class Outline(Tensor):
     raises WithheldError (an InvalidArgumentError) where elements are asked for
     """
 
-    __slots__ = ("__weakref__", "_dtype", "_shape", "source")
+    __slots__ = ("__weakref__", "_shape", "dtype", "source")
 
     def __init__(self, dtype: DType, shape: Any, source: Any = None) -> None:
-        self._dtype, self._shape, self.source = dtype, shape, source
-
-    @property
-    def dtype(self) -> DType:
-        """Element type."""
-        return self._dtype
+        self.dtype = dtype
+        self._shape = shape
+        self.source = source
 
     @property
     def shape(self) -> TensorShape:
         """Shape; inside a trace as far as it is known."""
-        return TensorShape(self._shape) if type(self._shape) is tuple else self._shape
+        return of_known(self._shape) if type(self._shape) is tuple else self._shape
+
+    @property
+    def _dtype(self) -> DType:
+        return self.dtype
 
     @property
     def _outline(self) -> Any:
-        return self if self.source is None or self._dtype.is_handle else self.source
+        return self if self.source is None or self.dtype.is_handle else self.source
 
     @property
     def _array(self) -> Any:
-        return self.source if self._dtype.is_handle else Hollow(self)
+        return self.source if self.dtype.is_handle else Hollow(self)
 
     def _as_tensor(self) -> Outline:
         return self
@@ -99,7 +100,7 @@ class Hollow:
     def __init__(self, outline: Outline) -> None:
         self._outline = outline
         self.dtype = outline.dtype.np
-        self.shape = tuple(outline.shape)
+        self.shape: tuple[int, ...] = tuple(outline.shape)  # type: ignore[arg-type]  # whole: eager
 
     @property
     def ndim(self) -> int:

@@ -41,6 +41,11 @@ def _standing_in(trace: FuncTrace, value: Any) -> Any:
     foreign = type(value) is SymbolicTensor and value.trace is not trace and value.trace.finished
     if not (foreign or type(value) is Outline) or value.dtype.is_handle or value.constant is not None:
         return value
+    return hollow(trace, value)
+
+
+def hollow(trace: FuncTrace, value: Any) -> SymbolicTensor:
+    """A tensor in `trace` that has the shape and dtype of an outline, or of a tensor of a finished trace."""
     zero = np.zeros((), value.dtype.np)
     if value.dtype is dtypes.string:
         zero[()] = b""
@@ -49,8 +54,8 @@ def _standing_in(trace: FuncTrace, value: Any) -> Any:
     shape = trace.capture(_shape_of(value))
     one = trace.constant(zero, value.dtype)
     operator: Any = BroadcastTo
-    return trace.record_specs(operator, (one, shape), operator.bind({}), [TensorSpec(value.shape, value.dtype)],
-                              "hollow", None)[0]  # fmt: skip
+    specs = [TensorSpec(value.shape, value.dtype)]
+    return trace.record_specs(operator, (one, shape), operator.bind({}), specs, "hollow", None)[0]
 
 
 def _shape_of(value: SymbolicTensor) -> SymbolicTensor:

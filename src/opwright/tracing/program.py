@@ -13,10 +13,11 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..compiler.plan import Plan
 from ..core import flags
+from ..core.specs import TensorSpec
 from ..eager.tensor import EagerTensor
 from ..eager.variable import Variable
 from ..graph import Graph
@@ -24,7 +25,8 @@ from ..graph.passes import UNUSED, run_passes
 from ..ops import array, dispatch
 from ..ops.autodiff import CustomRecord, accumulate, backpropagate, is_trainable
 from ..ops.indexed_slices import IndexedSlices
-from ..ops.outline import identity_of
+from ..ops.outline import Outline, identity_of, linked
+from .by_shape import hollow
 from .inlining import inline
 from .symbolic import SymbolicTensor
 from .trace import TRACING, FuncTrace
@@ -101,7 +103,10 @@ class Program:
         trace = state.trace
         if trace is not None:
             assert isinstance(trace, FuncTrace)
-            inputs = [trace.to_tensor(a) if not isinstance(a, Variable) else a for a in (*arguments, *captured)]
+            inputs = [
+                a if isinstance(a, Variable) else hollow(trace, a) if type(a) is Outline else trace.to_tensor(a)
+                for a in (*arguments, *captured)
+            ]
             return inline(
                 trace, self.trace, [trace.capture(a) if isinstance(a, Variable) else a for a in inputs], self.outputs
             )
@@ -130,17 +135,57 @@ class Program:
         forward = derivative.forward
         results = forward.run(inputs[:n_arguments], inputs[n_arguments:])
         n = len(self.outputs)
-        known = dict(zip((id(o) for o in forward.outputs), results))
-        known.update(zip((id(p) for p in derivative.placeholders), inputs))
+        known = {key: results[i] for i, key in derivative.kept_outputs}
+        known.update([(key, inputs[i]) for i, key in derivative.kept_inputs])
         recorded = results if higher else results[:n]
+        outlines = [linked(y) for y in recorded]
 
         def backward(dys: Sequence[Any], once: bool = False) -> list[Any]:
-            return derivative.backward(dys, known, once and not higher)
+            return derivative.backward(dys, known, outlines, once and not higher)
 
         record = CustomRecord(inputs, recorded, backward, functools.partial(backward, once=True))
         for tape in state.tapes:
             tape.record(record)
         return results[:n]
+
+
+def _arrival(dy: Any) -> Any:
+    """How a gradient arrives, as a backward program is made for it: False, True, or for sparse rows their dtypes."""
+    if isinstance(dy, IndexedSlices) and dy.dense_shape is not None:
+        return dy.indices.dtype, dispatch.to_tensor(dy.dense_shape).dtype
+    return dy is not None
+
+
+def _arriving(trace: FuncTrace, y: SymbolicTensor, arrives: Any) -> Any:
+    """What stands in a backward program for the gradient that arrives at y."""
+    name = f"d_{y.value_in_graph.name}"
+    if arrives is True:
+        return trace.placeholder(y.spec, name)
+    indices, shape = arrives
+    values = None if y.shape.rank is None else [None, *y.shape[1:]]
+    return IndexedSlices(
+        trace.placeholder(TensorSpec(values, y.dtype), name),
+        trace.placeholder(TensorSpec([None], indices), f"{name}_indices"),
+        trace.placeholder(TensorSpec([y.shape.rank], shape), f"{name}_shape"),
+    )
+
+
+def _dense(dy: Any) -> Any:
+    return dy.to_dense() if isinstance(dy, IndexedSlices) else dy
+
+
+class _Backward(NamedTuple):
+    """A backward program. Its arguments are the gradients that arrive.
+
+    kinds: for each input and capture of the forward program None, "dense" or "sparse". captured: what the program is
+    given besides, by the key of a forward tensor, each with what stands for it where it is not kept. read: the keys of
+    those that must be kept.
+    """
+
+    program: Program
+    kinds: list[Any]
+    captured: list[tuple[int, Any]]
+    read: frozenset[int]
 
 
 class _Derivative:
@@ -153,40 +198,47 @@ class _Derivative:
         trace = program.trace
         self.program, self.trace = program, trace
         self.placeholders = [*trace.inputs, *(p for _, p in trace.captures.values())]
-        self._backward: dict[tuple[bool, ...], tuple[Program, list[Any]]] = {}
-        first = self._build(program.outputs, [is_trainable(o.dtype) for o in program.outputs])
-        needed = self._needed(first)
-        if higher:  # until gradients of the intermediates need no further ones
-            while True:
-                outputs = (*program.outputs, *needed)
-                more = self._needed(self._build(outputs, [is_trainable(o.dtype) for o in outputs]))
-                new = [v for v in more if all(v is not o for o in outputs)]
-                if not new:
-                    break
-                needed = [*needed, *new]
-        self.forward = Program(
-            trace, (*program.outputs, *(v for v in needed if all(v is not o for o in program.outputs)))
-        )
-
-    def _needed(self, built: tuple[Program, list[Any]]) -> list[SymbolicTensor]:
+        self._backward: dict[tuple[Any, ...], _Backward] = {}
         inputs = {id(p) for p in self.placeholders}
-        return [
-            c
-            for c in built[0].captured
-            if isinstance(c, SymbolicTensor) and c.trace is self.trace and id(c) not in inputs
-        ]
+        outputs = list(program.outputs)
+        while True:  # for higher orders, until gradients of the intermediates need no further ones
+            mask = tuple(is_trainable(o.dtype) for o in outputs)
+            built = self._backward[mask] = self._build(outputs, mask)
+            read = self._read(built.program, higher)
+            known = {*inputs, *(id(o) for o in outputs)}
+            new = [c for c in read if id(c) not in known]
+            if not (higher and new):
+                break
+            outputs += new
+        self.forward = Program(trace, [*outputs, *new])
+        kept = {id(c) for c in read}
+        self.kept_outputs = [(i, id(o)) for i, o in enumerate(self.forward.outputs) if id(o) in kept]
+        self.kept_inputs = [(i, id(p)) for i, p in enumerate(self.placeholders) if id(p) in kept]
 
-    def _build(self, outputs: Sequence[SymbolicTensor], mask: Sequence[bool]) -> tuple[Program, list[Any]]:
-        """The backward program for gradients arriving at the masked outputs: arguments are those gradients.
+    def _read(self, backward: Program, higher: bool = False) -> list[SymbolicTensor]:
+        """The tensors of the forward program that are kept for a backward program.
 
-        Also gives, for each input and capture of the forward program: None, "dense" or "sparse".
+        Those that it reads, as it is after its passes. Its own gradient may read what it captured besides, for higher
+        orders therefore all; otherwise what it did not read is replaced by an outline, where that says it all.
         """
+        graph = backward.graph
+        used = {v for node in graph.nodes for v in node.operands}.union(graph.outputs)
+        kept = []
+        for outer, placeholder in backward.trace.captures.values():
+            if isinstance(outer, SymbolicTensor) and outer.trace is self.trace:
+                replaceable = outer.shape.is_fully_defined() and not outer.dtype.is_handle
+                if higher or not replaceable or placeholder.value_in_graph in used:
+                    kept.append(outer)
+        return kept
+
+    def _build(self, outputs: Sequence[SymbolicTensor], mask: Sequence[Any]) -> _Backward:
+        """The backward program for gradients arriving at the masked outputs."""
         trace = FuncTrace(f"{self.trace.name}_backward", parent=self.trace)
         with trace.recording():
             targets: dict[int, Any] = {}
             for y, arrives in zip(outputs, mask):
                 if arrives:
-                    dy = trace.placeholder(y.spec, f"d_{y.value_in_graph.name}")
+                    dy = _arriving(trace, y, arrives)
                     targets[id(y)] = accumulate(targets[id(y)], dy) if id(y) in targets else dy
             sources = [
                 outer if isinstance(outer, Variable) else placeholder
@@ -206,42 +258,50 @@ class _Derivative:
                 else:
                     kinds.append("dense")
                     flat.append(trace.to_tensor(grad))
-        return Program(trace, flat), kinds
+        program = Program(trace, flat)
+        captured = [
+            (id(c), Outline(c.dtype, c.shape)) if isinstance(c, SymbolicTensor) and c.trace is self.trace else (0, c)
+            for c in program.captured
+        ]
+        return _Backward(program, kinds, captured, frozenset(id(c) for c in self._read(program)))
 
-    def backward(self, dys: Sequence[Any], known: dict[int, Any], once: bool = False) -> list[Any]:
-        """Gradients of inputs and captures. known: the forward run's tensors by id of their symbolic ones.
+    def backward(self, dys: Sequence[Any], known: dict[int, Any], outlines: Sequence[Any], once: bool = False
+                 ) -> list[Any]:  # fmt: skip
+        """Gradients of inputs and captures.
 
+        known: what is kept of the forward run, its tensors by id of their symbolic ones. outlines: of its outputs.
         once: nobody will ask again; `known` is emptied, and what the forward run kept dies at its last use.
         """
-        mask = tuple(dy is not None and is_trainable(o.dtype) for dy, o in zip(dys, self.forward.outputs))
+        mask = tuple(_arrival(dy) if is_trainable(o.dtype) else False for dy, o in zip(dys, self.forward.outputs))
         built = self._backward.get(mask)
         if built is None:
             with TRACING:
                 built = self._backward.get(mask)
                 if built is None:
                     built = self._backward[mask] = self._build(self.forward.outputs[: len(mask)], mask)
-        program, kinds = built
-        inside = [c for c in program.captured if isinstance(c, SymbolicTensor) and c.trace is self.trace]
-        if any(id(c) not in known for c in inside):
+        kinds = built.kinds
+        if not built.read <= known.keys():
             # Zeros in place of a gradient that is not there need a shape that the forward run has not kept: they come
             # from the outputs instead.
-            outputs = self.forward.outputs[: len(dys)]
-            full = tuple(is_trainable(o.dtype) for o in outputs)
-            filled = [
-                array.zeros_like(known[id(o)]) if m and dy is None else dy for dy, o, m in zip(dys, outputs, full)
-            ]
+            full = tuple(is_trainable(y.dtype) for y in outlines)
+            filled = [array.zeros_like(y) if m and dy is None else _dense(dy) for dy, y, m in zip(dys, outlines, full)]
             if mask != full:
-                grads = self.backward(filled, known, once)
+                grads = self.backward(filled, known, outlines, once)
                 return [None if kind is None else grad for kind, grad in zip(kinds, grads)]
-        arguments = [dy.to_dense() if isinstance(dy, IndexedSlices) else dy for dy, m in zip(dys, mask) if m]
-        captured = [known.get(id(c), c) for c in program.captured]
+        arguments: list[Any] = []
+        for dy, arrives in zip(dys, mask):
+            if arrives is True:
+                arguments.append(_dense(dy))
+            elif arrives:
+                arguments += [dy.values, dy.indices, dy.dense_shape]
+        captured = [known.get(key, other) for key, other in built.captured]
         if once and state.trace is None and not state.tapes:
             arrays = [x._array for x in (*arguments, *captured)]
             known.clear()
             del arguments, captured
-            flat = iter(program.consume(arrays))
+            flat = iter(built.program.consume(arrays))
         else:
-            flat = iter(program.call(arguments, captured))
+            flat = iter(built.program.call(arguments, captured))
         return [
             None
             if kind is None
