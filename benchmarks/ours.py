@@ -250,6 +250,48 @@ def dying_functions() -> float:
     return float(max(kept, 0))
 
 
+ROWS_IN_TABLE, WIDTH, LOOKED_UP = 1_000_000, 64, 4096
+
+
+def _table_step(name: str, dense: bool = False, **settings: Any) -> float:
+    """A step of an optimizer by the gradient of 4096 lookups, after a first one."""
+    import numpy as np
+
+    import opwright as ow
+
+    rng = np.random.default_rng(0)
+    table = ow.Variable(np.ones((ROWS_IN_TABLE, WIDTH), np.float32))
+    values = ow.constant(rng.standard_normal((LOOKED_UP, WIDTH), dtype=np.float32))
+    indices = ow.constant(rng.integers(0, ROWS_IN_TABLE, LOOKED_UP))
+    rows = ow.IndexedSlices(values, indices, ow.constant([ROWS_IN_TABLE, WIDTH], ow.int64))
+    optimizer = getattr(ow.optimizers, name)(0.1, **settings)
+    return measure.median_seconds(lambda: optimizer.apply([rows.to_dense() if dense else rows], [table]))
+
+
+def sparse_sgd() -> float:
+    return _table_step("SGD")
+
+
+def sparse_adagrad() -> float:
+    return _table_step("Adagrad")
+
+
+def sparse_adam_lazy() -> float:
+    return _table_step("Adam", lazy_mode=True)
+
+
+def sparse_adam() -> float:
+    return _table_step("Adam")
+
+
+def dense_sgd() -> float:
+    return _table_step("SGD", dense=True)
+
+
+def dense_adam() -> float:
+    return _table_step("Adam", dense=True)
+
+
 def trace_autograph() -> Callable[[], object]:
     import opwright as ow
 
@@ -390,6 +432,12 @@ RUNS: dict[str, measure.Prepare] = {
     "import": import_row,
     "import_whole": import_whole,
     "eager_add": eager_add,
+    "sparse_sgd": sparse_sgd,
+    "sparse_adagrad": sparse_adagrad,
+    "sparse_adam_lazy": sparse_adam_lazy,
+    "sparse_adam": sparse_adam,
+    "dense_sgd": dense_sgd,
+    "dense_adam": dense_adam,
     "traced_call": traced_call,
     "dispatch": dispatch,
     "trace": trace,

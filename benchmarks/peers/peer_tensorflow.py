@@ -156,6 +156,42 @@ def tape_step() -> Callable[[], object]:
     return step
 
 
+def _table_step(name: str, dense: bool = False) -> float:
+    tf, *_ = _matrices()
+    height, width, n = 1_000_000, 64, 4096
+    table = tf.Variable(tf.ones((height, width)))
+    indices = tf.random.uniform((n,), 0, height, tf.int64)
+    rows = tf.IndexedSlices(tf.random.normal((n, width)), indices, tf.constant([height, width], tf.int64))
+    optimizer = getattr(tf.keras.optimizers, name)(0.1)
+
+    def step() -> object:
+        optimizer.apply_gradients([(tf.convert_to_tensor(rows) if dense else rows, table)])
+        return table[0, 0].numpy()  # the step is over
+
+    step()
+    return measure.median_seconds(step)
+
+
+def sparse_sgd() -> float:
+    return _table_step("SGD")
+
+
+def sparse_adagrad() -> float:
+    return _table_step("Adagrad")
+
+
+def sparse_adam() -> float:
+    return _table_step("Adam")
+
+
+def dense_sgd() -> float:
+    return _table_step("SGD", dense=True)
+
+
+def dense_adam() -> float:
+    return _table_step("Adam", dense=True)
+
+
 def convert() -> Callable[[], object]:
     tf, *_ = _matrices()
     offset = tf.Variable(0.0)
@@ -226,6 +262,11 @@ RUNS: dict[str, measure.Prepare] = {
     "import": lambda: measure.import_seconds("tensorflow"),
     "import_whole": lambda: measure.import_seconds("tensorflow", bare=False),
     "eager_add": eager_add,
+    "sparse_sgd": sparse_sgd,
+    "sparse_adagrad": sparse_adagrad,
+    "sparse_adam": sparse_adam,
+    "dense_sgd": dense_sgd,
+    "dense_adam": dense_adam,
     "traced_call": traced_call,
     "dispatch": dispatch,
     "trace": trace,

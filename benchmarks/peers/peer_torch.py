@@ -54,6 +54,41 @@ def tape_step() -> Callable[[], object]:
     return step
 
 
+def _table_step(make: Callable[..., Any], dense: bool = False) -> float:
+    torch, *_ = _matrices()
+    height, width, n = 1_000_000, 64, 4096
+    table = torch.nn.Parameter(torch.ones(height, width))
+    rows = torch.sparse_coo_tensor(torch.randint(0, height, (1, n)), torch.randn(n, width), (height, width))
+    optimizer = make(torch.optim, [table])
+
+    def step() -> None:
+        table.grad = rows.to_dense() if dense else rows
+        optimizer.step()
+
+    step()
+    return measure.median_seconds(step)
+
+
+def sparse_sgd() -> float:
+    return _table_step(lambda optim, p: optim.SGD(p, 0.1))
+
+
+def sparse_adagrad() -> float:
+    return _table_step(lambda optim, p: optim.Adagrad(p, 0.1))
+
+
+def sparse_adam_lazy() -> float:
+    return _table_step(lambda optim, p: optim.SparseAdam(p, 0.1))
+
+
+def dense_sgd() -> float:
+    return _table_step(lambda optim, p: optim.SGD(p, 0.1), dense=True)
+
+
+def dense_adam() -> float:
+    return _table_step(lambda optim, p: optim.Adam(p, 0.1), dense=True)
+
+
 DEEP, WIDE = 64, 1024
 
 
@@ -101,6 +136,11 @@ RUNS: dict[str, measure.Prepare] = {
     "import": lambda: measure.import_seconds("torch"),
     "import_whole": lambda: measure.import_seconds("torch", bare=False),
     "eager_add": eager_add,
+    "sparse_sgd": sparse_sgd,
+    "sparse_adagrad": sparse_adagrad,
+    "sparse_adam_lazy": sparse_adam_lazy,
+    "dense_sgd": dense_sgd,
+    "dense_adam": dense_adam,
     "traced_call": traced_call,
     "trace": trace,
     "deep_chain": deep_chain,

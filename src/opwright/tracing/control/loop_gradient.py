@@ -94,7 +94,7 @@ class LoopRecord(OpRecord):
                 lists, grad = list(kept[2 * at : 2 * at + 2]), found.get(id(sources[i]))
                 if grad is not None:
                     reached.add(i)
-                    lists = [ListPush(held, part) for held, part in zip(lists, parts(grad, sources[i]))]  # type: ignore
+                    lists = [ListPush(held, part) for held, part in zip(lists, parts(grad, sources[i]))]
                 new += lists
             return [before, *new]
 
