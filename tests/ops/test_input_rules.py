@@ -93,6 +93,25 @@ def test_a_list_of_inputs_is_read_only_too() -> None:
         SumInto([ow.constant([1.0]), ow.constant([2.0])])
 
 
+def test_registered_kernels_are_held_to_the_rules_too() -> None:
+    op = defined(lambda op, a, b: a + b)
+
+    @ow.ops.register_kernel(op, dtype=ow.float32)
+    def doubling(call: Any, a: Any, b: Any) -> Any:
+        a *= 2
+        return a
+
+    @ow.ops.register_kernel(op, dtype=ow.float64)
+    def same(call: Any, a: Any, b: Any) -> Any:
+        return b
+
+    x = ow.constant([1.0])
+    with pytest.raises(PermissionDeniedError, match="writes its input 'a'"):
+        op(x, x)
+    y = ow.constant([1.0], ow.float64)
+    assert not np.shares_memory(op(y, y)._array, y._array)
+
+
 def test_other_errors_stay_what_they_are() -> None:
     def wrong(op: Any, a: Any, b: Any) -> Any:
         raise ValueError("of another kind")

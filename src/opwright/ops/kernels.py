@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.dtypes import DType, as_dtype
 from ..core.errors import AlreadyExistsError
 from ..core.places import CPUPlace, Place
+from .guarding import guarded
 
 if TYPE_CHECKING:
     from .definition import Operator
@@ -118,6 +119,13 @@ def choose(op: Operator, dtype: DType | None, place: str = "cpu", layout: str = 
     return list(dict.fromkeys(kernel for _, kernel in serving(op, KernelKey(place, dtype, layout))))
 
 
+def of_call(op: Operator, kernel: Kernel, call: Any) -> Callable[..., Any]:
+    """A kernel as a function of the arrays; a user's gets them read-only, and gives results of its own."""
+    bound = functools.partial(kernel, call)
+    ours = kernel is op.kernel_rule or getattr(kernel, "__module__", "").startswith("opwright.")
+    return bound if ours else guarded(op, bound)
+
+
 def bind(op: Operator, call: Any, dtype: DType | None) -> Callable[..., Any]:
     """One function of the arrays: the chosen kernels in order, the reference last."""
     known: Any = op.found_kernels.get(dtype)
@@ -125,7 +133,7 @@ def bind(op: Operator, call: Any, dtype: DType | None) -> Callable[..., Any]:
         known = op.found_kernels[dtype] = tuple(choose(op, dtype))
     if not known:
         return op.reference(call)
-    chosen = [functools.partial(kernel, call) for kernel in known]
+    chosen = [of_call(op, kernel, call) for kernel in known]
 
     def run(*arrays: Any) -> Any:
         for kernel in chosen:

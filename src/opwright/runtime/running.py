@@ -19,7 +19,6 @@ Nothing is kept on the instance. A run that fails has written nothing before ste
 
 from __future__ import annotations
 
-import functools
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -31,7 +30,7 @@ from ..core.errors import InternalError, InvalidArgumentError, NotFoundError, Op
 from ..core.places import CPUPlace, Place, place_of
 from ..ops import dispatch, guarding, kinds, lod_calls, selection
 from ..ops.indexed_slices import IndexedSlices
-from ..ops.kernels import KernelKey
+from ..ops.kernels import KernelKey, of_call
 from ..ops.lod_tensor import LoDTensor
 from ..ops.operands import Operand, on_devices, transforms_of
 from ..ops.selection import Candidate, Explanation
@@ -181,7 +180,7 @@ def _attempt(instance: OpInstance, call: Any, feed: Feed, key: Any, candidate: C
     for spec in op.infer(call, tensors):
         promised.extend(spec) if isinstance(spec, list) else promised.append(spec)
     arrays = [None if t is None else _arrays(t) for t in tensors]
-    kernel = op.reference(call) if candidate.kernel is None else functools.partial(candidate.kernel, call)
+    kernel = op.reference(call) if candidate.kernel is None else of_call(op, candidate.kernel, call)
     on_host = place.kind == "cpu"
     if flags.check_inputs and on_host:
         kernel = guarding.watched(op, kernel, at=instance.at)
