@@ -6,6 +6,8 @@ Not here: hyperparameters and when a step is made (optimizers/), steps by sparse
 A rule is a function of (xp, g, w, state, c): xp has sqrt, maximum, minimum, abs, sign and pow (`ops.math`, or NumPy);
 g is the gradient, w the variable, state what else is kept for it, c scalars. It gives the new w and the new state.
 
+No Python number takes part: beside it NumPy makes float32 of bfloat16.
+
 In all, g, w and state have one shape, so a rule may be used on any rows of them. Where the gradient is zero, `idle`
 does the same in place on arrays, to the last bit, with less work.
 """
@@ -193,7 +195,7 @@ def ftrl(xp: Any, g: Any, w: Any, state: Any, c: Any) -> Step:
     n_new = n + g * g
     n_power = xp.pow(n_new, power)
     z = z + ((g + shrinkage * w) - (n_power - xp.pow(n, power)) / rate * w)
-    return (xp.minimum(xp.maximum(z, -l1), l1) - z) / (n_power / rate + 2.0 * l2), (n_new, z)
+    return (xp.minimum(xp.maximum(z, -l1), l1) - z) / (n_power / rate + (l2 + l2)), (n_new, z)
 
 
 def _rmsprop_idle(xp: Any, w: Any, state: Any, c: Any) -> None:
