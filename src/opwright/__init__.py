@@ -213,6 +213,9 @@ if _typing.TYPE_CHECKING:
     from .ops.printing import print
     from .ops.signal import fftnd, ifftnd, irfftnd, rfftnd
     from .ops.strings import as_string
+    from .runtime.backward import append_backward
+    from .runtime.backward import gradients as graph_gradients
+    from .runtime.gradient_map import Backward
     from .runtime.graphs import run_graph
     from .runtime.instance import OpInstance
     from .runtime.scope import Scope, global_scope, scope_guard
@@ -248,7 +251,10 @@ _LATER = {
     "IndexedSlicesSpec": (".ops.indexed_slices", "IndexedSlicesSpec"),
     "LoDTensor": (".ops.lod_tensor", "LoDTensor"),
     "LoDTensorSpec": (".ops.lod_tensor", "LoDTensorSpec"),
+    "Backward": (".runtime.gradient_map", "Backward"),
     "OpInstance": (".runtime.instance", "OpInstance"),
+    "append_backward": (".runtime.backward", "append_backward"),
+    "graph_gradients": (".runtime.backward", "gradients"),
     "Scope": (".runtime.scope", "Scope"),
     "ScopeVariable": (".runtime.variable", "ScopeVariable"),
     "create_lod_tensor": (".ops.lod_tensor", "create_lod_tensor"),
@@ -365,9 +371,9 @@ __all__ = [  # noqa: RUF022  grouped as in docs/api.md
     "gradients", "group", "inside_function", "is_symbolic_tensor", "map_fn", "no_op", "numpy_function", "print",
     "py_function", "recompute_grad", "scan", "switch_case", "timestamp", "tuple", "vectorized_map", "while_loop",
     # defining operators
-    "Attr", "CPUPlace", "CUDAPinnedPlace", "CUDAPlace", "DeviceContext", "DeviceContextPool", "Input", "KernelKey",
-    "OpInstance", "Operator", "Output", "Scope", "ScopeVariable", "SimulatedPlace", "attr", "global_scope", "kernel",
-    "operator", "ops", "run_graph", "scope_guard",
+    "Attr", "Backward", "CPUPlace", "CUDAPinnedPlace", "CUDAPlace", "DeviceContext", "DeviceContextPool", "Input",
+    "KernelKey", "OpInstance", "Operator", "Output", "Scope", "ScopeVariable", "SimulatedPlace", "append_backward",
+    "attr", "global_scope", "graph_gradients", "kernel", "operator", "ops", "run_graph", "scope_guard",
     # modules and switches
     "autograph", "experimental", "types",
     "bitwise", "config", "data", "debugging", "dtypes", "errors", "flags", "image", "keras", "linalg", "lite", "math",

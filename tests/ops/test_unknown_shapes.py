@@ -31,7 +31,7 @@ NEEDS_VALUES: dict[str, str] = {
     "MergeRows": "the shape of the whole",
     "RowsAt": "an index that is there",
     **dict.fromkeys(("LodReset", "SequenceConcat", "SequenceEnumerate", "SequencePad", "SequencePool", "SequenceRepad",
-                     "SequenceReshape", "SequenceScatter", "SequenceSoftmax"), "offsets that end at the rows there are"),
+                     "SequenceReshape", "SequenceScatter", "SequenceSoftmax"), "offsets that end at the last row"),
     "UnicodeTranscode": "text in the encoding that was named",
 }  # fmt: skip
 

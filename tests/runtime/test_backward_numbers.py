@@ -245,6 +245,22 @@ def test_sums_of_rows_are_merged_and_sums_with_dense_are_dense() -> None:
     assert result.kinds["t@GRAD"] == "dense"
 
 
+def test_a_scope_holds_the_gradients_under_their_names() -> None:
+    graph = graph_of(lambda t, i, w: ow.reduce_sum(ow.gather(t, i) * w), spec("t", 4, 2), spec("i", 2, dtype=ow.int64),
+                     spec("w", 2))  # fmt: skip
+    result = append_backward(graph, graph.outputs[0])
+    table, w = RNG.standard_normal((4, 2)), RNG.standard_normal(2)
+    scope = ow.Scope()
+    for name, array in (("t", table), ("i", np.array([2, 2])), ("w", w)):
+        scope.var(name).set(array)
+    of_table, of_w = result.run(scope)
+    assert of_table is scope.find_var("t@GRAD")
+    assert of_table.kind == "rows"
+    np.testing.assert_allclose(of_table.value.to_dense(), [[0, 0], [0, 0], 2 * w, [0, 0]])
+    np.testing.assert_allclose(of_w.value, 2 * table[2])
+    assert scope.find_var("Gather@GRAD") is None, "what is in between is not kept"
+
+
 def test_variables_stand_for_what_they_hold() -> None:
     v = ow.Variable(RNG.standard_normal(3), name="v")
 

@@ -84,6 +84,7 @@ class Operator:
         self.kernels: dict[kernels.KernelKey, Callable[..., Any]] = {}
         if self.kernel_rule is not None:
             self.kernels[kernels.KernelKey("cpu", library="compiled")] = self.kernel_rule
+        self.cpu_kernels = bool(self.kernels)  # whether some are the CPU's: those of devices are no eager call's concern
         self.found_kernels: dict[Any, tuple[Any, ...]] = {}  # what serves each full key, and on the CPU each dtype
         self.refused: dict[kernels.KernelKey, str] = {}  # where the reference could not run, and why
         wellformed.check(self, body)
@@ -316,7 +317,8 @@ class Operator:
             )
         found = [list(s) if isinstance(s, (tuple, list)) else _as_spec(s) for s in specs]
         for k in self._tensors_only:
-            if any(s.dtype.is_handle for s in (found[k] if isinstance(found[k], list) else (found[k],))):
+            several: Any = found[k] if isinstance(found[k], list) else (found[k],)
+            if any(s.dtype.is_handle for s in several):
                 raise InvalidArgumentError(
                     op=self.name, node=name, what=f"output {self.outputs[k].name!r} is a tensor: it has no such dtype",
                     found=str(found[k]), do='Output(kind="of ..."), if the operator gives lists or handles',
@@ -358,7 +360,7 @@ class Operator:
 
     def kernel(self, bound: Call, dtype: DType | None = None) -> Callable[..., Any]:
         """What computes a call whose first input has `dtype`: the best kernel registered, else the reference."""
-        return kernels.bind(self, bound, dtype) if self.kernels else self.reference(bound)
+        return kernels.bind(self, bound, dtype) if self.cpu_kernels else self.reference(bound)
 
     def evaluate(self, operands: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[np.ndarray, ...]:
         """Compute on the constants of graph operands; for constant folding."""

@@ -13,7 +13,10 @@ from ..core.specs import TensorSpec
 from ..graph import Graph, Node, Value
 from ..ops.indexed_slices import IndexedSlices
 from ..ops.kinds import of_graph
+from .graphs import run_graph
 from .names import EMPTY
+from .scope import Scope, global_scope
+from .variable import ScopeVariable
 
 
 class RowsGradient(NamedTuple):
@@ -91,6 +94,23 @@ class Backward:
     def gradients(self) -> tuple[Gradient | None, ...]:
         """The gradient of each parameter or input that was asked for, None where it has none."""
         return tuple(self.gradient_of.get(n) for n in self._wanted)
+
+    def run(self, scope: Scope | None = None, place: Any = None) -> list[ScopeVariable]:
+        """Run the graph on the variables of a scope, as `run_graph`; gradients that are rows become variables too.
+
+        Gives the variables of the gradients, in the order of `pairs`.
+        """
+        scope = global_scope() if scope is None else scope
+        run_graph(self.graph, scope, place)
+        found = []
+        for _, grad in self.pairs:
+            if isinstance(grad, RowsGradient):
+                parts = [scope.find_var(v.name).value for v in grad.parts]  # type: ignore[union-attr]
+                (scope.find_var(grad.name) or scope.var(grad.name)).set(IndexedSlices(*parts))
+            variable = scope.find_var(grad.name)
+            assert variable is not None
+            found.append(variable)
+        return found
 
     @functools.cached_property
     def kinds(self) -> dict[str, str]:
