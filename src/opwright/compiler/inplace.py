@@ -103,7 +103,7 @@ def reuse(node: Node, names: Any, dying: set[str], made: set[str]) -> tuple[str,
     names: of the values. dying: those nobody reads after this node. made: those that nodes made, or turns of a loop.
     """
     op = node.op
-    if not op.inplace or not op.writes_out or op.kernels:
+    if not op.inplace or not op.writes_out or op.cpu_kernels:
         return None
     output = node.outputs[0]
     if not _is_dense(output):

@@ -289,7 +289,7 @@ def infix_of(node: Node) -> str | None:
     """The expression for a node between scalars, with {} for each operand; None where its kernel is called."""
     op = node.op
     rule = op.compute_rule
-    if type(rule) is not np.ufunc or rule not in INFIX or op.kernels or op.narrows:
+    if type(rule) is not np.ufunc or rule not in INFIX or op.cpu_kernels or op.narrows:
         return None
     text, taken = INFIX[rule]
     return text if all(_is_scalar(v) and v.dtype in taken for v in node.operands) else None

@@ -48,7 +48,7 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
         found = tuple([x._dtype for x in inputs])
         out_dtypes = op.accepted.get(found) or op.accept(found)
         try:
-            kernel = op.kernel(bound, found[0]) if op.kernels else bound.reference or op.reference(bound)
+            kernel = op.kernel(bound, found[0]) if op.cpu_kernels else bound.reference or op.reference(bound)
             result = quietly(kernel, *[x._array for x in inputs])
         except Exception as error:
             raise explain(op, bound, inputs, name, error) from _cause(error)

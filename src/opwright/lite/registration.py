@@ -139,7 +139,7 @@ class OperatorRegistration(Registration):
         arrays = group(operator, [None if t is None else t.readonly for t in node.tensors_in], node)
         outs: list[Any] = [t.array for t in outputs]
         dtype = next((t.dtype for t in node.tensors_in if t is not None), None)
-        if len(outs) == 1 and arrays and not operator.kernels:
+        if len(outs) == 1 and arrays and not operator.cpu_kernels:
             ufunc = direct(operator, call, dtype)
             if ufunc is not None and outs[0].dtype.kind != "O":
                 return functools.partial(ufunc, *arrays, out=outs[0])

@@ -89,6 +89,7 @@ def register_kernel(
             raise AlreadyExistsError(op=op.name, what="this key has a kernel already", found=key,
                                      wanted="one kernel for a key", do="another library or dtype")  # fmt: skip
         op.kernels[key] = kernel
+        op.cpu_kernels = op.cpu_kernels or key.place == "cpu"
         op.found_kernels.clear()
         return kernel
 

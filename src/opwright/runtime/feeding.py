@@ -76,7 +76,7 @@ def _members(op: Any, declared: Any, name: str, scope: Scope) -> list[tuple[Any,
         return []
     if variable is None or not variable.is_initialized:
         return [(None, Operand(op.name, declared.name, name, None, by_shape=by_shape, absent=variable is None))]
-    taken = kinds.accepted(declared)
+    taken = kinds.accepted(declared) if variable.kind in ("rows", "list") else ()
     if variable.kind == "rows" and "rows" in taken:
         return [(variable._held, _operand(op, declared, name, variable._held, "any"))]
     if variable.kind == "rows":
