@@ -84,7 +84,7 @@ class Operator:
         self.kernels: dict[kernels.KernelKey, Callable[..., Any]] = {}
         if self.kernel_rule is not None:
             self.kernels[kernels.KernelKey("cpu", library="compiled")] = self.kernel_rule
-        self.cpu_kernels = bool(self.kernels)  # whether some are the CPU's: those of devices are no eager call's concern
+        self.cpu_kernels = bool(self.kernels)  # whether some are the CPU's: no eager call minds others
         self.found_kernels: dict[Any, tuple[Any, ...]] = {}  # what serves each full key, and on the CPU each dtype
         self.refused: dict[kernels.KernelKey, str] = {}  # where the reference could not run, and why
         wellformed.check(self, body)
