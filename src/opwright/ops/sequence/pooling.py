@@ -17,7 +17,7 @@ from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from ..attributes import Attr, one_of
 from ..definition import Input, Output, operator
-from .segments import as_column, count, lengths_of, reduced, rows_like, wide
+from .segments import as_column, count, lengths_of, owners, reduced, rows_like, wide
 
 POOL_TYPES = ("AVERAGE", "SUM", "SQRT", "LAST", "FIRST", "MAX")
 DIVIDING = ("AVERAGE", "SQRT")
@@ -89,15 +89,17 @@ def _divisors(pooltype: str, lengths: np.ndarray, dtype: Any) -> np.ndarray:
 
 def _earliest(x: np.ndarray, y: np.ndarray, offsets: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """The first row of each sequence with its largest elements; a NaN, which any maximum with it is, is one."""
-    nowhere = np.int32(2**31 - 1)
-    if len(x) > nowhere:
-        raise InvalidArgumentError(what="there are too many rows for int32 indices", found=len(x), wanted=nowhere)
-    largest = np.repeat(y, lengths, axis=0)
-    hit = wide(x) == largest
+    if len(x) > 2**31 - 1:
+        raise InvalidArgumentError(what="there are too many rows for int32 indices", found=len(x), wanted=2**31 - 1)
+    hit = wide(x) == np.repeat(y, lengths, axis=0)
     if x.dtype.kind not in "iu" and np.isnan(y).any():
         hit |= np.isnan(x)
-    rows = as_column(np.arange(len(x), dtype=np.int32), x)
-    return reduced(np.minimum, np.where(hit, rows, nowhere), offsets, lengths, -1)
+    at = np.flatnonzero(hit)[::-1]  # from the last to the first: of several the first is written last, and stays
+    width = max(y[0].size, 1)
+    rows = at // width
+    index = np.full((len(y), width), -1, np.int32)
+    index[owners(lengths)[rows], at - rows * width] = rows
+    return index[:, : y[0].size].reshape(y.shape)
 
 
 @operator
