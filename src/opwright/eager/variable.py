@@ -5,13 +5,12 @@ Lives here: the type and its assignments, eager and traced alike.  Not here: the
 
 from __future__ import annotations
 
-import sys
 import threading
 from typing import Any, NoReturn
 
 import numpy as np
 
-from ..core.dtypes import DType, as_dtype, float64, resource
+from ..core.dtypes import DType, as_dtype, resource
 from ..core.errors import FailedPreconditionError, InvalidArgumentError
 from ..core.shapes import SCALAR, TensorShape
 from ..core.specs import TensorSpec
@@ -24,6 +23,7 @@ from ..ops.indexed_slices import IndexedSlices
 from ..ops.tensor import Reference, TensorLike
 from . import waiting
 from .tensor import EagerTensor, to_array
+from .writing import Writing
 
 _count = threading.local()
 
@@ -37,7 +37,8 @@ class Variable(TensorLike):
     raises TypeError or ValueError as `constant` does
     """
 
-    __slots__ = ("__weakref__", "_guard", "_initial", "_lock", "_value", "constraint", "dtype", "name", "shape", "trainable")
+    __slots__ = ("__weakref__", "_guard", "_initial", "_lock", "_value", "constraint", "dtype", "name", "shape",
+                 "trainable")  # fmt: skip
 
     def __init__(
         self,
@@ -119,9 +120,9 @@ class Variable(TensorLike):
             self._settled()
         self._value = EagerTensor(array, self.dtype)
 
-    def writing(self) -> _Writing:
+    def writing(self) -> Writing:
         """A `with` that gives the value as an array to write to; other threads that read the variable wait."""
-        return _Writing(self)
+        return Writing(self)
 
     # A kernel on state gets the variable itself where others get an array.
     _dtype = resource
@@ -388,61 +389,6 @@ class Variable(TensorLike):
         value = self._settled() if self._initial is not None else self._value
         shown = repr(value).partition("numpy=")[2][:-1] if value is not None else "<deleted>"
         return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}, numpy={shown}>"
-
-
-class _Writing:
-    """The value of a variable taken out of it, to be written to: the buffer itself, or a copy where others hold it.
-
-    Others are whoever has a reference to the tensor or its array: a reader's result, a view, a tape, a running plan.
-    So a value once read never changes, and a table that nobody looks at is updated where it lies.
-    """
-
-    __slots__ = ("array", "variable")
-
-    def __init__(self, variable: Variable) -> None:
-        self.variable = variable
-
-    def __enter__(self) -> np.ndarray:
-        variable = self.variable
-        if variable._guard is None:
-            with _GUARDS:
-                if variable._guard is None:
-                    variable._guard = threading.RLock()
-        variable._guard.acquire()
-        try:
-            held: list[Any] = [variable._settled()]
-            variable._value = None
-            alone = _references(held) == _ALONE and held[0]._array.base is None
-            array = held[0]._array
-            if not alone:
-                try:
-                    array = array.copy()
-                except MemoryError:
-                    variable._value = held[0]
-                    raise
-            elif not array.flags.writeable:
-                array.setflags(write=True)
-            self.array: Any = array
-            return array
-        except BaseException:
-            variable._guard.release()
-            raise
-
-    def __exit__(self, *exc: object) -> None:
-        variable, array = self.variable, self.array
-        self.array = None
-        variable._value = EagerTensor(array, variable.dtype)
-        variable._guard.release()
-
-
-def _references(held: list[Any]) -> tuple[int, int]:
-    return sys.getrefcount(held[0]), sys.getrefcount(held[0]._array)
-
-
-_GUARDS = threading.Lock()
-# How often a tensor and its array are referred to where `held` is all that holds them. None where threads run without
-# the global lock: counts say little there, and every write is to a copy.
-_ALONE = _references([EagerTensor(np.zeros(1), float64)]) if getattr(sys, "_is_gil_enabled", lambda: True)() else None
 
 
 def _restored(value: Any, trainable: bool, name: str, dtype: DType, shape: TensorShape) -> Variable:
