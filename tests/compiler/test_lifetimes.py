@@ -176,3 +176,27 @@ def test_a_gradient_asked_for_twice_by_jacobian_keeps_what_it_needs() -> None:
     v = x.numpy().astype(np.float64)
     t = np.tanh(2 * v)
     np.testing.assert_allclose(got, np.diag(t + 2 * v * (1 - t * t)), rtol=1e-6)
+
+
+def test_shapes_are_read_as_soon_as_there_is_something_to_read() -> None:
+    """With an unknown batch the gradient of the addition needs the shape of the product: its sizes, not the product."""
+    ws, bs = [array(i) for i in range(8)], [array(i)[0] for i in range(8)]
+
+    @ow.function(input_signature=[ow.TensorSpec([None, SIZE])], autograph=False)
+    def network(x: Any) -> Any:
+        for w, b in zip(ws, bs):
+            x = ow.nn.relu(ow.matmul(x, w) + b)
+        return ow.reduce_sum(x)
+
+    x = ow.constant(array())
+
+    def gradient() -> Any:
+        with ow.GradientTape() as tape:
+            tape.watch(x)
+            y = network(x)
+        return tape.gradient(y, x)
+
+    assert peak(gradient) < 8 + 3.5  # what relu gave, and the gradient with its next one and a mask
+
+    plan = plan_of(lambda x: ow.shape(ow.transpose(t := x * 2.0) + 1.0 + ow.reduce_sum(t)), ow.TensorSpec([None, None]))
+    np.testing.assert_array_equal(plan.run(np.ones((2, 3), np.float32))[0], [3, 2])

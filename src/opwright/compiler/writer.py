@@ -20,6 +20,7 @@ import numpy as np
 from ..core import dtypes
 from ..graph import Graph, Node, Value
 from .inplace import makes_own, own, own_like, reuse
+from .lifetimes import early
 
 ALIASES = ("Identity", "StopGradient")  # a plan has no tape: these only rename
 _NUMBERS = frozenset({dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64})
@@ -101,17 +102,18 @@ class Writer:
 
         Gives the names that are still held at the end and are the block's own.
         """
+        nodes = early(graph.nodes)
         last_use: dict[Value, int] = {}
-        for i, node in enumerate(graph.nodes):
+        for i, node in enumerate(nodes):
             for value in node.operands:
                 last_use[value] = i
         for value in graph.outputs:
-            last_use[value] = len(graph.nodes)
+            last_use[value] = len(nodes)
         shared: dict[str, int] = {}  # how many values an own name stands for: aliases share one
         for value in graph.inputs:
             if names[value] in own:
                 shared[names[value]] = shared.get(names[value], 0) + 1
-        for i, node in enumerate(graph.nodes):
+        for i, node in enumerate(nodes):
             if node.op.name == "Const":
                 name = f"c{self._fresh()}"
                 self.scope[name] = node.attrs["value"]
@@ -133,11 +135,11 @@ class Writer:
                 if makes_own(node):
                     self._made.update(names[v] for v in node.outputs)
                 dead = dying - dropped | self._drop(node.outputs, names, shared, last_use, i)
-                if dead and (i + 1 < len(graph.nodes) or depth > 1):
+                if dead and (i + 1 < len(nodes) or depth > 1):
                     self._line(depth, f"del {', '.join(sorted(dead))}")
                 continue
             dead = self._drop([*node.operands, *node.outputs], names, shared, last_use, i)
-            if dead and (i + 1 < len(graph.nodes) or depth > 1):
+            if dead and (i + 1 < len(nodes) or depth > 1):
                 self._line(depth, f"del {', '.join(sorted(dead))}")
         return [name for name, count in shared.items() if count > 0]
 
