@@ -4,7 +4,8 @@ Lives here: the machinery of definitions (definition.py, attributes.py, call.py)
 (dispatch.py), reverse-mode differentiation over recorded calls (autodiff.py), and one package per operator family.
 Not here: who runs a call (eager/, tracing/), and the `.tflite` dialect (lite/ops/).
 
-What users call `ow.ops`: get, list, spec, compatibility, lint, register_kernel, explain.
+What users call `ow.ops`: get, list, spec, compatibility, lint, register_kernel, explain, DefaultGradient,
+SingleGradient.
 """
 
 import importlib
@@ -15,7 +16,7 @@ from .registry import get
 from .registry import list_names as list
 
 _LATER = {"spec": "specification", "compatibility": "changes", "Change": "changes", "lint": "linting",
-          "explain": "selection"}  # fmt: skip
+          "explain": "selection", "DefaultGradient": "gradient_makers", "SingleGradient": "gradient_makers"}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
@@ -24,4 +25,7 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-__all__ = ["Change", "KernelKey", "compatibility", "explain", "get", "lint", "list", "register_kernel", "spec"]
+__all__ = [
+    "Change", "DefaultGradient", "KernelKey", "SingleGradient", "compatibility", "explain", "get", "lint", "list",
+    "register_kernel", "spec",
+]  # fmt: skip

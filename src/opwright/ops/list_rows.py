@@ -98,6 +98,7 @@ class ListFromTensor:
     tensor = Input(dtypes.ALL)
     output = Output(dtype=variant)
     element_shape = Attr(TensorShape, default=UNKNOWN)
+    no_need_buffer = ("tensor",)
     lod = "vanishes"
 
     def infer(op) -> Any:
@@ -182,6 +183,7 @@ class ListScatter:
     tensor = Input(dtypes.ALL)
     output = Output(dtype=variant)
     grow = Attr(bool, default=False)
+    no_need_buffer = ("tensor",)
     lod = "vanishes"
 
     def infer(op) -> Any:
@@ -229,6 +231,7 @@ class ListScatterAdd:
     indices = Input(SIZE, rank=1)
     tensor = Input(dtypes.numeric)
     output = Output(dtype=variant)
+    no_need_buffer = ("tensor",)
     lod = "vanishes"
 
     def infer(op) -> Any:
@@ -322,6 +325,7 @@ class ListSplit:
     tensor = Input(dtypes.ALL)
     lengths = Input(dtypes.int64, rank=1)
     output = Output(dtype=variant)
+    no_need_buffer = ("tensor",)
     lod = "vanishes"
 
     def infer(op) -> Any:

@@ -187,6 +187,7 @@ class ListPush:
     list = Input(variant, rank=0)
     item = Input(dtypes.anything)
     output = Output(dtype=variant)
+    no_need_buffer = ("item",)
     lod = "vanishes"
 
     def infer(op) -> Any:
@@ -283,6 +284,7 @@ class ListSet:
     item = Input(dtypes.anything)
     output = Output(dtype=variant)
     grow = Attr(bool, default=False)
+    no_need_buffer = ("item",)
     lod = "vanishes"
 
     def infer(op) -> Any:

@@ -72,6 +72,7 @@ class Gather:
     output = Output(like="params")
     axis = Attr(int, default=0)
     batch_dims = Attr(int, default=0)
+    no_need_buffer = ("params",)
     lod = lod_rules.gather
 
     def infer(op) -> Any:
@@ -180,6 +181,7 @@ class GatherNd:
     indices = Input(index)
     output = Output(like="params")
     batch_dims = Attr(int, default=0, check=at_least(0))
+    no_need_buffer = ("params",)
     views = {"output": "params"}
     lod = "as indices"
 

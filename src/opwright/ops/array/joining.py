@@ -68,6 +68,7 @@ class Concat:
     values = Input(repeated=True)
     output = Output(like="values")
     axis = Attr(int)
+    no_need_buffer = ("values",)
     lod = lod_rules.concat
 
     def expected_kernel_key(op, place) -> Any:
@@ -126,6 +127,7 @@ class Pack:
     values = Input(repeated=True)
     output = Output(like="values")
     axis = Attr(int, default=0)
+    no_need_buffer = ("values",)
     lod = lod_rules.added_axis("axis", "values")
 
     def infer(op) -> Any:
@@ -177,6 +179,7 @@ class Tile:
     input = Input()
     multiples = Input(index, rank=1)
     output = Output(like="input")
+    no_need_buffer = ("input",)
     lod = lod_rules.first_of("multiples", "input", lambda times: times == 1)
 
     def infer(op) -> Any:

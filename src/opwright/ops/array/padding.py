@@ -69,6 +69,7 @@ class Pad:
     paddings = Input(index, rank=2)
     constant_values = Input(like="input", optional=True, rank=0)
     output = Output(like="input")
+    no_need_buffer = ("input", "constant_values")
     lod = lod_rules.first_of("paddings", "input", lambda sizes: not sizes.any())
 
     def infer(op) -> Any:

@@ -34,6 +34,7 @@ class DynamicPartition:
     partitions = Input(dtypes.int32)
     outputs = Output(like="data", repeated=True)
     num_partitions = Attr(int, check=at_least(1))
+    no_need_buffer = ("data",)
     lod = "vanishes"
 
     def infer(op) -> Any:

@@ -110,6 +110,7 @@ class TensorScatterUpdate:
     indices = Input(index)
     updates = Input(like="tensor")
     output = Output(like="tensor")
+    no_need_buffer = ("updates",)
     lod = "as tensor"
     infer = _tensor_spec
 

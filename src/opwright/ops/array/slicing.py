@@ -43,6 +43,7 @@ class Slice:
     begin = Input(index, rank=1)
     size = Input(index, rank=1, like="begin")
     output = Output(like="input")
+    no_need_buffer = ("input",)
     views = {"output": "input"}
     lod = lod_rules.slice_
 
@@ -186,6 +187,7 @@ class StridedSlice:
     strides = Input(index, rank=1, like="begin")
     output = Output(like="input_")
     begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask = _slice_attrs()
+    no_need_buffer = ("input_",)
     views = {"output": "input_"}
     lod = lod_rules.strided_slice
 
@@ -280,6 +282,7 @@ class TensorStridedSliceUpdate:
     value = Input(like="input")
     output = Output(like="input")
     begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask = _slice_attrs()
+    no_need_buffer = ("value",)
     lod = "as input"
 
     def infer(op) -> Any:

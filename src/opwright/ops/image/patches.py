@@ -49,6 +49,7 @@ class ExtractImagePatches:
     strides = Attr([int])
     rates = Attr([int])
     padding = Attr(str, check=one_of("VALID", "SAME"))
+    no_need_buffer = ("images",)
     lod = "as images"
 
     def infer(op) -> Any:

@@ -48,6 +48,7 @@ class ResizeBilinear:
     resized_images = Output(dtype=float32)
     align_corners = Attr(bool, default=False)
     half_pixel_centers = Attr(bool, default=False)
+    no_need_buffer = ("images",)
     lod = "as images"
 
     def infer(op) -> Any:
@@ -86,7 +87,8 @@ class ResizeBilinearGrad:
     output = Output(like="original_image")
     align_corners = Attr(bool, default=False)
     half_pixel_centers = Attr(bool, default=False)
-    shape_only = no_need_buffer = ("original_image",)
+    shape_only = ("original_image",)
+    no_need_buffer = ("grads", "original_image")
     lod = "vanishes"
 
     def infer(op) -> Any:
@@ -117,6 +119,7 @@ class ResizeNearestNeighbor:
     resized_images = Output(like="images")
     align_corners = Attr(bool, default=False)
     half_pixel_centers = Attr(bool, default=False)
+    no_need_buffer = ("images",)
     lod = "as images"
 
     def infer(op) -> Any:
@@ -147,6 +150,7 @@ class ResizeNearestNeighborGrad:
     output = Output(like="grads")
     align_corners = Attr(bool, default=False)
     half_pixel_centers = Attr(bool, default=False)
+    no_need_buffer = ("grads",)
     lod = "vanishes"
 
     def infer(op) -> Any:
@@ -186,6 +190,7 @@ class ResizeBicubic:
     resized_images = Output(dtype=float32)
     align_corners = Attr(bool, default=False)
     half_pixel_centers = Attr(bool, default=False)
+    no_need_buffer = ("images",)
     lod = "as images"
 
     def infer(op) -> Any:
@@ -214,7 +219,8 @@ class ResizeBicubicGrad:
     output = Output(like="original_image")
     align_corners = Attr(bool, default=False)
     half_pixel_centers = Attr(bool, default=False)
-    shape_only = no_need_buffer = ("original_image",)
+    shape_only = ("original_image",)
+    no_need_buffer = ("grads", "original_image")
     lod = "vanishes"
 
     def infer(op) -> Any:

@@ -63,6 +63,7 @@ class ScaleAndTranslate:
     resized_images = Output(dtype=float32)
     kernel_type = Attr(str, default="lanczos3", check=one_of(*KERNELS))
     antialias = Attr(bool, default=True)
+    no_need_buffer = ("images",)
     lod = "as images"
 
     def infer(op) -> Any:
@@ -97,7 +98,8 @@ class ScaleAndTranslateGrad:
     output = Output(like="original_image")
     kernel_type = Attr(str, default="lanczos3", check=one_of(*KERNELS))
     antialias = Attr(bool, default=True)
-    shape_only = no_need_buffer = ("original_image",)
+    shape_only = ("original_image",)
+    no_need_buffer = ("grads", "original_image")
     lod = "vanishes"
 
     def infer(op) -> Any:

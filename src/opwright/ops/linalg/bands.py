@@ -212,6 +212,7 @@ class BandedTriangularSolve:
     output = Output(like="rhs")
     lower = Attr(bool, default=True)
     adjoint = Attr(bool, default=False)
+    no_need_buffer = ("rhs",)
     lod = lod_rules.batched("bands", 2)
 
     def infer(op) -> Any:

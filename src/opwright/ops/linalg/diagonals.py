@@ -92,6 +92,7 @@ class MatrixDiag:
     num_rows = Attr(int, default=-1)
     num_cols = Attr(int, default=-1)
     align = Attr(str, default="RIGHT_LEFT", check=_ALIGN)
+    no_need_buffer = ("diagonal", "padding_value")
 
     def lod(op) -> Any:
         return lod_rules.batched("diagonal", 1 if op.k[0] == op.k[1] else 2)(op)
@@ -163,7 +164,7 @@ class MatrixDiagPart:
     output = Output(like="input")
     k = Attr([int], default=(0, 0), check=length(2))
     align = Attr(str, default="RIGHT_LEFT", check=_ALIGN)
-    no_need_buffer = ()
+    no_need_buffer = ("input", "padding_value")
     lod = lod_rules.batched("input", 2)
 
     def infer(op) -> Any:
@@ -210,6 +211,7 @@ class MatrixSetDiag:
     output = Output(like="input")
     k = Attr([int], default=(0, 0), check=length(2))
     align = Attr(str, default="RIGHT_LEFT", check=_ALIGN)
+    no_need_buffer = ("diagonal",)
     lod = lod_rules.batched("input", 2)
 
     def infer(op) -> Any:

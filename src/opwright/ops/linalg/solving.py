@@ -216,6 +216,7 @@ class MatrixTriangularSolve:
     output = Output(like="rhs")
     lower = Attr(bool, default=True)
     adjoint = Attr(bool, default=False)
+    no_need_buffer = ("rhs",)
     lod = lod_rules.batched("matrix", 2)
 
     def infer(op) -> Any:

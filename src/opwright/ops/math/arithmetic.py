@@ -365,6 +365,7 @@ class AddN:
 
     inputs = Input((*numeric, dtypes.variant), repeated=True, kinds=("dense", "lod", "rows", "list"))
     sum = Output(like="inputs")
+    no_need_buffer = ("inputs",)
     views = {"sum": "inputs"}
 
     def infer_kinds(op) -> Any:

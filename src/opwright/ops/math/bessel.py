@@ -27,6 +27,7 @@ def _bessel(name: str, function: str, order: int, words: str, formula: str, deri
         x = Input(floating)
         y = Output(like="x")
         elementwise = True
+        no_need_buffer = ("y",) if order == 0 and "scaled" not in function else ()  # the next order says it all
 
         def compute(op, x) -> Any:
             return in_float64(lambda v: compute_array(order, v), np.asarray(x))

@@ -15,7 +15,7 @@ from ...core import dtypes
 from ...core.dtypes import numeric, real
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
-from .. import array, lod_rules, registry
+from .. import array, dispatch, lod_rules, registry
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..inference import axes_in, static_axes
@@ -50,8 +50,11 @@ def _expanded(op: Any, y: Any) -> Any:
     if rank is None:
         if op.axis is None:
             return y  # a scalar fits wherever it is broadcast
-        kept = op.operator(op.input_tensor, axis=op.axis, keepdims=True)
-        return array.reshape(y, array.shape_op(kept))
+        shape = array.shape_op(op.input_tensor)
+        n = array.size(shape)
+        places = array.expand_dims((dispatch.to_tensor(list(op.axis), dtypes.int32) + n) % n, 1)
+        ones = array.ones_like(places[:, 0])
+        return array.reshape(y, array.tensor_scatter_nd_update(shape, places, ones))
     for axis in sorted(axes_in(op.axis, rank)):
         y = array.expand_dims(y, axis)
     return y

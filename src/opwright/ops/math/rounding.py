@@ -160,6 +160,7 @@ class NextAfter:
     x2 = Input((dtypes.float64, dtypes.float32), like="x1")
     output = Output(like="x1")
     elementwise = True
+    no_need_buffer = ("x2",)
     compute = np.nextafter
 
     def gradient(op, doutput) -> Any:

@@ -146,6 +146,7 @@ class Sort:
     output = Output(like="values")
     indices = Output(dtype=dtypes.int32)
     direction = Attr(str, default="ASCENDING", check=one_of("ASCENDING", "DESCENDING"))
+    no_need_buffer = ("values",)
     lod = lod_rules.batched("values", 1)
 
     def infer(op) -> Any:
@@ -216,6 +217,7 @@ class TopK:
     indices = Output()
     sorted = Attr(bool, default=True, doc="whether the greatest comes first")
     index_type = Attr(DType, default=dtypes.int32, check=one_of(dtypes.int16, dtypes.int32, dtypes.int64))
+    no_need_buffer = ("input",)
     lod = lod_rules.batched("input", 1)
 
     def infer(op) -> Any:

@@ -80,6 +80,7 @@ class BiasAddGrad:
     out_backprop = Input(numeric)
     output = Output(like="out_backprop")
     data_format = Attr(str, default="NHWC", check=one_of("NHWC", "NCHW"))
+    no_need_buffer = ("out_backprop",)
     lod = "vanishes"
 
     def infer(op) -> Any:

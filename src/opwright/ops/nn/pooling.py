@@ -135,6 +135,7 @@ def _define_max(n: int) -> tuple[Any, Any, Any]:
         padding = Attr(str, check=one_of(*PADDINGS))
         explicit_paddings = Attr([int], default=())
         data_format = Attr(str, default=FORMATS[n][0], check=one_of(*FORMATS[n]))
+        no_need_buffer = ("output",)
         lod = "as input"
 
         def infer(op) -> Any:
@@ -229,6 +230,7 @@ class MaxPoolWithArgmax:
     padding = Attr(str, check=one_of("SAME", "VALID"))
     output_dtype = Attr(DType, default=int64)
     include_batch_in_index = Attr(bool, default=False)
+    no_need_buffer = ("output",)
 
     def infer(op) -> Any:
         if op.output_dtype not in index:
@@ -278,6 +280,7 @@ def _define_avg(n: int) -> tuple[Any, Any]:
         strides = Attr([int])
         padding = Attr(str, check=one_of("SAME", "VALID"))
         data_format = Attr(str, default=FORMATS[n][0], check=one_of(*FORMATS[n]))
+        no_need_buffer = ("input",)
         lod = "as input"
 
         def infer(op) -> Any:

@@ -138,6 +138,7 @@ def _of_real(name: str, rank: int) -> Any:
         input = Input(REALS)
         fft_length = Input(dtypes.int32)
         output = Output()
+        no_need_buffer = ("input",)
         lod = lod_rules.batched("input", rank)
 
         def infer(op) -> Any:
@@ -178,6 +179,7 @@ def _to_real(name: str, rank: int) -> Any:
         input = Input(complexes)
         fft_length = Input(dtypes.int32)
         output = Output()
+        no_need_buffer = ("input",)
         lod = lod_rules.batched("input", rank)
 
         def infer(op) -> Any:

@@ -82,6 +82,7 @@ class FFTND:
     fft_length = Input(dtypes.int32)
     output = Output(like="input")
     axes = Attr([int])
+    no_need_buffer = ("input",)
     lod = lod_rules.along("axes", "input")
 
     def infer(op) -> Any:
@@ -110,6 +111,7 @@ class IFFTND:
     fft_length = Input(dtypes.int32)
     output = Output(like="input")
     axes = Attr([int])
+    no_need_buffer = ("input",)
     lod = lod_rules.along("axes", "input")
 
     def infer(op) -> Any:
@@ -139,6 +141,7 @@ class RFFTND:
     fft_length = Input(dtypes.int32)
     output = Output()
     axes = Attr([int])
+    no_need_buffer = ("input", "output")
     lod = lod_rules.along("axes", "input")
 
     def infer(op) -> Any:
@@ -171,6 +174,7 @@ class IRFFTND:
     fft_length = Input(dtypes.int32)
     output = Output()
     axes = Attr([int])
+    no_need_buffer = ("input", "output")
     lod = lod_rules.along("axes", "input")
 
     def infer(op) -> Any:

@@ -58,6 +58,7 @@ class Frame:
     pad_value = Input(like="signal", rank=0, optional=True)
     output = Output(like="signal")
     axis = Attr(int, default=-1)
+    no_need_buffer = ("signal", "pad_value")
     lod = lod_rules.along("axis", "signal")
 
     def infer(op) -> Any:
@@ -108,6 +109,7 @@ class OverlapAndAdd:
     frame_step = Input(index, rank=0)
     output = Output(like="signal")
     axis = Attr(int, default=-1)
+    no_need_buffer = ("signal",)
     lod = "vanishes"
 
     def infer(op) -> Any:
