@@ -159,7 +159,7 @@ def define(**body):
         ({"no_need_buffer": ("z",)}, ValueError, "no_need_buffer names 'z', which is not an input or output"),
         ({"shape_only": ("y",)}, ValueError, "shape_only names 'y', which is not an input"),
         ({"gradient": 3}, TypeError, "gradient = 3 is not understood"),
-        ({"lod": "kept"}, ValueError, "lod is 'unchanged', 'changed' or 'vanishes', found 'kept'"),
+        ({"lod": "kept"}, ValueError, "'vanishes', 'above' or 'as' an input, found 'kept'"),
         ({"effect": "print"}, ValueError, "found 'print'"),
         ({"control": True}, ValueError, "control flow needs an attribute of type Graph"),
         ({"control": True, "body": ow.Attr(Graph), "compute": np.sin}, ValueError, "control flow has no compute"),
