@@ -109,16 +109,21 @@ def absolute(levels: Levels) -> Levels:
 def sliced(levels: Levels, begin: int, end: int, level: int = 0) -> tuple[Levels, int, int]:
     """Sequences [begin, end) of a level: the levels from it down, counted from 0 again, and their range of rows.
 
-    raises InvalidArgumentError for a level or a range that is not there, and for an empty range
+    raises InvalidArgumentError for a level or a range that is not there, an empty range, and for sequences all of which
+    are empty while there are levels below, which would have no sequence then
     """
     if not 0 <= level < len(levels):
         raise InvalidArgumentError(op="LoDTensor", what=f"there is no level {level}", found=f"{len(levels)} levels")
     if not 0 <= begin < end <= len(levels[level]) - 1:
         raise InvalidArgumentError(op="LoDTensor", what=f"no sequences [{begin}, {end}) on level {level}",
                                    found=f"{len(levels[level]) - 1} sequences", wanted="0 <= begin < end")  # fmt: skip
-    kept = []
+    kept: list[np.ndarray] = []
     for offsets in levels[level:]:
         part = offsets[begin : end + 1]
+        if len(part) < 2:
+            raise InvalidArgumentError(op="LoDTensor", what=f"these sequences of level {level} have none on the levels "
+                                       "below, and a LoD has one at least on each", wanted="some that are not empty",
+                                       found=f"empty ones on level {level + len(kept) - 1}")  # fmt: skip
         begin, end = int(part[0]), int(part[-1])
         kept.append(part - part[0])
     return tuple(kept), begin, end

@@ -138,7 +138,7 @@ class LoDTensor(Overriding, CompositeTensor):
             return None
         shape = self._values.shape
         if shape.rank == 0 and self.levels:
-            return -1
+            return -1  # which no LoD is over
         return shape[0] if shape.rank else None
 
     # ---- setting: for tensors that a scope holds --------------------------------------------------------------------
@@ -156,7 +156,7 @@ class LoDTensor(Overriding, CompositeTensor):
         """Give it another LoD, by offsets. Raises InvalidArgumentError where they are none over its rows."""
         levels = lod.as_levels(offsets)
         rows = self._rows()
-        if rows == -1:
+        if levels and self._values is not None and self._values.shape.rank == 0:
             raise InvalidArgumentError(op="LoDTensor", what="a scalar has no rows that sequences could be made of",
                                        wanted="a tensor of rank 1 or more")  # fmt: skip
         lod.check(levels, rows)
