@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ..core import flags
 from ..core.errors import FailedPreconditionError
 from .base import UNKNOWN
 from .dataset import Dataset
@@ -28,7 +29,7 @@ class _MapDataset(Dataset):
     def flow(self) -> Iterator[Any]:
         call, items = self._functions[0].caller(), self._inputs[0].flow()
         if self._calls > 1:
-            return in_parallel(call, items, self._calls, self._ordered)
+            return in_parallel(call, items, self._calls, self._ordered or flags.deterministic)
         return mapped(call, items)
 
     def _cardinality(self) -> int:

@@ -23,6 +23,14 @@ from ..core.places import CUDAPlace, Place
 from . import registry
 from .kernels import KernelKey, register_kernel
 
+# Operators whose reference adds by index (`add.at`, `bincount` with weights): CuPy does that by atomic additions, in
+# whatever order threads come. The switch cuda_deterministic has them computed on the CPU.
+ATOMIC = frozenset({
+    "AvgPoolGrad", "ConfusionMatrix", "DenseBincount", "GatherGrad", "MaxPool3DGrad", "MaxPoolGrad", "MergeRows", "MirrorPadGrad",
+    "ResizeBicubicGrad", "ResizeBilinearGrad", "ResizeNearestNeighborGrad", "ScatterNd", "SegmentMean",
+    "SequenceContextGrad", "SequenceScatter", "TensorScatterAdd", "TensorScatterSub",
+})  # fmt: skip
+
 _FLOATS = (dtypes.float16, dtypes.float32, dtypes.float64)
 _COMPLEX = (dtypes.complex64, dtypes.complex128)
 

@@ -85,6 +85,9 @@ class Operator:
         if self.kernel_rule is not None:
             self.kernels[kernels.KernelKey("cpu", library="compiled")] = self.kernel_rule
         self.cpu_kernels = bool(self.kernels)  # whether some are the CPU's: no eager call minds others
+        self.impure_kernels: set[kernels.KernelKey] = set()  # what `register_kernel` was told of kernels
+        self.irreproducible: set[kernels.KernelKey] = set()
+        self.tolerances: dict[kernels.KernelKey, float] = {}
         self.found_kernels: dict[Any, tuple[Any, ...]] = {}  # what serves each full key, and on the CPU each dtype
         self.refused: dict[kernels.KernelKey, str] = {}  # where the reference could not run, and why
         wellformed.check(self, body)

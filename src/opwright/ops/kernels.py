@@ -8,10 +8,12 @@ The reference computation of a definition (`compute`) serves every key and is wh
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..core import flags
 from ..core.dtypes import DType, as_dtype
 from ..core.errors import AlreadyExistsError
 from ..core.places import CPUPlace, Place
@@ -65,15 +67,20 @@ class KernelKey:
 
 
 def register_kernel(
-    op: Operator, *, place: Any = None, dtype: Any = None, layout: str = "any", library: str = "foreign"
-) -> Callable[[Kernel], Kernel]:
+    op: Operator, *, place: Any = None, dtype: Any = None, layout: str = "any", library: str = "foreign",
+    pure: bool = True, reproducible: bool = True, tolerance: float | None = None,
+) -> Callable[[Kernel], Kernel]:  # fmt: skip
     """A decorator that enters a kernel for `op`. Defaults: on the CPU, for any dtype and layout.
 
     >>> @ow.ops.register_kernel(LeakyClip, dtype=ow.float32)
     ... def fast_leaky_clip(op, x): ...
 
     library: what it is made with: "foreign" (C, or whatever is not ours), "compiled", "reference" (NumPy's functions),
-    and where the place is a GPU "cublas" or "cudnn".
+    and where the place is a GPU "cublas" or "cudnn". pure: False for a kernel that does more than compute, which is then
+    never called to time it. reproducible: False for one whose bits may differ from run to run, as where sums are
+    atomic; the switches deterministic (CPU) and cuda_deterministic (GPUs) leave it out. tolerance: how far from the
+    reference it may be, in units of the dtype's eps at the largest result; the tuner takes none that is farther (by
+    default 64).
     raises AlreadyExistsError if the key has a kernel, ValueError for an unknown layout or library
     """
     if library not in LIBRARIES:
@@ -109,10 +116,24 @@ def serving(op: Operator, key: KernelKey) -> tuple[tuple[KernelKey, Kernel], ...
             for dtype in (key.dtype, None):
                 for layout in (key.layout, "any"):
                     one = KernelKey(key.place, dtype, layout, library)
-                    if one in op.kernels:
+                    if one in op.kernels and not (one in op.irreproducible and _must_reproduce(one)):
                         found[one] = op.kernels[one]
         known = op.found_kernels[key] = tuple(found.items())
     return known
+
+
+def _must_reproduce(key: KernelKey) -> bool:
+    return bool(flags.deterministic if key.place == "cpu" else flags.cuda_deterministic)
+
+
+def _forget_found() -> None:
+    """What serves which key follows from the two switches, for operators with kernels they leave out."""
+    for op in _with_irreproducible:
+        op.found_kernels.clear()
+
+
+_with_irreproducible: weakref.WeakSet[Operator] = weakref.WeakSet()
+flags.on_change("cuda_deterministic", _forget_found)
 
 
 def choose(op: Operator, dtype: DType | None, place: str = "cpu", layout: str = "any") -> list[Kernel]:

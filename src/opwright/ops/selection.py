@@ -31,6 +31,7 @@ they are asked to, which is no fallback. No dtype is ever exchanged for another.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -41,6 +42,7 @@ from ..core import dtypes, flags
 from ..core.dtypes import DType
 from ..core.errors import InternalError, InvalidArgumentError, NotFoundError, SignatureError
 from ..core.places import CPUPlace, Place
+from . import strategies, tuning
 from .kernels import LAYOUTS, KernelKey, serving
 from .operands import Operand, Transform, members, on_devices, operands_of, transforms_of
 
@@ -196,7 +198,7 @@ def candidates(op: Any, call: Any, key: KernelKey, place: Place) -> list[Candida
     elif not found and is_hosts(op, key):
         found = _on_cpu(op, call, key, "host", "its state, effects, text or shapes are the host's")
     else:
-        refusal = op.refused.get(_at(key, place))
+        refusal = op.refused.get(_at(key, place)) or _irreproducible(op, place)
         if refusal is None:
             words = "a NumPy function" if isinstance(op.compute_rule, np.ufunc) else "written with NumPy's functions"
             why = f"the reference is {words}, which arrays of the device speak"
@@ -207,6 +209,15 @@ def candidates(op: Any, call: Any, key: KernelKey, place: Place) -> list[Candida
     if not found:
         raise not_found(op, key)
     return found
+
+
+def _irreproducible(op: Any, place: Place) -> str | None:
+    """Why the reference must not run there under the switch cuda_deterministic; None where it may."""
+    if not flags.cuda_deterministic or place.kind == "cpu":
+        return None
+    from .cuda_kernels import ATOMIC
+
+    return "its sums by index are atomic on GPUs, which cuda_deterministic excludes" if op.name in ATOMIC else None
 
 
 def _at(key: KernelKey, place: Place) -> KernelKey:
@@ -258,6 +269,8 @@ class Explanation:
 
     branch: "kernel", "reference", "host", "fallback", "control" or "none". reason: in words. place: where it runs.
     transforms: what becomes of inputs before. otherwise: what is tried next where the kernel declines.
+    algorithm: which the reference takes, and why, where it has several (strategies.py). measured: a tuning.Measured,
+    what the tuner remembers of such shapes.
     """
 
     op: str
@@ -268,10 +281,16 @@ class Explanation:
     place: Place
     transforms: tuple[Transform, ...] = ()
     otherwise: tuple[Candidate, ...] = ()
+    algorithm: str | None = None
+    measured: Any = None
 
     def __str__(self) -> str:
         lines = [f"{self.op} at {self.place!r}", f"  asked for   {self.requested or 'no kernel'}"]
         lines.append(f"  chosen      {self.chosen or 'nothing'}: {self.reason}")
+        if self.algorithm is not None:
+            lines.append(f"  algorithm   {self.algorithm}")
+        if self.measured is not None:
+            lines.append(f"  measured    {self.measured}")
         lines += [f"  transform   {t}" for t in self.transforms]
         lines += [f"  otherwise   {c.key}: {c.reason}" for c in self.otherwise]
         return "\n".join(lines)
@@ -299,13 +318,30 @@ def explain(op: Any, inputs: Any = (), place: Any = None, **attrs: Any) -> Expla
 def explained(op: Any, call: Any, operands: Sequence[Any], place: Place) -> Explanation:
     """The explanation of a call whose operands are known."""
     key = expected_kernel_key(op, call, operands, place)
+    measured = tuning.explained(op, call, key, operands) if op.kernels else None
     try:
-        first, *rest = candidates(op, call, key, place)
+        first, *rest = fastest_first(candidates(op, call, key, place), measured)
     except NotFoundError as error:
         return Explanation(op.name, key, None, "none", error.message, place)
     flat = [one for value in operands for one in members(value)]
     changes = [t for one in flat for t in transforms_of(op, call, one, key, first.place)]
-    return Explanation(op.name, key, first.key, first.branch, first.reason, first.place, tuple(changes), tuple(rest))
+    algorithm = None
+    if first.kernel is None and first.place.kind == "cpu":
+        found = strategies.explained(call, operands)
+        algorithm = None if found is None else f"{found[0]}: {found[1]}"
+    return Explanation(op.name, key, first.key, first.branch, first.reason, first.place, tuple(changes), tuple(rest),
+                       algorithm, measured)  # fmt: skip
+
+
+def fastest_first(found: list[Candidate], measured: tuning.Measured | None) -> list[Candidate]:
+    """Candidates with the one in front that the tuner found fastest, while it is on."""
+    if measured is None or not tuning.active:
+        return found
+    for i, one in enumerate(found):
+        if tuning.label(one.key, one.kernel) == measured.chosen and one.branch in ("kernel", "reference"):
+            why = f"the fastest on such shapes ({measured}); {one.reason}"
+            return [dataclasses.replace(one, reason=why), *found[:i], *found[i + 1 :]]
+    return found
 
 
 def _by_slot(op: Any, inputs: Any) -> list[Any]:

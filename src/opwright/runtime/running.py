@@ -28,7 +28,7 @@ import numpy as np
 from ..core import flags
 from ..core.errors import InternalError, InvalidArgumentError, NotFoundError, OpError, ResourceExhaustedError
 from ..core.places import CPUPlace, Place, place_of
-from ..ops import dispatch, guarding, kinds, lod_calls, selection
+from ..ops import dispatch, guarding, kinds, lod_calls, selection, tuning
 from ..ops.indexed_slices import IndexedSlices
 from ..ops.kernels import KernelKey, of_call
 from ..ops.lod_tensor import LoDTensor
@@ -102,6 +102,8 @@ def _execute(instance: OpInstance, call: Any, scope: Scope, place: Place) -> Exp
         return _on_rows(instance, feed, key, scope)
     found = selection.candidates(op, call, key, place)
     with Workshop(scope) as workshop:
+        if tuning.active and len(found) > 1:
+            found = _fastest_first(instance, call, feed, key, found, workshop)
         refusal: Exception | None = None
         for candidate in found:
             try:
@@ -131,6 +133,30 @@ def _execute(instance: OpInstance, call: Any, scope: Scope, place: Place) -> Exp
         if flags.check_numerics:
             _check_numerics(op, feed, flat)
     return Explanation(op.name, key, candidate.key, candidate.branch, candidate.reason, candidate.place, tuple(steps))
+
+
+def _fastest_first(instance: OpInstance, call: Any, feed: Feed, key: Any, found: list[Candidate], workshop: Workshop
+                   ) -> list[Candidate]:  # fmt: skip
+    """The candidates with the fastest in front, by a measurement made now or remembered; for the switch `tune`."""
+    op, place = instance.type, found[0].place
+    ways = [tuning.Way(tuning.label(c.key, c.kernel), _attempting(instance, call, feed, key, c, workshop),
+                       op.tolerances.get(c.key))
+            for c in found if c.branch in ("kernel", "reference") and c.place == place]  # fmt: skip
+    text = tuning.key_of_call(op, call, key, feed.operands)
+    if text is None or len(ways) < 2 or not tuning.tunable(op):
+        return found
+    default = ways[0].name
+    ways.sort(key=lambda way: way.name != "reference")  # what the others are compared with comes first
+    tuning.choose(text, ways, (), default, context_of(place).wait)
+    return selection.fastest_first(found, tuning.remembered(text))
+
+
+def _attempting(instance: OpInstance, call: Any, feed: Feed, key: Any, candidate: Candidate, workshop: Workshop) -> Any:
+    def attempt() -> Any:
+        done = _attempt(instance, call, feed, key, candidate, workshop)
+        return NotImplemented if done is None else done[0]
+
+    return attempt
 
 
 def _on_rows(instance: OpInstance, feed: Feed, key: Any, scope: Scope) -> Explanation:

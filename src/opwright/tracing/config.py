@@ -1,4 +1,4 @@
-"""`ow.config`: switches of tracing as functions, under TensorFlow's names.
+"""`ow.config`: switches as functions, under TensorFlow's names.
 
 Lives here: names only.  Not here: the switches (core/flags.py).
 """
@@ -16,3 +16,15 @@ def run_functions_eagerly(run_eagerly: bool) -> None:
 def functions_run_eagerly() -> bool:
     """The present setting of `run_functions_eagerly`."""
     return flags.run_functions_eagerly
+
+
+class experimental:  # noqa: N801  a module's name in TensorFlow
+    """`ow.config.experimental`."""
+
+    @staticmethod
+    def enable_op_determinism() -> None:
+        """Give the same bits on every run from here on, where that costs speed; random operators then need a seed.
+
+        The switch `deterministic`; what it changes is in `opwright doctor` and docs/operators.md.
+        """
+        flags.configure(deterministic=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import secrets
 from typing import Any
 
-from ...core import dtypes
+from ...core import dtypes, flags
 from ...core.dtypes import as_dtype
 from .drawing import RandomStandardNormal, RandomUniform, RandomUniformInt, TruncatedNormal
 from .functions import UNIFORM, integer_bounds, scaled, sizes, uniform_scaled
@@ -33,7 +33,9 @@ class Generator:
 
     @classmethod
     def from_non_deterministic_state(cls, alg: Any = None) -> Generator:
-        """A generator whose numbers differ from run to run."""
+        """A generator whose numbers differ from run to run. Raises RuntimeError under the switch `deterministic`."""
+        if flags.deterministic:
+            raise RuntimeError('"from_non_deterministic_state" cannot be called when determinism is enabled.')
         return cls(secrets.randbits(62))
 
     def reset_from_seed(self, seed: Any) -> None:

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core import flags
 from .. import dispatch
 
 DEFAULT_SEED = 87654321  # the global seed where only an operator's seed is given
@@ -61,6 +62,7 @@ def seeds_for(seed: Any) -> dict[str, int]:
     stream = 0
     with _lock:
         if seed is None and _global_seed is None:
+            _refuse_unseeded()
             return {"seed": 0, "seed2": 0, "stream": 0}
         if trace is not None:
             stream = next(_streams)
@@ -113,6 +115,7 @@ def own_sequences(function: Callable[..., Any]) -> Callable[..., Any]:
 def generator_for(op: Any) -> np.random.Generator:
     """The generator for this call of a random operator; the next call of the same sequence gets other numbers."""
     if op.seed == 0 and op.seed2 == 0 and op.stream == 0:
+        _refuse_unseeded()
         return _unseeded()
     if op.stream == 0 and op.seed2 > _ONCE:
         return philox(op.seed, op.seed2)
@@ -122,6 +125,13 @@ def generator_for(op: Any) -> np.random.Generator:
         call = calls.get(key, 0)
         calls[key] = call + 1
     return philox(op.seed, op.seed2, call)
+
+
+def _refuse_unseeded() -> None:
+    """Raises RuntimeError under the switch `deterministic`: numbers of the system differ from run to run."""
+    if flags.deterministic:
+        raise RuntimeError("Random ops require a seed to be set when determinism is enabled. Please set a seed before "
+                           "running the op, e.g. by calling ow.random.set_seed(1).")  # fmt: skip
 
 
 def _unseeded() -> np.random.Generator:

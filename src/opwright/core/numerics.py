@@ -1,0 +1,56 @@
+"""What the switches of numbers change: one table, which docs and `opwright doctor` print.
+
+Lives here: the table `CHANGES`.  Not here: the switches (flags.py), the parts that read them, named in each row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing a switch changes. flag: its name; what: the thing; off, on: how it is; where: the module that does."""
+
+    flag: str
+    what: str
+    off: str
+    on: str
+    where: str
+
+
+CHANGES = (
+    Change("deterministic", "choice among kernels", "by the clock where the switch tune is on", "by the documented order",
+           "ops/tuning.py"),
+    Change("deterministic", "choice among algorithms", "by shapes; by the clock where tune is on", "by shapes alone",
+           "ops/strategies.py"),
+    Change("deterministic", "ranges of parallel_for", "follow from the number of threads", "follow from n and grain alone",
+           "devices/cpu.py"),
+    Change("deterministic", "threads of BLAS", "as many as BLAS wants; sums of products differ in the last bits", "one",
+           "devices/blas.py"),
+    Change("deterministic", "order of a parallel map of a Dataset", "as its argument deterministic says",
+           "always the input's", "data/elementwise.py"),
+    Change("deterministic", "sums by index, scattered or by segment", "in the order of the rows",
+           "in the order of the rows", "ops/array/row_arrays.py"),
+    Change("deterministic", "random operators without any seed", "numbers of the system", "RuntimeError",
+           "ops/random/state.py"),
+    Change("cuda_deterministic", "kernels declared reproducible=False", "tried in their order", "left out",
+           "ops/selection.py"),
+    Change("cuda_deterministic", "convolutions on GPUs", "products in a fixed order of taps",
+           "the same: no kernel of ours adds atomically", "ops/cuda_kernels.py"),
+    Change("fast_math", "sums and products in @ow.kernel", "in the order written", "regrouped, and fused to a * b + c",
+           "compiler/elementwise.py"),
+    Change("fast_math", "divisions in @ow.kernel", "rounded once", "may be products with a reciprocal",
+           "compiler/elementwise.py"),
+    Change("fast_math", "float32 Exp, Log, Tanh, Sigmoid in @ow.kernel", "the C library's, 1 ulp, one element at a time",
+           "polynomials in vectors: Exp 2, Log 3, Tanh 5, Sigmoid 5 ulp", "compiler/approximate.py"),
+    Change("fast_math", "sign of a zero that a kernel computes", "IEEE 754's", "may be lost in sums and products",
+           "compiler/elementwise.py"),
+    Change("fast_math", "NaN, infinities, pow, float64 functions", "IEEE 754's", "the same: never assumed away",
+           "compiler/elementwise.py"),
+)  # fmt: skip
+
+
+def of(flag: str) -> tuple[Change, ...]:
+    """What one switch changes."""
+    return tuple(change for change in CHANGES if change.flag == flag)

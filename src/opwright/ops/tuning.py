@@ -1,0 +1,355 @@
+"""Measured choice: where kernels or algorithms compete, they are timed on the real shapes once, and that is remembered.
+
+Lives here: timing, the choice among ways to compute, `bind`, which takes the place of kernels.bind under the switch.
+Not here: the file of remembered choices (tuning_file.py), which kernels serve a key (kernels.py), algorithms and the
+heuristics that decide without the clock (strategies.py).
+
+With the switch `tune` on and `deterministic` off:
+
+  * ways are called on the same arrays, read-only, each once to warm up, then in turn, in batches, within `BUDGET_S`;
+    the least time of each counts, and what the heuristic says stays unless another is 5 % faster;
+  * a way that raises, declines, or gives other values than its tolerance allows falls out; a warning says so once;
+  * nothing is timed of operators with effects, or with a kernel registered `pure=False`;
+  * a choice is kept by operator, version, attributes, full key and class of shapes: sizes up to 4 as they are, larger
+    ones up to the next power of two. `ow.ops.explain` shows it.
+
+Off, which is the default, nothing here is reached: `kernels.bind` is the plain one.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..core import dtypes, flags
+from ..core.errors import OpError
+from . import dispatch, kernels
+
+BUDGET_S = 0.02  # for all ways together, over the one call that each needs
+_MARGIN = 0.95  # another way must take less than this part of the default's time
+_HOPELESS = 4.0  # ways so many times slower than the best so far are timed no further
+_LIMIT = 4096  # choices kept at hand
+
+_pinned = False  # whether BLAS has been told to keep to one thread
+active = False  # flags.tune and not flags.deterministic
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way to compute. tolerance: in units of eps at the largest result, against the first way; None: 64."""
+
+    name: str
+    run: Callable[..., Any]
+    tolerance: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What was found: the way chosen, seconds by way, and why others fell out."""
+
+    chosen: str
+    seconds: dict[str, float]
+    out: dict[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        times = [f"{name} {s * 1e6:.3g} us" for name, s in sorted(self.seconds.items(), key=lambda pair: pair[1])]
+        return ", ".join(times + [f"{name} out: {why}" for name, why in self.out.items()])
+
+
+_known: dict[str, Measured] = {}
+_quick: dict[Any, Callable[..., Any]] = {}  # by call, dtype and exact shapes: the kernel
+_measuring = threading.Lock()
+_inside = threading.local()
+
+
+# ---- keys -----------------------------------------------------------------------------------------------------------
+
+
+def shape_class(arrays: Sequence[Any]) -> str:
+    """Shapes and dtypes, with sizes above 4 rounded up to powers of two."""
+    return ";".join(
+        "-" if a is None else f"[{shape_class(a)}]" if isinstance(a, (list, tuple)) and not hasattr(a, "shape")
+        else f"{a.dtype.name}{','.join(str(n if n <= 4 else 1 << (n - 1).bit_length()) for n in a.shape)}"
+        for a in arrays
+    )  # fmt: skip
+
+
+def key_of(name: str, call: Any, key: Any, classes: str) -> str:
+    """What a choice is remembered by."""
+    attrs = ",".join(
+        f"{k}={f'{v.dtype}{v.shape}' if isinstance(v, np.ndarray) else v!r}" for k, v in call.attrs.items()
+    )
+    return f"{name}|v{call.operator.version}|{attrs}|{key or ''}|{classes}"
+
+
+def label(key: Any, kernel: Any) -> str:
+    """The name of a kernel among ways: its library and where it is defined; None is the reference."""
+    if kernel is None:
+        return "reference"
+    function = getattr(kernel, "function", kernel)
+    where = f"{getattr(function, '__module__', '?')}.{getattr(function, '__qualname__', type(function).__name__)}"
+    return f"{key.library} {where} for {'any dtype' if key.dtype is None else key.dtype.name}, {key.layout}"
+
+
+def remembered(key: str) -> Measured | None:
+    """What was measured under a key, in this process or one before."""
+    found = _known.get(key)
+    if found is None:
+        from .tuning_file import read
+
+        found = read().get(key)
+        if found is not None:
+            _keep(key, found)
+    return found
+
+
+def _keep(key: str, found: Measured) -> None:
+    if len(_known) >= _LIMIT:
+        _known.pop(next(iter(_known)))
+    _known[key] = found
+
+
+def forget() -> None:
+    """Forget what this process has at hand; the file stays."""
+    _known.clear()
+    _quick.clear()
+
+
+# ---- measuring ------------------------------------------------------------------------------------------------------
+
+
+def choose(key: str, ways: Sequence[Way], args: Sequence[Any], default: str,
+           wait: Callable[[], Any] | None = None) -> str:  # fmt: skip
+    """The name of the way to take. The first way is the plain one, which others are compared with.
+
+    default: what the heuristic says; taken without the clock while another thread measures, or within a measurement.
+    wait: waits for the device, after a batch of calls.
+    """
+    found = remembered(key)
+    if found is not None and any(way.name == found.chosen for way in ways):
+        return found.chosen
+    if getattr(_inside, "measuring", False) or not _measuring.acquire(blocking=False):
+        return default  # waiting for another's measurement could wait for ever: kernels may use threads
+    try:
+        _inside.measuring = True
+        found = measure(key.partition("|")[0], ways, args, default, wait)
+    finally:
+        _inside.measuring = False
+        _measuring.release()
+    _keep(key, found)
+    if found.seconds:
+        from .tuning_file import write
+
+        write(key, found)
+    return found.chosen
+
+
+def measure(name: str, ways: Sequence[Way], args: Sequence[Any], default: str,
+            wait: Callable[[], Any] | None = None) -> Measured:  # fmt: skip
+    """Time each way on the same arguments. Raises nothing that a way raises, unless it is no Exception."""
+    args = [_read_only(a) for a in args]
+    out: dict[str, str] = {}
+    alive: list[Way] = []
+    plain: Any = None
+    for way in ways:  # the first call of each warms up and is looked at
+        try:
+            result = dispatch.quietly(way.run, *args)
+            if wait is not None:
+                wait()
+        except Exception as error:
+            out[way.name] = f"{type(error).__name__}: {error}".partition("\n")[0]
+            continue
+        if result is NotImplemented or result is None:
+            out[way.name] = "declined"
+        elif plain is not None and not agree(plain, result, way.tolerance):
+            out[way.name] = "its values are not the reference's"
+        else:
+            plain = result if plain is None else plain
+            alive.append(way)
+        del result
+    for way_name, why in out.items():
+        if why != "declined":
+            text = f"{name}: while ways to compute it were timed, {way_name} fell out: {why}"
+            warnings.warn(text, RuntimeWarning, stacklevel=3)
+    if len(alive) < 2:
+        return Measured(alive[0].name if alive and default in out else default, {}, out)
+    seconds = _race(alive, args, wait)
+    fastest = min(seconds, key=lambda n: seconds[n])
+    if default in seconds and seconds[fastest] > seconds[default] * _MARGIN:
+        fastest = default
+    return Measured(fastest, seconds, out)
+
+
+def _race(ways: Sequence[Way], args: Sequence[Any], wait: Callable[[], Any] | None) -> dict[str, float]:
+    """The least seconds of each way: in turn, so that a slow moment of the machine touches all."""
+    best = dict.fromkeys((way.name for way in ways), float("inf"))
+    sizes = dict.fromkeys(best, 1)
+    running, end = list(ways), time.perf_counter() + BUDGET_S
+    for turn in range(50):
+        for way in running:
+            taken = dispatch.quietly(_batch, way.run, args, sizes[way.name], wait) / sizes[way.name]
+            best[way.name] = min(best[way.name], taken)
+            sizes[way.name] = max(1, min(1000, int(1e-4 / max(taken, 1e-9))))
+        least = min(best.values())
+        running = [way for way in running if best[way.name] <= least * _HOPELESS]
+        if time.perf_counter() > end and turn:
+            break
+    return best
+
+
+def _batch(run: Callable[..., Any], args: Sequence[Any], size: int, wait: Callable[[], Any] | None) -> float:
+    clock, rounds = time.perf_counter, range(size)
+    start = clock()
+    for _ in rounds:
+        run(*args)
+    if wait is not None:
+        wait()
+    return clock() - start
+
+
+def _read_only(x: Any) -> Any:
+    """A view that a way cannot write: it would change what the next one computes."""
+    if isinstance(x, list):
+        return [_read_only(y) for y in x]
+    if type(x) is not np.ndarray:
+        return x
+    view = x.view()
+    view.flags.writeable = False
+    return view
+
+
+def agree(plain: Any, other: Any, tolerance: float | None = None) -> bool:
+    """Whether results are equal: floats within `tolerance` eps of the largest (None: 64), all else to the bit."""
+    if isinstance(plain, (list, tuple)):
+        return isinstance(other, (list, tuple)) and len(plain) == len(other) and all(
+            agree(a, b, tolerance) for a, b in zip(plain, other))  # fmt: skip
+    a, b = (np.asarray(getattr(x, "constant", x)) for x in (plain, other))
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    dtype = None if a.dtype == object else dtypes.of_numpy(a.dtype)
+    if dtype is None or not (dtype.is_floating or dtype.is_complex):
+        return bool(np.array_equal(a, b))
+    eps = float(2.0 ** -7 if dtype is dtypes.bfloat16 else np.finfo(a.dtype).eps)
+    with np.errstate(all="ignore"):
+        if dtype.size == 2:
+            a, b = a.astype(np.float32), b.astype(np.float32)
+        finite = np.isfinite(a)
+        if not (np.array_equal(finite, np.isfinite(b)) and np.array_equal(a[~finite], b[~finite], equal_nan=True)):
+            return False
+        a, b = a[finite], b[finite]
+        bound = (64.0 if tolerance is None else tolerance) * eps * float(np.abs(a).max(initial=0.0))
+        return bool((np.abs(a - b) <= bound).all())
+
+
+# ---- kernels --------------------------------------------------------------------------------------------------------
+
+
+def tunable(op: Any) -> bool:
+    """Whether calls of an operator may be made twice."""
+    pure = op.effect is None and op.effect_rule is None and not op.control and op._keeps_calls
+    return pure and not op.impure_kernels and not any(d.dtype is not None and d.dtype.is_handle for d in op.outputs)
+
+
+def ways_of(op: Any, call: Any, key: Any) -> list[Way]:
+    """The reference, if there is one, and the kernels that serve a key, as functions of arrays."""
+    found = [] if call.reference is None else [Way("reference", call.reference)]
+    for one, kernel in kernels.serving(op, key):
+        found.append(Way(label(one, kernel), kernels.of_call(op, kernel, call), op.tolerances.get(one)))
+    return found
+
+
+def bind(op: Any, call: Any, dtype: Any) -> Callable[..., Any]:
+    """As kernels.bind: one function of the arrays, which takes the way that was the fastest on such shapes."""
+    by_order = plain_bind(op, call, dtype)
+    if not tunable(op) or not kernels.serving(op, kernels.KernelKey("cpu", dtype)):
+        return by_order
+
+    def run(*arrays: Any) -> Any:
+        if not active:
+            return by_order(*arrays)
+        at = (call, dtype, _shapes(arrays))
+        chosen = _quick.get(at)
+        if chosen is None:
+            chosen = _chosen(op, call, dtype, arrays, by_order)
+            if chosen is None:
+                return by_order(*arrays)
+            if len(_quick) >= _LIMIT:
+                _quick.clear()
+            _quick[at] = chosen
+        result = chosen(*arrays)
+        return by_order(*arrays) if result is NotImplemented else result
+
+    return run
+
+
+plain_bind = kernels.bind
+
+
+def _shapes(arrays: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple([_shapes(a) if type(a) is list else a if a is None else (a.shape, a.dtype) for a in arrays])
+
+
+def _chosen(op: Any, call: Any, dtype: Any, arrays: Sequence[Any], by_order: Callable[..., Any]) -> Any:
+    """The way to take from now on for these shapes; None where this is not the moment to measure."""
+    key = kernels.KernelKey("cpu", dtype)
+    ways = ways_of(op, call, key)
+    if len(ways) < 2:
+        return by_order
+    text = key_of(op.name, call, key, shape_class(arrays))
+    name = choose(text, ways, arrays, label(*kernels.serving(op, key)[0]))
+    known = _known.get(text)
+    if known is None:
+        return None
+    if name in known.out:
+        return by_order  # all fell out: the caller sees the errors of the plain order
+    return next((way.run for way in ways if way.name == name), by_order)
+
+
+def key_of_call(op: Any, call: Any, key: Any, operands: Sequence[Any]) -> str | None:
+    """What the choice of a kernel is remembered by, given the specs of inputs; None while sizes are open."""
+    try:
+        specs = [[_Sized(x) for x in o] if isinstance(o, tuple) else None if o is None else _Sized(o) for o in operands]
+        return key_of(op.name, call, key, shape_class(specs))
+    except (TypeError, AttributeError, OpError):
+        return None
+
+
+def explained(op: Any, call: Any, key: Any, operands: Sequence[Any]) -> Measured | None:
+    """What is remembered for a call of which the specs are known; None where nothing is, or sizes are open."""
+    text = key_of_call(op, call, key, operands)
+    return None if text is None else remembered(text)
+
+
+class _Sized:
+    """The shape and dtype of an operand, as arrays have them."""
+
+    def __init__(self, operand: Any) -> None:
+        self.shape, self.dtype = tuple(operand.spec.shape.dims), operand.spec.dtype.np
+
+
+def _follow() -> None:
+    """Under the switch another takes the place of kernels.bind, which then need not ask for it."""
+    global active
+    active = bool(flags.tune and not flags.deterministic)
+    kernels.bind = bind if active else plain_bind
+    if not active:
+        _quick.clear()
+
+
+def _follow_blas() -> None:
+    global _pinned
+    if flags.deterministic or _pinned:
+        from ..devices import blas
+
+        blas.follow()
+        _pinned = bool(flags.deterministic)
+
+
+flags.on_change("tune", _follow)
+flags.on_change("deterministic", _follow_blas)

@@ -1,0 +1,126 @@
+"""The file of remembered choices: `tuning-<machine>.json` in the cache folder (the switch `cache_dir`).
+
+Lives here: reading it, once, and adding to it. Not here: what a choice is and how it comes about (tuning.py).
+
+The file is an aid: one that is missing, damaged, too large, of another format or another machine counts as empty, and
+where it cannot be written nothing is said. It is replaced whole and at once, after what others wrote in between is read
+again, so that readers see a whole file; of two writers at one moment one may lose an entry, which is measured again.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import os
+import platform
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..core import flags
+from .tuning import Measured
+
+FORMAT = 1
+MOST_ENTRIES = 2048  # the oldest go
+MOST_BYTES = 1 << 22
+
+_lock = threading.Lock()
+_read: dict[Path, dict[str, Measured]] = {}
+
+
+@functools.cache
+def machine() -> str:
+    """What times depend on: processor, its cores, system, NumPy and this package's version."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        ours = version("opwright")
+    except PackageNotFoundError:
+        ours = "source"
+    return "; ".join((platform.machine(), _processor(), f"{os.cpu_count()} cores", platform.system(),
+                      f"numpy {np.__version__}", f"opwright {ours}"))  # fmt: skip
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
+            found = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+    except OSError:
+        found = ""
+    return found or platform.processor() or "processor"
+
+
+def path() -> Path:
+    """Where the choices of this machine are kept."""
+    import hashlib
+
+    return Path(flags.cache_dir) / f"tuning-{hashlib.sha256(machine().encode()).hexdigest()[:16]}.json"
+
+
+def read() -> dict[str, Measured]:
+    """What the file had when this process first asked, and what the process wrote since."""
+    here = path()
+    found = _read.get(here)
+    if found is None:
+        with _lock:
+            found = _read.setdefault(here, _load(here))
+    return found
+
+
+def reread() -> None:
+    """Forget what was read: the next `read` looks at the file."""
+    with _lock:
+        _read.clear()
+
+
+def _load(here: Path) -> dict[str, Measured]:
+    try:
+        with open(here, "rb") as file:
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            return {}
+        content = json.loads(data)
+        if content["format"] != FORMAT or content["machine"] != machine():
+            return {}
+        entries = content["choices"].items()
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return {}
+    found = {key: one for key, entry in entries if (one := _entry(entry)) is not None}
+    return dict(list(found.items())[-MOST_ENTRIES:])
+
+
+def _entry(entry: Any) -> Measured | None:
+    """An entry, or None where it is not as this package writes them."""
+    try:
+        chosen, seconds = entry["chosen"], {str(name): float(s) for name, s in entry["seconds"].items()}
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+    right = isinstance(chosen, str) and chosen in seconds and all(math.isfinite(s) and s >= 0 for s in seconds.values())
+    return Measured(chosen, seconds) if right else None
+
+
+def write(key: str, found: Measured) -> None:
+    """Add one choice to the file, if that can be done."""
+    here = path()
+    read()
+    with _lock:
+        known = {**_read.get(here, {}), **_load(here)}
+        known.pop(key, None)
+        known[key] = Measured(found.chosen, {n: s for n, s in found.seconds.items() if math.isfinite(s)})
+        known = dict(list(known.items())[-MOST_ENTRIES:])
+        _read[here] = known
+        content = {"format": FORMAT, "machine": machine(),
+                   "choices": {k: {"chosen": m.chosen, "seconds": m.seconds} for k, m in known.items()}}  # fmt: skip
+        text = json.dumps(content, indent=0)
+        if len(text.encode()) > MOST_BYTES:
+            return
+        beside = here.with_name(f"{here.name}.{os.getpid()}.{threading.get_ident()}.part")
+        try:
+            here.parent.mkdir(parents=True, exist_ok=True)
+            beside.write_text(text, encoding="utf-8")
+            os.replace(beside, here)
+        except OSError:
+            beside.unlink(missing_ok=True) if beside.parent.is_dir() else None
