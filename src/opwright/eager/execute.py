@@ -21,6 +21,7 @@ from ..ops.arguments import tensors
 from ..ops.autodiff import OpRecord, flattened
 from ..ops.call import Call
 from ..ops.definition import Operator
+from ..ops.outline import WithheldError, withheld
 from ..ops.tensor import overriding
 from .tensor import EagerTensor, make, number
 
@@ -189,6 +190,8 @@ def _cause(error: Exception) -> BaseException | None:
 
 def explain(op: Operator, bound: Call, inputs: Sequence[Any], name: str | None, error: Exception) -> Exception:
     """The error to raise for a kernel that failed: inference's own words if it objects, else NumPy's."""
+    if isinstance(error, WithheldError) and error.op is None:
+        return withheld(error.outline, op.name, _name_of(error.outline, op, inputs))
     if isinstance(error, OpError):
         return error if error.op is not None else type(error)(op=op.name, node=name, what=error.message)
     try:
@@ -208,6 +211,14 @@ def explain(op: Operator, bound: Call, inputs: Sequence[Any], name: str | None, 
     ):
         return error
     return InvalidArgumentError(op=op.name, node=name, what=f"{type(error).__name__}: {error}", found=found)
+
+
+def _name_of(outline: Any, op: Operator, inputs: Sequence[Any]) -> str | None:
+    """The input of a call that an outline was given for."""
+    for name, x in zip(op.input_names, inputs):
+        if any(y is outline for y in (x if type(x) is tuple else (x,))):
+            return name
+    return None
 
 
 def _check_numerics(op: Operator, inputs: Sequence[Any], outputs: Sequence[EagerTensor], name: str | None) -> None:

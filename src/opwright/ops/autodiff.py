@@ -147,6 +147,8 @@ class OpRecord:
         """The error of a rule that reads what it is said not to read, in the words of the operator."""
         op, read = self.op, error.outline
         name = ""
+        if read is None:
+            return error
         for one, item in zip(op.input_names, structure):
             if any(x is not None and x._outline is read._outline for x in (item if type(item) is tuple else (item,))):
                 name = one
@@ -159,7 +161,8 @@ class OpRecord:
             what=f"the gradient reads the elements of {name!r}, and {what}: only its shape is there",
             found=error.message.partition("\n")[0],
             wanted=f"op.{name}.shape, or what reads a shape alone: shape, size, zeros_like, ones_like",
-            do=f"take {name!r} out of no_need_buffer" if declared else f"read op.{name} in the rule itself",
+            do=f"take {name!r} out of no_need_buffer" if declared
+            else f"take it out of what the gradient operator declares shape_only, or read op.{name} in the rule itself",
         )
         made.outline = read
         return made

@@ -123,7 +123,7 @@ class Hollow:
     __iter__ = __getitem__ = __bool__ = __float__ = __int__ = __array__
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # protocols: NumPy asks for several
+        if name.startswith("_"):  # protocols: NumPy asks for several
             raise AttributeError(name)
         raise withheld(self._outline)
 

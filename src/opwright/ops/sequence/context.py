@@ -83,8 +83,8 @@ class SequenceContext:
 
 
 def _setting(op: Any) -> dict[str, Any]:
-    names = ("context_length", "context_start", "padding_trainable")
-    return {name: getattr(op, name) for name in names}
+    return {"context_length": op.context_length, "context_start": op.context_start,
+            "padding_trainable": op.padding_trainable}  # fmt: skip
 
 
 def _check_trainable(op: Any) -> None:
