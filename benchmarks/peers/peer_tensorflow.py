@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks import measure
+from benchmarks.ragged import LENGTHS, LONGEST, ROWS, WIDTH
 
 
 def _matrices() -> tuple[Any, Any, Any, Any]:
@@ -258,6 +259,65 @@ def deep_gradient_memory() -> float:
     return measure.peak_bytes(lambda: gradient(x))
 
 
+def _sequences(padded: bool, width: int = WIDTH) -> tuple[Any, Any, Any]:
+    """tf, and the batch: its rows with the sequence of each, or padded with which rows are there."""
+    import numpy as np
+    import tensorflow as tf
+
+    rows = np.random.default_rng(0).standard_normal((ROWS, width), dtype=np.float32)
+    lengths = np.array(LENGTHS)
+    if not padded:
+        return tf, tf.constant(rows), tf.constant(np.repeat(np.arange(len(lengths)), lengths))
+    there = np.arange(LONGEST) < lengths[:, None]
+    x = np.zeros((*there.shape, width), np.float32)
+    x[there] = rows
+    return tf, tf.constant(x), tf.constant(there[..., None])
+
+
+def _gradient_of(tf: Any, function: Callable[[Any], Any], x: Any) -> Callable[[], object]:
+    @tf.function
+    def gradient(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = function(x)
+        return y, tape.gradient(y, x)
+
+    return lambda: gradient(x)
+
+
+def sequence_pool(kind: str) -> Callable[[], object]:
+    tf, x, ids = _sequences(padded=False)
+    reduce = tf.math.segment_sum if kind == "sum" else tf.math.segment_max
+    return _gradient_of(tf, lambda x: reduce(x, ids), x)
+
+
+def sequence_pool_padded(kind: str) -> Callable[[], object]:
+    tf, x, there = _sequences(padded=True)
+    if kind == "sum":
+        mask = tf.cast(there, tf.float32)
+        return _gradient_of(tf, lambda x: tf.reduce_sum(x * mask, 1), x)
+    return _gradient_of(tf, lambda x: tf.reduce_max(tf.where(there, x, -1e30), 1), x)
+
+
+def sequence_softmax_padded() -> Callable[[], object]:
+    tf, x, there = _sequences(padded=True, width=1)
+    return _gradient_of(tf, lambda x: tf.nn.softmax(tf.where(there, x, -1e30), 1), x)
+
+
+def sequence_lstm_padded() -> Callable[[], object]:
+    tf, x, there = _sequences(padded=True)
+    layer, mask, weight = tf.keras.layers.LSTM(WIDTH, return_sequences=True), there[..., 0], tf.cast(there, tf.float32)
+    layer(x, mask=mask)
+
+    @tf.function
+    def gradients(x):
+        with tf.GradientTape() as tape:
+            y = tf.reduce_sum(layer(x, mask=mask) * weight)
+        return tape.gradient(y, layer.trainable_variables)
+
+    return lambda: gradients(x)
+
+
 RUNS: dict[str, measure.Prepare] = {
     "import": lambda: measure.import_seconds("tensorflow"),
     "import_whole": lambda: measure.import_seconds("tensorflow", bare=False),
@@ -281,6 +341,12 @@ RUNS: dict[str, measure.Prepare] = {
     "deep_gradient_memory": deep_gradient_memory,
     "tape_step": tape_step,
     "convert": convert,
+    "sequence_sum": lambda: sequence_pool("sum"),
+    "sequence_sum_padded": lambda: sequence_pool_padded("sum"),
+    "sequence_max": lambda: sequence_pool("max"),
+    "sequence_max_padded": lambda: sequence_pool_padded("max"),
+    "sequence_softmax_padded": sequence_softmax_padded,
+    "sequence_lstm_padded": sequence_lstm_padded,
 }
 
 if __name__ == "__main__":

@@ -127,6 +127,11 @@ CASES = {
         bad(f64(6, 2), SOME, says="more than one number"),
         bad(f64(5), SOME, says="there are 5 rows"),
     ],
+    "SequenceSoftmaxGrad": [
+        case(f64(6), f64(6), SOME, expect=lambda dy, y, o: y * (dy - np.repeat([(dy * y)[a:b].sum() for a, b in
+                                                                              by_loop.spans(o)], np.diff(o)))),
+        bad(f64(6, 1), f64(6), SOME, says="differ in shape"),
+    ],
     "SequenceExpand": [
         case(f64(3, 2), u8(6), None, [off(2, 0, 4)], expect=lambda x, y, o, levels: by_loop.expand(x, None, levels[0])),
         case(f64(4, 2), None, off(1, 0, 3), [off(2, 3, 1)],

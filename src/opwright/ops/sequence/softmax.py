@@ -1,6 +1,6 @@
 """Softmax over the steps of each sequence.
 
-Lives here: SequenceSoftmax, `softmax`.  Not here: softmax over an axis (ops/nn/softmax.py).
+Lives here: SequenceSoftmax, its gradient, `softmax`.  Not here: softmax over an axis (ops/nn/softmax.py).
 """
 
 from __future__ import annotations
@@ -49,8 +49,44 @@ class SequenceSoftmax:
         return y.astype(x.dtype, copy=False).reshape(x.shape)
 
     def gradient(op, dy) -> Any:
-        share = SequencePool(dy * op.y, op.offsets, pooltype="SUM")
-        return op.y * (dy - SequenceExpandAs(share, offsets=op.offsets)), None
+        return SequenceSoftmaxGrad(dy, op.y, op.offsets), None
+
+
+@operator
+class SequenceSoftmaxGrad:
+    """The gradient of SequenceSoftmax.
+
+    .. math:: dx_t = y_t (dy_t - \\sum_s dy_s y_s), \\quad o_i \\le s, t < o_{i+1}
+
+    dy, y: [rows] or [rows, 1]. dx: the same shape.
+    raises InvalidArgumentError where dy and y differ in shape
+    """
+
+    dy = Input(floating, rank=(1, 2))
+    y = Input(floating, like="dy", rank=(1, 2))
+    offsets = Input(dtypes.int64, rank=1, lod_of="y")
+    dx = Output(like="dy")
+
+    def infer(op) -> Any:
+        count(op.offsets)
+        if not op.dy.spec.shape.is_compatible_with(op.y.spec.shape):
+            raise InvalidArgumentError(what="dy and y differ in shape",
+                                       found={"dy": op.dy.spec.shape, "y": op.y.spec.shape})  # fmt: skip
+        return op.dy.spec
+
+    def compute(op, dy, y, offsets) -> Any:
+        lengths = lengths_of(offsets, len(y), "y")
+        shares = wide(y.reshape(-1))
+        dx = wide(dy.reshape(-1)) * shares
+        dx -= shares * np.repeat(reduced(np.add, dx, offsets, lengths, 0.0), lengths)
+        return dx.astype(dy.dtype, copy=False).reshape(dy.shape)
+
+    def gradient(op, ddx) -> Any:
+        def summed(x: Any) -> Any:
+            return SequenceExpandAs(SequencePool(x, op.offsets, pooltype="SUM"), offsets=op.offsets)
+
+        dy = ddx * (op.dy - summed(op.dy * op.y)) - op.dy * summed(ddx * op.y)
+        return SequenceSoftmaxGrad(ddx, op.y, op.offsets), dy, None
 
 
 def _check_steps(shape: Any) -> None:
