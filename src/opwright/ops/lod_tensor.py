@@ -22,6 +22,9 @@ from . import dispatch
 from .tensor import Overriding, TensorLike
 
 
+_OFFSETS = TensorSpec([None], dtypes.int64)
+
+
 class LoDTensorSpec(TypeSpec):
     """The type of LoDTensors.
 
@@ -49,7 +52,7 @@ class LoDTensorSpec(TypeSpec):
 
     @property
     def _component_specs(self) -> Any:
-        return TensorSpec(self._shape, self._dtype), [TensorSpec([None], dtypes.int64)] * self._level
+        return TensorSpec(self._shape, self._dtype), [_OFFSETS] * self._level
 
     def _to_components(self, value: Any) -> Any:
         return value.values, list(value.levels)

@@ -126,16 +126,17 @@ def windows(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 def reduced(ufunc: np.ufunc, x: np.ndarray, offsets: np.ndarray, lengths: np.ndarray, empty: Any) -> np.ndarray:
     """`ufunc` over the rows of each sequence, `empty` where there are none; sums of 16-bit floats as float32."""
     x = wide(x)
+    long = (lengths * (x.size // max(len(x), 1)) >= LONG).nonzero()[0]
+    if not len(long) and lengths.all():
+        return ufunc.reduceat(x, offsets[:-1], axis=0, dtype=x.dtype)
     out = np.full((len(lengths), *x.shape[1:]), empty, x.dtype)
-    short, rows = lengths > 0, x
-    long = np.flatnonzero(lengths * (x.size // max(len(x), 1)) >= LONG)
-    if len(long):
-        for i, a, b in zip(long.tolist(), offsets[long].tolist(), offsets[long + 1].tolist()):
-            ufunc.reduce(x[a:b], axis=0, dtype=x.dtype, out=out[i, ...])
-        short[long] = False
+    for i, a, b in zip(long.tolist(), offsets[long].tolist(), offsets[long + 1].tolist()):
+        ufunc.reduce(x[a:b], axis=0, dtype=x.dtype, out=out[i, ...])
+    short = lengths > 0
+    short[long] = False
     n = lengths[short]
     if len(n):
-        starts = offsets[:-1][short]
+        starts, rows = offsets[:-1][short], x
         if len(long):
             rows, starts = x.take(windows(starts, n), 0), offsets_of(n)[:-1]
         out[short] = ufunc.reduceat(rows, starts, axis=0, dtype=x.dtype)
