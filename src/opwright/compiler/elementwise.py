@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from ..core import dtypes
+from ..core import dtypes, flags
 from ..core.dtypes import DType, of_numpy
 from ..core.errors import SignatureError, UnimplementedError
 from ..core.specs import TensorSpec
 from ..ops import dispatch
 from ..ops.arguments import natural_dtype, tensors
 from ..ops.tensor import Tensor
+from . import approximate
 from .engine import compile_module, has_symbol
 
 _LLVM_TYPES: dict[DType, ir.Type] = {
@@ -30,6 +31,11 @@ _LLVM_TYPES: dict[DType, ir.Type] = {
     dtypes.int32: ir.IntType(32), dtypes.int64: ir.IntType(64), dtypes.bool: ir.IntType(1),
 }  # fmt: skip
 _BYTE, _I64, _POINTER = ir.IntType(8), ir.IntType(64), ir.PointerType()
+
+
+# What `fast_math` leaves to LLVM: regrouping, x * y + z at once, reciprocals, the sign of zeros. Never that there are
+# no NaN or infinities, nor anything about calls of the C library, pow among them. Users' list: core/numerics.py.
+_FAST = ("reassoc", "contract", "arcp", "nsz")
 
 
 class KernelScalar(Tensor):
@@ -64,6 +70,8 @@ class KernelTrace:
 
     def __init__(self, builder: ir.IRBuilder, name: str) -> None:
         self.builder, self.name = builder, name
+        self.fast = bool(flags.fast_math)
+        self.leave = _FAST if self.fast else ()  # on sums, products and quotients
 
     def record(self, op: Any, inputs: Sequence[Any], bound: Any, name: str | None) -> Any:
         """Lower one call. Raises UnimplementedError naming an operator that kernels do not have."""
@@ -107,7 +115,9 @@ Rule = Callable[..., Any]
 
 def _arithmetic(floating: str, integer: str) -> Rule:
     def lower(trace: KernelTrace, op: Any, x: KernelScalar, y: KernelScalar) -> Any:
-        return getattr(trace.builder, floating if x.dtype.is_floating else integer)(x.llvm, y.llvm)
+        if x.dtype.is_floating:
+            return getattr(trace.builder, floating)(x.llvm, y.llvm, flags=trace.leave)
+        return getattr(trace.builder, integer)(x.llvm, y.llvm)
 
     return lower
 
@@ -159,6 +169,17 @@ def _libm(name: str) -> Rule:
     return lower
 
 
+def _approximated(name: str, exact: Rule) -> Rule:
+    """For float32 under `fast_math` the instructions of approximate.py, else `exact`."""
+
+    def lower(trace: KernelTrace, op: Any, x: KernelScalar) -> Any:
+        if trace.fast and x.dtype is dtypes.float32:
+            return getattr(approximate, name)(trace.builder, x.llvm)
+        return exact(trace, op, x)
+
+    return lower
+
+
 def _cast(trace: KernelTrace, op: Any, x: KernelScalar) -> Any:
     b, source, wanted = trace.builder, x.dtype, op.dtype
     kind = _LLVM_TYPES.get(wanted)
@@ -192,9 +213,12 @@ def _absolute(trace: KernelTrace, op: Any, x: KernelScalar) -> Any:
 
 
 def _sigmoid(trace: KernelTrace, op: Any, x: KernelScalar) -> Any:
-    one = trace.number(1, x.dtype)
-    e = _libm("exp")(trace, op, KernelScalar(trace.builder.fneg(x.llvm), x.dtype))
-    return trace.builder.fdiv(one, trace.builder.fadd(one, e))
+    """1 / (1 + e) or e / (1 + e) with e = exp(-|x|): far below 0 it is e itself, as the reference has it."""
+    b, one = trace.builder, trace.number(1, x.dtype)
+    size = _intrinsic("fabs")(trace, op, x)
+    e = _libm("exp")(trace, op, KernelScalar(b.fneg(size), x.dtype))
+    above = b.select(b.fcmp_ordered("<", x.llvm, trace.number(0, x.dtype)), e, one)
+    return b.fdiv(above, b.fadd(one, e))
 
 
 def _relu(trace: KernelTrace, op: Any, x: KernelScalar) -> Any:
@@ -219,9 +243,10 @@ LOWER: dict[str, Rule] = {
     "Round": _intrinsic("rint"),
     "Rint": _intrinsic("rint"),
     **{name: _libm(name.lower()) for name in (
-        "Exp", "Log", "Log1p", "Expm1", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Atan2", "Sinh", "Cosh", "Tanh",
-        "Asinh", "Acosh", "Atanh", "Erf", "Erfc", "Pow")},
-    "Sigmoid": _sigmoid,
+        "Log1p", "Expm1", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Atan2", "Sinh", "Cosh", "Asinh",
+        "Acosh", "Atanh", "Erf", "Erfc", "Pow")},
+    **{name: _approximated(name.lower(), _libm(name.lower())) for name in ("Exp", "Log", "Tanh")},
+    "Sigmoid": _approximated("sigmoid", _sigmoid),
     "Equal": _compare("=="),
     "NotEqual": _compare("!="),
     "Less": _compare("<"),

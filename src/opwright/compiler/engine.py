@@ -37,6 +37,7 @@ def _engine() -> Any:
 
 def has_symbol(name: str) -> bool:
     """Whether this process has a C function of that name to call."""
+    _engine()  # which makes this process's symbols known
     return llvm.address_of_symbol(name) is not None
 
 

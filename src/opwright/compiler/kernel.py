@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from ..core import flags
+
 COMPILED = frozenset(map(np.dtype, ("float32", "float64", "int32", "int64", "bool")))
 
 
@@ -41,7 +43,7 @@ class Kernel:
         if len(arrays) > 1 and any(a.shape != first.shape for a in arrays):
             arrays = tuple(np.broadcast_arrays(*arrays))
             first = arrays[0]
-        key = (tuple(a.dtype.char for a in arrays), op)
+        key = (tuple(a.dtype.char for a in arrays), op, flags.fast_math)
         compiled = self._compiled.get(key)
         if compiled is None:
             from .elementwise import compile_elementwise

@@ -183,7 +183,7 @@ FLAGS: dict[str, Flag] = {
         Flag("deterministic", SWITCH, False, "Give the same bits on every run, where that costs speed."),
         Flag("cuda_deterministic", SWITCH, False, "On GPUs run no kernel whose bits may differ from run to run."),
         Flag("fast_math", SWITCH, False, "Let kernels of the kernel language round differently, where that is faster."),
-        Flag("tune", SWITCH, False, "Time competing ways to compute on the shapes at hand, once, and take the fastest."),
+        Flag("tune", SWITCH, False, "Time competing ways to compute on the shapes at hand, once; take the fastest."),
         Flag("num_threads", COUNT, 0, "Threads that one operator may use; 0 means one for each core."),
         Flag("cache_dir", FOLDER, _user_cache, "Where compiled kernels are kept between runs."),
         Flag("max_model_bytes", SIZE, 2**31, "Largest model file that is read; a larger one is refused."),

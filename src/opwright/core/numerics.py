@@ -20,12 +20,12 @@ class Change:
 
 
 CHANGES = (
-    Change("deterministic", "choice among kernels", "by the clock where the switch tune is on", "by the documented order",
-           "ops/tuning.py"),
+    Change("deterministic", "choice among kernels", "by the clock where tune is on",
+           "by the documented order", "ops/tuning.py"),
     Change("deterministic", "choice among algorithms", "by shapes; by the clock where tune is on", "by shapes alone",
            "ops/strategies.py"),
-    Change("deterministic", "ranges of parallel_for", "follow from the number of threads", "follow from n and grain alone",
-           "devices/cpu.py"),
+    Change("deterministic", "ranges of parallel_for", "follow from the number of threads",
+           "follow from n and grain alone", "devices/cpu.py"),
     Change("deterministic", "threads of BLAS", "as many as BLAS wants; sums of products differ in the last bits", "one",
            "devices/blas.py"),
     Change("deterministic", "order of a parallel map of a Dataset", "as its argument deterministic says",
@@ -42,8 +42,8 @@ CHANGES = (
            "compiler/elementwise.py"),
     Change("fast_math", "divisions in @ow.kernel", "rounded once", "may be products with a reciprocal",
            "compiler/elementwise.py"),
-    Change("fast_math", "float32 Exp, Log, Tanh, Sigmoid in @ow.kernel", "the C library's, 1 ulp, one element at a time",
-           "polynomials in vectors: Exp 2, Log 3, Tanh 5, Sigmoid 5 ulp", "compiler/approximate.py"),
+    Change("fast_math", "float32 Exp, Log, Tanh, Sigmoid in @ow.kernel", "the C library's, one element at a time",
+           "polynomials in vectors, within 2 ulp; Sigmoid 4", "compiler/approximate.py"),
     Change("fast_math", "sign of a zero that a kernel computes", "IEEE 754's", "may be lost in sums and products",
            "compiler/elementwise.py"),
     Change("fast_math", "NaN, infinities, pow, float64 functions", "IEEE 754's", "the same: never assumed away",

@@ -26,8 +26,8 @@ from .kernels import KernelKey, register_kernel
 # Operators whose reference adds by index (`add.at`, `bincount` with weights): CuPy does that by atomic additions, in
 # whatever order threads come. The switch cuda_deterministic has them computed on the CPU.
 ATOMIC = frozenset({
-    "AvgPoolGrad", "ConfusionMatrix", "DenseBincount", "GatherGrad", "MaxPool3DGrad", "MaxPoolGrad", "MergeRows", "MirrorPadGrad",
-    "ResizeBicubicGrad", "ResizeBilinearGrad", "ResizeNearestNeighborGrad", "ScatterNd", "SegmentMean",
+    "AvgPoolGrad", "ConfusionMatrix", "DenseBincount", "GatherGrad", "MaxPool3DGrad", "MaxPoolGrad", "MergeRows",
+    "MirrorPadGrad", "ResizeBicubicGrad", "ResizeBilinearGrad", "ResizeNearestNeighborGrad", "ScatterNd", "SegmentMean",
     "SequenceContextGrad", "SequenceScatter", "TensorScatterAdd", "TensorScatterSub",
 })  # fmt: skip
 

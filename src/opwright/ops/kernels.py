@@ -76,8 +76,8 @@ def register_kernel(
     ... def fast_leaky_clip(op, x): ...
 
     library: what it is made with: "foreign" (C, or whatever is not ours), "compiled", "reference" (NumPy's functions),
-    and where the place is a GPU "cublas" or "cudnn". pure: False for a kernel that does more than compute, which is then
-    never called to time it. reproducible: False for one whose bits may differ from run to run, as where sums are
+    and where the place is a GPU "cublas" or "cudnn". pure: False for a kernel that does more than compute, which
+    is then never called to time it. reproducible: False for one whose bits may differ from run to run, where sums are
     atomic; the switches deterministic (CPU) and cuda_deterministic (GPUs) leave it out. tolerance: how far from the
     reference it may be, in units of the dtype's eps at the largest result; the tuner takes none that is farther (by
     default 64).

@@ -312,10 +312,12 @@ def explain(op: Any, inputs: Any = (), place: Any = None, **attrs: Any) -> Expla
     call = op.bind(attrs)
     if op.control:
         return Explanation(op.name, None, None, "control", "control flow runs the graphs among its attributes", target)
-    return explained(op, call, operands_of(op, _by_slot(op, inputs)), target)
+    given = _by_slot(op, inputs)
+    return explained(op, call, operands_of(op, given), target, given)
 
 
-def explained(op: Any, call: Any, operands: Sequence[Any], place: Place) -> Explanation:
+def explained(op: Any, call: Any, operands: Sequence[Any], place: Place, values: Sequence[Any] | None = None
+              ) -> Explanation:  # fmt: skip
     """The explanation of a call whose operands are known."""
     key = expected_kernel_key(op, call, operands, place)
     measured = tuning.explained(op, call, key, operands) if op.kernels else None
@@ -327,7 +329,7 @@ def explained(op: Any, call: Any, operands: Sequence[Any], place: Place) -> Expl
     changes = [t for one in flat for t in transforms_of(op, call, one, key, first.place)]
     algorithm = None
     if first.kernel is None and first.place.kind == "cpu":
-        found = strategies.explained(call, operands)
+        found = strategies.explained(call, operands, values)
         algorithm = None if found is None else f"{found[0]}: {found[1]}"
     return Explanation(op.name, key, first.key, first.branch, first.reason, first.place, tuple(changes), tuple(rest),
                        algorithm, measured)  # fmt: skip

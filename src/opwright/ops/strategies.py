@@ -10,7 +10,7 @@ serves arrays of devices. With the switch `tune` those that fit are timed on the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +32,7 @@ class Strategy:
 
     pays: the heuristic, of shapes, attributes and counts. fits: whether it is right there at all; asked after `pays`,
     and alone where strategies are timed. why: `pays` in words. row: its row in benchmarks/results/strategies.json.
-    tolerance: how far results may be from the plain one's, in units of the dtype's eps at the largest; 0: the same bits.
+    tolerance: how far results may be from the plain one's, in units of eps at the largest of them; 0: the same bits.
     """
 
     name: str
@@ -47,8 +47,10 @@ class Strategy:
 class Strategies:
     """The algorithms of one operator; called as its `compute` is, it chooses and computes."""
 
-    def __init__(self, operator: str, plain: Callable[..., Any], *others: Strategy) -> None:
-        self.operator, self.plain, self.others = operator, plain, others
+    def __init__(self, operator: str, plain: Callable[..., Any], *others: Strategy,
+                 prepare: Callable[..., Sequence[Any]] | None = None) -> None:  # fmt: skip
+        """prepare: fn(call, *inputs) -> what the algorithms are called with, where it is not the inputs."""
+        self.operator, self.plain, self.others, self.prepare = operator, plain, others, prepare
         TABLE[operator] = self
 
     def __call__(self, call: Any, *arrays: Any) -> Any:
@@ -87,37 +89,47 @@ def _on_host(x: Any) -> bool:
     return type(first) is np.ndarray or isinstance(first, np.generic)
 
 
-def explained(call: Any, operands: Any) -> tuple[str, str] | None:
+def explained(call: Any, operands: Sequence[Any], values: Sequence[Any] | None = None) -> tuple[str, str] | None:
     """Which algorithm the reference of a call takes, and why; None for operators that have but one.
 
-    operands: an Operand, None or a tuple for each input; where sizes or values are not known yet, that is said.
+    operands: an Operand, None or a tuple for each input; values: what they stand for, where it is at hand. Where sizes
+    or counts are not known yet, that is said.
     """
     found = TABLE.get(call.operator.name)
     if found is None:
         return None
-    arrays = []
-    for value in operands:
+    arrays: list[Any] = []
+    for value, known in zip(operands, values or [None] * len(operands)):
+        if (at_hand := _scalar(known)) is not None:
+            arrays.append(at_hand)
+            continue
+        if getattr(value, "spec", None) is not None and value.spec.shape.rank == 0 and value.spec.dtype.is_integer:
+            return "open", f"it follows from {value.slot}, which is known when it runs"
         one = [_stand_in(x) for x in value] if isinstance(value, tuple) else None if value is None else _stand_in(value)
         if one is None or (isinstance(one, list) and any(x is None for x in one)):
             return "open", "it follows from sizes that are known when it runs"
         arrays.append(one)
-    remembered = tuning.remembered(tuning.key_of(f"{found.operator}#algorithms", call, None,
-                                                 tuning.shape_class(arrays)))  # fmt: skip
-    if tuning.active and remembered is not None:
-        return remembered.chosen, f"measured: {remembered}"
     try:
+        arrays = arrays if found.prepare is None else list(found.prepare(call, *arrays))
+        key = tuning.key_of(f"{found.operator}#algorithms", call, None, tuning.shape_class(arrays))
+        remembered = tuning.remembered(key) if tuning.active else None
+        if remembered is not None:
+            return remembered.chosen, f"measured: {remembered}"
         chosen = found.chosen(call, *arrays)
     except Exception as error:  # a condition on a value, of which only the shape is known
         return "open", f"it follows from values that are known when it runs ({type(error).__name__})"
     return ("plain", "nothing else pays") if chosen is None else (chosen.name, f"{chosen.why} (benchmark {chosen.row})")
 
 
+def _scalar(value: Any) -> Any:
+    """The number that a value is: a count that strategies go by."""
+    found = value if isinstance(value, (int, np.ndarray, np.generic)) else getattr(value, "constant", None)
+    return np.asarray(found) if found is not None and np.ndim(found) == 0 else None
+
+
 def _stand_in(operand: Any) -> Any:
-    """An array of the operand's shape and dtype without memory behind it; its value where that is known."""
+    """An array of the operand's shape and dtype without memory behind it."""
     spec = getattr(operand, "spec", None)
-    known = getattr(operand, "constant", None)
-    if isinstance(known, np.ndarray):
-        return known
     if spec is None or spec.shape.dims is None or None in spec.shape.dims:
         return None
     return np.broadcast_to(np.zeros((), spec.dtype.np), tuple(spec.shape.dims))

@@ -71,13 +71,17 @@ _inside = threading.local()
 # ---- keys -----------------------------------------------------------------------------------------------------------
 
 
-def shape_class(arrays: Sequence[Any]) -> str:
-    """Shapes and dtypes, with sizes above 4 rounded up to powers of two."""
-    return ";".join(
-        "-" if a is None else f"[{shape_class(a)}]" if isinstance(a, (list, tuple)) and not hasattr(a, "shape")
-        else f"{a.dtype.name}{','.join(str(n if n <= 4 else 1 << (n - 1).bit_length()) for n in a.shape)}"
-        for a in arrays
-    )  # fmt: skip
+def shape_class(arrays: Any) -> str:
+    """Shapes and dtypes, with sizes above 4 rounded up to powers of two; counts among them as sizes."""
+    if isinstance(arrays, (list, tuple)):
+        return f"[{';'.join(map(shape_class, arrays))}]"
+    if hasattr(arrays, "shape"):
+        return f"{arrays.dtype.name}{','.join(map(_rounded, arrays.shape))}"
+    return _rounded(arrays) if type(arrays) is int else str(arrays)
+
+
+def _rounded(n: int) -> str:
+    return str(n if n <= 4 else 1 << (n - 1).bit_length())
 
 
 def key_of(name: str, call: Any, key: Any, classes: str) -> str:

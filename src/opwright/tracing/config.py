@@ -18,7 +18,7 @@ def functions_run_eagerly() -> bool:
     return flags.run_functions_eagerly
 
 
-class experimental:  # noqa: N801  a module's name in TensorFlow
+class experimental:
     """`ow.config.experimental`."""
 
     @staticmethod

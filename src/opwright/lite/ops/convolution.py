@@ -86,7 +86,7 @@ class Conv2D:
         return _slide(op, x, (kh, kw), o, op.x.spec.dtype)
 
     def compute(op: Any, x: Any, filter: Any, bias: Any) -> Any:
-        y = conv_arrays.convolve(x, filter.transpose(1, 2, 3, 0), _windows(op, x.shape[1:3], filter.shape[1:3]))
+        y = conv_arrays.convolve(op, x, filter.transpose(1, 2, 3, 0), _windows(op, x.shape[1:3], filter.shape[1:3]))
         return _finish(op, y, bias)
 
 

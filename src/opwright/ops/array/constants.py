@@ -20,6 +20,7 @@ from .. import dispatch, lod_rules
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..inference import axis_in, shape_from, static_int
+from ..strategies import Strategies, Strategy
 
 
 @operator
@@ -282,12 +283,36 @@ class OneHot:
         return TensorSpec([*shape[:at], None if depth is None else int(depth), *shape[at:]], dtype)
 
     def compute(op, indices, depth, on_value, off_value) -> Any:
-        indices = np.asarray(indices)
-        axis = op.axis % (indices.ndim + 1)
-        classes = np.arange(int(depth)).reshape((-1,) + (1,) * (indices.ndim - axis))
-        return np.where(np.expand_dims(indices, axis) == classes, on_value, off_value).astype(on_value.dtype)
+        return ONE_HOT(op, np.asarray(indices), depth, on_value, off_value)
 
     gradient = None
+
+
+def _compared(op: Any, indices: np.ndarray, depth: Any, on_value: Any, off_value: Any) -> Any:
+    axis = op.axis % (indices.ndim + 1)
+    classes = np.arange(int(depth)).reshape((-1,) + (1,) * (indices.ndim - axis))
+    return np.where(np.expand_dims(indices, axis) == classes, on_value, off_value).astype(on_value.dtype)
+
+
+def _set_ones(op: Any, indices: np.ndarray, depth: Any, on_value: Any, off_value: Any) -> Any:
+    """off_value everywhere, then on_value where the indices say: one write a row where comparing costs one each."""
+    at, n = indices.reshape(-1), int(depth)
+    out = np.full((at.size, n), off_value, on_value.dtype)
+    rows: Any = np.arange(at.size)
+    if at.size and (int(at.min()) < 0 or int(at.max()) >= n):
+        inside = (at >= 0) & (at < n)
+        rows, at = rows[inside], at[inside]
+    out[rows, at] = on_value
+    return out.reshape(*indices.shape, n)
+
+
+ONE_HOT = Strategies(
+    "OneHot",
+    _compared,
+    Strategy("set", _set_ones, lambda op, indices, depth, *_: op.axis == -1 and indices.size * int(depth) >= 4096,
+             "along the last axis, at least 4096 elements", "one_hot",
+             fits=lambda op, indices, *_: op.axis in (-1, indices.ndim)),
+)  # fmt: skip
 
 
 def one_hot(indices: Any, depth: Any, on_value: Any = None, off_value: Any = None, axis: Any = None,

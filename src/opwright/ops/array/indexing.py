@@ -89,10 +89,10 @@ class Gather:
         return spec.with_shape([*merged, *spec.shape[batch:axis], *indices[batch:], *spec.shape[axis + 1 :]])
 
     def compute(op, params, indices) -> Any:
-        if indices.ndim == 0 and op.axis == 0 and not op.batch_dims:  # as loops take rows: ten times faster so
-            i = int(indices)
-            if 0 <= i < params.shape[0]:
-                return params[i]
+        if indices.ndim == 0 and not op.batch_dims:
+            i, axis = int(indices), op.axis % params.ndim
+            if 0 <= i < params.shape[axis]:  # as loops take rows: ten times faster so
+                return params[i] if axis == 0 else params[(slice(None),) * axis + (i,)].copy()
         check_indices(indices, params.shape[op.axis])
         if not op.batch_dims:
             return np.take(params, indices, op.axis)

@@ -20,6 +20,7 @@ from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..inference import axis_in, elements_of, shape_from, static_int
 from ..kernels import KernelKey
+from ..strategies import Strategies, Strategy
 from ..tensor import TensorLike
 from .casting import cast
 from .shaping import dims_tensor, expand_dims, reshape, shape_op
@@ -92,7 +93,7 @@ class Concat:
         return TensorSpec(dims, dtype)
 
     def compute(op, values) -> Any:
-        return np.concatenate(values, op.axis)
+        return CONCAT(op, values)
 
     def gradient(op, doutput) -> Any:
         if len(op.values) == 1:
@@ -104,6 +105,27 @@ class Concat:
         if None in sizes:
             sizes = [getitem(shape_op(v), op.axis) if n is None else n for v, n in zip(op.values, sizes)]
         return split(doutput, dims_tensor(sizes), op.axis, num=len(sizes))
+
+
+def _are_columns(op: Any, values: Any) -> bool:
+    """Many columns of a table, neither short nor of a length at which writing across pages is slow."""
+    first = values[0]
+    return (len(values) >= 16 and first.ndim == 2 and op.axis in (1, -1) and 512 <= first.shape[0] <= 1 << 15
+            and first.shape[0] * first.itemsize % 4096 != 0 and all(v.shape[1] == 1 for v in values))  # fmt: skip
+
+
+def _concat_columns(op: Any, values: Any) -> Any:
+    """As rows one after the other, then turned: writes whole lines of memory, where columns write single numbers."""
+    return np.ascontiguousarray(np.concatenate([v.T for v in values]).T)
+
+
+CONCAT = Strategies(
+    "Concat",
+    lambda op, values: np.concatenate(values, op.axis),  # skips empty ones; for single parts nothing else is as fast
+    Strategy("columns", _concat_columns, _are_columns,
+             "at least 16 columns [n, 1] beside one another, 512 <= n <= 32768, n items not a multiple of 4 KiB",
+             "concat_columns", fits=lambda op, values: values[0].ndim == 2 and op.axis in (1, -1)),
+)  # fmt: skip
 
 
 def concat(values: Any, axis: Any, name: str | None = "concat") -> Any:

@@ -19,6 +19,7 @@ from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..inference import axis_in
 from ..math.arithmetic import _conj
+from ..strategies import Strategies, Strategy
 
 
 def wide(x: np.ndarray) -> np.ndarray:
@@ -78,7 +79,7 @@ class MatMul:
             a = np.swapaxes(a.conj() if op.adjoint_a else a, -1, -2)
         if op.transpose_b or op.adjoint_b:
             b = np.swapaxes(b.conj() if op.adjoint_b else b, -1, -2)
-        product = np.matmul(a, b)
+        product = np.matmul(a, b) if a.ndim == 2 else MATMUL(op, a, b)
         return product if product.dtype == dtype else product.astype(dtype)
 
     def gradient(op, doutput) -> Any:
@@ -91,6 +92,30 @@ class MatMul:
         da = _conj(da) if op.transpose_a else da
         db = _conj(db) if op.transpose_b else db
         return array.sum_to_shape_of(da, op.a), array.sum_to_shape_of(db, op.b)
+
+
+def _flat(op: Any, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """All batches as the rows of one product; np.matmul makes a small one for each."""
+    return np.matmul(a.reshape(-1, a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[-1])
+
+
+def _summed(op: Any, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Sums without BLAS, which costs more than a handful of products."""
+    return np.einsum("...ij,...jk->...ik", a, b)
+
+
+MATMUL = Strategies(
+    "MatMul",
+    lambda op, a, b: np.matmul(a, b),
+    Strategy("flat", _flat, lambda op, a, b: b.ndim == 2 and a.shape[-2] == 1 and a.size > 4 * a.shape[-1],
+             "one row in each of more than 4 batches, times one matrix", "matmul_flat",
+             fits=lambda op, a, b: b.ndim == 2 and a.size > 0, tolerance=4096),
+    Strategy("sums", _summed, lambda op, a, b: b.shape[-1] == 1 and a.shape[-1] <= 4 and a.size >= 4096
+             and b.ndim == a.ndim, "columns of at most 4, in at least 4096 elements", "matmul_columns",
+             fits=lambda op, a, b: b.shape[-1] == 1 and a.dtype.kind == "f", tolerance=4096),
+    prepare=lambda op, a, b: (np.swapaxes(a, -1, -2) if op.transpose_a or op.adjoint_a else a,
+                              np.swapaxes(b, -1, -2) if op.transpose_b or op.adjoint_b else b),
+)  # fmt: skip
 
 
 def product(a: Any, b: Any, adjoint_a: bool = False, adjoint_b: bool = False) -> Any:

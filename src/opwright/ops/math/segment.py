@@ -17,25 +17,7 @@ from ...core.shapes import UNKNOWN, TensorShape
 from ...core.specs import TensorSpec
 from .. import array
 from ..definition import Input, Output, operator
-
-
-def reduce_rows(ufunc: np.ufunc, data: np.ndarray, ids: np.ndarray, n: int, empty: Any) -> np.ndarray:
-    """[n, ...]: `ufunc` over the rows of `data` by their ids, those below 0 left out; `empty` where there are none.
-
-    Rows are sorted by id, stably, so that each segment is one stretch; 16-bit floats go through float32.
-    """
-    half = data.dtype in (dtypes.float16.np, dtypes.bfloat16.np)
-    out = np.full((n, *data.shape[1:]), empty, np.float32 if half else data.dtype)
-    order = np.argsort(ids, kind="stable")
-    order = order[np.searchsorted(ids[order], 0) :]
-    if order.size:
-        sorted_ids = ids[order]
-        starts = np.flatnonzero(np.r_[True, sorted_ids[1:] != sorted_ids[:-1]])
-        out[sorted_ids[starts]] = ufunc.reduceat(
-            data[order].astype(out.dtype, copy=False), starts, axis=0, dtype=out.dtype
-        )
-    return out.astype(data.dtype, copy=False)
-
+from .segment_sums import SEGMENT_SUM, reduce_rows
 
 # ---- sorted ids ---------------------------------------------------------------------------------------------------
 
@@ -100,7 +82,7 @@ class SegmentSum:
     infer = _sorted_spec
 
     def compute(op, data, segment_ids) -> Any:
-        return reduce_rows(np.add, data, segment_ids, _count_segments(data, segment_ids), 0)
+        return SEGMENT_SUM(op, data, segment_ids, _count_segments(data, segment_ids))
 
     def gradient(op, doutput) -> Any:
         return _per_row(op, doutput), None

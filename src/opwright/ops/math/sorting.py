@@ -18,6 +18,7 @@ from .. import array, dispatch, lod_rules
 from ..attributes import Attr, one_of
 from ..definition import Input, Output, operator
 from ..inference import static_int
+from ..strategies import Strategies, Strategy
 from .comparison import greater, greater_equal
 from .reduction import reduce_all
 from .unsorted_segment import UnsortedSegmentSum
@@ -239,12 +240,52 @@ class TopK:
             raise InvalidArgumentError(
                 what=f"input must have at least k columns. Had {input.shape[-1]}, needed {int(k)}"
             )
-        keys = np.where(np.isnan(input), input.dtype.type(np.inf), input) if of_floats(input) else input
-        order = _order(keys, descending=True)[..., : int(k)]
+        order = TOP_K(op, input, int(k))
         return np.take_along_axis(input, order, -1), order.astype(op.index_type.np)
 
     def gradient(op, dvalues, dindices) -> Any:
         return _ungather(dvalues, op.indices, op.input), None
+
+
+def _keys(x: np.ndarray) -> np.ndarray:
+    """What to compare by: NaN counts as infinity."""
+    return np.where(np.isnan(x), x.dtype.type(np.inf), x) if of_floats(x) else x
+
+
+def _top_of_all(op: Any, x: np.ndarray, k: int) -> np.ndarray:
+    return _order(_keys(x), descending=True)[..., :k]
+
+
+def _top_one(op: Any, x: np.ndarray, k: int) -> np.ndarray:
+    return np.argmax(_keys(x), -1)[..., None]
+
+
+def _top_part(op: Any, x: np.ndarray, k: int) -> np.ndarray:
+    """The k-th largest by selection; what is above it and the first of its equals, in the order of places, sorted."""
+    keys = _keys(x)
+    n = keys.shape[-1]
+    least = np.partition(keys, n - k, -1)[..., n - k, None]
+    above, level = keys > least, keys == least
+    room = k - above.sum(-1, keepdims=True)
+    if not np.array_equal(level.sum(-1, keepdims=True), room):  # more of them than there is room for: the first ones
+        level &= np.cumsum(level, -1) <= room
+    at = np.nonzero(above | level)[-1].reshape(*keys.shape[:-1], k)
+    return np.take_along_axis(at, _order(np.take_along_axis(keys, at, -1), descending=True), -1)
+
+
+def _selects(op: Any, x: np.ndarray, k: int) -> bool:
+    return 0 < k < x.shape[-1] and x.dtype != dtypes.bfloat16.np
+
+
+TOP_K = Strategies(
+    "TopK",
+    _top_of_all,
+    Strategy("argmax", _top_one, lambda op, x, k: int(k) == 1, "k is 1", "top_k_one",
+             fits=lambda op, x, k: int(k) == 1 and x.shape[-1] > 0 and x.dtype != dtypes.bfloat16.np),
+    Strategy("select", _top_part, lambda op, x, k: 0 < 8 * int(k) <= x.shape[-1] and x.size >= 8192,
+             "k is at most an eighth of the row, in at least 8192 elements", "top_k_part",
+             fits=lambda op, x, k: _selects(op, x, int(k))),
+)  # fmt: skip
 
 
 def top_k(

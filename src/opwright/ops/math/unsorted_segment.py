@@ -17,7 +17,8 @@ from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from .. import array, dispatch
 from ..definition import Input, Output, operator
-from .segment import as_column, product_gradient, reduce_rows
+from .segment import as_column, product_gradient
+from .segment_sums import UNSORTED_SEGMENT_SUM, reduce_rows
 
 
 def _spec(op: Any) -> TensorSpec:
@@ -33,7 +34,7 @@ def _spec(op: Any) -> TensorSpec:
     return TensorSpec([None if known is None else int(known), *data.shape[depth:]], data.dtype)
 
 
-def _compute(ufunc: np.ufunc, data: np.ndarray, ids: np.ndarray, num_segments: Any, empty: Any) -> np.ndarray:
+def _compute(op: Any, ufunc: np.ufunc, data: np.ndarray, ids: np.ndarray, num_segments: Any, empty: Any) -> np.ndarray:
     n, depth = int(num_segments), np.ndim(ids)
     if data.shape[:depth] != ids.shape:
         raise InvalidArgumentError(what="data.shape does not start with segment_ids.shape",
@@ -42,7 +43,8 @@ def _compute(ufunc: np.ufunc, data: np.ndarray, ids: np.ndarray, num_segments: A
     if np.any(flat >= n):
         at = int(np.argmax(flat >= n))
         raise InvalidArgumentError(what=f"segment_ids[{at}] = {flat[at]} is out of range [0, {n})")
-    return reduce_rows(ufunc, data.reshape(-1, *data.shape[depth:]), flat, n, empty)
+    rows = data.reshape(flat.size, *data.shape[depth:])
+    return UNSORTED_SEGMENT_SUM(op, rows, flat, n) if ufunc is np.add else reduce_rows(ufunc, rows, flat, n, empty)
 
 
 def _per_row(op: Any, value: Any) -> Any:
@@ -85,7 +87,7 @@ class UnsortedSegmentSum:
     infer = _spec
 
     def compute(op, data, segment_ids, num_segments) -> Any:
-        return _compute(np.add, data, segment_ids, num_segments, 0)
+        return _compute(op, np.add, data, segment_ids, num_segments, 0)
 
     def gradient(op, doutput) -> Any:
         return _per_row(op, doutput), None, None
@@ -110,7 +112,7 @@ class UnsortedSegmentMax:
     infer = _spec
 
     def compute(op, data, segment_ids, num_segments) -> Any:
-        return _compute(np.maximum, data, segment_ids, num_segments, of_numpy(data.dtype).min)
+        return _compute(op, np.maximum, data, segment_ids, num_segments, of_numpy(data.dtype).min)
 
     gradient = _extreme_gradient
 
@@ -134,7 +136,7 @@ class UnsortedSegmentMin:
     infer = _spec
 
     def compute(op, data, segment_ids, num_segments) -> Any:
-        return _compute(np.minimum, data, segment_ids, num_segments, of_numpy(data.dtype).max)
+        return _compute(op, np.minimum, data, segment_ids, num_segments, of_numpy(data.dtype).max)
 
     gradient = _extreme_gradient
 
@@ -158,7 +160,7 @@ class UnsortedSegmentProd:
     infer = _spec
 
     def compute(op, data, segment_ids, num_segments) -> Any:
-        return _compute(np.multiply, data, segment_ids, num_segments, 1)
+        return _compute(op, np.multiply, data, segment_ids, num_segments, 1)
 
     def gradient(op, doutput) -> Any:
         return product_gradient(op, doutput, lambda x: UnsortedSegmentProd(x, op.segment_ids, op.num_segments),

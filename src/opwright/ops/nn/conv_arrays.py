@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from .windows import Window, pad, taps, unpadded, wide
+from ..strategies import Strategies, Strategy
+from .windows import Window, channel_axis, pad, spatial_windows, taps, unpadded, wide
 
 Windows = Sequence[Window]
 COLUMN_BYTES = 1 << 26  # im2col copies every pixel once a kernel element; so many bytes at a time, at least one image
@@ -48,8 +49,13 @@ def _by_group(y: np.ndarray, groups: int) -> np.ndarray:
     return y.reshape(-1, groups, y.shape[-1] // groups).transpose(1, 0, 2)
 
 
-def convolve(x: np.ndarray, w: np.ndarray, windows: Windows) -> np.ndarray:
+def convolve(op: Any, x: np.ndarray, w: np.ndarray, windows: Windows) -> np.ndarray:
     """y[n, p, o] = sum of x[n, p * stride + q * dilation - before, c] * w[q, c, o] over q and the group's c."""
+    return CONVOLUTIONS[len(windows)](op, x, w, windows)
+
+
+def _by_columns(op: Any, x: np.ndarray, w: np.ndarray, windows: Windows) -> np.ndarray:
+    """im2col, and one product of matrices."""
     dtype, out = x.dtype, [v.out for v in windows]
     y = np.zeros((x.shape[0], *out, w.shape[-1]), wide(dtype))
     groups = _groups(x.shape[-1], w)
@@ -64,6 +70,51 @@ def convolve(x: np.ndarray, w: np.ndarray, windows: Windows) -> np.ndarray:
         product = np.matmul(columns, matrix)
         y[part] = product.transpose(1, 0, 2).reshape(-1, *out, filters)
     return y.astype(dtype, copy=False)
+
+
+def _by_taps(op: Any, x: np.ndarray, w: np.ndarray, windows: Windows) -> np.ndarray:
+    """A product for each element of the kernel, which reads the image in place; of 1x1 kernels the only one."""
+    dtype, y = x.dtype, None
+    padded, w = pad(x.astype(wide(dtype), copy=False), windows), w.astype(wide(dtype), copy=False)
+    for index, seen in taps(windows):
+        image = np.ascontiguousarray(padded[(slice(None), *seen)])
+        part = np.matmul(image.reshape(-1, image.shape[-1]), w[index])
+        y = part if y is None else np.add(y, part, out=y)
+    assert y is not None
+    return y.reshape(x.shape[0], *(v.out for v in windows), w.shape[-1]).astype(dtype, copy=False)
+
+
+def _one_group(op: Any, x: np.ndarray, w: np.ndarray, windows: Windows) -> bool:
+    return x.size > 0 and w.size > 0 and x.shape[-1] == w.shape[-2] and all(v.out for v in windows)
+
+
+def _is_point(op: Any, x: np.ndarray, w: np.ndarray, windows: Windows) -> bool:
+    return all(v.kernel == 1 and not v.before and not v.after for v in windows) and _one_group(op, x, w, windows)
+
+
+def _is_deep(op: Any, x: np.ndarray, w: np.ndarray, windows: Windows) -> bool:
+    return (32 <= x.shape[-1] <= 128 and w.shape[-1] <= 128 and all(v.stride == 1 and v.kernel <= 3 for v in windows)
+            and x.shape[0] * math.prod(v.out for v in windows) >= 2048)  # fmt: skip
+
+
+def _prepared(op: Any, image: np.ndarray, filters: np.ndarray) -> tuple[Any, ...]:
+    x = np.moveaxis(image, channel_axis(op.data_format), -1)
+    return x, filters, spatial_windows(op, x.shape[1:-1], filters.shape)
+
+
+def _strategies(n: int) -> Strategies:
+    return Strategies(
+        f"Conv{n}D",
+        _by_columns,
+        Strategy("point", _by_taps, _is_point, "a kernel of size 1 without padding", "conv_point", fits=_is_point),
+        Strategy("taps", _by_taps, _is_deep,
+                 "kernels up to 3 with stride 1, 32 to 128 channels, at least 2048 positions", "conv_taps",
+                 fits=_one_group, tolerance=4096),
+        prepare=_prepared,
+    )  # fmt: skip
+
+
+CONVOLUTIONS = {n: _strategies(n) for n in (2, 3)}
 
 
 def by_filter(x: np.ndarray, dy: np.ndarray, kernel: Sequence[int], depth: int, windows: Windows) -> np.ndarray:

@@ -121,7 +121,7 @@ def _compute_forward(op: Any, input: np.ndarray, filters: np.ndarray) -> np.ndar
     x = to_last(input, op.data_format)
     check_depths(x.shape[-1], *filters.shape[-2:])
     windows = spatial_windows(op, x.shape[1:-1], filters.shape)
-    return from_last(conv_arrays.convolve(x, filters, windows), op.data_format)
+    return from_last(conv_arrays.convolve(op, x, filters, windows), op.data_format)
 
 
 def _compute_by_input(op: Any, input_sizes: np.ndarray, filters: np.ndarray, out_backprop: np.ndarray) -> np.ndarray:
