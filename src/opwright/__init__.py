@@ -197,7 +197,7 @@ from .tracing.naming import name_scope
 from .tracing.trace import executing_eagerly, init_scope
 
 if _typing.TYPE_CHECKING:
-    from . import autograph, data, keras, lite, nn, optimizers
+    from . import autograph, data, keras, lite, nn, optimizers, testing
     from .core.type_spec import TypeSpec, type_spec_from_value
     from .devices import DeviceContext, DeviceContextPool
     from .eager import debugging
@@ -316,6 +316,7 @@ _LATER = {
     "sequence": (".ops.sequence", None),
     "signal": (".ops.signal", None),
     "strings": (".ops.strings", None),
+    "testing": (".testing", None),
     "switch_case": (".tracing.control", "switch_case"),
     "tensordot": (".ops.linalg", "tensordot"),
     "timestamp": (".ops.clock", "timestamp"),
@@ -378,7 +379,7 @@ __all__ = [  # noqa: RUF022  grouped as in docs/api.md
     "autograph", "experimental", "types",
     "bitwise", "config", "data", "debugging", "dtypes", "errors", "flags", "image", "keras", "linalg", "lite", "math",
     "nest", "nn", "optimizers", "random", "saved_model", "sequence", "show", "signal", "strings",
-    "train",
+    "testing", "train",
     # element by element
     "abs", "acos", "acosh", "add", "add_n", "as_string", "asin", "asinh", "atan", "atan2", "atanh",
     "clip_by_global_norm", "clip_by_norm", "clip_by_value", "complex", "cos", "cosh", "divide", "equal", "exp", "floor",

@@ -21,9 +21,10 @@ C-contiguous, because a fresh result would be so too: what reads it next sees th
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,18 @@ from ..graph import Node, Value
 LEAST_BYTES = 32768
 """Below, asking (0.15 us) costs more than a fresh array. float32 a + b in us, fresh and into a: 16 KiB 0.9 and 0.9,
 64 KiB 2.3 and 1.9, 256 KiB 54 and 6.4, 4 MiB 630 and 113: from where the system gives fresh pages, 5 to 8 times."""
+
+
+@contextlib.contextmanager
+def any_size() -> Iterator[None]:
+    """Within it, whatever its size memory is used again where it may be: for checks that this changes no result."""
+    global LEAST_BYTES
+    before, LEAST_BYTES = LEAST_BYTES, 0
+    try:
+        yield
+    finally:
+        LEAST_BYTES = before
+
 
 _count: Callable[[Any], int] | None = getattr(sys, "getrefcount", None)
 

@@ -95,7 +95,7 @@ def check_reads(op: Any, kernel: Callable[..., Any], arrays: Sequence[Any]) -> N
     read: set[str] = set()
     watched = [_watched(a, functools.partial(read.add, name)) for name, a in zip(op.input_names, arrays)]
     try:
-        dispatch.quietly(kernel, *watched)
+        _plain(dispatch.quietly(kernel, *watched))  # what is handed on as it is is read too
     except OpError:
         raise
     except Exception:  # it looked at what a stand-in is: then it read whatever it did not show

@@ -1,0 +1,14 @@
+"""Checks for operators: of one's own, and of the catalogue.
+
+Lives here: `check` and what it consists of: one call of an operator, run in every way there is (trial.py, running.py,
+places.py, slopes.py, memory.py, sequences.py), inputs that are made up (making.py), the report (checking.py).
+Not here: the catalogue's own tables of cases and their oracles (tests/ops), the rules of words and names
+(ops/linting.py).
+
+    ow.testing.check(LeakyClip, {"x": np.linspace(-1, 1, 12).reshape(3, 4), "limit": 0.3},
+                     expect=lambda x: np.where(x < 0.3, x, 0.3 + 0.25 * (x - 0.3)))
+"""
+
+from .checking import CHECKS, CheckError, Outcome, check, outcomes
+
+__all__ = ["CHECKS", "CheckError", "Outcome", "check", "outcomes"]
