@@ -111,13 +111,13 @@ class OpRecord:
             dense.append(dy)
         assert self.bound is not None
         structure = self.structure
-        if dispatch.state.trace is not None and op.no_need_buffer:
-            by_shape = [name in op.no_need_buffer for name in op.input_names]
-            structure = [outline_in_trace(x) if alone else x for x, alone in zip(structure, by_shape)]
         results: Sequence[Any] = self.results
         arriving: Sequence[Any] = dense
         if not op.single:
             results, arriving = op.pack_all(results), op.pack_all(dense)
+        if op.no_need_buffer and dispatch.state.trace is not None:
+            structure = _in_trace(op, op.input_names, structure)
+            results = _in_trace(op, op.output_names, results)
         call = self.bound.with_inputs(structure, results)
         try:
             grads = rule(call, *arriving)
@@ -166,6 +166,10 @@ class OpRecord:
         )
         made.outline = read
         return made
+
+
+def _in_trace(op: Any, names: Sequence[str], parts: Sequence[Any]) -> list[Any]:
+    return [outline_in_trace(x) if name in op.no_need_buffer else x for name, x in zip(names, parts)]
 
 
 def flattened(structure: Sequence[Any]) -> tuple[Any, ...]:

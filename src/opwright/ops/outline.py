@@ -188,8 +188,8 @@ def outline_in_trace(x: Any) -> Any:
 
     For rules run in a trace: what an input declared `no_need_buffer` has there.
     """
-    if type(x) is tuple:
-        return tuple(map(outline_in_trace, x))
+    if type(x) in (tuple, list):
+        return type(x)(map(outline_in_trace, x))
     if x is None or not isinstance(x, Tensor) or x.dtype.is_handle or x._outline is not x:
         return x
     return Outline(x.dtype, x.shape, x)

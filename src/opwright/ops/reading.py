@@ -60,6 +60,7 @@ class _Reader:
 
     def _walk(self, code: types.CodeType, call: str, function: types.FunctionType) -> None:
         steps = list(_steps(code))
+        shared = code.co_cellvars + code.co_freevars
         for i, (step, name, arg) in enumerate(steps):
             if name.startswith(("STORE_", "DELETE_")) and arg == call:
                 raise _Everything
@@ -67,7 +68,7 @@ class _Reader:
                 raise _Everything
             if not name.startswith(_VARIABLES) or arg != call:
                 continue
-            if name == "LOAD_CLOSURE" or (name.startswith("LOAD_FAST") and call in code.co_cellvars):
+            if name == "LOAD_CLOSURE" or (name.startswith("LOAD_FAST") and call in shared):
                 continue  # it goes into a function inside this one, which is looked into below
             following = steps[i + 1]
             if following[1] in ("LOAD_ATTR", "LOAD_METHOD"):
@@ -97,10 +98,7 @@ class _Reader:
 
 
 def _steps(code: types.CodeType) -> Iterator[tuple[Any, str, Any]]:
-    """Instructions as (instruction, name, argument); those that load or store two variables at once as two.
-
-    The first of two has no instruction, as what comes next does not follow from it.
-    """
+    """Instructions as (instruction, name, argument); those that load or store two variables at once as two."""
     for step in dis.get_instructions(code):
         name, arg = step.opname, step.argval
         if name in ("CACHE", "EXTENDED_ARG", "NOP", "NOT_TAKEN"):  # nothing between the others
@@ -108,7 +106,7 @@ def _steps(code: types.CodeType) -> Iterator[tuple[Any, str, Any]]:
         if isinstance(arg, tuple) and "_FAST" in name:
             first, second = ("STORE_FAST", "STORE_FAST") if name.count("STORE") == 2 else \
                 ("STORE_FAST", "LOAD_FAST") if "STORE" in name else ("LOAD_FAST", "LOAD_FAST")  # fmt: skip
-            yield None, first, arg[0]
+            yield step, first, arg[0]
             yield step, second, arg[1]
         else:
             yield step, name, arg
@@ -122,11 +120,9 @@ def _is_first_argument(steps: Sequence[tuple[Any, str, Any]], i: int, code: type
     names: Any = ()  # arguments of the next call that are given by name
     for at in range(i + 1, len(steps)):
         step, name, _ = steps[at]
-        if step is None:
-            if name == "END":
-                return False
-            depth += 1 if name == "LOAD_FAST" else -1
-        elif step.opcode in _JUMPS or name in ("YIELD_VALUE", "SEND", "RETURN_GENERATOR"):
+        if step is None:  # the end
+            return False
+        if step.opcode in _JUMPS or name in ("YIELD_VALUE", "SEND", "RETURN_GENERATOR"):
             return False
         elif name == "KW_NAMES":
             names = code.co_consts[step.arg]
@@ -141,8 +137,8 @@ def _is_first_argument(steps: Sequence[tuple[Any, str, Any]], i: int, code: type
                     return step.arg == reach and len(names) < step.arg
             if name == "CALL":
                 names = ()
-            if name.startswith(_VARIABLES):
-                depth += 1  # those that load two are two steps
+            if name.startswith((*_VARIABLES, "STORE_FAST")):  # those of two variables are two steps
+                depth += -1 if name.startswith("STORE") else 1
             else:
                 depth += dis.stack_effect(step.opcode, step.arg, jump=False)
         if depth < 1:
