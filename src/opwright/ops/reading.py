@@ -124,7 +124,7 @@ def _is_first_argument(steps: Sequence[tuple[Any, str, Any]], i: int, code: type
             return False
         if step.opcode in _JUMPS or name in ("YIELD_VALUE", "SEND", "RETURN_GENERATOR"):
             return False
-        elif name == "KW_NAMES":
+        if name == "KW_NAMES":
             names = code.co_consts[step.arg]
         else:
             if name in ("PRECALL", "CALL_KW") or (name == "CALL" and sys.version_info >= (3, 12)):
