@@ -168,6 +168,7 @@ def define(**body):
         ({"name": ow.Attr(int)}, ValueError, "the name 'name' is taken"),
         ({"attrs": ow.Input()}, ValueError, "the name 'attrs' is taken"),
         ({"operator": ow.Output(like="x")}, ValueError, "the name 'operator' is taken"),
+        ({"reference": lambda op: 1}, ValueError, "the name 'reference' is taken; name this method otherwise"),
     ],
     ids=lambda v: v if isinstance(v, str) else None,
 )

@@ -100,7 +100,7 @@ def _number_beside(x: Any, y: Any) -> tuple[EagerTensor, EagerTensor] | None:
 _NUMBERS = frozenset({float, int})
 
 
-class _Operand:
+class Asking:
     """An input as `infer` sees it, noting whether its value was asked for."""
 
     __slots__ = ("asked", "tensor")
@@ -128,7 +128,7 @@ class _Operand:
 
 def _infer(op: Operator, bound: Call, inputs: Sequence[Any], key: Any, name: str | None) -> list[Any]:
     """The flat output specs; kept for the next call with such inputs where they follow from dtypes and shapes alone."""
-    operands = [_Operand(x) for x in inputs]
+    operands = [Asking(x) for x in inputs]
     promised = _flat_specs(op.infer(bound, operands, name))
     if promised and not any(o.asked for o in operands) and len(bound.inferred) < 64:
         bound.inferred[key] = promised

@@ -132,7 +132,7 @@ class Graph:
     origin: the recording it was made from, where there is one: what differentiates it. No part of its meaning.
     """
 
-    __slots__ = ("_effect", "inputs", "name", "nodes", "origin", "outputs")
+    __slots__ = ("__weakref__", "_effect", "inputs", "name", "nodes", "origin", "outputs")
 
     def __init__(self, name: str, inputs: Sequence[Value], nodes: Sequence[Node], outputs: Sequence[Value],
                  origin: Any = None) -> None:  # fmt: skip

@@ -17,10 +17,11 @@ class Call:
     `.constant` (a NumPy array where the value is known, else None); in `gradient` inputs and outputs are tensors.
     """
 
-    __slots__ = ("inferred", "operator", "reference")
+    __slots__ = ("inferred", "operator", "reference", "remembered")
     operator: Any
     inferred: dict[Any, Any]  # output specs by dtypes and shapes of eager inputs
     reference: Any  # the reference computation with these attributes, or None where the operator has none
+    remembered: dict[Any, Any]  # what runs on scopes remember, by dtypes and shapes of inputs (runtime/shortcut.py)
     _attr_names: tuple[str, ...] = ()
     _input_names: tuple[str, ...] = ()
     _output_names: tuple[str, ...] = ()

@@ -209,7 +209,7 @@ class Operator:
                 wanted=f"among {', '.join((*self.input_names, *self.attr_defs)) or 'none'}",
             )
         call = self._call_class()
-        call.operator, call.inferred = self, {}
+        call.operator, call.inferred, call.remembered = self, {}, {}
         for name, attr in self.attr_defs.items():
             if name in attrs:
                 try:

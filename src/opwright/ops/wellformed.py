@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from .definition import Operator
 
 SETTINGS = ("inplace", "views", "no_need_buffer", "shape_only", "lod", "elementwise", "effect", "control")
-RESERVED = {"operator", "attrs", "with_inputs", "inferred", "reference", "name", "dtype_of"}  # names that `Call` has
+OF_CALL = {"operator", "attrs", "with_inputs", "inferred", "reference", "remembered", "dtype_of"}  # names it has
+RESERVED = OF_CALL | {"name"}
 
 
 def _body(op: Operator, body: Mapping[str, Any]) -> None:
@@ -24,6 +25,8 @@ def _body(op: Operator, body: Mapping[str, Any]) -> None:
         if not callable(value) and not rule.startswith("_"):
             wanted = f"Input, Output, Attr, {', '.join(SETTINGS)} or a method"
             raise TypeError(f"operator {op.name}: {rule} = {value!r} is not understood; wanted {wanted}")
+        if rule in OF_CALL:
+            raise ValueError(f"operator {op.name}: the name {rule!r} is taken; name this method otherwise")
 
 
 def _names(op: Operator, body: Mapping[str, Any]) -> None:

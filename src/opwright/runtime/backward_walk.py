@@ -209,12 +209,14 @@ class Walk:
             self.finished[key] = self._name(parts[0], name)
             return parts[0]
         for i, part in enumerate(parts):
-            self.part_names[key, i] = f"{name}@RENAME@block0@{i}"
+            self.part_names[key, i] = self.trace.builder.unique(f"{name}@RENAME@block0@{i}")
             self._name(part, self.part_names[key, i])
         total = math.add_n(parts)
         if isinstance(total, IndexedSlices):
             shape = None if total.dense_shape is None else self._own(total.dense_shape)
             total = IndexedSlices(self._own(total.values), self._own(total.indices), shape)
+        else:
+            total = self._own(total)  # a rule may hand it on as it is: that part then has a name of its own
         self.finished[key] = self._name(total, name)
         return total
 

@@ -10,8 +10,9 @@ are variables there, dropped after their last use, and the scope is dropped when
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..core.errors import InvalidArgumentError, NotFoundError, UnimplementedError
 from ..core.places import CPUPlace, place_of
@@ -22,8 +23,18 @@ from .running import execute
 from .scope import Scope, global_scope
 from .variable import ScopeVariable
 
-Steps = list[tuple[OpInstance, list[str]]]
-"""The instances of a graph's nodes in order, each with the names that die after it."""
+
+class Step(NamedTuple):
+    """One node of a graph made ready. call: its bound attributes; None of control flow. dying: the names that nobody
+    reads after it. made: those it gives."""
+
+    instance: OpInstance
+    call: Any
+    made: tuple[str, ...]
+    dying: list[str]
+
+
+_ready: weakref.WeakKeyDictionary[Graph, list[Step]] = weakref.WeakKeyDictionary()  # of every graph that ran
 
 
 def run_graph(graph: Graph, scope: Scope | None = None, place: Any = None) -> list[ScopeVariable]:
@@ -48,7 +59,7 @@ def run_graph(graph: Graph, scope: Scope | None = None, place: Any = None) -> li
                 do=f"scope.var({value.name!r}).set(...)",
             )
         inputs.append(variable)
-    results = _run(graph, inputs, scope, CPUPlace() if place is None else place_of(place), {})
+    results = _run(graph, inputs, scope, CPUPlace() if place is None else place_of(place))
     written = []
     for value, result in zip(graph.outputs, results):
         variable = scope.find_var(value.name) or scope.var(value.name)
@@ -57,8 +68,8 @@ def run_graph(graph: Graph, scope: Scope | None = None, place: Any = None) -> li
     return written
 
 
-def _steps(graph: Graph, prepared: dict[Graph, Steps]) -> Steps:
-    known = prepared.get(graph)
+def _steps(graph: Graph) -> list[Step]:
+    known = _ready.get(graph)
     if known is None:
         last: dict[str, int] = {}
         for i, node in enumerate(graph.nodes):
@@ -69,22 +80,28 @@ def _steps(graph: Graph, prepared: dict[Graph, Steps]) -> Steps:
         for name, i in last.items():
             if name not in kept:
                 dying.setdefault(i, []).append(name)
-        known = [(OpInstance.of_node(node), dying.get(i, [])) for i, node in enumerate(graph.nodes)]
-        prepared[graph] = known
+        known = [_step(OpInstance.of_node(node), dying.get(i, [])) for i, node in enumerate(graph.nodes)]
+        _ready[graph] = known
     return known
 
 
-def _run(graph: Graph, inputs: Sequence[ScopeVariable], scope: Scope, place: Any, prepared: dict[Graph, Steps]
-         ) -> list[ScopeVariable]:  # fmt: skip
-    """The outputs of a graph, as variables that belong to no scope. prepared: the steps of graphs that ran before."""
+def _step(instance: OpInstance, dying: list[str]) -> Step:
+    op = instance.type
+    call = None if op.control else op.bind(dict(instance.attrs))
+    return Step(instance, call, tuple(instance.output_names()), dying)
+
+
+def _run(graph: Graph, inputs: Sequence[ScopeVariable], scope: Scope, place: Any) -> list[ScopeVariable]:
+    """The outputs of a graph, as variables that belong to no scope."""
     with scope.new_scope() as kid:
         for value, variable in zip(graph.inputs, inputs):
             kid.var(value.name).share(variable)
-        for instance, dying in _steps(graph, prepared):
-            for name in instance.output_names():
+        for instance, call, made, dying in _steps(graph):
+            for name in made:
                 kid.var(name)  # the graph's own: a variable of that name around it is another
-            execute(instance, kid, place, prepared)
-            kid.erase(dying)
+            execute(instance, kid, place, call)
+            if dying:
+                kid.erase(dying)
         results = []
         for value in graph.outputs:
             result = ScopeVariable(value.name)
@@ -96,7 +113,7 @@ def _run(graph: Graph, inputs: Sequence[ScopeVariable], scope: Scope, place: Any
 # ---- control flow ---------------------------------------------------------------------------------------------------
 
 
-def run_control(instance: OpInstance, scope: Scope, place: Any, prepared: dict[Graph, Steps] | None = None) -> None:
+def run_control(instance: OpInstance, scope: Scope, place: Any) -> None:
     """Run an instance of an operator that runs graphs. Raises UnimplementedError for one that this module has not."""
     op = instance.type
     rule = _CONTROL.get(op.name)
@@ -105,7 +122,7 @@ def run_control(instance: OpInstance, scope: Scope, place: Any, prepared: dict[G
                                  wanted=f"one of {', '.join(_CONTROL)}")  # fmt: skip
     slots = [_variables(instance, declared, scope) for declared in op.inputs]
     op.infer(op.bind(dict(instance.attrs)), slots)
-    results = rule(instance.attrs, slots, lambda g, v: _run(g, v, scope, place, {} if prepared is None else prepared))
+    results = rule(instance.attrs, slots, lambda graph, values: _run(graph, values, scope, place))
     names = instance.outputs["outputs"]
     if len(names) != len(results):
         raise InvalidArgumentError(op=op.name, what=f"output 'outputs' gives {len(results)} tensors",

@@ -4,6 +4,9 @@ Lives here: `run` and the order of what happens in it; errors that say which ins
 Not here: the choice of a kernel (ops/selection.py), the making of copies (transforms.py), graphs and control flow
 (graphs.py), what inputs are as tensors (feeding.py).
 
+On the CPU an operator that has run on such inputs before goes the short way (shortcut.py). The long way, which all
+others go, is this:
+
     1. find the variables, and take LoDs apart                          feeding.py
     2. choose the kernel by the key that the inputs ask for             ops/selection.py
     3. transform inputs: layout, dtype, place; in a scope inside        transforms.py
@@ -23,26 +26,22 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from ..core import flags
 from ..core.errors import InternalError, InvalidArgumentError, NotFoundError, OpError, ResourceExhaustedError
 from ..core.places import CPUPlace, Place, place_of
-from ..ops import dispatch, guarding, kinds, lod_calls, selection, tuning
-from ..ops.indexed_slices import IndexedSlices
+from ..ops import dispatch, guarding, kinds, selection, tuning
 from ..ops.kernels import KernelKey, of_call
-from ..ops.lod_tensor import LoDTensor
-from ..ops.operands import Operand, on_devices, transforms_of
+from ..ops.operands import Operand, transforms_of
 from ..ops.selection import Candidate, Explanation
 from .feeding import Feed, feed_of, settled
-from .held import context_of, moved, place_of_tensor, tensor_of
+from .held import context_of
 from .instance import OpInstance
-from .names import EMPTY
+from .results import as_tensor, layout_of, left, on_host, with_lods, write
 from .scope import Scope, global_scope
+from .shortcut import plain_inputs, remember, run_known
 from .transforms import Workshop, report, transformed
 
 _NOT_REFUSALS = (MemoryError, ResourceExhaustedError, RecursionError)  # the CPU is no way out of these
-_NOT_IMAGES = frozenset({"Conv2DBackpropFilter", "DepthwiseConv2dNativeBackpropFilter"})  # rank 4, but a filter
 _warned: set[tuple[str, str]] = set()
 
 
@@ -77,23 +76,26 @@ def _control(op: Any, place: Place) -> Explanation:
     return Explanation(op.name, None, None, "control", "control flow runs the graphs among its attributes", place)
 
 
-def execute(instance: OpInstance, scope: Scope, place: Place, prepared: Any = None) -> Explanation:
-    """`run`, of which everything is known. prepared: graphs made ready by whoever runs many turns of them."""
+def execute(instance: OpInstance, scope: Scope, place: Place, call: Any = None) -> Explanation:
+    """`run`, of which everything is known. call: the bound attributes, from whoever runs the instance many times."""
     op = instance.type
     try:
         if op.control:
             from .graphs import run_control
 
-            run_control(instance, scope, place, prepared)
+            run_control(instance, scope, place)
             return _control(op, place)
-        call = op.bind(dict(instance.attrs))
-        return _execute(instance, call, scope, place)
+        if call is None:
+            call = op.bind(dict(instance.attrs))
+        plain = plain_inputs(instance, scope) if place.kind == "cpu" else None
+        known = None if plain is None else run_known(instance, call, scope, plain)
+        return known or _execute(instance, call, scope, place, plain)
     except Exception as error:
         better = located(instance, error)
         raise better from (error.__cause__ if isinstance(error, OpError) else error if better is not error else None)
 
 
-def _execute(instance: OpInstance, call: Any, scope: Scope, place: Place) -> Explanation:
+def _execute(instance: OpInstance, call: Any, scope: Scope, place: Place, plain: Any) -> Explanation:
     op = instance.type
     feed = feed_of(instance, call, scope)
     key = selection.expected_kernel_key(op, call, feed.operands, place)
@@ -122,8 +124,8 @@ def _execute(instance: OpInstance, call: Any, scope: Scope, place: Place) -> Exp
             selection.refuse(op, key, place, refusal)
         if candidate.branch == "fallback":
             _warn(op, place, candidate, refusal)
-        outputs = _with_lods(op, call, feed, flat)
-        _write(instance, scope, outputs, _layout(op, key, feed))
+        outputs = with_lods(op, call, feed, flat)
+        write(instance, scope, outputs, layout_of(op, key, feed))
         if flags.check_unused_inputs and candidate.place.kind == "cpu" and op.effect is None and op.effect_rule is None:
             from .watching import check_reads
 
@@ -132,7 +134,10 @@ def _execute(instance: OpInstance, call: Any, scope: Scope, place: Place) -> Exp
             context_of(candidate.place).wait()
         if flags.check_numerics:
             _check_numerics(op, feed, flat)
-    return Explanation(op.name, key, candidate.key, candidate.branch, candidate.reason, candidate.place, tuple(steps))
+    was = Explanation(op.name, key, candidate.key, candidate.branch, candidate.reason, candidate.place, tuple(steps))
+    if plain is not None and candidate is found[0] and not steps:
+        remember(op, call, kernel, feed.tensors, plain, was)
+    return was
 
 
 def _fastest_first(instance: OpInstance, call: Any, feed: Feed, key: Any, found: list[Candidate], workshop: Workshop
@@ -162,11 +167,11 @@ def _attempting(instance: OpInstance, call: Any, feed: Feed, key: Any, candidate
 def _on_rows(instance: OpInstance, feed: Feed, key: Any, scope: Scope) -> Explanation:
     """A run on sparse rows, which are the host's: by the operator's rule for them, whatever the place."""
     op, cpu = instance.type, CPUPlace()
-    given = [[_on_host(t) for t in x] if isinstance(x, tuple) else _on_host(x) for x in feed.given]
+    given = [[on_host(t) for t in x] if isinstance(x, tuple) else on_host(x) for x in feed.given]
     result = kinds.call_on_rows(op, instance.attrs, given)
     shown = [o for o in op.outputs if not o.intermediate]
     results = iter([result] if len(shown) == 1 else result)
-    _write(instance, scope, [None if o.intermediate else next(results) for o in op.outputs], "any")
+    write(instance, scope, [None if o.intermediate else next(results) for o in op.outputs], "any")
     chosen = KernelKey(cpu, key.dtype, "any", "reference")
     return Explanation(op.name, key, chosen, "host", "sparse rows are the host's: the rule `on_rows` computes", cpu)
 
@@ -219,105 +224,16 @@ def _attempt(instance: OpInstance, call: Any, feed: Feed, key: Any, candidate: C
     if len(flat) != len(promised):
         raise InternalError(op=op.name, what="compute gave another number of results than infer", found=len(flat),
                             wanted=len(promised))  # fmt: skip
-    if not on_host and candidate.branch == "reference" and _left(flat, arrays):
+    if not on_host and candidate.branch == "reference" and left(flat, arrays):
         raise TypeError("it computes on the host")
-    return [_as_tensor(op, r, s, place, arrays) for r, s in zip(flat, promised)], arrays, kernel, steps
+    return [as_tensor(op, r, s, place, arrays) for r, s in zip(flat, promised)], arrays, kernel, steps
 
 
 def _arrays(tensor: Any) -> Any:
     return [x._array for x in tensor] if type(tensor) is tuple else tensor._array
 
 
-def _left(flat: Sequence[Any], arrays: Sequence[Any]) -> bool:
-    """Whether results came back to the host that were computed from arrays of a device: somebody copied unseen."""
-    given = [a for x in arrays if x is not None for a in (x if isinstance(x, list) else (x,))]
-    return bool(given) and any(isinstance(r, (np.ndarray, np.generic)) for r in flat)
-
-
-def _as_tensor(op: Any, result: Any, spec: Any, place: Place, arrays: Sequence[Any]) -> Any:
-    """A result as a tensor at `place`, with memory of its own. Raises InternalError if it is not what was inferred."""
-    if not on_devices(spec.dtype):
-        return tensor_of(result, spec.dtype, CPUPlace())
-    if np.dtype(result.dtype if hasattr(result, "dtype") else type(result)) != spec.dtype.np:
-        raise InternalError(op=op.name, what="compute gave another dtype than was inferred",
-                            found=getattr(result, "dtype", type(result)), wanted=spec.dtype.name)  # fmt: skip
-    if not spec.shape.is_compatible_with(tuple(np.shape(result))):
-        raise InternalError(op=op.name, what="compute gave another shape than was inferred", found=np.shape(result),
-                            wanted=spec.shape)  # fmt: skip
-    if isinstance(result, (np.ndarray, np.generic)):
-        if isinstance(result, np.ndarray) and _overlaps(result, arrays):
-            result = result.copy()  # a view, or the input itself: who sets the variable of one must not set the other's
-        if place.kind != "cpu":
-            result = moved(np.asarray(result), CPUPlace(), place)
-    return tensor_of(result, spec.dtype, place)
-
-
-def _overlaps(result: np.ndarray, arrays: Sequence[Any]) -> bool:
-    return any(
-        isinstance(a, np.ndarray) and np.may_share_memory(result, a)
-        for x in arrays
-        for a in (x if isinstance(x, list) else (x,))
-    )
-
-
 # ---- what comes after ---------------------------------------------------------------------------------------------
-
-
-def _with_lods(op: Any, call: Any, feed: Feed, flat: Sequence[Any]) -> list[Any]:
-    """One entry for each declared output: a tensor or LoDTensor, a list for a repeated one, None for offsets that went
-    into the LoD of another."""
-    packed = list(op.pack_all(flat))
-    if not feed.carriers and not any(o.lod_of for o in op.outputs):
-        return packed
-    word = lod_calls.lod_word(op, call, feed.tensors)
-    carriers = feed.carriers
-    if word == "joined" and carriers:
-        carriers = {"": lod_calls.joined(op, feed.given)}
-    shown = [o for o in op.outputs if not o.intermediate]
-    results = [p for p, o in zip(packed, op.outputs) if not o.intermediate]
-    offsets = {id(o) for o in shown if o.lod_of is not None} if word == "changed" else set()
-    host = [_on_host(r) if id(o) in offsets else r for r, o in zip(results, shown)]
-    made = iter(lod_calls.put_together(op, word, carriers, host, shown))
-    return [p if o.intermediate or id(o) in offsets else next(made) for p, o in zip(packed, op.outputs)]
-
-
-def _on_host(tensor: Any) -> Any:
-    if isinstance(tensor, (list, tuple)):
-        return [_on_host(t) for t in tensor]
-    if tensor is None or isinstance(tensor, IndexedSlices):
-        return tensor
-    if isinstance(tensor, LoDTensor):
-        return LoDTensor.of(_on_host(tensor.values), tensor.levels)
-    return tensor if place_of_tensor(tensor).kind == "cpu" else tensor._as_tensor()
-
-
-def _layout(op: Any, key: Any, feed: Feed) -> str:
-    """The layout of results of four dimensions: that of the key, where the inputs had one to begin with."""
-    if key.layout == "any" or op.name in _NOT_IMAGES:
-        return "any"
-    members = [o for x in feed.operands if x is not None for o in (x if isinstance(x, tuple) else (x,))]
-    return key.layout if any(o.layout != "any" for o in members) else "any"
-
-
-def _write(instance: OpInstance, scope: Scope, outputs: Sequence[Any], layout: str) -> None:
-    """Put the results into the variables. Raises InvalidArgumentError where a list has another length than the slot."""
-    op = instance.type
-    planned = []
-    for declared, result in zip(op.outputs, outputs):
-        names = instance.outputs.get(declared.name, ())
-        values = result if declared.repeated else [result]
-        if names == (EMPTY,):
-            continue
-        if declared.repeated and len(values) != len(names):
-            raise InvalidArgumentError(op=op.name, what=f"output {declared.name!r} gives {len(values)} tensors",
-                                       found=f"{len(names)} names", wanted=f"{len(values)} names")  # fmt: skip
-        planned += [(n, v) for n, v in zip(names, values) if n != EMPTY and v is not None]
-    for name, value in planned:
-        variable = scope.find_var(name) or scope.var(name)
-        if value.dtype.is_handle:
-            variable.take(value._array)
-        else:
-            variable.take(value, layout=layout if value.shape.rank == 4 else "any")
 
 
 def _warn(op: Any, place: Place, candidate: Candidate, refusal: Exception | None) -> None:
