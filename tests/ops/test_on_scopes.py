@@ -1,88 +1,117 @@
-"""Every operator of the catalogue as an instance on a scope, at each place: bit for bit what it is eagerly.
+"""Every operator of the catalogue as an instance on scopes, at each place: what it is eagerly, again and again.
 
-Lives here: the walk over the rows of the tables (cases_*.py), at each place.
-Not here: single sentences about runs (tests/runtime/).
+Lives here: the walk over calls of every operator (walking.py), what runs at the simulated device and what does not,
+which inputs are never read.  Not here: single sentences about runs (tests/runtime/), the check itself
+(`opwright.testing.places`).
 """
 
 from __future__ import annotations
 
-import collections
-import warnings
 from typing import Any
 
-import checks
 import numpy as np
 import pytest
-import test_operators
+import walking
 
 import opwright as ow
+from opwright.core.errors import PermissionDeniedError
+from opwright.core.places import CPUPlace
+from opwright.testing import places
+from opwright.testing.trial import Trial
 
-FEW = 3  # calls of one operator
-ROUNDS = frozenset({"Cross"})  # complex numbers in another order of memory are added in another order
-
-
-def calls() -> list[tuple[str, Any, Any, Any, Any]]:
-    """Some calls of each operator that the tables have: the row, operator, attributes, inputs, result."""
-    seen: collections.Counter[str] = collections.Counter()
-    found = []
-    for key, rows in test_operators.TABLES.items():
-        for row in rows:
-            if row.raises or checks.is_random(row):
-                continue
-            try:
-                with checks.watched() as watched:
-                    row.run()
-            except Exception:  # its own test says so
-                continue
-            for op, bound, inputs, result in watched:
-                if op.catalogue and not op.control and op.effect not in ("random", "write") and seen[op.name] < FEW:
-                    seen[op.name] += 1
-                    found.append((key, op, bound, inputs, result))
-    return found
-
-
-def run(op: Any, bound: Any, inputs: Any, result: Any, place: Any) -> None:
-    scope, ins, outs, pairs = ow.Scope(), {}, {}, []
-    for declared, value in zip(op.inputs, inputs):
-        members = [] if value is None else value if isinstance(value, (tuple, list)) else [value]
-        names = [f"{declared.name}{i}" for i in range(len(members))]
-        for name, member in zip(names, members):
-            scope.var(name).set(member)
-        if value is not None:
-            ins[declared.name] = names
-    shown = [o for o in op.outputs if not o.intermediate]
-    results = iter([result] if len(shown) == 1 else list(result) if shown else [])
-    for o in op.outputs:
-        if o.intermediate:
-            outs[o.name] = "@EMPTY@"
-            continue
-        value = next(results)
-        members = value if o.repeated else [value]
-        outs[o.name] = [f"{o.name}_{i}" for i in range(len(members))]
-        pairs += list(zip(outs[o.name], members))
-    ow.OpInstance(op, ins, outs, bound.attrs).run(scope, place)
-    for name, wanted in pairs:
-        if wanted.dtype.is_handle:
-            continue
-        got, want = np.asarray(scope.var(name).value.numpy()), np.asarray(wanted.numpy())
-        assert (got.dtype, got.shape) == (want.dtype, want.shape)
-        if op.name in ROUNDS and place.kind != "cpu":
-            np.testing.assert_allclose(got, want, rtol=1e-6)
-        else:
-            np.testing.assert_array_equal(got, want)
-    assert scope.kids == ()
+FALLS_BACK: frozenset[str] = frozenset("""
+    AvgPool AvgPool3D AvgPool3DGrad AvgPoolGrad BandedTriangularSolve BesselI0 BesselI0e BesselI1 BesselI1e BesselJ0
+    BesselJ1 BesselK0 BesselK0e BesselK1 BesselK1e BesselY0 BesselY1 Betainc Bitcast BroadcastArgs
+    CombinedNonMaxSuppression Complex ConfusionMatrix Conv2D Conv2DBackpropFilter Conv2DBackpropInput Conv3D
+    Conv3DBackpropFilter Conv3DBackpropInput Dawsn DenseBincount DepthwiseConv2dNative
+    DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput Digamma DynamicGru DynamicLstm
+    DynamicStitch Einsum Erf Erfc Erfinv Expint ExtractImagePatches FFT Fill FresnelCos FresnelSin GatherGrad Gelu
+    IFFT Igamma IgammaGradA Igammac InvertPermutation Lgamma LodReset LowerBound Lu MatrixDiag MatrixDiagPart
+    MatrixLogarithm MatrixSquareRoot MatrixTriangularSolve MaxPool MaxPool3D MaxPoolWithArgmax Mean MergeRows
+    MirrorPadGrad Ndtri NonMaxSuppression NonMaxSuppressionPadded NonMaxSuppressionWithOverlaps OverlapAndAdd Pad
+    Polygamma RFFT ResizeNearestNeighborGrad ScatterNd SegmentMax SegmentMin SegmentProd SegmentSum Select
+    SequenceConcat SequenceContextGrad SequenceErase SequenceExpand SequencePad SequencePick SequencePlace
+    SequencePool SequencePoolGrad SequenceRepad SequenceSlice SequenceUnpad SpaceToBatchND Spence
+    StatelessRandomBinomial StatelessRandomGamma StatelessRandomNormal StatelessRandomPoisson StatelessRandomUniform
+    StatelessRandomUniformFullInt StatelessRandomUniformInt StatelessSampleDistortedBoundingBox
+    StatelessTruncatedNormal StridedSliceGrad SumToLike Svd TensorScatterAdd TensorScatterMax TensorScatterMin
+    TensorScatterSub TensorScatterUpdate TileGrad TridiagonalSolve UnicodeScript Unique UnravelIndex
+    UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum UpperBound Zeta
+""".split())  # noqa: SIM905  a list of this length reads better as words
+"""Operators of which some call cannot be computed by arrays of the simulated device, which speak NumPy's functions and
+nothing else: they use SciPy, loops, indexed writing, or Python numbers. Their inputs are copied to the CPU. A kernel
+for a device (ops/cuda_kernels.py), or a `compute` in NumPy's functions alone, takes an operator off this list."""
 
 
-@pytest.mark.parametrize("place", [ow.CPUPlace(), ow.SimulatedPlace(0)], ids=str)
-def test_the_catalogue_runs_on_scopes(place: Any) -> None:
-    wrong, names = [], set()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for key, op, bound, inputs, result in calls():
-            names.add(op.name)
-            try:
-                run(op, bound, inputs, result, place)
-            except Exception as error:
-                wrong.append(f"{key} ({op.name}): {type(error).__name__}: {error}")
+def _wanted(trial: Trial, result: Any) -> Any:
+    """What came out eagerly; where offsets are results, what the public call makes of them."""
+    return None if any(o.lod_of for o in trial.op.outputs) else result
+
+
+# Inputs that are read in some calls only, which those are that do not read them.
+NOT_READ = {
+    ("Conv2D", "filters"): "no pixels, or no images",
+    ("Frame", "pad_value"): "no frame reaches over the end",
+    ("ListPush", "item"): "kept, not read",
+    ("LodReset", "y"): "it has a LoD, which is an input of its own",
+    ("NonMaxSuppressionPadded", "iou_threshold"): "no boxes",
+    ("RFFT", "input"): "a length of 0",
+    ("StridedSlice", "end"): "all ends are masked",
+}
+
+
+def _on_the_cpu(trial: Trial, result: Any) -> Any:
+    wanted = _wanted(trial, result)
+    try:
+        return places.on_scopes(trial, CPUPlace(), wanted, unused=True)
+    except PermissionDeniedError as error:
+        if not any(op == trial.op.name and f"input {name!r} is never read" in str(error) for op, name in NOT_READ):
+            raise
+        return places.on_scopes(trial, CPUPlace(), wanted)
+
+
+@pytest.mark.parametrize("every", walking.AMOUNTS)
+def test_on_the_cpu_bits_are_the_eager_ones(every: bool) -> None:
+    """Same instance, other scope, deep copy; inputs stay, no output lies in an input; each input is read (12.4)."""
+    given, wrong = walking.walk(_on_the_cpu, every)
     assert not wrong, "\n".join(wrong)
-    assert len(names) > 300
+    assert len(given) > 350
+    assert all(e.branch != "fallback" and e.place == CPUPlace() for found in given.values() for e in found)
+
+
+@pytest.mark.parametrize("every", walking.AMOUNTS)
+def test_at_the_simulated_device_numbers_are_the_eager_ones(every: bool) -> None:
+    """And each operator runs there, is the host's alone, or is listed as one that falls back to the CPU."""
+    given, wrong = walking.walk(lambda trial, result: places.on_scopes(trial, "sim:0", _wanted(trial, result)), every)
+    assert not wrong, "\n".join(wrong)
+    back = {name for name, found in given.items() if any(e.branch == "fallback" for e in found)}
+    assert not back - FALLS_BACK, "these fall back to the CPU; give them a kernel, or list them"
+    assert not FALLS_BACK - back, "these run there by now: take them off the list"
+    host = {name for name, found in given.items() if {e.branch for e in found} == {"host"}}
+    there = given.keys() - back - host
+    # 190 run there, 40 on text, lists and shapes are the host's, 130 need the CPU for some call at least
+    assert len(there) >= 190, f"{len(there)} operators run there"
+
+
+def test_a_run_that_differs_is_found() -> None:
+    """The check itself: an operator that counts its calls, one that writes its input, one that gives its input away."""
+    counted = iter(range(9))
+
+    def defined(compute: Any, **body: Any) -> Any:
+        parts = {"__doc__": "x", "x": ow.Input(ow.floating), "y": ow.Output(like="x"), "compute": compute, **body}
+        return ow.operator(name="ScopeTrial")(type("ScopeTrial", (), parts))
+
+    def forced(op: Any, x: Any) -> Any:
+        x.flags.writeable = True
+        x += 1
+        return x * 2
+
+    for compute, words in ((lambda op, x: x + next(counted), "wanted"), (forced, "was written")):
+        trial = Trial.of(defined(compute), {"x": np.array([1.0, 2.0])})
+        with pytest.raises(AssertionError, match=words):
+            places.on_scopes(trial)
+    two = defined(lambda op, x, w: x + 1, w=ow.Input(like="x"))
+    trial = Trial.of(two, {"x": np.array([1.0]), "w": np.array([2.0])})
+    assert places.on_scopes(trial).branch == "reference"
+    with pytest.raises(PermissionDeniedError, match="'w' is never read"):
+        places.on_scopes(trial, unused=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import checks
 import checks_floats  # noqa: F401  enters its check
+import checks_graphs  # noqa: F401  enters its checks
 import checks_lod  # noqa: F401  enters its check
 import harness
 import pytest

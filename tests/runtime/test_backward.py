@@ -251,3 +251,21 @@ def test_a_loss_of_unknown_size_is_refused_with_the_reason() -> None:
     graph = graph_of(lambda x: x * x, spec("x", None))
     with pytest.raises(errors.InvalidArgumentError, match=r"not known[\s\S]*f64\[\?\][\s\S]*reduce_sum"):
         append_backward(graph, graph.outputs[0])
+
+
+def test_a_sum_that_a_rule_hands_on_keeps_its_name() -> None:
+    """Sub hands its gradient, a sum, on to x as it is: that part is a value of its own, also at second order."""
+
+    def f(x: Any) -> Any:
+        d = ow.subtract(x, ow.reduce_mean(x), name="d")
+        return ow.reduce_sum(ow.multiply(d, d, name="square"), name="loss")
+
+    graph = graph_of(f, spec("x", 3))
+    first = append_backward(graph, "loss")
+    names = [v.name for v in first.graph.values()]
+    assert {"d@GRAD", "d@GRAD@RENAME@block0@0", "d@GRAD@RENAME@block0@1", "x@GRAD@RENAME@block0@0"} <= set(names)
+    assert first.gradient_of["d"].name == "d@GRAD"
+    second = gradients(first.graph, first.gradient_of["x"], ["x"])
+    names = [v.name for v in second.graph.values()]
+    assert len(names) == len(set(names))
+    np.testing.assert_allclose(run(second.graph, np.array([1.0, 2.0, 4.0]))[-1], np.zeros(3), atol=1e-12)

@@ -1,0 +1,55 @@
+"""Every operator of the catalogue: gradients by the graph, gradients of what is spoilt, memory used again, LoD levels.
+
+Lives here: walks over calls of every operator (walking.py) by the checks of `opwright.testing`.
+Not here: runs on scopes (test_on_scopes.py), whole rows (checks_graphs.py), the checks on one's own operators
+(test_testing.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import pytest
+import walking
+
+from opwright.testing import memory, sequences, slopes
+from opwright.testing.trial import NotTried, Trial
+
+
+@pytest.mark.parametrize("every", walking.AMOUNTS)
+def test_lod_levels_declared_are_levels_produced(every: bool) -> None:
+    """Without exemptions (6.4); an input's gradient has the input's LoD (10.5)."""
+    given, wrong = walking.walk(lambda trial, _: sequences.lod_as_declared(trial), every)
+    assert not wrong, "\n".join(wrong)
+    assert sum(any(found) for found in given.values()) > 320
+
+
+@pytest.mark.parametrize("every", walking.AMOUNTS)
+def test_gradients_read_what_they_declare(every: bool) -> None:
+    """What is kept by shape alone, or not at all, may be NaN by the time the gradient runs (12.3)."""
+    given, wrong = walking.walk(lambda trial, _: slopes.gradient_reads_no_more(trial), every)
+    assert not wrong, "\n".join(wrong)
+    assert sum(any(found) for found in given.values()) > 150
+
+
+@pytest.mark.parametrize("every", walking.AMOUNTS)
+def test_gradients_on_graphs_are_the_tapes(every: bool) -> None:
+    """`append_backward` gives the same bits, under names with @GRAD."""
+    given, wrong = walking.walk(lambda trial, _: slopes.backward_is_tape(*slopes.of_floats(slopes.wide(trial))), every)
+    assert not wrong, "\n".join(wrong)
+    assert sum(any(found) for found in given.values()) > 150
+
+
+def _reuse(trial: Trial, _: Any) -> int:
+    with contextlib.suppress(NotTried):
+        trial = slopes.wide(trial)
+    return memory.reuse_changes_no_bits(trial.flat, trial.tensors())
+
+
+@pytest.mark.parametrize("every", walking.AMOUNTS)
+def test_memory_used_again_changes_no_bit(every: bool) -> None:
+    """The call, its gradient, the gradient of that, with reuse on and off (14.5)."""
+    given, wrong = walking.walk(_reuse, every)
+    assert not wrong, "\n".join(wrong)
+    assert sum(any(found) for found in given.values()) > 150, "graphs in which memory is used again"
