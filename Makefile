@@ -20,7 +20,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint layers bench snapshot clean
+.PHONY: help demo test test-all lint layers bench bench-strategies snapshot clean
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -43,6 +43,9 @@ layers: $(DEV)
 
 bench: $(DEV)
 	@$(BIN)/python -m benchmarks
+
+bench-strategies: $(DEV)
+	@$(BIN)/python -m benchmarks.strategies
 
 snapshot: $(DEV)
 	@UNRELEASED=$(UNRELEASED) $(BIN)/python tests/compat/make_snapshot.py

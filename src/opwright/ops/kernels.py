@@ -96,6 +96,13 @@ def register_kernel(
             raise AlreadyExistsError(op=op.name, what="this key has a kernel already", found=key,
                                      wanted="one kernel for a key", do="another library or dtype")  # fmt: skip
         op.kernels[key] = kernel
+        if not pure:
+            op.impure_kernels.add(key)
+        if not reproducible:
+            op.irreproducible.add(key)
+            _with_irreproducible.add(op)
+        if tolerance is not None:
+            op.tolerances[key] = float(tolerance)
         op.cpu_kernels = op.cpu_kernels or key.place == "cpu"
         op.found_kernels.clear()
         return kernel

@@ -16,7 +16,7 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
-from ..core import flags
+from ..core import flags, numerics
 from .report import out, print_json
 
 Finding = tuple[str, str, bool]  # what, found, whether it is as it must be
@@ -99,8 +99,15 @@ def _switches() -> Iterator[Finding]:
         yield name, "is not a switch of Opwright", False
 
 
+def _numbers() -> Iterator[Finding]:
+    """What the switches of numbers change, each in force or not."""
+    for change in numerics.CHANGES:
+        value = change.on if flags.get(change.flag) else f"{change.off}; with the switch: {change.on}"
+        yield f"{change.flag}: {change.what}", value, True
+
+
 CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
-    _python, _packages, _processor, _kernel, _compilers, _devices, _cache, _switches,
+    _python, _packages, _processor, _kernel, _compilers, _devices, _cache, _switches, _numbers,
 )  # fmt: skip
 
 

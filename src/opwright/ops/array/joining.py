@@ -110,7 +110,7 @@ class Concat:
 def _are_columns(op: Any, values: Any) -> bool:
     """Many columns of a table, neither short nor of a length at which writing across pages is slow."""
     first = values[0]
-    return (len(values) >= 16 and first.ndim == 2 and op.axis in (1, -1) and 512 <= first.shape[0] <= 1 << 15
+    return (len(values) >= 16 and first.ndim == 2 and op.axis in (1, -1) and 1 << 13 <= first.shape[0] <= 1 << 15
             and first.shape[0] * first.itemsize % 4096 != 0 and all(v.shape[1] == 1 for v in values))  # fmt: skip
 
 
@@ -123,7 +123,7 @@ CONCAT = Strategies(
     "Concat",
     lambda op, values: np.concatenate(values, op.axis),  # skips empty ones; for single parts nothing else is as fast
     Strategy("columns", _concat_columns, _are_columns,
-             "at least 16 columns [n, 1] beside one another, 512 <= n <= 32768, n items not a multiple of 4 KiB",
+             "at least 16 columns [n, 1] beside one another, 8192 <= n <= 32768, n items not a multiple of 4 KiB",
              "concat_columns", fits=lambda op, values: values[0].ndim == 2 and op.axis in (1, -1)),
 )  # fmt: skip
 

@@ -99,20 +99,12 @@ def _flat(op: Any, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.matmul(a.reshape(-1, a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[-1])
 
 
-def _summed(op: Any, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Sums without BLAS, which costs more than a handful of products."""
-    return np.einsum("...ij,...jk->...ik", a, b)
-
-
 MATMUL = Strategies(
     "MatMul",
     lambda op, a, b: np.matmul(a, b),
     Strategy("flat", _flat, lambda op, a, b: b.ndim == 2 and a.shape[-2] == 1 and a.size > 4 * a.shape[-1],
              "one row in each of more than 4 batches, times one matrix", "matmul_flat",
              fits=lambda op, a, b: b.ndim == 2 and a.size > 0, tolerance=4096),
-    Strategy("sums", _summed, lambda op, a, b: b.shape[-1] == 1 and a.shape[-1] <= 4 and a.size >= 4096
-             and b.ndim == a.ndim, "columns of at most 4, in at least 4096 elements", "matmul_columns",
-             fits=lambda op, a, b: b.shape[-1] == 1 and a.dtype.kind == "f", tolerance=4096),
     prepare=lambda op, a, b: (np.swapaxes(a, -1, -2) if op.transpose_a or op.adjoint_a else a,
                               np.swapaxes(b, -1, -2) if op.transpose_b or op.adjoint_b else b),
 )  # fmt: skip

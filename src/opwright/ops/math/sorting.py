@@ -285,6 +285,7 @@ TOP_K = Strategies(
     Strategy("select", _top_part, lambda op, x, k: 0 < 8 * int(k) <= x.shape[-1] and x.size >= 8192,
              "k is at most an eighth of the row, in at least 8192 elements", "top_k_part",
              fits=lambda op, x, k: _selects(op, x, int(k))),
+    prepare=lambda op, x, k: (x, int(k)),
 )  # fmt: skip
 
 

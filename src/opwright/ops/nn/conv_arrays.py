@@ -77,11 +77,10 @@ def _by_taps(op: Any, x: np.ndarray, w: np.ndarray, windows: Windows) -> np.ndar
     dtype, y = x.dtype, None
     padded, w = pad(x.astype(wide(dtype), copy=False), windows), w.astype(wide(dtype), copy=False)
     for index, seen in taps(windows):
-        image = np.ascontiguousarray(padded[(slice(None), *seen)])
-        part = np.matmul(image.reshape(-1, image.shape[-1]), w[index])
+        part = np.matmul(padded[(slice(None), *seen)], w[index])
         y = part if y is None else np.add(y, part, out=y)
     assert y is not None
-    return y.reshape(x.shape[0], *(v.out for v in windows), w.shape[-1]).astype(dtype, copy=False)
+    return y.astype(dtype, copy=False)
 
 
 def _one_group(op: Any, x: np.ndarray, w: np.ndarray, windows: Windows) -> bool:
