@@ -29,7 +29,8 @@ TESTED_ELSEWHERE = dict.fromkeys(
      "ScatterMinVariable"),
     "tests/eager/test_eager_variable.py",
 )  # fmt: skip
-TESTED_ELSEWHERE["UpdateRows"] = "tests/optimizers/test_optimizers_sparse.py"
+TESTED_ELSEWHERE |= {"UpdateVariable": "tests/optimizers/test_optimizers_updates.py",
+                     "UpdateRows": "tests/optimizers/test_optimizers_sparse.py"}  # fmt: skip
 TESTED_ELSEWHERE |= dict.fromkeys(
     ("Assert", "EagerPyFunc", "EagerPyFuncGrad", "Print", "PyFunc", "PyFuncStateless", "Timestamp"), "tests/effects"
 )

@@ -56,10 +56,9 @@ def label(row):
     return "-".join([name, *(f"{k}={v}" for k, v in options.items())])
 
 
-def problem(steps=STEPS, seed=7):
+def problem(steps=STEPS, seed=7, shapes=((3, 4), (5,), ())):
     """Start values of a matrix, a vector and a scalar, and their gradients for each step."""
     rng = np.random.default_rng(seed)
-    shapes = [(3, 4), (5,), ()]
     start = [np.asarray(rng.uniform(-2, 2, s)) for s in shapes]
     return start, [[np.asarray(rng.uniform(-1, 1, s)) for s in shapes] for _ in range(steps)]
 
@@ -99,6 +98,69 @@ def test_steps_follow_the_formula_in_float64(row, traced):
         check([[v.numpy() for v in variables]], [averages], 1e-11)
     assert int(optimizer._iterations) == STEPS
     assert int(optimizer.iterations) == STEPS // options.get("gradient_accumulation_steps", 1)
+
+
+LARGE = ((130, 70), (9000,), (1, 3, 3001), (2,))
+"""Variables of which steps are made in place, in blocks of which the last is smaller, and a small one beside them."""
+
+
+@pytest.mark.parametrize("row", ROWS, ids=label)
+def test_large_variables_are_updated_in_place_by_the_same_formula(row):
+    name, options = row
+    start, steps = problem(4, shapes=LARGE)
+    optimizer = getattr(optimizers, name)(RATE, **options)
+    course, variables = run(optimizer, start, steps, "float64")
+    expected, averages = descend(name, start, steps, RATE, **options)
+    check(course, expected, 1e-11)
+    if options.get("use_ema"):
+        np.testing.assert_allclose(optimizer._averages[0].numpy(), averages[0], rtol=1e-11)
+    if "ema_overwrite_frequency" not in options:
+        places = [v.read_array().ctypes.data for v in [*variables[:3], *optimizer.variables] if v.shape.rank]
+        optimizer.apply([ow.constant(g) for g in steps[0]], variables)
+        after = [v.read_array().ctypes.data for v in [*variables[:3], *optimizer.variables] if v.shape.rank]
+        small = [v.shape == (2,) for v in [*variables[:3], *optimizer.variables] if v.shape.rank]
+        assert [a for a, s in zip(after, small) if not s] == [p for p, s in zip(places, small) if not s]
+
+
+@pytest.mark.parametrize("traced", [False, True], ids=["eager", "traced"])
+@pytest.mark.parametrize("shape", [(3, 2), (130, 70)], ids=["small", "large"])
+def test_what_was_read_of_a_variable_before_a_step_stays(shape, traced):
+    v, optimizer = ow.Variable(np.ones(shape)), optimizers.Adam(RATE)
+    optimizer.build([v])
+    step = ow.function(lambda g: optimizer.apply([g], [v])) if traced else lambda g: optimizer.apply([g], [v])
+    everything = [v, *optimizer.variables]
+    gradient = v.value()  # the gradient may be the variable's own array
+    for _ in range(2):
+        held = [(x.value(), np.asarray(x), memoryview(np.asarray(x.value())), x.value()[...]) for x in everything]
+        before = [x.numpy() for x in everything]
+        step(gradient)
+        for kept, was in zip(held, before, strict=True):
+            for k in kept:
+                np.testing.assert_array_equal(np.asarray(k), was)
+    assert gradient.numpy().min() == gradient.numpy().max() == 1.0
+
+
+@pytest.mark.parametrize("shape", [(4, 6), (130, 70)], ids=["small", "large"])
+def test_arrays_of_any_layout_are_updated_right(shape):
+    rng = np.random.default_rng(3)
+    w, gradients = rng.normal(size=shape), rng.normal(size=(3, *shape))
+    v, optimizer = ow.Variable(w), optimizers.Adam(RATE)
+    v.assign(np.asfortranarray(w))
+    for g in gradients:
+        optimizer.apply([ow.transpose(ow.constant(np.ascontiguousarray(g.T)))], [v])
+    expected, _ = descend("Adam", [w], [[g] for g in gradients], RATE)
+    np.testing.assert_allclose(v.numpy(), expected[-1][0], rtol=1e-11)
+
+
+@pytest.mark.parametrize("shape", [(4, 6), (130, 70)], ids=["small", "large"])
+def test_gradients_are_broadcast_to_the_variable_and_others_refused(shape):
+    v, optimizer = ow.Variable(np.ones(shape)), optimizers.SGD(0.5)
+    optimizer.apply([ow.constant(np.arange(shape[1], dtype="f8"))], [v])
+    np.testing.assert_array_equal(v.numpy(), np.broadcast_to(1 - 0.5 * np.arange(shape[1]), shape))
+    before = v.numpy()
+    with pytest.raises(ow.errors.InvalidArgumentError, match="the gradient does not have the shape of the variable"):
+        optimizer.apply([ow.ones((shape[0], shape[1] + 1), "float64")], [v])
+    np.testing.assert_array_equal(v.numpy(), before)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=label)

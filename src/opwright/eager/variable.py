@@ -67,7 +67,7 @@ class Variable(TensorLike):
             array, found = np.asarray(initial_value.numpy()), initial_value.dtype
             if wanted is not None and wanted is not found:
                 raise ValueError(f"Tensor conversion requested dtype {wanted.name} for Tensor with dtype {found.name}")
-            array = array.astype(found.np, copy=True)
+            array = array.astype(found.np, copy=False)  # numpy() gives an array of its own
         else:
             array, found = to_array(initial_value, wanted)
         self.dtype: DType = found

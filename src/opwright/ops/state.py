@@ -76,7 +76,7 @@ def unequal_shapes(variable: str, shape: Any, found: Any) -> InvalidArgumentErro
 
 
 # Below so many bytes a new array is cheaper than finding out who else holds the old one.
-_IN_PLACE = 1 << 15
+IN_PLACE = 1 << 15
 
 
 @contextlib.contextmanager
@@ -100,7 +100,7 @@ def _combine(ufunc: np.ufunc, variable: Any, value: np.ndarray) -> None:
     array = variable.read_array()
     if array.shape != value.shape:
         raise unequal_shapes(variable.name, array.shape, value.shape)
-    if array.nbytes < _IN_PLACE or array.dtype != value.dtype:
+    if array.nbytes < IN_PLACE or array.dtype != value.dtype:
         variable.write_array(ufunc(array, value))
         return
     del array

@@ -1,10 +1,10 @@
 """The update rules of optimizers, element by element: a variable and its state after one step.
 
-Lives here: the formulas, once each, for tensors and for NumPy arrays alike.
-Not here: hyperparameters and when a step is made (optimizers/), steps by sparse rows (updates.py).
+Lives here: the formulas, once each.
+Not here: hyperparameters and when a step is made (optimizers/), the operators that make it (updates.py).
 
-A rule is a function of (xp, g, w, state, c): xp has sqrt, maximum, minimum, abs, sign and pow (`ops.math`, or NumPy);
-g is the gradient, w the variable, state what else is kept for it, c scalars. It gives the new w and the new state.
+A rule is a function of (xp, g, w, state, c): xp has sqrt, maximum, minimum, abs, sign and pow, as NumPy has them; g is
+the gradient, w the variable, state what else is kept for it, c scalars. It gives the new w and the new state.
 
 No Python number takes part: beside it NumPy makes float32 of bfloat16.
 
@@ -59,6 +59,12 @@ def _decay_idle(xp: Any, w: Any, state: Any, c: Any) -> None:
 def decay(xp: Any, g: Any, w: Any, state: Any, c: Any) -> Step:
     """w - w decay rate: weight decay apart from the gradient."""
     return w - w * c[0] * c[1], ()
+
+
+@_rule("", "momentum rest")
+def average(xp: Any, g: Any, w: Any, state: Any, c: Any) -> Step:
+    """momentum w + rest g: w is a running mean of what g is."""
+    return c[0] * w + c[1] * g, ()
 
 
 @_rule("", "rate", still=True)

@@ -1,6 +1,7 @@
-"""Steps of optimizers by sparse rows, in place.
+"""Steps of optimizers, in place.
 
-Lives here: UpdateRows.  Not here: the rules (update_rules.py), sparse rows themselves (indexed_slices.py).
+Lives here: UpdateVariable, by a dense gradient, and UpdateRows, by sparse rows.
+Not here: the rules (update_rules.py), sparse rows themselves (indexed_slices.py).
 """
 
 from __future__ import annotations
@@ -16,8 +17,51 @@ from .array.row_arrays import merge, rows_in_block
 from .array.rows import check_pair
 from .attributes import Attr, one_of
 from .definition import Input, operator
-from .state import check_rows, writing
+from .state import IN_PLACE, check_rows, writing
 from .update_rules import RULES
+
+
+@operator
+class UpdateVariable:
+    """One step of an optimizer's rule, by a dense gradient.
+
+    .. math:: variable, state \\leftarrow rule(values, variable, state)
+
+    A large variable is written in place where nobody else holds the value, a block at a time: by whole tensors every
+    term of the rule would be new memory of its size.
+
+    variable, state: variables of one shape and dtype; values: the gradient, of that dtype, its shape or one
+    that broadcasts to it. scalars: the rule's, in its order. rule: a name of ops/update_rules.py.
+    raises InvalidArgumentError for a gradient or state of another shape or dtype
+    """
+
+    variable = Input(resource)
+    state = Input(resource, repeated=True)
+    values = Input(numeric)
+    scalars = Input(numeric, repeated=True, like="values")
+    rule = Attr(str, check=one_of(*RULES))
+    lod = "vanishes"
+    effect = "write"
+    gradient = None
+
+    def infer(op) -> Any:
+        _check_counts(op)
+        return ()
+
+    def compute(op, variable, state, values, scalars) -> Any:
+        rule, holders = RULES[op.rule], (variable, *state)
+        whole = [x.read_array() for x in holders]
+        _check_arrays(whole, values)
+        if values.shape != whole[0].shape:
+            values = _spread(values, whole[0].shape)
+        if whole[0].nbytes < IN_PLACE:
+            for holder, x in zip(holders, _stepped(rule, whole, values, scalars)):
+                holder.write_array(x)
+            return ()
+        del whole
+        with contextlib.ExitStack() as stack:
+            _by_blocks(rule, [stack.enter_context(writing(x)) for x in holders], values, scalars)
+        return ()
 
 
 @operator
@@ -48,11 +92,7 @@ class UpdateRows:
     gradient = None
 
     def infer(op) -> Any:
-        rule = RULES[op.rule]
-        for name, given, wanted in (("state", op.state, rule.state), ("scalars", op.scalars, rule.scalars)):
-            if len(given) != len(wanted):
-                raise InvalidArgumentError(what=f"rule {op.rule!r} takes {len(wanted)} {name}", found=len(given),
-                                           wanted=", ".join(wanted) or "none")  # fmt: skip
+        _check_counts(op)
         check_pair(op.indices.spec.shape, op.values.spec.shape)
         return ()
 
@@ -60,11 +100,8 @@ class UpdateRows:
         rule = RULES[op.rule]
         with contextlib.ExitStack() as stack:
             whole = [stack.enter_context(writing(x)) for x in (variable, *state)]
-            for array in whole:
-                check_rows(op.rule, array, indices, values)
-                if array.dtype != values.dtype or array.shape != whole[0].shape:
-                    raise InvalidArgumentError(what="variable, state and values differ in dtype or shape",
-                                               found=[(a.dtype.name, a.shape) for a in (*whole, values)])  # fmt: skip
+            check_rows(op.rule, whole[0], indices, values)
+            _check_arrays(whole, values)
             rows, values = merge(indices, values)
             size = rows_in_block(whole[0])
             new = None
@@ -83,6 +120,45 @@ class UpdateRows:
 
 
 update_rows: Any = UpdateRows  # a checker of types sees the class, and the call is the operator's
+
+
+update_variable: Any = UpdateVariable
+
+
+def _check_counts(op: Any) -> None:
+    """Raises InvalidArgumentError for more or fewer state or scalars than the rule takes."""
+    rule = RULES[op.rule]
+    for name, given, wanted in (("state", op.state, rule.state), ("scalars", op.scalars, rule.scalars)):
+        if len(given) != len(wanted):
+            raise InvalidArgumentError(what=f"rule {op.rule!r} takes {len(wanted)} {name}", found=len(given),
+                                       wanted=", ".join(wanted) or "none")  # fmt: skip
+
+
+def _check_arrays(whole: list[np.ndarray], gradient: np.ndarray) -> None:
+    """Raises InvalidArgumentError for a state of another shape than the variable's, or one dtype that differs."""
+    for array in whole:
+        if array.dtype != gradient.dtype or array.shape != whole[0].shape:
+            raise InvalidArgumentError(what="variable, state and gradient differ in dtype or shape",
+                                       found=[(a.dtype.name, a.shape) for a in (*whole, gradient)])  # fmt: skip
+
+
+def _spread(gradient: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    try:
+        return np.broadcast_to(gradient, shape)
+    except ValueError:
+        raise InvalidArgumentError(what="the gradient does not have the shape of the variable", found=gradient.shape,
+                                   wanted=shape) from None  # fmt: skip
+
+
+def _by_blocks(rule: Any, whole: list[np.ndarray], gradient: np.ndarray, scalars: Any) -> None:
+    """The rule on all rows, in place."""
+    if all(a.flags.c_contiguous for a in (*whole, gradient)):  # then rows may be of any size
+        whole, gradient = [a.reshape(-1) for a in whole], gradient.reshape(-1)
+    size = rows_in_block(whole[0])
+    for i in range(0, len(gradient), size):
+        blocks = [a[i : i + size] for a in whole]
+        for block, x in zip(blocks, _stepped(rule, blocks, gradient[i : i + size], scalars)):
+            block[...] = x
 
 
 def _stepped(rule: Any, parts: list[np.ndarray], g: np.ndarray, scalars: Any) -> list[Any]:

@@ -23,8 +23,7 @@ from ..eager.tape import GradientTape
 from ..eager.variable import Variable
 from ..ops import array, math
 from ..ops.indexed_slices import IndexedSlices
-from ..ops.update_rules import RULES
-from ..ops.updates import update_rows
+from ..ops.updates import update_rows, update_variable
 from ..tracing.control import cond
 from ..tracing.trace import init_scope
 from . import gradients, schedules
@@ -196,7 +195,8 @@ class Optimizer:
         dtype = as_dtype(dtype)
         fill = {"zeros": 0, "ones": 1}.get(initializer, initializer) if isinstance(initializer, str) else initializer
         with init_scope():
-            value = fill(shape, dtype) if callable(fill) else np.full(tuple(shape), fill, dtype.np)
+            # of a number no array is made: the variable copies what it is given, and tables are large
+            value = fill(shape, dtype) if callable(fill) else np.broadcast_to(np.asarray(fill, dtype.np), tuple(shape))
         # Not in init_scope: a trace has to know, since only its first call may make variables.
         variable = Variable(value, trainable=False, dtype=dtype, name=f"{self.name}/{name or 'variable'}")
         self._variables.append(variable)
@@ -363,16 +363,13 @@ class Optimizer:
     def update_by(self, rule: str, gradient: Any, variable: Variable, state: Sequence[Variable],
                   scalars: Sequence[Any]) -> None:  # fmt: skip
         """One step of a rule of ops/update_rules.py, by a tensor or by sparse rows; both do the same."""
-        dtype = variable.dtype
+        dtype, state = variable.dtype, list(state)
+        scalars = [scalar(c, dtype) for c in scalars]
         if isinstance(gradient, IndexedSlices):
-            update_rows(variable, list(state), array.cast(gradient.values, dtype), gradient.indices,
-                        [scalar(c, dtype) for c in scalars], rule=rule, lazy=self.lazy_mode)  # fmt: skip
-            return
-        g = array.cast(gradient, dtype)
-        value, after = RULES[rule].update(math, g, variable.value(), [s.value() for s in state], scalars)
-        for s, x in zip(state, after):
-            s.assign(x)
-        variable.assign(value)
+            update_rows(variable, state, array.cast(gradient.values, dtype), gradient.indices, scalars, rule=rule,
+                        lazy=self.lazy_mode)  # fmt: skip
+        else:
+            update_variable(variable, state, array.cast(gradient, dtype), scalars, rule=rule)
 
     def _accumulate(self, grads: list[Any], variables: list[Variable]) -> None:
         count: Any = self.gradient_accumulation_steps
@@ -443,7 +440,7 @@ class Optimizer:
         step = self.iterations
         for v, average in zip(self._trainable_variables, self._averages):
             momentum = array.cast(step != 0, v.dtype) * self.ema_momentum  # the first average is the variable
-            average.assign(momentum * average + (1.0 - momentum) * v)
+            self.update_by("average", v.value(), average, (), (momentum, 1.0 - momentum))
         if self.ema_overwrite_frequency:
             due = (step + 1) % self.ema_overwrite_frequency == 0
             for v, average in zip(self._trainable_variables, self._averages):
