@@ -19,7 +19,12 @@ from opwright.devices.simulated import SimulatedDeviceContext
 
 @pytest.fixture
 def contexts():
-    return DeviceContextPool()
+    return DeviceContextPool._apart()
+
+
+def test_there_is_one_pool() -> None:
+    assert DeviceContextPool() is DeviceContextPool.instance()
+    assert DeviceContextPool().get("cpu") is DeviceContextPool.instance().get(ow.CPUPlace())
 
 
 def test_two_requests_give_one_object(contexts):

@@ -262,7 +262,7 @@ def test_one_seed_gives_the_same_numbers_again():
 
 
 def test_devices_of_a_number_agree_and_others_differ():
-    pool = ow.DeviceContextPool()
+    pool = ow.DeviceContextPool._apart()
     drawn = {}
     for place in (ow.CPUPlace(), ow.SimulatedPlace(0), ow.SimulatedPlace(1)):
         context = pool.get(place)

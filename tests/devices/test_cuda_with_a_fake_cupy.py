@@ -157,7 +157,7 @@ def cupy(monkeypatch):
 
 @pytest.fixture
 def gpu(cupy):
-    context = ow.DeviceContextPool().get(ow.CUDAPlace(1))
+    context = ow.DeviceContextPool._apart().get(ow.CUDAPlace(1))
     cupy.calls.clear()
     return context
 
@@ -168,7 +168,7 @@ def gpu(cupy):
 def test_no_cupy(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
     with pytest.raises(UnavailableError, match=r"CUDAPlace\(0\): (.|\n)*CuPy, which does not load(.|\n)*pip install"):
-        ow.DeviceContextPool().get(ow.CUDAPlace(0))
+        ow.DeviceContextPool._apart().get(ow.CUDAPlace(0))
     assert cuda_host.report().startswith("none: ")
 
 
@@ -183,7 +183,7 @@ def test_no_cupy(monkeypatch):
 def test_cupy_without_a_device(monkeypatch, fake, says):
     monkeypatch.setitem(sys.modules, "cupy", fake)
     with pytest.raises(UnavailableError) as caught:
-        ow.DeviceContextPool().get(ow.CUDAPlace(0))
+        ow.DeviceContextPool._apart().get(ow.CUDAPlace(0))
     text = str(caught.value)
     for part in ("CUDAPlace(0)", "finds no CUDA device", "13.9.fake", says, "nvidia-smi"):
         assert part in text
@@ -192,7 +192,7 @@ def test_cupy_without_a_device(monkeypatch, fake, says):
 
 def test_fewer_devices(cupy):
     with pytest.raises(UnavailableError) as caught:
-        ow.DeviceContextPool().get(ow.CUDAPlace(5))
+        ow.DeviceContextPool._apart().get(ow.CUDAPlace(5))
     text = str(caught.value)
     for part in ("CUDAPlace(5)", "no such device", "2 devices, gpu:0, gpu:1", "at least 6"):
         assert part in text
@@ -206,7 +206,7 @@ def test_report(cupy):
 
 
 def test_one_context_for_a_place(cupy):
-    pool = ow.DeviceContextPool()
+    pool = ow.DeviceContextPool._apart()
     assert pool.get("gpu:1") is pool.get(ow.CUDAPlace(1)) is not pool.get("gpu:0")
     assert pool.get("gpu:1").describe() == "Fake GPU, 8 GiB"
 
@@ -341,7 +341,7 @@ def test_record_use_and_wait(gpu, cupy):
 
 
 def test_page_locked_memory(cupy):
-    pinned = ow.DeviceContextPool().get(ow.CUDAPinnedPlace())
+    pinned = ow.DeviceContextPool._apart().get(ow.CUDAPinnedPlace())
     x = pinned.empty((2, 3), ow.float32)
     assert x.shape == (2, 3)
     assert is_pinned(x[1:])

@@ -69,6 +69,8 @@ def register_place_kind(kind: str, factory: Factory, *, replace: bool = False) -
 class DeviceContextPool:
     """The device contexts of this process, by place; each is made when first asked for.
 
+    There is one pool: `DeviceContextPool()` gives it, as `DeviceContextPool.instance()` does.
+
     >>> pool = DeviceContextPool.instance()
     >>> pool.get(CPUPlace()) is pool.get("cpu")
     True
@@ -77,10 +79,19 @@ class DeviceContextPool:
     _instance: ClassVar[DeviceContextPool | None] = None
     _instance_lock: ClassVar[Any] = threading.Lock()
 
-    def __init__(self) -> None:
-        self._contexts: dict[Place, DeviceContext] = {}
-        self._begin()
-        _pools.add(self)
+    _contexts: dict[Place, DeviceContext]
+
+    def __new__(cls) -> DeviceContextPool:
+        return cls.instance()
+
+    @classmethod
+    def _apart(cls) -> DeviceContextPool:
+        """A pool of its own: for tests, which must not find each other's contexts."""
+        pool = object.__new__(cls)
+        pool._contexts = {}
+        pool._begin()
+        _pools.add(pool)
+        return pool
 
     def _begin(self) -> None:
         self._lock = threading.Lock()
@@ -92,7 +103,7 @@ class DeviceContextPool:
         if cls._instance is None:
             with cls._instance_lock:
                 if cls._instance is None:
-                    cls._instance = cls()
+                    cls._instance = cls._apart()
         return cls._instance
 
     def get(self, place: Place | str) -> DeviceContext:
