@@ -6,16 +6,15 @@ Not here: the updates themselves (test_optimizers_updates.py).
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
+from make_sparse_numbers import FILE, KEPT, KERAS, START, STEPS, TORCH
 
 import opwright as ow
 from opwright import optimizers
 
-START = np.linspace(-1.0, 1.0, 10).reshape(5, 2)
-# Rows twice in a step, rows that come and go, rows out of order, no rows at all.
-STEPS = [([3, 0], [[1.0, -2.0], [0.5, 0.25]]), ([1, 4, 1], [[1.0, 1.0], [-3.0, 0.5], [0.5, -2.0]]),
-         ([2, 2, 2], [[0.5, 0.5]] * 3), ([0], [[2.0, -1.0]]), ([], np.zeros((0, 2)))]  # fmt: skip
 MAKERS = {
     "SGD": lambda: optimizers.SGD(0.25),
     "SGD-momentum": lambda: optimizers.SGD(0.25, 0.5),
@@ -174,6 +173,24 @@ def test_worked_example(maker, state, expected):
     for found, wanted in zip(worked(maker(), state), expected, strict=True):
         # Adagrad's epsilon stands under the root here, beside it in the specification: 1e-7 apart
         np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-7 if maker is WORKED["adagrad"][0] else 6e-9)
+
+
+# ---- numbers of peers ------------------------------------------------------------------------------------------------
+
+NUMBERS = json.loads(FILE.read_text())
+PEERS = [(f"keras-{n}", *KERAS[n], NUMBERS["keras"][n]) for n in KERAS]
+PEERS += [(f"torch-{n}", *TORCH[n][2:], NUMBERS["torch"][n]) for n in TORCH]
+
+
+@pytest.mark.parametrize("traced", [False, True], ids=["eager", "function"])
+@pytest.mark.parametrize(("name", "kind", "settings", "wanted"), PEERS, ids=[p[0] for p in PEERS])
+def test_steps_are_those_of_peers(name, kind, settings, wanted, traced):
+    v = ow.Variable(START)
+    step, wanted = stepper(getattr(optimizers, kind)(0.25, **settings), v, traced), iter(wanted)
+    for i, (indices, values) in enumerate(STEPS, 1):
+        step(slices_of(indices, values))
+        if i in KEPT:  # Keras has its coefficients in float32, even of float64 variables
+            np.testing.assert_allclose(v.numpy(), next(wanted), rtol=0, atol=1e-5 if "keras" in name else 1e-14)
 
 
 # ---- lazy mode: rows that are not named do not move, nor does their state -------------------------------------------
