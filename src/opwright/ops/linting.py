@@ -145,7 +145,7 @@ def lint(op: Any) -> list[str]:
     op: an operator, or its name
     raises KeyError for a name that there is not
     """
-    found = registry.get(op) if isinstance(op, str) else op
+    found = registry.operator_of(op)
     return [sentence for rule in RULES for sentence in rule(found)]
 
 

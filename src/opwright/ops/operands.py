@@ -12,7 +12,7 @@ from typing import Any
 
 from ..core import dtypes
 from ..core.dtypes import DType
-from ..core.errors import InternalError, InvalidArgumentError
+from ..core.errors import InternalError, InvalidArgumentError, SignatureError
 from ..core.places import CPUPlace, Place
 from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
@@ -109,7 +109,12 @@ def operand_of(op: Any, declared: Any, value: Any) -> Operand:
     else:
         from . import dispatch
 
-        spec = dispatch.to_tensor(value).spec
+        try:
+            spec = dispatch.to_tensor(value).spec
+        except (TypeError, ValueError) as error:
+            raise SignatureError(op=op.name, what=f"input {declared.name!r} is no tensor", wanted="a tensor, array, "
+                                 "spec or variable of a scope", found=f"{type(value).__name__}: {error}"
+                                 ) from None  # fmt: skip
     place = getattr(value, "place", None)
     place = place if isinstance(place, Place) else CPUPlace()
     by_shape = declared.name in op.shape_only

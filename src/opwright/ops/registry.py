@@ -12,7 +12,7 @@ import functools
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from ..core.errors import AlreadyExistsError
+from ..core.errors import AlreadyExistsError, NotFoundError, SignatureError
 
 if TYPE_CHECKING:
     from .definition import Operator
@@ -51,11 +51,20 @@ def name_function(name: str, op: Operator) -> None:
     _functions.setdefault(name, op)
 
 
+class UnknownOperatorError(NotFoundError, KeyError):
+    """No operator has that name."""
+
+    __str__ = Exception.__str__  # KeyError's shows its text as Python would write it
+
+
 def get(name: str) -> Any:
     """The operator of that name, such as "Atan", or of that public function, such as "atan".
 
-    raises KeyError with names that look alike
+    raises UnknownOperatorError, a KeyError, with names that look alike; SignatureError for a name that is no text
     """
+    if not isinstance(name, str):
+        raise SignatureError(op="ops.get", what="operators are found by name", found=type(name).__name__,
+                             wanted="a text")  # fmt: skip
     found = _catalogue.get(name) or _users.get(name) or _functions.get(name)
     if found is None:
         load_all()
@@ -65,8 +74,18 @@ def get(name: str) -> Any:
 
         near = difflib.get_close_matches(name, [*_catalogue, *_users, *_functions], 3)
         hint = f"; did you mean {', '.join(near)}?" if near else "; `opwright op list` names them all"
-        raise KeyError(f"no operator is named {name!r}{hint}")
+        raise UnknownOperatorError(f"no operator is named {name!r}{hint}")
     return found
+
+
+def operator_of(op: Any) -> Any:
+    """An operator as it is given: itself, or its name. Raises as `get`, and SignatureError for anything else."""
+    if isinstance(op, str):
+        return get(op)
+    if not (hasattr(op, "attr_defs") and hasattr(op, "bind")):
+        raise SignatureError(op="operator", what="this is no operator", found=f"{op!r} ({type(op).__name__})"[:80],
+                             wanted="one that @ow.operator made, or its name")  # fmt: skip
+    return op
 
 
 def list_names() -> list[str]:

@@ -307,7 +307,7 @@ def explain(op: Any, inputs: Any = (), place: Any = None, **attrs: Any) -> Expla
     from ..core.places import place_of
     from . import registry
 
-    op = registry.get(op) if isinstance(op, str) else op
+    op = registry.operator_of(op)
     target = CPUPlace() if place is None else place_of(place)
     call = op.bind(attrs)
     if op.control:

@@ -127,7 +127,7 @@ def spec(operators: Iterable[Operator | str] | None = None, *, users: bool = Fal
     if operators is None:
         found = {**(registry.users() if users else {}), **registry.catalogue()}
     else:
-        chosen = [registry.get(op) if isinstance(op, str) else op for op in operators]
+        chosen = [registry.operator_of(op) for op in operators]
         found = {op.name: op for op in chosen}
     return {name: _describe(op) for name, op in sorted(found.items())}
 

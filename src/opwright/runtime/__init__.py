@@ -8,6 +8,6 @@ Not here: operators (ops/), what devices have (devices/), eager tensors and trac
     held.py       tensors on any place           feeding.py       inputs found in a scope
     names.py      reserved names                 transforms.py    copies in another layout, dtype or place
     graphs.py     graphs, control flow           watching.py      which inputs are read
-    shortcut.py   runs like one before            results.py       what a run gave, into variables
+    shortcut.py   runs like one before          results.py       what a run gave, into variables
     backward.py   gradients of graphs, by name   gradient_map.py  which value is the gradient of which
 """

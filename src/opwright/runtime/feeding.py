@@ -16,6 +16,7 @@ from ..core.errors import InvalidArgumentError
 from ..core.shapes import UNKNOWN
 from ..core.specs import TensorSpec
 from ..eager.tensor import EagerTensor
+from ..eager.variable import Variable
 from ..ops import kinds, lod_calls
 from ..ops.indexed_slices import IndexedSlices
 from ..ops.lod_tensor import LoDTensor
@@ -45,8 +46,9 @@ class Feed(NamedTuple):
 def feed_of(instance: OpInstance, call: Any, scope: Scope) -> Feed:
     """The inputs of an instance on a scope.
 
-    raises InvalidArgumentError for rows where a tensor is wanted and for LoDs that the operator does not take; what is
-    not initialised only the choice of a kernel knows to be an error: until then its operand stands for it
+    raises InvalidArgumentError for rows, lists and objects where a tensor is wanted, and for LoDs that the operator
+    does not take; what is not initialised only the choice of a kernel knows to be an error: until then its operand
+    stands for it
     """
     op = instance.type
     given: list[Any] = []
@@ -88,8 +90,17 @@ def _members(op: Any, declared: Any, name: str, scope: Scope) -> list[tuple[Any,
             do="its values and indices, or to_dense()",
         )
     held = variable._held
+    if variable.kind == "object" and not any(d.is_handle for d in declared.dtypes):
+        advice = f"scope.var({name!r}).set(variable.value())" if isinstance(held, Variable) else None
+        found = f"variable {name!r} with an object: {type(held).__name__}"
+        raise InvalidArgumentError(op=op.name, what=f"input {declared.name!r} takes a tensor", found=found,
+                                   wanted="dense", do=advice)  # fmt: skip
     if variable.kind == "list" and isinstance(held, tuple) and declared.repeated and "list" not in taken:
         named = [(f"{name}[{i}]", t) for i, t in enumerate(held)]
+    elif variable.kind == "list" and not any(d.is_handle for d in declared.dtypes):
+        raise InvalidArgumentError(op=op.name, what=f"input {declared.name!r} takes one tensor", wanted="dense",
+                                   found=f"variable {name!r} with a list of {len(held)}",
+                                   do="a variable for each")  # fmt: skip
     else:
         named = [(name, _tensor(variable))]
     return [(t, _operand(op, declared, n, t, variable.layout)) for n, t in named]

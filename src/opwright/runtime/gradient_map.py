@@ -15,7 +15,7 @@ from ..ops.indexed_slices import IndexedSlices
 from ..ops.kinds import of_graph
 from .graphs import run_graph
 from .names import EMPTY
-from .scope import Scope, global_scope
+from .scope import Scope, scope_or_global
 from .variable import ScopeVariable
 
 
@@ -100,7 +100,7 @@ class Backward:
 
         Gives the variables of the gradients, in the order of `pairs`.
         """
-        scope = global_scope() if scope is None else scope
+        scope = scope_or_global(scope)
         run_graph(self.graph, scope, place)
         found = []
         for _, grad in self.pairs:

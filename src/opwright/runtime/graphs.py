@@ -14,13 +14,13 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ..core.errors import InvalidArgumentError, NotFoundError, UnimplementedError
+from ..core.errors import InvalidArgumentError, NotFoundError, SignatureError, UnimplementedError
 from ..core.places import CPUPlace, place_of
 from ..graph import Graph
 from .instance import OpInstance
 from .names import EMPTY
 from .running import execute
-from .scope import Scope, global_scope
+from .scope import Scope, scope_or_global
 from .variable import ScopeVariable
 
 
@@ -43,10 +43,14 @@ def run_graph(graph: Graph, scope: Scope | None = None, place: Any = None) -> li
     An output goes to the variable of its name, made in this scope if there is none; what is in between is nowhere to be
     seen afterwards. scope: by default the global one. place: where every operator runs, as in `op.run`; by default
     the CPU. Gives the outputs' variables, in the graph's order.
-    raises NotFoundError naming the graph and an input that is not there; what an operator raises, with its line. Then
+    raises NotFoundError naming the graph and an input that is not there, InvalidArgumentError for one of another dtype
+    or shape; what an operator raises, with its line. Then
     no output has been written
     """
-    scope = global_scope() if scope is None else scope
+    scope = scope_or_global(scope)
+    if not isinstance(graph, Graph):
+        raise SignatureError(op="run_graph", what="this is no graph", found=type(graph).__name__, wanted="a Graph",
+                             do="function.get_concrete_function(...).graph")  # fmt: skip
     inputs = []
     for value in graph.inputs:
         variable = scope.find_var(value.name)
@@ -58,6 +62,10 @@ def run_graph(graph: Graph, scope: Scope | None = None, place: Any = None) -> li
                 wanted=value.spec.short(),
                 do=f"scope.var({value.name!r}).set(...)",
             )
+        found = variable.spec
+        if found.dtype is not value.dtype or not found.shape.is_compatible_with(value.shape):
+            raise InvalidArgumentError(op="run_graph", what=f"input {value.name!r} of graph {graph.name!r} is another",
+                                       found=variable, wanted=value.spec.short())  # fmt: skip
         inputs.append(variable)
     results = _run(graph, inputs, scope, CPUPlace() if place is None else place_of(place))
     written = []

@@ -36,7 +36,7 @@ class OpInstance:
     >>> add.run(scope, ow.CPUPlace())
 
     raises SignatureError naming operator and slot: for an input, output or attribute that is missing or that the
-    operator has not, two variables where one is wanted; for attributes as `Operator.bind`
+    operator has not, two variables where one is wanted, one for two outputs; for attributes as `Operator.bind`
     """
 
     __slots__ = ("at", "attrs", "inputs", "outputs", "type")
@@ -49,7 +49,10 @@ class OpInstance:
 
     def __init__(self, op: Any, inputs: Any = None, outputs: Any = None, attrs: Any = None,
                  at: str | None = None) -> None:  # fmt: skip
-        kind: Operator = registry.get(op) if isinstance(op, str) else op
+        kind: Operator = registry.operator_of(op)
+        if attrs is not None and not isinstance(attrs, Mapping):
+            raise SignatureError(op=kind.name, what="the attributes are no mapping", found=type(attrs).__name__,
+                                 wanted=f"{{name: value}} with {', '.join(kind.attr_defs) or 'nothing'}")  # fmt: skip
         bound = kind.bind(dict(attrs or {}))
         self._fill(kind, _checked(kind, "input", kind.inputs, inputs), _checked(kind, "output", kind.outputs, outputs),
                    bound.attrs, at or users_line())  # fmt: skip
@@ -192,4 +195,11 @@ def _checked(op: Operator, side: str, declared: Sequence[Any], given: Any) -> di
                 raise SignatureError(op=op.name, what=f"{side} {name!r} is missing", found="no name",
                                      wanted=f"the name of a variable{unwanted}")  # fmt: skip
         found[name] = tuple(unique(op.name) if item == TEMP else item for item in names)
+    if side == "output":
+        written = [item for names in found.values() for item in names if item != EMPTY]
+        for item in written:
+            if written.count(item) > 1:
+                raise SignatureError(op=op.name, what=f"variable {item!r} is given for two outputs",
+                                     found=", ".join(f"{s}: {', '.join(n)}" for s, n in found.items()),
+                                     wanted=f"a name for each, or {EMPTY!r} where it is not wanted")  # fmt: skip
     return found

@@ -37,7 +37,7 @@ from .feeding import Feed, feed_of, settled
 from .held import context_of
 from .instance import OpInstance
 from .results import as_tensor, layout_of, left, on_host, with_lods, write
-from .scope import Scope, global_scope
+from .scope import Scope, scope_or_global
 from .shortcut import plain_inputs, remember, run_known
 from .transforms import Workshop, report, transformed
 
@@ -52,12 +52,12 @@ def run(instance: OpInstance, scope: Scope | None = None, place: Any = None) -> 
     Gives which kernel it was, why, and what was done to the inputs: as `ow.ops.explain`, after the fact.
     raises what the operator raises, with its name and the line where the instance was made
     """
-    return execute(instance, global_scope() if scope is None else scope, _place(place))
+    return execute(instance, scope_or_global(scope), _place(place))
 
 
 def explain(instance: OpInstance, scope: Scope | None = None, place: Any = None) -> Explanation:
     """Which kernel would compute the instance on this scope at this place, and why. Nothing is run. Raises as `run`."""
-    scope, place = global_scope() if scope is None else scope, _place(place)
+    scope, place = scope_or_global(scope), _place(place)
     op = instance.type
     if op.control:
         return _control(op, place)

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..core.errors import AlreadyExistsError, FailedPreconditionError, NotFoundError, SignatureError
+from .names import EMPTY, TEMP
 from .variable import ScopeVariable
 
 
@@ -47,10 +48,12 @@ class Scope:
     def var(self, name: str) -> ScopeVariable:
         """The variable of this scope, made if it has none of that name; scopes around are not asked.
 
-        raises SignatureError for a name that is no text, FailedPreconditionError for a dropped scope
+        raises SignatureError for a name that is no text or stands for no variable, FailedPreconditionError for a
+        dropped scope
         """
-        if not isinstance(name, str) or not name:
-            raise SignatureError(op="Scope.var", what="a variable has a name", found=repr(name), wanted="a text")
+        if not isinstance(name, str) or not name or name in (EMPTY, TEMP):
+            raise SignatureError(op="Scope.var", what="a variable has a name of its own", found=repr(name),
+                                 wanted=f"a text; {EMPTY} and {TEMP} stand for no variable")  # fmt: skip
         with self._lock:
             self._alive()
             found = self._vars.get(name)
@@ -91,11 +94,15 @@ class Scope:
     def rename(self, old: str, new: str) -> ScopeVariable:
         """Give a variable of this very scope another name.
 
-        raises NotFoundError where there is none, AlreadyExistsError where the new name is taken
+        raises NotFoundError where there is none, AlreadyExistsError where the new name is taken, SignatureError where
+        it is none
         """
         with self._lock:
             self._alive()
             self._there(old, "rename")
+            if not isinstance(new, str) or not new or new in (EMPTY, TEMP):
+                raise SignatureError(op="Scope.rename", what="a variable has a name of its own", found=repr(new),
+                                     wanted="a text")  # fmt: skip
             if new in self._vars:
                 raise AlreadyExistsError(op="Scope.rename", what="the name is taken", found=repr(new),
                                          wanted="a name that this scope has not")  # fmt: skip
@@ -198,6 +205,16 @@ class Scope:
 
 _outermost = Scope()
 _current: contextvars.ContextVar[Scope] = contextvars.ContextVar("opwright scope", default=_outermost)
+
+
+def scope_or_global(scope: Any) -> Scope:
+    """The scope that a run is to use; None stands for the global one. Raises SignatureError for what is no scope."""
+    if isinstance(scope, Scope):
+        return scope
+    if scope is None:
+        return _current.get()
+    raise SignatureError(op="run", what="the data of a run is in a scope", found=type(scope).__name__,
+                         wanted="a Scope, or None for the global one", do="scope.var(name).set(...)")  # fmt: skip
 
 
 def global_scope() -> Scope:
