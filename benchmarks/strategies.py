@@ -5,13 +5,13 @@ outside; both algorithms timed on them in turn; `benchmarks/results/strategies.j
 Not here: the algorithms, which stand beside their operators; figures against targets and peers (rows.py).
 
 Predicted: inside its region an algorithm takes at most 1/1.2 of the plain one's time on the median of the shapes below,
-and on none more than the plain one, as it makes
-fewer passes over memory (one_hot, segment_sum_rising), sorts less (top_k_*), calls BLAS once (matmul_flat, conv_point,
-segment_sum_few), or copies less (conv_taps). Measured: in the results; what does
-not is said there as `"kept": false`. What was tried and lost, by this measure: writing slices in place of np.concatenate (1.1
-to 14 times slower), fancy indexing and mode="clip" in place of np.take (0.8 to 1.9 times its time), broadcast copies
-in place of np.tile (1.1 to 7), scans along the axis in place of moving it (1.0 but for arrays of 100 numbers), einsum
-for batches of matrices (1.5 to 20; for columns of 3 it won by 1.9 in one run and lost by 2.2 in the next). The plain ways stay there.
+and on none more than the plain one, as it makes fewer passes over memory (one_hot, segment_sum_rising), sorts less
+(top_k_*), calls BLAS once (matmul_flat, conv_point, segment_sum_few), or copies less (conv_taps). Measured: in the
+results; what does not is said there as `"kept": false`. What was tried and lost, by this measure: writing slices in
+place of np.concatenate (1.1 to 14 times slower), fancy indexing and mode="clip" in place of np.take (0.8 to 1.9 times
+its time), broadcast copies in place of np.tile (1.1 to 7), scans along the axis in place of moving it (1.0 but for
+arrays of 100 numbers), einsum for batches of matrices (1.5 to 20; for columns of 3 it won by 1.9 in one run and lost
+by 2.2 in the next). The plain ways stay there.
 Exit code 1 where a row loses inside its region.
 """
 
@@ -67,7 +67,8 @@ def _columns(n: int, count: int) -> Any:
 
 
 CASES: dict[str, tuple[str, list[Any]]] = {  # row -> operator, arguments of its algorithms, those outside too
-    "concat_columns": ("Concat", [_columns(*s) for s in ((10000, 32), (10000, 64), (20000, 24), (2000, 32), (10000, 8))]),
+    "concat_columns": ("Concat", [_columns(*s) for s in ((10000, 32), (10000, 64), (20000, 24), (2000, 32),
+                                                       (10000, 8))]),
     "one_hot": ("OneHot", [_one_hot(*s) for s in ((1024, 10), (512, 50), (128, 1000), (4096, 1000), (128, 10))]),
     "top_k_one": ("TopK", [(_floats(*s), 1) for s in ((1, 1000), (32, 1000), (8, 32000))]),
     "top_k_part": ("TopK", [(_floats(*s), k) for s, k in (((32, 1000), 5), ((8, 32000), 40), ((1024, 100), 5),
@@ -80,7 +81,8 @@ CASES: dict[str, tuple[str, list[Any]]] = {  # row -> operator, arguments of its
                                                                         (10000, 64, 1000), (100, 64, 90))]),
     "segment_sum_rising": ("SegmentSum", [_segments(*s, True) for s in ((1000, 0, 900), (1000, 8, 100),
                                                                         (10000, 64, 5000), (10000, 0, 100))]),
-    "matmul_flat": ("MatMul", [(_floats(*a), _floats(*b)) for a, b in (((32, 1, 64), (64, 32)), ((256, 1, 64), (64, 64)),
+    "matmul_flat": ("MatMul", [(_floats(*a), _floats(*b)) for a, b in (((32, 1, 64), (64, 32)),
+                                                                       ((256, 1, 64), (64, 64)),
                                                                        ((32, 1, 512), (512, 512)),
                                                                        ((64, 4, 64), (64, 64)))]),
     "conv_point": ("Conv2D", [_conv((8, 28, 28, 64), (1, 1, 64, 64)), _conv((1, 14, 14, 256), (1, 1, 256, 64)),

@@ -242,7 +242,8 @@ def test_damage_counts_as_empty_and_is_mended(damage: bytes) -> None:
 def test_entries_that_are_none_are_left_out_one_by_one() -> None:
     right = {"chosen": "a", "seconds": {"a": 1.0}}
     wrong = [7, {}, {"chosen": "z", "seconds": {"a": 1.0}}, {"chosen": "a", "seconds": {"a": "x"}},
-             {"chosen": "a", "seconds": {"a": -1}}, {"chosen": ["a"], "seconds": {"a": 1}}, {"chosen": "a", "seconds": 3}]
+             {"chosen": "a", "seconds": {"a": -1}}, {"chosen": ["a"], "seconds": {"a": 1}},
+             {"chosen": "a", "seconds": 3}]
     content = {"format": 1, "machine": tuning_file.machine(),
                "choices": {"right": right} | {str(i): w for i, w in enumerate(wrong)}}  # fmt: skip
     tuning_file.path().write_text(json.dumps(content))
