@@ -3,7 +3,7 @@
 Lives here: the steps and the peers' optimizers.  Not here: the comparison (test_optimizers_sparse.py).
 
 Run it once where `keras` (on TensorFlow) is installed, once where `torch` is; each writes its own part. PyTorch gets
-the rows as they are. Keras gets them added up, in descending order: of rows given twice it squares each by itself, where
+the rows as they are. Keras gets them added up, in descending order: of rows given twice it squares each one, where
 the gradient is their sum (3.15.1), so its Adam differs there from its own by the dense gradient.
 """
 
