@@ -221,3 +221,25 @@ def test_pattern_of_tokens(lengths: list[int]) -> None:
     padded, length = seq.pad(x, 9)
     assert length.numpy().tolist() == lengths
     assert seq.unpad(padded, length).to_nested() == x.to_nested()
+
+
+@pytest.mark.parametrize("lengths", PATTERNS, ids=str)
+def test_pattern_of_maxima_twice(lengths: list[int]) -> None:
+    """The gradient of MAX pooling's gradient, by the one that arrives, picks at the rows of the maxima."""
+    s = Setting(lengths)
+    x, w = s.numbers("x", s.rows, D), s.numbers("w", s.rows, D)
+    arriving = ow.constant(s.numbers("dy", s.n, D))
+    with ow.GradientTape() as outer:
+        outer.watch(arriving)
+        with ow.GradientTape() as inner:
+            given = ow.LoDTensor(x, [s.offsets])
+            inner.watch(given)
+            y = seq.pool(given, "MAX")
+        dx = inner.gradient(y, given, output_gradients=arriving)
+        total = ow.reduce_sum(dx.values * w)
+    found = outer.gradient(total, arriving)
+    wanted = np.zeros((s.n, D))
+    for i, (a, b) in enumerate(by_loop.spans(s.offsets)):
+        if b > a:
+            wanted[i] = np.take_along_axis(w[a:b], x[a:b].argmax(0)[None], 0)[0]
+    np.testing.assert_allclose(np.asarray(found.numpy()), wanted, 1e-12)

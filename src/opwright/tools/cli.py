@@ -212,9 +212,10 @@ def op_compat(old: str, new: str | None, strict: bool, as_json: bool) -> None:
 def op_test(targets: tuple[str, ...], as_json: bool) -> None:
     """Check operators: the catalogue's by name, or all that a Python file defines.
 
-    The words (`ow.ops.lint`), then on small inputs made up for it: that inference says what compute gives, that the
-    kernel agrees with compute and the gradient with differences, that inputs stay as they were, that it can be
-    pickled, traced and printed. What cannot be tried for want of inputs is said.
+    The words (`ow.ops.lint`), then on small inputs made up for it all of `ow.testing.CHECKS`: that inference says what
+    compute gives, in each dtype, that the kernel agrees with compute and the gradient with differences, eagerly and on
+    graphs, that inputs stay as they were, that it gives the same on scopes at each place, in memory used again and with
+    LoDs, that it can be pickled, traced and printed. What cannot be tried for want of inputs is said.
 
     Exit codes: 0 all well; 1 a check failed; 2 wrong usage; 3 no such file or operator.
     """
