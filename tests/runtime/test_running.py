@@ -288,3 +288,32 @@ def test_benchmark_waits_for_the_device() -> None:
     finally:
         type(device).wait = usual  # type: ignore[method-assign]
     assert (before, len(waits)) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [([1.0, 2.0], [1.0, 2.0]), ((1, 2), [1.0, 2.0]), (ow.constant([1.0, 2.0]), [1.0, 2.0])],
+    ids=["list", "tuple", "tensor"],
+)
+def test_what_compute_may_give_is_the_same_eagerly_and_on_scopes(given: Any, wanted: list[float]) -> None:
+    give = fresh(compute=lambda op, x: given)
+    scope = filled(a=np.float32([5, 6]))
+    for _ in range(2):
+        give.on({"x": "a"}, {"y": "b"}).run(scope)
+        assert scope.find_var("b").value.numpy().tolist() == give(np.float32([5, 6])).numpy().tolist() == wanted
+
+
+@pytest.mark.parametrize("given", [None, "text", object()], ids=["None", "text", "object"])
+def test_what_is_no_array_is_an_error_that_says_so(given: Any) -> None:
+    give = fresh(compute=lambda op, x: given)
+    with pytest.raises(ow.errors.InternalError, match=r"Twice .*compute gave no (?s:.)*wanted +f32.2."):
+        give.on({"x": "a"}, {"y": "b"}).run(filled(a=np.float32([5, 6])))
+
+
+@pytest.mark.parametrize("given", [None, 3, "text", [3]])
+def test_an_infer_rule_that_gives_no_spec(given: Any) -> None:
+    wrong = fresh(infer=lambda op: given)
+    with pytest.raises(ow.errors.InternalError, match=r"Twice.*infer gave something that is no spec"):
+        wrong.on({"x": "a"}, {"y": "b"}).run(filled(a=np.float32([5, 6])))
+    with pytest.raises(ow.errors.InternalError, match="infer gave something that is no spec"):
+        wrong(np.float32([5, 6]))

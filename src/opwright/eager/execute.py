@@ -159,6 +159,9 @@ def _check_promise(op: Operator, results: Sequence[Any], promised: Sequence[Any]
                             found=len(results), wanted=len(promised))  # fmt: skip
     for result, spec in zip(results, promised):
         dtype = getattr(spec, "dtype", spec)
+        if result is None or result is NotImplemented:
+            raise InternalError(op=op.name, node=name, what="compute gave no result", found=result, wanted=spec,
+                                do="return an array")  # fmt: skip
         if isinstance(result, (np.ndarray, np.generic)) and result.dtype != dtype.np:
             raise InternalError(
                 op=op.name,

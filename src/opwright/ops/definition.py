@@ -318,7 +318,11 @@ class Operator:
             raise InternalError(
                 op=self.name, what=f"infer gave {len(specs)} specs, the operator has {len(self.outputs)} outputs"
             )
-        found = [list(s) if isinstance(s, (tuple, list)) else _as_spec(s) for s in specs]
+        try:
+            found = [list(map(_as_spec, s)) if isinstance(s, (tuple, list)) else _as_spec(s) for s in specs]
+        except AttributeError:
+            raise InternalError(op=self.name, node=name, what="infer gave something that is no spec",
+                                found=_brief(specs), wanted="a TensorSpec for each output") from None  # fmt: skip
         for k in self._tensors_only:
             several: Any = found[k] if isinstance(found[k], list) else (found[k],)
             if any(s.dtype.is_handle for s in several):

@@ -17,6 +17,7 @@ from ..ops import lod_calls
 from ..ops.indexed_slices import IndexedSlices
 from ..ops.lod_tensor import LoDTensor
 from ..ops.operands import on_devices
+from ..ops.tensor import Tensor
 from .feeding import Feed
 from .held import moved, place_of_tensor, tensor_of
 from .instance import OpInstance
@@ -36,9 +37,12 @@ def as_tensor(op: Any, result: Any, spec: Any, place: Place, arrays: Sequence[An
     """A result as a tensor at `place`, with memory of its own. Raises InternalError if it is not what was inferred."""
     if not on_devices(spec.dtype):
         return tensor_of(result, spec.dtype, CPUPlace())
-    if np.dtype(result.dtype if hasattr(result, "dtype") else type(result)) != spec.dtype.np:
-        raise InternalError(op=op.name, what="compute gave another dtype than was inferred",
-                            found=getattr(result, "dtype", type(result)), wanted=spec.dtype.name)  # fmt: skip
+    result = getattr(result, "_array", result) if isinstance(result, Tensor) else result
+    if not hasattr(result, "dtype"):
+        result = _numbers(op, result, spec)
+    if np.dtype(result.dtype) != spec.dtype.np:
+        raise InternalError(op=op.name, what="compute gave another dtype than was inferred", found=result.dtype,
+                            wanted=spec.dtype.name)  # fmt: skip
     if not spec.shape.is_compatible_with(tuple(np.shape(result))):
         raise InternalError(op=op.name, what="compute gave another shape than was inferred", found=np.shape(result),
                             wanted=spec.shape)  # fmt: skip
@@ -48,6 +52,18 @@ def as_tensor(op: Any, result: Any, spec: Any, place: Place, arrays: Sequence[An
         if place.kind != "cpu":
             result = moved(np.asarray(result), CPUPlace(), place)
     return tensor_of(result, spec.dtype, place)
+
+
+def _numbers(op: Any, result: Any, spec: Any) -> np.ndarray:
+    """Python numbers, or lists of them, as an array, which is what eager calls make of them too."""
+    try:
+        if result is not None:
+            return np.asarray(result, spec.dtype.np)
+    except (TypeError, ValueError):
+        pass
+    raise InternalError(op=op.name, what="compute gave no result" if result is None else "compute gave no array",
+                        found=f"{result!r} ({type(result).__name__})"[:80], wanted=spec.short(), do="return an array"
+                        )  # fmt: skip
 
 
 def _overlaps(result: np.ndarray, arrays: Sequence[Any]) -> bool:
