@@ -11,8 +11,7 @@ serves arrays of devices. With the switch `tune` those that fit are timed on the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,8 +25,7 @@ def _always(*args: Any) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class Strategy:
+class Strategy(NamedTuple):
     """One algorithm. run, pays, fits: functions of (call, *arrays).
 
     pays: the heuristic, of shapes, attributes and counts. fits: whether it is right there at all; asked after `pays`,

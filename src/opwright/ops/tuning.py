@@ -21,9 +21,9 @@ from __future__ import annotations
 import threading
 import time
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,8 +40,7 @@ _pinned = False  # whether BLAS has been told to keep to one thread
 active = False  # flags.tune and not flags.deterministic
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
+class Way(NamedTuple):
     """One way to compute. tolerance: in units of eps at the largest result, against the first way; None: 64."""
 
     name: str
@@ -49,13 +48,12 @@ class Way:
     tolerance: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(NamedTuple):
     """What was found: the way chosen, seconds by way, and why others fell out."""
 
     chosen: str
     seconds: dict[str, float]
-    out: dict[str, str] = field(default_factory=dict)
+    out: Mapping[str, str] = MappingProxyType({})
 
     def __str__(self) -> str:
         times = [f"{name} {s * 1e6:.3g} us" for name, s in sorted(self.seconds.items(), key=lambda pair: pair[1])]
