@@ -1,6 +1,6 @@
 """Comparing results with what they should be.
 
-Lives here: `assert_close` with the tolerance of each dtype, and the views of results and inputs that checks compare.
+Lives here: `assert_close`, and the views of results and inputs that checks compare.
 Not here: the checks (checks.py), exact comparisons of graphs (`opwright.graph.same`).
 """
 
@@ -11,12 +11,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from opwright.testing.trial import TOLERANCE
+
 HALVES = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
-TOLERANCE = {  # relative to each element, and absolute: some roundings of a sum of products of numbers near 1
-    "float64": (1e-10, 1e-12), "complex128": (1e-10, 1e-12),
-    "float32": (2e-5, 1e-6), "complex64": (2e-5, 2e-6),
-    "float16": (4e-3, 2e-3), "bfloat16": (3e-2, 2e-2),
-}  # fmt: skip
 
 
 def is_floating(x: Any) -> bool:

@@ -42,6 +42,9 @@ FALLS_BACK: frozenset[str] = frozenset("""
 nothing else: they use SciPy, loops, indexed writing, or Python numbers. Their inputs are copied to the CPU. A kernel
 for a device (ops/cuda_kernels.py), or a `compute` in NumPy's functions alone, takes an operator off this list."""
 
+RARELY = frozenset({"Cumprod", "Cumsum", "CumulativeLogsumexp", "Eig", "SelfAdjointEig"})
+"""These by some attributes alone, which the walk over all calls has."""
+
 
 def _wanted(trial: Trial, result: Any) -> Any:
     """What came out eagerly; where offsets are results, what the public call makes of them."""
@@ -85,12 +88,13 @@ def test_at_the_simulated_device_numbers_are_the_eager_ones(every: bool) -> None
     given, wrong = walking.walk(lambda trial, result: places.on_scopes(trial, "sim:0", _wanted(trial, result)), every)
     assert not wrong, "\n".join(wrong)
     back = {name for name, found in given.items() if any(e.branch == "fallback" for e in found)}
-    assert not back - FALLS_BACK, "these fall back to the CPU; give them a kernel, or list them"
-    assert not FALLS_BACK - back, "these run there by now: take them off the list"
+    listed = FALLS_BACK | RARELY if every else FALLS_BACK
+    assert not back - listed, "these fall back to the CPU; give them a kernel, or list them"
+    assert not listed - back, "these run there by now: take them off the list"
     host = {name for name, found in given.items() if {e.branch for e in found} == {"host"}}
     there = given.keys() - back - host
-    # 190 run there, 40 on text, lists and shapes are the host's, 130 need the CPU for some call at least
-    assert len(there) >= 190, f"{len(there)} operators run there"
+    # about 200 run there, 40 on text, lists and shapes are the host's, 130 need the CPU for some call at least
+    assert len(there) >= 195, f"{len(there)} operators run there"
 
 
 def test_a_run_that_differs_is_found() -> None:
