@@ -23,6 +23,8 @@ from .errors import InvalidArgumentError, compose
 Levels = tuple[np.ndarray, ...]
 """Offsets, int64, one array a level."""
 
+_WANTED = "a list of levels, each a list of integers, as [[0, 2, 5]]"
+
 
 def as_levels(lod: Any) -> Levels:
     """A nesting of integers as levels, not checked for being a LoD.
@@ -30,14 +32,17 @@ def as_levels(lod: Any) -> Levels:
     raises TypeError for what is no list of lists of integers
     """
     if isinstance(lod, (str, bytes)) or not isinstance(lod, (Sequence, np.ndarray)):
-        raise TypeError(compose("a LoD is a list of levels, each a list of integers", found=repr(lod)))
+        raise TypeError(compose("this is no list of levels", op="LoDTensor", found=repr(lod), wanted=_WANTED))
     levels = []
     for level in lod:
         array = np.asarray(level)
         if array.size == 0 and array.ndim == 1:
             array = array.astype(np.int64)
         if array.ndim != 1 or array.dtype.kind not in "iu":
-            raise TypeError(compose("a level of a LoD is a list of integers", found=repr(level)))
+            flat = array.ndim == 0 and array.dtype.kind in "iu"
+            do = f"one level is a list in a list: [{list(lod)}]" if flat else None
+            raise TypeError(compose("a level is no list of integers", op="LoDTensor", found=repr(level),
+                                    wanted=_WANTED, do=do))  # fmt: skip
         made = array.astype(np.int64)
         made.setflags(write=False)
         levels.append(made)
@@ -76,7 +81,8 @@ def check(levels: Levels, rows: int | None, op: str = "LoDTensor") -> None:
     if why is not None:
         found = [level.tolist() if len(level) <= 12 else f"{len(level)} offsets" for level in levels]
         wanted = "offsets that start at 0, never fall and end at the number of units below"
-        raise InvalidArgumentError(op=op, what=f"this is no LoD: {why}", found=found, wanted=wanted)
+        raise InvalidArgumentError(op=op, what=f"this is no LoD: {why}", found=found, wanted=wanted,
+                                   do="from lengths make it with ow.create_lod_tensor")  # fmt: skip
 
 
 def from_lengths(lengths: Any) -> Levels:

@@ -19,7 +19,7 @@ from ..core.introspection import signature_of
 from ..ops import array, dispatch
 from ..ops.autodiff import CustomRecord, accumulate, backpropagate, is_trainable
 from ..ops.indexed_slices import IndexedSlices
-from ..ops.lod_tensor import LoDTensor
+from ..ops.lod_tensor import LoDTensor, rows_of
 from ..ops.outline import identity_of, linked
 from ..ops.tensor import TensorLike
 from .variable import Variable
@@ -249,12 +249,14 @@ class GradientTape:
     ) -> Any:
         """Each element of `target` by each element of each source: shape target.shape + source.shape.
 
+        Of a LoDTensor the packed rows are meant; the jacobian is an ordinary tensor.
+
         raises ValueError where the target's shape is not fully known
         """
         unconnected = UnconnectedGradients(unconnected_gradients)
         self._begin()
-        shape = _known_shape(target, "jacobian")
-        flat_sources = nest.flatten(sources)
+        target, shape = rows_of(target), _known_shape(target, "jacobian")
+        flat_sources = list(map(rows_of, nest.flatten(sources)))
         rows = []
         for i in range(int(np.prod(shape))):
             seed = _one_hot(shape, i, target.dtype)
@@ -287,6 +289,7 @@ class GradientTape:
         raises ValueError for ranks below 1 or batch sizes that differ
         """
         unconnected = UnconnectedGradients(unconnected_gradients)
+        target, source = rows_of(target), rows_of(source)
         shape, source_shape = _known_shape(target, "batch_jacobian"), _known_shape(source, "batch_jacobian")
         if not shape or not source_shape or shape[0] != source_shape[0]:
             raise ValueError("Need first dimension of target shape and source shape to match, found "
@@ -365,12 +368,15 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
             result, grad_fn = f(*tensors, **kwargs)
         variables = list(watcher.watched_variables())
         flat = [array.identity_without_record(y) for y in nest.flatten(result)]
-        outlines = list(map(linked, flat))  # what `backward` holds on to
-        inputs = [t for t in nest.flatten(tensors) if isinstance(t, TensorLike)]
+        outputs = list(map(rows_of, flat))
+        outlines = list(map(linked, outputs))  # what `backward` holds on to
+        levels = [y.levels if isinstance(y, LoDTensor) else () for y in flat]
+        inputs = [rows_of(t) for t in nest.flatten(tensors) if isinstance(t, TensorLike)]
         n_inputs = len(inputs)
 
         def backward(dys: Sequence[Any]) -> list[Any]:
             dys = [array.zeros_like(y) if dy is None else dy for dy, y in zip(dys, outlines)]
+            dys = [LoDTensor.of(dy, lod) if lod else dy for dy, lod in zip(dys, levels)]
             if variables:
                 if "variables" not in signature_of(grad_fn).parameters and not any(
                     p.kind is p.VAR_KEYWORD for p in signature_of(grad_fn).parameters.values()
@@ -380,8 +386,8 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
                         f"'variables' keyword argument; {f.__name__} reads {', '.join(v.name for v in variables)}"
                     )
                 input_grads, variable_grads = grad_fn(*dys, variables=variables)
-                return [*nest.flatten(input_grads), *nest.flatten(variable_grads)]
-            grads = nest.flatten(grad_fn(*dys))
+                return list(map(rows_of, [*nest.flatten(input_grads), *nest.flatten(variable_grads)]))
+            grads = list(map(rows_of, nest.flatten(grad_fn(*dys))))
             if len(grads) != n_inputs:
                 raise ValueError(
                     f"custom_gradient function {f.__name__} expected to return {n_inputs} gradients, "
@@ -390,7 +396,7 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
             return grads
 
         if outer:
-            record = CustomRecord([*inputs, *variables], flat, backward)
+            record = CustomRecord([*inputs, *variables], outputs, backward)
             for tape in outer:
                 for variable in variables:
                     if getattr(tape, "watches_variables", False):

@@ -20,6 +20,7 @@ from ..ops import state as state_ops
 from ..ops.array.slicing import set_item
 from ..ops.autodiff import OpRecord
 from ..ops.indexed_slices import IndexedSlices
+from ..ops.lod_tensor import rows_of
 from ..ops.tensor import Reference, TensorLike
 from . import waiting
 from .tensor import EagerTensor, to_array
@@ -198,7 +199,7 @@ class Variable(TensorLike):
 
     def _update(self, op: Any, value: Any, use: str) -> Variable:
         wanted = self.dtype
-        tensor = dispatch.to_tensor(value, wanted, None)
+        tensor = rows_of(dispatch.to_tensor(value, wanted, None))
         if tensor.dtype is not wanted:
             raise ValueError(
                 f"Tensor conversion requested dtype {wanted.name} for Tensor with dtype {tensor.dtype.name} "

@@ -109,10 +109,16 @@ def _check_has_lod(op: Operator, offsets: Any, inputs: Sequence[Any], name: str 
         op=op.name,
         node=name,
         what=f"input {offsets.lod_of!r} has no LoD",
-        found="no value" if source is None else f"a {type(source).__name__}",
+        found="no value" if source is None else _shown(source),
         wanted=f"a LoDTensor, or its offsets as {offsets.name!r}",
         do="make it with ow.create_lod_tensor or ow.sequence.unpad",
     )
+
+
+def _shown(source: Any) -> str:
+    if isinstance(source, (list, tuple)):
+        return f"{len(source)} ordinary tensors"
+    return f"an ordinary tensor, {source.spec.short()}" if isinstance(source, Tensor) else repr(source)[:60]
 
 
 def _natural(members: Sequence[Any], repeated: bool, allowed: Sequence[DType]) -> DType | None:

@@ -65,17 +65,22 @@ def _refuse(op: Any, declared: Any, level: int) -> None:
         what=f"input {declared.name!r} has {level} LoD levels" if level else f"input {declared.name!r} has no LoD",
         found=f"{level} levels",
         wanted=f"{wanted} level{'s' if wanted != '1' else ''}",
-        do="make it with ow.create_lod_tensor or ow.sequence.unpad, or set its LoD with ow.sequence.lod_reset",
+        do="take the rows of some sequences, x.sequences, or set another LoD with ow.sequence.lod_reset"
+        if level
+        else "make it with ow.create_lod_tensor or ow.sequence.unpad, or set its LoD with ow.sequence.lod_reset",
     )
 
 
 def take_apart(op: Any, inputs: Sequence[Any], carriers: dict[str, LoDTensor], name: str | None = None) -> list[Any]:
     """The inputs as ordinary tensors, the offsets that `lod_of` asks for among them."""
-    by_name = {declared.name: declared for declared in op.inputs}
-    given = dict(zip(by_name, inputs))
+    by_name: dict[str, Any] = {}
+    given: dict[str, Any] = {}
     plain: list[Any] = []
     for declared, value in zip(op.inputs, inputs):
         if value is None and declared.lod_of is not None:
+            if not given:
+                by_name = {other.name: other for other in op.inputs}
+                given = dict(zip(by_name, inputs))
             source = given[declared.lod_of]
             of_each = isinstance(source, (tuple, list))  # of a repeated input: the last level of each member
             carrier = carriers.get(declared.lod_of)
@@ -155,6 +160,11 @@ def _shared(op: Any, output: Any, carrier: LoDTensor, result: Any, name: str | N
         return type(result)([_shared(op, output, carrier, r, name) for r in result])
     if not output.rows:
         return result
+    before = carrier._values
+    if type(before) is type(result) and before.constant is not None and result.constant is not None:
+        old, new = before.constant.shape, result.constant.shape  # arrays', a tenth of the time of tensors'
+        if new and new[0] == old[0] and (len(new) == len(old) or not op.elementwise):
+            return LoDTensor.of(result, carrier.levels)
     rows = result.shape[0] if result.shape.rank else None
     wanted = carrier.shape[0] if carrier.is_initialized and carrier.shape.rank else None
     other_axis = op.elementwise and carrier.is_initialized and carrier.shape.rank != result.shape.rank

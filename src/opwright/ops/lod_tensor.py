@@ -21,7 +21,6 @@ from ..core.type_spec import CompositeTensor, TypeSpec
 from . import dispatch
 from .tensor import Overriding, TensorLike
 
-
 _OFFSETS = TensorSpec([None], dtypes.int64)
 
 
@@ -84,15 +83,15 @@ class LoDTensor(Overriding, CompositeTensor):
         self.layout = "any"
         if values is not None:
             wanted = None if dtype is None else dtypes.as_dtype(dtype)
-            self._values = dispatch.to_tensor(values, wanted)
-        if len(lod):
+            self._values = rows_of(dispatch.to_tensor(values, wanted))
+        if not isinstance(lod, (tuple, list)) or lod:
             self.set_lod(lod)
 
     @classmethod
     def of(cls, values: Any, levels: Sequence[Any]) -> LoDTensor:
         """Of tensors that belong together already; nothing is checked."""
-        made = cls()
-        made._values, made.levels = values, tuple(levels)
+        made = cls.__new__(cls)
+        made._values, made.levels, made.layout = values, tuple(levels), "any"
         return made
 
     # ---- what it holds ---------------------------------------------------------------------------------------------
@@ -151,12 +150,22 @@ class LoDTensor(Overriding, CompositeTensor):
 
         place: where they shall live; a tensor made from Python lives on the CPU, kernels elsewhere get copies.
         """
-        self._values = dispatch.to_tensor(values)
+        self._values = rows_of(dispatch.to_tensor(values))
         if self.levels and lod.wrong(self._offsets(), self._rows()) is not None:
             self.levels = ()
 
     def set_lod(self, offsets: Any) -> None:
-        """Give it another LoD, by offsets. Raises InvalidArgumentError where they are none over its rows."""
+        """Give it another LoD, by offsets. Raises InvalidArgumentError where they are none over its rows.
+
+        Offsets that are known only when a function runs are given by `ow.sequence.lod_reset`.
+        """
+        given = offsets if isinstance(offsets, (tuple, list)) else ()
+        if any(isinstance(level, TensorLike) and level.constant is None for level in given):
+            raise FailedPreconditionError(
+                op="LoDTensor",
+                what="these offsets are known when the function runs, not while it is traced",
+                do="ow.sequence.lod_reset(rows, offsets), or lod_append, which look at them then",
+            )
         levels = lod.as_levels(offsets)
         rows = self._rows()
         if levels and self._values is not None and self._values.shape.rank == 0:
@@ -170,7 +179,11 @@ class LoDTensor(Overriding, CompositeTensor):
         self.set_lod(lod.from_lengths(lengths))
 
     def with_values(self, values: Any) -> LoDTensor:
-        """Other rows under the same LoD; as many, which is not checked."""
+        """Other rows under the same LoD. Raises InvalidArgumentError where there are more or fewer, as far as known."""
+        values = rows_of(dispatch.to_tensor(values))
+        if self.levels and not values.shape[:1].is_compatible_with(self.shape[:1]):
+            raise InvalidArgumentError(op="LoDTensor", what="these are not as many rows as the LoD speaks of",
+                                       found=f"shape {values.shape}", wanted=f"{self.shape[0]} rows")  # fmt: skip
         return LoDTensor.of(values, self.levels)
 
     # ---- sequences ---------------------------------------------------------------------------------------------------
@@ -302,6 +315,11 @@ class LoDTensor(Overriding, CompositeTensor):
     __str__ = __repr__
 
 
+def rows_of(x: Any) -> Any:
+    """The packed rows of a LoDTensor; anything else as it is."""
+    return x.values if isinstance(x, LoDTensor) else x
+
+
 def create_lod_tensor(data: Any, recursive_seq_lens: Any, place: Place | None = None) -> LoDTensor:
     """A LoDTensor of rows and the lengths of its sequences.
 
@@ -313,14 +331,27 @@ def create_lod_tensor(data: Any, recursive_seq_lens: Any, place: Place | None = 
     >>> ow.create_lod_tensor([[1, 2, 3], [4, 5]], [[3, 2]]).lod()
     [[0, 3, 5]]
     """
-    if isinstance(data, LoDTensor):
-        data = data.values
-    if isinstance(data, list) and not isinstance(data, TensorLike):
-        found = [[len(sequence) for sequence in data]]
-        if [list(level) for level in recursive_seq_lens] != found:
-            raise InvalidArgumentError(op="create_lod_tensor", what="the lengths are not those of the sequences given",
-                                       found=recursive_seq_lens, wanted=found)  # fmt: skip
-        data = np.array([number for sequence in data for number in sequence], np.int64).reshape(-1, 1)
+    data = rows_of(data)
+    if isinstance(data, list):
+        data = _rows_of_lists(data, recursive_seq_lens)
     made = LoDTensor(data)
     made.set_recursive_sequence_lengths(recursive_seq_lens)
     return made
+
+
+def _rows_of_lists(sequences: list[Any], lengths: Any) -> np.ndarray:
+    """[rows, 1]: integers, all in one column."""
+    if any(isinstance(s, (str, bytes)) or not isinstance(s, (Sequence, np.ndarray)) for s in sequences):
+        raise InvalidArgumentError(op="create_lod_tensor", what="a list as data is one of sequences of integers",
+                                   found=repr(sequences)[:60], wanted="as [[1, 2, 3], [4, 5]]",
+                                   do="for rows as they are give an array or a tensor")  # fmt: skip
+    found = [[len(sequence) for sequence in sequences]]
+    if [level.tolist() for level in lod.as_levels(lengths)] != found:
+        raise InvalidArgumentError(op="create_lod_tensor", what="the lengths are not those of the sequences given",
+                                   found=lengths, wanted=found)  # fmt: skip
+    rows = np.array([number for sequence in sequences for number in sequence])
+    if rows.size and (rows.ndim != 1 or rows.dtype.kind not in "iu"):
+        raise InvalidArgumentError(op="create_lod_tensor", what="the sequences hold something else than integers",
+                                   found=repr(sequences)[:60], wanted="integers",
+                                   do="ow.LoDTensor.from_nested takes rows of any kind")  # fmt: skip
+    return rows.astype(np.int64).reshape(-1, 1)

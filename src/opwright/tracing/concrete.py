@@ -14,11 +14,12 @@ from ..core import nest
 from ..core.type_spec import CompositeTensor
 from ..eager.variable import Variable
 from ..graph import Graph
+from ..ops.lod_tensor import LoDTensor, LoDTensorSpec
 from .calling import flat_arguments
 from .container_type import Structure, halves
 from .printing import signature_text, summary
 from .program import Program
-from .quick import FAST_LIMIT, Slow, Way, call_key, places, told_apart
+from .quick import FAST_LIMIT, Slow, Way, call_key, keeps, places, told_apart
 from .signature import FunctionType
 from .symbolic import SymbolicTensor
 from .trace_type import SpecContext, type_of
@@ -167,7 +168,10 @@ class ConcreteFunction:
         result = self.call_flat(flat_arguments(self, args, kwargs))
         if key is not None and len(key) == 2 * len(met) + len(kwargs):  # eager tensors alone
             args, kwargs = told_apart(args), told_apart(kwargs)
-            order = places(flat_arguments(self, args, kwargs), call_key(args, kwargs)[1])
+            wanted = flat_arguments(self, args, kwargs)
+            if not keeps(wanted, self.tensor_specs, (args, kwargs)):
+                return result
+            order = places(wanted, call_key(args, kwargs)[1])
             if len(self._ways) >= FAST_LIMIT:
                 self._ways.clear()
             self._ways[key] = Way(self, order)
@@ -218,6 +222,9 @@ def _packer(packing: Any) -> Packer:
             return made
 
         return pack
+    if kind is LoDTensorSpec:
+        n = packing.lod_level
+        return lambda rest: LoDTensor.of(next(rest), tuple(itertools.islice(rest, n)))
     return lambda rest: nest.map_structure(
         lambda leaf: None if leaf is None else next(rest), packing, expand_composites=True
     )

@@ -13,6 +13,7 @@ from ..core import nest
 from ..eager.tape import GradientTape, UnconnectedGradients, custom_gradient
 from ..ops import array, dispatch
 from ..ops.autodiff import accumulate, backpropagate
+from ..ops.lod_tensor import LoDTensor, rows_of
 from ..ops.tensor import TensorLike
 
 state = dispatch.state
@@ -39,19 +40,22 @@ def gradients(
             "tf.gradients is not supported when eager execution is enabled. Use tf.GradientTape instead."
         )
     unconnected = UnconnectedGradients(unconnected_gradients)
-    targets, sources = ([trace.standing_for(t) for t in nest.flatten(part)] for part in (ys, xs))
-    dys: Sequence[Any] = [None] * len(targets) if grad_ys is None else nest.flatten(grad_ys)
+    given = nest.flatten(xs)
+    targets, sources = ([trace.standing_for(rows_of(t)) for t in nest.flatten(part)] for part in (ys, given))
+    dys: Sequence[Any] = [None] * len(targets) if grad_ys is None else list(map(rows_of, nest.flatten(grad_ys)))
     start: dict[int, Any] = {}
     for y, dy in zip(targets, dys, strict=True):
         dy = array.ones_like(y) if dy is None else dispatch.to_tensor(dy, y.dtype)
         start[id(y)] = accumulate(start[id(y)], dy) if id(y) in start else dy
-    stopped = {id(trace.standing_for(t)) for t in nest.flatten(stop_gradients or [])}
+    stopped = {id(trace.standing_for(rows_of(t))) for t in nest.flatten(stop_gradients or [])}
     records = [r for r in trace.recorder.records if not any(id(y) in stopped for y in r.outputs)]
     found = backpropagate(records, start, {id(x) for x in sources})
     results = [found.get(id(x)) for x in sources]
     if unconnected is UnconnectedGradients.ZERO:
         results = [array.zeros_like(x) if g is None else g for g, x in zip(results, sources)]
-    return results
+    return [
+        x.with_values(g) if isinstance(x, LoDTensor) and g is not None else g for g, x in zip(results, given)
+    ]
 
 
 def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:

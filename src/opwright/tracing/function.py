@@ -23,7 +23,7 @@ from ..ops.tensor import Tensor
 from .concrete import ConcreteFunction
 from .container_type import Structure
 from .dispatch_table import DispatchTable
-from .quick import FAST_LIMIT, Slow, Way, call_key, places, told_apart
+from .quick import FAST_LIMIT, Slow, Way, call_key, keeps, places, told_apart
 from .recording import record_trace
 from .retracing import Detector, detector_of
 from .signature import Arguments, FunctionType, Signature, SignatureContext, kind_of
@@ -129,9 +129,12 @@ class Function:
         bound = self.signature.bind(args, kwargs)
         if self.signature.constraint is not None:
             bound = self.signature.cast(*bound)
+        wanted = concrete.kind.to_tensors(bound)
         try:
-            order = places(concrete.kind.to_tensors(bound), call_key(args, kwargs)[1])
+            order = places(wanted, call_key(args, kwargs)[1])
         except Slow:
+            return
+        if not keeps(wanted, concrete.tensor_specs, (args, kwargs)):
             return
         if len(self._ways) >= FAST_LIMIT:
             self._ways.clear()

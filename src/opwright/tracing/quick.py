@@ -10,15 +10,17 @@ their id, so whoever keeps keys must forget them when an object dies; 15 us for 
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..core import flags
+from ..core.dtypes import int64
 from ..eager.tensor import EagerTensor
 from ..eager.variable import Variable
 from ..ops import dispatch
+from ..ops.lod_tensor import LoDTensor
 from .symbolic import SymbolicTensor
 
 if TYPE_CHECKING:
@@ -41,7 +43,8 @@ def call_key(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[Any,
     """A key for a call, and its tensors in the order they were met.
 
     The key lists what is met on the way through the arguments, each value by its kind and then its content, a
-    container by its kind and size: no key is the beginning of another.
+    container by its kind and size: no key is the beginning of another. A LoDTensor stands there without its number of
+    rows and of sequences, as in its type; where a trace takes only so many, `keeps` says no.
     raises Slow, AttributeError or TypeError for values that only their trace type can tell apart
     """
     key: list[Any] = []
@@ -78,6 +81,8 @@ def _meet(value: Any, key: list[Any], tensors: list[Any]) -> None:
         if value == 0.0 or value != value:  # of two signs; equal to nothing
             raise Slow
         key += kind, value
+    elif kind is LoDTensor:
+        _meet_sequences(value, key, tensors)
     elif kind is SymbolicTensor:
         spec = value._spec
         key += kind, spec.dtype, spec.shape.dims
@@ -89,6 +94,21 @@ def _meet(value: Any, key: list[Any], tensors: list[Any]) -> None:
         key += kind, id(value)
     else:
         raise Slow
+
+
+def _meet_sequences(value: LoDTensor, key: list[Any], tensors: list[Any]) -> None:
+    """Two entries of the key for each of its tensors, as for tensors by themselves."""
+    rows, levels = value._values, value.levels
+    if type(rows) is not EagerTensor:
+        raise Slow
+    shape = rows._array.shape
+    key += LoDTensor, (rows._dtype, len(levels), shape[1:] if levels else shape)
+    tensors.append(rows)
+    for level in levels:
+        if type(level) is not EagerTensor or level._dtype is not int64:
+            raise Slow
+        key += None, None
+        tensors.append(level)
 
 
 class Way:
@@ -182,7 +202,30 @@ def told_apart(value: Any) -> Any:
         return kind([told_apart(v) for v in value])
     if kind is dict:
         return {k: told_apart(v) for k, v in value.items()}
+    if kind is LoDTensor and value.is_initialized:
+        return LoDTensor.of(told_apart(value.values), [told_apart(level) for level in value.levels])
     return value
+
+
+def keeps(wanted: Sequence[Any], specs: Sequence[Any], args: Any) -> bool:
+    """Whether another call of the same key may go the same way: none where a LoDTensor's rows, which no key tells, are
+    asked for by number.
+
+    wanted: the tensors that the trace takes, of `specs`. args: the arguments, each of their tensors an object.
+    """
+    packed = set(_packed_rows(args))
+    return not packed or all(
+        id(t) not in packed or not s.shape.rank or s.shape[0] is None for t, s in zip(wanted, specs, strict=True)
+    )
+
+
+def _packed_rows(value: Any) -> Iterator[int]:
+    kind = type(value)
+    if kind is LoDTensor and value.levels:
+        yield id(value.values)
+    elif kind is tuple or kind is list or kind is dict:
+        for part in value.values() if kind is dict else value:
+            yield from _packed_rows(part)
 
 
 _identity: dict[type, bool] = {}

@@ -81,8 +81,10 @@ class SequenceExpand:
 
 
 def _refuse_units(what: str, level: int, units: Any, times: Any) -> None:
-    raise InvalidArgumentError(what=f"x has not as many {what} as y has sequences on level {level}",
-                               found={"x": units, "y": times})  # fmt: skip
+    where = "its last level" if level == -1 else f"level {level}"
+    raise InvalidArgumentError(what=f"x has not as many {what} as y has sequences on {where}",
+                               found={"x": f"{units} {what}", "y": f"{times} sequences"},
+                               wanted="equal numbers")  # fmt: skip
 
 
 @operator
@@ -125,7 +127,7 @@ class SequenceExpandAs:
 
 def _refuse(rows: int, sequences: int | None) -> None:
     raise InvalidArgumentError(what="x has not one row for each sequence of y", found={"x": f"{rows} rows",
-                               "y": f"{sequences} sequences"})  # fmt: skip
+                               "y": f"{sequences} sequences"}, wanted=f"x of {sequences} rows")  # fmt: skip
 
 
 def expand(x: Any, y: Any, ref_level: int = -1, name: str | None = None) -> Any:

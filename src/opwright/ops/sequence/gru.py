@@ -37,7 +37,7 @@ def _check(shapes: dict[str, Any], n: int | None) -> int | None:
     if "bias" in shapes:
         check_shape("bias", shapes["bias"], [1, tripled], "follows from the weight")
     if "h0" in shapes:
-        check_shape("h0", shapes["h0"], [n, d], "there are sequences, and the weight is wide")
+        check_shape("h0", shapes["h0"], [n, d], "[sequences, d]")
     return d
 
 

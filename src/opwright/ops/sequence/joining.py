@@ -12,7 +12,7 @@ import numpy as np
 
 from ...core import dtypes
 from ...core.dtypes import index
-from ...core.errors import InvalidArgumentError, OutOfRangeError
+from ...core.errors import InvalidArgumentError, OutOfRangeError, compose
 from ...core.specs import TensorSpec
 from .. import array
 from ..definition import Input, Output, operator
@@ -230,7 +230,12 @@ def concat(x: Any, name: str | None = None) -> Any:
     >>> a, b = ow.LoDTensor([1, 2, 3], [[0, 2, 3]]), ow.LoDTensor([7, 8], [[0, 0, 2]])
     >>> ow.sequence.concat([a, b]).to_nested()
     [[1, 2], [3, 7, 8]]
+
+    raises TypeError for x that is no list or tuple
     """
+    if not isinstance(x, (list, tuple)):
+        raise TypeError(compose("x is no list", op="SequenceConcat", found=f"a {type(x).__name__}",
+                                wanted="a list of two or more LoDTensors"))  # fmt: skip
     return SequenceConcat(x, name=name)
 
 

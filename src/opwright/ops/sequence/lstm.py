@@ -54,8 +54,8 @@ def _check(op: Any, shapes: dict[str, Any], n: int | None) -> int | None:
         if not TensorShape(shapes["h0"]).is_compatible_with(shapes["c0"]):
             raise InvalidArgumentError(what="h0 and c0 differ in shape",
                                        found={"h0": shapes["h0"], "c0": shapes["c0"]})  # fmt: skip
-        check_shape("h0", shapes["h0"], [n, d], "there are sequences, and the weight is wide")
-        check_shape("c0", shapes["c0"], [n, d], "there are sequences, and the weight is wide")
+        check_shape("h0", shapes["h0"], [n, d], "[sequences, d]")
+        check_shape("c0", shapes["c0"], [n, d], "[sequences, d]")
     return d
 
 
