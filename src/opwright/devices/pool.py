@@ -66,6 +66,11 @@ def register_place_kind(kind: str, factory: Factory, *, replace: bool = False) -
     _factories[kind] = factory
 
 
+def kinds_of_places() -> list[str]:
+    """The kinds of places that have a device context, sorted."""
+    return sorted(_factories)
+
+
 class DeviceContextPool:
     """The device contexts of this process, by place; each is made when first asked for.
 

@@ -362,7 +362,9 @@ class Operator:
             raise UnimplementedError(op=self.name, what="control flow has no kernel: it runs within a graph",
                                      do="call it in a function, or use ow.cond, ow.case, ow.while_loop")  # fmt: skip
         if bound.reference is None:
-            raise UnimplementedError(op=self.name, what="no `compute` rule is defined", do="define compute(op, ...)")
+            raise UnimplementedError(op=self.name, what="no `compute` rule is defined, and no kernel serves the call",
+                                     found=", ".join(map(str, self.kernels)) or "no kernels",
+                                     do="define compute(op, ...)")  # fmt: skip
         return bound.reference
 
     def kernel(self, bound: Call, dtype: DType | None = None) -> Callable[..., Any]:

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..core import flags
 from ..core.dtypes import DType, as_dtype
-from ..core.errors import AlreadyExistsError
-from ..core.places import CPUPlace, Place
+from ..core.errors import AlreadyExistsError, InvalidArgumentError, SignatureError
+from ..core.places import CPUPlace, Place, place_of
+from . import registry
 from .guarding import guarded
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ class KernelKey:
     def __post_init__(self) -> None:
         if isinstance(self.place, Place):
             object.__setattr__(self, "place", self.place.kind)
+        elif isinstance(self.place, str) and self.place not in ("cpu", "gpu", "sim"):
+            object.__setattr__(self, "place", _kind_of(self.place))
         if self.dtype is not None and not isinstance(self.dtype, DType):
             object.__setattr__(self, "dtype", as_dtype(self.dtype))
         if not isinstance(self.place, str) or not self.place:
@@ -64,6 +67,14 @@ class KernelKey:
         layout = "any layout" if self.layout == "any" else self.layout
         library = "any library" if self.library == "any" else self.library
         return f"({self.place}, {dtype}, {layout}, {library})"
+
+
+def _kind_of(name: str) -> str:
+    """The kind of places that a name means: "gpu" of "cuda:1"; a word that is no device name is a kind by itself."""
+    try:
+        return place_of(name).kind
+    except InvalidArgumentError:
+        return name if name.isidentifier() else ""
 
 
 def register_kernel(
@@ -81,8 +92,10 @@ def register_kernel(
     atomic; the switches deterministic (CPU) and cuda_deterministic (GPUs) leave it out. tolerance: how far from the
     reference it may be, in units of the dtype's eps at the largest result; the tuner takes none that is farther (by
     default 64).
-    raises AlreadyExistsError if the key has a kernel, ValueError for an unknown layout or library
+    raises AlreadyExistsError if the key has a kernel, ValueError for an unknown layout, library or kind of places,
+    SignatureError for what is no operator or no function
     """
+    op = registry.operator_of(op)
     if library not in LIBRARIES:
         raise ValueError(f"{op.name}: library {library!r} is not one of {', '.join(LIBRARIES)}")
     if op.control:
@@ -91,7 +104,17 @@ def register_kernel(
     if library in CUDA_LIBRARIES and key.place == "cpu":
         raise ValueError(f"{op.name}: {library} has kernels for GPUs alone; found place {key.place!r}")
 
+    if key.place not in ("cpu", "gpu", "sim"):
+        from ..devices.pool import kinds_of_places
+
+        if key.place not in kinds_of_places():
+            raise ValueError(f"{op.name}: there are no places of kind {key.place!r}: it is none of "
+                             f"{', '.join(kinds_of_places())}; devices.register_place_kind makes one")  # fmt: skip
+
     def enter(kernel: Kernel) -> Kernel:
+        if not callable(kernel):
+            raise SignatureError(op=op.name, what="a kernel is a function", found=f"{kernel!r}"[:80],
+                                 wanted="fn(op, *arrays)")  # fmt: skip
         if key in op.kernels:
             raise AlreadyExistsError(op=op.name, what="this key has a kernel already", found=key,
                                      wanted="one kernel for a key", do="another library or dtype")  # fmt: skip
@@ -155,13 +178,24 @@ def of_call(op: Operator, kernel: Kernel, call: Any) -> Callable[..., Any]:
     return bound if ours else guarded(op, bound)
 
 
+def key_of(op: Operator, call: Any, dtype: DType | None) -> KernelKey:
+    """The key that a call on the CPU asks for, of an operator without a rule of its own for that."""
+    layout = call.data_format if "data_format" in op.attr_defs else "any"
+    return KernelKey("cpu", dtype, layout if layout in LAYOUTS else "any")
+
+
 def bind(op: Operator, call: Any, dtype: DType | None) -> Callable[..., Any]:
     """One function of the arrays: the chosen kernels in order, the reference last."""
-    known: Any = op.found_kernels.get(dtype)
+    if op.key_rule is not None:
+        return functools.partial(_by_rule, op, call)
+    at = (dtype, call.data_format) if "data_format" in op.attr_defs else dtype
+    known: Any = op.found_kernels.get(at)
     if known is None:
-        known = op.found_kernels[dtype] = tuple(choose(op, dtype))
-    if not known:
-        return op.reference(call)
+        known = op.found_kernels[at] = tuple(kernel for _, kernel in serving(op, key_of(op, call, dtype)))
+    return _in_order(op, call, known) if known else op.reference(call)
+
+
+def _in_order(op: Operator, call: Any, known: Iterable[Kernel]) -> Callable[..., Any]:
     chosen = [of_call(op, kernel, call) for kernel in known]
 
     def run(*arrays: Any) -> Any:
@@ -172,3 +206,13 @@ def bind(op: Operator, call: Any, dtype: DType | None) -> Callable[..., Any]:
         return op.reference(call)(*arrays)
 
     return run
+
+
+def _by_rule(op: Operator, call: Any, *arrays: Any) -> Any:
+    """Compute by the kernel that the definition's `expected_kernel_key` asks for, of these very arrays."""
+    from . import operands, selection
+
+    key = selection.expected_kernel_key(op, call, operands.operands_of(op, arrays), CPUPlace())
+    if key.place != "cpu":  # eagerly and in plans everything is the CPU's
+        key = KernelKey("cpu", key.dtype, key.layout, key.library)
+    return _in_order(op, call, [kernel for _, kernel in serving(op, key)])(*arrays)

@@ -55,6 +55,12 @@ class Operand:
         """Its shape."""
         return self.checked().shape
 
+    @property
+    def constant(self) -> Any:
+        """There is none: a kernel is chosen by kinds of tensors, never by elements. Raises InternalError."""
+        raise InternalError(op=self.op, what=f"the choice of a kernel may not look into input {self.slot!r}",
+                            found="its rule asks for elements", wanted="dtype, shape, layout and place")  # fmt: skip
+
     def checked(self) -> TensorSpec:
         """Its spec. Raises InvalidArgumentError where it holds nothing."""
         if self.spec is None:
@@ -63,7 +69,7 @@ class Operand:
                 what=f"input {self.slot!r} is {'missing' if self.absent else 'not initialized'}",
                 found=f"no variable {self.name!r}" if self.absent else f"variable {self.name!r} without a value",
                 wanted="a tensor",
-                do=f"scope.var({self.name!r}).set(...) before the run",
+                do=None if self.name.startswith("@") else f"scope.var({self.name!r}).set(...) before the run",
             )
         return self.spec
 
@@ -153,6 +159,9 @@ def transforms_of(op: Any, call: Any, operand: Operand, expected: KernelKey, tar
     held = KernelKey(operand.place, operand.dtype, operand.layout)
     if op.input_key_rule is not None:
         wanted = op.input_key_rule(call, operand, expected)
+        if not isinstance(wanted, KernelKey):
+            raise InternalError(op=op.name, what=f"input_kernel_key gave no key for input {operand.slot!r}",
+                                found=type(wanted).__name__, wanted="a KernelKey")  # fmt: skip
     else:
         wanted = KernelKey(target, held.dtype, expected.layout)
     found = []

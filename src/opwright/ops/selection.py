@@ -188,6 +188,13 @@ def candidates(op: Any, call: Any, key: KernelKey, place: Place) -> list[Candida
 
     raises NotFoundError listing what is registered where there is none
     """
+    if key.place != place.kind:
+        if key.place != "cpu":
+            raise InternalError(op=op.name, what="expected_kernel_key asks for another device", found=str(key),
+                                wanted=f"one for {place.kind}, where it is run, or for the CPU")  # fmt: skip
+        if not (forced := _on_cpu(op, call, key, "host", "its expected_kernel_key asks for the CPU")):
+            raise not_found(op, key)
+        return forced
     if place.kind == "gpu":
         from .cuda_kernels import enter_for_gpus
 
@@ -251,13 +258,13 @@ def not_found(op: Any, key: KernelKey) -> NotFoundError:
     registered = ", ".join(map(str, op.kernels)) or "no kernels"
     here = [why for at, why in op.refused.items() if at.place == key.place]
     refusals = [f"the reference does not run on {key.place}: {why}" for why in here]
-    return NotFoundError(
-        op=op.name,
-        what=f"there is no kernel for {key}",
-        found="; ".join([registered, *refusals]),
-        wanted="a kernel for the key, a reference that runs there, or the switch kernel_fallback",
-        do="ow.ops.register_kernel, or with ow.flags(kernel_fallback=True)",
-    )
+    wanted, do = "a kernel for the key, or a `compute`", "ow.ops.register_kernel, or define compute(op, ...)"
+    if key.place != "cpu":
+        wanted = "a kernel for the key, or a `compute` that runs there"
+        if not flags.kernel_fallback:
+            wanted, do = f"{wanted}, or the switch kernel_fallback", f"with ow.flags(kernel_fallback=True); {do}"
+    return NotFoundError(op=op.name, what=f"there is no kernel for {key}", found="; ".join([registered, *refusals]),
+                         wanted=wanted, do=do)  # fmt: skip
 
 
 # ---- saying so ----------------------------------------------------------------------------------------------------

@@ -269,7 +269,7 @@ def ways_of(op: Any, call: Any, key: Any) -> list[Way]:
 def bind(op: Any, call: Any, dtype: Any) -> Callable[..., Any]:
     """As kernels.bind: one function of the arrays, which takes the way that was the fastest on such shapes."""
     by_order = plain_bind(op, call, dtype)
-    if not tunable(op) or not kernels.serving(op, kernels.KernelKey("cpu", dtype)):
+    if op.key_rule is not None or not tunable(op) or not kernels.serving(op, kernels.key_of(op, call, dtype)):
         return by_order
 
     def run(*arrays: Any) -> Any:
@@ -299,7 +299,7 @@ def _shapes(arrays: Sequence[Any]) -> tuple[Any, ...]:
 
 def _chosen(op: Any, call: Any, dtype: Any, arrays: Sequence[Any], by_order: Callable[..., Any]) -> Any:
     """The way to take from now on for these shapes; None where this is not the moment to measure."""
-    key = kernels.KernelKey("cpu", dtype)
+    key = kernels.key_of(op, call, dtype)
     ways = ways_of(op, call, key)
     if len(ways) < 2:
         return by_order
