@@ -196,7 +196,8 @@ def test_shapes_are_read_as_soon_as_there_is_something_to_read() -> None:
             y = network(x)
         return tape.gradient(y, x)
 
-    assert peak(gradient) < 8 + 3.5  # what relu gave, and the gradient with its next one and a mask
+    # What relu gave, and the gradient with its next one and a mask; 16 with the products.
+    assert peak(gradient) < 8 + 4
 
     plan = plan_of(lambda x: ow.shape(ow.transpose(t := x * 2.0) + 1.0 + ow.reduce_sum(t)), ow.TensorSpec([None, None]))
     np.testing.assert_array_equal(plan.run(np.ones((2, 3), np.float32))[0], [3, 2])
