@@ -11,7 +11,6 @@ The catalogue's computations are trusted, and tests walk all its tables under th
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -193,6 +192,8 @@ def fingerprint(value: Any) -> Any:
     if value.dtype.kind == "O":
         content: Any = hash(tuple([repr(v) for v in np.asarray(value).ravel().tolist()]))
     else:
+        import hashlib  # 3 ms of `import opwright`, for a debug mode
+
         content = hashlib.blake2b(np.ascontiguousarray(value).view(np.uint8).data, digest_size=16).digest()
     return value.dtype, value.shape, content
 
