@@ -34,7 +34,9 @@ def test_place_of(name, place):
     assert place_of(name) == place
 
 
-@pytest.mark.parametrize("name", ["", "tpu:0", "cpu:", "cpu:1", "pinned:1", "gpu:-1", "gpu:1:2", " cpu", "gpu:1\n", 0, None])
+@pytest.mark.parametrize(
+    "name", ["", "tpu:0", "cpu:", "cpu:1", "pinned:1", "gpu:-1", "gpu:1:2", " cpu", "gpu:1\n", 0, None]
+)
 def test_bad_names(name):
     with pytest.raises(InvalidArgumentError) as caught:
         place_of(name)

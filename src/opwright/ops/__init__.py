@@ -15,8 +15,10 @@ from .kernels import KernelKey, register_kernel
 from .registry import get
 from .registry import list_names as list
 
-_LATER = {"spec": "specification", "compatibility": "changes", "Change": "changes", "lint": "linting",
-          "explain": "selection", "DefaultGradient": "gradient_makers", "SingleGradient": "gradient_makers"}  # fmt: skip
+_LATER = {
+    "spec": "specification", "compatibility": "changes", "Change": "changes", "lint": "linting",
+    "explain": "selection", "DefaultGradient": "gradient_makers", "SingleGradient": "gradient_makers",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

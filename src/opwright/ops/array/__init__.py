@@ -20,7 +20,8 @@ from .joining import concat, parallel_stack, repeat, stack, tile
 from .moving import reverse, reverse_sequence, roll, transpose
 from .padding import pad
 from .partitioning import dynamic_partition, dynamic_stitch
-from .rows import MergeRows, RowsAt
+from .rows import MergeRows as MergeRows
+from .rows import RowsAt as RowsAt
 from .scattering import (
     scatter_nd,
     tensor_scatter_nd_add,
