@@ -27,15 +27,15 @@ FALLS_BACK: frozenset[str] = frozenset("""
     DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput Digamma DynamicGru DynamicLstm
     DynamicStitch Einsum Erf Erfc Erfinv Expint ExtractImagePatches FFT Fill FresnelCos FresnelSin GatherGrad Gelu
     IFFT Igamma IgammaGradA Igammac InvertPermutation Lgamma LodReset LowerBound Lu MatrixDiag MatrixDiagPart
-    MatrixLogarithm MatrixSquareRoot MatrixTriangularSolve MaxPool MaxPool3D MaxPoolWithArgmax Mean MergeRows
+    MatrixLogarithm MatrixSquareRoot MatrixTriangularSolve MaxPool MaxPool3D MaxPoolWithArgmax MergeRows
     MirrorPadGrad Ndtri NonMaxSuppression NonMaxSuppressionPadded NonMaxSuppressionWithOverlaps OverlapAndAdd Pad
     Polygamma RFFT ResizeNearestNeighborGrad ScatterNd SegmentMax SegmentMin SegmentProd SegmentSum Select
     SequenceConcat SequenceContextGrad SequenceErase SequenceExpand SequencePad SequencePick SequencePlace
     SequencePool SequencePoolGrad SequenceRepad SequenceSlice SequenceUnpad SpaceToBatchND Spence
     StatelessRandomBinomial StatelessRandomGamma StatelessRandomNormal StatelessRandomPoisson StatelessRandomUniform
     StatelessRandomUniformFullInt StatelessRandomUniformInt StatelessSampleDistortedBoundingBox
-    StatelessTruncatedNormal StridedSliceGrad SumToLike Svd TensorScatterAdd TensorScatterMax TensorScatterMin
-    TensorScatterSub TensorScatterUpdate TileGrad TridiagonalSolve UnicodeScript Unique UnravelIndex
+    StatelessTruncatedNormal StridedSliceGrad Svd TensorScatterAdd TensorScatterMax TensorScatterMin
+    TensorScatterSub TensorScatterUpdate TridiagonalSolve UnicodeScript Unique UnravelIndex
     UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum UpperBound Zeta
 """.split())  # noqa: SIM905  a list of this length reads better as words
 """Operators of which some call cannot be computed by arrays of the simulated device, which speak NumPy's functions and

@@ -256,7 +256,7 @@ class TileGrad:
 
     def compute(op, input, multiples, shape) -> Any:
         parts = [n for m, d in zip(multiples.tolist(), shape.tolist()) for n in (m, d)]
-        return np.asarray(input).reshape(parts).sum(tuple(range(0, len(parts), 2)), dtype=input.dtype)
+        return input.reshape(parts).sum(tuple(range(0, len(parts), 2)), dtype=input.dtype)
 
     def gradient(op, doutput) -> Any:
         return tile(doutput, op.multiples), None, None

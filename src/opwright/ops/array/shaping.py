@@ -374,7 +374,7 @@ class SumToLike:
         wanted = np.shape(like)
         new = x.ndim - len(wanted)
         axes = tuple(range(new)) + tuple(i + new for i, d in enumerate(wanted) if d == 1 and x.shape[i + new] != 1)
-        return np.asarray(x.sum(axes, dtype=x.dtype)).reshape(wanted) if axes else x
+        return x.sum(axes, dtype=x.dtype).reshape(wanted) if axes else x
 
     def gradient(op, doutput) -> Any:
         return broadcast_to(doutput, shape_op(op.x)), None

@@ -114,7 +114,7 @@ class Mean:
         count = x.size if op.axis is None else int(np.prod([x.shape[a] for a in op.axis], dtype=np.int64))
         if x.dtype.kind in "iu":
             wide = np.int64 if x.dtype.kind == "i" else np.uint64
-            total = np.asarray(np.sum(x, axis=op.axis, keepdims=op.keepdims, dtype=wide))
+            total = np.sum(x, axis=op.axis, keepdims=op.keepdims, dtype=wide)
             return (np.sign(total) * (np.abs(total) // total.dtype.type(max(1, count)))).astype(x.dtype)
         total = np.sum(x, axis=op.axis, keepdims=op.keepdims, dtype=_wide(x.dtype))
         return np.divide(total, total.dtype.type(count)).astype(x.dtype)
