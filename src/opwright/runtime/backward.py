@@ -20,6 +20,7 @@ from ..graph import Graph, Value
 from ..ops.autodiff import is_trainable
 from .backward_walk import NoGradientError, Walk
 from .gradient_map import Backward
+from .graphs import checked_graph
 
 __all__ = ["Backward", "NoGradientError", "append_backward", "gradients"]
 
@@ -87,6 +88,7 @@ def _listed(given: Any) -> list[Any]:
 
 def _find(graph: Graph, wanted: Any, role: str) -> Value:
     """A value of the graph by itself or by name. Raises NotFoundError with names that look alike."""
+    checked_graph(graph, "append_backward")
     name = wanted if isinstance(wanted, str) else getattr(wanted, "name", None)
     for value in graph.values():
         if value is wanted or (isinstance(wanted, str) and value.name == name):
@@ -94,7 +96,9 @@ def _find(graph: Graph, wanted: Any, role: str) -> Value:
     import difflib
 
     near = difflib.get_close_matches(str(name), [v.name for v in graph.values()], 3)
-    raise NotFoundError(what=f"graph {graph.name!r} has no such {role}", found=repr(wanted),
+    if isinstance(wanted, Value):
+        wanted, near = f"{wanted!r} of another graph", near[:1]
+    raise NotFoundError(what=f"graph {graph.name!r} has no such {role}", found=wanted,
                         do=f"did you mean {', '.join(near)}?" if near else "print the graph to see them")  # fmt: skip
 
 

@@ -48,9 +48,7 @@ def run_graph(graph: Graph, scope: Scope | None = None, place: Any = None) -> li
     no output has been written
     """
     scope = scope_or_global(scope)
-    if not isinstance(graph, Graph):
-        raise SignatureError(op="run_graph", what="this is no graph", found=type(graph).__name__, wanted="a Graph",
-                             do="function.get_concrete_function(...).graph")  # fmt: skip
+    checked_graph(graph, "run_graph")
     inputs = []
     for value in graph.inputs:
         variable = scope.find_var(value.name)
@@ -74,6 +72,13 @@ def run_graph(graph: Graph, scope: Scope | None = None, place: Any = None) -> li
         variable.share(result)
         written.append(variable)
     return written
+
+
+def checked_graph(graph: Any, op: str) -> None:
+    """Raises SignatureError for what is no graph."""
+    if not isinstance(graph, Graph):
+        raise SignatureError(op=op, what="this is no graph", found=type(graph).__name__, wanted="a Graph",
+                             do="function.get_concrete_function(...).graph")  # fmt: skip
 
 
 def _steps(graph: Graph) -> list[Step]:

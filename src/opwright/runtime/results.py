@@ -119,7 +119,7 @@ def write(instance: OpInstance, scope: Scope, outputs: Sequence[Any], layout: st
         if not declared.repeated:
             if names and names[0] != EMPTY and result is not None:
                 planned.append((names[0], result))
-        elif names != (EMPTY,):
+        elif names != (EMPTY,) and (names or declared.lod_of is None):  # offsets without a name are on what they are of
             if len(result) != len(names):
                 raise InvalidArgumentError(op=instance.type.name, found=f"{len(names)} names: {', '.join(names)}",
                                            what=f"output {declared.name!r} gives {len(result)} tensors",
