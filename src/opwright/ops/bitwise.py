@@ -108,8 +108,8 @@ class LeftShift:
     inplace = {"z": "x"}
     gradient = None
 
-    def compute(op, x, y) -> Any:
-        return np.left_shift(x, _bits(x, y))
+    def compute(op, x, y, *, out=None) -> Any:
+        return np.left_shift(x, _bits(x, y), out)
 
 
 left_shift = LeftShift.as_function("left_shift")
@@ -131,8 +131,8 @@ class RightShift:
     inplace = {"z": "x"}
     gradient = None
 
-    def compute(op, x, y) -> Any:
-        return np.right_shift(x, _bits(x, y))
+    def compute(op, x, y, *, out=None) -> Any:
+        return np.right_shift(x, _bits(x, y), out)
 
 
 right_shift = RightShift.as_function("right_shift")

@@ -35,9 +35,8 @@ class CheckNumerics:
     effect = "write"  # it may raise, which is what it is there for: it keeps its place and is never dropped
 
     def compute(op, tensor) -> Any:
-        array = np.asarray(tensor, np.float64)
-        if not np.isfinite(array).all():
-            kinds = [k for k, found in (("Inf", np.isinf(array).any()), ("NaN", np.isnan(array).any())) if found]
+        if not np.isfinite(tensor).all():
+            kinds = [k for k, found in (("Inf", np.isinf(tensor).any()), ("NaN", np.isnan(tensor).any())) if found]
             raise InvalidArgumentError(what=f"{op.message} : Tensor had {' and '.join(kinds)} values")
         return tensor
 

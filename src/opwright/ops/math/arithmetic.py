@@ -402,8 +402,10 @@ class AddN:
         total = inputs[0]
         if isinstance(total, TensorList):
             return functools.reduce(TensorList.add, inputs)
-        for x in inputs[1:]:
-            total = total + x
+        if len(inputs) > 1:
+            total = total + inputs[1]
+        for x in inputs[2:]:  # a sum of many is one new array
+            total += x
         return total
 
     def gradient(op, dsum) -> Any:

@@ -66,8 +66,8 @@ class Round:
     inplace = {"y": "x"}
     gradient = None
 
-    def compute(op, x) -> Any:
-        return x if x.dtype.kind in "iu" else np.rint(x)
+    def compute(op, x, *, out=None) -> Any:
+        return x if x.dtype.kind in "iu" else np.rint(x, out)
 
 
 round = Round.as_function("round")
