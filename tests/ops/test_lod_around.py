@@ -216,3 +216,38 @@ def test_offsets_of_a_trace_are_set_by_an_operator():
         wrong(ROWS, ow.constant([0, 2, 5]))
     right = ow.function(lambda x, offsets: seq.lod_reset(x, offsets))
     assert right(ROWS, ow.constant([0, 2, 5])).lod() == [[0, 2, 5]]
+
+
+# ---- models and scopes -----------------------------------------------------------------------------------------------
+
+
+def test_models_are_fitted_to_batches_of_sequences():
+    class Summed(ow.keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.dense = ow.keras.layers.Dense(1, kernel_initializer="zeros", use_bias=False)
+
+        def call(self, x):
+            return seq.pool(self.dense(x), "sum")
+
+    x = [batch(2, 0, 3), batch(1, 4)]
+    weight = np.array([[1.0], [-2.0], [0.5]])
+    y = [seq.pool(b, "sum").numpy() @ weight for b in x]
+    specs = ow.LoDTensorSpec([None, 3], ow.float64), ow.TensorSpec([None, 1], ow.float64)
+    data = ow.data.Dataset.from_generator(lambda: zip(x, y), output_signature=specs)
+    model = Summed()
+    model.compile(ow.keras.optimizers.SGD(0.1), "mse")
+    history = model.fit(data, epochs=200, verbose=0).history["loss"]
+    assert history[-1] < 1e-2 * history[0]
+    assert model.predict(data, verbose=0).shape == (5, 1)
+    assert model.evaluate(data, verbose=0) < 1e-2 * history[0]
+
+
+def test_on_scopes_offsets_need_no_name():
+    scope, place = ow.Scope(), ow.CPUPlace()
+    scope.var("x").set(batch(2, 0, 3))
+    scope.var("value").set(ow.constant(0.0, ow.float64))
+    ow.ops.get("SequencePad").on({"x": "x", "pad_value": "value"}, {"y": "y", "length": "n"}).run(scope, place)
+    ow.ops.get("SequenceUnpad").on({"x": "y", "length": "n"}, {"y": "again"}).run(scope, place)
+    assert scope.find_var("again").value.lod() == [[0, 2, 2, 5]]
+    np.testing.assert_array_equal(scope.find_var("again").value.numpy(), ROWS)

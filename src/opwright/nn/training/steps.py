@@ -11,6 +11,7 @@ from typing import Any
 from ... import staging
 from ...core import flags, nest
 from ...core.specs import TensorSpec
+from ...ops.lod_tensor import LoDTensor, LoDTensorSpec
 from ...tracing.function import Function
 from ...tracing.retracing import Detector
 
@@ -31,7 +32,10 @@ class Steps:
             return step(data)
         flat = nest.flatten(data)
         tensors = [t for t in flat if t is not None]
-        key = (kind, _outline(data), tuple([(t.dtype.name, t.shape.dims[1:], len(t.shape.dims)) for t in tensors]))
+        key = (kind, _outline(data), tuple([
+            (t.dtype.name, t.shape.dims[1:], len(t.shape.dims), t.lod_level if isinstance(t, LoDTensor) else None)
+            for t in tensors
+        ]))  # fmt: skip
         found = self._known.get(key)
         if found is None:
             prepare()
@@ -47,10 +51,15 @@ class Steps:
             return staging.converted(step)(nest.pack_sequence_as(data_form, leaves))
 
         data_form = nest.map_structure(lambda t: None if t is None else 0, data)
-        specs = [TensorSpec((None, *t.shape.dims[1:]) if t.shape.dims else (), t.dtype) for t in tensors]
+        specs = [_spec_of(t) for t in tensors]
         function = Function(traced, specs, name=f"{kind}_step")
         function._detector = Detector()  # each is traced once: many models are no reason to warn
         return function
+
+
+def _spec_of(x: Any) -> Any:
+    shape = (None, *x.shape.dims[1:]) if x.shape.dims else ()
+    return LoDTensorSpec(shape, x.dtype, x.lod_level) if isinstance(x, LoDTensor) else TensorSpec(shape, x.dtype)
 
 
 def _outline(data: Any) -> Any:

@@ -16,6 +16,7 @@ from ...core import nest
 from ...eager.tape import GradientTape
 from ...eager.variable import Variable
 from ...ops import array, math
+from ...ops.lod_tensor import LoDTensor
 from ..metrics.base import Mean, Metric
 from .batches import unpack
 from .by_output import OutputLosses, OutputMetrics
@@ -275,9 +276,14 @@ class Trainer(Fitting):
         return any(not getattr(x, "built", True) for x in self._flatten_layers())  # type: ignore[attr-defined]
 
     def _laid_out(self, x: Any) -> Any:
-        """What the model gives for such a batch, nothing computed; its weights are made."""
-        inputs = self._specs_of(x)  # type: ignore[attr-defined]
+        """What the model gives for such a batch, nothing computed; its weights are made.
+
+        Sequences have no stand-ins that layers could be laid out with: of a batch with LoDTensors it is computed.
+        """
         arguments = {"training": False} if self._call_spec().training else {}  # type: ignore[attr-defined]
+        if any(isinstance(part, LoDTensor) for part in nest.flatten(x)):
+            return self(x, **arguments)  # type: ignore[operator]
+        inputs = self._specs_of(x)  # type: ignore[attr-defined]
         if not self.built:
             self._build_for((inputs,), {})  # type: ignore[attr-defined]
         return self.compute_output_spec(self._converted(inputs), **arguments)  # type: ignore[attr-defined]
