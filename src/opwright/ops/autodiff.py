@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..core.dtypes import DType
+from ..core.errors import InternalError
 from . import dispatch
 from .call import Call
 from .indexed_slices import IndexedSlices
@@ -29,6 +30,41 @@ SPARSE_THROUGH = frozenset({"Identity", "IdentityN", "Neg", "ReadVariable"})
 def is_trainable(dtype: DType) -> bool:
     """Whether gradients flow through tensors of this dtype: floating and complex ones, handles of state, lists."""
     return dtype.has_gradient
+
+
+def _fitting(op: Any, structure: Sequence[Any], grads: Sequence[Any]) -> list[Any]:
+    """What a user's gradient rule gave, as tensors. Raises InternalError for what cannot be an input's gradient."""
+    made: list[Any] = []
+    for name, item, grad in zip(op.input_names, structure, grads):
+        if grad is None or item is None:
+            made.append(None)
+        elif type(item) is not tuple:
+            made.append(_fit(op, name, item, grad))
+        elif isinstance(grad, (tuple, list)) and len(grad) == len(item):
+            made.append([None if g is None else _fit(op, f"{name}[{i}]", x, g)
+                         for i, (x, g) in enumerate(zip(item, grad))])  # fmt: skip
+        else:
+            found = f"{len(grad)} of them" if isinstance(grad, (tuple, list)) else type(grad).__name__
+            raise InternalError(op=op.name, what=f"gradient gives a list for the repeated input {name!r}", found=found,
+                                wanted=f"a list of {len(item)}, None where there is none")  # fmt: skip
+    return made
+
+
+def _fit(op: Any, name: str, x: Any, grad: Any) -> Any:
+    if not hasattr(grad, "spec"):
+        try:
+            grad = dispatch.to_tensor(grad, None if hasattr(grad, "dtype") else x.dtype)
+        except (TypeError, ValueError):
+            found = f"{grad!r} ({type(grad).__name__})"[:80]
+            raise InternalError(op=op.name, what=f"gradient gave no tensor for input {name!r}", found=found,
+                                wanted=x.spec.short()) from None  # fmt: skip
+    fits = op.elementwise or grad.shape.is_compatible_with(x.shape)  # those of element-wise operators are summed up
+    if x.dtype.is_handle or (grad.dtype is x.dtype and fits):
+        return grad
+    part = "shape" if grad.dtype is x.dtype else "dtype"
+    raise InternalError(op=op.name, what=f"the gradient rule gave another {part} than input {name!r} has",
+                        found=f"{grad.dtype.name} {grad.shape}", wanted=f"{x.dtype.name} {x.shape}")  # fmt: skip
+
 
 
 class OpRecord:
@@ -129,6 +165,8 @@ class OpRecord:
             raise TypeError(
                 f"{op.name}: gradient gave {len(grads)} results for {len(op.inputs)} inputs {op.input_names}"
             )
+        if not op.trusted:
+            grads = _fitting(op, self.structure, grads)
         if op.simple:
             if op.elementwise and len(op.inputs) > 1:
                 return [None if g is None else array.sum_to_shape_of(g, x) for g, x in zip(grads, self.inputs)]

@@ -102,7 +102,7 @@ class _ByOperator(GradientMaker):
                                     do=f"define {name}, or give another: {type(self).__name__}(\"...\")"
                                     ) from None  # fmt: skip
         else:
-            found = name
+            found = registry.operator_of(name)
         self._check(forward, found)
         return found
 
