@@ -237,3 +237,40 @@ def test_a_sequence_has_the_same_bits_alone_and_among_others(part, dtype, width)
             parts = [*others[:at], x, *others[at:]]
             batch = ow.LoDTensor(np.concatenate(parts), [np.cumsum([0, *map(len, parts)])])
             np.testing.assert_array_equal(seq.pool(batch, kind).numpy()[at], alone)
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
+def test_what_second_derivatives_are_advised_to_do(kind):
+    """The refusal names the padded layer; that has them, and they are slopes of the first ones."""
+    wide = 4 if kind == "lstm" else 3
+    layer = {"lstm": ow.keras.layers.LSTM, "gru": ow.keras.layers.GRU}[kind](2, return_sequences=True, dtype="float64")
+    direction, rows = numbers(1, 9, 3), numbers(2, 9, 3)
+
+    def packed(x):
+        x = ow.matmul(x, numbers(3, 3, wide * 2))
+        if kind == "gru":
+            return seq.dynamic_gru(x, numbers(4, 2, 6))
+        return seq.dynamic_lstm(x, numbers(4, 2, 8), numbers(5, 1, 14))[0]
+
+    def padded(x):
+        rows, n = seq.pad(x)
+        return seq.unpad(layer(rows, mask=seq.mask(n, dtype=ow.bool)), n)
+
+    def slope(of, x):
+        with ow.GradientTape() as tape:
+            tape.watch(x)
+            y = ow.reduce_sum(of(x) ** 2.0)
+        return tape.gradient(y, x)
+
+    def along(of, values):
+        x = ow.LoDTensor(values, [OFFSETS])
+        with ow.GradientTape() as tape:
+            tape.watch(x)
+            y = ow.reduce_sum(slope(of, x) * direction)
+        return tape.gradient(y, x).numpy()
+
+    with pytest.raises(LookupError, match=f"keras.layers.{kind.upper()}"):
+        along(packed, rows)
+    step = 1e-5 * direction
+    up, down = (slope(padded, ow.LoDTensor(rows + s, [OFFSETS])).numpy() for s in (step, -step))
+    np.testing.assert_allclose(along(padded, rows), (up - down) / 2e-5, 1e-6, 1e-8)

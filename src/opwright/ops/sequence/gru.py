@@ -59,7 +59,7 @@ class DynamicGru:
     x: [rows, 3 d] with one LoD level, side by side update gate, reset gate, candidate; weight: [d, 3 d], in whose
     memory lie first W_ur as [d, 2 d], then W_c as [d, d]; bias: [1, 3 d]; h0: [number of sequences, d]; both zeros if
     left out. hidden: [rows, d] with the LoD of x. is_reverse walks each sequence from its end. A sigmoid holds its
-    argument at 13 and below; its slope there is that of 13.
+    argument at 13 and below; its slope there is that of 13. There are first derivatives only.
     raises InvalidArgumentError for x without LoD or with more levels, and for shapes that do not fit
     """
 
@@ -151,7 +151,7 @@ class DynamicGruGrad:
 
     dhidden: [rows, d]; the others as in DynamicGru; with origin_mode u and 1 - u change places. dx: [rows, 3 d];
     dweight: [d, 3 d], its memory as the weight's; dh0: [number of sequences, d]. It has no gradient of its own: second
-    derivatives are refused with a LookupError.
+    derivatives are refused with a LookupError, which says how the padded layer (keras) gives them.
     raises InvalidArgumentError where dhidden has another shape than hidden
     """
 
@@ -191,8 +191,9 @@ class DynamicGruGrad:
         return tuple([a.astype(batch_hidden.dtype, copy=False) for a in made])
 
     def gradient(op, *grads) -> Any:
-        raise LookupError("DynamicGru: it has first derivatives only; for second ones write the recurrence with "
-                          "operators, over ow.sequence.pad and a loop")  # fmt: skip
+        raise LookupError("DynamicGru: it has first derivatives only. For second ones take ow.keras.layers.GRU on "
+                          "padded sequences: rows, n = ow.sequence.pad(x), mask=ow.sequence.mask(n, dtype=ow.bool), "
+                          "and ow.sequence.unpad(result, n)")  # fmt: skip
 
 
 def _run_back(op: Any, batches: TimeBatches, gates: np.ndarray, h_before: np.ndarray, dh: np.ndarray,

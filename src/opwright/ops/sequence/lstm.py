@@ -71,7 +71,7 @@ class DynamicLstm:
     [d, 4 d] in the same order; bias: [1, 4 d], with use_peepholes [1, 7 d], (b, w_ic, w_fc, w_oc) side by side; h0, c0:
     [number of sequences, d], zeros if left out. hidden, cell: [rows, d] with the LoD of x. is_reverse walks each
     sequence from its end. A sigmoid holds its argument at 13 and below; its slope there is that of 13.
-    Gradients flow from hidden and from cell.
+    Gradients flow from hidden and from cell; first derivatives only.
     raises InvalidArgumentError for x without LoD or with more levels, and for shapes that do not fit; NotFoundError
     for one of h0 and c0 without the other
     """
@@ -168,7 +168,8 @@ class DynamicLstmGrad:
               + dz_{f,t+1} w_{fc}, \\quad dh_t = dhidden_t + dz_{t+1} W^T
 
     dhidden, dcell: [rows, d]; the others as in DynamicLstm. dx: [rows, 4 d]; dweight, dbias as weight and bias; dh0,
-    dc0: [number of sequences, d]. It has no gradient of its own: second derivatives are refused with a LookupError.
+    dc0: [number of sequences, d]. It has no gradient of its own: second derivatives are refused with a LookupError,
+    which says how the padded layer (keras) gives them.
     raises InvalidArgumentError where dhidden or dcell has another shape than hidden
     """
 
@@ -222,8 +223,9 @@ class DynamicLstmGrad:
         return tuple([a.astype(dtype, copy=False) for a in made])
 
     def gradient(op, *grads) -> Any:
-        raise LookupError("DynamicLstm: it has first derivatives only; for second ones write the recurrence with "
-                          "operators, over ow.sequence.pad and a loop")  # fmt: skip
+        raise LookupError("DynamicLstm: it has first derivatives only. For second ones take ow.keras.layers.LSTM on "
+                          "padded sequences: rows, n = ow.sequence.pad(x), mask=ow.sequence.mask(n, dtype=ow.bool), "
+                          "and ow.sequence.unpad(result, n)")  # fmt: skip
 
 
 def _run_back(op: Any, batches: TimeBatches, gates: np.ndarray, shown: np.ndarray, c_before: np.ndarray,
