@@ -44,6 +44,33 @@ def eager_add() -> Callable[[], object]:
     return lambda: ow.add(x, y)
 
 
+def scope_add() -> Callable[[], object]:
+    import opwright as ow
+
+    scope, place = ow.Scope(), ow.CPUPlace()
+    for name, value in zip("ab", _matrices()):
+        scope.var(name).set(value)
+    add = ow.ops.get("Add").on({"x": "a", "y": "b"}, {"z": "c"})
+    return lambda: add.run(scope, place)
+
+
+def scope_graph() -> Callable[[], object]:
+    import opwright as ow
+
+    x, y, _ = _matrices()
+
+    @ow.function
+    def adds(x, y):
+        for _ in range(10):
+            x = ow.add(x, y)
+        return x
+
+    graph, scope = adds.get_concrete_function(x, y).graph, ow.Scope()
+    for value, given in zip(graph.inputs, (x, y)):
+        scope.var(value.name).set(given)
+    return lambda: ow.run_graph(graph, scope)
+
+
 def traced_call() -> Callable[[], object]:
     import opwright as ow
 
@@ -432,6 +459,8 @@ RUNS: dict[str, measure.Prepare] = {
     "import": import_row,
     "import_whole": import_whole,
     "eager_add": eager_add,
+    "scope_add": scope_add,
+    "scope_graph": scope_graph,
     "sparse_sgd": sparse_sgd,
     "sparse_adagrad": sparse_adagrad,
     "sparse_adam_lazy": sparse_adam_lazy,

@@ -45,6 +45,8 @@ ROWS = (
     Row("import", "import in a fresh process, less the bare interpreter's start", 0.15, FRAMEWORKS),
     Row("import_whole", "the same with the interpreter's start", None, FRAMEWORKS),
     Row("eager_add", "eager add of two 4x4 float32 tensors", 2.5e-6, FRAMEWORKS),
+    Row("scope_add", "op.run of an add of two 4x4 float32 tensors of a scope", 15e-6),
+    Row("scope_graph", "run_graph of ten such adds, one after another, on a scope", 200e-6),
     Row("traced_call", "cached call of a traced 4x4 matmul + add + tanh", 5e-6, FRAMEWORKS),
     Row("dispatch", "the same where 50 traces of other shapes are kept, in turn", 8e-6, ("tensorflow", "jax")),
     Row("trace", "tracing a function of 60 operators", 5e-3, FRAMEWORKS),

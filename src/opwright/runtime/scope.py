@@ -51,13 +51,13 @@ class Scope:
         raises SignatureError for a name that is no text or stands for no variable, FailedPreconditionError for a
         dropped scope
         """
-        if not isinstance(name, str) or not name or name in (EMPTY, TEMP):
-            raise SignatureError(op="Scope.var", what="a variable has a name of its own", found=repr(name),
-                                 wanted=f"a text; {EMPTY} and {TEMP} stand for no variable")  # fmt: skip
         with self._lock:
             self._alive()
-            found = self._vars.get(name)
+            found = self._vars.get(name) if isinstance(name, str) else None
             if found is None:
+                if not isinstance(name, str) or not name or name in (EMPTY, TEMP):
+                    raise SignatureError(op="Scope.var", what="a variable has a name of its own", found=repr(name),
+                                         wanted=f"a text; {EMPTY} and {TEMP} stand for no variable")  # fmt: skip
                 found = self._vars[name] = ScopeVariable(name)
             return found
 
