@@ -100,7 +100,7 @@ def test_steps_follow_the_formula_in_float64(row, traced):
     assert int(optimizer.iterations) == STEPS // options.get("gradient_accumulation_steps", 1)
 
 
-LARGE = ((130, 70), (9000,), (1, 3, 3001), (2,))
+LARGE = ((150, 250), (40000,), (1, 3, 3001), (2,))
 """Variables of which steps are made in place, in blocks of which the last is smaller, and a small one beside them."""
 
 

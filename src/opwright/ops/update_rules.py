@@ -1,15 +1,14 @@
 """The update rules of optimizers, element by element: a variable and its state after one step.
 
-Lives here: the formulas, once each.
+Lives here: the formulas, once each, on NumPy arrays and in place.
 Not here: hyperparameters and when a step is made (optimizers/), the operators that make it (updates.py).
 
-A rule is a function of (xp, g, w, state, c): xp has sqrt, maximum, minimum, abs, sign and pow, as NumPy has them; g is
-the gradient, w the variable, state what else is kept for it, c scalars. It gives the new w and the new state.
+A rule is a function of (g, w, state, c) that changes w and state: g is the gradient, w the variable, state what else is
+kept for it, c scalars, all of one dtype. g, w and state have one shape, so a rule may be used on any rows of them. g
+may be a single zero: where that makes a step less work, `idle` does it, to the last bit as the rule would.
 
-No Python number takes part: beside it NumPy makes float32 of bfloat16.
-
-In all, g, w and state have one shape, so a rule may be used on any rows of them. Where the gradient is zero, `idle`
-does the same in place on arrays, to the last bit, with less work.
+What a line makes new it goes on working in (`t *= c`): a block of a table and its terms shall stay in the cache. No
+Python number takes part: beside it NumPy makes float32 of bfloat16.
 """
 
 from __future__ import annotations
@@ -18,21 +17,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-Step = tuple[Any, Sequence[Any]]
+import numpy as np
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
     """update: see the module. state, scalars: names of what it takes. still: a zero gradient changes nothing.
 
-    idle: `idle(xp, w, state, c)` changes w and state as `update` does for g = 0.
+    idle: `idle(w, state, c)` changes w and state as `update` does for g = 0.
     """
 
-    update: Callable[[Any, Any, Any, Sequence[Any], Sequence[Any]], Step]
+    update: Callable[[Any, Any, Sequence[Any], Sequence[Any]], None]
     state: tuple[str, ...]
     scalars: tuple[str, ...]
     still: bool = False
-    idle: Callable[[Any, Any, Sequence[Any], Sequence[Any]], None] | None = None
+    idle: Callable[[Any, Sequence[Any], Sequence[Any]], None] | None = None
 
 
 RULES: dict[str, Rule] = {}
@@ -48,213 +47,291 @@ def _rule(state: str, scalars: str, still: bool = False, idle: Any = None) -> Ca
     return enter
 
 
+def _approach(mean: Any, target: Any, rest: Any) -> None:
+    """mean + (target - mean) rest. target: a new array, or the gradient."""
+    t = target - mean
+    t *= rest
+    mean += t
+
+
+def _decay(means: Sequence[Any], keep: Any) -> None:
+    for x in means:
+        x *= keep
+
+
 # ---- gradient descent -----------------------------------------------------------------------------------------------
 
 
-def _decay_idle(xp: Any, w: Any, state: Any, c: Any) -> None:
-    w -= w * c[0] * c[1]
-
-
-@_rule("", "decay rate", idle=_decay_idle)
-def decay(xp: Any, g: Any, w: Any, state: Any, c: Any) -> Step:
+@_rule("", "decay rate")
+def decay(g: Any, w: Any, state: Any, c: Any) -> None:
     """w - w decay rate: weight decay apart from the gradient."""
-    return w - w * c[0] * c[1], ()
+    t = w * c[0]
+    t *= c[1]
+    w -= t
 
 
 @_rule("", "momentum rest")
-def average(xp: Any, g: Any, w: Any, state: Any, c: Any) -> Step:
+def average(g: Any, w: Any, state: Any, c: Any) -> None:
     """momentum w + rest g: w is a running mean of what g is."""
-    return c[0] * w + c[1] * g, ()
+    w *= c[0]
+    w += c[1] * g
 
 
 @_rule("", "rate", still=True)
-def descent(xp: Any, g: Any, w: Any, state: Any, c: Any) -> Step:
+def descent(g: Any, w: Any, state: Any, c: Any) -> None:
     """w - rate g"""
-    return w - g * c[0], ()
+    w -= g * c[0]
 
 
-def _momentum_idle(xp: Any, w: Any, state: Any, c: Any) -> None:
+def _momentum_idle(w: Any, state: Any, c: Any) -> None:
     (u,) = state
     u *= c[1]
     w += u
 
 
 @_rule("u", "rate momentum", idle=_momentum_idle)
-def momentum(xp: Any, g: Any, w: Any, state: Any, c: Any) -> Step:
+def momentum(g: Any, w: Any, state: Any, c: Any) -> None:
     """u = mu u - rate g; w + u"""
-    u = state[0] * c[1] - g * c[0]
-    return w + u, (u,)
+    (u,) = state
+    u *= c[1]
+    u -= g * c[0]
+    w += u
 
 
-def _nesterov_idle(xp: Any, w: Any, state: Any, c: Any) -> None:
+def _nesterov_idle(w: Any, state: Any, c: Any) -> None:
     (u,) = state
     u *= c[1]
     w += u * c[1]
 
 
 @_rule("u", "rate momentum", idle=_nesterov_idle)
-def nesterov(xp: Any, g: Any, w: Any, state: Any, c: Any) -> Step:
+def nesterov(g: Any, w: Any, state: Any, c: Any) -> None:
     """u = mu u - rate g; w + mu u - rate g"""
+    (u,) = state
     step = g * c[0]
-    u = state[0] * c[1] - step
-    return w + (u * c[1] - step), (u,)
+    u *= c[1]
+    u -= step
+    t = u * c[1]
+    t -= step
+    w += t
 
 
 # ---- moments --------------------------------------------------------------------------------------------------------
 
 
-def _adam_idle(xp: Any, w: Any, state: Any, c: Any) -> None:
+def _moments(g: Any, m: Any, v: Any, rest_1: Any, rest_2: Any) -> None:
+    """m + (g - m) rest_1; v + (g^2 - v) rest_2"""
+    _approach(m, g, rest_1)
+    t = g * g
+    t -= v
+    t *= rest_2
+    v += t
+
+
+def _moments_idle(m: Any, v: Any, rest_1: Any, rest_2: Any) -> None:
+    m -= m * rest_1
+    v -= v * rest_2
+
+
+def _adam_step(w: Any, m: Any, v: Any, c: Any) -> None:
+    """w - rate m / (sqrt(v) + epsilon)"""
+    below = np.sqrt(v)
+    below += c[3]
+    step = m * c[0]
+    step /= below
+    w -= step
+
+
+def _adam_idle(w: Any, state: Any, c: Any) -> None:
     m, v = state
-    m -= m * c[1]
-    v -= v * c[2]
-    w -= m * c[0] / (xp.sqrt(v) + c[3])
+    _moments_idle(m, v, c[1], c[2])
+    _adam_step(w, m, v, c)
 
 
 @_rule("m v", "rate rest_1 rest_2 epsilon", idle=_adam_idle)
-def adam(xp: Any, g: Any, w: Any, state: Any, c: Any) -> Step:
+def adam(g: Any, w: Any, state: Any, c: Any) -> None:
     """m + (g - m) rest_1; v + (g^2 - v) rest_2; w - rate m / (sqrt(v) + epsilon), rest_i = 1 - beta_i"""
-    rate, rest_1, rest_2, epsilon = c
     m, v = state
-    m = m + (g - m) * rest_1
-    v = v + (g * g - v) * rest_2
-    return w - m * rate / (xp.sqrt(v) + epsilon), (m, v)
+    _moments(g, m, v, c[1], c[2])
+    _adam_step(w, m, v, c)
 
 
-def _amsgrad_idle(xp: Any, w: Any, state: Any, c: Any) -> None:
+def _amsgrad_idle(w: Any, state: Any, c: Any) -> None:
     m, v, largest = state
-    m -= m * c[1]
-    v -= v * c[2]
-    xp.maximum(largest, v, out=largest)
-    w -= m * c[0] / (xp.sqrt(largest) + c[3])
+    _moments_idle(m, v, c[1], c[2])
+    np.maximum(largest, v, out=largest)
+    _adam_step(w, m, largest, c)
 
 
 @_rule("m v largest", "rate rest_1 rest_2 epsilon", idle=_amsgrad_idle)
-def amsgrad(xp: Any, g: Any, w: Any, state: Any, c: Any) -> Step:
+def amsgrad(g: Any, w: Any, state: Any, c: Any) -> None:
     """adam, divided by the root of the largest v so far"""
-    rate, rest_1, rest_2, epsilon = c
     m, v, largest = state
-    m = m + (g - m) * rest_1
-    v = v + (g * g - v) * rest_2
-    largest = xp.maximum(largest, v)
-    return w - m * rate / (xp.sqrt(largest) + epsilon), (m, v, largest)
+    _moments(g, m, v, c[1], c[2])
+    np.maximum(largest, v, out=largest)
+    _adam_step(w, m, largest, c)
 
 
-def _adamax_idle(xp: Any, w: Any, state: Any, c: Any) -> None:
+def _adamax_step(w: Any, m: Any, u: Any, c: Any) -> None:
+    below = u + c[4]
+    below *= c[1]
+    step = c[0] * m
+    step /= below
+    w -= step
+
+
+def _adamax_idle(w: Any, state: Any, c: Any) -> None:
     m, u = state
     m -= m * c[2]
     u *= c[3]
-    w -= c[0] * m / (c[1] * (u + c[4]))
+    _adamax_step(w, m, u, c)
 
 
 @_rule("m u", "rate correction rest_1 beta_2 epsilon", idle=_adamax_idle)
-def adamax(xp: Any, g: Any, w: Any, state: Any, c: Any) -> Step:
+def adamax(g: Any, w: Any, state: Any, c: Any) -> None:
     """m + (g - m) rest_1; u = max(beta_2 u, |g|); w - rate m / (correction (u + epsilon))"""
-    rate, correction, rest_1, beta_2, epsilon = c
     m, u = state
-    m = m + (g - m) * rest_1
-    u = xp.maximum(u * beta_2, xp.abs(g))
-    return w - rate * m / (correction * (u + epsilon)), (m, u)
+    _approach(m, g, c[2])
+    u *= c[3]
+    np.maximum(u, np.abs(g), out=u)
+    _adamax_step(w, m, u, c)
 
 
-def _nadam_idle(xp: Any, w: Any, state: Any, c: Any) -> None:
-    rate, later, rest_later, _, _, to_m, to_v, correction, epsilon = c
+def _nadam_step(w: Any, mean: Any, v: Any, c: Any) -> None:
+    below = v / c[7]
+    below = np.sqrt(below)
+    below += c[8]
+    mean *= c[0]
+    mean /= below
+    w -= mean
+
+
+def _nadam_idle(w: Any, state: Any, c: Any) -> None:
     m, v = state
-    m -= m * to_m
-    v -= v * to_v
-    w -= later * m / rest_later * rate / (xp.sqrt(v / correction) + epsilon)
+    _moments_idle(m, v, c[5], c[6])
+    mean = c[1] * m
+    mean /= c[2]
+    _nadam_step(w, mean, v, c)
 
 
 @_rule("m v", "rate later rest_later weight rest to_m to_v correction epsilon", idle=_nadam_idle)
-def nadam(xp: Any, g: Any, w: Any, state: Any, c: Any) -> Step:
+def nadam(g: Any, w: Any, state: Any, c: Any) -> None:
     """adam's m and v; w - rate (later m / rest_later + weight g / rest) / (sqrt(v / correction) + epsilon)"""
-    rate, later, rest_later, weight, rest, to_m, to_v, correction, epsilon = c
     m, v = state
-    m = m + (g - m) * to_m
-    v = v + (g * g - v) * to_v
-    mean = later * m / rest_later + weight * g / rest
-    return w - mean * rate / (xp.sqrt(v / correction) + epsilon), (m, v)
+    _moments(g, m, v, c[5], c[6])
+    mean = c[1] * m
+    mean /= c[2]
+    now = c[3] * g
+    now /= c[4]
+    mean += now
+    _nadam_step(w, mean, v, c)
 
 
 @_rule("m", "rate beta_1 rest_1 beta_2 rest_2")
-def lion(xp: Any, g: Any, w: Any, state: Any, c: Any) -> Step:
+def lion(g: Any, w: Any, state: Any, c: Any) -> None:
     """w - rate sign(beta_1 m + rest_1 g); m = beta_2 m + rest_2 g"""
-    rate, beta_1, rest_1, beta_2, rest_2 = c
     (m,) = state
-    return w - rate * xp.sign(m * beta_1 + g * rest_1), (m * beta_2 + g * rest_2,)
+    t = m * c[1]
+    t += g * c[2]
+    t = np.sign(t)
+    t *= c[0]
+    w -= t
+    m *= c[3]
+    m += g * c[4]
 
 
 # ---- squares --------------------------------------------------------------------------------------------------------
 
 
 @_rule("a", "rate epsilon", still=True)
-def adagrad(xp: Any, g: Any, w: Any, state: Any, c: Any) -> Step:
+def adagrad(g: Any, w: Any, state: Any, c: Any) -> None:
     """a + g^2; w - rate g / sqrt(a + epsilon)"""
-    a = state[0] + g * g
-    return w - c[0] * g / xp.sqrt(a + c[1]), (a,)
+    (a,) = state
+    a += g * g
+    _rooted_step(w, c[0] * g, a, c[1])
+
+
+def _rooted_step(w: Any, step: Any, squares: Any, epsilon: Any) -> None:
+    """w - step / sqrt(squares + epsilon). step: a new array."""
+    step /= np.sqrt(squares + epsilon)
+    w -= step
 
 
 @_rule("n z", "rate power l1 l2 shrinkage")
-def ftrl(xp: Any, g: Any, w: Any, state: Any, c: Any) -> Step:
+def ftrl(g: Any, w: Any, state: Any, c: Any) -> None:
     """n' = n + g^2; z + g + shrinkage w - (n'^power - n^power) w / rate; w from z, see optimizers.Ftrl"""
     rate, power, l1, l2, shrinkage = c
     n, z = state
-    n_new = n + g * g
-    n_power = xp.pow(n_new, power)
-    z = z + ((g + shrinkage * w) - (n_power - xp.pow(n, power)) / rate * w)
-    return (xp.minimum(xp.maximum(z, -l1), l1) - z) / (n_power / rate + (l2 + l2)), (n_new, z)
+    before = np.power(n, power)
+    n += g * g
+    after = np.power(n, power)
+    z += (g + shrinkage * w) - (after - before) / rate * w
+    after /= rate
+    after += l2 + l2
+    np.divide(np.minimum(np.maximum(z, -l1), l1) - z, after, out=w)
 
 
-def _rmsprop_idle(xp: Any, w: Any, state: Any, c: Any) -> None:
-    for x in state:
-        x *= c[1]
+def _rmsprop_idle(w: Any, state: Any, c: Any) -> None:
+    _decay(state, c[1])
 
 
-def _mean_squares(xp: Any, g: Any, v: Any, c: Any) -> Any:
-    return c[1] * v + c[2] * (g * g)
+def _mean(x: Any, target: Any, c: Any) -> None:
+    """x = rho x + rest target. target: a new array, or the gradient."""
+    x *= c[1]
+    x += c[2] * target
+
+
+def _variance(state: Any) -> Any:
+    """v - mean^2"""
+    v, mean = state[:2]
+    t = mean * mean
+    return v - t
 
 
 @_rule("v", "rate rho rest epsilon", idle=_rmsprop_idle)
-def rmsprop(xp: Any, g: Any, w: Any, state: Any, c: Any) -> Step:
+def rmsprop(g: Any, w: Any, state: Any, c: Any) -> None:
     """v = rho v + rest g^2; w - rate g / sqrt(v + epsilon), rest = 1 - rho"""
-    v = _mean_squares(xp, g, state[0], c)
-    return w - c[0] * g / xp.sqrt(v + c[3]), (v,)
+    _mean(state[0], g * g, c)
+    _rooted_step(w, c[0] * g, state[0], c[3])
 
 
 @_rule("v mean", "rate rho rest epsilon", idle=_rmsprop_idle)
-def rmsprop_centered(xp: Any, g: Any, w: Any, state: Any, c: Any) -> Step:
+def rmsprop_centered(g: Any, w: Any, state: Any, c: Any) -> None:
     """rmsprop with v - mean^2 under the root, mean = rho mean + rest g"""
-    v = _mean_squares(xp, g, state[0], c)
-    mean = c[1] * state[1] + c[2] * g
-    return w - c[0] * g / xp.sqrt(v - mean * mean + c[3]), (v, mean)
+    _mean(state[0], g * g, c)
+    _mean(state[1], g, c)
+    _rooted_step(w, c[0] * g, _variance(state), c[3])
 
 
 @_rule("v u", "rate rho rest epsilon momentum")
-def rmsprop_momentum(xp: Any, g: Any, w: Any, state: Any, c: Any) -> Step:
+def rmsprop_momentum(g: Any, w: Any, state: Any, c: Any) -> None:
     """rmsprop's step added to momentum u"""
-    v = _mean_squares(xp, g, state[0], c)
-    u = c[4] * state[1] + c[0] * g / xp.sqrt(v + c[3])
-    return w - u, (v, u)
+    v, u = state
+    _mean(v, g * g, c)
+    u *= c[4]
+    u += c[0] * g / np.sqrt(v + c[3])
+    w -= u
 
 
 @_rule("v mean u", "rate rho rest epsilon momentum")
-def rmsprop_centered_momentum(xp: Any, g: Any, w: Any, state: Any, c: Any) -> Step:
+def rmsprop_centered_momentum(g: Any, w: Any, state: Any, c: Any) -> None:
     """rmsprop_centered's step added to momentum u"""
-    v = _mean_squares(xp, g, state[0], c)
-    mean = c[1] * state[1] + c[2] * g
-    u = c[4] * state[2] + c[0] * g / xp.sqrt(v - mean * mean + c[3])
-    return w - u, (v, mean, u)
+    v, mean, u = state
+    _mean(v, g * g, c)
+    _mean(mean, g, c)
+    u *= c[4]
+    u += c[0] * g / np.sqrt(_variance(state) + c[3])
+    w -= u
 
 
-def _adadelta_idle(xp: Any, w: Any, state: Any, c: Any) -> None:
-    for x in state:
-        x *= c[1]
-
-
-@_rule("a d", "rate rho rest epsilon", idle=_adadelta_idle)
-def adadelta(xp: Any, g: Any, w: Any, state: Any, c: Any) -> Step:
+@_rule("a d", "rate rho rest epsilon", idle=_rmsprop_idle)
+def adadelta(g: Any, w: Any, state: Any, c: Any) -> None:
     """a = rho a + rest g^2; s = g sqrt(d + epsilon) / sqrt(a + epsilon); d = rho d + rest s^2; w - rate s"""
-    rate, rho, rest, epsilon = c
     a, d = state
-    a = rho * a + rest * (g * g)
-    step = xp.sqrt(d + epsilon) * g / xp.sqrt(a + epsilon)
-    return w - rate * step, (a, rho * d + rest * (step * step))
+    _mean(a, g * g, c)
+    step = np.sqrt(d + c[3])
+    step *= g
+    step /= np.sqrt(a + c[3])
+    _mean(d, step * step, c)
+    step *= c[0]
+    w -= step

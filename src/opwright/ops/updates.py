@@ -7,6 +7,7 @@ Not here: the rules (update_rules.py), sparse rows themselves (indexed_slices.py
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,9 @@ from .attributes import Attr, one_of
 from .definition import Input, operator
 from .state import IN_PLACE, check_rows, writing
 from .update_rules import RULES
+
+# Bytes. A step of Adam on 256 MB takes 160 ms by 64 KiB, 140 by 128 and 256, and its terms are no new pages each time.
+_BLOCK = 1 << 18
 
 
 @operator
@@ -55,7 +59,9 @@ class UpdateVariable:
         if values.shape != whole[0].shape:
             values = _spread(values, whole[0].shape)
         if whole[0].nbytes < IN_PLACE:
-            for holder, x in zip(holders, _stepped(rule, whole, values, scalars)):
+            whole = [x.copy() for x in whole]
+            rule.update(values, whole[0], whole[1:], scalars)
+            for holder, x in zip(holders, whole):
                 holder.write_array(x)
             return ()
         del whole
@@ -104,16 +110,14 @@ class UpdateRows:
             _check_arrays(whole, values)
             rows, values = merge(indices, values)
             size = rows_in_block(whole[0])
-            new = None
+            given = None
             if not (op.lazy or rule.still):
-                new = _stepped(rule, [a.take(rows, 0) for a in whole], values, scalars)
-                _idle(rule, whole, scalars, size)
+                given = [a.take(rows, 0) for a in whole]
+                _idle(rule, whole, scalars)
             for i in range(0, len(rows), size):
                 at = rows[i : i + size]
-                if new is None:
-                    part = _stepped(rule, [a.take(at, 0) for a in whole], values[i : i + size], scalars)
-                else:
-                    part = [x[i : i + size] for x in new]
+                part = [a.take(at, 0) for a in whole] if given is None else [x[i : i + size] for x in given]
+                rule.update(values[i : i + size], part[0], part[1:], scalars)
                 for array, x in zip(whole, part):
                     array[at] = x
         return ()
@@ -150,30 +154,28 @@ def _spread(gradient: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
                                    wanted=shape) from None  # fmt: skip
 
 
-def _by_blocks(rule: Any, whole: list[np.ndarray], gradient: np.ndarray, scalars: Any) -> None:
-    """The rule on all rows, in place."""
-    if all(a.flags.c_contiguous for a in (*whole, gradient)):  # then rows may be of any size
-        whole, gradient = [a.reshape(-1) for a in whole], gradient.reshape(-1)
-    size = rows_in_block(whole[0])
-    for i in range(0, len(gradient), size):
-        blocks = [a[i : i + size] for a in whole]
-        for block, x in zip(blocks, _stepped(rule, blocks, gradient[i : i + size], scalars)):
-            block[...] = x
-
-
-def _stepped(rule: Any, parts: list[np.ndarray], g: np.ndarray, scalars: Any) -> list[Any]:
-    """The rule on rows of the variable and its state."""
-    w, state = rule.update(np, g, parts[0], parts[1:], scalars)
-    return [w, *state]
-
-
-def _idle(rule: Any, whole: list[np.ndarray], scalars: Any, size: int) -> None:
-    """The rule with a gradient of zero on all rows, in place."""
-    zero = np.zeros((), whole[0].dtype)
+def _blocks(whole: list[np.ndarray]) -> Iterator[list[np.ndarray]]:
+    """Pieces of arrays of one shape, to be worked on one after the other while they are in the cache."""
+    if all(a.flags.c_contiguous for a in whole):  # then rows may be of any size
+        whole = [a.reshape(-1) for a in whole]
+        size = _BLOCK // whole[0].itemsize
+    else:
+        size = rows_in_block(whole[0])
     for i in range(0, len(whole[0]), size):
-        blocks = [a[i : i + size] for a in whole]
+        yield [a[i : i + size] for a in whole]
+
+
+def _by_blocks(rule: Any, whole: list[np.ndarray], gradient: np.ndarray, scalars: Any) -> None:
+    """The rule on all elements."""
+    for g, w, *state in _blocks([gradient, *whole]):
+        rule.update(g, w, state, scalars)
+
+
+def _idle(rule: Any, whole: list[np.ndarray], scalars: Any) -> None:
+    """The rule with a gradient of zero on all elements."""
+    zero = np.zeros((), whole[0].dtype)
+    for w, *state in _blocks(whole):
         if rule.idle is not None:
-            rule.idle(np, blocks[0], blocks[1:], scalars)
+            rule.idle(w, state, scalars)
         else:
-            for block, x in zip(blocks, _stepped(rule, blocks, zero, scalars)):
-                block[...] = x
+            rule.update(zero, w, state, scalars)
