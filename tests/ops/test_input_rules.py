@@ -133,6 +133,35 @@ def test_what_forces_its_way_is_found_by_the_switch() -> None:
         ow.function(lambda a, b: op(a, b))(ow.constant([1.0, 2.0]), ow.constant([1.0, 2.0]))
 
 
+@pytest.mark.parametrize("traced", [False, True], ids=["eager", "function"])
+@pytest.mark.parametrize("written", ["x", "offsets"])
+def test_of_a_lod_tensor_values_and_offsets_are_watched(written: str, traced: bool) -> None:
+    @ow.operator
+    class Evil:
+        """The same.
+
+        .. math:: y = x
+        """
+
+        x = ow.Input(dtypes=ow.floating, kinds=("dense", "lod"))
+        offsets = ow.Input(lod_of="x")
+        y = ow.Output(like="x")
+        lod = "vanishes"
+
+        def compute(op: Any, x: Any, offsets: Any) -> Any:
+            array = {"x": x, "offsets": offsets}[written]
+            while array.base is not None:
+                array = array.base
+            array.setflags(write=True)
+            array.reshape(-1)[1] += 1
+            return x + 1
+
+    t = ow.create_lod_tensor(np.arange(12, dtype=np.float32).reshape(6, 2), [[2, 1, 3]])
+    call = ow.function(lambda t: Evil(t)) if traced else Evil
+    with ow.flags(check_inputs=True), pytest.raises(PermissionDeniedError, match=f"writes its input '{written}'"):
+        call(t)
+
+
 ALIASES = [lambda op, a, b: a, lambda op, a, b: a[:], lambda op, a, b: a.reshape(a.shape), lambda op, a, b: a[::-1]]
 
 

@@ -180,12 +180,9 @@ def _copied(value: Any) -> Any:
 
 def fingerprint(value: Any) -> Any:
     """What tells whether an input was written: of arrays the dtype, the shape and a digest of the elements; of a list
-    that of each; of what carries a LoD the offsets too. None for handles, which are there to be changed."""
+    that of each. None for handles, which are there to be changed. A LoD's offsets are inputs of their own here."""
     if type(value) in (list, tuple):
         return tuple([fingerprint(v) for v in value])
-    lod = getattr(value, "lod", None)
-    if lod is not None and not callable(lod):
-        return fingerprint(getattr(value, "_array", None)), tuple([tuple(map(int, level)) for level in lod])
     value = getattr(value, "_array", value)
     if not isinstance(value, (np.ndarray, np.generic)):
         return None
