@@ -251,3 +251,37 @@ def test_on_scopes_offsets_need_no_name():
     ow.ops.get("SequenceUnpad").on({"x": "y", "length": "n"}, {"y": "again"}).run(scope, place)
     assert scope.find_var("again").value.lod() == [[0, 2, 2, 5]]
     np.testing.assert_array_equal(scope.find_var("again").value.numpy(), ROWS)
+
+
+# ---- datasets and maps -----------------------------------------------------------------------------------------------
+
+
+def generated(*values, spec):
+    return ow.data.Dataset.from_generator(lambda: iter(values), output_signature=spec)
+
+
+def test_generators_give_sequences_packed_or_as_lists():
+    spec = ow.LoDTensorSpec([None, 2], ow.float32)
+    x = ow.LoDTensor(np.ones((3, 2), np.float32), [[0, 1, 3]])
+    found = list(generated(x, [[[1, 2], [3, 4]], [], [[5, 6]]], [[], []], spec=spec).map(lambda x: x * 2.0))
+    assert [f.lod() for f in found] == [[[0, 1, 3]], [[0, 2, 2, 3]], [[0, 0, 0]]]
+    assert found[1].to_nested() == [[[2.0, 4.0], [6.0, 8.0]], [], [[10.0, 12.0]]]
+    assert found[2].shape == (0, 2)
+
+
+@pytest.mark.parametrize("given", [
+    ow.LoDTensor(np.ones((5, 2), np.float32), [[0, 2, 3], [0, 2, 2, 5]]), ow.LoDTensor(np.ones((5, 2)), [[0, 2, 5]]),
+    ow.LoDTensor(np.ones((5, 3), np.float32), [[0, 2, 5]]), ow.ones([5, 2]),
+])  # fmt: skip
+def test_generators_that_give_other_sequences_than_they_say(given):
+    with pytest.raises(InvalidArgumentError, match=r"output_signature(.|\n)*wanted  LoDTensorSpec"):
+        list(generated(given, spec=ow.LoDTensorSpec([None, 2], ow.float32)))
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: ow.map_fn(lambda v: v, x), lambda x: ow.scan(lambda a, v: a + v, x),
+    lambda x: ow.data.Dataset.from_tensor_slices({"x": x}), lambda x: ow.data.Dataset.from_tensors(x).batch(2),
+])  # fmt: skip
+def test_what_goes_by_elements_says_what_to_do(call):
+    with pytest.raises(TypeError, match=r"x\.values|unpad"):
+        call(batch(2, 0, 3))

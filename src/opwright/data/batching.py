@@ -14,6 +14,7 @@ import numpy as np
 from ..core.errors import InvalidArgumentError
 from ..core.specs import TensorSpec
 from ..ops import dispatch
+from ..ops.lod_tensor import LoDTensorSpec
 from ..tracing.symbolic import SymbolicTensor
 from .base import UNKNOWN, Rows, int_operand, static_int
 from .dataset import Dataset
@@ -29,7 +30,12 @@ def batched(spec: Any, size: int | None) -> Any:
         return TensorSpec(None if dims is None else (size, *dims), spec.dtype)
     batch = getattr(spec, "_batch", None)
     if batch is None:
-        raise TypeError(f"`batch` of elements of type {spec!r} is not supported: they cannot be stacked to one tensor")
+        do = ""
+        if isinstance(spec, LoDTensorSpec):
+            do = ". A LoDTensor is a batch already; of single sequences padded_batch and ow.sequence.unpad make one"
+        raise TypeError(
+            f"`batch` of elements of type {spec!r} is not supported: they cannot be stacked to one tensor{do}"
+        )
     return batch(size)
 
 

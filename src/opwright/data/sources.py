@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from ..core import errors
+from ..core import errors, nest
 from ..core.dtypes import DType
-from ..core.errors import InvalidArgumentError
+from ..core.errors import InvalidArgumentError, compose
 from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
 from ..eager.tensor import EagerTensor, to_array
+from ..ops.lod_tensor import LoDTensor, LoDTensorSpec
 from ..ops.random.state import seeds_for
 from ..tracing.symbolic import SymbolicTensor
 from .base import INFINITE, UNKNOWN, Rows
@@ -41,6 +42,10 @@ class _TensorDataset(Dataset):
 
 class _TensorSliceDataset(Dataset):
     def __init__(self, value: Any) -> None:
+        if any(isinstance(part, LoDTensor) for part in nest.flatten(value)):
+            raise TypeError(compose("sequences cannot be sliced to elements of one type", found="a LoDTensor",
+                                    op="Dataset.from_tensor_slices", wanted="tensors", do="from_tensors for the whole, "
+                                    "or from_generator with x.to_nested(), or x.values for its rows"))  # fmt: skip
         spec, tensors = form_of_value(value)
         size: int | None = None
         if not tensors:
@@ -237,6 +242,17 @@ def element_converter(form: Form, who: str) -> Callable[[Any], Any]:
             )
         return array
 
+    def sequences(value: Any, spec: LoDTensorSpec) -> LoDTensor:
+        if isinstance(value, (list, tuple)):
+            row = spec.shape.dims or (None,)
+            value = LoDTensor.from_nested(value, spec.lod_level, spec.dtype, [n or 0 for n in row[1:]])
+        if not isinstance(value, LoDTensor) or not spec.is_compatible_with(value):
+            found = repr(value._type_spec) if isinstance(value, LoDTensor) else _short(value)
+            raise InvalidArgumentError(op="Dataset.from_generator", what="the generator gave other sequences than "
+                                       f"output_signature says ({who})", found=found, wanted=repr(spec),
+                                       do="nested lists are packed as they come; else ow.LoDTensor")  # fmt: skip
+        return value
+
     def convert(value: Any) -> Any:
         if single is not None:
             return (component(value, single),)
@@ -246,6 +262,8 @@ def element_converter(form: Form, who: str) -> Callable[[Any], Any]:
             if type(spec) is TensorSpec:
                 parts.append(component(part, spec))
             else:
+                if isinstance(spec, LoDTensorSpec):
+                    part = sequences(part, spec)
                 parts.extend(t._array for t in spec.to_tensors(part))
 
         try:

@@ -13,12 +13,13 @@ from ..core import dtypes
 from ..eager.variable import Variable
 from ..ops import array, dispatch, math
 from ..ops.indexed_slices import IndexedSlices
+from ..ops.lod_tensor import rows_of
 
 
 def prepare(gradient: Any, variable: Variable, slices: bool) -> Any:
     """A tensor; or, if `slices`, IndexedSlices with each row once where rows are what was given."""
     if not isinstance(gradient, IndexedSlices):
-        return dispatch.to_tensor(gradient, None if hasattr(gradient, "dtype") else variable.dtype)
+        return rows_of(dispatch.to_tensor(gradient, None if hasattr(gradient, "dtype") else variable.dtype))
     if slices:
         return gradient.merged()
     shape = gradient.dense_shape

@@ -13,12 +13,14 @@ from typing import Any
 
 from ... import staging
 from ...core import dtypes, nest
+from ...core.errors import compose
 from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
 from ...eager.tensor import EagerTensor
 from ...ops import array, dispatch
 from ...ops.list_rows import ListFromTensor, ListStack
 from ...ops.lists import ListGet, ListPush, ListReserve
+from ...ops.lod_tensor import LoDTensor
 from ..symbolic import SymbolicTensor
 from ..trace import FuncTrace
 from .loops import emit_while
@@ -108,6 +110,9 @@ def _scope(name: str) -> Any:
 
 def _elements(elems: Any, caller: str) -> tuple[list[Any], Any]:
     """The flat tensors, and the number of elements: an int where it is known."""
+    if any(isinstance(e, LoDTensor) and e.levels for e in nest.flatten(elems)):
+        raise TypeError(compose("a LoDTensor has sequences, not elements of one shape", op=caller, found="a LoDTensor",
+                                wanted="tensors", do="its rows, x.values, or what ow.sequence has"))  # fmt: skip
     flat = [dispatch.to_tensor(e) for e in nest.flatten(elems, expand_composites=True)]
     if not flat:
         raise ValueError(f"{caller}: 'elems' must be a tensor or a nesting of tensors, found {elems}")
