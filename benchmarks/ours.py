@@ -248,6 +248,12 @@ def deep_memory(inplace: bool = True) -> float:
     return measure.peak_bytes(lambda: network(x))
 
 
+def deep_gradient(inplace: bool = True) -> Callable[[], object]:
+    _, gradient, x = _deep_network(inplace)
+    x = x[:256]
+    return lambda: gradient(x)
+
+
 def deep_gradient_memory() -> float:
     _, gradient, x = _deep_network(True)
     return measure.peak_bytes(lambda: gradient(x))
@@ -482,6 +488,8 @@ RUNS: dict[str, measure.Prepare] = {
     "deep_chain_apart": lambda: deep_chain(inplace=False),
     "deep_memory": deep_memory,
     "deep_memory_apart": lambda: deep_memory(inplace=False),
+    "deep_gradient": deep_gradient,
+    "deep_gradient_apart": lambda: deep_gradient(inplace=False),
     "deep_gradient_memory": deep_gradient_memory,
     "tape_step": tape_step,
     "convert": convert,
