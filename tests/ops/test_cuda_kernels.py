@@ -59,6 +59,7 @@ def test_convolutions_equal_the_reference(on_sim: None, name: Any, image: Any, f
     np.testing.assert_allclose(y, want, rtol=rtol, atol=rtol * 5)
 
 
+@pytest.mark.filterwarnings("ignore:Conv2D runs on the CPU")  # as it should, told once
 def test_grouped_convolutions_decline(on_sim: None) -> None:
     arrays = [RNG.standard_normal(s).astype(np.float32) for s in ((1, 5, 5, 4), (2, 2, 2, 6))]
     attrs = {"strides": [1, 1, 1, 1], "padding": "VALID"}
