@@ -138,7 +138,7 @@ CASES = {
              expect=lambda x, y, o, levels: by_loop.expand(x, o, levels[0])),
         case(bools(2, 2), None, None, [off(1, 1), off(3, 2)], ref_level=0,
              expect=lambda x, y, o, levels: by_loop.expand(x, None, levels[0])),
-        bad(f64(3, 2), None, None, [off(2, 0)], says=("as many rows", "level -1")),
+        bad(f64(3, 2), None, None, [off(2, 0)], says=("as many rows", "its last level")),
         bad(f64(3, 2), None, off(1, 2), [off(2, 0, 1)], says="as many sequences"),
         bad(f64(3, 2), None, None, [off(2, 0, 1)], ref_level=1, says="no level 1"),
         bad(f64(3, 2), None, None, [off(2, 0, 1)], ref_level=-2, says="ref_level"),

@@ -193,8 +193,19 @@ def _method(name: str) -> Callable[..., Any]:
 
 for _name in METHODS:
     setattr(SimulatedArray, _name, _method(_name))
-SimulatedArray.real = property(lambda self: np.real(self))  # type: ignore[attr-defined]
-SimulatedArray.imag = property(lambda self: np.imag(self))  # type: ignore[attr-defined]
+
+
+def _part(name: str) -> property:
+    part = getattr(np, name)
+
+    def write(self: SimulatedArray, value: Any) -> None:
+        np.copyto(part(self), value)
+
+    return property(part, write, doc=f"As numpy.ndarray.{name}: shares memory, may be written.")
+
+
+for _name in ("real", "imag"):
+    setattr(SimulatedArray, _name, _part(_name))
 
 
 # --- how a function becomes work ------------------------------------------------------------------------------------

@@ -77,7 +77,7 @@ def default_key(op: Any, call: Any, operands: Sequence[Any], place: Place) -> Ke
             if not one.is_initialized and declared.optional:
                 continue
             dtype = one.dtype
-            first = first or dtype
+            first = first if first is not None and on_devices(dtype) else dtype  # text anywhere: the host's
             if not declared.mixed:
                 _agree(op, leaders.setdefault(declared.like or declared.name, one), one)
     found = first or _dtype_of_attributes(op, call)

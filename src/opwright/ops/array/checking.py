@@ -14,7 +14,7 @@ from ...core import dtypes
 from ...core.dtypes import index
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import TensorShape, as_shape, broadcast
-from .. import dispatch
+from .. import beside, dispatch
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..inference import shape_from
@@ -79,7 +79,8 @@ class BroadcastArgs:
         return op.s0.spec.with_shape([None if None in ranks else max(ranks)])
 
     def compute(op, s0, s1) -> Any:
-        return np.array(tuple(broadcast(TensorShape(s0.tolist()), TensorShape(s1.tolist()))), s0.dtype)
+        both = broadcast(TensorShape(s0.tolist()), TensorShape(s1.tolist()))
+        return beside.array(s0, np.array(tuple(both), s0.dtype))
 
 
 def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Any:

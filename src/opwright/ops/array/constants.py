@@ -16,7 +16,7 @@ from ...core.dtypes import DType, as_dtype, index, of_numpy, real
 from ...core.errors import InvalidArgumentError, SignatureError
 from ...core.shapes import UNKNOWN, TensorShape
 from ...core.specs import TensorSpec
-from .. import dispatch, lod_rules
+from .. import beside, dispatch, lod_rules
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..inference import axis_in, shape_from, static_int
@@ -62,7 +62,7 @@ class Fill:
         return TensorSpec(shape_from(op.dims), op.value.spec.dtype)
 
     def compute(op, dims, value) -> Any:
-        return np.full(tuple(dims), value, value.dtype)
+        return beside.full(value, tuple(dims.tolist()), value, value.dtype)
 
     def gradient(op, doutput) -> Any:
         from ..math import reduce_sum
@@ -169,7 +169,7 @@ class Range:
 
     def compute(op, start, limit, delta) -> Any:
         n = _range_length(start.item(), limit.item(), delta.item())
-        return (start + np.arange(n).astype(start.dtype) * delta).astype(start.dtype)
+        return (start + beside.arange(start, n).astype(start.dtype) * delta).astype(start.dtype)
 
 
 def _range_length(start: Any, limit: Any, delta: Any) -> int:
@@ -283,14 +283,14 @@ class OneHot:
         return TensorSpec([*shape[:at], None if depth is None else int(depth), *shape[at:]], dtype)
 
     def compute(op, indices, depth, on_value, off_value) -> Any:
-        return ONE_HOT(op, np.asarray(indices), depth, on_value, off_value)
+        return ONE_HOT(op, np.asarray(indices) if beside.on_host(indices) else indices, depth, on_value, off_value)
 
     gradient = None
 
 
 def _compared(op: Any, indices: np.ndarray, depth: Any, on_value: Any, off_value: Any) -> Any:
     axis = op.axis % (indices.ndim + 1)
-    classes = np.arange(int(depth)).reshape((-1,) + (1,) * (indices.ndim - axis))
+    classes = beside.arange(indices, int(depth)).reshape((-1,) + (1,) * (indices.ndim - axis))
     return np.where(np.expand_dims(indices, axis) == classes, on_value, off_value).astype(on_value.dtype)
 
 

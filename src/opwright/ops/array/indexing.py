@@ -13,7 +13,7 @@ import numpy as np
 from ...core.dtypes import index
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape
-from .. import dispatch, lod_rules
+from .. import beside, dispatch, lod_rules
 from ..attributes import Attr, at_least
 from ..definition import Input, Output, operator
 from ..indexed_slices import IndexedSlices
@@ -52,8 +52,10 @@ def _same_batch(params: TensorShape, indices: TensorShape, batch_dims: int) -> l
 
 def _batch_key(indices: np.ndarray, batch_dims: int) -> tuple[Any, ...]:
     """Index arrays of the batch dimensions that broadcast with `indices`."""
-    grid = np.ogrid[tuple(map(slice, indices.shape[:batch_dims]))] if batch_dims else ()
-    return tuple(g.reshape(g.shape + (1,) * (indices.ndim - batch_dims)) for g in grid)
+    return tuple(
+        beside.arange(indices, n).reshape(-1, *[1] * (indices.ndim - 1 - i))
+        for i, n in enumerate(indices.shape[:batch_dims])
+    )
 
 
 @operator
@@ -152,7 +154,7 @@ class GatherGrad:
         return op.dy.spec.with_shape(shape_from(op.shape))
 
     def compute(op, dy, indices, shape) -> Any:
-        dx = np.zeros(tuple(shape.tolist()), dy.dtype)
+        dx = beside.zeros(dy, tuple(shape.tolist()), dy.dtype)
         batch, axis = _batch(op.batch_dims, indices.ndim), op.axis % dx.ndim
         check_indices(indices, dx.shape[axis])
         if axis == 0:
@@ -225,7 +227,7 @@ def check_vectors(indices: np.ndarray, sizes: tuple[int, ...], what: str) -> Non
     """Raises InvalidArgumentError naming the first vector in `indices` not inside `sizes`; what: whose sizes."""
     if not indices.size:
         return
-    limits = np.array(sizes[: indices.shape[-1]])
+    limits = beside.array(indices, np.array(sizes[: indices.shape[-1]]))
     bad = ((indices < 0) | (indices >= limits)).any(-1)
     if bad.any():
         at = np.argwhere(bad)[0]
@@ -287,7 +289,9 @@ class UnravelIndex:
             raise InvalidArgumentError(what="dims has a size below 1", found=dims.tolist(), wanted="sizes >= 1")
         check_indices(indices, math.prod(dims.tolist()))
         places = np.unravel_index(indices, tuple(dims.tolist())) if dims.size else ()
-        return np.array(places, indices.dtype).reshape(dims.size, *indices.shape)
+        if not beside.on_host(indices) and places:
+            return np.stack(places).astype(indices.dtype)
+        return beside.array(indices, np.array(places, indices.dtype).reshape(dims.size, *indices.shape))
 
 
 unravel_index = UnravelIndex.as_function("unravel_index")

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...core.dtypes import index
 from ...core.errors import InvalidArgumentError
-from .. import dispatch, lod_rules
+from .. import beside, dispatch, lod_rules
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..inference import axes_in, axis_in, static_axes, static_int
@@ -177,8 +177,8 @@ class ReverseSequence:
             raise InvalidArgumentError(
                 what=f"seq_lengths[{bad[0]}] = {seq_lengths[bad[0]]} is out of range", wanted=f"in [0, {n}]"
             )
-        place, ends = np.arange(n), seq_lengths[:, None]
-        picked = front[np.arange(len(front))[:, None], np.where(place < ends, ends - 1 - place, place)]
+        place, ends = beside.arange(front, n), seq_lengths[:, None]
+        picked = front[beside.arange(front, len(front))[:, None], np.where(place < ends, ends - 1 - place, place)]
         return np.moveaxis(picked, (0, 1), (op.batch_axis, op.seq_axis))
 
     def gradient(op, doutput) -> Any:

@@ -13,7 +13,7 @@ from ...core import dtypes
 from ...core.dtypes import index
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN
-from .. import dispatch, lod_rules
+from .. import beside, dispatch, lod_rules
 from ..attributes import Attr, one_of
 from ..definition import Input, Output, operator
 from .shaping import shape_op
@@ -79,7 +79,7 @@ class Pad:
         _check_paddings(op, paddings, input.shape)
         sizes = [d + n for d, n in zip(input.shape, paddings.sum(1).tolist())]
         fill = constant_values if constant_values is not None else b"" if input.dtype == object else 0
-        result = np.full(sizes, fill, input.dtype)
+        result = beside.full(input, sizes, fill, input.dtype)
         inside: Any = tuple(slice(b, b + d) for b, d in zip(paddings[:, 0].tolist(), input.shape))
         result[(*inside, ...)] = input
         return result
@@ -149,8 +149,9 @@ class MirrorPadGrad:
         folded = input
         for axis, (before, after) in enumerate(paddings.tolist()):
             n = folded.shape[axis] - before - after
-            sums = np.zeros((n, *np.delete(folded.shape, axis).tolist()), input.dtype)
-            np.add.at(sums, _mirrored(n, before, after, op.mode), np.moveaxis(folded, axis, 0))
+            sums = beside.zeros(input, (n, *folded.shape[:axis], *folded.shape[axis + 1 :]), input.dtype)
+            place = beside.array(input, _mirrored(n, before, after, op.mode))
+            np.add.at(sums, place, np.moveaxis(folded, axis, 0))
             folded = np.moveaxis(sums, 0, axis)
         return folded
 

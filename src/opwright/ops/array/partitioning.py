@@ -13,10 +13,12 @@ from ...core import dtypes
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape
 from ...core.specs import TensorSpec
+from .. import beside
 from ..attributes import Attr, at_least
 from ..definition import Input, Output, operator
 from .constants import range as range_
 from .indexing import gather
+from .row_arrays import put_last
 from .shaping import reshape, shape_op, size
 
 
@@ -105,11 +107,11 @@ class DynamicStitch:
                     what=f"indices[{m}] has {numbers.min()}, which is out of range", wanted="indices >= 0"
                 )
         rows = max((int(n.max()) + 1 for n in indices if n.size), default=0)
-        merged = np.zeros((rows, *data[0].shape[indices[0].ndim :]), data[0].dtype)
+        merged = beside.zeros(data[0], (rows, *data[0].shape[indices[0].ndim :]), data[0].dtype)
         if merged.dtype == object:
             merged.fill(b"")
         for numbers, slices in zip(indices, data):
-            merged[numbers] = slices
+            put_last(merged, (numbers,), slices)
         return merged
 
     def gradient(op, dmerged) -> Any:

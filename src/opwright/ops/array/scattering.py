@@ -13,13 +13,13 @@ from ...core import dtypes
 from ...core.dtypes import index, numeric, real
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import TensorShape
-from .. import dispatch
+from .. import beside, dispatch
 from ..definition import Input, Output, operator
 from ..inference import shape_from
 from .casting import cast
 from .constants import zeros_like
 from .indexing import check_vectors, gather_nd
-from .row_arrays import combine
+from .row_arrays import combine, put_last
 from .shaping import dims_tensor, shape_op
 
 
@@ -61,7 +61,8 @@ class ScatterNd:
         return op.updates.spec.with_shape(shape)
 
     def compute(op, indices, updates, shape) -> Any:
-        return _accumulate(np.add, np.zeros(tuple(shape.tolist()), updates.dtype), indices, updates, "shape")
+        output = beside.zeros(updates, tuple(shape.tolist()), updates.dtype)
+        return _accumulate(np.add, output, indices, updates, "shape")
 
     def gradient(op, doutput) -> Any:
         return None, gather_nd(doutput, op.indices), None
@@ -74,9 +75,9 @@ def _accumulate(ufunc: Any, into: np.ndarray, indices: np.ndarray, updates: np.n
     whole: np.ndarray = into
     key = tuple(indices[..., k] for k in range(depth))
     if depth == 0:  # every update is of the whole
-        whole, key = into[None], (np.zeros(indices.shape[:-1], np.intp),)
+        whole, key = into[None], (beside.zeros(indices, indices.shape[:-1], np.intp),)
     if ufunc is None:
-        whole[key] = updates
+        put_last(whole, key, updates)
     elif len(key) == 1 and whole.ndim > 1:
         combine(ufunc, whole, key[0].reshape(-1), updates.reshape(key[0].size, *whole.shape[1:]))
     else:
@@ -115,7 +116,7 @@ class TensorScatterUpdate:
     infer = _tensor_spec
 
     def compute(op, tensor, indices, updates) -> Any:
-        return _accumulate(None, np.array(tensor), indices, updates, "tensor of shape")
+        return _accumulate(None, beside.copy(tensor), indices, updates, "tensor of shape")
 
     def gradient(op, doutput) -> Any:
         return TensorScatterUpdate(doutput, op.indices, zeros_like(op.updates)), None, gather_nd(doutput, op.indices)
@@ -141,7 +142,7 @@ class TensorScatterAdd:
     infer = _tensor_spec
 
     def compute(op, tensor, indices, updates) -> Any:
-        return _accumulate(np.add, np.array(tensor), indices, updates, "tensor of shape")
+        return _accumulate(np.add, beside.copy(tensor), indices, updates, "tensor of shape")
 
     def gradient(op, doutput) -> Any:
         return doutput, None, gather_nd(doutput, op.indices)
@@ -167,7 +168,7 @@ class TensorScatterSub:
     infer = _tensor_spec
 
     def compute(op, tensor, indices, updates) -> Any:
-        return _accumulate(np.subtract, np.array(tensor), indices, updates, "tensor of shape")
+        return _accumulate(np.subtract, beside.copy(tensor), indices, updates, "tensor of shape")
 
     def gradient(op, doutput) -> Any:
         return doutput, None, -gather_nd(doutput, op.indices)
@@ -203,7 +204,7 @@ class TensorScatterMax:
     gradient = _extremum_gradient
 
     def compute(op, tensor, indices, updates) -> Any:
-        return _accumulate(np.maximum, np.array(tensor), indices, updates, "tensor of shape")
+        return _accumulate(np.maximum, beside.copy(tensor), indices, updates, "tensor of shape")
 
 
 tensor_scatter_nd_max = TensorScatterMax.as_function("tensor_scatter_nd_max")
@@ -227,7 +228,7 @@ class TensorScatterMin:
     gradient = _extremum_gradient
 
     def compute(op, tensor, indices, updates) -> Any:
-        return _accumulate(np.minimum, np.array(tensor), indices, updates, "tensor of shape")
+        return _accumulate(np.minimum, beside.copy(tensor), indices, updates, "tensor of shape")
 
 
 tensor_scatter_nd_min = TensorScatterMin.as_function("tensor_scatter_nd_min")

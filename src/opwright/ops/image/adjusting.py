@@ -60,7 +60,7 @@ class AdjustContrast:
     def compute(op, images, contrast_factor) -> Any:
         x = images.astype(wide(images.dtype), copy=False)
         mean = x.mean((-3, -2), keepdims=True) if x.size else x
-        return ((x - mean) * x.dtype.type(contrast_factor) + mean).astype(images.dtype, copy=False)
+        return ((x - mean) * contrast_factor.astype(x.dtype) + mean).astype(images.dtype, copy=False)
 
     def gradient(op, doutput) -> Any:
         x, factor, dy = _widened(op, op.images, op.contrast_factor, doutput)
@@ -93,7 +93,7 @@ class AdjustHue:
     def compute(op, images, delta) -> Any:
         x = images.astype(wide(images.dtype), copy=False)
         top, low = x.max(-1), x.min(-1)
-        turned = np.mod(hue(x, top, top - low) + x.dtype.type(delta), x.dtype.type(1))
+        turned = np.mod(hue(x, top, top - low) + delta.astype(x.dtype), x.dtype.type(1))
         return (low[..., None] + (top - low)[..., None] * fullness(turned)).astype(images.dtype, copy=False)
 
     def gradient(op, doutput) -> Any:
@@ -134,7 +134,7 @@ class AdjustSaturation:
     def compute(op, images, scale) -> Any:
         x = images.astype(wide(images.dtype), copy=False)
         h, s, v = to_hsv(x)
-        return to_rgb(h, np.clip(s * x.dtype.type(scale), 0, 1), v).astype(images.dtype, copy=False)
+        return to_rgb(h, np.clip(s * scale.astype(x.dtype), 0, 1), v).astype(images.dtype, copy=False)
 
     def gradient(op, doutput) -> Any:
         x, scale, dy = _widened(op, op.images, op.scale, doutput)

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ...core.dtypes import any_dtype, string
 from ...core.errors import InvalidArgumentError
+from .. import beside
 from ..array import range as range_
 from ..array import reshape, transpose
 from ..array.shaping import dims_tensor, shape_op
@@ -63,7 +62,7 @@ class ExtractImagePatches:
         windows = _windows(op, images.shape)
         n, depth = images.shape[0], images.shape[3]
         padded = pad(images, windows)
-        out = np.empty((n, windows[0].out, windows[1].out, op.sizes[1], op.sizes[2], depth), images.dtype)
+        out = beside.empty(images, (n, windows[0].out, windows[1].out, op.sizes[1], op.sizes[2], depth), images.dtype)
         for (i, j), (rows, columns) in taps(windows):
             out[:, :, :, i, j] = padded[:, rows, columns]
         return out.reshape(*out.shape[:3], op.sizes[1] * op.sizes[2] * depth)

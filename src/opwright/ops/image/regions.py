@@ -15,7 +15,7 @@ from ...core import dtypes
 from ...core.dtypes import float32, float64, int32
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
-from .. import array, math
+from .. import array, beside, math
 from ..array.shaping import shape_op
 from ..attributes import Attr, one_of
 from ..definition import Input, Output, operator
@@ -29,7 +29,7 @@ def _positions(first: np.ndarray, last: np.ndarray, out: int, size: int) -> np.n
     if out == 1:
         return (kind(0.5) * (first + last) * kind(size - 1))[:, None]
     step = (last - first) * kind(size - 1) / kind(out - 1)
-    return (first * kind(size - 1))[:, None] + np.arange(out, dtype=first.dtype) * step[:, None]
+    return (first * kind(size - 1))[:, None] + beside.arange(first, out, first.dtype) * step[:, None]
 
 
 def _rounded(x: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...core.dtypes import float32, float64, int32
+from .. import beside
 from ..array.shaping import shape_op
 from ..attributes import Attr
 from ..definition import Input, Output, operator
@@ -57,10 +58,10 @@ class ResizeBilinear:
     def compute(op, images, size) -> Any:
         rows, columns = arguments(op, images, tuple(size.tolist()))
         x = images.astype(np.float32, copy=False)
-        low, high, part = weights.bilinear(*columns)
+        low, high, part = (beside.array(x, a) for a in weights.bilinear(*columns))
         top = np.take(x, low, 2)
         x = top + (np.take(x, high, 2) - top) * part[:, None]
-        low, high, part = weights.bilinear(*rows)
+        low, high, part = (beside.array(x, a) for a in weights.bilinear(*rows))
         top = np.take(x, low, 1)
         return top + (np.take(x, high, 1) - top) * part[:, None, None]
 
@@ -161,9 +162,9 @@ class ResizeNearestNeighborGrad:
         image = tuple(size.tolist())
         check_sizes(image, grads.shape[1:3])
         flags = op.align_corners, op.half_pixel_centers
-        total = np.zeros((len(grads), *image, grads.shape[3]), np.result_type(grads.dtype, np.float32))
+        total = beside.zeros(grads, (len(grads), *image, grads.shape[3]), np.result_type(grads.dtype, np.float32))
         rows, columns = (weights.nearest(n, m, *flags) for n, m in zip(image, grads.shape[1:3]))
-        places: Any = (slice(None), rows[:, None], columns)
+        places: Any = (slice(None), beside.array(grads, rows[:, None]), beside.array(grads, columns))
         np.add.at(total, places, grads)
         return total.astype(grads.dtype, copy=False)
 

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from .. import beside
+
 Taps = tuple[np.ndarray, np.ndarray]
 F = np.float32
 TINY = F(1000.0) * np.finfo(F).tiny  # weights that add up to less are left as they are
@@ -150,7 +152,8 @@ def _normalized(weights: np.ndarray) -> np.ndarray:
 
 def applied(x: np.ndarray, rows: Taps, columns: Taps) -> np.ndarray:
     """Images [n, h, w, c] in float32 or float64 at other places: [n, out rows, out columns, c]."""
-    for axis, (at, weights) in ((1, rows), (2, columns)):
+    for axis, taps in ((1, rows), (2, columns)):
+        at, weights = (beside.array(x, part) for part in taps)
         form = (-1, 1, 1) if axis == 1 else (-1, 1)
         total = np.take(x, at[:, 0], axis) * weights[:, 0].reshape(form)
         for k in range(1, at.shape[1]):
@@ -170,6 +173,7 @@ def matrix(taps: Taps, size: int) -> np.ndarray:
 def transposed(dy: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """What matrices of weights did to the images, backwards: the gradient of the images from that of the result."""
     n, high, wide, depth = dy.shape
+    rows, columns = beside.array(dy, rows), beside.array(dy, columns)
     up = rows.T.astype(dy.dtype) @ dy.reshape(n, high, wide * depth)
     up = columns.T.astype(dy.dtype) @ up.reshape(n * rows.shape[1], wide, depth)
     return up.reshape(n, rows.shape[1], columns.shape[1], depth)

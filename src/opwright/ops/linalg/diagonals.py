@@ -20,7 +20,7 @@ from ...core.dtypes import index
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
-from .. import array, dispatch, lod_rules
+from .. import array, beside, dispatch, lod_rules
 from ..attributes import Attr, length, one_of
 from ..definition import Input, Output, operator
 from ..inference import static_axes, static_int
@@ -138,7 +138,7 @@ class MatrixDiag:
     def compute(op, diagonal, padding_value) -> Any:
         rows, cols = op.sizes(diagonal.shape)
         band = diagonal[..., None, :] if op.k[0] == op.k[1] else diagonal
-        out = np.full((*band.shape[:-2], rows, cols), padding_value, diagonal.dtype)
+        out = beside.full(diagonal, (*band.shape[:-2], rows, cols), padding_value, diagonal.dtype)
         for row, stretch, i, j in _packing(op.k, rows, cols, op.align):
             out[..., i, j] = band[..., row, stretch]
         return out
@@ -174,9 +174,8 @@ class MatrixDiagPart:
 
     def compute(op, input, padding_value) -> Any:
         rows, cols = input.shape[-2:]
-        out = np.full(
-            (*input.shape[:-2], op.k[1] - op.k[0] + 1, _longest(op.k, rows, cols)), padding_value, input.dtype
-        )
+        shape = (*input.shape[:-2], op.k[1] - op.k[0] + 1, _longest(op.k, rows, cols))
+        out = beside.full(input, shape, padding_value, input.dtype)
         for row, stretch, i, j in _packing(op.k, rows, cols, op.align):
             out[..., row, stretch] = input[..., i, j]
         return out[..., 0, :] if op.k[0] == op.k[1] else out
@@ -295,7 +294,7 @@ class MatrixBandPart:
         return spec
 
     def compute(op, input, num_lower, num_upper) -> Any:
-        i, j = np.arange(input.shape[-2])[:, None], np.arange(input.shape[-1])
+        i, j = beside.arange(input, input.shape[-2])[:, None], beside.arange(input, input.shape[-1])
         inside = ((num_lower < 0) | (i - j <= num_lower)) & ((num_upper < 0) | (j - i <= num_upper))
         return np.where(inside, input, input.dtype.type(0))
 

@@ -13,7 +13,7 @@ from ...core import dtypes
 from ...core.dtypes import DType
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
-from .. import array, dispatch, lod_rules
+from .. import array, beside, dispatch, lod_rules
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..math.arithmetic import _conj
@@ -52,7 +52,7 @@ class Eig:
     def compute(op, input) -> Any:
         dtype = np.result_type(input.dtype, np.complex64)
         if not op.compute_v:
-            return np.linalg.eigvals(input).astype(dtype), np.zeros(0, dtype)
+            return np.linalg.eigvals(input).astype(dtype), beside.zeros(input, 0, dtype)
         e, v = np.linalg.eig(input)
         return e.astype(dtype), v.astype(dtype)
 

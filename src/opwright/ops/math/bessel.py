@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from ...core.dtypes import floating
 from ..definition import Input, Output, operator
 from . import bessel_arrays
@@ -30,7 +28,7 @@ def _bessel(name: str, function: str, order: int, words: str, formula: str, deri
         no_need_buffer = ("y",) if order == 0 and "scaled" not in function else ()  # the next order says it all
 
         def compute(op, x) -> Any:
-            return in_float64(lambda v: compute_array(order, v), np.asarray(x))
+            return in_float64(lambda v: compute_array(order, v), x)
 
         def gradient(op, dy) -> Any:
             return dy * derivative(op.x, op.y)

@@ -11,6 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from .. import beside
+
 _EULER = 0.57721566490153286061
 _LARGE = 25.0  # from here on asymptotic expansions reach 1e-16: their smallest term is about exp(-2 x)
 
@@ -19,7 +21,7 @@ def _piecewise(x: np.ndarray, below: float, small: Callable[[np.ndarray], np.nda
                large: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:  # fmt: skip
     """`small` where x < below, else `large`; NaN stays."""
     flat = x.reshape(-1)
-    result = np.full(flat.shape, np.nan)
+    result = beside.full(x, flat.shape, np.nan, np.float64)
     with np.errstate(all="ignore"):
         for here, function in ((flat < below, small), (flat >= below, large)):
             if here.any():
@@ -89,7 +91,7 @@ def k_scaled(order: int, x: np.ndarray) -> np.ndarray:
     """exp(x) K_order(x); infinite at 0, NaN below."""
 
     def integral(v: np.ndarray) -> np.ndarray:
-        t = np.arange(0, 72) / 16.0  # the trapezoidal rule converges geometrically here
+        t = beside.arange(x, 72) / 16.0  # the trapezoidal rule converges geometrically here
         weights = np.where(t == 0, 0.5, 1.0) / 16 * np.cosh(order * t)
         return np.exp(-v[:, None] * (np.cosh(t) - 1)) @ weights
 

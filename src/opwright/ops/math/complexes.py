@@ -18,7 +18,7 @@ from ...core import dtypes
 from ...core.dtypes import complexes, signed
 from ...core.shapes import broadcast
 from ...core.specs import TensorSpec
-from .. import array, dispatch
+from .. import array, beside, dispatch
 from ..definition import Input, Output, operator
 
 _COMPLEX_OF = {dtypes.float32: dtypes.complex64, dtypes.float64: dtypes.complex128}
@@ -47,7 +47,7 @@ class Complex:
         return TensorSpec(broadcast(x.shape, y.shape), _COMPLEX_OF[x.dtype])
 
     def compute(op, real, imag) -> Any:
-        out = np.empty(np.broadcast_shapes(real.shape, imag.shape), np.result_type(real.dtype, np.complex64))
+        out = beside.empty(real, np.broadcast_shapes(real.shape, imag.shape), np.result_type(real.dtype, np.complex64))
         out.real, out.imag = real, imag
         return out
 

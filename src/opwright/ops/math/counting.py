@@ -14,7 +14,7 @@ from ...core import dtypes
 from ...core.dtypes import as_dtype, index, numeric
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
-from .. import array, dispatch
+from .. import array, beside, dispatch
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..inference import static_axes
@@ -61,8 +61,8 @@ class DenseBincount:
             raise _other_weights(list(weights.shape), list(input.shape))
         n = int(size)
         rows = np.atleast_2d(input)
-        out = np.zeros((len(rows), n), weights.dtype)
-        row, _ = np.indices(rows.shape)
+        out = beside.zeros(input, (len(rows), n), weights.dtype)
+        row = np.broadcast_to(beside.arange(input, len(rows))[:, None], rows.shape)
         inside = rows < n
         if op.binary_output:
             out[row[inside], rows[inside]] = 1
@@ -206,7 +206,7 @@ class ConfusionMatrix:
                 raise InvalidArgumentError(what=f"`{name}` contains negative values", found=int(classes.min()))
             if np.any(classes >= n):
                 raise InvalidArgumentError(what=f"`{name}` out of bound", found=int(classes.max()), wanted=f"below {n}")
-        out = np.zeros((n, n), weights.dtype)
+        out = beside.zeros(weights, (n, n), weights.dtype)
         np.add.at(out, (labels, predictions), weights)
         return out
 

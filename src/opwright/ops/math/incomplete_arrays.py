@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .. import beside
 from .special_arrays import digamma, lgamma, stirling_series
 
 Array = np.ndarray
@@ -74,7 +75,7 @@ def _igamma(a: Array, x: Array) -> tuple[Array, Array, Array]:
     """P(a, x), Q(a, x) and dP/da."""
     a, x = np.broadcast_arrays(a, x)
     inside = (a > 0) & (x > 0) & np.isfinite(a) & np.isfinite(x)
-    lower, upper, slope = np.full(a.shape, np.nan), np.full(a.shape, np.nan), np.full(a.shape, np.nan)
+    lower, upper, slope = (beside.full(a, a.shape, np.nan, np.float64) for _ in range(3))
     near = inside & (x < a + 1)
     far = inside & ~near
     if near.any():
@@ -127,7 +128,7 @@ def _beta_fraction(a: Array, b: Array, x: Array) -> Array:
 def betainc(a: Array, b: Array, x: Array) -> Array:
     """I_x(a, b): the integral of t^(a-1) (1-t)^(b-1) from 0 to x, over that to 1; NaN unless a, b > 0, 0 <= x <= 1."""
     a, b, x = np.broadcast_arrays(a, b, x)
-    out = np.full(x.shape, np.nan)
+    out = beside.full(x, x.shape, np.nan, np.float64)
     valid = (a > 0) & (b > 0) & np.isfinite(a) & np.isfinite(b)
     out[valid & (x == 0)], out[valid & (x == 1)] = 0.0, 1.0
     inside = valid & (x > 0) & (x < 1)

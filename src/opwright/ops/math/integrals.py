@@ -10,8 +10,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from ...core.dtypes import floating
 from .. import array
 from ..definition import Input, Output, operator
@@ -33,7 +31,7 @@ class Dawsn:
     elementwise = True
 
     def compute(op, x) -> Any:
-        return in_float64(integral_arrays.dawson, np.asarray(x))
+        return in_float64(integral_arrays.dawson, x)
 
     def gradient(op, dy) -> Any:
         return dy * (1.0 - 2.0 * op.x * op.y)
@@ -51,7 +49,7 @@ class Expint:
     elementwise = True
 
     def compute(op, x) -> Any:
-        return in_float64(integral_arrays.exponential, np.asarray(x))
+        return in_float64(integral_arrays.exponential, x)
 
     def gradient(op, dy) -> Any:
         return dy * exp(op.x) / op.x
@@ -69,7 +67,7 @@ class FresnelCos:
     elementwise = True
 
     def compute(op, x) -> Any:
-        return in_float64(lambda v: integral_arrays.fresnel(v)[0], np.asarray(x))
+        return in_float64(lambda v: integral_arrays.fresnel(v)[0], x)
 
     def gradient(op, dy) -> Any:
         return dy * cos(op.x * op.x * (math.pi / 2))
@@ -87,7 +85,7 @@ class FresnelSin:
     elementwise = True
 
     def compute(op, x) -> Any:
-        return in_float64(lambda v: integral_arrays.fresnel(v)[1], np.asarray(x))
+        return in_float64(lambda v: integral_arrays.fresnel(v)[1], x)
 
     def gradient(op, dy) -> Any:
         return dy * sin(op.x * op.x * (math.pi / 2))
@@ -105,7 +103,7 @@ class Spence:
     elementwise = True
 
     def compute(op, x) -> Any:
-        return in_float64(integral_arrays.dilogarithm, np.asarray(x))
+        return in_float64(integral_arrays.dilogarithm, x)
 
     def gradient(op, dy) -> Any:
         # ln x / (1 - x), and around 1, where that is 0 / 0, its series: so that it can be differentiated there too

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...core import dtypes
+from .. import beside
 from ..array.row_arrays import combine
 from ..strategies import Strategies, Strategy
 
@@ -25,12 +26,21 @@ def reduce_rows(ufunc: np.ufunc, data: np.ndarray, ids: np.ndarray, n: int, empt
     Rows are sorted by id, stably, so that each segment is one stretch; 16-bit floats go through float32.
     """
     half = data.dtype in (dtypes.float16.np, dtypes.bfloat16.np)
-    out = np.full((n, *data.shape[1:]), empty, np.float32 if half else data.dtype)
+    out = beside.full(data, (n, *data.shape[1:]), empty, np.float32 if half else data.dtype)
+    if ufunc in (np.maximum, np.minimum) and not beside.on_host(data):
+        inside = ids >= 0  # GPUs have no `reduceat` of these; of several rows any may come first
+        places, rows = ids[inside], data[inside].astype(out.dtype, copy=False)
+        out[places] = rows
+        ufunc.at(out, places, rows)
+        return out.astype(data.dtype, copy=False)
     order = np.argsort(ids, kind="stable")
     order = order[np.searchsorted(ids[order], 0) :]
     if order.size:
         sorted_ids = ids[order]
-        starts = np.flatnonzero(np.r_[True, sorted_ids[1:] != sorted_ids[:-1]])
+        first = beside.empty(ids, len(sorted_ids), np.bool_)
+        first[0] = True
+        np.not_equal(sorted_ids[1:], sorted_ids[:-1], out=first[1:])
+        starts = np.flatnonzero(first)
         out[sorted_ids[starts]] = ufunc.reduceat(
             data[order].astype(out.dtype, copy=False), starts, axis=0, dtype=out.dtype
         )

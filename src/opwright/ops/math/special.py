@@ -16,7 +16,7 @@ import numpy as np
 
 from ...core import dtypes
 from ...core.dtypes import floating
-from .. import array, dispatch
+from .. import array, beside, dispatch
 from ..definition import Input, Output, operator
 from . import special_arrays
 from .elementary import exp
@@ -25,7 +25,8 @@ from .reduction import reduce_sum
 
 def in_float64(function: Callable[..., np.ndarray], *arrays: np.ndarray) -> np.ndarray:
     """A function on float64 arrays, applied to arrays of any floating dtype and rounded to that of the first."""
-    return function(*(np.asarray(a, np.float64) for a in arrays)).astype(arrays[0].dtype, copy=False)
+    exact = [np.asarray(a, np.float64) if beside.on_host(a) else a.astype(np.float64) for a in arrays]
+    return function(*exact).astype(arrays[0].dtype, copy=False)
 
 
 def erf_array(x: np.ndarray) -> np.ndarray:

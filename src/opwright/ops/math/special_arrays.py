@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from .. import beside
+
 Array = np.ndarray
 
 
@@ -27,8 +29,8 @@ def polynomial(x: Array, coefficients: Sequence[float]) -> Array:
 
 def piecewise(x: Array, pieces: Sequence[tuple[Array, Callable[[Array], Array]]]) -> Array:
     """Each element by the first piece whose condition it meets; NaN where it meets none."""
-    out = np.full(x.shape, np.nan)
-    left = np.ones(x.shape, np.bool_)
+    out = beside.full(x, x.shape, np.nan, np.float64)
+    left = beside.full(x, x.shape, True, np.bool_)
     for condition, function in pieces:
         chosen = left & condition
         if chosen.any():

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from .. import beside
 from ..strategies import Strategies, Strategy
 from .windows import Window, channel_axis, pad, spatial_windows, taps, unpadded, wide
 
@@ -51,6 +52,8 @@ def _by_group(y: np.ndarray, groups: int) -> np.ndarray:
 
 def convolve(op: Any, x: np.ndarray, w: np.ndarray, windows: Windows) -> np.ndarray:
     """y[n, p, o] = sum of x[n, p * stride + q * dilation - before, c] * w[q, c, o] over q and the group's c."""
+    if not beside.on_host(x):
+        return _in_place(x, w, windows)
     return CONVOLUTIONS[len(windows)](op, x, w, windows)
 
 
@@ -70,6 +73,32 @@ def _by_columns(op: Any, x: np.ndarray, w: np.ndarray, windows: Windows) -> np.n
         product = np.matmul(columns, matrix)
         y[part] = product.transpose(1, 0, 2).reshape(-1, *out, filters)
     return y.astype(dtype, copy=False)
+
+
+def _in_place(x: Any, w: Any, windows: Windows) -> Any:
+    """On devices: a product for each element of the kernel and group, so that no pixel is copied."""
+    dtype, filters, groups = x.dtype, w.shape[-1], _groups(x.shape[-1], w)
+    y = beside.zeros(x, (x.shape[0], *(v.out for v in windows), filters), wide(dtype))
+    if y.size and w.size:
+        padded, w = pad(x.astype(wide(dtype), copy=False), windows), w.astype(wide(dtype), copy=False)
+        for index, seen in taps(windows):
+            tap = w[index].reshape(w.shape[-2], groups, filters // groups).transpose(1, 0, 2)
+            product = np.matmul(_by_group(padded[(slice(None), *seen)], groups), tap)
+            y += product.transpose(1, 0, 2).reshape(y.shape)
+    return y.astype(dtype, copy=False)
+
+
+def _filter_in_place(x: Any, dy: Any, kernel: Sequence[int], depth: int, windows: Windows) -> Any:
+    """`by_filter` on devices, as `_in_place`."""
+    dtype, filters = x.dtype, dy.shape[-1]
+    dw = beside.zeros(x, (*kernel, depth, filters), wide(dtype))
+    if dw.size and dy.size:
+        padded, groups = pad(x.astype(wide(dtype), copy=False), windows), x.shape[-1] // depth
+        rows = _by_group(dy.astype(wide(dtype), copy=False), groups)
+        for index, seen in taps(windows):
+            product = np.matmul(_by_group(padded[(slice(None), *seen)], groups).transpose(0, 2, 1), rows)
+            dw[index] = product.transpose(1, 0, 2).reshape(depth, filters)
+    return dw.astype(dtype, copy=False)
 
 
 def _by_taps(op: Any, x: np.ndarray, w: np.ndarray, windows: Windows) -> np.ndarray:
@@ -118,6 +147,8 @@ CONVOLUTIONS = {n: _strategies(n) for n in (2, 3)}
 
 def by_filter(x: np.ndarray, dy: np.ndarray, kernel: Sequence[int], depth: int, windows: Windows) -> np.ndarray:
     """The adjoint of `convolve` by its filter, [*kernel, depth, filters]."""
+    if not beside.on_host(x):
+        return _filter_in_place(x, dy, kernel, depth, windows)
     dtype, filters = x.dtype, dy.shape[-1]
     groups = x.shape[-1] // depth if depth else 1
     total = np.zeros((groups, math.prod(kernel) * depth, filters // groups), wide(dtype))
@@ -133,7 +164,7 @@ def by_input(dy: np.ndarray, w: np.ndarray, shape: Sequence[int], windows: Windo
     """The adjoint of `convolve` by its input, of the given shape: each kernel element adds to the pixels it saw."""
     dtype, channels = dy.dtype, shape[-1]
     groups = _groups(channels, w)
-    padded = np.zeros((shape[0], *(v.before + v.size + v.after for v in windows), channels), wide(dtype))
+    padded = beside.zeros(dy, (shape[0], *(v.before + v.size + v.after for v in windows), channels), wide(dtype))
     if dy.size and w.size:
         dy, w = dy.astype(wide(dtype), copy=False), w.astype(wide(dtype), copy=False)
         rows = _by_group(dy, groups)
@@ -153,7 +184,7 @@ def depthwise(x: np.ndarray, w: np.ndarray, windows: Windows) -> np.ndarray:
     dtype, (channels, multiplier) = x.dtype, w.shape[-2:]
     padded = pad(x.astype(wide(dtype), copy=False), windows)[..., None]
     w = w.astype(wide(dtype), copy=False)
-    y = np.zeros((x.shape[0], *(v.out for v in windows), channels, multiplier), wide(dtype))
+    y = beside.zeros(x, (x.shape[0], *(v.out for v in windows), channels, multiplier), wide(dtype))
     for index, seen in taps(windows):
         y += padded[(slice(None), *seen)] * w[index]
     return y.reshape(*y.shape[:-2], channels * multiplier).astype(dtype, copy=False)
@@ -164,7 +195,7 @@ def depthwise_by_filter(x: np.ndarray, dy: np.ndarray, shape: Sequence[int], win
     dtype = x.dtype
     padded = pad(x.astype(wide(dtype), copy=False), windows)
     dy = dy.astype(wide(dtype), copy=False).reshape(*dy.shape[:-1], *shape[-2:])
-    dw: Any = np.zeros(tuple(shape), wide(dtype))
+    dw: Any = beside.zeros(x, tuple(shape), wide(dtype))
     for index, seen in taps(windows):
         dw[index] = np.einsum("nhwc,nhwcm->cm", padded[(slice(None), *seen)], dy)
     return dw.astype(dtype, copy=False)
@@ -175,7 +206,7 @@ def depthwise_by_input(dy: np.ndarray, w: np.ndarray, shape: Sequence[int], wind
     dtype = dy.dtype
     dy = dy.astype(wide(dtype), copy=False).reshape(*dy.shape[:-1], *w.shape[-2:])
     w = w.astype(wide(dtype), copy=False)
-    padded = np.zeros((shape[0], *(v.before + v.size + v.after for v in windows), shape[-1]), wide(dtype))
+    padded = beside.zeros(dy, (shape[0], *(v.before + v.size + v.after for v in windows), shape[-1]), wide(dtype))
     for index, seen in taps(windows):
         padded[(slice(None), *seen)] += np.einsum("nhwcm,cm->nhwc", dy, w[index])
     return padded[(slice(None), *unpadded(windows))].astype(dtype, copy=False)

@@ -18,6 +18,7 @@ from ...core.dtypes import DType, floating, index, int8, int16, int32, int64, of
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
+from .. import beside
 from ..array.shaping import shape_op
 from ..attributes import Attr, one_of
 from ..definition import Input, Output, operator
@@ -81,7 +82,7 @@ def _lowest(dtype: np.dtype) -> Any:
 def _largest(op: Any, x: np.ndarray) -> np.ndarray:
     windows = _windows(op, x.shape)
     padded = pad(x, windows, _lowest(x.dtype), 0)
-    best = np.full([w.out for w in windows], _lowest(x.dtype), x.dtype)
+    best = beside.full(x, [w.out for w in windows], _lowest(x.dtype), x.dtype)
     for _, seen in taps(windows):
         best = np.maximum(best, padded[seen])
     return best
@@ -91,9 +92,9 @@ def _where_largest(op: Any, x: np.ndarray) -> np.ndarray:
     """For each window the flat index into `x` of its largest element, of equal ones the first in row-major order."""
     windows = _windows(op, x.shape)
     values = pad(x, windows, _lowest(x.dtype), 0)
-    places = pad(np.arange(x.size).reshape(x.shape), windows, -1, 0)
-    best = np.full([w.out for w in windows], _lowest(x.dtype), x.dtype)
-    at = np.full(best.shape, -1, np.int64)
+    places = pad(beside.arange(x, x.size).reshape(x.shape), windows, -1, 0)
+    best = beside.full(x, [w.out for w in windows], _lowest(x.dtype), x.dtype)
+    at = beside.full(x, best.shape, -1, np.int64)
     for _, seen in taps(windows):
         value, place = values[seen], places[seen]
         better = (place >= 0) & (
@@ -240,7 +241,7 @@ class MaxPoolWithArgmax:
 
     def compute(op, input) -> Any:
         at = _where_largest(op, input)
-        output = np.ascontiguousarray(input).reshape(-1)[at]
+        output = input.reshape(-1)[at]
         if not op.include_batch_in_index:
             at = at % max(math.prod(input.shape[1:]), 1)
         return output, at.astype(op.output_dtype.np)
@@ -289,10 +290,10 @@ def _define_avg(n: int) -> tuple[Any, Any]:
         def compute(op, input) -> Any:
             windows = _windows(op, input.shape)
             padded = pad(input.astype(wide(input.dtype), copy=False), windows, 0, 0)
-            total = np.zeros([w.out for w in windows], padded.dtype)
+            total = beside.zeros(input, [w.out for w in windows], padded.dtype)
             for _, seen in taps(windows):
                 total += padded[seen]
-            total /= _counts(windows).astype(padded.dtype)
+            total /= beside.array(input, _counts(windows).astype(padded.dtype))
             return total.astype(input.dtype, copy=False)
 
         def gradient(op, doutput) -> Any:
@@ -323,8 +324,8 @@ def _define_avg(n: int) -> tuple[Any, Any]:
 
         def compute(op, orig_input_shape, grad) -> Any:
             windows = _windows(op, orig_input_shape.tolist())
-            padded = np.zeros([w.before + w.size + w.after for w in windows], wide(grad.dtype))
-            share = grad / _counts(windows).astype(padded.dtype)
+            padded = beside.zeros(grad, [w.before + w.size + w.after for w in windows], wide(grad.dtype))
+            share = grad / beside.array(grad, _counts(windows).astype(padded.dtype))
             for _, seen in taps(windows):
                 padded[seen] += share
             return padded[unpadded(windows)].astype(grad.dtype, copy=False)

@@ -13,6 +13,7 @@ import numpy as np
 
 from ...core.dtypes import DType, bfloat16, float16
 from ...core.errors import InvalidArgumentError
+from .. import beside
 
 FORMATS = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}
 PADDINGS = ("SAME", "VALID", "EXPLICIT")
@@ -109,7 +110,7 @@ def pad(x: np.ndarray, windows: Sequence[Window], value: Any = 0, first: int = 1
     for axis, w in enumerate(windows, first):
         shape[axis] = w.before + w.size + w.after
         inside[axis] = slice(w.before, w.before + w.size)
-    padded = np.full(shape, value, x.dtype)
+    padded = beside.full(x, shape, value, x.dtype)
     padded[tuple(inside)] = x
     return padded
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from .. import beside
 from .segments import lengths_of
 
 
@@ -24,6 +25,9 @@ class TimeBatches:
     """
 
     def __init__(self, offsets: np.ndarray, reverse: bool, rows: int, of: str = "x") -> None:
+        near = offsets
+        if not beside.on_host(offsets):  # how many sequences each step has is for the host, which counts the steps
+            offsets = np.array(offsets.tolist(), np.int64)
         lengths = lengths_of(offsets, rows, of)
         self.order = np.argsort(-lengths, kind="stable")
         steps = np.arange(lengths.max())
@@ -32,7 +36,8 @@ class TimeBatches:
         np.cumsum(self.sizes, out=self.starts[1:])
         rank = np.arange(rows) - np.repeat(self.starts[:-1], self.sizes)
         step = np.repeat(steps, self.sizes)
-        self.rows = (offsets[1:] - 1)[self.order][rank] - step if reverse else offsets[:-1][self.order][rank] + step
+        places = (offsets[1:] - 1)[self.order][rank] - step if reverse else offsets[:-1][self.order][rank] + step
+        self.order, self.rows = beside.array(near, self.order), beside.array(near, places)
 
     @property
     def active(self) -> np.ndarray:
@@ -49,7 +54,8 @@ class TimeBatches:
         found = np.empty_like(state)
         n = int(self.sizes[0]) if len(self.sizes) else 0
         found[:n] = 0 if first is None else first[self.active]
-        found[n:] = state.take(np.arange(n, len(state)) - np.repeat(self.sizes[:-1], self.sizes[1:]), 0)
+        places = np.arange(n, len(state)) - np.repeat(self.sizes[:-1], self.sizes[1:])
+        found[n:] = state.take(beside.array(state, places), 0)
         return found
 
     def sort(self, x: np.ndarray) -> np.ndarray:
@@ -64,7 +70,7 @@ class TimeBatches:
 
     def spread(self, state: np.ndarray, n: int) -> np.ndarray:
         """[n, d]: values of the sequences that have rows, zeros for the others."""
-        found = np.zeros((n, state.shape[1]), state.dtype)
+        found = beside.zeros(state, (n, state.shape[1]), state.dtype)
         found[self.active] = state
         return found
 

@@ -13,7 +13,7 @@ import numpy as np
 from ...core import dtypes, lod
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
-from .. import dispatch
+from .. import beside, dispatch
 from ..attributes import Attr
 from ..definition import Input, Output, operator
 from ..lod_tensor import LoDTensor
@@ -67,7 +67,7 @@ class LodReset:
         if levels:
             made = tuple(level.copy() for level in levels)
         else:
-            target = np.array(op.target_lod if y is None else y.reshape(-1), np.int64)
+            target = beside.array(x, np.array(op.target_lod, np.int64)) if y is None else y.reshape(-1).astype(np.int64)
             above = tuple(level.copy() for level in x_levels) if op.append and x_levels else ()
             made = (*above, target)
         _check(made, len(x))
