@@ -88,9 +88,10 @@ ROWS: list[tuple[str, Callable[[Any], Any], str, str]] = [
     ("new input between the old", lambda o: o.update(version=2, inputs=[
         o["inputs"][0], tensor("b", optional=True, since=2), o["inputs"][1]]), NO, "stands before older inputs"),
     # checkpoints, 13.3: what is new says since when
-    ("input added without since", lambda o: o["inputs"].append(tensor("b", optional=True)), NO, "`since` is 1"),
-    ("attribute added without since", lambda o: o["attrs"].append(attr("k")), NO, "`since` is 1"),
-    ("output added without since", lambda o: o["outputs"].append(output("k", intermediate=True)), NO, "`since` is 1"),
+    ("input added without since", lambda o: o["inputs"].append(tensor("b", optional=True)), OK, "give it since=2"),
+    ("attribute added without since", lambda o: o["attrs"].append(attr("k")), OK, "give it since=2"),
+    ("output added without since",
+     lambda o: o["outputs"].append(output("k", intermediate=True)), OK, "give it since=2"),
     ("since changed", lambda o: (o.update(version=2), o["attrs"][0].update(since=2)), NO, "since was 1, is 2"),
     ("version rose", lambda o: o.update(version=3), OK, "version rose from 1 to 3"),
     ("version fell", lambda o: o.update(version=0), NO, "version fell"),

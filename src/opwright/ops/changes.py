@@ -4,8 +4,9 @@ Lives here: `Change`, `compatibility` and the rules, as tables.  Not here: what 
 which of two conditions is stricter (conditions.py).
 
 A change is allowed if programs and files made for the old definition mean the same under the new one: parts may be
-added where nobody has to give or take them (an optional input, an intermediate output, an attribute with a default)
-and where `since=` says from which version on; nothing goes, changes its type, its default, its place or what it takes.
+added where nobody has to give or take them (an optional input, an intermediate output, an attribute with a default);
+nothing goes, changes its type, its default, its place or what it takes. An addition should say with `since=` from which
+version on it is there; one that does not is allowed, and told so.
 """
 
 from __future__ import annotations
@@ -167,12 +168,14 @@ def _added(part: str, old: Spec, new: Spec) -> Iterator[Found]:
     if not fine:
         wanted = f"not {how}" if how else "has no default"
         yield "added", None, new["name"], f"is new and {wanted}", False
-    elif not old["version"] < new["since"]:
-        yield ("since", None, new["since"], f"is new, but its `since` is {new['since']}, not above the version "
-               f"{old['version']} that lacked it", False)  # fmt: skip
-    else:
-        more = f"default {_shown(new['default'])}" if part == "attribute" else f"{how}, since version {new['since']}"
-        yield "added", None, new["name"], f"is new, {more}", True
+        return
+    more = f"default {_shown(new['default'])}" if part == "attribute" else how
+    if old["version"] < new["since"]:
+        since = "" if part == "attribute" else f", since version {new['since']}"
+        yield "added", None, new["name"], f"is new, {more}{since}", True
+    else:  # old files are read; but nothing tells that new ones need it, and calls by position may mean it
+        yield ("undated", None, new["since"], f"is new, {more}; give it since={old['version'] + 1}: its `since` is "
+               f"{new['since']}, so files that use it say that version {old['version']} reads them", True)  # fmt: skip
 
 
 def _gone(part: str, gone: Spec, fresh: list[Spec]) -> Found:
