@@ -16,34 +16,34 @@ import numpy as np
 
 def on_host(x: Any) -> bool:
     """Whether x is NumPy's: no array of a device."""
-    return type(x) is np.ndarray or isinstance(x, np.ndarray) or not hasattr(x, "__array_function__")
+    return isinstance(x, np.ndarray) or not hasattr(x, "__array_function__")
 
 
 def zeros(x: Any, shape: Any, dtype: Any) -> Any:
     """As np.zeros, beside x."""
-    return np.zeros(shape, dtype) if on_host(x) else np.zeros(shape, dtype, like=x)
+    return np.zeros(shape, dtype) if type(x) is np.ndarray or on_host(x) else np.zeros(shape, dtype, like=x)
 
 
 def empty(x: Any, shape: Any, dtype: Any) -> Any:
     """As np.empty, beside x."""
-    return np.empty(shape, dtype) if on_host(x) else np.empty(shape, dtype, like=x)
+    return np.empty(shape, dtype) if type(x) is np.ndarray or on_host(x) else np.empty(shape, dtype, like=x)
 
 
 def full(x: Any, shape: Any, value: Any, dtype: Any) -> Any:
     """As np.full, beside x."""
-    return np.full(shape, value, dtype) if on_host(x) else np.full(shape, value, dtype, like=x)
+    return np.full(shape, value, dtype) if type(x) is np.ndarray or on_host(x) else np.full(shape, value, dtype, like=x)
 
 
 def arange(x: Any, stop: int, dtype: Any = None) -> Any:
     """As np.arange from 0 on, beside x."""
-    return np.arange(stop, dtype=dtype) if on_host(x) else np.arange(stop, dtype=dtype, like=x)
+    return np.arange(stop, dtype=dtype) if type(x) is np.ndarray or on_host(x) else np.arange(stop, dtype=dtype, like=x)
 
 
 def array(x: Any, values: Any) -> Any:
     """An array of the host, beside x: itself on the host, which is not copied; a copy on a device."""
-    return values if on_host(x) else np.asarray(values, like=x)
+    return values if type(x) is np.ndarray or on_host(x) else np.asarray(values, like=x)
 
 
 def copy(x: Any) -> Any:
     """A copy of x, an array also of a number."""
-    return np.array(x) if on_host(x) else x.copy()
+    return np.array(x) if type(x) is np.ndarray or on_host(x) else x.copy()

@@ -52,6 +52,8 @@ def _same_batch(params: TensorShape, indices: TensorShape, batch_dims: int) -> l
 
 def _batch_key(indices: np.ndarray, batch_dims: int) -> tuple[Any, ...]:
     """Index arrays of the batch dimensions that broadcast with `indices`."""
+    if not batch_dims:
+        return ()
     return tuple(
         beside.arange(indices, n).reshape(-1, *[1] * (indices.ndim - 1 - i))
         for i, n in enumerate(indices.shape[:batch_dims])

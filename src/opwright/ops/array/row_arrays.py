@@ -87,7 +87,7 @@ def put_last(array: Any, key: tuple[Any, ...], values: Any) -> None:
 
     key: index arrays of one shape; values: [*that shape, *what an index leaves].
     """
-    if beside.on_host(array):
+    if type(array) is np.ndarray or beside.on_host(array):
         array[key] = values
         return
     form = key[0].shape

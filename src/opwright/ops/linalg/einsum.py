@@ -124,7 +124,7 @@ def _alone(term: str, others: str, x: np.ndarray) -> tuple[str, np.ndarray]:
     solo = tuple(i for i, c in enumerate(term) if c not in others)
     if solo:
         x, term = x.sum(solo, dtype=x.dtype), "".join(c for c in term if c in others)
-    return term, np.asarray(x) if beside.on_host(x) else x
+    return term, x if type(x) is np.ndarray or not beside.on_host(x) else np.asarray(x)
 
 
 def _pair(ta: str, a: np.ndarray, tb: str, b: np.ndarray, later: str) -> tuple[str, np.ndarray]:
