@@ -1,6 +1,6 @@
 """Levels of detail: offsets that say which rows of a packed array belong to which sequence.
 
-Lives here: what makes offsets valid, offsets <-> lengths, absolute offsets, slices, joining.
+Lives here: what makes offsets valid, offsets <-> lengths, absolute offsets, slices.
 Not here: tensors that have a LoD (ops/lod_tensor.py), operators on them (ops/sequence/).
 
 A LoD is a list of levels, coarse to fine. A level lists offsets into the units of the next one, the last level into
@@ -133,11 +133,3 @@ def sliced(levels: Levels, begin: int, end: int, level: int = 0) -> tuple[Levels
         begin, end = int(part[0]), int(part[-1])
         kept.append(part - part[0])
     return tuple(kept), begin, end
-
-
-def appended(first: Levels, second: Levels) -> Levels:
-    """The sequences of one LoD followed by those of another. Raises InvalidArgumentError where their levels differ."""
-    if len(first) != len(second):
-        raise InvalidArgumentError(op="LoDTensor", what="only LoDs with the same number of levels can be joined",
-                                   found=f"{len(first)} and {len(second)}")  # fmt: skip
-    return tuple(np.concatenate([a, b[1:] + a[-1]]) for a, b in zip(first, second))
