@@ -69,7 +69,7 @@ def _bias_of(producer: Node) -> np.ndarray | None:
     return bias.constant
 
 
-def _with(node: Node, low: Rewriting, producer: Node, operands: dict[int, Value]) -> Value:
+def _with(node: Node, low: Rewriting, producer: Node, operands: dict[int, Value | None]) -> Value:
     """The producer with some operands replaced, in place of the node that followed it."""
     inputs = [operands.get(i, operand) for i, operand in enumerate(producer.inputs)]
     return low.again(producer, *inputs, fused_activation_function=node.attrs["fused_activation_function"],
@@ -85,6 +85,8 @@ def _bias(node: Node, low: Rewriting) -> Lowered:
     if bias is None:
         return NO
     total = bias - vector if node.op.name == "SUB" else bias + vector
+    if producer.op.name == "FULLY_CONNECTED" and not total.any():  # convolutions cannot do without one
+        return _with(node, low, producer, {2: None})
     return _with(node, low, producer, {LINEAR[producer.op.name][1]: low.constant(total, float32)})
 
 
@@ -101,7 +103,7 @@ def _scale(node: Node, low: Rewriting) -> Lowered:
     if not np.isfinite(factor).all():
         return NO
     along = factor.reshape([-1 if i == axis else 1 for i in range(filter.constant.ndim)])
-    operands = {at: low.constant(filter.constant * along, float32)}
+    operands: dict[int, Value | None] = {at: low.constant(filter.constant * along, float32)}
     if bias.any() or producer.inputs[bias_at] is not None:
         operands[bias_at] = low.constant(bias * factor, float32)
     return _with(node, low, producer, operands)
