@@ -399,6 +399,21 @@ def convert() -> Callable[[], object]:
     return lambda: _converter(operator).convert()
 
 
+def _network_converter() -> Any:
+    import opwright as ow
+    from benchmarks.networks import mobilenet_v2
+
+    return ow.lite.TFLiteConverter.from_keras_model(mobilenet_v2(ow.keras))
+
+
+def convert_network() -> Callable[[], object]:
+    return _network_converter().convert  # type: ignore[no-any-return]
+
+
+def network_size() -> float:
+    return len(_network_converter().convert())
+
+
 def interpreter() -> Callable[[], object]:
     import opwright as ow
 
@@ -493,6 +508,8 @@ RUNS: dict[str, measure.Prepare] = {
     "deep_gradient_memory": deep_gradient_memory,
     "tape_step": tape_step,
     "convert": convert,
+    "convert_network": convert_network,
+    "network_size": network_size,
     "interpreter": interpreter,
     "invoke": invoke,
     "installed_size": installed_size,

@@ -83,6 +83,8 @@ ROWS = (
     Row("dense_sgd", "SGD step by those rows made a dense gradient", None, ("tensorflow", "torch")),
     Row("dense_adam", "Adam step by those rows made a dense gradient", None, ("tensorflow", "torch")),
     Row("convert", "converting y = atan(x + offset) on 5 floats to .tflite", 20e-3, ("tensorflow",)),
+    Row("convert_network", "converting MobileNetV2 (65 operators, 14 MB) to .tflite", 0.5, ("tensorflow",)),
+    Row("network_size", "size of that file", None, ("tensorflow",), "B"),
     Row("interpreter", "constructing the interpreter on that model, allocating (peer: sin model)", 3e-3, ("litert",)),
     Row("invoke", "invoke of y = sin(x + offset) on 5 floats", None, ("litert",)),
     Row("installed_size", "installed size with all run-time dependencies", 300e6, unit="B"),

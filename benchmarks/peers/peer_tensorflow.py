@@ -318,6 +318,26 @@ def sequence_lstm_padded() -> Callable[[], object]:
     return lambda: gradients(x)
 
 
+def _network_converter() -> Any:
+    import tensorflow as tf
+
+    from benchmarks.networks import mobilenet_v2
+
+    return tf.lite.TFLiteConverter.from_keras_model(mobilenet_v2(tf.keras))
+
+
+def convert_network() -> float:
+    """Taken three times only, as each takes seconds; the first is not slower than the others."""
+    import statistics
+
+    convert = _network_converter().convert
+    return statistics.median(measure.time_batch(convert, 1) for _ in range(3))
+
+
+def network_size() -> float:
+    return len(_network_converter().convert())
+
+
 RUNS: dict[str, measure.Prepare] = {
     "import": lambda: measure.import_seconds("tensorflow"),
     "import_whole": lambda: measure.import_seconds("tensorflow", bare=False),
@@ -341,6 +361,8 @@ RUNS: dict[str, measure.Prepare] = {
     "deep_gradient_memory": deep_gradient_memory,
     "tape_step": tape_step,
     "convert": convert,
+    "convert_network": convert_network,
+    "network_size": network_size,
     "sequence_sum": lambda: sequence_pool("sum"),
     "sequence_sum_padded": lambda: sequence_pool_padded("sum"),
     "sequence_max": lambda: sequence_pool("max"),
