@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from ..core.errors import InvalidArgumentError
 from ..ops.definition import Operator
 from .format import schema, versions
-from .ops.definition import LiteOperator, operators
+from .ops import LiteOperator, get, list_names
 from .registration import Registration, registration_of
 
 
@@ -26,6 +26,27 @@ class Entry(NamedTuple):
     min_version: int
     max_version: int
     kernel: Any
+
+
+class BuiltinEntry:
+    """As Entry, for an operator of the dialect, whose family is imported when its versions or its kernel are asked."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @property
+    def kernel(self) -> LiteOperator:
+        return get(self.name)
+
+    @property
+    def min_version(self) -> int:
+        return self.kernel.versions[0]
+
+    @property
+    def max_version(self) -> int:
+        return self.kernel.versions[1]
 
 
 class OpResolver:
@@ -57,8 +78,8 @@ class MutableOpResolver(OpResolver):
     """A resolver that operators are added to; what is added later goes before what was there."""
 
     def __init__(self) -> None:
-        self._builtins: dict[int, list[Entry]] = {}
-        self._customs: dict[str, list[Entry]] = {}
+        self._builtins: dict[int, list[Entry | BuiltinEntry]] = {}
+        self._customs: dict[str, list[Entry | BuiltinEntry]] = {}
 
     def add_builtin(self, op: Any, registration: Any, min_version: int = 1, max_version: int | None = None) -> None:
         """Serve versions min_version..max_version of a builtin operator.
@@ -106,12 +127,12 @@ class MutableOpResolver(OpResolver):
 
 
 class BuiltinOpResolver(MutableOpResolver):
-    """A resolver that starts with all of Opwright's builtin operators."""
+    """A resolver that starts with all of Opwright's builtin operators, each imported when a model has it."""
 
     def __init__(self) -> None:
         super().__init__()
-        for op in operators().values():
-            self._builtins[op.code] = [Entry(*op.versions, op)]
+        for name in list_names():
+            self._builtins[_code(name)] = [BuiltinEntry(name)]
 
 
 @functools.cache
@@ -187,7 +208,7 @@ def _entry(name: str, kernel: Any, low: int, high: int | None) -> Entry:
     return Entry(low, high, found)
 
 
-def _find(entries: Iterable[Entry], version: int) -> Registration | None:
+def _find(entries: Iterable[Entry | BuiltinEntry], version: int) -> Registration | None:
     for entry in entries:
         if entry.min_version <= version <= entry.max_version:
             return registration_of(entry.kernel)

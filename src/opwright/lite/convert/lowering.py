@@ -18,7 +18,7 @@ from ...core.specs import TensorSpec
 from ...graph import Graph, Node, Value
 from ...graph.ir import Operand
 from ...ops import registry
-from ..ops import definition as dialect
+from .. import ops as dialect
 from ..ops import types
 
 
@@ -82,8 +82,9 @@ def _check_official_types(op_name: str, inputs: Sequence[Operand], specs: Sequen
 class Lowering:
     """The new graph while it is built. Constants stand before all other nodes and are shared where equal."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, graph_of: Callable[[Graph], Graph] | None = None) -> None:
         self.graph = graph
+        self.graph_of = graph_of or (lambda held: held)  # what becomes of a graph that a node holds
         self.became: dict[Value, Value] = {v: v for v in graph.inputs}
         self.nodes: list[Node] = []
         self.constants: dict[Any, Node] = {}
@@ -224,8 +225,10 @@ class Lowering:
 class Rewriting(Lowering):
     """A walk within the dialect: rules also ask who else reads a value."""
 
-    def __init__(self, graph: Graph, uses: dict[Value, int]) -> None:
-        super().__init__(graph)
+    def __init__(
+        self, graph: Graph, uses: dict[Value, int], graph_of: Callable[[Graph], Graph] | None = None
+    ) -> None:
+        super().__init__(graph, graph_of)
         self.uses = uses
 
     def producer(self, value: Value, *op_names: str) -> Node | None:

@@ -1,23 +1,68 @@
 """The lite dialect: the builtin operators of `.tflite` files, each defined once.
 
-Lives here: `get(name)`, `list_names()`, `operators()`; a module for each family.
+Lives here: the table of operators by family, `get(name)`, `list_names()`, `operators()`; a module for each family.
 Not here: the catalogue that programs call (opwright.ops), rules from one to the other (lite/convert/).
+
+A family is imported when one of its operators is first asked for, so a model costs the families it uses.
+A new operator gets its name in the table here, in the row of the module that defines it.
 """
 
-from . import (  # noqa: F401  (importing them defines their operators)
-    activation,
-    arithmetic,
-    comparison,
-    convolution,
-    elementwise,
-    filling,
-    joining,
-    matmul,
-    reduction,
-    shaping,
-    slicing,
-    spatial,
-)
-from .definition import LiteOperator, get, list_names, lite_operator, operators
+from __future__ import annotations
 
-__all__ = ["LiteOperator", "get", "list_names", "lite_operator", "operators"]
+import importlib
+
+from ...core.errors import InternalError, NotFoundError
+from .definition import LiteOperator, defined, lite_operator
+
+__all__ = ["FAMILIES", "LiteOperator", "family_of", "get", "list_names", "lite_operator", "operators"]
+
+# module -> the operators it defines
+FAMILIES: dict[str, str] = {
+    "activation": """ELU GELU HARD_SWISH L2_NORMALIZATION LEAKY_RELU LOGISTIC LOG_SOFTMAX PRELU RELU RELU6
+                     RELU_0_TO_1 RELU_N1_TO_1 SOFTMAX TANH""",
+    "arithmetic": "ADD ADD_N ATAN2 DIV FLOOR_DIV FLOOR_MOD MAXIMUM MINIMUM MUL POW SQUARED_DIFFERENCE SUB",
+    "comparison": """EQUAL GREATER GREATER_EQUAL LESS LESS_EQUAL LOGICAL_AND LOGICAL_OR NOT_EQUAL SELECT SELECT_V2
+                     WHERE""",
+    "convolution": "AVERAGE_POOL_2D CONV_2D DEPTHWISE_CONV_2D MAX_POOL_2D TRANSPOSE_CONV",
+    "elementwise": "ABS CAST CEIL COS EXP FLOOR LOG LOGICAL_NOT NEG ROUND RSQRT SIGN SIN SQRT SQUARE ZEROS_LIKE",
+    "filling": "FILL ONE_HOT RANGE",
+    "images": "RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR",
+    "joining": "CONCATENATION MIRROR_PAD PACK PAD PADV2 REVERSE_V2 SPLIT SPLIT_V TILE UNPACK",
+    "matmul": "BATCH_MATMUL FULLY_CONNECTED",
+    "reduction": "ARG_MAX ARG_MIN CUMSUM MEAN REDUCE_ALL REDUCE_ANY REDUCE_MAX REDUCE_MIN REDUCE_PROD SUM TOPK_V2",
+    "shaping": "BITCAST BROADCAST_ARGS BROADCAST_TO EXPAND_DIMS RANK RESHAPE SHAPE SQUEEZE TRANSPOSE",
+    "slicing": "GATHER GATHER_ND SCATTER_ND SLICE STRIDED_SLICE",
+    "spatial": "BATCH_TO_SPACE_ND DEPTH_TO_SPACE SPACE_TO_BATCH_ND SPACE_TO_DEPTH",
+}
+
+_family_of = {name: module for module, names in FAMILIES.items() for name in names.split()}
+
+
+def get(name: str) -> LiteOperator:
+    """The builtin operator of that name, such as "CONV_2D"; imports its family. Raises NotFoundError."""
+    found = defined.get(name)
+    if found is not None:
+        return found
+    importlib.import_module(f"{__name__}.{family_of(name)}")
+    if name not in defined:
+        raise InternalError(what=f"lite.ops.{family_of(name)} does not define {name}", do="correct lite.ops.FAMILIES")
+    return defined[name]
+
+
+def family_of(name: str) -> str:
+    """The module of lite.ops that defines an operator. Raises NotFoundError."""
+    try:
+        return _family_of[name]
+    except KeyError:
+        raise NotFoundError(what="the lite dialect has no operator of this name", found=repr(name),
+                            do="lite.ops.list_names() gives them all") from None  # fmt: skip
+
+
+def list_names() -> list[str]:
+    """The names of the dialect's operators, sorted. Imports nothing."""
+    return sorted(_family_of)
+
+
+def operators() -> dict[str, LiteOperator]:
+    """The dialect's operators by name, sorted. Imports every family."""
+    return {name: get(name) for name in list_names()}

@@ -1,7 +1,8 @@
 """The lite dialect's definitions: a class body becomes the `LiteOperator` of one builtin operator of `.tflite` files.
 
-Lives here: `lite_operator`, `LiteOperator` (an `Operator` that also reads and writes its options table), the dialect's
-table, `EnumAttr`.  Not here: the operators (the other modules of lite/ops/), running them (registration.py).
+Lives here: `lite_operator`, `LiteOperator` (an `Operator` that also reads and writes its options table), `EnumAttr`.
+Not here: `get` and which module defines which operator (lite/ops/__init__.py), the operators (the other modules of
+lite/ops/), running them (registration.py).
 
 The attributes are the fields of the operator's options table, with the schema's names, types and defaults, so they are
 written nowhere else. An enum's values are the schema's names: padding="SAME", fused_activation_function="RELU6".
@@ -10,6 +11,7 @@ written nowhere else. An enum's values are the schema's names: padding="SAME", f
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from ...core.dtypes import DType
@@ -20,7 +22,7 @@ from ...ops.definition import Operator
 from ..format import objects, schema, versions
 from . import types
 
-_table: dict[str, LiteOperator] = {}
+defined: dict[str, LiteOperator] = {}  # by the modules imported so far
 
 
 class EnumAttr(Attr):
@@ -67,15 +69,24 @@ class LiteOperator(Operator):
 
     options: name of its options table, or None. versions: (least, greatest) version of it that is implemented.
     typed_by: the attribute that says the output's dtype and is read off the output tensor, as files leave it out.
+    graphs: by field of the options that holds the index of a subgraph (or a vector of them), the attribute that holds
+    the Graph (a tuple of them) in the IR; the definition declares it.
+    registration: the definition's method of that name, where running takes more than `compute`: it gives the
+    Registration (such as one that runs other subgraphs, or keeps state).
     """
 
     def __init__(
-        self, cls: type, name: str, options: str | None, versions: tuple[int, int], typed_by: str | None
-    ) -> None:
+        self, cls: type, name: str, options: str | None, versions: tuple[int, int], typed_by: str | None,
+        graphs: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:  # fmt: skip
         fields = schema.table(options).fields if options else ()
         for field in fields:
-            if field.name not in vars(cls):
+            if field.name not in vars(cls) and field.name not in graphs:
                 setattr(cls, field.name, _attr(field))
+        self.registration: Callable[[LiteOperator], Any] | None = vars(cls).get("registration")
+        if self.registration is not None:
+            del cls.registration  # type: ignore[attr-defined]
+        self.graphs = graphs
         super().__init__(cls, name, versions[1], catalogue=False)
         self.options, self.versions, self.typed_by = options, versions, typed_by
         self.option_names = tuple(field.name for field in fields)
@@ -91,6 +102,9 @@ class LiteOperator(Operator):
         if options is not None and self.options and options.table_name != self.options:
             raise InvalidArgumentError(op=self.name, what="the options are those of another operator",
                                        found=options.table_name, wanted=self.options)  # fmt: skip
+        if self.graphs:
+            raise InternalError(op=self.name, what="its attributes are graphs, which options do not hold",
+                                do="define `registration`, which reads the options itself")  # fmt: skip
         if self.options:
             for name in self.option_names:
                 value: Any = getattr(options, name, 0)
@@ -104,16 +118,22 @@ class LiteOperator(Operator):
             attrs[self.typed_by] = types.name_of(outputs[0])
         return self.bind(attrs)
 
-    def to_options(self, attrs: Mapping[str, Any]) -> Any:
+    def to_options(self, attrs: Mapping[str, Any], subgraph_index: Callable[[Any], int] | None = None) -> Any:
         """The options object that holds these attributes; None for an operator without options.
 
+        subgraph_index: of a Graph among the attributes, the place of its subgraph in the file.
         raises SignatureError or InvalidArgumentError for attributes that do not fit
         """
         if not self.options:
             return None
         bound = self.bind(dict(attrs))
-        values = {}
+        values: dict[str, Any] = {}
         for name in self.option_names:
+            if name in self.graphs:
+                assert subgraph_index is not None, "an operator with graphs is written by the exporter"
+                held = getattr(bound, self.graphs[name])
+                values[name] = list(map(subgraph_index, held)) if isinstance(held, tuple) else subgraph_index(held)
+                continue
             definition, value = self.attr_defs[name], getattr(bound, name)
             if isinstance(definition, EnumAttr):
                 value = schema.enum(definition.enum)[value]
@@ -123,6 +143,8 @@ class LiteOperator(Operator):
         return objects.table_class(self.options)(**values)
 
     def __reduce__(self) -> Any:
+        from . import get  # which knows the modules; they import this one
+
         return get, (self.name,)
 
     __hash__ = Operator.__hash__
@@ -137,34 +159,16 @@ def versions_code(name: str) -> int:
 
 
 def lite_operator(
-    name: str, *, options: str | None = None, versions: tuple[int, int] = (1, 1), typed_by: str | None = None
-) -> Callable[[type], LiteOperator]:
+    name: str, *, options: str | None = None, versions: tuple[int, int] = (1, 1), typed_by: str | None = None,
+    graphs: Mapping[str, str] = MappingProxyType({}),
+) -> Callable[[type], LiteOperator]:  # fmt: skip
     """Class decorator: define the builtin operator of that name. Arguments as the attributes of LiteOperator."""
 
     def define(cls: type) -> LiteOperator:
-        made = LiteOperator(cls, name, options, versions, typed_by)
-        if name in _table:
+        made = LiteOperator(cls, name, options, versions, typed_by, graphs)
+        if name in defined:
             raise InternalError(what=f"the lite dialect has two operators {name}")
-        _table[name] = made
+        defined[name] = made
         return made
 
     return define
-
-
-def get(name: str) -> LiteOperator:
-    """The builtin operator of that name, such as "CONV_2D". Raises NotFoundError."""
-    found = _table.get(name)
-    if found is None:
-        raise NotFoundError(what="the lite dialect has no operator of this name", found=repr(name),
-                            do="lite.ops.list_names() gives them all")  # fmt: skip
-    return found
-
-
-def list_names() -> list[str]:
-    """The names of the dialect's operators, sorted."""
-    return sorted(_table)
-
-
-def operators() -> dict[str, LiteOperator]:
-    """The dialect's operators by name."""
-    return dict(_table)

@@ -1,0 +1,89 @@
+"""The table of lite.ops agrees with its modules, and a model imports only the families of its operators."""
+
+import json
+import pkgutil
+import subprocess
+import sys
+
+import pytest
+
+import opwright.lite.ops as dialect
+from opwright.core.errors import NotFoundError
+
+# Each family is imported alone, in a process of its own: those it imports itself define their own operators.
+ALONE = """
+import importlib, json, os, sys
+import opwright.lite.ops as dialect
+from opwright.lite.ops.definition import defined
+assert not defined
+for module in json.loads(sys.argv[1]):
+    if os.fork() == 0:
+        importlib.import_module(f"{dialect.__name__}.{module}")
+        here = {m.rpartition(".ops.")[2] for m in sys.modules if ".lite.ops." in m}
+        print(json.dumps([module, sorted(n for n in defined if dialect._family_of.get(n) not in here),
+                          sorted(set(dialect.FAMILIES.get(module, "").split()) - set(defined))]), flush=True)
+        os._exit(0)
+    os.wait()
+"""
+
+
+def modules():
+    walked = pkgutil.walk_packages(dialect.__path__, f"{dialect.__name__}.")
+    return [m.name.removeprefix(f"{dialect.__name__}.") for m in walked]
+
+
+def test_the_table_and_the_modules_agree():
+    ran = subprocess.run([sys.executable, "-c", ALONE, json.dumps(modules())], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    rows = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert [row[0] for row in rows] == modules()
+    for module, unlisted, missing in rows:
+        assert not unlisted, f"lite.ops.{module} defines {unlisted}, which lite.ops.FAMILIES does not say"
+        assert not missing, f"lite.ops.FAMILIES says that {module} defines {missing}"
+
+
+def test_each_operator_stands_once_in_the_table():
+    names = [name for row in dialect.FAMILIES.values() for name in row.split()]
+    assert sorted(names) == dialect.list_names() == sorted(set(names))
+    assert set(dialect.FAMILIES) <= set(modules())
+    assert list(dialect.operators()) == dialect.list_names()
+    assert all(op.name == name for name, op in dialect.operators().items())
+
+
+@pytest.mark.parametrize("name", ["CONV_3D_NOT", "add", "", None, 3])
+def test_what_is_no_operator(name):
+    with pytest.raises(NotFoundError, match="no operator of this name"):
+        dialect.get(name)
+    with pytest.raises(NotFoundError, match="no operator of this name"):
+        dialect.family_of(name)
+
+
+TWO = """
+import json, sys, opwright as ow
+from opwright.lite.format import Model, objects, versions
+from opwright.lite import BuiltinOpResolver, Interpreter
+t = lambda n: objects.Tensor(name=n, shape=[2], type=0, has_rank=True)
+model = Model(
+    operator_codes=[versions.operator_code("ADD", 1), versions.operator_code("NEG", 1)],
+    buffers=[objects.Buffer()],
+    subgraphs=[objects.SubGraph(
+        tensors=[t("a"), t("b"), t("c")], inputs=[0, 1], outputs=[2],
+        operators=[objects.Operator(opcode_index=0, inputs=[0, 1], outputs=[2],
+                                    builtin_options=objects.AddOptions())],
+    )],
+)
+families = lambda: sorted(m.rpartition(".ops.")[2] for m in sys.modules if ".lite.ops." in m)
+resolver = BuiltinOpResolver()
+resolver.add_all(BuiltinOpResolver())
+before = families()
+Interpreter(model_content=model.to_bytes()).allocate_tensors()
+print(json.dumps([before, families()]))
+"""
+
+
+def test_an_interpreter_imports_only_the_families_of_its_model():
+    ran = subprocess.run([sys.executable, "-c", TWO], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    before, after = json.loads(ran.stdout)
+    assert not set(before) & set(dialect.FAMILIES)
+    assert set(after) & set(dialect.FAMILIES) == {"arithmetic", "elementwise"}
