@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import enum
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..core import flags
 from ..core.errors import InvalidArgumentError, OpError, UnimplementedError
-from .resolver import OpResolver, default_resolver, with_customs
+from .resolver import CustomOps, OpResolver, default_resolver, with_customs
 from .runtime.details import node_details, tensor_details
 from .runtime.errors import also, as_base
 from .runtime.opening import open_model
-from .runtime.resolution import resolve, unresolved
+from .runtime.resolution import Missing, place, resolve, unresolved
 from .runtime.signatures import SignatureRunner
 from .runtime.subgraph import Subgraph
 from .runtime.tensor import ARENA, OWN, Tensor
@@ -39,8 +39,8 @@ class Interpreter:
     """Runs a model.
 
     model_path or model_content: the file, or its bytes (a `lite.Model` will do). num_threads: at most so many for one
-    operator. custom_ops: `@ow.operator` classes, or a dict from names to them or `lite.Registration`s. op_resolver:
-    where kernels come from, by default the builtin operators.
+    operator. custom_ops: `@ow.operator` classes in a list or a set, a dict from names to them or `lite.Registration`s,
+    or a resolver; or a list of these. op_resolver: where other kernels come from, by default the builtin operators.
 
     >>> interpreter = lite.Interpreter(model_content=content, custom_ops=[Atan])
     >>> interpreter.allocate_tensors()
@@ -58,7 +58,7 @@ class Interpreter:
         num_threads: int | None = None,
         experimental_delegates: Sequence[Any] | None = None,
         experimental_op_resolver_type: OpResolverType = OpResolverType.AUTO,
-        custom_ops: Mapping[str, Any] | Iterable[Any] = (),
+        custom_ops: CustomOps = (),
         op_resolver: OpResolver | None = None,
         *,
         experimental_preserve_all_tensors: bool = False,
@@ -235,13 +235,13 @@ class Interpreter:
             reached |= set(new)
         if all(n.registration is not None for i in reached for n in self._subgraphs[i].nodes):
             return
-        uses: dict[str, tuple[int, list[str]]] = {}
+        uses: dict[tuple[str, int], list[str]] = {}
         for subgraph in self._subgraphs:
-            inside = "" if subgraph.index == 0 else f" of subgraph {subgraph.index}"
             for node in subgraph.nodes:
                 if node.registration is None:
-                    uses.setdefault(node.name, (node.version, []))[1].append(f"node number {node.number}{inside}")
-        raise unresolved(uses, self._resolver)
+                    uses.setdefault((node.name, node.version), []).append(place(node.number, subgraph.index))
+        missing = [Missing(name, version, True, nodes) for (name, version), nodes in uses.items()]
+        raise unresolved(missing, self._resolver)
 
     def _subgraph(self, index: int) -> Subgraph:
         if not 0 <= index < len(self._subgraphs):

@@ -10,12 +10,12 @@ not there is an error when the model is loaded, never a wrong answer.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ..core.errors import InvalidArgumentError
 from ..ops.definition import Operator
-from .format import schema, versions
+from .format import schema
 from .ops import LiteOperator, get, list_names
 from .registration import Registration, registration_of
 
@@ -75,22 +75,27 @@ class OpResolver:
 
 
 class MutableOpResolver(OpResolver):
-    """A resolver that operators are added to; what is added later goes before what was there."""
+    """A resolver that operators are added to; what is added later goes before what was there.
+
+    >>> resolver = lite.MutableOpResolver()
+    >>> resolver.add_builtin("DEPTHWISE_CONV_2D", depthwise, min_version=1, max_version=2)
+    >>> resolver.add_custom("Atan", Atan)
+    """
 
     def __init__(self) -> None:
         self._builtins: dict[int, list[Entry | BuiltinEntry]] = {}
         self._customs: dict[str, list[Entry | BuiltinEntry]] = {}
 
-    def add_builtin(self, op: Any, registration: Any, min_version: int = 1, max_version: int | None = None) -> None:
-        """Serve versions min_version..max_version of a builtin operator.
+    def add_builtin(self, op: Any, registration: Any, min_version: int = 1, max_version: int = 1) -> None:
+        """Serve versions min_version..max_version of a builtin operator, before what served them so far.
 
-        op: a BuiltinOperator, its number or its name. registration: a Registration or an @ow.operator.
-        max_version: by default the registration's version.
+        op: a BuiltinOperator, its number or its name. registration: a Registration or an @ow.operator. Without
+        versions it serves version 1 alone, whatever it could: which versions a kernel takes is said where it is added.
         raises InvalidArgumentError for an operator or a range that is none, TypeError for another registration
         """
-        self._builtins.setdefault(_code(op), []).insert(0, _entry(str(op), registration, min_version, max_version))
+        self._builtins.setdefault(_code(op), []).insert(0, _entry(op, registration, min_version, max_version))
 
-    def add_custom(self, name: str, registration: Any, min_version: int = 1, max_version: int | None = None) -> None:
+    def add_custom(self, name: str, registration: Any, min_version: int = 1, max_version: int = 1) -> None:
         """Serve versions min_version..max_version of the custom operator of that name. Else as add_builtin."""
         if not isinstance(name, str) or not name:
             raise InvalidArgumentError(what="a custom operator's name is text", found=repr(name))
@@ -142,69 +147,107 @@ def default_resolver() -> OpResolver:
 
 
 class Overlay(OpResolver):
-    """Custom operators in front of another resolver."""
+    """A resolver in front of another: what the first does not have, the second may."""
 
-    def __init__(self, customs: MutableOpResolver, base: OpResolver) -> None:
-        self.customs, self.base = customs, base
+    def __init__(self, front: OpResolver, base: OpResolver) -> None:
+        self.front, self.base = front, base
 
     def find_op(self, op: Any, version: int = 1) -> Registration | None:
-        return self.base.find_op(op, version)
+        return self.front.find_op(op, version) or self.base.find_op(op, version)
 
     def find_custom(self, name: str, version: int = 1) -> Registration | None:
-        return self.customs.find_custom(name, version) or self.base.find_custom(name, version)
+        return self.front.find_custom(name, version) or self.base.find_custom(name, version)
 
     def custom_versions(self, name: str) -> list[tuple[int, int]]:
-        return self.customs.custom_versions(name) + self.base.custom_versions(name)
+        return self.front.custom_versions(name) + self.base.custom_versions(name)
 
     def builtin_versions(self, name: str) -> list[tuple[int, int]]:
-        return self.base.builtin_versions(name)
+        return self.front.builtin_versions(name) + self.base.builtin_versions(name)
 
     def custom_names(self) -> list[str]:
-        return sorted({*self.customs.custom_names(), *self.base.custom_names()})
+        return sorted({*self.front.custom_names(), *self.base.custom_names()})
 
 
-def with_customs(base: OpResolver, custom_ops: Mapping[str, Any] | Iterable[Any]) -> OpResolver:
+class _Customs(MutableOpResolver):
+    """Custom operators alone, asked for by their names: one may bear the name of a builtin operator."""
+
+    def find_op(self, op: Any, version: int = 1) -> Registration | None:
+        return None
+
+
+CustomOps = Mapping[str, Any] | Iterable[Any] | OpResolver | Operator
+
+
+def with_customs(base: OpResolver, custom_ops: CustomOps) -> OpResolver:
     """`base` with custom operators before it.
 
-    custom_ops: @ow.operator classes, or a mapping from names to them or Registrations. Raises TypeError.
+    custom_ops: @ow.operator classes in a list or a set, a mapping from names to them or to Registrations, a resolver
+    (all of it goes before), or a list of any of these; of two that serve one version the one given later counts, in a
+    set the greater version. Each serves the versions from 1 to its own.
+    raises TypeError for anything else
     """
-    customs = MutableOpResolver()
-    if isinstance(custom_ops, Mapping):
-        items = list(custom_ops.items())
+    customs = _Customs()
+    for found in _flat(custom_ops):
+        if isinstance(found, OpResolver):
+            base = Overlay(found, Overlay(customs, base) if customs.custom_names() else base)
+            customs = _Customs()
+        else:
+            name, kernel = found
+            customs.add_custom(name, kernel, 1, registration_of(kernel).version)
+    return Overlay(customs, base) if customs.custom_names() else base
+
+
+def _flat(custom_ops: CustomOps) -> Iterator[OpResolver | tuple[str, Any]]:
+    """The resolvers and the named kernels among what was given."""
+    if isinstance(custom_ops, OpResolver):
+        yield custom_ops
+    elif isinstance(custom_ops, Operator):
+        yield custom_ops.name, custom_ops
+    elif isinstance(custom_ops, Mapping):
+        yield from custom_ops.items()
+    elif isinstance(custom_ops, set | frozenset):
+        items = [item for part in custom_ops for item in _flat(part)]
+        yield from (item for item in items if isinstance(item, OpResolver))
+        named = (item for item in items if not isinstance(item, OpResolver))
+        yield from sorted(named, key=lambda item: (item[0], registration_of(item[1]).version))
+    elif isinstance(custom_ops, Iterable) and not isinstance(custom_ops, str | bytes):
+        for item in custom_ops:
+            yield from _flat(item)
     else:
-        items = []
-        for op in (custom_ops,) if isinstance(custom_ops, Operator) else custom_ops:
-            if not isinstance(op, Operator):
-                raise TypeError(
-                    f"custom_ops holds @ow.operator classes, or maps names to Registrations; found {op!r}"[:300]
-                )
-            items.append((op.name, op))
-    if not items:
-        return base
-    for name, kernel in items:
-        customs.add_custom(name, kernel)
-    return Overlay(customs, base)
+        raise TypeError("custom_ops holds @ow.operator classes, mappings from names to Registrations, or resolvers; "
+                        f"found {custom_ops!r}"[:300])  # fmt: skip
+
+
+_NO_OPERATORS = ("CUSTOM", "DELEGATE", "PLACEHOLDER_FOR_GREATER_OP_CODES")
+MAX_VERSION = 2**31 - 1  # what a file can hold
 
 
 def _code(op: Any) -> int:
     if isinstance(op, LiteOperator):
         return op.code
+    member = None
     if isinstance(op, str):
-        if op in schema.BuiltinOperator.__members__:
-            return int(versions.facts(op)["code"])
-    elif isinstance(op, int) and int(op) in schema.enum_members("BuiltinOperator"):
-        return int(op)
-    raise InvalidArgumentError(
-        what="no builtin operator of this name or number", found=repr(op), wanted="such as 'CONV_2D'"
-    )
+        member = schema.BuiltinOperator.__members__.get(op)
+    elif isinstance(op, int):
+        member = schema.enum_members("BuiltinOperator").get(int(op))
+    if member is None or member.name in _NO_OPERATORS:
+        raise InvalidArgumentError(
+            what="no builtin operator of this name or number", found=repr(op), wanted="such as 'CONV_2D'"
+        )
+    return int(member)
 
 
-def _entry(name: str, kernel: Any, low: int, high: int | None) -> Entry:
+def _entry(op: Any, kernel: Any, low: Any, high: Any) -> Entry:
+    name = getattr(op, "name", None) or str(op)
     found = registration_of(kernel)
-    high = max(low, found.version) if high is None else high
-    if not 1 <= low <= high:
+    for version in (low, high):
+        if not isinstance(version, int) or isinstance(version, bool):
+            raise InvalidArgumentError(op=name, what="versions are integers", found=f"{low!r}..{high!r}",
+                                       wanted="such as min_version=1, max_version=2")  # fmt: skip
+    if not 1 <= low <= high <= MAX_VERSION:
         raise InvalidArgumentError(op=name, what="the range of versions is empty", found=f"{low}..{high}",
-                                   wanted="1 <= min_version <= max_version")  # fmt: skip
+                                   wanted="1 <= min_version <= max_version",
+                                   do=f"max_version={max(low, found.version)}" if high < low else None)  # fmt: skip
     return Entry(low, high, found)
 
 

@@ -39,7 +39,7 @@ def test_ranges_of_versions():
     resolver.add_custom("Mine", new, 3, 5)
     assert [resolver.find_op("Mine", v) for v in range(7)] == [None, old, old, new, new, new, None]
     newest = kernel(9)
-    resolver.add_custom("Mine", newest, 2)
+    resolver.add_custom("Mine", newest, 2, 9)
     assert [resolver.find_op("Mine", v) for v in (1, 2, 9, 10)] == [old, newest, newest, None]
     assert resolver.find_op("Mine") is old
     for low, high in ((0, 1), (2, 1)):

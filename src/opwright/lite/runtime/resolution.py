@@ -1,11 +1,12 @@
 """Finding the registration of each operator code of a model, and saying well what is not there.
 
-Lives here: `resolve`, the errors for missing builtin operators and unresolved custom ones.
+Lives here: `resolve`, the error that lists every operator that nothing serves.
 Not here: resolvers (lite/resolver.py).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...core.errors import InvalidArgumentError, NotFoundError, OpError
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 INSTRUCTIONS = "https://www.tensorflow.org/lite/guide/ops_custom"
 FLEX = ("Select TensorFlow op(s), included in the given model, is(are) not supported by this interpreter. "
         "Make sure you apply/link the Flex delegate before inference.")  # fmt: skip
+OFFICIAL_CUSTOMS = ("NumericVerify", "Mfcc", "AudioSpectrogram", "TFLite_Detection_PostProcess",
+                    "aeq.hadamard_rotation")  # fmt: skip  # registered by the official default resolver
+_MOST_NODES = 4
 
 
 class Resolved(NamedTuple):
@@ -30,13 +34,22 @@ class Resolved(NamedTuple):
     registration: Registration | None
 
 
+class Missing(NamedTuple):
+    """An operator that nothing serves, with the nodes that are one, in words."""
+
+    name: str
+    version: int
+    is_custom: bool
+    nodes: Sequence[str]
+
+
 def resolve(model: Any, resolver: OpResolver) -> list[Resolved]:
     """Each operator code of a model with its registration.
 
-    raises InvalidArgumentError listing every builtin operator or version that is not there. Custom operators that are
-    not there are an error when tensors are allocated, as a delegate may still take them.
+    raises InvalidArgumentError where a builtin operator or its version is not there, listing everything that is not.
+    Custom operators alone are an error when tensors are allocated, as a delegate may still take them.
     """
-    found, missing = [], []
+    found = []
     for code in model.operator_codes:
         number, version = versions.builtin_code(code), int(code.version)
         if number == schema.BuiltinOperator.CUSTOM:
@@ -44,64 +57,92 @@ def resolve(model: Any, resolver: OpResolver) -> list[Resolved]:
             found.append(Resolved(name, version, True, resolver.find_custom(name, version)))
             continue
         member = schema.enum_members("BuiltinOperator")[number]
-        registration = resolver.find_op(member, version)
-        if registration is None:
-            missing.append((member.name, version))
-        found.append(Resolved(member.name, version, False, registration))
-    if missing:
-        raise _missing_builtins(missing, resolver)
+        found.append(Resolved(member.name, version, False, resolver.find_op(member, version)))
+    if any(r.registration is None and not r.is_custom for r in found):
+        raise unresolved(_missing(model, found), resolver)
     return found
 
 
-def _ranges(ranges: list[tuple[int, int]]) -> str:
-    return ", ".join(f"{a}..{b}" if a != b else str(a) for a, b in ranges) or "none"
+def _missing(model: Any, found: Sequence[Resolved]) -> list[Missing]:
+    nodes: dict[int, list[str]] = {i: [] for i, r in enumerate(found) if r.registration is None}
+    for index, subgraph in enumerate(model.subgraphs):
+        for number, operator in enumerate(subgraph.operators):
+            if operator.opcode_index in nodes:
+                nodes[operator.opcode_index].append(place(number, index))
+    return [Missing(found[i].name, found[i].version, found[i].is_custom, where) for i, where in nodes.items()]
 
 
-def _missing_builtins(missing: list[tuple[str, int]], resolver: OpResolver) -> OpError:
-    lines = [
-        f"Didn't find op for builtin opcode '{name}' version '{version}'. An older version of this builtin might be "
-        "supported. Are you using an old Opwright with a newer model?"
-        for name, version in missing
-    ]
-    return InvalidArgumentError(
-        what="\n".join([*lines, "Registration failed."]),
-        found={name: f"version {version}" for name, version in missing},
-        wanted=", ".join(f"{name} version {_ranges(resolver.builtin_versions(name))}" for name, _ in missing),
-        do="convert the model for an older run time, or give the interpreter an op_resolver that has the operator",
-        explain="OW102",
-    )
+def place(number: int, subgraph: int) -> str:
+    """Where a node is, in words."""
+    return f"node number {number}" + (f" of subgraph {subgraph}" if subgraph else "")
 
 
-def unresolved(uses: dict[str, tuple[int, list[str]]], resolver: OpResolver) -> OpError:
-    """The error for custom operators that nothing serves. uses: by name, the version and the nodes that are one."""
-    flex = sorted(name for name in uses if name.startswith("Flex"))
-    own = [name for name in uses if name not in flex]
-    first = next(iter(uses))
-    lines = [f"Encountered unresolved custom op: {name}." for name in own]
+def unresolved(missing: Sequence[Missing], resolver: OpResolver) -> OpError:
+    """The error for all operators that nothing serves: InvalidArgumentError where builtin ones are among them, else a
+    NotFoundError that is a RuntimeError, too."""
+    missing = sorted(missing, key=lambda m: m.is_custom)
+    builtins = [m for m in missing if not m.is_custom]
+    flex = [m for m in missing if m.is_custom and m.name.startswith("Flex")]
+    own = [m for m in missing if m.is_custom and m not in flex]
+    lines = [f"Didn't find op for builtin opcode '{m.name}' version '{m.version}'. An older version of this builtin "
+             "might be supported. Are you using an old Opwright with a newer model?" for m in builtins]  # fmt: skip
+    lines += dict.fromkeys(f"Encountered unresolved custom op: {m.name}." for m in own)
     if flex:
-        lines.append(f"{FLEX} They are: {', '.join(flex)}.")
+        lines.append(f"{FLEX} They are: {', '.join(dict.fromkeys(m.name for m in flex))}.")
     if own:
         lines.append(f"See instructions: {INSTRUCTIONS}")
-    where = "; ".join(
-        f"{name} version {version} at {', '.join(_few(nodes))}" for name, (version, nodes) in uses.items()
-    )
-    wanted = ", ".join(
-        f"{name} version {_ranges(resolver.custom_versions(name))}" for name in own if resolver.custom_versions(name)
-    )
-    others = resolver.custom_names()
-    classes = ", ".join(own or flex)
-    error = also(NotFoundError, RuntimeError)(
-        what="\n".join(lines),
-        found=where,
-        wanted=wanted or f"operators among those given: {', '.join(others) or 'none'}",
-        do=f"Interpreter(..., custom_ops=[{classes}]), each an @ow.operator, or a dict from names to Registrations",
-        explain="OW101",
-    )
-    error.op = first
-    text = f"{error.message}\n{uses[first][1][0].capitalize()} ({first}) failed to prepare."
-    error.args = (text,)
+    if builtins:
+        lines.append("Registration failed.")
+    parts: Any = {
+        "what": "\n".join(lines),
+        "found": "; ".join(f"{m.name} version {m.version} at {', '.join(_few(m.nodes))}" for m in missing),
+        "wanted": _wanted(missing, resolver),
+        "do": "; ".join(_ways_out(builtins, own, flex, resolver)),
+    }
+    error: OpError
+    if builtins:
+        error = InvalidArgumentError(**parts, explain="OW102")
+        error.op = builtins[0].name
+        return error
+    error = also(NotFoundError, RuntimeError)(**parts, explain="OW101")
+    error.op = missing[0].name
+    if missing[0].nodes:
+        error.args = (f"{error.message}\n{missing[0].nodes[0].capitalize()} ({error.op}) failed to prepare.",)
     return error
 
 
-def _few(nodes: list[str]) -> list[str]:
-    return nodes if len(nodes) <= 4 else [*nodes[:4], f"{len(nodes) - 4} more"]
+def _wanted(missing: Sequence[Missing], resolver: OpResolver) -> str:
+    """The versions there are of what is missing, and the custom operators there are."""
+    parts = []
+    for m in missing:
+        ranges = resolver.custom_versions(m.name) if m.is_custom else resolver.builtin_versions(m.name)
+        if ranges or not m.is_custom:
+            parts.append(f"{m.name} version {_ranges(ranges)}")
+    if any(m.is_custom and not resolver.custom_versions(m.name) for m in missing):
+        parts.append(f"custom operators among those given: {', '.join(resolver.custom_names()) or 'none'}")
+    return ", ".join(dict.fromkeys(parts))
+
+
+def _ways_out(builtins: Sequence[Missing], own: Sequence[Missing], flex: Sequence[Missing], resolver: OpResolver
+              ) -> list[str]:  # fmt: skip
+    ways = []
+    if builtins:
+        ways.append("convert the model for an older run time, or give the interpreter an op_resolver that has the "
+                    "operator")  # fmt: skip
+    older = [m for m in own if resolver.custom_versions(m.name)]
+    ways += [f"get a newer definition of {m.name}, or convert the model again with the one that is here" for m in older]
+    absent = list(dict.fromkeys(m.name for m in [*own, *flex] if m not in older))
+    if absent:
+        ways.append(f"Interpreter(..., custom_ops=[{', '.join(absent)}]), each an @ow.operator, or a dict from names "
+                    "to Registrations")  # fmt: skip
+    return ways
+
+
+def _ranges(ranges: Sequence[tuple[int, int]]) -> str:
+    return ", ".join(f"{a}..{b}" if a != b else str(a) for a, b in ranges) or "none"
+
+
+def _few(nodes: Sequence[str]) -> list[str]:
+    if not nodes:
+        return ["no node"]
+    return list(nodes) if len(nodes) <= _MOST_NODES else [*nodes[:_MOST_NODES], f"{len(nodes) - _MOST_NODES} more"]
