@@ -8,10 +8,14 @@ what they expect is then the peer's behaviour, and not ours written down. Tests 
 
 import importlib
 import os
+import pathlib
 import re
+import sys
 
 import pytest
 from hypothesis import settings
+
+sys.path.append(str(pathlib.Path(__file__).parent / "data" / "tflite"))  # for `import official`, the corpus of files
 
 settings.register_profile("opwright", deadline=None, derandomize=not os.environ.get("OPWRIGHT_EXPLORE"))
 settings.load_profile("opwright")
