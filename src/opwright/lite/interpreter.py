@@ -86,7 +86,8 @@ class Interpreter:
             self._signatures = {d.signature_key: d for d in model.signature_defs}
             codes = resolve(model, self._resolver)
             threads = num_threads or flags.get("num_threads") or os.cpu_count() or 1
-            self._subgraphs = [Subgraph(model, i, codes, threads) for i in range(len(model.subgraphs))]
+            for i in range(len(model.subgraphs)):
+                self._subgraphs.append(Subgraph(model, i, codes, threads, self._subgraphs))
         except OpError as error:
             raise as_base(error, ValueError) from error.__cause__
         self._codes = codes

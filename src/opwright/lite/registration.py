@@ -287,8 +287,9 @@ def _array_in(operator: Operator, name: str, value: Mapping[str, Any]) -> np.nda
 
 
 @functools.cache
-def _of_operator(operator: Operator) -> OperatorRegistration:
-    return OperatorRegistration(operator)
+def _of_operator(operator: Operator) -> Registration:
+    own = operator.registration if isinstance(operator, LiteOperator) else None
+    return OperatorRegistration(operator) if own is None else own(operator)
 
 
 def registration_of(kernel: Any) -> Registration:
@@ -296,7 +297,8 @@ def registration_of(kernel: Any) -> Registration:
     if isinstance(kernel, Registration):
         return kernel
     if isinstance(kernel, Operator):
-        if kernel.compute_rule is None and not kernel.kernels:
+        own = isinstance(kernel, LiteOperator) and kernel.registration is not None
+        if kernel.compute_rule is None and not kernel.kernels and not own:
             raise UnimplementedError(op=kernel.name, what="no `compute` rule is defined", do="define compute(op, ...)")
         return _of_operator(kernel)
     raise TypeError(

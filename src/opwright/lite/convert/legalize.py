@@ -16,11 +16,23 @@ from .lowering import Lowered, Lowering, NoMatch, Rule
 from .rules import RULES
 
 
-def legalize(graph: Graph, allow_custom_ops: bool, offenders: list[Offender]) -> Graph:
+def legalize(
+    graph: Graph, allow_custom_ops: bool, offenders: list[Offender], done: dict[Graph, Graph] | None = None
+) -> Graph:
     """The graph in the lite dialect. What no rule takes stays itself, to be written as a custom operator; where that
     is not allowed it is added to `offenders` with every rule's reason to decline.
+
+    Rules for nodes that hold graphs have these legalised by `Lowering.graph_of`. done: what became of graphs so far,
+    so that one that several nodes hold is one in the file, too.
     """
-    low = Lowering(graph)
+    done = {} if done is None else done
+
+    def inside(held: Graph) -> Graph:
+        if held not in done:
+            done[held] = legalize(held, allow_custom_ops, offenders, done)
+        return done[held]
+
+    low = Lowering(graph, inside)
     show = "passes" in flags.show
     for old in graph.nodes:
         node = low.with_operands(old)

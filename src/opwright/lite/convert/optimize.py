@@ -6,10 +6,12 @@ Lives here: the walk, repeated until nothing changes.  Not here: the patterns (f
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 from ...core import flags
 from ...graph import Graph, Value
 from ...graph.passes import dead_code
+from ...graph.passes.rewriting import holds_graphs, map_graphs
 from ..ops.definition import LiteOperator
 from .fusing import FUSING
 from .layout import LAYOUT
@@ -19,19 +21,31 @@ PATTERNS = join(LAYOUT, FUSING)  # layout first: what stands between two nodes m
 MAX_WALKS = 32  # each walk lets a transpose sink past a whole chain; this bounds what a mistake in the table could do
 
 
-def optimize(graph: Graph) -> Graph:
-    """The graph with fewer nodes, which computes the same."""
+def optimize(graph: Graph, done: dict[Graph, Graph] | None = None) -> Graph:
+    """The graph with fewer nodes, which computes the same; so are the graphs that its nodes hold.
+
+    done: what became of graphs so far, so that one that several nodes hold stays one.
+    """
+    done = {} if done is None else done
+
+    def inside(held: Graph) -> Graph:
+        if held not in done:
+            made = optimize(held, done)
+            done[held] = done[made] = made
+        return done[held]
+
+    graph, _dropped = dead_code(graph)
     for _ in range(MAX_WALKS):
         before = graph
-        graph = _walk(graph)
+        graph = _walk(graph, inside)
         if graph is before:
             break
         graph, _dropped = dead_code(graph)
     return graph
 
 
-def _walk(graph: Graph) -> Graph:
-    low = Rewriting(graph, _uses(graph))
+def _walk(graph: Graph, inside: Callable[[Graph], Graph]) -> Graph:
+    low = Rewriting(graph, _uses(graph), inside)
     show = "passes" in flags.show
     changed = False
     for old in graph.nodes:
@@ -40,6 +54,8 @@ def _walk(graph: Graph) -> Graph:
             low.keep_constant(node, old)
             continue
         low.begin(node)
+        if holds_graphs(node) and (inner := map_graphs(node, inside)) is not node:
+            node, changed = inner, True
         for rule in PATTERNS.get(node.op.name, ()) if isinstance(node.op, LiteOperator) else ():
             lowered = rule.lower(node, low)
             if not isinstance(lowered, NoMatch):

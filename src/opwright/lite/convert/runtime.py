@@ -11,13 +11,14 @@ from typing import Any
 from ...graph import Graph
 from ..format import versions
 from .errors import ConverterError
+from .export import all_graphs
 
 
 def check(model: Any, graphs: Sequence[Graph], runtime: str) -> None:
     """Raises ConverterError naming every node whose operator, in the version it needs, is newer than `runtime`."""
     limit = versions.runtime_key(runtime)
     late = []
-    for subgraph, graph in zip(model.subgraphs, graphs):
+    for subgraph, graph in zip(model.subgraphs, all_graphs(graphs)):
         nodes = [node for node in graph.nodes if node.op.name != "Const"]
         for node, operator in zip(nodes, subgraph.operators):
             name = versions.op_name(model.operator_codes[operator.opcode_index])

@@ -42,8 +42,7 @@ def of_node(error: Exception, node: Any, phase: str, reported: list[str]) -> OpE
     phase: init, prepare, invoke or free. reported: what the method said through context.report_error.
     """
     said = "".join(f"\n  said    {line}" for line in reported)
-    where = "" if node.subgraph.index == 0 else f" of subgraph {node.subgraph.index}"
-    last = f"{said}\nNode number {node.number}{where} ({node.name}) failed to {phase}."
+    last = said + failed(node, phase)
     if isinstance(error, OpError):
         text = error.message if error.op else f"{node.name}: {error.message}"
         cls = type(error)
@@ -54,4 +53,19 @@ def of_node(error: Exception, node: Any, phase: str, reported: list[str]) -> OpE
         text, cls = f"{node.name}: {type(error).__name__}: {error}\n  found   {tensors}", OpError
     new = also(cls, RuntimeError)(text + last)
     new.op, new.node, new.explain = node.name, str(node.number), getattr(error, "explain", None)
+    if isinstance(error, OpError) and told(error):  # it came out of a subgraph that the node runs
+        new.op, new.node = error.op, error.node
     return new
+
+
+def failed(node: Any, phase: str) -> str:
+    """The official interpreter's last line, which names the node; after it come those of the nodes that ran it."""
+    where = "" if node.subgraph.index == 0 else f" of subgraph {node.subgraph.index}"
+    if where and node.subgraph.name:
+        where += f" {node.subgraph.name!r}"
+    return f"\nNode number {node.number}{where} ({node.name}) failed to {phase}."
+
+
+def told(error: OpError) -> bool:
+    """Whether an error names a node that failed already."""
+    return isinstance(error, RuntimeError) and error.node is not None and "\nNode number " in error.message

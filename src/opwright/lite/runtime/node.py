@@ -64,6 +64,13 @@ class Context:
         self._reported: list[str] = []
         self.recommended_num_threads = num_threads
 
+    def subgraph(self, index: int) -> Subgraph:
+        """Another subgraph of the model. Raises InvalidArgumentError for an index that is none."""
+        family = self._subgraph.family
+        if not 0 <= index < len(family):
+            raise InvalidArgumentError(what="no such subgraph", found=index, wanted=f"below {len(family)}")
+        return family[index]
+
     @property
     def tensors(self) -> list[TensorView]:
         """All tensors of the subgraph."""

@@ -17,16 +17,17 @@ from ...core.specs import TensorSpec
 from ..format import schema, unpack_strings
 from ..ops import types
 
-CONSTANT, ARENA, OWN, DYNAMIC = "constant", "arena", "own", "dynamic"
+CONSTANT, ARENA, OWN, DYNAMIC, OUTSIDE = "constant", "arena", "own", "dynamic", "outside"
 """Where a tensor's elements are: in the file; in the planned arena; in memory of its own that stays (variables,
-persistent tensors, objects); in memory of its own that is made when its shape is known, while the model runs."""
+persistent tensors, objects); in memory of its own that is made when its shape is known, while the model runs; in
+memory of the node that runs the subgraph, for its inputs."""
 
 
 class Tensor:
-    """One tensor of a subgraph. array: its elements, None until allocated. kind: one of the four above."""
+    """One tensor of a subgraph. array: its elements, None until allocated. kind: one of the five above."""
 
-    __slots__ = ("_dtype", "_readonly", "_spec", "array", "index", "is_variable", "kind", "name", "quantization",
-                 "shape", "signature", "sparsity", "type")  # fmt: skip
+    __slots__ = ("_dtype", "_readonly", "_spec", "array", "has_rank", "index", "is_variable", "kind", "name",
+                 "quantization", "shape", "signature", "sparsity", "type")  # fmt: skip
 
     def __init__(self, index: int, name: str, type: Any, shape: tuple[int, ...], kind: str) -> None:
         self.index, self.name, self.type, self.shape, self.kind = index, name, type, shape, kind
@@ -34,6 +35,7 @@ class Tensor:
         self.quantization: Any = None
         self.sparsity: Any = None
         self.is_variable = False
+        self.has_rank = True
         self.array: np.ndarray | None = None
         self._dtype: DType | None = types.BY_NAME.get(getattr(type, "name", ""))
         self._readonly: np.ndarray | None = None
@@ -210,6 +212,7 @@ def of_file(index: int, source: Any, buffer: Any) -> Tensor:
     made.signature = tuple(np.asarray(source.shape_signature).tolist()) or None
     made.quantization, made.sparsity = source.quantization, source.sparsity
     made.is_variable = bool(source.is_variable)
+    made.has_rank = bool(source.has_rank)  # without it no sizes may mean a scalar or an unknown rank
     if constant:
         made.kind = CONSTANT
         if made.sparsity is None and made._dtype is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ..lowering import join
 from .arrays import ARRAYS
 from .composites import COMPOSITES
+from .control import CONTROL
 from .convolution import CONVOLUTION
 from .elementwise import ELEMENTWISE
 from .indexing import INDEXING
@@ -16,4 +17,4 @@ from .matmul import MATMUL
 from .nn import NN
 from .reductions import REDUCTIONS
 
-RULES = join(ELEMENTWISE, ARRAYS, INDEXING, REDUCTIONS, MATMUL, CONVOLUTION, NN, COMPOSITES)
+RULES = join(ELEMENTWISE, ARRAYS, INDEXING, REDUCTIONS, MATMUL, CONVOLUTION, NN, CONTROL, COMPOSITES)

@@ -1,0 +1,82 @@
+"""Rules for control flow: If, Case, While.
+
+Lives here: which lite operator runs which graphs.  Not here: constants put into the graphs (../sinking.py), lists in
+loops (../lists.py), lowering of the graphs themselves (../legalize.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....core.dtypes import int32
+from ....graph import Graph, Node, Value
+from ..lowering import Lowered, Lowering, Rule, table
+
+
+def _if(node: Node, low: Lowering) -> Lowered:
+    condition, operands = node.inputs
+    then_branch, else_branch = map(low.graph_of, (node.attrs["then_branch"], node.attrs["else_branch"]))
+    return low.emit_many("IF", condition, operands, then_branch=then_branch, else_branch=else_branch,
+                         likes=[v.spec for v in node.outputs])  # fmt: skip
+
+
+def _case(node: Node, low: Lowering) -> Lowered:
+    """A tree of IFs over the number, which is first brought into the range of the branches."""
+    index, operands = node.inputs
+    assert isinstance(index, Value)
+    assert isinstance(operands, tuple)
+    branches = [low.graph_of(g) for g in node.attrs["branches"]]
+    last = len(branches) - 1
+    known = low.emit("LOGICAL_AND", low.emit("GREATER_EQUAL", index, low.constant(0, int32)),
+                     low.emit("LESS", index, low.constant(last, int32)))  # fmt: skip
+    index = low.emit("SELECT", known, index, low.constant(last, int32))
+    return _tree(low, index, operands, branches, 0, [v.spec for v in node.outputs])
+
+
+def _tree(low: Any, index: Value, operands: Any, branches: Any, first: int, likes: Any) -> Any:
+    half = (len(branches) + 1) // 2
+    condition = low.emit("LESS", index, low.constant(first + half, int32))
+    parts = (branches[:half], branches[half:])
+    firsts = (first, first + half)
+    graphs = [part[0] if len(part) == 1 else _inner(low, index, operands, part, at) for part, at in zip(parts, firsts)]
+    with_index = [len(part) > 1 for part in parts]
+    if any(with_index):
+        graphs = [g if inner else _taking(index, g) for g, inner in zip(graphs, with_index)]
+        operands = (index, *operands)
+    return low.emit_many("IF", condition, operands, then_branch=graphs[0], else_branch=graphs[1], likes=likes)
+
+
+def _inner(low: Lowering, index: Value, operands: Any, branches: Any, first: int) -> Graph:
+    """The graph that chooses among these branches: its first input is the number."""
+    inner = Lowering(Graph(f"{branches[0].name}_or_later", [], [], []))
+    inner.name, inner.at = low.name, low.at
+    inputs = [Value(inner.unique(v.name), v.spec) for v in (index, *operands)]
+    outputs = _tree(inner, inputs[0], tuple(inputs[1:]), branches, first, ())
+    return Graph(inner.graph.name, inputs, [*inner.constants.values(), *inner.nodes], outputs)
+
+
+def _taking(extra: Value, graph: Graph) -> Graph:
+    """The graph with an input before its own, that it does not read."""
+    names = {v.name for v in graph.values()}
+    name = extra.name
+    while name in names:
+        name += "_"
+    return Graph(graph.name, (Value(name, extra.spec), *graph.inputs), graph.nodes, graph.outputs)
+
+
+def _while(node: Node, low: Lowering) -> Lowered:
+    variables, captured = node.inputs
+    assert isinstance(variables, tuple)
+    assert isinstance(captured, tuple)
+    cond, body = low.graph_of(node.attrs["cond"]), low.graph_of(node.attrs["body"])
+    body = Graph(body.name, body.inputs, body.nodes, (*body.outputs, *body.inputs[len(variables) :]))
+    made = low.emit_many("WHILE", (*variables, *captured), cond=cond, body=body,
+                         likes=[v.spec for v in (*node.outputs, *captured)])  # fmt: skip
+    return made[: len(variables)]
+
+
+CONTROL = table(
+    Rule("if", "If", _if),
+    Rule("case", "Case", _case, "IFs over the number, by halves"),
+    Rule("while", "While", _while, "what the loop reads from outside is a variable that stays"),
+)

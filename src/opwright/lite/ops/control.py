@@ -1,0 +1,142 @@
+"""Operators that run other subgraphs: IF, WHILE, CALL, STABLEHLO_CASE.
+
+Lives here: their declarations and what is known of their outputs.
+Not here: running them (runtime/control.py), which programs they come from (convert/rules/control.py).
+
+In the IR an attribute holds the Graph, of the lite dialect too; in the file it is the index of a subgraph. The graphs
+are closed: what they use from outside comes in as an input. A loop's variables are the inputs of both its graphs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...core.dtypes import anything
+from ...core.errors import InvalidArgumentError
+from ...core.specs import TensorSpec
+from ...graph import Graph
+from ...ops.attributes import Attr
+from ...ops.control import merged_specs
+from ...ops.definition import Input, Output
+from .definition import lite_operator
+from .shapes import refuse
+
+
+def _takes(graph: Graph, operands: Sequence[Any], role: str) -> None:
+    """Raises InvalidArgumentError where a graph does not take these operands."""
+    found, wanted = [x.spec.dtype.name for x in operands], [v.dtype.name for v in graph.inputs]
+    if found != wanted:
+        raise InvalidArgumentError(what=f"the {role} does not take these inputs", found=found, wanted=wanted)
+
+
+def _one(operand: Any, what: str) -> None:
+    if operand.spec.shape.num_elements() not in (None, 1):
+        raise refuse(f"{what} is one element", found=operand.spec.short())
+
+
+@lite_operator("IF", options="IfOptions",
+               graphs={"then_subgraph_index": "then_branch", "else_subgraph_index": "else_branch"})  # fmt: skip
+class If:
+    """One of two subgraphs, chosen by a bool.
+
+    .. math:: outputs = then(inputs) if cond else else(inputs)
+    """
+
+    cond = Input(("bool",))
+    inputs = Input(anything, repeated=True, mixed=True)
+    outputs = Output(repeated=True)
+    then_branch = Attr(Graph)
+    else_branch = Attr(Graph)
+    control = True
+
+    def infer(op: Any) -> list[TensorSpec]:
+        _one(op.cond, "the condition")
+        branches, roles = (op.then_branch, op.else_branch), ("then branch", "else branch")
+        for branch, role in zip(branches, roles):
+            _takes(branch, op.inputs, role)
+        return merged_specs(branches, roles)
+
+    def registration(operator: Any) -> Any:
+        from ..runtime.control import Branches
+
+        return Branches(operator.name, ("then_subgraph_index", "else_subgraph_index"))
+
+
+@lite_operator("STABLEHLO_CASE", options="StablehloCaseOptions", graphs={"branch_subgraph_indices": "branches"})
+class Case:
+    """One of several subgraphs, chosen by its number; a number that is none of theirs means the last.
+
+    .. math:: outputs = branches_{index}(inputs)
+    """
+
+    index = Input(("int32",))
+    inputs = Input(anything, repeated=True, mixed=True)
+    outputs = Output(repeated=True)
+    branches = Attr([Graph])
+    control = True
+
+    def infer(op: Any) -> list[TensorSpec]:
+        _one(op.index, "the number of the branch")
+        roles = [f"branch {i}" for i in range(len(op.branches))]
+        for branch, role in zip(op.branches, roles):
+            _takes(branch, op.inputs, role)
+        return merged_specs(op.branches, roles)
+
+    def registration(operator: Any) -> Any:
+        from ..runtime.control import Branches
+
+        return Branches(operator.name, ("branch_subgraph_indices",))
+
+
+@lite_operator("CALL", options="CallOptions", graphs={"subgraph": "body"})
+class Call:
+    """Another subgraph.
+
+    .. math:: outputs = body(inputs)
+    """
+
+    inputs = Input(anything, repeated=True, mixed=True)
+    outputs = Output(repeated=True)
+    body = Attr(Graph)
+    control = True
+
+    def infer(op: Any) -> list[TensorSpec]:
+        _takes(op.body, op.inputs, "body")
+        return [v.spec for v in op.body.outputs]
+
+    def registration(operator: Any) -> Any:
+        from ..runtime.control import Branches
+
+        return Branches(operator.name, ("subgraph",))
+
+
+@lite_operator("WHILE", options="WhileOptions",
+               graphs={"cond_subgraph_index": "cond", "body_subgraph_index": "body"})  # fmt: skip
+class While:
+    """A subgraph run again and again, on its own results, while a condition on them holds.
+
+    What a graph's inputs say of their shapes must hold at every turn.
+
+    .. math:: v^{(0)} = variables, v^{(t+1)} = body(v^{(t)}) while cond(v^{(t)})
+    """
+
+    variables = Input(anything, repeated=True, mixed=True)
+    outputs = Output(repeated=True)
+    cond = Attr(Graph)
+    body = Attr(Graph)
+    control = True
+
+    def infer(op: Any) -> list[TensorSpec]:
+        _takes(op.cond, op.variables, "condition")
+        _takes(op.body, op.variables, "body")
+        if [v.dtype.name for v in op.cond.outputs] != ["bool"]:
+            raise refuse("the condition gives one bool", found=[v.spec.short() for v in op.cond.outputs])
+        if (found := [v.dtype.name for v in op.body.outputs]) != (wanted := [v.dtype.name for v in op.body.inputs]):
+            raise InvalidArgumentError(what="the body gives other types than it takes", found=found, wanted=wanted)
+        return [v.spec for v in op.body.inputs]
+
+    def registration(operator: Any) -> Any:
+        from ..runtime.loop import Loop
+
+        return Loop(operator.name)
