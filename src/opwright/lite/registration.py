@@ -1,7 +1,8 @@
 """Registrations: the four methods by which the run time knows a kernel, and how an operator's definition becomes one.
 
 Lives here: `Registration`, `OperatorRegistration`, `registration_of`.
-Not here: which registration serves which operator of a file (resolver.py), when methods are called (runtime/).
+Not here: which registration serves which operator of a file (resolver.py), when methods are called (runtime/), kernels
+of quantised nodes (quantized_registration.py).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from ..ops.call import Call
 from ..ops.definition import Operator
 from .format.flex import decode_options
 from .ops.definition import LiteOperator
+from .quantized_registration import as_real, is_quantized, kernel_of, real_dtype, run_quantized
 from .runtime.node import Context, Node
 from .runtime.tensor import DYNAMIC, Tensor
 
@@ -108,6 +110,7 @@ class OperatorRegistration(Registration):
         """The spec of each output tensor, after checking that there are as many, of these dtypes."""
         specs: list[TensorSpec] = []
         outputs = self.operator.outputs
+        dtype_of = real_dtype if node.kernel is not None else _raw_dtype
         for i, spec in enumerate(self.operator.infer(call, group(self.operator, operands, node))):
             if len(specs) == len(node.tensors_out) and all(o.since > 1 for o in outputs[i:]):
                 break  # an older file has no place for what later versions keep for the gradient
@@ -116,17 +119,17 @@ class OperatorRegistration(Registration):
             raise InvalidArgumentError(op=node.name, what="the node has another number of outputs than the operator",
                                        found=len(node.tensors_out), wanted=len(specs))  # fmt: skip
         for spec, t in zip(specs, node.tensors_out):
-            if spec.dtype is not t.dtype:
+            if spec.dtype is not dtype_of(t):
                 raise InvalidArgumentError(op=node.name, what=f"output {t.name!r} has the wrong type",
                                            found=t.dtype.name, wanted=spec.dtype.name)  # fmt: skip
         return specs
 
     def _prepare(self, context: Context, node: Node) -> None:
-        for t in (*node.tensors_in, *node.tensors_out):
-            if t is not None and t.is_quantized:
-                raise UnimplementedError(op=node.name, what=f"tensor {t.name!r} is quantized", found=t.type.name,
-                                         wanted="a tensor without scales", explain="OW103")  # fmt: skip
-        for spec, t in zip(self.infer(self._call(node), node, node.tensors_in), node.tensors_out):
+        call, operands = self._call(node), node.tensors_in
+        node.kernel = kernel_of(self.operator, call, node, group) if is_quantized(node) else None
+        if node.kernel is not None:
+            operands = as_real(self.operator, operands)
+        for spec, t in zip(self.infer(call, node, operands), node.tensors_out):
             if spec.shape.is_fully_defined():
                 context.resize(t, spec.shape.as_list())
             else:
@@ -138,6 +141,8 @@ class OperatorRegistration(Registration):
             return super().bind(context, node)
         arrays = group(operator, [None if t is None else t.readonly for t in node.tensors_in], node)
         outs: list[Any] = [t.array for t in outputs]
+        if node.kernel is not None:
+            return functools.partial(run_quantized, node.kernel, arrays, outs, operator.name)
         dtype = next((t.dtype for t in node.tensors_in if t is not None), None)
         if len(outs) == 1 and arrays and not operator.cpu_kernels:
             ufunc = direct(operator, call, dtype)
@@ -151,16 +156,26 @@ class OperatorRegistration(Registration):
     def _invoke(self, context: Context, node: Node) -> None:
         """For nodes with outputs whose shape follows from values: infer again, now that the values are there."""
         call = self._call(node)
-        specs = self.infer(call, node, [None if t is None else Known(t) for t in node.tensors_in])
-        for spec, t in zip(specs, node.tensors_out):
+        if node.kernel is None:
+            known: list[Any] = [None if t is None else Known(t) for t in node.tensors_in]
+        else:
+            known = as_real(self.operator, node.tensors_in, Known)
+        for spec, t in zip(self.infer(call, node, known), node.tensors_out):
             context.resize(t, spec.shape.as_list())
         arrays = group(self.operator, [None if t is None else t.readonly for t in node.tensors_in], node)
+        if node.kernel is not None:
+            run_quantized(node.kernel, arrays, [t.array for t in node.tensors_out], node.name)
+            return
         dtype = next((t.dtype for t in node.tensors_in if t is not None), None)
         results = self.operator.flat_outputs(self.operator.kernel(call, dtype)(*arrays))
         store(_taken(results, self.operator, node.tensors_out), [t.array for t in node.tensors_out], node.name)
 
     def __repr__(self) -> str:
         return f"<Registration of {self.operator.name}, version {self.version}>"
+
+
+def _raw_dtype(t: Tensor) -> DType:
+    return t.dtype
 
 
 class Known:
@@ -185,7 +200,7 @@ def _run_several(kernel: Callable[..., Any], arrays: Sequence[Any], outs: Sequen
 
 def _taken(results: Sequence[Any], operator: Operator, outs: Sequence[Any]) -> Sequence[Any]:
     """The results for which the node has tensors: an older file has none for what later versions added at the end."""
-    return results[: len(outs)] if operator.outputs[-1].since > 1 else results
+    return results[: len(outs)] if operator.outputs and operator.outputs[-1].since > 1 else results
 
 
 def store(results: Sequence[Any], outs: Sequence[Any], name: str) -> None:

@@ -373,13 +373,13 @@ def test_a_dynamic_tensor_is_bounded_too():
     assert interpreter.get_tensor(2).shape == (2, 2)
 
 
-def test_quantized_tensors_are_refused_by_name():
+def test_quantized_tensors_without_integer_kernel_are_refused_by_name():
     b = Build()
     q = objects.QuantizationParameters(scale=[0.5], zero_point=[0])
     b.tensor("x", (3,), "INT8", quantization=q)
     b.tensor("y", (3,), "INT8", quantization=q)
-    with pytest.raises(UnimplementedError, match=r"(?s)RELU: tensor 'x' is quantized.*INT8"):
-        ready(b.op("RELU", "x", "y").done())
+    with pytest.raises(UnimplementedError, match=r"(?s)SIN: .*no kernel for quantized tensors.*'x' INT8"):
+        ready(b.op("SIN", "x", "y").done())
 
 
 def test_memory_of_short_lived_tensors_is_shared():

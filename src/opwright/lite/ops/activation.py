@@ -1,6 +1,6 @@
 """Activations and normalisations over the last dimension.
 
-Lives here: RELU to GELU, LOGISTIC, TANH, SOFTMAX, LOG_SOFTMAX, L2_NORMALIZATION.
+Lives here: RELU to GELU, LOGISTIC, TANH, SOFTMAX, LOG_SOFTMAX, L2_NORMALIZATION, LOCAL_RESPONSE_NORMALIZATION.
 Not here: activations fused into other operators (fusing.py).
 """
 
@@ -48,7 +48,7 @@ ACTIVATIONS = (
 )  # fmt: skip
 
 for row in ACTIVATIONS:
-    unary(*row)
+    unary(*row, quantized=f"activation.{row[0].lower()}")
 
 
 @lite_operator("LEAKY_RELU", options="LeakyReluOptions", versions=(1, 2))
@@ -57,6 +57,7 @@ class LeakyRelu:
 
     x = Input((float32,))
     y = Output(like="x")
+    quantized = "activation.leaky_relu"
     elementwise = True
 
     def compute(op: Any, x: Any) -> Any:
@@ -73,6 +74,7 @@ class PRelu:
     x = Input((float32,))
     alpha = Input((float32,), like="x")
     y = Output(like="x")
+    quantized = "activation.prelu"
 
     def infer(op: Any) -> TensorSpec:
         shape = broadcast(op.x, op.alpha)
@@ -94,6 +96,7 @@ class Gelu:
 
     x = Input((float32, float16))
     y = Output(like="x")
+    quantized = "activation.gelu"
     elementwise = True
 
     def compute(op: Any, x: Any) -> Any:
@@ -122,6 +125,7 @@ class Softmax:
 
     x = Input((float32, float16))
     y = Output(like="x")
+    quantized = "softmax.softmax"
     infer = _has_rank
 
     def compute(op: Any, x: Any) -> Any:
@@ -135,6 +139,7 @@ class LogSoftmax:
 
     x = Input((float32,))
     y = Output(like="x")
+    quantized = "softmax.log_softmax"
     infer = _has_rank
 
     def compute(op: Any, x: Any) -> Any:
@@ -148,8 +153,29 @@ class L2Normalization:
 
     x = Input((float32,))
     y = Output(like="x")
+    quantized = "normalization.l2_normalization"
     infer = _has_rank
 
     def compute(op: Any, x: Any) -> Any:
         norm = np.sqrt(np.square(x).sum(-1, keepdims=True))
         return fuse(op, x / np.maximum(norm, _f(1e-6)))
+
+
+@lite_operator("LOCAL_RESPONSE_NORMALIZATION", options="LocalResponseNormalizationOptions")
+class LocalResponseNormalization:
+    """.. math:: y_i = x_i / (bias + \\alpha \\sum_{|j - i| \\le radius} x_j^2)^\\beta    over the channels"""
+
+    x = Input((float32,), rank=4)
+    y = Output(like="x")
+
+    def infer(op: Any) -> TensorSpec:
+        if op.radius < 0:
+            raise refuse("radius is negative", found=op.radius)
+        return TensorSpec(op.x.spec.shape, op.x.spec.dtype)
+
+    def compute(op: Any, x: Any) -> Any:
+        n = x.shape[-1]
+        squares = np.concatenate([np.zeros((*x.shape[:-1], 1)), np.cumsum(np.square(x, dtype=np.float64), -1)], -1)
+        at = np.arange(n)
+        near = squares[..., np.minimum(at + op.radius, n - 1) + 1] - squares[..., np.maximum(at - op.radius, 0)]
+        return (x * (op.bias + op.alpha * near) ** -op.beta).astype(np.float32)

@@ -19,10 +19,11 @@ from .shapes import broadcast, refuse, text
 
 
 def binary(name: str, compute: Any, formula: str, dtypes: tuple[DType, ...], options: str | None = None,
-           versions: tuple[int, int] = (1, 1), out: DType | None = None) -> LiteOperator:  # fmt: skip
+           versions: tuple[int, int] = (1, 1), out: DType | None = None, **settings: Any) -> LiteOperator:  # fmt: skip
     """Define an operator of two broadcast tensors.
 
     compute: a NumPy ufunc or a function of two arrays. out: the output's dtype where it is not the inputs'.
+    settings: more of the class body, such as quantized="arithmetic.add".
     """
 
     def infer(op: Any) -> TensorSpec:
@@ -41,12 +42,13 @@ def binary(name: str, compute: Any, formula: str, dtypes: tuple[DType, ...], opt
         "inplace": {"z": ("x", "y")},
         "infer": infer,
         "compute": compute if isinstance(compute, np.ufunc) else computed,
+        **settings,
     }
     return lite_operator(name, options=options, versions=versions)(type(name, (), body))
 
 
 def fused(name: str, compute: Any, formula: str, dtypes: tuple[DType, ...], options: str, versions: tuple[int, int],
-          ufunc: np.ufunc | None) -> LiteOperator:  # fmt: skip
+          ufunc: np.ufunc | None, **settings: Any) -> LiteOperator:  # fmt: skip
     """As `binary`, for an operator with a fused activation. ufunc: does the same where no activation is fused."""
 
     def infer(op: Any) -> TensorSpec:
@@ -68,6 +70,7 @@ def fused(name: str, compute: Any, formula: str, dtypes: tuple[DType, ...], opti
         "inplace": {"z": ("x", "y")},
         "infer": infer,
         "compute": computed,
+        **settings,
     }
     if ufunc is not None:
         body["writes"] = writes
@@ -139,10 +142,20 @@ BINARY = (
      "ATan2Options", (1, 1)),
 )  # fmt: skip
 
+# On quantised tensors: a rule, or the raw integers.
+SETTINGS: dict[str, dict[str, Any]] = {
+    "ADD": {"quantized": "arithmetic.add"},
+    "SUB": {"quantized": "arithmetic.subtract"},
+    "MUL": {"quantized": "arithmetic.multiply"},
+    "SQUARED_DIFFERENCE": {"quantized": "arithmetic.squared_difference"},
+    "MAXIMUM": {"moves": True},
+    "MINIMUM": {"moves": True},
+}
+
 for row in FUSED:
-    fused(*row)
+    fused(*row, **SETTINGS.get(row[0], {}))
 for row_ in BINARY:
-    binary(*row_)
+    binary(*row_, **SETTINGS.get(row_[0], {}))
 
 
 @lite_operator("ADD_N", options="AddNOptions")

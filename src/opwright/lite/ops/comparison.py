@@ -34,7 +34,7 @@ COMPARISONS: tuple[Any, ...] = (
 )  # fmt: skip
 
 for row in COMPARISONS:
-    binary(*row, out=bool_)
+    binary(*row, out=bool_, quantized=None if "LOGICAL" in row[0] else f"arithmetic.{row[0].lower()}")
 
 
 @lite_operator("SELECT", options="SelectOptions", versions=(1, 4))
@@ -50,6 +50,7 @@ class Select:
     x = Input(ALL)
     y = Input(ALL, like="x")
     z = Output(like="x")
+    moves = True
 
     def infer(op: Any) -> TensorSpec:
         c, x, y = (i.spec.shape for i in (op.condition, op.x, op.y))
@@ -78,6 +79,7 @@ class SelectV2:
     x = Input(ALL)
     y = Input(ALL, like="x")
     z = Output(like="x")
+    moves = True
 
     def infer(op: Any) -> TensorSpec:
         return TensorSpec(broadcast(op.condition, op.x, op.y), op.x.spec.dtype)

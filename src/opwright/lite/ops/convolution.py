@@ -1,7 +1,8 @@
 """Convolutions and pools over images [n, h, w, c]: CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV, the pools.
 
 Lives here: these operators' shapes and checks.
-Not here: the arithmetic of windows and of convolutions on arrays, which the catalogue has (ops/nn/).
+Not here: what windows see (sliding.py), convolutions on arrays, which the catalogue has (ops/nn/), and on integers
+(quantized/convolution.py, quantized/pooling.py).
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from ...core.dtypes import DType, float32, int32
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
 from ...ops.nn import conv_arrays
-from ...ops.nn.windows import Window, out_size, window
+from ...ops.nn.windows import Window, out_size
 from .definition import lite_operator
 from .fusing import fuse
 from .shapes import bounded, ints, product, refuse, same, spec, text
+from .sliding import along, counts, windows_of
 
 _F = (float32,)
 
@@ -26,12 +28,6 @@ def _positive(op: Any, *names: str) -> None:
     for name in names:
         if getattr(op, name) < 1:
             raise refuse(f"{name} must be positive", found=getattr(op, name), wanted="at least 1")
-
-
-def _windows(op: Any, image: Any, kernel: Any) -> list[Window]:
-    """The windows over h and w. image, kernel: (h, w) sizes."""
-    steps = ((op.stride_h, getattr(op, "dilation_h_factor", 1)), (op.stride_w, getattr(op, "dilation_w_factor", 1)))
-    return [window(size, k, s, d, op.padding) for size, k, (s, d) in zip(image, kernel, steps)]
 
 
 def _slide(op: Any, x: Any, kernel: Any, depth: Any, dtype: DType) -> TensorSpec:
@@ -43,7 +39,7 @@ def _slide(op: Any, x: Any, kernel: Any, depth: Any, dtype: DType) -> TensorSpec
     steps = ((op.stride_h, getattr(op, "dilation_h_factor", 1)), (op.stride_w, getattr(op, "dilation_w_factor", 1)))
     out = [out_size(size, k, s, d, op.padding) for size, k, (s, d) in zip((h, w), kernel, steps)]
     if None not in (n, h, w, c, *kernel):
-        padded = [v.before + v.size + v.after for v in _windows(op, (h, w), kernel)]
+        padded = [v.before + v.size + v.after for v in windows_of(op, (h, w), kernel)]
         bounded((n, *padded, c), dtype, "the padded image")
     return spec((n, *out, depth), dtype)
 
@@ -59,7 +55,7 @@ def _finish(op: Any, y: Any, bias: Any) -> Any:
     return fuse(op, y)
 
 
-@lite_operator("CONV_2D", options="Conv2DOptions", versions=(1, 6))
+@lite_operator("CONV_2D", options="Conv2DOptions", versions=(1, 8))
 class Conv2D:
     """A convolution; with fewer channels in the filter than in x, in groups.
 
@@ -72,6 +68,8 @@ class Conv2D:
     filter = Input(_F, like="x", rank=4)
     bias = Input(_F, like="x", optional=True)
     y = Output(like="x")
+    quantized = "convolution.conv_2d"
+    hybrid = "hybrid.conv_2d"
 
     def infer(op: Any) -> TensorSpec:
         x, f = op.x.spec.shape, op.filter.spec.shape
@@ -86,11 +84,11 @@ class Conv2D:
         return _slide(op, x, (kh, kw), o, op.x.spec.dtype)
 
     def compute(op: Any, x: Any, filter: Any, bias: Any) -> Any:
-        y = conv_arrays.convolve(op, x, filter.transpose(1, 2, 3, 0), _windows(op, x.shape[1:3], filter.shape[1:3]))
+        y = conv_arrays.convolve(op, x, filter.transpose(1, 2, 3, 0), windows_of(op, x.shape[1:3], filter.shape[1:3]))
         return _finish(op, y, bias)
 
 
-@lite_operator("DEPTHWISE_CONV_2D", options="DepthwiseConv2DOptions", versions=(1, 3))
+@lite_operator("DEPTHWISE_CONV_2D", options="DepthwiseConv2DOptions", versions=(1, 7))
 class DepthwiseConv2D:
     """A convolution of each channel by itself, giving depth_multiplier channels each.
 
@@ -103,6 +101,8 @@ class DepthwiseConv2D:
     filter = Input(_F, like="x", rank=4)
     bias = Input(_F, like="x", optional=True)
     y = Output(like="x")
+    quantized = "convolution.depthwise_conv_2d"
+    hybrid = "hybrid.depthwise_conv_2d"
 
     def infer(op: Any) -> TensorSpec:
         x, f = op.x.spec.shape, op.filter.spec.shape
@@ -119,11 +119,11 @@ class DepthwiseConv2D:
 
     def compute(op: Any, x: Any, filter: Any, bias: Any) -> Any:
         by_channel = filter.reshape(*filter.shape[1:3], x.shape[3], -1 if x.shape[3] else op.depth_multiplier)
-        y = conv_arrays.depthwise(x, by_channel, _windows(op, x.shape[1:3], filter.shape[1:3]))
+        y = conv_arrays.depthwise(x, by_channel, windows_of(op, x.shape[1:3], filter.shape[1:3]))
         return _finish(op, y, bias)
 
 
-@lite_operator("TRANSPOSE_CONV", options="TransposeConvOptions", versions=(1, 4))
+@lite_operator("TRANSPOSE_CONV", options="TransposeConvOptions", versions=(1, 5))
 class TransposeConv:
     """The adjoint of a convolution by its input: each pixel of x spreads over a window of y.
 
@@ -137,6 +137,7 @@ class TransposeConv:
     x = Input(_F, like="filter", rank=4)
     bias = Input(_F, like="filter", optional=True)
     y = Output(like="x")
+    quantized = "convolution.transpose_conv"
 
     def infer(op: Any) -> TensorSpec:
         _positive(op, "stride_w", "stride_h")
@@ -152,7 +153,7 @@ class TransposeConv:
         if min(sizes) < 0:
             raise refuse("output_shape has a negative size", found=sizes)
         if None not in (*(x.dims or (None,)), o, kh, kw):
-            windows = _windows(op, sizes[1:3], (kh, kw))
+            windows = windows_of(op, sizes[1:3], (kh, kw))
             if [w.out for w in windows] != list(x.dims[1:3]) or sizes[0] != x[0] or sizes[3] != o:
                 raise refuse("output_shape does not fit x and filter",
                              found={"output_shape": sizes, "x": text(x), "filter": text(f)},
@@ -162,7 +163,7 @@ class TransposeConv:
 
     def compute(op: Any, output_shape: Any, filter: Any, x: Any, bias: Any) -> Any:
         shape = [int(s) for s in output_shape]
-        windows = _windows(op, shape[1:3], filter.shape[1:3])
+        windows = windows_of(op, shape[1:3], filter.shape[1:3])
         return _finish(op, conv_arrays.by_input(x, filter.transpose(1, 2, 0, 3), shape, windows), bias)
 
 
@@ -173,7 +174,7 @@ def _pooled(op: Any) -> TensorSpec:
 
 
 def _pool_windows(op: Any, x: Any) -> list[Window]:
-    return _windows(op, x.shape[1:3], (op.filter_height, op.filter_width))
+    return windows_of(op, x.shape[1:3], (op.filter_height, op.filter_width))
 
 
 @lite_operator("AVERAGE_POOL_2D", options="Pool2DOptions", versions=(1, 3))
@@ -185,18 +186,13 @@ class AveragePool2D:
 
     x = Input(_F, rank=4)
     y = Output(like="x")
+    quantized = "pooling.average"
     infer = _pooled
 
     def compute(op: Any, x: Any) -> Any:
         rows, columns = _pool_windows(op, x)
-        total = _along(_along(x, rows, 1, np.add, 0.0), columns, 2, np.add, 0.0)
-        return fuse(op, total / np.multiply.outer(_counts(rows), _counts(columns))[..., None])
-
-
-def _counts(w: Window) -> np.ndarray:
-    """How many elements of the image each position of a window sees."""
-    first = np.arange(w.out) * w.stride - w.before
-    return (np.minimum(first + w.kernel, w.size) - np.maximum(first, 0)).astype(np.float32)
+        total = along(along(x, rows, 1, np.add, 0.0), columns, 2, np.add, 0.0)
+        return fuse(op, total / np.multiply.outer(counts(rows), counts(columns))[..., None])
 
 
 @lite_operator("MAX_POOL_2D", options="Pool2DOptions", versions=(1, 3))
@@ -208,23 +204,26 @@ class MaxPool2D:
 
     x = Input(_F, rank=4)
     y = Output(like="x")
+    quantized = "pooling.maximum"
     infer = _pooled
 
     def compute(op: Any, x: Any) -> Any:
         rows, columns = _pool_windows(op, x)
-        return fuse(op, _along(_along(x, rows, 1, np.maximum, -np.inf), columns, 2, np.maximum, -np.inf))
+        return fuse(op, along(along(x, rows, 1, np.maximum, -np.inf), columns, 2, np.maximum, -np.inf))
 
 
-def _along(x: Any, w: Window, axis: int, combine: np.ufunc, initial: float) -> np.ndarray:
-    """Combine what each position of a window sees along one axis; what lies outside the image is left out."""
-    before = (slice(None),) * axis
-    y = np.full((*x.shape[:axis], w.out, *x.shape[axis + 1 :]), initial, x.dtype)
-    for i in range(max(0, w.before - (w.out - 1) * w.stride), min(w.kernel, w.before + w.size)):
-        first = max(0, -((i - w.before) // w.stride))
-        last = min(w.out - 1, (w.size - 1 + w.before - i) // w.stride)
-        if first <= last:
-            pixel = first * w.stride + i - w.before
-            target = y[(*before, slice(first, last + 1))]
-            seen = x[(*before, slice(pixel, pixel + (last - first) * w.stride + 1, w.stride))]
-            combine(target, seen, out=target)
-    return y
+@lite_operator("L2_POOL_2D", options="Pool2DOptions")
+class L2Pool2D:
+    """The root of the mean of the squares in each window; padding does not count.
+
+    .. math:: y_{npqc} = act(\\sqrt{\\operatorname{mean}_{ij} x_{n, p s + i, q s + j, c}^2})
+    """
+
+    x = Input(_F, rank=4)
+    y = Output(like="x")
+    infer = _pooled
+
+    def compute(op: Any, x: Any) -> Any:
+        rows, columns = _pool_windows(op, x)
+        total = along(along(np.square(x), rows, 1, np.add, 0.0), columns, 2, np.add, 0.0)
+        return fuse(op, np.sqrt(total / np.multiply.outer(counts(rows), counts(columns))[..., None]))

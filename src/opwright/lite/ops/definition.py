@@ -64,6 +64,15 @@ def _attr(field: schema.Field) -> Attr:
     return Attr(_SCALARS.get(field.scalar, int), default=field.default)
 
 
+def _taken(cls: type, setting: str) -> Any:
+    """A setting of the class body that only this dialect has, taken out of it."""
+    if setting not in vars(cls):
+        return None
+    found = vars(cls)[setting]
+    delattr(cls, setting)
+    return found
+
+
 class LiteOperator(Operator):
     """A builtin operator of `.tflite` files.
 
@@ -87,6 +96,9 @@ class LiteOperator(Operator):
         if self.registration is not None:
             del cls.registration  # type: ignore[attr-defined]
         self.graphs = graphs
+        self.quantized: str | None = _taken(cls, "quantized")
+        self.hybrid: str | None = _taken(cls, "hybrid")
+        self.moves: bool = _taken(cls, "moves") or False
         super().__init__(cls, name, versions[1], catalogue=False)
         self.options, self.versions, self.typed_by = options, versions, typed_by
         self.option_names = tuple(field.name for field in fields)

@@ -20,8 +20,11 @@ from .shapes import refuse
 
 
 def unary(name: str, compute: Any, formula: str, taken: tuple[DType, ...] = (float32,), options: str | None = None,
-          versions: tuple[int, int] = (1, 1)) -> LiteOperator:  # fmt: skip
-    """Define an element-wise operator. compute: a NumPy ufunc or a function of one array."""
+          versions: tuple[int, int] = (1, 1), **settings: Any) -> LiteOperator:  # fmt: skip
+    """Define an element-wise operator.
+
+    compute: a NumPy ufunc or a function of one array. settings: more of the class body, such as quantized="tables.exp".
+    """
 
     def computed(op: Any, x: Any) -> Any:
         return compute(x)
@@ -34,6 +37,7 @@ def unary(name: str, compute: Any, formula: str, taken: tuple[DType, ...] = (flo
         "elementwise": True,
         "inplace": {"y": "x"},
         "compute": compute if isinstance(compute, np.ufunc) else computed,
+        **settings,
     }
     return lite_operator(name, options=options, versions=versions)(type(name, (), body))
 
@@ -57,8 +61,10 @@ UNARY = (
     ("ZEROS_LIKE",  np.zeros_like,  "0",                        (float32, int32, int64), "ZerosLikeOptions", (1, 1)),
 )  # fmt: skip
 
+QUANTIZED = ("ABS", "EXP", "LOG", "SQRT", "RSQRT", "NEG")
+
 for row in UNARY:
-    unary(*row)
+    unary(*row, quantized=f"elementwise.{row[0].lower()}" if row[0] in QUANTIZED else None)
 
 
 @lite_operator("CAST", options="CastOptions", versions=(1, 7), typed_by="out_data_type")
@@ -72,6 +78,7 @@ class Cast:
 
     x = Input(tuple(d for d in dtypes.ALL if d is not dtypes.string))
     y = Output(like="x")
+    moves = True
 
     def infer(op: Any) -> TensorSpec:
         wanted = types.dtype_of(op.out_data_type)

@@ -32,6 +32,7 @@ class Fill:
     dims = Input(INDEX, rank=1)
     value = Input(ANY, rank=0)
     y = Output(like="value")
+    moves = True
 
     def infer(op: Any) -> TensorSpec:
         sizes = ints(op.dims)
@@ -91,6 +92,7 @@ class OneHot:
     on_value = Input((float32, int32, int64, int8, uint8, bool_))
     off_value = Input((float32, int32, int64, int8, uint8, bool_), like="on_value")
     y = Output(like="on_value")
+    moves = True
 
     def infer(op: Any) -> TensorSpec:
         for operand, name in ((op.depth, "depth"), (op.on_value, "on_value"), (op.off_value, "off_value")):

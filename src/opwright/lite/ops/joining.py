@@ -31,6 +31,7 @@ class Concatenation:
 
     xs = Input((*_PADDED, uint32, string), repeated=True)
     y = Output(like="xs")
+    quantized = "joining.concatenation"
 
     def infer(op: Any) -> TensorSpec:
         if not op.xs:
@@ -61,6 +62,7 @@ class Pack:
 
     xs = Input((*_PADDED, uint32), repeated=True)
     y = Output(like="xs")
+    quantized = "joining.pack"
 
     def infer(op: Any) -> TensorSpec:
         if not op.xs or op.values_count not in (0, len(op.xs)):
@@ -87,6 +89,7 @@ class Unpack:
 
     x = Input(_PADDED)
     ys = Output(like="x", repeated=True)
+    moves = True
 
     def infer(op: Any) -> Any:
         dims, dtype = op.x.spec.shape.dims, op.x.spec.dtype
@@ -126,6 +129,7 @@ class Split:
     axis = Input((int32,))
     x = Input(_COMMON)
     ys = Output(like="x", repeated=True)
+    moves = True
 
     def infer(op: Any) -> Any:
         dims, dtype, n = op.x.spec.shape.dims, op.x.spec.dtype, op.num_splits
@@ -152,6 +156,7 @@ class SplitV:
     sizes = Input(INDEX, rank=1)
     axis = Input((int32,))
     ys = Output(like="x", repeated=True)
+    moves = True
 
     def infer(op: Any) -> Any:
         dims, dtype, n = op.x.spec.shape.dims, op.x.spec.dtype, op.num_splits
@@ -186,6 +191,7 @@ class Tile:
     x = Input(ANY)
     multiples = Input(INDEX, rank=1)
     y = Output(like="x")
+    moves = True
 
     def infer(op: Any) -> TensorSpec:
         dims, times = op.x.spec.shape.dims, ints(op.multiples)
@@ -230,6 +236,7 @@ class Pad:
     x = Input(_PADDED)
     paddings = Input(INDEX)
     y = Output(like="x")
+    quantized = "joining.pad"
     infer = _padded
 
     def compute(op: Any, x: Any, paddings: Any) -> Any:
@@ -244,6 +251,7 @@ class PadV2:
     paddings = Input(INDEX)
     value = Input(_PADDED, like="x")
     y = Output(like="x")
+    quantized = "joining.pad_v2"
 
     def infer(op: Any) -> TensorSpec:
         if op.value.spec.shape.num_elements() not in (None, 1):
@@ -261,6 +269,7 @@ class MirrorPad:
     x = Input(tuple(d for d in ANY if d is not string))
     paddings = Input(INDEX)
     y = Output(like="x")
+    moves = True
 
     def infer(op: Any) -> TensorSpec:
         dims, flat = op.x.spec.shape.dims, ints(op.paddings)
@@ -286,6 +295,7 @@ class Reverse:
     x = Input(_PADDED)
     axes = Input((int32,), rank=1)
     y = Output(like="x")
+    moves = True
 
     def infer(op: Any) -> TensorSpec:
         axes, rank = ints(op.axes), op.x.spec.shape.rank

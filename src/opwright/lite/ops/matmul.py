@@ -20,7 +20,7 @@ from .fusing import fuse
 from .shapes import product, refuse, same, spec, text
 
 
-@lite_operator("FULLY_CONNECTED", options="FullyConnectedOptions", versions=(1, 6))
+@lite_operator("FULLY_CONNECTED", options="FullyConnectedOptions", versions=(1, 14))
 class FullyConnected:
     """A matrix product with the weights transposed, a bias and a fused activation.
 
@@ -34,6 +34,8 @@ class FullyConnected:
     weights = Input((float32,), like="x", rank=2)
     bias = Input((float32,), like="x", optional=True)
     y = Output(like="x")
+    quantized = "matmul.fully_connected"
+    hybrid = "hybrid.fully_connected"
 
     def infer(op: Any) -> TensorSpec:
         if op.weights_format != "DEFAULT":
@@ -81,6 +83,8 @@ class BatchMatMul:
     x = Input((float32,))
     y = Input((float32,), like="x")
     z = Output(like="x")
+    quantized = "matmul.batch_matmul"
+    hybrid = "hybrid.batch_matmul"
 
     def infer(op: Any) -> TensorSpec:
         a, b = op.x.spec.shape, op.y.spec.shape

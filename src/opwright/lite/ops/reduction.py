@@ -56,6 +56,7 @@ def reduction(
         "y": Output(like="x"),
         "infer": _reduced,
         "compute": computed,
+        **SETTINGS.get(name, {}),
     }
     return lite_operator(name, options="ReducerOptions", versions=versions)(type(name, (), body))
 
@@ -92,6 +93,15 @@ REDUCTIONS = (
     ("REDUCE_ANY",  lambda x, a, k: x.any(a, keepdims=k),   r"\bigvee x",     (bool_,), (1, 1)),
     ("REDUCE_ALL",  lambda x, a, k: x.all(a, keepdims=k),   r"\bigwedge x",   (bool_,), (1, 1)),
 )  # fmt: skip
+
+# On quantised tensors: a rule, or the raw integers.
+SETTINGS: dict[str, dict[str, Any]] = {
+    "SUM": {"quantized": "reduction.sum"},
+    "MEAN": {"quantized": "reduction.mean"},
+    "REDUCE_PROD": {"quantized": "reduction.prod"},
+    "REDUCE_MAX": {"quantized": "reduction.maximum"},
+    "REDUCE_MIN": {"quantized": "reduction.minimum"},
+}
 
 for row in REDUCTIONS:
     reduction(*row)
@@ -132,6 +142,7 @@ def _search(name: str, options: str, find: Any, word: str) -> LiteOperator:
         "y": Output(dtype=int32),
         "infer": _without,
         "compute": compute,
+        "moves": True,
     }
     return lite_operator(name, options=options, versions=(1, 3))(type(name, (), body))
 
@@ -148,6 +159,7 @@ class TopK:
     k = Input((int32, int16))
     values = Output(like="x")
     indices = Output(dtype=int32)
+    moves = True
 
     def infer(op: Any) -> Any:
         shape, k = op.x.spec.shape, _single(op.k, "k")

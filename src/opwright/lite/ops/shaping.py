@@ -34,6 +34,7 @@ class Reshape:
     x = Input(ANY)
     shape = Input((int32,), optional=True)
     y = Output(like="x")
+    moves = True
     inplace = {"y": "x"}
 
     def infer(op: Any) -> TensorSpec:
@@ -80,6 +81,7 @@ class ExpandDims:
     x = Input(ANY)
     axis = Input(INDEX)
     y = Output(like="x")
+    moves = True
     inplace = {"y": "x"}
 
     def infer(op: Any) -> TensorSpec:
@@ -101,6 +103,7 @@ class Squeeze:
 
     x = Input(ANY)
     y = Output(like="x")
+    moves = True
     inplace = {"y": "x"}
 
     def infer(op: Any) -> TensorSpec:
@@ -126,6 +129,7 @@ class Shape:
 
     x = Input(ANY)
     y = Output(dtype=int32)
+    moves = True
 
     def infer(op: Any) -> TensorSpec:
         if op.out_type not in ("INT32", "INT64"):
@@ -142,6 +146,7 @@ class Rank:
 
     x = Input(ANY)
     y = Output(dtype=int32)
+    moves = True
 
     def infer(op: Any) -> TensorSpec:
         return spec((), int32)
@@ -160,6 +165,7 @@ class Transpose:
     x = Input(ANY)
     perm = Input((int32,))
     y = Output(like="x")
+    moves = True
 
     def infer(op: Any) -> TensorSpec:
         dims, perm = op.x.spec.shape.dims, ints(op.perm)
@@ -182,6 +188,7 @@ class BroadcastTo:
     x = Input(ANY)
     shape = Input(INDEX, rank=1)
     y = Output(like="x")
+    moves = True
 
     def infer(op: Any) -> TensorSpec:
         dims, wanted = op.x.spec.shape, ints(op.shape)
@@ -237,6 +244,7 @@ class Bitcast:
 
     x = Input(tuple(d for d in dtypes.ALL if d.size))
     y = Output(like="x")
+    moves = True
     output_type = EnumAttr("TensorType")
 
     def infer(op: Any) -> TensorSpec:

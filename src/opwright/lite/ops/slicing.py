@@ -1,4 +1,4 @@
-"""Parts of tensors by place: SLICE, STRIDED_SLICE, GATHER, GATHER_ND, SCATTER_ND.
+"""Parts of tensors by place: SLICE, STRIDED_SLICE, GATHER, GATHER_ND, SCATTER_ND, DYNAMIC_UPDATE_SLICE.
 
 Lives here: these operators.  Not here: splitting (joining.py).
 """
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...core.dtypes import bool as bool_
-from ...core.dtypes import float16, float32, int8, int16, int32, int64, string, uint8
+from ...core.dtypes import bfloat16, float16, float32, int8, int16, int32, int64, string, uint8
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
@@ -29,6 +29,7 @@ class Slice:
     begin = Input(INDEX, rank=1)
     size = Input(INDEX, rank=1, like="begin")
     y = Output(like="x")
+    moves = True
 
     def infer(op: Any) -> TensorSpec:
         dims, begin, size = op.x.spec.shape.dims, ints(op.begin), ints(op.size)
@@ -63,6 +64,7 @@ class StridedSlice:
     end = Input((int32,), rank=1)
     strides = Input((int32,), rank=1)
     y = Output(like="x")
+    moves = True
 
     def infer(op: Any) -> TensorSpec:
         dims = op.x.spec.shape.dims
@@ -148,6 +150,7 @@ class Gather:
     x = Input(_GATHERED)
     indices = Input((int32, int64, int16))
     y = Output(like="x")
+    moves = True
 
     def infer(op: Any) -> TensorSpec:
         x, i = op.x.spec.shape.dims, op.indices.spec.shape.dims
@@ -188,6 +191,7 @@ class GatherNd:
     x = Input(_GATHERED)
     indices = Input((int32, int64, int16))
     y = Output(like="x")
+    moves = True
 
     def infer(op: Any) -> TensorSpec:
         x, i = op.x.spec.shape.dims, op.indices.spec.shape.dims
@@ -213,6 +217,7 @@ class ScatterNd:
     updates = Input((float32, int32, int64, int8, uint8, bool_))
     shape = Input((int32,), rank=1)
     y = Output(like="updates")
+    moves = True
 
     def infer(op: Any) -> TensorSpec:
         i, u, wanted = op.indices.spec.shape.dims, op.updates.spec.shape.dims, ints(op.shape)
@@ -238,4 +243,37 @@ class ScatterNd:
         y = np.zeros(sizes, updates.dtype)
         add: Any = np.logical_or if updates.dtype.kind == "b" else np.add
         add.at(y, _locate(indices, sizes, "scatter_nd") or Ellipsis, updates)
+        return y
+
+
+_UPDATED = (float32, float16, bfloat16, bool_, int8, int16, int32, int64)
+
+
+@lite_operator("DYNAMIC_UPDATE_SLICE", options="DynamicUpdateSliceOptions", versions=(1, 6))
+class DynamicUpdateSlice:
+    """x with a part replaced; where the part would leave x, it is moved inside.
+
+    x, update: of one rank, update no larger; start_indices: int32 or int64 [rank]
+    """
+
+    x = Input(_UPDATED)
+    update = Input(_UPDATED, like="x")
+    start_indices = Input(INDEX, rank=1)
+    y = Output(like="x")
+
+    def infer(op: Any) -> TensorSpec:
+        x, update = op.x.spec.shape.dims, op.update.spec.shape.dims
+        if x is not None and update is not None:
+            if len(x) != len(update) or any(None not in (d, u) and u > d for d, u in zip(x, update)):
+                raise refuse("the update does not fit the operand", found={"x": text(x), "update": text(update)},
+                             wanted="the same rank, and sizes that are no larger")  # fmt: skip
+        if x is not None and not same(op.start_indices.spec.shape[0], len(x)):
+            raise refuse("start_indices does not fit the operand", found=text(op.start_indices.spec.shape),
+                         wanted=f"[{len(x)}]")  # fmt: skip
+        return TensorSpec(op.x.spec.shape, op.x.spec.dtype)
+
+    def compute(op: Any, x: Any, update: Any, start_indices: Any) -> Any:
+        y = np.array(x)
+        starts = [min(max(int(i), 0), d - u) for i, d, u in zip(start_indices, x.shape, update.shape)]
+        y[tuple(slice(s, s + u) for s, u in zip(starts, update.shape))] = update
         return y

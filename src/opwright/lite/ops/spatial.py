@@ -44,6 +44,7 @@ class SpaceToDepth:
 
     x = Input(_DEPTH, rank=4)
     y = Output(like="x")
+    moves = True
 
     def infer(op: Any) -> TensorSpec:
         b, dims = _block(op), op.x.spec.shape.dims
@@ -62,6 +63,7 @@ class DepthToSpace:
 
     x = Input(_DEPTH, rank=4)
     y = Output(like="x")
+    moves = True
 
     def infer(op: Any) -> TensorSpec:
         b, dims = _block(op), op.x.spec.shape.dims
@@ -102,6 +104,7 @@ class SpaceToBatch:
     block_shape = Input((int32,), rank=1)
     paddings = Input((int32,))
     y = Output(like="x")
+    quantized = "joining.space_to_batch"
 
     def infer(op: Any) -> TensorSpec:
         dims = op.x.spec.shape.dims
@@ -136,6 +139,7 @@ class BatchToSpace:
     block_shape = Input((int32,), rank=1)
     crops = Input((int32,))
     y = Output(like="x")
+    moves = True
 
     def infer(op: Any) -> TensorSpec:
         dims = op.x.spec.shape.dims

@@ -30,8 +30,8 @@ class Node:
     operator's bytes; name: of the operator; version: in the file; number: in the execution order.
     """
 
-    __slots__ = ("added", "inited", "inputs", "intermediates", "name", "number", "options", "outputs", "prepared_for",
-                 "registration", "subgraph", "temporaries", "tensors_in", "tensors_out", "user_data",
+    __slots__ = ("added", "inited", "inputs", "intermediates", "kernel", "name", "number", "options", "outputs",
+                 "prepared_for", "registration", "subgraph", "temporaries", "tensors_in", "tensors_out", "user_data",
                  "version")  # fmt: skip
 
     def __init__(self, subgraph: Subgraph, number: int, name: str, version: int, options: Any,
@@ -45,6 +45,7 @@ class Node:
         self.intermediates = [None if t is None else TensorView(t, True) for t in intermediates]
         self.temporaries: Sequence[TensorView] = []
         self.user_data: Any = None
+        self.kernel: Any = None  # on raw integers, made by prepare where tensors are quantised
         self.inited = False
         self.added: list[Tensor] = []  # by the last prepare
         self.prepared_for: Any = None  # the shapes of the inputs then

@@ -1,0 +1,79 @@
+"""Operators between real numbers and integers that stand for them: QUANTIZE, DEQUANTIZE, FAKE_QUANT.
+
+Lives here: these operators.  Not here: their arithmetic (quantized/quantizing.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import float16, float32
+from ...core.errors import UnimplementedError
+from ...core.specs import TensorSpec
+from ...ops.definition import Input, Output
+from .definition import lite_operator
+from .shapes import refuse
+
+
+@lite_operator("QUANTIZE", options="QuantizeOptions", versions=(1, 6))
+class Quantize:
+    """Real numbers as integers by the output's scale and zero point; integers by those of both, rescaled.
+
+    .. math:: q = clamp(round(x / s) + z)
+    """
+
+    x = Input((float32,))
+    y = Output(like="x")
+    quantized = "quantizing.quantize"
+
+    def compute(op: Any, x: Any) -> Any:
+        raise UnimplementedError(op="QUANTIZE", what="the output has no scale", wanted="integers with scales",
+                                 explain="OW103")  # fmt: skip
+
+
+@lite_operator("DEQUANTIZE", options="DequantizeOptions", versions=(1, 9))
+class Dequantize:
+    """Integers as the real numbers that they stand for; float16 as float32.
+
+    .. math:: y = s (q - z)
+    """
+
+    x = Input((float16, float32))
+    y = Output(dtype=float32)
+    quantized = "quantizing.dequantize"
+
+    def infer(op: Any) -> TensorSpec:
+        return TensorSpec(op.x.spec.shape, float32)
+
+    def compute(op: Any, x: Any) -> Any:
+        return x.astype(np.float32)
+
+
+@lite_operator("FAKE_QUANT", options="FakeQuantOptions", versions=(1, 2))
+class FakeQuant:
+    """Real numbers moved to the nearest that num_bits can tell apart between min and max, one of which is 0.
+
+    .. math:: y = round((clamp(x, min', max') - min') / s) s + min',   s = (max - min) / (2^{num\\_bits} - 1)
+    """
+
+    x = Input((float32,))
+    y = Output(like="x")
+
+    def infer(op: Any) -> TensorSpec:
+        if not 2 <= op.num_bits <= 16:
+            raise refuse("num_bits is out of range", found=op.num_bits, wanted="between 2 and 16")
+        if not op.min <= 0 <= op.max or op.min == op.max:
+            raise refuse("min and max do not enclose 0", found=[op.min, op.max])
+        return TensorSpec(op.x.spec.shape, op.x.spec.dtype)
+
+    def compute(op: Any, x: Any) -> Any:
+        f = np.float32
+        least, most = f(1 if op.narrow_range else 0), f((1 << op.num_bits) - 1)
+        scale = (f(op.max) - f(op.min)) / (most - least)
+        zero = np.clip(np.floor(least - f(op.min) / scale + f(0.5)), least, most)
+        low, high = (least - zero) * scale, (most - zero) * scale
+        inverse = f(1) / scale
+        steps = (np.clip(x, low, high) - low) * inverse
+        return np.floor(steps + f(0.5)) * scale + low

@@ -1,0 +1,129 @@
+"""Integer rules of two broadcast tensors: ADD, SUB, MUL, SQUARED_DIFFERENCE, and comparisons.
+
+Lives here: these rules.  Not here: MAXIMUM and MINIMUM, which move raw integers.
+
+ADD, SUB: both inputs are brought to a scale of twice the greater of theirs, with L more bits, added and rescaled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .fixed_point import multiplier, rescale, shifted_right
+from .operand import Operand, check_scaled, check_symmetric, check_types, fused_bounds
+
+TYPES = ("INT8 INT8 INT8", "UINT8 UINT8 UINT8", "INT16 INT16 INT16")
+HEADROOM = {"INT8": 20, "UINT8": 20, "INT16": 15}  # L: bits that inputs of ADD and SUB are shifted left
+_Pair = Callable[[Any, Any], Any]
+
+
+def _checked(op: Any, types: tuple[str, ...], *operands: Operand) -> str:
+    kind = check_types(op, types, *operands)
+    check_scaled(*operands)
+    if kind == "INT16":
+        check_symmetric(*operands)
+    return kind
+
+
+def add(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
+    return _sum(op, x, y, z, np.add)
+
+
+def subtract(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
+    return _sum(op, x, y, z, np.subtract)
+
+
+def _sum(op: Any, x: Operand, y: Operand, z: Operand, combine: Any) -> _Pair:
+    kind = _checked(op, TYPES, x, y, z)
+    low, high = fused_bounds(op.fused_activation_function, z)
+    if kind == "INT16" and op.pot_scale_int16:
+        powers = [_power_of_two(o) for o in (x, y, z)]
+        if None not in powers:
+            return _by_shifts(x, y, z, *powers, combine, low, high)
+    bits = HEADROOM[kind]
+    twice = float(2 * max(x.scale, y.scale))
+    mx, ex = multiplier(float(x.scale) / twice)
+    my, ey = multiplier(float(y.scale) / twice)
+    mz, ez = multiplier(twice / float(np.float32(1 << bits) * z.scale))
+    if combine is np.add and ez > 0:
+        raise z.wrong("has too small a scale for the sum of such inputs", float(z.scale))
+
+    def run(a: Any, b: Any) -> Any:
+        a = rescale(x.centred(a) << bits, mx, ex)
+        b = rescale(y.centred(b) << bits, my, ey)
+        return np.clip(rescale(combine(a, b), mz, ez) + z.zero_point, low, high)
+
+    return run
+
+
+def _power_of_two(o: Operand) -> int | None:
+    """log2 of the scale, where it is an integer."""
+    exact = math.log2(float(o.scale)) if o.scale > 0 else 0.5
+    return round(exact) if abs(exact - round(exact)) < 1e-3 else None
+
+
+def _by_shifts(x: Operand, y: Operand, z: Operand, px: Any, py: Any, pz: Any, combine: Any, low: int, high: int
+               ) -> _Pair:  # fmt: skip
+    """int16 with scales that are powers of two: the input of smaller scale is shifted to the output's."""
+    nx, ny = pz - px, pz - py
+    if min(nx, ny) < 0 or max(nx, ny) > 30 or (nx and ny):
+        raise z.wrong("has a scale that neither input has", [float(o.scale) for o in (x, y, z)],
+                      "the greater of the inputs' scales, or pot_scale_int16=False")  # fmt: skip
+
+    def run(a: Any, b: Any) -> Any:
+        total = combine(shifted_right(a.astype(np.int64), nx), shifted_right(b.astype(np.int64), ny))
+        return np.clip(total, low, high)
+
+    return run
+
+
+def multiply(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
+    _checked(op, (*TYPES, "INT16 INT16 INT8", "INT16 INT16 UINT8"), x, y, z)
+    m, e = multiplier(float(x.scale * y.scale / z.scale))
+    low, high = fused_bounds(op.fused_activation_function, z)
+
+    def run(a: Any, b: Any) -> Any:
+        return np.clip(rescale(x.centred(a) * y.centred(b), m, e) + z.zero_point, low, high)
+
+    return run
+
+
+def squared_difference(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
+    _checked(op, ("INT8 INT8 INT8",), x, y, z)
+    bits = 7
+    twice = 2.0 * float(max(x.scale, y.scale))
+    mx, ex = multiplier(float(x.scale) / twice)
+    my, ey = multiplier(float(y.scale) / twice)
+    mz, ez = multiplier(twice * twice / float(np.float32(1 << (2 * bits)) * z.scale))
+
+    def run(a: Any, b: Any) -> Any:
+        d = rescale(x.centred(a) << bits, mx, ex) - rescale(y.centred(b) << bits, my, ey)
+        return np.clip(rescale(d * d, mz, ez) + z.zero_point, z.low, z.high)
+
+    return run
+
+
+def _comparison(compare: Any) -> Callable[..., _Pair]:
+    """The rule of a comparison: both sides in fixed point with 8 more bits."""
+
+    def rule(op: Any, x: Operand, y: Operand, z: Operand) -> _Pair:
+        check_types(op, ("INT8 INT8 BOOL", "UINT8 UINT8 BOOL", "INT16 INT16 BOOL"), x, y, z)
+        check_scaled(x, y)
+        mx, ex = multiplier(float(x.scale))
+        my, ey = multiplier(float(y.scale))
+
+        def run(a: Any, b: Any) -> Any:
+            return compare(rescale(x.centred(a) << 8, mx, ex), rescale(y.centred(b) << 8, my, ey))
+
+        return run
+
+    return rule
+
+
+equal, not_equal = _comparison(np.equal), _comparison(np.not_equal)
+less, less_equal = _comparison(np.less), _comparison(np.less_equal)
+greater, greater_equal = _comparison(np.greater), _comparison(np.greater_equal)

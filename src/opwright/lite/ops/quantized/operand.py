@@ -1,0 +1,145 @@
+"""What the rules of quantised operators see of a tensor, and the checks that they share.
+
+Lives here: `Operand`, types that go together, bounds of fused activations.  Not here: arithmetic (fixed_point.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ....core.errors import InvalidArgumentError, UnimplementedError
+from ...format import schema
+from ..fusing import BOUNDS
+
+LIMITS = {
+    "INT8": (-128, 127), "UINT8": (0, 255), "INT16": (-32768, 32767), "INT4": (-8, 7), "INT2": (-2, 1),
+    "UINT4": (0, 15), "UINT16": (0, 65535), "INT32": (-(2**31), 2**31 - 1), "INT64": (-(2**63), 2**63 - 1),
+}  # fmt: skip
+
+
+class Operand:
+    """A tensor of a node: real = scale * (q - zero_point).
+
+    type: the schema's name, such as INT8; scales, zero_points: float32 and int64 vectors of one length, along the
+    dimension `axis` where longer than one, empty for a tensor that is not quantised; scale, zero_point: the first of
+    each, as a np.float32 and an int; low, high: the type's range; constant: the elements where they never change.
+    raises InvalidArgumentError for scales and zero points that do not fit each other or the type
+    """
+
+    __slots__ = ("axis", "constant", "high", "low", "name", "scale", "scales", "shape", "type", "zero_point",
+                 "zero_points")  # fmt: skip
+
+    def __init__(self, t: Any) -> None:
+        self.name, self.type, self.shape = t.name, t.type.name, t.shape
+        self.constant = t.constant
+        self.low, self.high = LIMITS.get(self.type, (0, 0))
+        q = t.quantization if t.is_quantized else None
+        self.axis = 0 if q is None else int(q.quantized_dimension)
+        self.scales = np.zeros(0, np.float32) if q is None else np.asarray(q.scale, np.float32)
+        given = np.zeros(0, np.int64) if q is None or q.zero_point is None else np.asarray(q.zero_point, np.int64)
+        n = len(self.scales)
+        if len(given) not in (0, 1, n):
+            raise self.wrong("has another number of zero points than scales", f"{len(given)} and {n}")
+        self.zero_points = np.zeros(n, np.int64) if not len(given) else np.resize(given, n)
+        if n and not (np.isfinite(self.scales).all() and (self.scales >= 0).all()):
+            raise self.wrong("has a scale that is negative or not finite", self.scales[:8].tolist())
+        if n and (self.zero_points.min() < self.low or self.zero_points.max() > self.high):
+            raise self.wrong("has a zero point outside its type", self.zero_points[:8].tolist())
+        if n > 1 and not (0 <= self.axis < len(self.shape) and self.shape[self.axis] == n):
+            raise self.wrong("has scales that fit none of its sizes", f"{n} along {self.axis} of {self.shape}")
+        self.scale = self.scales[0] if n else np.float32(0)
+        self.zero_point = int(self.zero_points[0]) if n else 0
+
+    @property
+    def per_channel(self) -> bool:
+        """Whether there is more than one scale."""
+        return len(self.scales) > 1
+
+    def wrong(self, what: str, found: object, wanted: object = None) -> InvalidArgumentError:
+        """The error about this tensor."""
+        return InvalidArgumentError(what=f"tensor {self.name!r} ({self.type}) {what}", found=found, wanted=wanted)
+
+    @property
+    def reach(self) -> int:
+        """The greatest |q - zero_point|."""
+        return max(self.high - self.zero_point, self.zero_point - self.low)
+
+    def centred(self, q: Any, dtype: Any = np.int64) -> Any:
+        """q - zero_point in a wider type."""
+        wide = q.astype(dtype)
+        if self.zero_point:
+            wide -= dtype(self.zero_point)
+        return wide
+
+
+def types_of(operands: Iterable[Operand | None]) -> tuple[str, ...]:
+    """Names of the types, "" for what is left out."""
+    return tuple("" if o is None else o.type for o in operands)
+
+
+def check_types(op: Any, combinations: Iterable[str], *operands: Operand | None) -> str:
+    """The first operand's type, where the operands' types are one of the combinations, each written "INT8 INT8 INT32".
+
+    raises UnimplementedError naming operator, tensors and types
+    """
+    combinations = tuple(combinations)
+    found = " ".join(types_of(operands))
+    if found not in combinations:
+        named = ", ".join(f"{o.name!r} {o.type}" for o in operands if o is not None)
+        raise UnimplementedError(op=op.operator.name, what="no integer kernel for these types", found=named,
+                                 wanted=" or ".join(combinations), explain="OW103")  # fmt: skip
+    assert operands[0] is not None
+    return operands[0].type
+
+
+def check_scaled(*operands: Operand | None) -> None:
+    """Raises InvalidArgumentError for an operand without one scale for the whole tensor."""
+    for o in operands:
+        if o is not None and len(o.scales) != 1:
+            raise o.wrong("has no single scale", f"{len(o.scales)} scales", "one scale and zero point")
+
+
+def check_symmetric(*operands: Operand | None) -> None:
+    """Raises InvalidArgumentError for an operand with a zero point other than 0."""
+    for o in operands:
+        if o is not None and o.zero_points.any():
+            raise o.wrong("has a zero point", o.zero_points[:8].tolist(), "zero point 0")
+
+
+def check_same(*operands: Operand) -> None:
+    """Raises InvalidArgumentError where operands differ in scale or zero point."""
+    first = operands[0]
+    for o in operands[1:]:
+        if o.scale != first.scale or o.zero_point != first.zero_point:
+            raise o.wrong("differs in scale or zero point", [float(o.scale), o.zero_point],
+                          [float(first.scale), first.zero_point])  # fmt: skip
+
+
+def check_output(y: Operand, scale: float, zero_point: int, slack: float = 0.0) -> None:
+    """Raises InvalidArgumentError where an output has other parameters than its operator fixes."""
+    if abs(float(y.scale) - scale) > slack * scale or y.zero_point != zero_point:
+        raise y.wrong("has other parameters than the operator fixes", [float(y.scale), y.zero_point],
+                      [scale, zero_point])  # fmt: skip
+
+
+def quantize_real(value: float, y: Operand) -> int:
+    """The integer that stands for a real number, not yet within the type's range."""
+    ratio = float(np.float32(value) / y.scale) if y.scale else 0.0
+    return y.zero_point + int(np.sign(ratio) * np.floor(abs(ratio) + 0.5)) if abs(ratio) < 2**40 else y.high
+
+
+def fused_bounds(activation: str, y: Operand) -> tuple[int, int]:
+    """The least and greatest integer that a fused activation lets through. `activation`: NONE, RELU, ..."""
+    low, high = BOUNDS.get(activation, (None, None))
+    return (
+        y.low if low is None else max(y.low, quantize_real(low, y)),
+        y.high if high is None else min(y.high, quantize_real(high, y)),
+    )
+
+
+def enum_name(enum: str, value: int) -> str:
+    """The name of a schema enum's member, or the number."""
+    return getattr(schema.enum_members(enum).get(value), "name", str(value))

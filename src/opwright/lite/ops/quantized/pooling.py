@@ -1,0 +1,49 @@
+"""Integer rules of AVERAGE_POOL_2D and MAX_POOL_2D: on raw integers, which input and output scale alike.
+
+Lives here: these rules.  Not here: the windows (lite/ops/sliding.py).
+
+.. math:: q_y = clamp(round(\\sum q_x / n)),  n: taps inside the image, halves away from zero
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..sliding import along, counts, windows_of
+from .operand import Operand, check_scaled, check_types, fused_bounds
+
+TYPES = ("INT8 INT8", "UINT8 UINT8", "INT16 INT16")
+
+
+def _windows(op: Any, q: Any) -> Any:
+    return windows_of(op, q.shape[1:3], (op.filter_height, op.filter_width))
+
+
+def average(op: Any, x: Operand, y: Operand) -> Any:
+    check_types(op, TYPES, x, y)
+    check_scaled(x, y)
+    low, high = fused_bounds(op.fused_activation_function, y)
+
+    def run(q: Any) -> Any:
+        rows, columns = _windows(op, q)
+        total = along(along(q.astype(np.int32), rows, 1, np.add, 0), columns, 2, np.add, 0)
+        n = np.multiply.outer(counts(rows, np.int32), counts(columns, np.int32))[..., None]
+        rounded = np.abs(total) + (n >> 1)
+        return np.clip(np.sign(total) * (rounded // n), low, high)
+
+    return run
+
+
+def maximum(op: Any, x: Operand, y: Operand) -> Any:
+    check_types(op, TYPES, x, y)
+    check_scaled(x, y)
+    low, high = fused_bounds(op.fused_activation_function, y)
+
+    def run(q: Any) -> Any:
+        rows, columns = _windows(op, q)
+        greatest = along(along(q, rows, 1, np.maximum, y.low), columns, 2, np.maximum, y.low)
+        return np.clip(greatest, low, high)
+
+    return run

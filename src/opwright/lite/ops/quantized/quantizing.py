@@ -1,0 +1,64 @@
+"""Rules of QUANTIZE and DEQUANTIZE: reals to integers, integers to other integers, integers to reals.
+
+Lives here: these rules.  Not here: the operators (lite/ops/quantization.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...ops.quantized.operand import Operand
+from .fixed_point import multiplier, rescale, round_away
+from .operand import check_scaled, check_types
+
+_NARROW = ("INT8", "UINT8", "INT16", "INT4", "INT2", "UINT4")
+QUANTIZED = (
+    *(f"FLOAT32 {t}" for t in (*_NARROW, "INT32")),
+    *(f"{a} {b}" for a in (*_NARROW[:3], "INT32") for b in (*_NARROW[:3], "INT32")),
+)
+
+
+def _along(values: Any, o: Operand) -> Any:
+    """A vector of scales or zero points, shaped to be broadcast along its dimension."""
+    return values.reshape([-1 if i == o.axis else 1 for i in range(len(o.shape))])
+
+
+def quantize(op: Any, x: Operand, y: Operand) -> Any:
+    """.. math:: q_y = clamp(round(x / s_y) + z_y)    of reals, halves away from zero"""
+    check_types(op, QUANTIZED, x, y)
+    if x.type != "FLOAT32":
+        return _requantize(x, y)
+    if not len(y.scales):
+        check_scaled(y)
+    scale, zero_point = (_along(y.scales, y), _along(y.zero_points, y)) if y.per_channel else (y.scale, y.zero_point)
+    if not np.all(scale):
+        raise y.wrong("has a scale of 0", y.scales[:8].tolist(), "positive scales")
+
+    def run(real: Any) -> Any:
+        q = round_away(np.nan_to_num(real / scale, nan=0.0)).astype(np.float64)
+        return np.clip(q + zero_point, y.low, y.high)
+
+    return run
+
+
+def _requantize(x: Operand, y: Operand) -> Any:
+    check_scaled(x, y)
+    m, e = multiplier(float(x.scale) / float(y.scale))
+
+    def run(q: Any) -> Any:
+        return np.clip(rescale(x.centred(q), m, e) + y.zero_point, y.low, y.high)
+
+    return run
+
+
+def dequantize(op: Any, x: Operand, y: Operand) -> Any:
+    """.. math:: y = s_x (q_x - z_x)"""
+    check_types(op, tuple(f"{t} FLOAT32" for t in (*_NARROW, "INT32", "UINT16")), x, y)
+    if x.per_channel:
+        scales, zero_points = _along(x.scales, x), _along(x.zero_points, x)
+        return lambda q: scales * (q.astype(np.int64) - zero_points).astype(np.float32)
+    check_scaled(x)
+    scale = float(x.scale)
+    return lambda q: scale * x.centred(q, np.float64)

@@ -1,0 +1,72 @@
+"""Integer rules of SOFTMAX and LOG_SOFTMAX.
+
+Lives here: these rules.  Not here: exp and reciprocal in fixed point (fixed_point.py), tables (tables.py).
+
+8 bits: differences to the row's greatest in Q5.26, their exponentials in Q0.31 (a table, as there are 256 differences),
+their sum in Q12.19, times its reciprocal. 16 bits: tables of exp over [-10, 0] and of 1 / (1 + x), interpolated.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .fixed_point import exp_on_negatives, high_product, leading_zeros, multiplier, reciprocal, rescale, shifted_right
+from .operand import Operand, check_output, check_scaled, check_types
+from .tables import interpolated, interpolation_table
+
+OUTPUTS = {"INT8": (1 / 256, -128), "UINT8": (1 / 256, 0), "INT16": (1 / 32768, 0)}
+BITS = {"INT8": 8, "UINT8": 8, "INT16": 16}
+
+
+def softmax(op: Any, x: Operand, y: Operand) -> Any:
+    kind = check_types(op, ("INT8 INT8", "UINT8 UINT8", "INT8 INT16", "UINT8 INT16", "INT16 INT16"), x, y)
+    check_scaled(x, y)
+    if y.type == "INT16" and kind != "INT16":
+        check_output(y, 1 / 65536, -32768, 1e-3)
+    else:
+        check_output(y, *OUTPUTS[y.type], 1e-3)
+    return _by_tables(op, x) if kind == "INT16" else _in_fixed_point(op, x, y)
+
+
+def _in_fixed_point(op: Any, x: Operand, y: Operand) -> Any:
+    m, e = multiplier(min(op.beta * float(x.scale) * (1 << 26), 2.0**31 - 1))
+    least = -math.floor(31 * 2.0**26 / 2.0**e)
+    differences = -np.arange(256)
+    taken = differences >= least
+    exponentials = np.where(taken, exp_on_negatives(high_product(np.left_shift(differences * taken, max(e, 0)), m)), 0)
+    summands = shifted_right(exponentials, 12)
+    shift = 31 - BITS[y.type]
+
+    def run(q: Any) -> Any:
+        if not q.size:
+            return q
+        below = q.max(-1, keepdims=True).astype(np.int32) - q  # 0 to 255
+        r, k = reciprocal(summands[below].sum(-1, keepdims=True))
+        out = shifted_right(high_product(r, exponentials[below]), k + shift) + y.low
+        return np.clip(np.where(taken[below], out, y.low), y.low, y.high)
+
+    return run
+
+
+def _by_tables(op: Any, x: Operand) -> Any:
+    m, e = multiplier(float(np.float32(x.scale * np.float32(op.beta))) / (10.0 / 65535.0))
+    exp_table = interpolation_table(np.exp, -10.0, 0.0, -1.0, 1.0, np.float64)
+    inverse_table = interpolation_table(lambda v: 1.0 / (1.0 + v), 0.0, 1.0, -1.0, 1.0, np.float64)
+
+    def run(q: Any) -> Any:
+        if not q.size:
+            return q
+        wide = q.astype(np.int64)
+        d = rescale(wide - wide.max(-1, keepdims=True), m, e)
+        exps = interpolated(exp_table, np.clip(d + 32767, -32768, 32767))
+        total = exps.sum(-1, keepdims=True)
+        h = leading_zeros(total)
+        w = (np.left_shift(total, h - 1) + (1 << 13)) >> 14
+        inverse = interpolated(inverse_table, np.clip(w - (1 << 15) - (1 << 16), -32768, 32767))
+        n = 31 - h
+        return np.clip((exps * inverse + (np.left_shift(1, n) >> 1)) >> n, 0, 32767)
+
+    return run

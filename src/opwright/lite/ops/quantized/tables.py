@@ -1,0 +1,58 @@
+"""Lookup tables of quantised functions: 8-bit, and 16-bit with interpolation.
+
+Lives here: making and reading tables.  Not here: which operator uses which function (activation.py, softmax.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .fixed_point import round_away
+from .operand import Operand
+
+Function = Callable[[Any], Any]
+_f = np.float32
+
+
+def byte_table(f: Function, x: Operand, y: Operand) -> np.ndarray:
+    """y's integer for each of x's 256, in the order of their bytes. f: of float64, each result rounded to float32."""
+    q = np.arange(x.low, x.high + 1)
+    real = x.scale * (q - x.zero_point).astype(_f)
+    t = round_away(f(real.astype(np.float64)).astype(_f) * (_f(1) / y.scale)).astype(np.float64)
+    made = np.clip(np.nan_to_num(t, posinf=2.0**40, neginf=-(2.0**40)) + y.zero_point, y.low, y.high)
+    return np.roll(made, x.low).astype(np.int16)  # an int8 -128 is byte 128
+
+
+def look_up(table: np.ndarray, q: np.ndarray) -> Any:
+    """The table's entry for each 8-bit integer."""
+    return table[q.view(np.uint8)]
+
+
+def interpolation_table(f: Function, first: float, last: float, out_first: float, out_last: float, dtype: Any
+                        ) -> np.ndarray:  # fmt: skip
+    """513 int16 entries for f over [first, last], for outputs that stand for [out_first, out_last].
+
+    Each entry is moved by half of what linear interpolation is wrong in the middle of its interval.
+    """
+    a, b = dtype(first), dtype(last)
+    step = (b - a) / dtype(512)
+    half = step / dtype(2)
+    factor = dtype(65536) / (dtype(out_last) - dtype(out_first))
+    at = a + np.arange(512, dtype=dtype) * step
+    here = round_away(f(at) * factor)
+    there = f(a + np.arange(1, 513, dtype=dtype) * step) * factor
+    middle = round_away(f(at + half) * factor)
+    bias = round_away((round_away((there + here) / dtype(2)) - middle) / dtype(2))
+    entries = np.append(here - bias, round_away(f(np.atleast_1d(b)) * factor))
+    return np.clip(entries, -32768, 32767).astype(np.int64)
+
+
+def interpolated(table: np.ndarray, v: Any) -> Any:
+    """The value at each int16, between two entries."""
+    v = v.astype(np.int64, copy=False)
+    i, offset = 256 + (v >> 7), v & 127
+    base = table[i]
+    return base + (((table[i + 1] - base) * offset + 64) >> 7)

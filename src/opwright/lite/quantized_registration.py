@@ -1,0 +1,128 @@
+"""Quantised nodes: how a node with integer tensors that stand for real numbers gets its kernel.
+
+Lives here: which nodes these are, finding the operator's rule, what shape rules see of such tensors.
+Not here: the rules (ops/quantized/), the four methods (registration.py).
+
+A node whose tensors of up to 16 bits have scales takes this way. Its operator either `moves` such tensors, which means
+that it computes on the raw integers as on any others, or has a rule for them: `quantized`, or `hybrid` where
+activations are floats and weights are integers. Shape rules see float32 in place of the integers.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.dtypes import float32
+from ..core.errors import InternalError, OpError, UnimplementedError
+from ..core.specs import TensorSpec
+from .ops.definition import LiteOperator
+from .ops.quantized.operand import Operand
+from .runtime.node import Node
+from .runtime.tensor import Tensor
+
+NARROW = frozenset({"INT8", "UINT8", "INT16", "UINT16", "INT4", "INT2", "UINT4"})
+
+
+def is_narrow(t: Tensor | None) -> bool:
+    """Whether a tensor's integers of up to 16 bits stand for real numbers."""
+    return t is not None and t.is_quantized and t.type.name in NARROW
+
+
+def is_quantized(node: Node) -> bool:
+    """Whether a node takes the quantised way."""
+    return any(map(is_narrow, node.tensors_in)) or any(map(is_narrow, node.tensors_out))
+
+
+@functools.cache
+def rule_named(path: str) -> Callable[..., Any]:
+    """The rule "module.function" of ops/quantized, imported when first asked for."""
+    module, _, name = path.partition(".")
+    return getattr(importlib.import_module(f".ops.quantized.{module}", __package__), name)
+
+
+def kernel_of(operator: Any, call: Any, node: Node, group: Callable[..., list[Any]]) -> Callable[..., Any] | None:
+    """The kernel on raw integers of a quantised node; None for an operator that moves integers as they are.
+
+    group: flat tensors -> by declared input.
+    raises UnimplementedError naming operator, tensors and types where there is no rule, InvalidArgumentError for
+    parameters that the operator does not take
+    """
+    path = None
+    if isinstance(operator, LiteOperator):
+        if operator.moves is True:
+            return None
+        path = operator.hybrid if operator.hybrid and _has_real_activations(node) else operator.quantized
+    if path is None:
+        tensors = [t for t in (*node.tensors_in, *node.tensors_out) if is_narrow(t)]
+        named = ", ".join(f"{t.name!r} {t.type.name}" for t in tensors if t is not None)
+        raise UnimplementedError(op=node.name, what="this operator has no kernel for quantized tensors", found=named,
+                                 wanted="tensors without scales", do="convert the model with this operator in float",
+                                 explain="OW103")  # fmt: skip
+    inputs = group(operator, [None if t is None else Operand(t) for t in node.tensors_in], node)
+    outputs: list[Any] = [Operand(t) for t in node.tensors_out]
+    if not operator.single and len(operator.outputs) == 1:
+        outputs = [tuple(outputs)]
+    try:
+        return rule_named(path)(call, *inputs, *outputs)
+    except OpError as error:
+        if error.op is None:
+            raise type(error)(op=node.name, what=error.message) from None
+        raise
+
+
+def _has_real_activations(node: Node) -> bool:
+    return all(t.dtype.is_floating for t in node.tensors_out) and any(
+        t is not None and t.dtype.is_floating for t in node.tensors_in
+    )
+
+
+class Real:
+    """A quantised tensor as shape rules see it: real numbers of unknown value."""
+
+    __slots__ = ("spec",)
+    constant = None
+
+    def __init__(self, t: Tensor) -> None:
+        self.spec = TensorSpec(t.spec.shape, float32)
+
+
+def as_real(operator: Any, tensors: Sequence[Any], known: Callable[[Tensor], Any] | None = None) -> list[Any]:
+    """What shape rules see of each tensor: reals for quantised ones and for integers where only floats are declared.
+
+    (Files may leave a bias without scales.) known: what stands for other tensors, by default they themselves.
+    """
+    declared = operator.inputs if not any(i.repeated for i in operator.inputs) else ()
+    seen: list[Any] = []
+    for i, t in enumerate(tensors):
+        if t is None:
+            seen.append(None)
+        elif t.is_quantized or (t.dtype.is_integer and i < len(declared) and t.dtype not in declared[i].dtypes):
+            seen.append(Real(t))
+        else:
+            seen.append(t if known is None else known(t))
+    return seen
+
+
+def real_dtype(t: Tensor) -> Any:
+    """The dtype of an output in shape rules."""
+    return float32 if t.is_quantized else t.dtype
+
+
+def run_quantized(kernel: Callable[..., Any], arrays: Sequence[Any], outs: Sequence[np.ndarray], name: str) -> None:
+    """Run a kernel; its results, already within range, are stored in the outputs' type."""
+    results = kernel(*arrays)
+    if not isinstance(results, (tuple, list)):
+        results = (results,)
+    if len(results) != len(outs):
+        raise InternalError(op=name, what="the integer kernel gave another number of results than the node has outputs",
+                            found=len(results), wanted=len(outs))  # fmt: skip
+    for result, out in zip(results, outs):
+        if result.shape != out.shape:
+            raise InternalError(op=name, what="the integer kernel gave another shape than was inferred",
+                                found=list(result.shape), wanted=list(out.shape))  # fmt: skip
+        np.copyto(out, result, casting="unsafe")
