@@ -14,7 +14,6 @@ from ... import __version__
 from ...core import dtypes, flags
 from ...core.errors import InvalidArgumentError
 from ...graph import Graph
-from ...graph.passes import dead_code
 from ...graph.verify import verify
 from ...tracing.concrete import ConcreteFunction
 from . import options, runtime
@@ -145,7 +144,6 @@ class TFLiteConverter:
         graph = prepare(freeze(function))
         graph = legalize(graph, self.allow_custom_ops, offenders)
         graph = optimize(graph)
-        graph, _ = dead_code(graph)
         if flags.verify:
             verify(graph, after="conversion")
         if "graph" in flags.show:

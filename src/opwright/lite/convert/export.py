@@ -1,14 +1,15 @@
 """Export: graphs of the lite dialect become a `format.Model`.
 
-Lives here: tensors, buffers, operators, operator codes, signatures and metadata of the file.
+Lives here: subgraphs, tensors, buffers, operators, operator codes, signatures and metadata of the file.
 Not here: which operators stand for what (rules/), the bytes (format/writer.py), version rules (format/versions.py).
 
 Order in the file is that of the graph, and nothing in it depends on addresses or clocks: equal graphs give equal bytes.
+The graphs of signatures come first, then those that nodes hold, nearest first (`all_graphs`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,8 +46,8 @@ def export(
 
     raises ConverterError for what the format has no place for: types of tensors, attributes of custom operators
     """
-    exporter = _Exporter(custom_version_in)
-    subgraphs = [exporter.subgraph(graph) for graph in graphs]
+    exporter = _Exporter(custom_version_in, everything := all_graphs(graphs))
+    subgraphs = [exporter.subgraph(graph) for graph in everything]
     if exporter.offenders:
         raise report(exporter.offenders)
     definitions = [
@@ -65,6 +66,17 @@ def export(
     return model
 
 
+def all_graphs(graphs: Sequence[Graph]) -> list[Graph]:
+    """The graphs and those that their nodes hold, each once, in the order of the file's subgraphs."""
+    found = dict.fromkeys(graphs)
+    level = list(found)
+    while level:
+        level = [inner for graph in level for node in graph.nodes for inner in node.subgraphs]
+        level = [graph for graph in dict.fromkeys(level) if graph not in found]
+        found.update(dict.fromkeys(level))
+    return list(found)
+
+
 def _tensor_maps(names: Sequence[str], indices: Sequence[int]) -> list[Any]:
     return [objects.TensorMap(name=name, tensor_index=int(i)) for name, i in zip(names, indices)]
 
@@ -72,8 +84,10 @@ def _tensor_maps(names: Sequence[str], indices: Sequence[int]) -> list[Any]:
 class _Exporter:
     """What all subgraphs share: buffers and operator codes."""
 
-    def __init__(self, custom_version_in: str) -> None:
+    def __init__(self, custom_version_in: str, graphs: Sequence[Graph]) -> None:
         self.custom_version_in = custom_version_in
+        self.place = {graph: i for i, graph in enumerate(graphs)}
+        self.names: set[str] = set()
         self.buffers: list[Any] = [objects.Buffer()]  # by convention the first is empty
         self.codes: list[Any] = []
         self.offenders: list[Offender] = []
@@ -88,10 +102,9 @@ class _Exporter:
             self.buffers.append(objects.Buffer(data=np.frombuffer(contents, np.uint8)))
         return index
 
-    def code(self, node: Node) -> int:
+    def code(self, node: Node, version: int = 1) -> int:
         """The index of the operator code; builtins share one each, customs one for each version."""
         lite = isinstance(node.op, LiteOperator)
-        version = 1 if lite or self.custom_version_in == "options" else node.op.version
         key = (node.op.name if lite else f"custom {node.op.name}", version)
         index = self._code_of.get(key)
         if index is None:
@@ -99,6 +112,15 @@ class _Exporter:
             name = node.op.name
             self.codes.append(versions.operator_code(name) if lite else versions.operator_code("CUSTOM", version, name))
         return index
+
+    def name(self, graph: Graph) -> str:
+        """The graph's name, with _1, _2 ... where another subgraph has it."""
+        name, count = graph.name, 0
+        while name in self.names:
+            count += 1
+            name = f"{graph.name}_{count}"
+        self.names.add(name)
+        return name
 
     def subgraph(self, graph: Graph) -> Any:
         index: dict[Value, int] = {}
@@ -117,7 +139,7 @@ class _Exporter:
             if node.op.name != "Const":
                 operators.append(self.operator(node, index))
         return objects.SubGraph(
-            tensors=tensors, operators=operators, name=graph.name,
+            tensors=tensors, operators=operators, name=self.name(graph),
             inputs=np.array([index[v] for v in graph.inputs], np.int32),
             outputs=np.array([index[v] for v in graph.outputs], np.int32),
         )  # fmt: skip
@@ -148,7 +170,7 @@ class _Exporter:
             outputs=np.array([index[v] for v in node.outputs], np.int32),
         )
         if isinstance(node.op, LiteOperator):
-            _set_builtin_options(operator, node)
+            _set_builtin_options(operator, node, self.place.__getitem__)
             return operator
         try:
             options = custom_options(node, version_inside=self.custom_version_in == "options")
@@ -185,11 +207,11 @@ def contents_of(array: np.ndarray, spec: TensorSpec) -> bytes:
     return array.tobytes()
 
 
-def _set_builtin_options(operator: Any, node: Node) -> None:
+def _set_builtin_options(operator: Any, node: Node, subgraph_index: Callable[[Graph], int]) -> None:
     """The options table; left out where the official converter leaves it out."""
     if versions.facts(node.op.name).get("converter_writes_options") is False:
         return
-    options = node.op.to_options(node.attrs)
+    options = node.op.to_options(node.attrs, subgraph_index)
     if options is None:
         return
     if options.table_name in schema.union_tags("BuiltinOptions"):

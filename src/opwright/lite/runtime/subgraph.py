@@ -1,11 +1,17 @@
 """A running subgraph: the life cycle of its nodes and the loop that runs them.
 
 Lives here: `Subgraph`: init, prepare, planning, invoke, free; nodes whose shapes are known only while the model runs.
-Not here: memory (memory.py), what kernels do (registration.py).
+Not here: memory (memory.py), what kernels do (registration.py), nodes that run subgraphs (control.py).
 
     allocate   init each node that has not been, once; prepare each node in order; plan and bind memory; bind kernels
     invoke     call the bound kernels in order
     close      free each node whose init returned, once
+
+A subgraph that a node runs has its inputs in that node's memory, and its outputs where that can be:
+
+    accept     as allocate, for inputs of these shapes, but for binding
+    connect    bind inputs and outputs to the node's arrays, then the kernels
+    run        call the bound kernels in order
 
 A node with an input of unknown shape is deferred: it is prepared while the model runs, when the input has its shape,
 and again only when a later run gives it another. All other nodes are prepared once an allocation, and allocations
@@ -17,7 +23,7 @@ from __future__ import annotations
 import functools
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,10 +39,10 @@ from ...core.errors import (
 from ...ops.dispatch import quietly
 from ..format.verify import called_subgraphs
 from . import memory
-from .errors import also, of_node
+from .errors import also, failed, of_node, told
 from .node import Context, Node, bytes_for, check_bytes
 from .resolution import Resolved
-from .tensor import ARENA, CONSTANT, DYNAMIC, OWN, Tensor, of_file
+from .tensor import ARENA, CONSTANT, DYNAMIC, OUTSIDE, OWN, Tensor, of_file
 from .watching import run_watched
 
 NOT_READY = "Invoke called on model that is not ready."
@@ -45,8 +51,11 @@ NOT_READY = "Invoke called on model that is not ready."
 class Subgraph:
     """One subgraph of a verified model, with its tensors and nodes."""
 
-    def __init__(self, model: Any, index: int, codes: list[Resolved], num_threads: int) -> None:
+    def __init__(
+        self, model: Any, index: int, codes: list[Resolved], num_threads: int, family: list[Subgraph] | None = None
+    ) -> None:
         source = model.subgraphs[index]
+        self.family: list[Subgraph] = [] if family is None else family  # all subgraphs of the model, itself included
         self.index, self.name = index, source.name or ""
         self.tensors = [of_file(i, t, model.buffers[t.buffer]) for i, t in enumerate(source.tensors)]
         self.file_tensors = len(self.tensors)
@@ -60,6 +69,12 @@ class Subgraph:
         self._own_bytes: dict[int, int] = {}
         self._dynamic: set[int] = set()  # indices of tensors that a prepare made dynamic
         self._steps: list[Callable[[], Any]] = []
+        self._deferred: set[int] = set()
+        self.accepted: Any = None  # what `accept` made it ready for; None where it is no node that runs it
+        self.connected: Any = None  # who connected it last
+        self._changing: frozenset[int] = frozenset()  # inputs whose shape may be another at each run
+        self._places: dict[int, Any] = {}  # outputs in the arena, and where there
+        self.preserve_all = False
 
     def _node(self, number: int, op: Any, code: Resolved) -> Node:
         def tensors(indices: Any) -> list[Tensor | None]:
@@ -78,15 +93,88 @@ class Subgraph:
         """Make it ready to run; nothing happens where it is ready. Raises OpErrors that are RuntimeErrors, too."""
         if self.ready:
             return
+        self.accepted = self.connected = None
+        self._changing = frozenset()
+        self.preserve_all = preserve_all
+        self._plan()
+        self._bind_steps()
+        self.ready = True
+
+    def accept(self, shapes: Sequence[tuple[int, ...]], changing: Iterable[int] = (), preserve_all: bool = False
+               ) -> None:  # fmt: skip
+        """Make it ready for a node that hands it inputs of these shapes; `connect` comes next.
+
+        changing: which of them may have another shape each time. Nothing happens where it is ready for that.
+        raises OpErrors that are RuntimeErrors, too
+        """
+        wanted = (tuple(shapes), frozenset(changing))
+        if self.accepted == wanted:
+            return
+        self.ready, self.connected, self.accepted = False, None, None
+        self.preserve_all = preserve_all
+        for place, (i, shape) in enumerate(zip(self.inputs, shapes)):
+            t = self.tensors[i]
+            if t.kind == CONSTANT or t.is_variable:
+                raise InvalidArgumentError(what=f"input {place} of subgraph {self.index} is not to be written",
+                                           found=repr(t), wanted="a tensor without elements of its own")  # fmt: skip
+            t.set_kind(OUTSIDE)
+            t.set_shape(shape)
+        self._changing = frozenset(self.inputs[i] for i in wanted[1])
+        self._plan(outside=True)
+        self._places = {i: self.tensors[i].array for i in self.outputs if self.tensors[i].kind == ARENA}
+        self.accepted = wanted
+
+    def connect(self, inputs: Sequence[np.ndarray | None], outputs: Sequence[np.ndarray | None], by: Any) -> None:
+        """Bind inputs to these arrays (but those that change, for which there is `feed`), outputs where one is given.
+
+        An output may be given an array only if it is `placeable`. by: who connects.
+        """
+        for i, array in zip(self.inputs, inputs):
+            if array is not None:
+                self.tensors[i].bind(array)
+        for i, array in zip(self.outputs, outputs):
+            if i in self._places:
+                self.tensors[i].bind(self._places[i] if array is None else array)
+        self._bind_steps()
+        self.connected = by
+
+    def placeable(self, place: int) -> bool:
+        """Whether an output may be written where the node that runs the subgraph wants it."""
+        i = self.outputs[place]
+        return i in self._places and self.outputs.count(i) == 1
+
+    def feed(self, place: int, array: np.ndarray) -> None:
+        """Let an input that may change be this array."""
+        t = self.tensors[self.inputs[place]]
+        if t.shape != array.shape:
+            t.set_shape(array.shape)
+        t.bind(array)
+
+    def run(self) -> None:
+        """Run every node, for the node of another subgraph that runs this one."""
+        was, self.running = self.running, True
+        try:
+            self._run()
+        finally:
+            self.running = was
+
+    def _bind_steps(self) -> None:
+        self._steps = [self._step(node, node.number in self._deferred) for node in self.nodes]
+
+    def _plan(self, outside: bool = False) -> None:
+        """Init, prepare, place. outside: the inputs are in the memory of who runs it."""
         self._steps = []
         for node in self.nodes:
             self._init(node)
         self._dynamic.clear()
         for t in self.tensors:
-            if t.kind == DYNAMIC:
+            if t.kind in (DYNAMIC, OUTSIDE):
                 self._own_bytes.pop(id(t), None)
                 t.set_kind(OWN if t.is_object else ARENA)
-        deferred = set()
+        if outside:
+            for i in self.inputs:
+                self.tensors[i].set_kind(DYNAMIC if i in self._changing else OUTSIDE)
+        self._deferred = deferred = set()
         for node in self.nodes:
             if any(t is not None and t.kind == DYNAMIC for t in node.tensors_in):
                 deferred.add(node.number)
@@ -97,14 +185,11 @@ class Subgraph:
             else:
                 self._prepare(node)
         try:
-            self._place(deferred, preserve_all)
+            self._place(deferred, self.preserve_all)
         except OpError as error:
             raise also(type(error), RuntimeError)(f"{error.message}\nAllocateTensors() failed.") from error
         except MemoryError as error:
             raise also(ResourceExhaustedError, RuntimeError)(f"{error}\nAllocateTensors() failed.") from error
-        for node in self.nodes:
-            self._steps.append(self._step(node, node.number in deferred))
-        self.ready = True
 
     def _place(self, deferred: set[int], preserve_all: bool) -> None:
         for t in self.tensors:
@@ -133,8 +218,8 @@ class Subgraph:
         node.inited = True
 
     def _refuse_constant(self, node: Node, t: Tensor) -> None:
-        if t.kind == CONSTANT or t.is_variable:
-            what = "a constant" if t.kind == CONSTANT else "a variable"
+        if t.kind == CONSTANT or t.is_variable or t.kind == OUTSIDE or t.index in self._changing:
+            what = "a constant" if t.kind == CONSTANT else "a variable" if t.is_variable else "an input of the subgraph"
             raise of_node(InvalidArgumentError(op=node.name, what=f"output {t.name!r} is {what}", found=repr(t)),
                           node, "prepare", [])  # fmt: skip
 
@@ -248,10 +333,10 @@ class Subgraph:
             for step in steps:
                 step()
         except Exception as error:
-            if isinstance(error, OpError) and isinstance(error, RuntimeError) and "failed to" in error.message:
+            node = self.nodes[next(i for i, s in enumerate(steps) if s is step)]
+            if isinstance(error, OpError) and told(error) and error.message.endswith(failed(node, "prepare")):
                 raise  # a deferred node's prepare has said it already
-            number = next(i for i, s in enumerate(steps) if s is step)
-            raise of_node(error, self.nodes[number], "invoke", self.context.reported) from error
+            raise of_node(error, node, "invoke", self.context.reported) from error
 
     def time_nodes(self, runs: int) -> list[list[float]]:
         """Invoke so many times; the seconds that each node took in each of them."""
