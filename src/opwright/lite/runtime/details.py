@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import string
 from ...core.errors import InvalidArgumentError
 from ..ops import types
 from .node import Node
@@ -17,15 +16,18 @@ from .tensor import Tensor
 
 
 def dtype_class(t: Tensor) -> Any:
-    """The NumPy type of the elements; None for types that NumPy does not hold. Strings are bytes."""
+    """The NumPy type of the elements; None for types that NumPy does not hold. Strings are bytes, handles objects."""
     dtype = types.BY_NAME.get(getattr(t.type, "name", ""))
-    if dtype is None or (dtype.np.kind == "O" and dtype is not string):
+    if dtype is None:
         return None
-    return np.bytes_ if dtype is string else dtype.as_numpy_dtype
+    return _OBJECTS.get(dtype.name) or dtype.as_numpy_dtype
+
+
+_OBJECTS = {"string": np.bytes_, "resource": np.object_}
 
 
 def tensor_details(t: Tensor) -> dict[str, Any]:
-    """One tensor's details. Raises InvalidArgumentError where the official interpreter has none, for handles."""
+    """One tensor's details. Raises InvalidArgumentError for a type that NumPy does not hold."""
     dtype = dtype_class(t)
     if dtype is None:
         raise InvalidArgumentError(what="Could not get tensor details", found=repr(t), wanted="a type that NumPy holds")

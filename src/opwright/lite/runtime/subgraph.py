@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from ...core import flags
+from ...core.dtypes import int8
 from ...core.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
@@ -42,6 +43,7 @@ from . import memory
 from .errors import also, failed, of_node, told
 from .node import Context, Node, bytes_for, check_bytes
 from .resolution import Resolved
+from .resources import Resources
 from .tensor import ARENA, CONSTANT, DYNAMIC, OUTSIDE, OWN, Tensor, of_file
 from .watching import run_watched
 
@@ -56,6 +58,7 @@ class Subgraph:
     ) -> None:
         source = model.subgraphs[index]
         self.family: list[Subgraph] = [] if family is None else family  # all subgraphs of the model, itself included
+        self.resources: Resources = self.family[0].resources if self.family else Resources()
         self.index, self.name = index, source.name or ""
         self.tensors = [of_file(i, t, model.buffers[t.buffer]) for i, t in enumerate(source.tensors)]
         self.file_tensors = len(self.tensors)
@@ -373,10 +376,19 @@ class Subgraph:
         t.set_shape(sizes)
 
     def reset_variables(self) -> None:
-        """Variables back to zeros."""
+        """Variable tensors back to zeros; those of int8 to their zero point. Resources stay as they are."""
         for t in self.tensors:
             if t.is_variable and t.array is not None:
-                t.array.fill(b"" if t.is_object else 0)
+                point = t.quantization.zero_point if t.is_quantized and t.dtype is int8 else ()
+                t.array.fill(b"" if t.is_object else point[0] if len(point) else 0)
+
+    def release(self) -> None:
+        """Give its memory back; it must be allocated again before it runs again. Variable tensors keep theirs."""
+        self.ready, self._steps, self.accepted, self.connected = False, [], None, None
+        for t in self.tensors:
+            if t.kind != CONSTANT and not t.is_variable:
+                t.bind(None)
+        self._own_bytes.clear()
 
     def close(self) -> list[Exception]:
         """Free every node whose init returned; the errors on the way."""

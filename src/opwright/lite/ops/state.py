@@ -1,0 +1,219 @@
+"""Variables that stay from run to run, by name: VAR_HANDLE, READ_VARIABLE, ASSIGN_VARIABLE; and CALL_ONCE, which
+sets them when the interpreter first runs.
+
+Lives here: these operators and how they run.
+Not here: where values are kept (runtime/resources.py), hash tables (tables.py), variable tensors (runtime/tensor.py).
+
+A handle is a tensor of type RESOURCE that holds the variable itself, so that it may be handed into branches and loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import any_dtype, resource
+from ...core.errors import InvalidArgumentError
+from ...core.shapes import SCALAR, UNKNOWN
+from ...core.specs import TensorSpec
+from ...graph import Graph
+from ...ops.attributes import Attr
+from ...ops.definition import Input, Output
+from . import types
+from .definition import EnumAttr, lite_operator
+from .shapes import refuse, text
+
+
+@lite_operator("VAR_HANDLE", options="VarHandleOptions")
+class VarHandle:
+    """The variable of this name in this container; handles of one name are one variable in all subgraphs.
+
+    .. math:: handle = variable(container, name)
+    """
+
+    container = Attr(str, default="")
+    shared_name = Attr(str, default="")
+    handle = Output(dtype=resource)
+
+    def infer(op: Any) -> TensorSpec:
+        return TensorSpec(SCALAR, resource)
+
+    def registration(operator: Any) -> Any:
+        def find(resources: Any, options: Any) -> Any:
+            return resources.variable(getattr(options, "container", None) or "",
+                                      getattr(options, "shared_name", None) or "")  # fmt: skip
+
+        return handle_registration(find)
+
+
+@lite_operator("READ_VARIABLE", options="ReadVariableOptions", typed_by="dtype")
+class ReadVariable:
+    """The value of a variable at this point of the run.
+
+    .. math:: value = variable
+
+    Where the file says all sizes of the output, the variable must have so many elements when it is read.
+    """
+
+    handle = Input((resource,))
+    value = Output()
+    dtype = EnumAttr("TensorType")
+    effect = "read"
+
+    def infer(op: Any) -> TensorSpec:
+        return TensorSpec(UNKNOWN, types.dtype_of(op.dtype))
+
+    def registration(operator: Any) -> Any:
+        from ..registration import Registration
+
+        return Registration(None, None, _prepare_read, _read)
+
+
+def _prepare_read(context: Any, node: Any) -> None:
+    _counts(node, 1, 1)
+    _check_handle(node)
+    t = node.tensors_out[0]
+    if node.user_data is None:
+        node.user_data = t.shape  # as the file has it; a dynamic tensor's changes
+    if (t.signature is not None and -1 in t.signature) or (node.user_data == () and not t.has_rank):
+        context.set_tensor_to_dynamic(node.outputs[0])
+    else:
+        context.resize(t, node.user_data)
+
+
+def _read(context: Any, node: Any) -> None:
+    t, variable = node.tensors_out[0], handle_in(node)
+    value = variable.read()
+    if value.dtype != t.dtype.np:
+        raise InvalidArgumentError(what=f"{variable!r} is read as another type than was assigned",
+                                   found=value.dtype.name, wanted=t.dtype.name)  # fmt: skip
+    if node.outputs[0].is_dynamic:
+        context.resize(t, value.shape)
+    elif value.shape != t.shape:
+        if value.size != t.array.size:
+            raise InvalidArgumentError(
+                what=f"{variable!r} is read with another number of elements than were assigned",
+                found=text(value.shape), wanted=text(t.shape),
+                do="convert the model with this size unknown (shape=[None, ...] of the variable)")  # fmt: skip
+        value = value.reshape(t.shape)
+    np.copyto(t.array, value)
+
+
+@lite_operator("ASSIGN_VARIABLE", options="AssignVariableOptions")
+class AssignVariable:
+    """Set a variable; shape and dtype may be others than before.
+
+    .. math:: variable \\leftarrow value
+    """
+
+    handle = Input((resource,))
+    value = Input(any_dtype)
+    effect = "write"
+
+    def infer(op: Any) -> Any:
+        return ()
+
+    def registration(operator: Any) -> Any:
+        from ..registration import Registration
+
+        return Registration(None, None, _prepare_assign, _assign)
+
+
+def _prepare_assign(context: Any, node: Any) -> None:
+    _counts(node, 2, 0)
+    _check_handle(node)
+
+
+def _assign(context: Any, node: Any) -> None:
+    handle_in(node).assign(node.tensors_in[1].readonly)
+
+
+@lite_operator("CALL_ONCE", options="CallOnceOptions", graphs={"init_subgraph_index": "init"})
+class CallOnce:
+    """Run a subgraph without inputs and outputs, the first time only that a node with it runs in an interpreter.
+
+    .. math:: init()
+    """
+
+    init = Attr(Graph)
+    effect = "write"
+
+    def infer(op: Any) -> Any:
+        if op.init.inputs or op.init.outputs:
+            raise refuse("the subgraph has inputs or outputs", found=repr(op.init), wanted="none")
+        return ()
+
+    def registration(operator: Any) -> Any:
+        from ..registration import Registration
+
+        return Registration(None, None, _prepare_once, _once)
+
+
+def _prepare_once(context: Any, node: Any) -> None:
+    _counts(node, 0, 0)
+    index, family = _init_of(node), node.subgraph.family
+    if not 0 <= index < len(family) or family[index] is node.subgraph:
+        raise refuse("init_subgraph_index names no other subgraph", found=index, wanted=f"below {len(family)}")
+    if family[index].inputs or family[index].outputs:
+        raise refuse(f"subgraph {index}, which is to initialise, has inputs or outputs", wanted="none")
+
+
+def _init_of(node: Any) -> int:
+    return int(getattr(node.options, "init_subgraph_index", 0))
+
+
+def _once(context: Any, node: Any) -> None:
+    index, done = _init_of(node), node.subgraph.resources.initialized
+    if index in done:
+        return
+    init = node.subgraph.family[index]
+    init.allocate()
+    init.invoke()
+    done.add(index)
+    init.release()
+
+
+# ---- what operators on resources share -------------------------------------------------------------------------------
+
+
+def handle_registration(find: Callable[[Any, Any], Any]) -> Any:
+    """The registration of an operator without inputs that gives a handle: find(resources, options) -> the resource."""
+    from ..registration import Registration
+
+    def prepare(context: Any, node: Any) -> None:
+        _counts(node, 0, 1)
+        t = node.tensors_out[0]
+        if t.dtype is not resource:
+            raise refuse(f"output {t.name!r} has the wrong type", found=t.dtype.name, wanted="resource")
+        node.user_data = find(node.subgraph.resources, node.options)
+
+    def invoke(context: Any, node: Any) -> None:
+        node.tensors_out[0].array.fill(node.user_data)
+
+    return Registration(None, None, prepare, invoke)
+
+
+def _counts(node: Any, inputs: int, outputs: int) -> None:
+    found = len(node.tensors_in), len(node.tensors_out)
+    if found != (inputs, outputs) or any(t is None for t in node.tensors_in):
+        raise refuse("the node has the wrong number of inputs or outputs", found=found, wanted=(inputs, outputs))
+
+
+def _check_handle(node: Any) -> None:
+    t = node.tensors_in[0]
+    if t.dtype is not resource:
+        raise refuse(f"input {t.name!r} is no handle", found=t.short(), wanted="a tensor of type RESOURCE")
+
+
+def handle_in(node: Any) -> Any:
+    """The variable that a node's first input holds. Raises InvalidArgumentError for what is none."""
+    from ..runtime.resources import ResourceVariable
+
+    array = node.tensors_in[0].array
+    found = array.reshape(-1)[0] if array is not None and array.size else None
+    if not isinstance(found, ResourceVariable):
+        raise refuse(f"tensor {node.tensors_in[0].name!r} holds no variable", found=repr(found),
+                     wanted="the output of a VAR_HANDLE")  # fmt: skip
+    return found

@@ -1,0 +1,129 @@
+"""Hash tables that are filled once: HASHTABLE, HASHTABLE_IMPORT, HASHTABLE_FIND, HASHTABLE_SIZE.
+
+Lives here: these operators and how they run.
+Not here: where the entries are kept (runtime/resources.py), variables (state.py), HASHTABLE_LOOKUP (lookups).
+
+Keys and values are int64 and strings, either way round.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import int64, resource, string
+from ...core.specs import TensorSpec
+from ...ops.definition import Input, Output
+from .definition import lite_operator
+from .shapes import refuse, text
+from .state import handle_registration
+
+KINDS = (("INT64", "STRING"), ("STRING", "INT64"))
+ENTRY = (int64, string)
+
+
+@lite_operator("HASHTABLE", options="HashtableOptions")
+class Hashtable:
+    """The hash table of this number; one in all subgraphs.
+
+    .. math:: table = table(number)
+    """
+
+    table = Output(dtype=resource)
+
+    def infer(op: Any) -> TensorSpec:
+        _check_kinds(op.key_dtype, op.value_dtype)
+        return TensorSpec((1,), resource)
+
+    def registration(operator: Any) -> Any:
+        def find(resources: Any, options: Any) -> Any:
+            call = operator.from_options(options)
+            _check_kinds(call.key_dtype, call.value_dtype)
+            return resources.table(call.table_id, call.key_dtype, call.value_dtype)
+
+        return handle_registration(find)
+
+
+def _check_kinds(key: str, value: str) -> None:
+    if (key, value) not in KINDS:
+        raise refuse("a hash table goes from INT64 to STRING or from STRING to INT64", found=f"{key} to {value}")
+
+
+@lite_operator("HASHTABLE_IMPORT", options="HashtableImportOptions")
+class HashtableImport:
+    """Fill a table that is empty still; another import changes nothing. The first of equal keys counts.
+
+    .. math:: table_{keys_i} \\leftarrow values_i
+    """
+
+    table = Input((resource,))
+    keys = Input(ENTRY)
+    values = Input(ENTRY)
+    effect = "write"
+
+    def infer(op: Any) -> Any:
+        keys, values = op.keys.spec.shape, op.values.spec.shape
+        if not keys.is_compatible_with(values):
+            raise refuse("keys and values differ in shape", found={"keys": text(keys), "values": text(values)})
+        return ()
+
+    def compute(op: Any, table: Any, keys: Any, values: Any) -> Any:
+        if keys.shape != values.shape:
+            raise refuse("keys and values differ in shape", found={"keys": keys.shape, "values": values.shape})
+        _table(table, keys, values).fill(keys, values)
+        return ()
+
+
+@lite_operator("HASHTABLE_FIND", options="HashtableFindOptions")
+class HashtableFind:
+    """The value of each key, or the default where a key is not there.
+
+    .. math:: values_i = table_{keys_i}
+    """
+
+    table = Input((resource,))
+    keys = Input(ENTRY)
+    default = Input(ENTRY)
+    values = Output(like="default")
+    effect = "read"
+
+    def infer(op: Any) -> TensorSpec:
+        if op.default.spec.shape.num_elements() == 0:
+            raise refuse("the default is one element", found=op.default.spec.short())
+        return TensorSpec(op.keys.spec.shape, op.default.spec.dtype)
+
+    def compute(op: Any, table: Any, keys: Any, default: Any) -> Any:
+        return _table(table, keys, default).find(keys, default)
+
+
+@lite_operator("HASHTABLE_SIZE", options="HashtableSizeOptions")
+class HashtableSize:
+    """The number of keys in a table.
+
+    .. math:: size = |table|
+    """
+
+    table = Input((resource,))
+    size = Output(dtype=int64)
+    effect = "read"
+
+    def infer(op: Any) -> TensorSpec:
+        return TensorSpec((1,), int64)
+
+    def compute(op: Any, table: Any) -> Any:
+        return np.array([len(_table(table))], np.int64)
+
+
+def _table(handle: np.ndarray, *entries: np.ndarray) -> Any:
+    """The table in a handle, after checking that keys (and values) are of its types."""
+    from ..runtime.resources import HashTable
+
+    found = handle.reshape(-1)[0] if handle.size else None
+    if not isinstance(found, HashTable):
+        raise refuse("the handle is that of no hash table", found=repr(found), wanted="the output of a HASHTABLE")
+    names = ["STRING" if x.dtype == object else "INT64" for x in entries]
+    wanted = [found.key_dtype, found.value_dtype][: len(names)]
+    if names != wanted:
+        raise refuse(f"{found!r} has other types", found=" to ".join(names), wanted=" to ".join(wanted))
+    return found
