@@ -19,8 +19,7 @@ __all__ = ["FAMILIES", "LiteOperator", "family_of", "get", "list_names", "lite_o
 # module -> the operators it defines
 FAMILIES: dict[str, str] = {
     "activation": """ELU GELU HARD_SWISH L2_NORMALIZATION LEAKY_RELU LOCAL_RESPONSE_NORMALIZATION LOGISTIC
-                     LOG_SOFTMAX PRELU RELU RELU6 RELU_0_TO_1
-                     RELU_N1_TO_1 SOFTMAX TANH""",
+                     LOG_SOFTMAX PRELU RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 SOFTMAX TANH""",
     "arithmetic": "ADD ADD_N ATAN2 DIV FLOOR_DIV FLOOR_MOD MAXIMUM MINIMUM MUL POW SQUARED_DIFFERENCE SUB",
     "bits": "BITWISE_XOR RIGHT_SHIFT",
     "comparison": """EQUAL GREATER GREATER_EQUAL LESS LESS_EQUAL LOGICAL_AND LOGICAL_OR NOT_EQUAL SELECT SELECT_V2

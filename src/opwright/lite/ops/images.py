@@ -1,0 +1,111 @@
+"""Images of another size: RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR.
+
+Lives here: where pixels of the result lie on the image, and the two operators on reals.
+Not here: convolutions and pools (convolution.py), blocks of space (spatial.py).
+
+Pixel i of n lies at position
+
+    align_corners:       i (size - 1) / (n - 1)      (n > 1)
+    half_pixel_centers:  (i + 1/2) size / n - 1/2
+    neither:             i size / n
+
+of an image of that size. Positions are computed in float32, as the official kernels do.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import float32, int8, int16, int32, uint8
+from ...core.specs import TensorSpec
+from ...ops.definition import Input, Output
+from .definition import lite_operator
+from .shapes import ints, refuse, same, spec, text
+
+_f = np.float32
+
+
+def resized(op: Any) -> TensorSpec:
+    """The output of a resize: x [n, h, w, c] with h and w from `size`, int32 [2]."""
+    if op.half_pixel_centers and op.align_corners:
+        raise refuse("half_pixel_centers and align_corners exclude each other", found="both are true")
+    n, h, w, c = op.x.spec.shape.dims or (None,) * 4
+    if 0 in (h, w):
+        raise refuse("the image is empty", found=text(op.x.spec.shape), wanted="at least one pixel")
+    if not same(op.size.spec.shape[0], 2):
+        raise refuse("size is not two numbers", found=text(op.size.spec.shape), wanted="[height, width]")
+    sizes = ints(op.size)
+    if sizes is None:
+        return spec((n, None, None, c), op.x.spec.dtype)
+    if min(sizes) < 1:
+        raise refuse("the size is not positive", found=sizes, wanted="at least one pixel")
+    return spec((n, *sizes, c), op.x.spec.dtype)
+
+
+def scale_of(op: Any, size: int, out: int) -> Any:
+    """Pixels of the image that a pixel of the result steps over, float32."""
+    if op.align_corners and out > 1:
+        return _f(size - 1) / _f(out - 1)
+    return _f(size) / _f(out)
+
+
+def between(op: Any, size: int, out: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """For each position along one dimension: the pixel before it, the pixel after, and the weight of the latter."""
+    at = np.arange(out, dtype=np.float32)
+    scale = scale_of(op, size, out)
+    at = (at + _f(0.5)) * scale - _f(0.5) if op.half_pixel_centers else at * scale
+    before = np.maximum(np.floor(at).astype(np.int64), 0)
+    after = np.minimum(np.ceil(at).astype(np.int64), size - 1)
+    return np.minimum(before, size - 1), after, at - before.astype(np.float32)
+
+
+def nearest(op: Any, size: int, out: int) -> np.ndarray:
+    """For each position along one dimension: the pixel it falls on."""
+    at = np.arange(out, dtype=np.float32)
+    if op.half_pixel_centers:
+        at = at + _f(0.5)
+    at = at * scale_of(op, size, out)
+    pixel = np.floor(at + _f(0.5)) if op.align_corners else np.floor(at)
+    return np.clip(pixel.astype(np.int64), 0, size - 1)
+
+
+@lite_operator("RESIZE_BILINEAR", options="ResizeBilinearOptions", versions=(1, 4))
+class ResizeBilinear:
+    """An image stretched to a size, each pixel a weighted mean of the four around its position.
+
+    .. math:: y_{pq} = \\sum_{ij} w_{pi} v_{qj} x_{ij}
+
+    x: [n, h, w, c]; size: int32 [2], height and width
+    """
+
+    x = Input((float32,), rank=4)
+    size = Input((int32,), rank=1)
+    y = Output(like="x")
+    infer = resized
+
+    def compute(op: Any, x: Any, size: Any) -> Any:
+        top, bottom, down = between(op, x.shape[1], int(size[0]))
+        left, right, across = between(op, x.shape[2], int(size[1]))
+        down, across = down[:, None, None], across[:, None]
+        rows = [x[:, r[:, None], left] * (_f(1) - across) + x[:, r[:, None], right] * across for r in (top, bottom)]
+        return rows[0] * (_f(1) - down) + rows[1] * down
+
+
+@lite_operator("RESIZE_NEAREST_NEIGHBOR", options="ResizeNearestNeighborOptions", versions=(1, 4))
+class ResizeNearestNeighbor:
+    """An image stretched to a size, each pixel the one its position falls on.
+
+    .. math:: y_{pq} = x_{\\lfloor p h / h' \\rfloor, \\lfloor q w / w' \\rfloor}
+
+    x: [n, h, w, c]; size: int32 [2], height and width
+    """
+
+    x = Input((float32, uint8, int8, int16), rank=4)
+    size = Input((int32,), rank=1)
+    y = Output(like="x")
+    infer = resized
+
+    def compute(op: Any, x: Any, size: Any) -> Any:
+        return x[:, nearest(op, x.shape[1], int(size[0]))[:, None], nearest(op, x.shape[2], int(size[1]))]

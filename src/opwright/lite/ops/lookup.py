@@ -1,0 +1,196 @@
+"""Rows of tables looked up: EMBEDDING_LOOKUP, EMBEDDING_LOOKUP_SPARSE, HASHTABLE_LOOKUP, LSH_PROJECTION.
+
+Lives here: operators that find by key or id, and the hash of LSH_PROJECTION.
+Not here: GATHER (slicing.py), hash tables that are resources.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core import dtypes
+from ...core.dtypes import float32, int8, int32, string, uint8
+from ...core.shapes import UNKNOWN
+from ...core.specs import TensorSpec
+from ...ops.definition import Input, Output
+from ...ops.strings.fingerprints import fingerprint64
+from .definition import lite_operator
+from .shapes import ints, product, refuse, same, spec, text
+
+
+def _rows_of(op: Any) -> tuple[Any, ...] | None:
+    """The sizes of a table of at least two dimensions, as far as they are known."""
+    dims = op.value.spec.shape.dims
+    if dims is not None and len(dims) < 2:
+        raise refuse("the table is no list of rows", found=text(dims), wanted="two dimensions or more")
+    return dims
+
+
+def _check_ids(ids: Any, rows: int) -> None:
+    if ids.size and not 0 <= int(ids.min()) <= int(ids.max()) < rows:
+        raise refuse("index out of bounds", found=f"{int(ids.min())} to {int(ids.max())}", wanted=f"0 to {rows - 1}")
+
+
+@lite_operator("EMBEDDING_LOOKUP", versions=(1, 5))
+class EmbeddingLookup:
+    """Rows of a table by number.
+
+    .. math:: y_i = value_{lookup_i}
+    """
+
+    lookup = Input((int32,), rank=1)
+    value = Input((float32, uint8, int8))
+    y = Output(like="value")
+
+    def infer(op: Any) -> TensorSpec:
+        dims = _rows_of(op)
+        if dims is None:
+            return TensorSpec(UNKNOWN, op.value.spec.dtype)
+        return spec((op.lookup.spec.shape[0], *dims[1:]), op.value.spec.dtype)
+
+    def compute(op: Any, lookup: Any, value: Any) -> Any:
+        _check_ids(lookup, len(value))
+        return value[lookup]
+
+
+@lite_operator("EMBEDDING_LOOKUP_SPARSE", options="EmbeddingLookupSparseOptions")
+class EmbeddingLookupSparse:
+    """Weighted sums of rows of a table: for each place of a sparse tensor of ids without its last dimension.
+
+    .. math:: y_{p} = \\sum_{i: indices_i = (p, *)} weights_i\\, value_{ids_i}
+
+    MEAN divides by the sum of the weights, SQRTN by the root of the sum of their squares.
+    ids: int32 [n]; indices: int32 [n, rank], equal places one after the other; dense_shape: int32 [rank];
+    weights: float32 [n]; value: [rows, ...]
+    """
+
+    ids = Input((int32,), rank=1)
+    indices = Input((int32,), rank=2)
+    dense_shape = Input((int32,), rank=1)
+    weights = Input((float32,), rank=1)
+    value = Input((float32,))
+    y = Output(dtype=float32)
+
+    def infer(op: Any) -> TensorSpec:
+        dims, sizes = _rows_of(op), ints(op.dense_shape)
+        n, rank = op.indices.spec.shape[0], op.indices.spec.shape[1]
+        if not same(n, op.ids.spec.shape[0], op.weights.spec.shape[0]):
+            raise refuse("ids, indices and weights differ in number",
+                         found=[i.spec.short() for i in (op.ids, op.indices, op.weights)])  # fmt: skip
+        if not same(rank, op.dense_shape.spec.shape[0]) or rank == 0:
+            raise refuse("the indices do not fit dense_shape",
+                         found={"indices": op.indices.spec.short(), "dense_shape": op.dense_shape.spec.short()})  # fmt: skip
+        if sizes is not None and min(sizes) < 0:
+            raise refuse("dense_shape has a negative size", found=sizes)
+        rank = rank if rank is not None else op.dense_shape.spec.shape[0]
+        if dims is None or rank is None:
+            return TensorSpec(UNKNOWN, float32)
+        return spec((*(sizes[:-1] if sizes is not None else (None,) * (rank - 1)), *dims[1:]), float32)
+
+    def compute(op: Any, ids: Any, indices: Any, dense_shape: Any, weights: Any, value: Any) -> Any:
+        sizes = [int(d) for d in dense_shape[:-1]]
+        _check_ids(ids, len(value))
+        places = indices[:, :-1]
+        if np.any(places < 0) or np.any(places >= np.array(sizes, np.int32)):
+            raise refuse("an index is out of range", found=places.max(), wanted=f"within {sizes}")
+        y = np.zeros((int(np.prod(sizes, dtype=np.int64)), *value.shape[1:]), np.float32)
+        if not len(ids):
+            return y.reshape(*sizes, *value.shape[1:])
+        bucket = np.ravel_multi_index(tuple(places.T), sizes) if sizes else np.zeros(len(ids), np.int64)
+        along = (-1,) + (1,) * (value.ndim - 1)
+        np.add.at(y, bucket, value[ids] * weights.reshape(along))
+        if op.combiner != "SUM":
+            total = np.zeros(len(y), np.float32)
+            np.add.at(total, bucket, weights if op.combiner == "MEAN" else np.square(weights))
+            used = np.zeros(len(y), bool)
+            used[bucket] = True
+            y[used] /= (total if op.combiner == "MEAN" else np.sqrt(total))[used].reshape(along)
+        return y.reshape(*sizes, *value.shape[1:])
+
+
+@lite_operator("HASHTABLE_LOOKUP")
+class HashtableLookup:
+    """The value of each key of a table, and whether it is there; what is not there gives zeros.
+
+    lookup: int32 [n]; key: int32 [rows], sorted; value: [rows, ...]; hits: uint8 [n]
+    """
+
+    lookup = Input((int32,), rank=1)
+    key = Input((int32,), rank=1)
+    value = Input(dtypes.ALL)
+    y = Output(like="value")
+    hits = Output(dtype=uint8)
+
+    def infer(op: Any) -> Any:
+        dims, n = op.value.spec.shape.dims, op.lookup.spec.shape[0]
+        if dims is None:
+            return TensorSpec(UNKNOWN, op.value.spec.dtype), spec((n,), uint8)
+        if not dims or not same(dims[0], op.key.spec.shape[0]):
+            raise refuse("there is not one value for each key",
+                         found={"key": op.key.spec.short(), "value": op.value.spec.short()})  # fmt: skip
+        if op.value.spec.dtype is string and len(dims) != 1:
+            raise refuse("strings are looked up one at a time", found=op.value.spec.short(), wanted="rank 1")
+        return spec((n, *dims[1:]), op.value.spec.dtype), spec((n,), uint8)
+
+    def compute(op: Any, lookup: Any, key: Any, value: Any) -> Any:
+        empty = np.full((len(lookup), *value.shape[1:]), b"" if value.dtype.kind == "O" else 0, value.dtype)
+        if not len(key):
+            return empty, np.zeros(len(lookup), np.uint8)
+        at = np.minimum(np.searchsorted(key, lookup), len(key) - 1)
+        hit = key[at] == lookup
+        empty[hit] = value[at[hit]]
+        return empty, hit.astype(np.uint8)
+
+
+@lite_operator("LSH_PROJECTION", options="LSHProjectionOptions")
+class LshProjection:
+    """Bits of a tensor's rows by locality-sensitive hashing: each the sign of a sum of random numbers.
+
+    .. math:: bit_{ij} = [\\sum_r weight_r \\operatorname{fingerprint}(hash_{ij}, x_r) > 0]
+
+    hash: float32 [functions, bits], bits at most 32; x: [rows, ...]; weight: float32 [rows]. DENSE gives the bits,
+    int32 [functions * bits]; SPARSE a number of them for each function i, plus i 2^bits, int32 [functions].
+    """
+
+    hash = Input((float32,), rank=2)
+    x = Input(tuple(d for d in dtypes.ALL if d.size))
+    weight = Input((float32,), optional=True)
+    y = Output(dtype=int32)
+
+    def infer(op: Any) -> TensorSpec:
+        functions, bits = op.hash.spec.shape.dims or (None, None)
+        if op.type not in ("SPARSE", "DENSE"):
+            raise refuse("the type of projection is not known", found=op.type, wanted="SPARSE or DENSE")
+        if bits is not None and bits > 32:
+            raise refuse("a hash function gives more than 32 bits", found=bits)
+        dims = op.x.spec.shape.dims
+        if dims is not None and not dims:
+            raise refuse("the input is a scalar", wanted="at least one dimension")
+        if op.weight is not None and (
+            op.weight.spec.shape.rank not in (None, 1)
+            or (dims is not None and not same(dims[0], product(op.weight.spec.shape.dims or (None,))))
+        ):
+            raise refuse("there is not one weight for each row",
+                         found={"x": op.x.spec.short(), "weight": op.weight.spec.short()})  # fmt: skip
+        return spec((functions if op.type == "SPARSE" else product((functions, bits)),), int32)
+
+    def compute(op: Any, hash: Any, x: Any, weight: Any) -> Any:
+        rows = [row.tobytes() for row in np.ascontiguousarray(x)]
+        bits = np.array([[_sign(seed, rows, weight) for seed in function] for function in hash], np.int64)
+        bits = bits.reshape(hash.shape)
+        if op.type == "DENSE":
+            return bits.reshape(-1).astype(np.int32)
+        powers = np.left_shift(np.int64(1), np.arange(hash.shape[1])[::-1])
+        numbers = (bits * powers).sum(1) + np.arange(len(hash)) * (1 << hash.shape[1])
+        return (numbers & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+
+
+def _sign(seed: Any, rows: list[bytes], weight: Any) -> int:
+    total, prefix = 0.0, np.float32(seed).tobytes()
+    for i, row in enumerate(rows):
+        number = fingerprint64(prefix + row)
+        signed = float(number - (1 << 64) if number >> 63 else number)
+        total += signed if weight is None else float(weight[i]) * signed
+    return int(total > 0)

@@ -1,0 +1,73 @@
+"""Random numbers as the official run time draws them: Philox 4x32-10, and what floats it makes of its words.
+
+Lives here: the generator and the distributions over it.  Not here: operators (random.py), the library's own random
+numbers (opwright.ops.random), which are other ones.
+
+After Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3": ten rounds of multiplications mix a counter of
+four words with a key of two. The key is the first seed, the upper half of the counter begins as the second.
+"""
+
+from __future__ import annotations
+
+import secrets
+
+import numpy as np
+
+_MASK = 0xFFFFFFFF
+_MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
+_WEYL = (0x9E3779B9, 0xBB67AE85)
+
+
+class Philox:
+    """A sequence of blocks of four words; `at` is the number of the next block."""
+
+    __slots__ = ("at", "key", "upper")
+
+    def __init__(self, seed: int, seed2: int) -> None:
+        """Both seeds 0: a sequence nobody knows beforehand."""
+        if seed == 0 and seed2 == 0:
+            seed, seed2 = secrets.randbits(64), secrets.randbits(64)
+        self.key = (seed & _MASK, seed >> 32 & _MASK)
+        self.upper, self.at = seed2 & (1 << 64) - 1, 0
+
+    def words(self, count: int) -> np.ndarray:
+        """The next `count` words, uint32; what is left of the last block is lost."""
+        blocks = -(-count // 4)
+        found = self._blocks(self.at, blocks)
+        self.at += blocks
+        return found.reshape(-1)[:count]
+
+    def _blocks(self, first: int, count: int) -> np.ndarray:
+        low = np.arange(count, dtype=np.uint64) + np.uint64(first & (1 << 64) - 1)
+        carry = low < np.uint64(first & (1 << 64) - 1)
+        high = np.where(carry, np.uint64(self.upper + 1 & (1 << 64) - 1), np.uint64(self.upper))
+        high = high + np.uint64(first >> 64 & (1 << 64) - 1)
+        mask, half = np.uint64(_MASK), np.uint64(32)
+        c0, c1, c2, c3 = low & mask, low >> half, high & mask, high >> half
+        k0, k1 = self.key
+        m0, m1 = map(np.uint64, _MULTIPLIERS)
+        for _ in range(10):
+            p0, p1 = m0 * c0, m1 * c2
+            c0, c1, c2, c3 = (p1 >> half) ^ c1 ^ np.uint64(k0), p1 & mask, (p0 >> half) ^ c3 ^ np.uint64(k1), p0 & mask
+            k0, k1 = k0 + _WEYL[0] & _MASK, k1 + _WEYL[1] & _MASK
+        return np.stack([c0, c1, c2, c3], -1).astype(np.uint32)
+
+
+def uniform(words: np.ndarray) -> np.ndarray:
+    """float32 in [0, 1) from the lower 23 bits of each word."""
+    return ((words & np.uint32(0x7FFFFF)) | np.uint32(127 << 23)).view(np.float32) - np.float32(1)
+
+
+def normal(words: np.ndarray) -> np.ndarray:
+    """Standard normal float32, two from each two words (Box and Muller 1958)."""
+    pairs = uniform(words).reshape(-1, 2)
+    radius = np.sqrt(np.float32(-2) * np.log(np.maximum(pairs[:, 0], np.float32(1e-7))))
+    angle = np.float32(2 * np.pi) * pairs[:, 1]
+    return np.stack([np.sin(angle) * radius, np.cos(angle) * radius], -1).reshape(-1)
+
+
+def doubles(words: np.ndarray) -> np.ndarray:
+    """float64 in [0, 1), one from each two words: 20 bits of the first, all of the second."""
+    pairs = words.reshape(-1, 2).astype(np.uint64)
+    bits = (pairs[:, 0] & np.uint64(0xFFFFF)) << np.uint64(32) | pairs[:, 1] | np.uint64(1023 << 52)
+    return bits.view(np.float64) - 1.0

@@ -1,0 +1,111 @@
+"""Random numbers: RANDOM_UNIFORM, RANDOM_STANDARD_NORMAL, MULTINOMIAL.
+
+Lives here: the operators, each with a sequence of its own that begins when tensors are allocated and goes on from run
+to run.  Not here: the generator (philox.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import float32, int32, int64
+from ...core.specs import TensorSpec
+from ...ops.attributes import Attr
+from ...ops.definition import Input, Output
+from . import types
+from .definition import EnumAttr, LiteOperator, lite_operator
+from .philox import Philox, doubles, normal, uniform
+from .shapes import bounded, ints, refuse, spec, text
+
+SKIPPED = 2 * 256  # blocks that MULTINOMIAL passes over for each sample, however few it used
+
+
+def generator_of(op: Any) -> Philox:
+    """The node's sequence. An attribute of type object makes the call the node's own (`Operator.bind` keeps none)."""
+    if op.generator is None:
+        op.generator = Philox(op.seed, op.seed2)
+    return op.generator
+
+
+def _shaped(op: Any) -> TensorSpec:
+    sizes = ints(op.shape)
+    if sizes is None:
+        rank = op.shape.spec.shape[0]
+        return spec(None if rank is None else (None,) * rank, float32)
+    if min(sizes, default=0) < 0:
+        raise refuse("the shape has a negative size", found=sizes)
+    bounded((*sizes, 8), int64, "the random words")  # of which arithmetic keeps some eight at a time
+    return spec(sizes, float32)
+
+
+def drawn(name: str, numbers: Any, law: str) -> LiteOperator:
+    """Define an operator that fills a shape. numbers: floats from an even number of words."""
+
+    def compute(op: Any, shape: Any) -> Any:
+        sizes = [int(d) for d in shape]
+        count = int(np.prod(sizes, dtype=np.int64))
+        return numbers(generator_of(op).words(count + count % 2))[:count].reshape(sizes)
+
+    body = {
+        "__doc__": f"{name}: a tensor of independent random numbers.\n\n.. math:: y_i \\sim {law}\n\n"
+                   "shape: int32 [rank]; seed and seed2 both 0: other numbers each time the model is loaded",
+        "__module__": __name__,
+        "shape": Input((int32,), rank=1),
+        "y": Output(dtype=float32),
+        "generator": Attr(object, default=None),
+        "infer": _shaped,
+        "compute": compute,
+    }  # fmt: skip
+    return lite_operator(name, options="RandomOptions")(type(name, (), body))
+
+
+drawn("RANDOM_UNIFORM", uniform, "U[0, 1)")
+drawn("RANDOM_STANDARD_NORMAL", normal, "N(0, 1)")
+
+
+@lite_operator("MULTINOMIAL", options="RandomOptions", typed_by="output_type")
+class Multinomial:
+    """Random classes, each by the weights that its row of logits gives.
+
+    .. math:: P(y_{ij} = c) = e^{logits_{ic}} / \\sum_k e^{logits_{ik}}
+
+    logits: [batch, classes]; num_samples: int32, one number; y: [batch, num_samples]. Logits that are not finite count
+    as minus infinity.
+    """
+
+    logits = Input((float32,), rank=2)
+    num_samples = Input((int32,), rank=0)
+    y = Output(dtype=int64)
+    output_type = EnumAttr("TensorType", 4)
+    generator = Attr(object, default=None)
+
+    def infer(op: Any) -> TensorSpec:
+        dtype = types.dtype_of(op.output_type)
+        if dtype not in (int32, int64):
+            raise refuse("the output is no index type", found=op.output_type, wanted="INT32 or INT64")
+        batch, classes = op.logits.spec.shape.dims or (None, None)
+        if classes == 0:
+            raise refuse("there are no classes", found=text(op.logits.spec.shape))
+        found = ints(op.num_samples)
+        if found is not None and found[0] < 0:
+            raise refuse("num_samples is negative", found=found[0])
+        if found is not None and batch is not None:
+            bounded((batch, found[0], 8), int64, "the random words")
+        return spec((batch, None if found is None else found[0]), dtype)
+
+    def compute(op: Any, logits: Any, num_samples: Any) -> Any:
+        (batch, _), n = logits.shape, int(num_samples)
+        generator = generator_of(op)
+        first = generator.at
+        numbers = doubles(generator.words(2 * batch * n)).reshape(batch, n)
+        generator.at = first + batch * (-(-n // 4) * 4) * SKIPPED
+        y = np.empty((batch, n), types.dtype_of(op.output_type).np)
+        for row, found, out in zip(logits, numbers, y):
+            finite = np.isfinite(row)
+            most = np.float64(row[finite].max()) if finite.any() else 0.0
+            with np.errstate(all="ignore"):
+                sums = np.cumsum(np.where(finite, np.exp(row - most), 0.0))
+            out[:] = np.searchsorted(sums, found * sums[-1], side="right")
+        return y

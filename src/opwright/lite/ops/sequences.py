@@ -1,0 +1,171 @@
+"""What follows from the order of elements: REVERSE_SEQUENCE, UNIQUE, BUCKETIZE, SKIP_GRAM.
+
+Lives here: these operators.  Not here: sorting (TOPK_V2 in reduction.py), turning axes round (joining.py).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import float32, float64, int8, int16, int32, int64, string, uint8
+from ...core.errors import ResourceExhaustedError
+from ...core.specs import TensorSpec
+from ...ops.definition import Input, Output
+from . import types
+from .definition import lite_operator
+from .shapes import ints, refuse, same, spec, text
+
+_INDEX = (int32, int64)
+
+
+@lite_operator("REVERSE_SEQUENCE", options="ReverseSequenceOptions")
+class ReverseSequence:
+    """Of each slice along batch_dim, the first seq_lengths[i] elements along seq_dim in reverse order.
+
+    seq_lengths: int32 or int64, one a slice, each between 0 and the size of seq_dim
+    """
+
+    x = Input((float32, uint8, int16, int32, int64))
+    seq_lengths = Input(_INDEX, rank=1)
+    y = Output(like="x")
+
+    def infer(op: Any) -> TensorSpec:
+        dims, lengths = op.x.spec.shape.dims, ints(op.seq_lengths)
+        if dims is not None:
+            for name in ("seq_dim", "batch_dim"):
+                if not 0 <= getattr(op, name) < len(dims):
+                    raise refuse(f"{name} is out of range", found=getattr(op, name), wanted=f"0 to {len(dims) - 1}")
+            if op.seq_dim == op.batch_dim:
+                raise refuse("seq_dim and batch_dim are one dimension", found=op.seq_dim)
+            if not same(dims[op.batch_dim], op.seq_lengths.spec.shape[0]):
+                raise refuse("there is not one length for each slice of the batch",
+                             found={"x": text(dims), "seq_lengths": text(op.seq_lengths.spec.shape)})  # fmt: skip
+            size = dims[op.seq_dim]
+            if lengths and (min(lengths) < 0 or (size is not None and max(lengths) > size)):
+                raise refuse("a length is out of range", found=lengths[:32], wanted=f"0 to {size}")
+        return TensorSpec(op.x.spec.shape, op.x.spec.dtype)
+
+    def compute(op: Any, x: Any, seq_lengths: Any) -> Any:
+        n = x.shape[op.seq_dim]
+        at, lengths = np.arange(n), seq_lengths.reshape(-1, 1).astype(np.int64)
+        places = np.where(at < lengths, lengths - 1 - at, at)  # [batch, time]
+        if op.seq_dim < op.batch_dim:
+            places = places.T
+        shape = [1] * x.ndim
+        shape[op.seq_dim], shape[op.batch_dim] = n, x.shape[op.batch_dim]
+        return np.take_along_axis(x, places.reshape(shape), op.seq_dim)
+
+
+@lite_operator("UNIQUE", options="UniqueOptions")
+class Unique:
+    """The different elements in the order of their first occurrence, and for each element which of them it is.
+
+    .. math:: x_i = y_{idx_i}
+
+    x: [n]; y: [m]; idx: [n], of the type idx_out_type
+    """
+
+    x = Input((float32, int8, int16, int32, int64, uint8), rank=1)
+    y = Output(like="x")
+    idx = Output(dtype=int32)
+
+    def infer(op: Any) -> Any:
+        if op.idx_out_type not in ("INT32", "INT64"):
+            raise refuse("idx_out_type is not an index type", found=op.idx_out_type, wanted="INT32 or INT64")
+        constant = None if op.x.constant is None else op.x.constant
+        return (spec((None if constant is None else len(_different(constant)[0]),), op.x.spec.dtype),
+                spec((op.x.spec.shape[0],), types.dtype_of(op.idx_out_type)))  # fmt: skip
+
+    def compute(op: Any, x: Any) -> Any:
+        first, idx = _different(x)
+        return x[first], idx.astype(types.dtype_of(op.idx_out_type).np)
+
+
+def _different(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where each different element occurs first, in order, and the place in that order of every element."""
+    _, first, inverse = np.unique(x, return_index=True, return_inverse=True, equal_nan=False)
+    order = np.argsort(first)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return first[order], place[inverse.reshape(-1)]
+
+
+@lite_operator("BUCKETIZE", options="BucketizeOptions")
+class Bucketize:
+    """How many boundaries each element has reached.
+
+    .. math:: y_i = |\\{j : boundaries_j \\le x_i\\}|
+
+    boundaries: sorted
+    """
+
+    x = Input((float32, float64, int32, int64))
+    y = Output(dtype=int32)
+
+    def infer(op: Any) -> TensorSpec:
+        if any(not a <= b for a, b in itertools.pairwise(op.boundaries)):
+            raise refuse("Expected sorted boundaries", found=list(op.boundaries)[:32])
+        return op.x.spec.with_dtype(int32)
+
+    def compute(op: Any, x: Any) -> Any:
+        wide = np.float64 if x.dtype == np.float64 else np.float32
+        bounds = np.asarray(op.boundaries, np.float32).astype(wide)
+        return np.searchsorted(bounds, x.astype(wide), side="right").astype(np.int32)
+
+
+MOST_GRAMS = 1 << 20
+SPACE = b" \t\n\v\f\r"
+
+
+@lite_operator("SKIP_GRAM", options="SkipGramOptions")
+class SkipGram:
+    """All runs of ngram_size words of a text, between two of which up to max_skip_size words are left out.
+
+    x: one string; include_all_ngrams: runs of fewer words, too; y: [count]. A text of too few words gives none.
+    """
+
+    x = Input((string,))
+    y = Output(like="x")
+
+    def infer(op: Any) -> TensorSpec:
+        if op.ngram_size < 1 or op.max_skip_size < 0:
+            raise refuse("no runs of words have these sizes",
+                         found={"ngram_size": op.ngram_size, "max_skip_size": op.max_skip_size})  # fmt: skip
+        if op.x.spec.shape.num_elements() not in (None, 1):
+            raise refuse("the input is not one string", found=op.x.spec.short())
+        return spec((None if op.x.constant is None else len(_grams(op, op.x.constant)),), string)
+
+    def compute(op: Any, x: Any) -> Any:
+        found = _grams(op, x)
+        y = np.empty(len(found), object)
+        y[:] = found
+        return y
+
+
+def _grams(op: Any, x: np.ndarray) -> list[bytes]:
+    words = x.reshape(-1)[0].split() if x.size else []
+    if len(words) < op.ngram_size:
+        return []
+    return [b" ".join(words[i] for i in run) for run in _runs(op, len(words))]
+
+
+def _runs(op: Any, words: int) -> Iterator[tuple[int, ...]]:
+    """The places of the words of each run: longer ones before what they begin with, in falling depth."""
+    count = 0
+    stack: list[tuple[tuple[int, ...], bool]] = [((i,), False) for i in reversed(range(words))]
+    while stack:
+        run, entered = stack.pop()
+        if entered or len(run) == op.ngram_size:
+            if len(run) == op.ngram_size or op.include_all_ngrams:
+                count += 1
+                if count > MOST_GRAMS:
+                    raise ResourceExhaustedError(what="a text gives too many runs of words", wanted=f"{MOST_GRAMS}")
+                yield run
+            continue
+        stack.append((run, True))
+        last = min(run[-1] + op.max_skip_size + 1, words - 1)
+        stack.extend(((*run, i), False) for i in reversed(range(run[-1] + 1, last + 1)))
