@@ -8,24 +8,21 @@ of quantised nodes (quantized_registration.py).
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..core.dtypes import DType, as_dtype
-from ..core.errors import InternalError, InvalidArgumentError, SignatureError, UnimplementedError
+from ..core.dtypes import DType
+from ..core.errors import InternalError, InvalidArgumentError, UnimplementedError
 from ..core.specs import TensorSpec
 from ..ops.call import Call
 from ..ops.definition import Operator
-from .format.flex import decode_options
 from .ops.definition import LiteOperator
 from .quantized_registration import as_real, is_quantized, kernel_of, real_dtype, run_quantized
 from .runtime.node import Context, Node
 from .runtime.tensor import DYNAMIC, Tensor
-
-NEWER = "get a newer definition of the operator, or convert the model again"
-VERSION_KEY = "_version"  # the operator's version, in files whose operator code must say 1 for other run times
+from .written import bind_options, group
 
 
 class Registration:
@@ -95,7 +92,9 @@ class OperatorRegistration(Registration):
 
     def _init(self, context: Context, options: Any) -> Any:
         """A builtin's options as they are, a custom operator's as its bound attributes."""
-        return options if isinstance(self.operator, LiteOperator) else bind_options(self.operator, options)
+        if isinstance(self.operator, LiteOperator):
+            return options
+        return bind_options(self.operator, options, context.node.version)
 
     def _call(self, node: Node) -> Call:
         """The node's attributes. Those that the output's type decides are known in prepare."""
@@ -227,78 +226,6 @@ def direct(operator: Operator, call: Call, dtype: DType | None) -> np.ufunc | No
         return operator.compute_rule
     writes = getattr(call, "writes", None)
     return writes(dtype) if writes is not None and isinstance(operator, LiteOperator) else None
-
-
-def group(operator: Operator, flat: Sequence[Any], node: Node) -> list[Any]:
-    """A node's inputs by declared input: None where left out, a tuple where repeated.
-
-    raises SignatureError for too many or too few
-    """
-    declared, n = operator.inputs, len(flat)
-    newer = any(i.since > 1 for i in declared)
-    if newer and any(i.repeated for i in declared):  # how many are the list's depends on which others the file knows
-        written = _written_version(node)
-        declared = tuple(i for i in declared if i.since <= written)
-    if operator.simple and n == len(declared):
-        return list(flat)
-    singles = sum(not i.repeated for i in declared)
-    spare = n - singles
-    grouped: list[Any] = []
-    at = 0
-    for i in declared:
-        if i.repeated:
-            grouped.append(tuple(flat[at : at + max(spare, 0)]))
-            at += max(spare, 0)
-        else:
-            grouped.append(flat[at] if at < n else None)
-            at += 1
-    if at < n or any(g is None and not i.optional for g, i in zip(grouped, declared)):
-        wanted = ", ".join(i.name + (" ..." if i.repeated else "?" if i.optional else "") for i in declared)
-        raise SignatureError(op=node.name, what="the node has the wrong number of inputs", found=n, wanted=wanted)
-    if any(type(g) is tuple and any(x is None for x in g) for g in grouped):
-        raise SignatureError(op=node.name, what="an input that is one of several is left out")
-    return [*grouped, *(None for _ in operator.inputs[len(declared) :])]
-
-
-def _written_version(node: Node) -> int:
-    """The version of the operator that a custom node was written with."""
-    found = decode_options(node.options or b"").get(VERSION_KEY, node.version)
-    return found if isinstance(found, int) else node.version
-
-
-def bind_options(operator: Operator, options: Any) -> Call:
-    """The attributes of an operator in a custom operator's FlexBuffer options; what is missing has its default.
-
-    raises SignatureError naming an option that the operator does not know, InvalidArgumentError for values it does not
-    take, DataLossError for damaged bytes
-    """
-    given: Mapping[str, Any] = decode_options(options or b"")
-    attrs = dict(given)
-    version = attrs.pop(VERSION_KEY, 1)
-    if not isinstance(version, int) or version > operator.version:
-        raise InvalidArgumentError(op=operator.name, what=f"the file has version {version} of this operator",
-                                   wanted=f"at most {operator.version}", do=NEWER)  # fmt: skip
-    unknown = sorted(attrs.keys() - operator.attr_defs.keys())
-    if unknown:
-        raise SignatureError(op=operator.name, what=f"options that it does not know: {', '.join(unknown)}",
-                             wanted=f"among {', '.join(operator.attr_defs) or 'none'}",
-                             do=NEWER)  # fmt: skip
-    for name, value in attrs.items():
-        wanted = operator.attr_defs[name].type
-        if wanted is bool and value in (0, 1):
-            attrs[name] = bool(value)  # writers of FlexBuffers may store truth as a number
-        elif wanted is np.ndarray and isinstance(value, Mapping):
-            attrs[name] = _array_in(operator, name, value)
-    return operator.bind(attrs)
-
-
-def _array_in(operator: Operator, name: str, value: Mapping[str, Any]) -> np.ndarray:
-    """An array kept as dtype, shape and values. Raises InvalidArgumentError where these do not fit each other."""
-    try:
-        return np.array(value["values"], as_dtype(value["dtype"]).np).reshape(value["shape"])
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise InvalidArgumentError(op=operator.name, what=f"option {name!r} holds no array: {error}",
-                                   wanted="a map of dtype, shape and values") from None  # fmt: skip
 
 
 @functools.cache

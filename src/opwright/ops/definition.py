@@ -46,6 +46,7 @@ class Operator:
     control: the operator runs the graphs among its attributes; it has no kernel, plans write it out.
     effect_rule, lod_rule: where the effect or what becomes of a LoD depends on the call, the function that says it.
     kinds_rule, rows_rule: the definition's own `infer_kinds`, and `on_rows`, which computes on sparse rows (kinds.py).
+    version_rule: the definition's own `version_needed` (versioning.py).
     key_rule, input_key_rule: the definition's own `expected_kernel_key` and `input_kernel_key` (selection.py).
     """
 
@@ -70,6 +71,7 @@ class Operator:
         self.elementwise: bool = body.pop("elementwise", False)
         self.effect: str | None = body.pop("effect", None)
         self.effect_rule: Callable[[Mapping[str, Any]], str | None] | None = body.pop("effect_rule", None)
+        self.version_rule: Callable[[Any], int] | None = body.pop("version_needed", None)
         self.control: bool = body.pop("control", False)
         self.infer_rule: Callable[..., Any] | None = body.pop("infer", None)
         self.kinds_rule: Callable[..., Any] | None = body.pop("infer_kinds", None)

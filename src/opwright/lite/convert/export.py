@@ -17,11 +17,12 @@ import numpy as np
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from ...graph import Graph, Node, Value
+from ...graph.ir import Operand
 from ..format import Model, objects, pack_strings, schema, versions
 from ..format.flex import encode_options
 from ..ops import types
 from ..ops.definition import LiteOperator
-from .custom import custom_options
+from .custom import CustomNode, custom_options, in_least_version
 from .errors import ConverterError, Offender, report
 
 FLEXBUFFERS = 0  # CustomOptionsFormat
@@ -133,11 +134,15 @@ class _Exporter:
 
         for value in graph.inputs:
             add(value)
+        read = _values_read(graph)
         for node in graph.nodes:
-            for value in node.outputs:
+            custom = None if _is_const(node) or isinstance(node.op, LiteOperator) else in_least_version(node, read)
+            for value in node.outputs if custom is None else custom.outputs:
                 add(value)
-            if node.op.name != "Const":
-                operators.append(self.operator(node, index))
+            if custom is not None:
+                operators.append(self.custom(node, custom, index))
+            elif not _is_const(node):
+                operators.append(self.builtin(node, index))
         return objects.SubGraph(
             tensors=tensors, operators=operators, name=self.name(graph),
             inputs=np.array([index[v] for v in graph.inputs], np.int32),
@@ -156,29 +161,48 @@ class _Exporter:
             tensor.buffer = self.buffer(contents_of(constant, value.spec))
         return tensor
 
-    def operator(self, node: Node, index: Mapping[Value, int]) -> Any:
-        inputs: list[int] = []
-        for operand in node.inputs:
-            items = operand if isinstance(operand, tuple) else (operand,)
-            inputs += [-1 if v is None else index[v] for v in items]
-        if isinstance(node.op, LiteOperator):  # optional operands that are left out at the end are not written at all
-            while inputs and inputs[-1] == -1 and node.op.name not in KEEP_ABSENT:
-                inputs.pop()
+    def builtin(self, node: Node, index: Mapping[Value, int]) -> Any:
+        inputs = _indices(node.inputs, index)
+        while inputs and inputs[-1] == -1 and node.op.name not in KEEP_ABSENT:
+            inputs.pop()  # optional operands that are left out at the end are not written at all
         operator = objects.Operator(
             opcode_index=self.code(node),
             inputs=np.array(inputs, np.int32),
             outputs=np.array([index[v] for v in node.outputs], np.int32),
         )
-        if isinstance(node.op, LiteOperator):
-            _set_builtin_options(operator, node, self.place.__getitem__)
-            return operator
+        _set_builtin_options(operator, node, self.place.__getitem__)
+        return operator
+
+    def custom(self, node: Node, custom: CustomNode, index: Mapping[Value, int]) -> Any:
+        inside = self.custom_version_in == "options"
+        operator = objects.Operator(
+            opcode_index=self.code(node, 1 if inside else custom.version),
+            inputs=np.array(_indices(custom.inputs, index), np.int32),
+            outputs=np.array([index[v] for v in custom.outputs], np.int32),
+            custom_options_format=FLEXBUFFERS,
+        )
         try:
-            options = custom_options(node, version_inside=self.custom_version_in == "options")
+            options = custom_options(node, custom.version, version_inside=inside)
             operator.custom_options = np.frombuffer(encode_options(options), np.uint8)
         except InvalidArgumentError as error:
             self.offenders.append(Offender(node, (error.message.splitlines()[0],), custom=False))
-        operator.custom_options_format = FLEXBUFFERS
         return operator
+
+
+def _is_const(node: Node) -> bool:
+    return node.op.name == "Const"
+
+
+def _values_read(graph: Graph) -> Callable[[Value], bool]:
+    """Whether a node of the graph reads a value, or it is an output of the graph."""
+    operands = (operand for node in graph.nodes for operand in node.inputs)
+    read = {v for operand in operands for v in (operand if isinstance(operand, tuple) else (operand,))}
+    return {*read, *graph.outputs}.__contains__
+
+
+def _indices(operands: Sequence[Operand], index: Mapping[Value, int]) -> list[int]:
+    flat = (v for operand in operands for v in (operand if isinstance(operand, tuple) else (operand,)))
+    return [-1 if v is None else index[v] for v in flat]
 
 
 KEEP_ABSENT = ("FULLY_CONNECTED",)  # with two inputs it is version 6, with an absent third version 1

@@ -73,6 +73,13 @@ class Context:
         return family[index]
 
     @property
+    def node(self) -> Node:
+        """The node whose method runs."""
+        if self._node is None:
+            raise FailedPreconditionError(what="no method of a node runs")
+        return self._node
+
+    @property
     def tensors(self) -> list[TensorView]:
         """All tensors of the subgraph."""
         return [TensorView(t, False) for t in self._subgraph.tensors]

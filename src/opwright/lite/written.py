@@ -1,0 +1,119 @@
+"""What a file wrote of a node, as the definition that is here understands it: files old and new.
+
+Lives here: a custom operator's version and attributes from its FlexBuffer options, a node's inputs by declared input.
+Not here: FlexBuffers (format/flex.py), options of builtin operators (ops/definition.py), writing (convert/custom.py).
+
+An older file lacks what later versions brought: attributes get their default, which is what the older version did,
+and inputs are absent. A newer version than the definition's is an error, whether the operator code or the options say
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.dtypes import as_dtype
+from ..core.errors import InvalidArgumentError, SignatureError
+from ..ops.call import Call
+from ..ops.definition import Operator
+from .format.flex import decode_options
+from .runtime.node import Node
+
+NEWER = "get a newer definition of the operator, or convert the model again with the one that is here"
+VERSION_KEY = "_version"  # the operator's version, in files whose operator code must say 1 for other run times
+
+
+def written_version(name: str, given: Mapping[str, Any], code_version: int) -> int:
+    """The version a custom node was written with: that in its options where they have one, else the operator code's.
+
+    raises InvalidArgumentError for one that is no version, or where both say one and they differ
+    """
+    if VERSION_KEY not in given:
+        return code_version
+    found = given[VERSION_KEY]
+    if type(found) is not int or found < 1:
+        raise InvalidArgumentError(op=name, what="the version in the node's options is none", found=repr(found),
+                                   wanted="an integer of at least 1", do="convert the model again")  # fmt: skip
+    if code_version not in (1, found):
+        raise InvalidArgumentError(op=name, what="the file contradicts itself about the operator's version",
+                                   found={"operator code": code_version, "options": found},
+                                   wanted="one version, or 1 in the operator code",
+                                   do="convert the model again")  # fmt: skip
+    return found
+
+
+def bind_options(operator: Operator, options: Any, code_version: int = 1) -> Call:
+    """The attributes of an operator in a custom operator's FlexBuffer options; what is missing has its default.
+
+    raises SignatureError naming an option that the operator does not know, InvalidArgumentError for a version newer
+    than the definition's and for values it does not take, DataLossError for damaged bytes
+    """
+    given: Mapping[str, Any] = decode_options(options or b"")
+    version = written_version(operator.name, given, code_version)
+    if VERSION_KEY in given and version > operator.version:
+        wanted = f"1..{operator.version}" if operator.version > 1 else "version 1"
+        raise InvalidArgumentError(op=operator.name, what=f"the file has version {version} of this operator",
+                                   found=f"{VERSION_KEY}={version} in the node's options",
+                                   wanted=f"{wanted}, which the definition has", do=NEWER)  # fmt: skip
+    attrs = {name: value for name, value in given.items() if name != VERSION_KEY}
+    unknown = sorted(attrs.keys() - operator.attr_defs.keys())
+    if unknown:
+        raise SignatureError(op=operator.name, what=f"options that it does not know: {', '.join(unknown)}",
+                             wanted=f"among {', '.join(operator.attr_defs) or 'none'}",
+                             do=NEWER)  # fmt: skip
+    for name, value in attrs.items():
+        wanted_type = operator.attr_defs[name].type
+        if wanted_type is bool and value in (0, 1):
+            attrs[name] = bool(value)  # writers of FlexBuffers may store truth as a number
+        elif wanted_type is np.ndarray and isinstance(value, Mapping):
+            attrs[name] = _array_in(operator, name, value)
+    return operator.bind(attrs)
+
+
+def _array_in(operator: Operator, name: str, value: Mapping[str, Any]) -> np.ndarray:
+    """An array kept as dtype, shape and values. Raises InvalidArgumentError where these do not fit each other."""
+    try:
+        return np.array(value["values"], as_dtype(value["dtype"]).np).reshape(value["shape"])
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise InvalidArgumentError(op=operator.name, what=f"option {name!r} holds no array: {error}",
+                                   wanted="a map of dtype, shape and values") from None  # fmt: skip
+
+
+def group(operator: Operator, flat: Sequence[Any], node: Node) -> list[Any]:
+    """A node's inputs by declared input: None where left out, a tuple where repeated.
+
+    raises SignatureError for too many or too few
+    """
+    declared, n = operator.inputs, len(flat)
+    newer = any(i.since > 1 for i in declared)
+    if newer and any(i.repeated for i in declared):  # how many are the list's depends on which others the file knows
+        written = _version_of(node)
+        declared = tuple(i for i in declared if i.since <= written)
+    if operator.simple and n == len(declared):
+        return list(flat)
+    singles = sum(not i.repeated for i in declared)
+    spare = n - singles
+    grouped: list[Any] = []
+    at = 0
+    for i in declared:
+        if i.repeated:
+            grouped.append(tuple(flat[at : at + max(spare, 0)]))
+            at += max(spare, 0)
+        else:
+            grouped.append(flat[at] if at < n else None)
+            at += 1
+    if at < n or any(g is None and not i.optional for g, i in zip(grouped, declared)):
+        wanted = ", ".join(i.name + (" ..." if i.repeated else "?" if i.optional else "") for i in declared)
+        raise SignatureError(op=node.name, what="the node has the wrong number of inputs", found=n, wanted=wanted)
+    if any(type(g) is tuple and any(x is None for x in g) for g in grouped):
+        raise SignatureError(op=node.name, what="an input that is one of several is left out")
+    return [*grouped, *(None for _ in operator.inputs[len(declared) :])]
+
+
+def _version_of(node: Node) -> int:
+    if isinstance(node.options, bytes):
+        return written_version(node.name, decode_options(node.options), node.version)
+    return node.version
