@@ -144,6 +144,10 @@ class TFLiteConverter:
         graph = prepare(freeze(function))
         graph = legalize(graph, self.allow_custom_ops, offenders)
         graph = optimize(graph)
+        if self.target_spec.runtime is not None:
+            from .older import say_older  # most conversions are for the newest
+
+            graph = say_older(graph, self.target_spec.runtime)
         if flags.verify:
             verify(graph, after="conversion")
         if "graph" in flags.show:

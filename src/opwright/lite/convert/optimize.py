@@ -1,50 +1,58 @@
 """Optimising: nodes of the lite dialect merge where one operator does the work of several.
 
-Lives here: the walk, repeated until nothing changes.  Not here: the patterns (fusing.py, layout.py).
+Lives here: the walk within the dialect, repeated until nothing changes, for any rules.
+Not here: the patterns (fusing.py, layout.py), the rules for older run times (older/).
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ...core import flags
-from ...graph import Graph, Value
+from ...graph import Graph, Node, Value
 from ...graph.passes import dead_code
 from ...graph.passes.rewriting import holds_graphs, map_graphs
 from ..ops.definition import LiteOperator
 from .fusing import FUSING
 from .layout import LAYOUT
-from .lowering import NoMatch, Rewriting, join
+from .lowering import NoMatch, Rewriting, Rule, join
 
 PATTERNS = join(LAYOUT, FUSING)  # layout first: what stands between two nodes must go before they can merge
+RulesOf = Callable[[Node], Sequence[Rule]]
 MAX_WALKS = 32  # each walk lets a transpose sink past a whole chain; this bounds what a mistake in the table could do
 
 
-def optimize(graph: Graph, done: dict[Graph, Graph] | None = None) -> Graph:
-    """The graph with fewer nodes, which computes the same; so are the graphs that its nodes hold.
+def optimize(graph: Graph) -> Graph:
+    """The graph with fewer nodes, which computes the same; so are the graphs that its nodes hold."""
+    return rewrite(graph, lambda node: PATTERNS.get(node.op.name, ()))
 
-    done: what became of graphs so far, so that one that several nodes hold stays one.
+
+def rewrite(graph: Graph, rules: RulesOf, done: dict[Graph, Graph] | None = None) -> Graph:
+    """The graph, and those that its nodes hold, with rules applied until none does.
+
+    rules: those that may replace a node, in order. done: what became of graphs so far, so that one that several nodes
+    hold stays one.
     """
     done = {} if done is None else done
 
     def inside(held: Graph) -> Graph:
         if held not in done:
-            made = optimize(held, done)
+            made = rewrite(held, rules, done)
             done[held] = done[made] = made
         return done[held]
 
     graph, _dropped = dead_code(graph)
     for _ in range(MAX_WALKS):
         before = graph
-        graph = _walk(graph, inside)
+        graph = _walk(graph, rules, inside)
         if graph is before:
             break
         graph, _dropped = dead_code(graph)
     return graph
 
 
-def _walk(graph: Graph, inside: Callable[[Graph], Graph]) -> Graph:
+def _walk(graph: Graph, rules: RulesOf, inside: Callable[[Graph], Graph]) -> Graph:
     low = Rewriting(graph, _uses(graph), inside)
     show = "passes" in flags.show
     changed = False
@@ -56,7 +64,7 @@ def _walk(graph: Graph, inside: Callable[[Graph], Graph]) -> Graph:
         low.begin(node)
         if holds_graphs(node) and (inner := map_graphs(node, inside)) is not node:
             node, changed = inner, True
-        for rule in PATTERNS.get(node.op.name, ()) if isinstance(node.op, LiteOperator) else ():
+        for rule in rules(node) if isinstance(node.op, LiteOperator) else ():
             lowered = rule.lower(node, low)
             if not isinstance(lowered, NoMatch):
                 low.replace(old, lowered)

@@ -1,0 +1,157 @@
+"""Older forms of element-wise operators and reductions.
+
+Lives here: GELU, ATAN2, SIGN, HARD_SWISH, ... in terms of what there was before them.
+Not here: the same operators for types that came later (carrying.py).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ....core.dtypes import float32, int32
+from ....graph import Node, Value
+from ..lowering import Lowered, Lowering, NoMatch, Rule, table
+from .parts import number, polynomial, sizes
+
+# Abramowitz and Stegun 7.1.26: erf to 1.5e-7, which is float32's own precision near 1.
+ERF_P = 0.3275911
+ERF = (0.0, 0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429)
+
+# atan(t) = t P(t^2) on 0..1: a Chebyshev fit in float64 (numpy.polynomial, degree 8 in t^2), error below 2e-8.
+ATAN = (0.9999999842, -0.3333306678, 0.1999248358, -0.1420257051, 0.106367541,
+        -0.07495445443, 0.04258760747, -0.0160050305, 0.002834064299)  # fmt: skip
+
+
+def erf(low: Lowering, x: Value) -> Value:
+    """The error function of float32, to 1.5e-7."""
+    size = low.emit("ABS", x)
+    t = low.emit("DIV", number(low, 1, x), low.emit("ADD", low.emit("MUL", size, number(low, ERF_P, x)), number(low, 1, x)))
+    tail = low.emit("MUL", polynomial(low, ERF, t), low.emit("EXP", low.emit("NEG", low.emit("MUL", x, x))))
+    return low.emit("MUL", sign(low, x), low.emit("SUB", number(low, 1, x), tail))
+
+
+def sign(low: Lowering, x: Value) -> Value:
+    """1, 0 or -1 by two comparisons; what is not a number stays so."""
+    zero = number(low, 0, x)
+    positive, negative = (low.cast(low.emit(op, x, zero), x.dtype) for op in ("GREATER", "LESS"))
+    both = low.emit("SUB", positive, negative)
+    if not x.dtype.is_floating:
+        return both
+    return low.emit("SELECT", low.emit("EQUAL", x, x), both, x)
+
+
+def _sign(node: Node, low: Lowering) -> Lowered:
+    (x,) = node.operands
+    return sign(low, x)
+
+
+def _gelu(node: Node, low: Lowering) -> Lowered:
+    (x,) = node.operands
+    if x.dtype is not float32:
+        return NoMatch(f"GELU of {x.dtype.name}")
+    if node.attrs["approximate"]:  # Hendrycks and Gimpel 2016
+        cube = low.emit("MUL", low.emit("MUL", x, x), x)
+        inner = low.emit("ADD", x, low.emit("MUL", cube, number(low, 0.044715, x)))
+        gate = low.emit("TANH", low.emit("MUL", inner, number(low, math.sqrt(2 / math.pi), x)))
+    else:
+        gate = erf(low, low.emit("MUL", x, number(low, math.sqrt(0.5), x)))
+    half = low.emit("MUL", x, number(low, 0.5, x))
+    return low.emit("MUL", half, low.emit("ADD", gate, number(low, 1, x)))
+
+
+def _atan2(node: Node, low: Lowering) -> Lowered:
+    """The angle within the first octant, then by symmetry; a zero keeps no sign here."""
+    y, x = node.operands
+    if x.dtype is not float32 or sizes(x) != sizes(y):
+        return NoMatch("ATAN2 of one shape, in float32")
+    largest, least = np.finfo(np.float32).max, np.finfo(np.float32).tiny
+    across, up = (low.emit("MINIMUM", low.emit("ABS", v), number(low, largest, v)) for v in (x, y))
+    longer = low.emit("MAXIMUM", low.emit("MAXIMUM", across, up), number(low, least, x))
+    t = low.emit("DIV", low.emit("MINIMUM", across, up), longer)
+    angle = low.emit("MUL", t, polynomial(low, ATAN, low.emit("MUL", t, t)))
+
+    def turned(where: Value, by: float, angle: Value) -> Value:
+        return low.emit("SELECT", where, low.emit("SUB", number(low, by, angle), angle), angle)
+
+    angle = turned(low.emit("GREATER", up, across), math.pi / 2, angle)
+    angle = turned(low.emit("LESS", x, number(low, 0, x)), math.pi, angle)
+    return turned(low.emit("LESS", y, number(low, 0, y)), 0.0, angle)
+
+
+def _relu_0_to_1(node: Node, low: Lowering) -> Lowered:
+    (x,) = node.operands
+    return low.emit("MINIMUM", low.emit("RELU", x), number(low, 1, x))
+
+
+def _hard_swish(node: Node, low: Lowering) -> Lowered:
+    (x,) = node.operands
+    gate = low.emit("RELU6", low.emit("ADD", x, number(low, 3, x)))
+    return low.emit("MUL", low.emit("MUL", x, gate), number(low, 1 / 6, x))
+
+
+def _below(low: Lowering, x: Value) -> Value:
+    """min(x, 0), in operators older than MINIMUM."""
+    return low.emit("NEG", low.emit("RELU", low.emit("NEG", x)))
+
+
+def _elu(node: Node, low: Lowering) -> Lowered:
+    (x,) = node.operands
+    below = low.emit("SUB", low.emit("EXP", _below(low, x)), number(low, 1, x))
+    return low.emit("ADD", low.emit("RELU", x), below)
+
+
+def _leaky_relu(node: Node, low: Lowering) -> Lowered:
+    (x,) = node.operands
+    below = low.emit("MUL", _below(low, x), number(low, node.attrs["alpha"], x))
+    return low.emit("ADD", low.emit("RELU", x), below)
+
+
+def _abs(node: Node, low: Lowering) -> Lowered:
+    (x,) = node.operands
+    if x.dtype is not int32:
+        return NoMatch(f"ABS of {x.dtype.name}")
+    return low.emit("MAXIMUM", x, low.emit("NEG", x))
+
+
+def _square(node: Node, low: Lowering) -> Lowered:
+    (x,) = node.operands
+    return low.emit("MUL", x, x)
+
+
+def _squared_difference(node: Node, low: Lowering) -> Lowered:
+    difference = low.emit("SUB", *node.operands)
+    return low.emit("MUL", difference, difference)
+
+
+def _reduce_all(node: Node, low: Lowering) -> Lowered:
+    x, axes = node.operands
+    some_not = low.emit("REDUCE_ANY", low.emit("LOGICAL_NOT", x), axes, keep_dims=node.attrs["keep_dims"])
+    return low.emit("LOGICAL_NOT", some_not)
+
+
+def _bucketize(node: Node, low: Lowering) -> Lowered:
+    (x,), boundaries = node.operands, node.attrs["boundaries"]
+    if not boundaries or not x.dtype.is_floating:
+        return NoMatch("BUCKETIZE of floats, with boundaries")
+    flat = low.emit("RESHAPE", x, low.int32([-1, 1]))
+    over = low.emit("GREATER_EQUAL", flat, low.constant(boundaries, x.dtype))
+    count = low.emit("SUM", low.cast(over, int32), low.int32([1]), keep_dims=False)
+    return low.emit("RESHAPE", count, low.int32(sizes(x)), like=node.outputs[0].spec)
+
+
+ARITHMETIC = table(
+    Rule("gelu_by_erf", "GELU", _gelu, "its definition; erf to 1.5e-7"),
+    Rule("atan2_by_octant", "ATAN2", _atan2, "a polynomial of the ratio, to 1e-7; of zeros the sign is lost"),
+    Rule("sign_by_comparison", "SIGN", _sign, "its definition"),
+    Rule("relu_0_to_1", "RELU_0_TO_1", _relu_0_to_1, "its definition"),
+    Rule("hard_swish_apart", "HARD_SWISH", _hard_swish, "its definition"),
+    Rule("elu_apart", "ELU", _elu, "its definition; near 0 to 1e-7, as exp(x) - 1 is"),
+    Rule("leaky_relu_apart", "LEAKY_RELU", _leaky_relu, "its definition"),
+    Rule("abs_by_maximum", "ABS", _abs, "max(x, -x)"),
+    Rule("square_by_mul", "SQUARE", _square, "x x"),
+    Rule("squared_difference_apart", "SQUARED_DIFFERENCE", _squared_difference, "its definition"),
+    Rule("all_by_any", "REDUCE_ALL", _reduce_all, "De Morgan"),
+    Rule("bucketize_by_counting", "BUCKETIZE", _bucketize, "how many boundaries are not above x"),
+)
