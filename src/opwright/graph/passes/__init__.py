@@ -31,6 +31,7 @@ from .shapes import SHAPES
 from .unused import dead_code, prune
 
 __all__ = [
+    "BRANCHES",
     "COMMON",
     "FOLD",
     "FOLD_LIMIT_BYTES",

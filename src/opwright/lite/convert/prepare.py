@@ -8,19 +8,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...graph import Graph, Node, Value
-from ...graph.passes import COMMON, FOLD, Pass, Rewrite, Rule, dead_code, rewrite, run_passes
+from ...graph.passes import BRANCHES, COMMON, FOLD, Pass, Rewrite, Rule, dead_code, prune, rewrite, run_passes
+from .sinking import sink
 
 
 def _same_value(node: Node, state: Rewrite) -> Sequence[Value] | None:
     return tuple(node.operands) if node.op.name in RENAMING else None
 
 
+def _has_graphs(graph: Graph) -> bool:
+    return any(True for node in graph.nodes for _ in node.subgraphs)
+
+
 RENAMING = ("Identity", "StopGradient", "IdentityN", "PreventGradient", "CheckNumerics", "EnsureShape")
 
 PREPARE: tuple[tuple[str, Pass], ...] = (
-    # renaming first, so that what reads through an Identity folds; folding before merging, merging before dropping
+    # renaming first, so that what reads through an Identity folds; constants sink before what they fold in there;
+    # folding before merging, merging before dropping
     ("drop_identities", lambda g: rewrite(g, (Rule("drop_identity", _same_value, "it gives its operand"),))),
     ("fold_constants", lambda g: rewrite(g, FOLD)),
+    ("sink_constants", sink),
+    ("fold_inside", lambda g: rewrite(g, (*FOLD, *BRANCHES)) if _has_graphs(g) else (g, [])),
+    ("prune", prune),
     ("common_subexpressions", lambda g: rewrite(g, COMMON)),
     ("dead_code", dead_code),
 )
