@@ -247,14 +247,25 @@ def test_a_newer_file_on_an_older_definition(tmp_path: Any) -> None:
         ow.saved_model.load(str(tmp_path))
 
 
-def test_a_newer_tflite_file_on_an_older_definition() -> None:
-    model = Model(second())
-    converter = TFLiteConverter.from_concrete_functions([model.run.get_concrete_function()], model)
-    converter.allow_custom_ops, converter.custom_version_in = True, "options"
-    content = converter.convert()
-    interpreter = Interpreter(model_content=content, custom_ops=[first()])
-    with pytest.raises(ow.errors.OpError, match=r"CompatClip(.|\n)*version 2(.|\n)*at most 1"):
+@pytest.mark.parametrize("place", ["code", "options"])
+def test_a_newer_tflite_file_on_an_older_definition(place: str) -> None:
+    """Where nothing new is used the older definition reads it; else it says what it lacks."""
+    for attrs in ({}, {"floor": -1.0}):
+        op = second()
+        function = ow.function(lambda x, op=op, attrs=attrs: op(x, 1.0, **attrs))
+        concrete = function.get_concrete_function(ow.TensorSpec([2, 3], ow.float32))
+        converter = TFLiteConverter.from_concrete_functions([concrete])
+        converter.allow_custom_ops, converter.custom_version_in = True, place
+        interpreter = Interpreter(model_content=converter.convert(), custom_ops=[first()])
+        if attrs:
+            with pytest.raises(ow.errors.OpError, match=r"CompatClip(.|\n)*version 2(.|\n)*version 1(.|\n)*newer def"):
+                interpreter.allocate_tensors()
+            continue
         interpreter.allocate_tensors()
+        interpreter.set_tensor(interpreter.get_input_details()[0]["index"], X)
+        interpreter.invoke()
+        found = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+        np.testing.assert_allclose(found, wanted(X, 1.0, 2.0), rtol=1e-6)
 
 
 def test_an_attribute_that_the_same_version_does_not_have(tmp_path: Any) -> None:

@@ -5,7 +5,8 @@ new version may bring (changes.py), the versions of builtin `.tflite` operators 
 
 It follows from the declarations and is written nowhere else. A part with `since=2` needs version 2 where it says
 something: an attribute other than its default, an input that is given, an output that is read. What depends on types
-or shapes a definition says by a method of its own, `version_needed(op)`.
+or shapes a definition says by a method of its own, `version_needed(op)`. A version that neither a part nor that method
+accounts for changed something that is not written down, so every call needs it.
 
 >>> def version_needed(op):
 ...     return 2 if op.x.dtype == ow.int8 else 1
@@ -27,7 +28,7 @@ def least_version(op: Any, attrs: Mapping[str, Any], operands: Sequence[Any], re
     anybody reads it; without it nobody reads those that are intermediate.
     raises InternalError where the definition's version_needed gives what is no version of it
     """
-    needed = 1
+    needed = _unaccounted(op)
     for name, attr in op.attr_defs.items():
         if attr.since > needed and name in attrs and not same_attr(attrs[name], attr.default):
             needed = attr.since
@@ -44,3 +45,12 @@ def least_version(op: Any, attrs: Mapping[str, Any], operands: Sequence[Any], re
         raise InternalError(op=op.name, what="version_needed gave what is no version of the operator",
                             found=repr(by_rule), wanted=f"1..{op.version}")  # fmt: skip
     return max(needed, by_rule)
+
+
+def _unaccounted(op: Any) -> int:
+    """The greatest version that no declaration explains; 1 where all are."""
+    explained = {part.since for part in (*op.inputs, *op.outputs, *op.attr_defs.values())}
+    version = 1 if op.version_rule is not None else op.version
+    while version > 1 and version in explained:
+        version -= 1
+    return int(version)

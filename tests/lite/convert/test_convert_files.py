@@ -127,16 +127,21 @@ def test_captured_tensors_are_constants() -> None:
     np.testing.assert_array_equal(official(content, [np.ones(2, np.float32)])[0], [2, 3])
 
 
-@pytest.mark.parametrize(("place", "version", "inside"), [("code", 3, {}), ("options", 1, {"_version": 3})])
-def test_custom_operators_carry_attributes_and_version(place: str, version: int, inside: dict[str, int]) -> None:
-    function = concrete(lambda x: ConvertTestClip(x, limit=0.25), spec(2))
+@pytest.mark.parametrize(
+    ("attrs", "version"), [({}, 1), ({"limit": 0.25}, 2), ({"kind": "int8"}, 3), ({"limit": 0.25, "kind": "int8"}, 3)]
+)
+@pytest.mark.parametrize("place", ["code", "options"])
+def test_custom_operators_carry_attributes_and_the_least_version(place: str, attrs: dict, version: int) -> None:
+    function = concrete(lambda x: ConvertTestClip(x, **attrs), spec(2))
     model = Model.read(converter(function, allow_custom_ops=True, custom_version_in=place).convert())
     (code,) = model.operator_codes
     assert code.builtin_code == schema.BuiltinOperator.CUSTOM
-    assert (code.custom_code, code.version) == ("ConvertTestClip", version)
+    assert (code.custom_code, code.version) == ("ConvertTestClip", version if place == "code" else 1)
     (operator,) = model.subgraphs[0].operators
-    wanted = {"limit": 0.25, "names": ["a", "b"], "kind": "int32", **inside}
-    assert flex.decode_options(operator.custom_options) == wanted
+    everything = {"limit": (2, 1.0), "names": (1, ["a", "b"]), "kind": (3, "int32")}
+    wanted = {name: attrs.get(name, default) for name, (since, default) in everything.items() if since <= version}
+    inside = {"_version": version} if place == "options" else {}
+    assert flex.decode_options(operator.custom_options) == wanted | inside
 
 
 def test_weights_lie_as_the_kernel_wants_them() -> None:
