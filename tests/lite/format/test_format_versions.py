@@ -6,8 +6,9 @@ import pytest
 from format_models import add_model, rich_model
 
 from opwright.core import errors
-from opwright.lite.format import objects, schema, versions
-from opwright.lite.format.versions import FLAGS, PREDICATES, OperatorView, stamp
+from opwright.lite.format import conditions, objects, schema, versions
+from opwright.lite.format.conditions import FLAG_WORDS, FLAGS, PREDICATES, WORDS, OperatorView
+from opwright.lite.format.versions import stamp
 
 T = schema.TensorType
 OPS = [member.name for member in schema.BuiltinOperator]
@@ -23,10 +24,10 @@ def op(*inputs, out="FLOAT32", options=None):
     return OperatorView(inputs, [out if not isinstance(out, str) else tensor(out)], options)
 
 
-def conditions(condition):
+def parts_of(condition):
     yield condition
     for part in [*condition.get("all", ()), *condition.get("any", ()), *filter(None, [condition.get("not")])]:
-        yield from conditions(part)
+        yield from parts_of(part)
 
 
 def test_the_table_covers_the_enum():
@@ -40,7 +41,7 @@ def test_every_rule_can_be_evaluated(name):
     row = versions.facts(name)
     options = row.get("options") and objects.table_class(row["options"])()
     for _version, condition in row.get("rules", ()):
-        for part in conditions(condition):
+        for part in parts_of(condition):
             assert len(PREDICATES.keys() & part.keys()) == 1
             assert part.get("flag", "conv2d_grouped") in FLAGS
             assert set(part.get("type_in", ())) <= set(T.__members__)
@@ -51,14 +52,16 @@ def test_every_rule_can_be_evaluated(name):
                 OperatorView([None] * 4, [None], options),
                 op("INT8", "INT8", options=options),
             ):
-                versions.holds(part, view)
+                conditions.holds(part, view)
+            assert conditions.words(part)
     assert stamp(name, OperatorView([], [])) >= 1
 
 
 def test_every_flag_is_used():
     used = {part["flag"] for name in OPS for _, rule in versions.facts(name).get("rules", ())
-            for part in conditions(rule) if "flag" in part}  # fmt: skip
-    assert used == set(FLAGS)
+            for part in parts_of(rule) if "flag" in part}  # fmt: skip
+    assert used == set(FLAGS) == set(FLAG_WORDS)
+    assert list(WORDS) == list(PREDICATES)
 
 
 def depthwise(w, h):

@@ -1,12 +1,11 @@
 """Versions of the builtin operators: which version an operator needs, which are registered, since which run time.
 
 Lives here: `stamp`, which evaluates the rules of `versions.json`, the same for whole models, and look-ups beside it.
-Not here: versions of operators defined with this package, which follow from their definitions.
+Not here: conditions (conditions.py), versions of operators defined with this package, which follow from their
+definitions (ops/versioning.py).
 
 A rule is [version, condition]; within an operator the first rule that holds gives the version, none the default.
-The order is not by version. A condition is one of PREDICATES; what they cannot say is a named flag of FLAGS.
-An input left out (-1) or past the end of the list has no type, fails every test of type, and has rank 0. An operator
-without options table reads every option as 0, even where the schema has another default.
+The order is not by version.
 
 Source: LiteRT at commit f67457790c9c: op_version.cc, op_signature.cc and runtime_version.cc in
 tflite/converter/tools/versioning, register.cc in tflite/core/kernels.
@@ -16,29 +15,17 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Sequence
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from opwright.core.errors import NotFoundError
 from opwright.lite.format import objects, schema
+from opwright.lite.format.conditions import OperatorView, holds, options_set, words
 
 METADATA_NAME = "min_runtime_version"
 METADATA_BYTES = 16
-
-
-class OperatorView(NamedTuple):
-    """What the rules look at: tensors (`objects.Tensor`, None where an optional one is left out) and the options."""
-
-    inputs: Sequence[Any]
-    outputs: Sequence[Any]
-    options: Any = None
-
-    def tensor(self, side: str, index: int) -> Any:
-        tensors = self.inputs if side == "input" else self.outputs
-        return tensors[index] if index < len(tensors) else None
 
 
 @functools.cache
@@ -71,6 +58,30 @@ def stamp(op_name: str, operator: OperatorView) -> int:
         if holds(condition, operator):
             return version
     return row.get("default", 1)
+
+
+def reason(op_name: str, operator: OperatorView) -> str:
+    """Why an operator needs the version that `stamp` gives, in words; "" where it is the default."""
+    for _, condition in facts(op_name).get("rules", ()):
+        if holds(condition, operator):
+            return words(condition)
+    return ""
+
+
+@functools.cache
+def options_since(op_name: str) -> dict[str, int]:
+    """The options that came with a later version: the least version in which each may be other than its default.
+
+    It follows from the rules: an option that a rule wants to be other than its default came with the rule's version.
+    Options that are not among the keys have been there since version 1. Raises NotFoundError.
+    """
+    row = facts(op_name)
+    defaults = {f.name: f.default for f in schema.table(row["options"]).fields} if row.get("options") else {}
+    found: dict[str, int] = {}
+    for version, condition in row.get("rules", ()):
+        for name in options_set(condition, defaults):
+            found[name] = min(version, found.get(name, version))
+    return {name: version for name, version in found.items() if version > 1}
 
 
 def resolver_range(op_name: str) -> tuple[int, int] | None:
@@ -158,106 +169,3 @@ def metadata_of(version: str) -> bytes:
     if len(version) >= METADATA_BYTES:
         raise ValueError(f"run-time version {version!r} does not fit {METADATA_BYTES} bytes")
     return version.encode("ascii").ljust(METADATA_BYTES, b"\0")
-
-
-# What conditions are made of
-
-
-def holds(condition: dict[str, Any], operator: OperatorView) -> bool:
-    """Whether a condition of a rule holds for an operator."""
-    for key, predicate in PREDICATES.items():
-        if key in condition:
-            return predicate(condition, operator)
-    raise KeyError(f"no predicate for condition {condition}")
-
-
-def _tensor(condition: dict[str, Any], operator: OperatorView) -> Any:
-    side = "input" if "input" in condition else "output"
-    return operator.tensor(side, condition[side])
-
-
-def _shape(tensor: Any) -> list[int]:
-    return [] if tensor is None else np.asarray(tensor.shape).tolist()
-
-
-def _scales(tensor: Any) -> list[Any]:
-    if tensor is None or tensor.quantization is None:
-        return []
-    return list(np.asarray(tensor.quantization.scale, np.float32))
-
-
-def _type_in(condition: dict[str, Any], operator: OperatorView) -> bool:
-    tensor = _tensor(condition, operator)
-    return tensor is not None and getattr(tensor.type, "name", "") in condition["type_in"]
-
-
-def _option(condition: dict[str, Any], operator: OperatorView) -> Any:
-    """The value of an option; enum members compare as numbers."""
-    return getattr(operator.options, condition["option"], 0)
-
-
-PREDICATES: dict[str, Callable[[dict[str, Any], OperatorView], bool]] = {
-    "all": lambda c, op: all(holds(part, op) for part in c["all"]),
-    "any": lambda c, op: any(holds(part, op) for part in c["any"]),
-    "not": lambda c, op: not holds(c["not"], op),
-    "type_in": _type_in,
-    "rank_gt": lambda c, op: len(_shape(_tensor(c, op))) > c["rank_gt"],
-    "rank_eq": lambda c, op: len(_shape(_tensor(c, op))) == c["rank_eq"],
-    "rank_ne": lambda c, op: len(_shape(_tensor(c, op))) != c["rank_ne"],
-    "present": lambda c, op: (_tensor(c, op) is not None) == c["present"],
-    "n_inputs_eq": lambda c, op: len(op.inputs) == c["n_inputs_eq"],
-    "max_input_rank_gt": lambda c, op: max((len(_shape(t)) for t in op.inputs), default=0) > c["max_input_rank_gt"],
-    "equals": lambda c, op: bool(_option(c, op) == c["equals"]),
-    "not_equals": lambda c, op: bool(_option(c, op) != c["not_equals"]),
-    "flag": lambda c, op: FLAGS[c["flag"]](op),
-}
-
-
-def _grouped(op: OperatorView) -> bool:
-    x, filter = _shape(op.tensor("input", 0)), _shape(op.tensor("input", 1))
-    return bool(x) and (x[3] if len(x) > 3 else 0) != (filter[3] if len(filter) > 3 else 0)
-
-
-def _scale_for_each(op: OperatorView, axis: int) -> bool:
-    """Input 1 has a scale for each slice of an axis; a single slice with a single scale counts."""
-    tensor = op.tensor("input", 1)
-    shape = _shape(tensor)
-    return len(shape) > axis and shape[axis] > 0 and len(_scales(tensor)) == shape[axis]
-
-
-def _per_channel(tensor: Any) -> bool:
-    """More than one scale, one for each slice of the quantized dimension."""
-    scales, shape = _scales(tensor), _shape(tensor)
-    axis = tensor.quantization.quantized_dimension if scales else 0
-    return len(scales) > 1 and 0 <= axis < len(shape) and len(scales) == shape[axis]
-
-
-def _has_quantization(tensor: Any) -> bool:
-    return tensor is not None and tensor.quantization is not None
-
-
-def _rescale_at_least_1(op: OperatorView) -> bool:
-    scales = [_scales(t)[:1] for t in (op.tensor("input", 0), op.tensor("input", 1), op.tensor("output", 0))]
-    if not all(scales) or not all(s[0] != 0 for s in scales):
-        return False
-    with np.errstate(all="ignore"):
-        return bool(np.float32(scales[0][0] * scales[1][0]) / scales[2][0] >= 1)
-
-
-FLAGS: dict[str, Callable[[OperatorView], bool]] = {
-    "builtin_options_present": lambda op: op.options is not None,
-    "conv2d_grouped": _grouped,
-    "filter_per_channel_axis0": lambda op: _scale_for_each(op, 0),
-    "filter_per_channel_axis3": lambda op: _scale_for_each(op, 3),
-    "weights_per_channel_axis0": lambda op: _scale_for_each(op, 0),
-    "weights_sparse": lambda op: op.tensor("input", 1) is not None and op.tensor("input", 1).sparsity is not None,
-    "table_per_row_scales": lambda op: len(_scales(op.tensor("input", 1))) > 1 and _scale_for_each(op, 0),
-    "any_operand_has_quantization_table": lambda op: any(_has_quantization(op.tensor("input", i)) for i in (0, 1)),
-    "input0_has_quantization_table": lambda op: _has_quantization(op.tensor("input", 0)),
-    "mul_rescale_ge_1": _rescale_at_least_1,
-    "input_per_channel": lambda op: _per_channel(op.tensor("input", 0)),
-    "output_per_channel": lambda op: _per_channel(op.tensor("output", 0)),
-    "binary_broadcast": lambda op: (
-        len(op.inputs) >= 2 and _shape(op.tensor("input", 0)) != _shape(op.tensor("input", 1))
-    ),
-}
