@@ -5,6 +5,7 @@ Oracle: the official interpreter's reference kernels. oracle=False where these r
 
 from __future__ import annotations
 
+import cases_more
 import numpy as np
 from one_operator import Case, Const, bad, bools, case, f32, ints
 
@@ -541,3 +542,13 @@ CASES["BATCH_TO_SPACE_ND"] = [
     bad(f32(3, 2, 2, 1), Const([2, 2]), Const([[0, 0], [0, 0]]), says="multiple of the block"),
     bad(f32(4, 2, 2, 1), Const([2, 2]), Const([[3, 3], [0, 0]]), says="crops"),
 ]
+
+CASES |= cases_more.CASES
+
+# Operators that a model of them alone does not run, and where they are tested.
+ELSEWHERE = {
+    **dict.fromkeys(("CALL", "IF", "STABLEHLO_CASE", "WHILE"), "subgraphs"),
+    **dict.fromkeys(("ASSIGN_VARIABLE", "CALL_ONCE", "READ_VARIABLE", "VAR_HANDLE"), "variables"),
+    **dict.fromkeys(("HASHTABLE", "HASHTABLE_FIND", "HASHTABLE_IMPORT", "HASHTABLE_SIZE"), "hash tables"),
+    **dict.fromkeys(("DEQUANTIZE", "FAKE_QUANT", "QUANTIZE"), "quantised tensors"),
+}

@@ -116,7 +116,12 @@ def model_of(name: str, row: Case, outputs: list[str], all_dynamic: bool = False
     tensors += [objects.Tensor(shape=[], type=schema.TensorType[t], name=f"y{i}") for i, t in enumerate(outputs)]
     results = list(range(first, len(tensors)))
     attrs = {k: v for k, v in row.options.items() if k in get(name).option_names}
-    operator = objects.Operator(inputs=indices, outputs=results, builtin_options=get(name).to_options(attrs))
+    operator = objects.Operator(inputs=indices, outputs=results)
+    options = get(name).to_options(attrs)
+    if options is None or options.table_name in schema.union_tags("BuiltinOptions"):
+        operator.builtin_options = options
+    else:
+        operator.builtin_options_2 = options
     main = objects.SubGraph(tensors=tensors, inputs=inputs, outputs=results, operators=[operator], name="main")
     model = Model(operator_codes=[versions.operator_code(name)], subgraphs=[main], buffers=buffers)
     versions.stamp_model(model)

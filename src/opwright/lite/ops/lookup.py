@@ -43,6 +43,8 @@ class EmbeddingLookup:
     lookup = Input((int32,), rank=1)
     value = Input((float32, uint8, int8))
     y = Output(like="value")
+    hybrid = "hybrid.embedding_lookup"
+    moves = True
 
     def infer(op: Any) -> TensorSpec:
         dims = _rows_of(op)
@@ -81,7 +83,7 @@ class EmbeddingLookupSparse:
                          found=[i.spec.short() for i in (op.ids, op.indices, op.weights)])  # fmt: skip
         if not same(rank, op.dense_shape.spec.shape[0]) or rank == 0:
             raise refuse("the indices do not fit dense_shape",
-                         found={"indices": op.indices.spec.short(), "dense_shape": op.dense_shape.spec.short()})  # fmt: skip
+                         found=[op.indices.spec.short(), op.dense_shape.spec.short()])  # fmt: skip
         if sizes is not None and min(sizes) < 0:
             raise refuse("dense_shape has a negative size", found=sizes)
         rank = rank if rank is not None else op.dense_shape.spec.shape[0]

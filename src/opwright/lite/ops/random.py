@@ -25,8 +25,18 @@ SKIPPED = 2 * 256  # blocks that MULTINOMIAL passes over for each sample, howeve
 def generator_of(op: Any) -> Philox:
     """The node's sequence. An attribute of type object makes the call the node's own (`Operator.bind` keeps none)."""
     if op.generator is None:
-        op.generator = Philox(op.seed, op.seed2)
+        op.generator = Philox(_int32(op.seed), _int32(op.seed2))
     return op.generator
+
+
+def _int32(seed: int) -> int:
+    """A seed as the official run time has it, which keeps 32 bits and their sign."""
+    return (seed + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
+def restart(op: Any) -> None:
+    """Tensors are allocated: the sequence begins again."""
+    op.generator = None
 
 
 def _shaped(op: Any) -> TensorSpec:
@@ -57,6 +67,7 @@ def drawn(name: str, numbers: Any, law: str) -> LiteOperator:
         "generator": Attr(object, default=None),
         "infer": _shaped,
         "compute": compute,
+        "restart": restart,
     }  # fmt: skip
     return lite_operator(name, options="RandomOptions")(type(name, (), body))
 
@@ -80,6 +91,7 @@ class Multinomial:
     y = Output(dtype=int64)
     output_type = EnumAttr("TensorType", 4)
     generator = Attr(object, default=None)
+    restart = restart
 
     def infer(op: Any) -> TensorSpec:
         dtype = types.dtype_of(op.output_type)

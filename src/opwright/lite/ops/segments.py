@@ -5,6 +5,7 @@ Lives here: these operators.  Not here: reductions over axes (reduction.py).
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ class SegmentSum:
         if not x.dims or not same(x.dims[0], op.segment_ids.spec.shape[0]):
             raise refuse("there is not one segment for each row",
                          found={"x": text(x), "segment_ids": text(op.segment_ids.spec.shape)})  # fmt: skip
-        if found and (found[0] < 0 or any(b < a for a, b in zip(found, found[1:]))):
+        if found and (found[0] < 0 or any(b < a for a, b in itertools.pairwise(found))):
             raise refuse("the segment ids are not sorted, or negative", found=found[:32])
         return spec((None if found is None else found[-1] + 1 if found else 0, *x.dims[1:]), op.x.spec.dtype)
 
@@ -57,13 +58,17 @@ def _unsorted(op: Any) -> TensorSpec:
     if count is not None:
         if count[0] < 0:
             raise refuse("num_segments is negative", found=count[0])
-        if found and max(found) >= count[0]:
-            raise refuse("a segment id is out of range", found=max(found), wanted=f"less than {count[0]}")
+        _check_range(max(found, default=-1) if found is not None else -1, count[0])
     if x is None or s is None:
         return TensorSpec(UNKNOWN, op.x.spec.dtype)
     if len(s) > len(x) or not all(map(same, x, s)):
         raise refuse("the shape of segment_ids does not begin that of x", found={"x": text(x), "segment_ids": text(s)})
     return spec((None if count is None else count[0], *x[len(s) :]), op.x.spec.dtype)
+
+
+def _check_range(greatest: int, count: int) -> None:
+    if greatest >= count:
+        raise refuse("a segment id is out of range", found=greatest, wanted=f"less than {count}")
 
 
 def unsorted(name: str, ufunc: np.ufunc, formula: str, initial: Any) -> LiteOperator:
@@ -73,6 +78,7 @@ def unsorted(name: str, ufunc: np.ufunc, formula: str, initial: Any) -> LiteOper
         rest = x.shape[segment_ids.ndim :]
         count = int(num_segments.reshape(-1)[0])
         y = np.full((count, *rest), initial(x.dtype), x.dtype)
+        _check_range(int(segment_ids.max(initial=-1)), count)
         ids, rows = segment_ids.reshape(-1), x.reshape(segment_ids.size, *rest)
         ufunc.at(y, ids[ids >= 0], rows[ids >= 0])
         return y

@@ -44,13 +44,12 @@ class ReverseSequence:
             if not same(dims[op.batch_dim], op.seq_lengths.spec.shape[0]):
                 raise refuse("there is not one length for each slice of the batch",
                              found={"x": text(dims), "seq_lengths": text(op.seq_lengths.spec.shape)})  # fmt: skip
-            size = dims[op.seq_dim]
-            if lengths and (min(lengths) < 0 or (size is not None and max(lengths) > size)):
-                raise refuse("a length is out of range", found=lengths[:32], wanted=f"0 to {size}")
+            _check_lengths(lengths, dims[op.seq_dim])
         return TensorSpec(op.x.spec.shape, op.x.spec.dtype)
 
     def compute(op: Any, x: Any, seq_lengths: Any) -> Any:
         n = x.shape[op.seq_dim]
+        _check_lengths(seq_lengths.tolist(), n)
         at, lengths = np.arange(n), seq_lengths.reshape(-1, 1).astype(np.int64)
         places = np.where(at < lengths, lengths - 1 - at, at)  # [batch, time]
         if op.seq_dim < op.batch_dim:
@@ -58,6 +57,11 @@ class ReverseSequence:
         shape = [1] * x.ndim
         shape[op.seq_dim], shape[op.batch_dim] = n, x.shape[op.batch_dim]
         return np.take_along_axis(x, places.reshape(shape), op.seq_dim)
+
+
+def _check_lengths(lengths: list[int] | None, size: int | None) -> None:
+    if lengths and (min(lengths) < 0 or (size is not None and max(lengths) > size)):
+        raise refuse("a length is out of range", found=lengths[:32], wanted=f"0 to {size}")
 
 
 @lite_operator("UNIQUE", options="UniqueOptions")

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import bool as bool_
 from ...core.dtypes import bfloat16, float16, float32, int8, int16, int32, int64, string, uint8
+from ...core.dtypes import bool as bool_
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
@@ -263,10 +263,10 @@ class DynamicUpdateSlice:
 
     def infer(op: Any) -> TensorSpec:
         x, update = op.x.spec.shape.dims, op.update.spec.shape.dims
-        if x is not None and update is not None:
-            if len(x) != len(update) or any(None not in (d, u) and u > d for d, u in zip(x, update)):
-                raise refuse("the update does not fit the operand", found={"x": text(x), "update": text(update)},
-                             wanted="the same rank, and sizes that are no larger")  # fmt: skip
+        known = x is not None and update is not None
+        if known and (len(x) != len(update) or any(None not in (d, u) and u > d for d, u in zip(x, update))):
+            raise refuse("the update does not fit the operand", found={"x": text(x), "update": text(update)},
+                         wanted="the same rank, and sizes that are no larger")  # fmt: skip
         if x is not None and not same(op.start_indices.spec.shape[0], len(x)):
             raise refuse("start_indices does not fit the operand", found=text(op.start_indices.spec.shape),
                          wanted=f"[{len(x)}]")  # fmt: skip

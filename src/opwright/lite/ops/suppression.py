@@ -105,7 +105,8 @@ class NonMaxSuppressionV4:
     def infer(op: Any) -> Any:
         return spec((_count(op),), int32), TensorSpec((), int32)
 
-    def compute(op: Any, boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any, score_threshold: Any) -> Any:
+    def compute(op: Any, boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any, score_threshold: Any
+                ) -> Any:  # fmt: skip
         most = int(max_output_size)
         chosen, _ = select(boxes, scores, most, _number(iou_threshold), _number(score_threshold), np.float32(0))
         return _filled(chosen, most, np.int32), np.array(len(chosen), np.int32)

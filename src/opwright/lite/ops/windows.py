@@ -1,6 +1,7 @@
 """Windows over tensors of any rank: REDUCE_WINDOW, DILATE.
 
-Lives here: the two operators, and `reduce_windows`.  Not here: windows over images (sliding.py), pools (convolution.py).
+Lives here: the two operators, and `reduce_windows`.
+Not here: windows over images (sliding.py), pools (convolution.py).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def windows_over(dims: Any, window: Any, strides: Any, dilations: Any) -> list[i
     out: list[int | None] = []
     if min((*window, *strides, *dilations), default=1) < 1:
         raise refuse("windows, strides and dilations are positive",
-                     found={"window": list(window), "strides": list(strides), "dilations": list(dilations)})  # fmt: skip
+                     found={"window": [*window], "strides": [*strides], "dilations": [*dilations]})  # fmt: skip
     if np.prod(window, dtype=np.float64) > MOST_ELEMENTS:
         raise refuse("the window is too large", found=list(window), wanted=f"at most {MOST_ELEMENTS} elements")
     for size, w, s, d in zip(dims, window, strides, dilations):
