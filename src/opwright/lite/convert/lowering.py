@@ -137,7 +137,7 @@ class Lowering:
         return self.emit("CAST", value, in_data_type=types.name_of(value.dtype), out_data_type=types.name_of(dtype),
                          like=value.spec.with_dtype(dtype))  # fmt: skip
 
-    def int32(self, value: Value | Sequence[int]) -> Value:
+    def int32(self, value: Value | Sequence[Any]) -> Value:
         """Integers as a tensor of int32: sizes and axes of most lite operators."""
         if not isinstance(value, Value):
             return self.constant(value, int32)

@@ -27,9 +27,10 @@ ATAN = (0.9999999842, -0.3333306678, 0.1999248358, -0.1420257051, 0.106367541,
 def erf(low: Lowering, x: Value) -> Value:
     """The error function of float32, to 1.5e-7."""
     size = low.emit("ABS", x)
-    t = low.emit("DIV", number(low, 1, x), low.emit("ADD", low.emit("MUL", size, number(low, ERF_P, x)), number(low, 1, x)))
+    one = number(low, 1, x)
+    t = low.emit("DIV", one, low.emit("ADD", low.emit("MUL", size, number(low, ERF_P, x)), one))
     tail = low.emit("MUL", polynomial(low, ERF, t), low.emit("EXP", low.emit("NEG", low.emit("MUL", x, x))))
-    return low.emit("MUL", sign(low, x), low.emit("SUB", number(low, 1, x), tail))
+    return low.emit("MUL", sign(low, x), low.emit("SUB", one, tail))
 
 
 def sign(low: Lowering, x: Value) -> Value:
@@ -66,7 +67,7 @@ def _atan2(node: Node, low: Lowering) -> Lowered:
     y, x = node.operands
     if x.dtype is not float32 or sizes(x) != sizes(y):
         return NoMatch("ATAN2 of one shape, in float32")
-    largest, least = np.finfo(np.float32).max, np.finfo(np.float32).tiny
+    largest, least = float(np.finfo(np.float32).max), float(np.finfo(np.float32).tiny)
     across, up = (low.emit("MINIMUM", low.emit("ABS", v), number(low, largest, v)) for v in (x, y))
     longer = low.emit("MAXIMUM", low.emit("MAXIMUM", across, up), number(low, least, x))
     t = low.emit("DIV", low.emit("MINIMUM", across, up), longer)

@@ -61,7 +61,8 @@ def _batch_matmul(node: Node, low: Lowering) -> Lowered:
 def _fully_connected(node: Node, low: Lowering) -> Lowered:
     """keep_num_dims by reshaping; two inputs by a third that is left out."""
     x, weights, *bias = node.inputs
-    assert isinstance(x, Value) and isinstance(weights, Value)
+    assert isinstance(x, Value)
+    assert isinstance(weights, Value)
     attrs = {k: node.attrs[k] for k in node.attrs} | {"keep_num_dims": False}
     if not node.attrs["keep_num_dims"]:
         return NoMatch("these weights came with this version")
@@ -111,8 +112,9 @@ def _unsorted_segment_sum(node: Node, low: Lowering) -> Lowered:
 
 def _grouped_conv(node: Node, low: Lowering) -> Lowered:
     x, filters, bias = (*node.operands, None)[:3]
-    assert x is not None and filters is not None
-    channels, (out, *_, each) = sizes(filters)[0], sizes(filters)
+    assert x is not None
+    assert filters is not None
+    channels, (_out, *_, each) = sizes(filters)[0], sizes(filters)
     dims = x.spec.shape.dims
     if dims is None or dims[3] is None or dims[3] % each:
         return NoMatch("the number of channels is not known")
