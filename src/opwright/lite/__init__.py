@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .convert.converter import TFLiteConverter
     from .convert.options import OpsSet, Optimize, TargetSpec
+    from .convert.quantize.dataset import RepresentativeDataset
     from .format import Model
     from .interpreter import Interpreter, OpResolverType
     from .registration import Registration
@@ -30,6 +31,7 @@ _HOMES = {
     "OpsSet": "convert.options",
     "Optimize": "convert.options",
     "Registration": "registration",
+    "RepresentativeDataset": "convert.quantize.dataset",
     "TFLiteConverter": "convert.converter",
     "TargetSpec": "convert.options",
 }
@@ -44,6 +46,7 @@ __all__ = [
     "OpsSet",
     "Optimize",
     "Registration",
+    "RepresentativeDataset",
     "TFLiteConverter",
     "TargetSpec",
 ]

@@ -111,14 +111,15 @@ def test_writes_to_variables_are_refused_by_name() -> None:
 @pytest.mark.parametrize(
     ("settings", "raises", "words"),
     [
-        ({"optimizations": [ow.lite.Optimize.DEFAULT]}, UnimplementedError, "optimizations: DEFAULT"),
+        ({"optimizations": [ow.lite.Optimize.EXPERIMENTAL_SPARSITY]}, UnimplementedError, "EXPERIMENTAL_SPARSITY"),
         ({"optimizations": ["DEFAULT"]}, InvalidArgumentError, "no Optimize"),
-        ({"inference_input_type": ow.int8}, UnimplementedError, "inference_input_type"),
+        ({"inference_input_type": ow.int8}, InvalidArgumentError, "must be tf.float32"),
         ({"representative_dataset": list}, InvalidArgumentError, "nothing would use it"),
         ({"custom_version_in": "file"}, InvalidArgumentError, "'code', 'options'"),
         ({"target_spec": ow.lite.TargetSpec(runtime="new")}, InvalidArgumentError, "such as '2.8'"),
         ({"target_spec": ow.lite.TargetSpec([ow.lite.OpsSet.SELECT_TF_OPS])}, UnimplementedError, "SELECT_TF_OPS"),
-        ({"target_spec": ow.lite.TargetSpec(supported_types=[ow.float16])}, UnimplementedError, "supported_types"),
+        ({"target_spec": ow.lite.TargetSpec(supported_types=[ow.bfloat16])}, UnimplementedError, "supported_types"),
+        ({"target_spec": ow.lite.TargetSpec(supported_types=[ow.float16])}, InvalidArgumentError, "no optimization"),
     ],
     ids=str,
 )

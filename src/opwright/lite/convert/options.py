@@ -9,7 +9,7 @@ import enum
 from collections.abc import Iterable
 from typing import Any
 
-from ...core.dtypes import DType, as_dtype, float32
+from ...core.dtypes import DType, as_dtype, float16, float32, int8, int16, uint8
 from ...core.errors import InvalidArgumentError, UnimplementedError
 
 
@@ -69,10 +69,16 @@ class TargetSpec:
 
 
 CUSTOM_VERSION_PLACES = ("code", "options")
+SETS = (OpsSet.TFLITE_BUILTINS, OpsSet.TFLITE_BUILTINS_INT8,
+        OpsSet.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8)  # fmt: skip
+DEPRECATED = (Optimize.OPTIMIZE_FOR_SIZE, Optimize.OPTIMIZE_FOR_LATENCY)  # mean DEFAULT
+ENDS = (float32, int8, uint8, int16)  # types of inputs and outputs
 
 
 def check(settings: Any) -> None:
-    """Refuse settings (of a TFLiteConverter) that are not understood, or that would need quantisation or Flex.
+    """Refuse settings (of a TFLiteConverter) that are not understood, or that would need Flex or sparsity.
+
+    Whether those of quantisation go together is for quantize/modes.py to say.
 
     raises InvalidArgumentError or UnimplementedError naming the setting
     """
@@ -83,11 +89,11 @@ def check(settings: Any) -> None:
                                    found=repr(settings.custom_version_in),
                                    wanted="one of " + ", ".join(map(repr, CUSTOM_VERSION_PLACES)))  # fmt: skip
     for name, found, allowed, kind in (
-        ("target_spec.supported_ops", target.supported_ops, (OpsSet.TFLITE_BUILTINS,), OpsSet),
-        ("optimizations", settings.optimizations, (), Optimize),
-        ("target_spec.supported_types", [_dtype(t) for t in target.supported_types], (float32,), DType),
-        ("inference_input_type", [_dtype(settings.inference_input_type)], (float32,), DType),
-        ("inference_output_type", [_dtype(settings.inference_output_type)], (float32,), DType),
+        ("target_spec.supported_ops", target.supported_ops, SETS, OpsSet),
+        ("optimizations", settings.optimizations, (Optimize.DEFAULT, *DEPRECATED), Optimize),
+        ("target_spec.supported_types", [as_type(t) for t in target.supported_types], (float32, float16, int8), DType),
+        ("inference_input_type", [as_type(settings.inference_input_type)], ENDS, DType),
+        ("inference_output_type", [as_type(settings.inference_output_type)], ENDS, DType),
     ):
         for item in found or ():
             if not isinstance(item, kind):
@@ -95,13 +101,13 @@ def check(settings: Any) -> None:
             if item not in allowed:
                 raise UnimplementedError(what=f"converter.{name}: {item} is not available in this version",
                                          wanted=", ".join(map(str, allowed)) or "none")  # fmt: skip
-    if settings.representative_dataset is not None and not settings.optimizations:
-        raise InvalidArgumentError(what="converter.representative_dataset is given, but nothing would use it",
-                                   do="leave it None, as nothing is quantised")  # fmt: skip
 
 
-def _dtype(value: Any) -> Any:
+def as_type(value: Any) -> Any:
+    """The dtype that a setting names; the value itself where it names none. None means float32, as nothing was set."""
     try:
+        if value is None:
+            return float32
         return as_dtype(value)
     except TypeError:
         return value

@@ -20,8 +20,11 @@ def check(model: Any, graphs: Sequence[Graph], runtime: str) -> None:
     late = []
     for subgraph, graph in zip(model.subgraphs, all_graphs(graphs)):
         nodes = [node for node in graph.nodes if node.op.name != "Const"]
-        for node, operator in zip(nodes, subgraph.operators):
+        for operator in subgraph.operators:
             name = versions.op_name(model.operator_codes[operator.opcode_index])
+            node = nodes[0] if nodes else graph.nodes[-1]
+            if nodes and (node.op.name == name or name == "CUSTOM"):  # else quantisation put it before the node
+                nodes = nodes[1:]
             if name == "CUSTOM":
                 continue
             version = versions.stamp(name, versions.view(subgraph, operator))

@@ -1,0 +1,135 @@
+"""Calibration: the float model runs over representative data, and the range of every tensor is noted.
+
+Lives here: `calibrate`.  Not here: what a sample may look like (dataset.py), what ranges are for (plan.py).
+
+Each node is watched as it runs, in every subgraph: a loop's body is seen in each of its turns, a branch when taken.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from ....core.dtypes import float32
+from ....core.errors import InvalidArgumentError
+from ...format import Model
+from ...interpreter import Interpreter
+from .dataset import samples
+from .plan import Range
+
+QUIET_SECONDS = 1.0  # nobody is shown progress of what is over sooner
+
+
+def calibrate(model: Model, dataset: Any, custom_ops: Any = (), op_resolver: Any = None) -> list[dict[int, Range]]:
+    """The least and greatest element of each float32 tensor that was computed, by its index, for each subgraph.
+
+    raises InvalidArgumentError for no samples, samples that do not fit the model, and tensors that hold NaN or
+    infinity, which it names
+    """
+    seen: list[dict[int, Range]] = [{} for _ in model.subgraphs]
+    with Interpreter(model_content=model, custom_ops=custom_ops, op_resolver=op_resolver) as interpreter:
+        for ranges, subgraph in zip(seen, interpreter._subgraphs):
+            _watch(subgraph, ranges)
+        count, show = 0, _Progress()
+        try:
+            for sample in samples(dataset, model):
+                _run(interpreter, seen, sample.subgraph, sample.arrays, count)
+                count += 1
+                show.at(count)
+        finally:
+            show.close()
+    if not count:
+        raise InvalidArgumentError(what="converter.representative_dataset yields no sample",
+                                   wanted="some hundred inputs like those the model will meet")  # fmt: skip
+    return seen
+
+
+def _run(interpreter: Interpreter, seen: list[dict[int, Range]], index: int, arrays: Iterable[tuple[int, Any]],
+         number: int) -> None:  # fmt: skip
+    try:
+        arrays = list(arrays)
+        for t, array in arrays:
+            interpreter._resize(t, array.shape, False, index)
+        interpreter._allocate(index)
+        subgraph = interpreter._subgraphs[index]
+        for t, array in arrays:
+            interpreter._set(t, array, index)
+            _note(seen[index], subgraph.tensors[t])
+        subgraph.invoke()
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(what=f"calibration stopped at sample {number} of converter.representative_dataset: "
+                                   f"{error.message}") from error  # fmt: skip
+
+
+def _watch(subgraph: Any, ranges: dict[int, Range]) -> None:
+    """Note the ranges of what each node reads from outside, and writes."""
+    bound = subgraph._step
+    outer = set(subgraph.inputs)
+
+    @functools.wraps(bound)
+    def step(node: Any, deferred: bool) -> Callable[[], Any]:
+        run = bound(node, deferred)
+        before = [t for t in node.tensors_in if t is not None and t.index in outer]
+
+        def watched() -> None:
+            for t in before:
+                _note(ranges, t)
+            run()
+            for t in node.tensors_out:
+                _note(ranges, t)
+
+        return watched
+
+    subgraph._step = step
+
+
+def _note(ranges: dict[int, Range], t: Any) -> None:
+    array = t.array
+    if t.dtype is not float32 or array is None or not array.size:
+        return
+    low, high = float(array.min()), float(array.max())
+    if not (np.isfinite(low) and np.isfinite(high)):
+        raise InvalidArgumentError(what=f"tensor {t.name!r} holds what has no range", found=f"{low} .. {high}",
+                                   wanted="finite numbers", do="look at what computes it, or at the data")  # fmt: skip
+    if t.index in ranges:
+        least, most = ranges[t.index]
+        low, high = min(low, least), max(high, most)
+    ranges[t.index] = (low, high)
+
+
+class _Progress:
+    """A line on stderr with the number of samples, on terminals, from the first second on."""
+
+    def __init__(self) -> None:
+        self.since = time.monotonic()
+        self.bar: Any = None
+        self.task: Any = None
+        self.shown = sys.stderr.isatty()
+
+    def at(self, count: int) -> None:
+        """So many samples are done."""
+        if not self.shown or (self.bar is None and time.monotonic() - self.since < QUIET_SECONDS):
+            return
+        if self.bar is None:
+            self.bar = self._made()
+            self.task = self.bar.add_task("calibrating", total=None)
+            self.bar.start()
+        self.bar.update(self.task, completed=count)
+
+    @staticmethod
+    def _made() -> Any:
+        from rich.console import Console
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        return Progress(SpinnerColumn(), TextColumn("{task.description}"), TextColumn("{task.completed} samples"),
+                        TimeElapsedColumn(), console=Console(stderr=True), transient=True)  # fmt: skip
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        if self.bar is not None:
+            self.bar.stop()

@@ -1,0 +1,131 @@
+"""What kind of quantisation the settings of a converter ask for: `Mode`, and the refusal of settings at odds.
+
+Lives here: the reading of optimizations, supported_ops, supported_types, representative_dataset and the types of inputs
+and outputs, in the way and the words of the official converter.
+Not here: the settings themselves (options.py), the quantisation (the other modules of this package).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ....core.dtypes import DType, float16, float32, int8, int16, int32, int64, uint8
+from ....core.errors import InvalidArgumentError
+from ..options import OpsSet, Optimize, as_type
+
+FLOAT, FLOAT16, DYNAMIC, INT8, INT16 = "float", "float16", "dynamic range", "int8", "int16x8"
+INT16_SET = OpsSet.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8
+
+
+class Mode(NamedTuple):
+    """How to quantise. kind: one of the five above.
+
+    allow_float: operators without integer kernel stay float; else they are an error. per_channel, per_channel_dense:
+    whether weights get a scale for each output channel, and those of FULLY_CONNECTED. bias: type of biases.
+    inputs, outputs: type of the model's inputs and outputs that are float32.
+    """
+
+    kind: str = FLOAT
+    allow_float: bool = True
+    per_channel: bool = True
+    per_channel_dense: bool = True
+    bias: str = "int32"
+    inputs: str = "float32"
+    outputs: str = "float32"
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether activations become integers, for which their ranges must be known."""
+        return self.kind in (INT8, INT16)
+
+    @property
+    def activations(self) -> str:
+        """The type of activations."""
+        return {INT8: "int8", INT16: "int16"}.get(self.kind, "float32")
+
+
+def mode_of(settings: Any) -> Mode:
+    """The mode that a converter's settings ask for.
+
+    raises InvalidArgumentError (a ValueError) where they are at odds
+    """
+    kind, allow_float = _kind(settings)
+    per_channel = not settings._experimental_disable_per_channel
+    dense = per_channel and not settings._experimental_disable_per_channel_quantization_for_dense_layers
+    mode = Mode(kind, allow_float, per_channel, dense, _bias(settings, kind),
+                as_type(settings.inference_input_type).name, as_type(settings.inference_output_type).name)  # fmt: skip
+    _check_ends(mode)
+    return mode
+
+
+def _kind(settings: Any) -> tuple[str, bool]:
+    target, data = settings.target_spec, settings.representative_dataset
+    sets, types = set(target.supported_ops), {as_type(t) for t in target.supported_types}
+    asked = bool(set(settings.optimizations) - {Optimize.EXPERIMENTAL_SPARSITY})
+    whole = sets == {OpsSet.TFLITE_BUILTINS_INT8} or types == {int8}
+    if sets == {OpsSet.TFLITE_BUILTINS_INT8} and types - {int8}:
+        raise InvalidArgumentError(
+            what="As full integer quantization has been enabled by setting `target_spec.supported_ops`="
+            "{tf.lite.OpsSet.TFLITE_BUILTINS_INT8}, thus `target_spec.supported_types` should be left uninitizalized "
+            "or set to {tf.int8}.", found=", ".join(sorted(str(t) for t in types)))  # fmt: skip
+    integers = OpsSet.TFLITE_BUILTINS_INT8 in sets or INT16_SET in sets or types == {int8}
+    if integers and data is None:
+        raise InvalidArgumentError(
+            what="For full integer quantization, a `representative_dataset` must be specified.",
+            do="converter.representative_dataset = a function that yields lists of inputs")  # fmt: skip
+    if integers and not asked:
+        raise InvalidArgumentError(what="target_spec asks for integer operators, but no optimization is enabled",
+                                   do="converter.optimizations = [Optimize.DEFAULT]")  # fmt: skip
+    if not asked:
+        if types - {float32}:
+            raise InvalidArgumentError(what="target_spec.supported_types names types of weights, but no optimization "
+                                       "is enabled", found=", ".join(sorted(str(t) for t in types)),
+                                       do="converter.optimizations = [Optimize.DEFAULT]")  # fmt: skip
+        if data is not None:
+            raise InvalidArgumentError(what="converter.representative_dataset is given, but nothing would use it",
+                                       do="converter.optimizations = [Optimize.DEFAULT], or leave it None")  # fmt: skip
+        return FLOAT, True
+    allow_float = not whole and bool(sets & {OpsSet.TFLITE_BUILTINS, OpsSet.SELECT_TF_OPS})
+    if INT16_SET in sets:
+        return INT16, allow_float
+    smallest = min((t.size for t in types), default=1)
+    if data is not None and smallest == 1:
+        return INT8, allow_float
+    if smallest == 1:
+        return DYNAMIC, True
+    return (FLOAT16, True) if float16 in types else (FLOAT, True)
+
+
+def _bias(settings: Any, kind: str) -> str:
+    given = settings._experimental_full_integer_quantization_bias_type
+    usual = int64 if kind == INT16 else int32
+    if not given:
+        return usual.name
+    bias = as_type(given)
+    if kind not in (INT8, INT16):
+        raise InvalidArgumentError(
+            what="`full_integer_quantization_bias_type` is only supported for full integer quantization.")
+    if kind == INT8 and bias is not int32:
+        raise InvalidArgumentError(what="Expected bias type to be `dtypes.int32` for Int8Quant. "
+                                   f"Current setting bias type: {bias}")  # fmt: skip
+    if bias not in (int32, int64):
+        raise InvalidArgumentError(what="Expected bias type to be `dtypes.int32` or `dtypes.int64` for Int16Quant. "
+                                   f"Current setting bias type: {bias}")  # fmt: skip
+    return bias.name
+
+
+# Types of inputs and outputs, by the kind of quantisation.
+ENDS: dict[str, tuple[DType, ...]] = {INT8: (float32, int8, uint8, int16), INT16: (float32, int16)}
+
+
+def _check_ends(mode: Mode) -> None:
+    allowed = ENDS.get(mode.kind, (float32,))
+    names = [t.name for t in allowed]
+    if mode.inputs in names and mode.outputs in names:
+        return
+    wanted = "tf.float32" if len(names) == 1 else f"in {['tf.' + name for name in names]}"
+    raise InvalidArgumentError(
+        what=f"The inference_input_type and inference_output_type must be {wanted}.",
+        found={"inference_input_type": mode.inputs, "inference_output_type": mode.outputs},
+        do=None if mode.calibrated else "optimizations and a representative_dataset: integers need their ranges",
+    )

@@ -1,0 +1,117 @@
+"""Quantisation parameters: from ranges of real numbers to scales and zero points, and arrays to integers by them.
+
+Lives here: `Parameters`, the two ways to find them (a range, the elements of a weight), `quantized`.
+Not here: which tensors get which (plan.py), the ranges (calibrate.py).
+
+    real = scale * (q - zero_point)
+
+Activations of int8 take any zero point, so that their range is used whole; those of int16 are symmetric, as its
+kernels want. Zero is always in range, exactly: padding and RELU need it. Weights are symmetric in [-127, 127].
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...format import objects, schema
+
+TINY = float(np.finfo(np.float32).tiny)  # scales below are denormal, which some devices read as zero
+# One number wider than these is scaled so that the sum of 2**k terms still fits the accumulator.
+BIAS_LIMIT = {np.dtype(np.int32): 2.0**30, np.dtype(np.int64): 2.0**44}
+
+
+class Parameters(NamedTuple):
+    """How integers of a dtype stand for real numbers. scales: one, or one for each slice of `axis`."""
+
+    dtype: str  # as NumPy has it: "int8"
+    scales: tuple[float, ...]
+    zero_point: int = 0
+    axis: int = 0
+
+    @property
+    def scale(self) -> float:
+        """The scale of a tensor that has one."""
+        return self.scales[0]
+
+    @property
+    def low(self) -> float:
+        """The least real number."""
+        return self.scale * (limits(self.dtype)[0] - self.zero_point)
+
+    @property
+    def high(self) -> float:
+        """The greatest real number."""
+        return self.scale * (limits(self.dtype)[1] - self.zero_point)
+
+    def covers(self, low: float, high: float) -> bool:
+        """Whether every number in a range has an integer within one step."""
+        return self.low - self.scale <= low and high <= self.high + self.scale
+
+    @property
+    def tensor_type(self) -> Any:
+        """The member of TensorType."""
+        return schema.enum("TensorType")[self.dtype.upper()]
+
+    def table(self) -> Any:
+        """QuantizationParameters, with the fields that the official converter writes."""
+        return objects.QuantizationParameters(
+            scale=np.array(self.scales, np.float32),
+            zero_point=np.full(len(self.scales), self.zero_point, np.int64),
+            quantized_dimension=self.axis,
+        )
+
+
+def limits(dtype: str) -> tuple[int, int]:
+    """Least and greatest integer of an activation."""
+    info = np.iinfo(dtype)
+    return int(info.min), int(info.max)
+
+
+def of_range(low: float, high: float, dtype: str) -> Parameters:
+    """The parameters of an activation that takes the real numbers of a range, widened to hold zero.
+
+    int8: scale (high - low) / 255, zero point the integer nearest to -128 - low / scale. int16: scale
+    max(|low|, |high|) / 32767. A range of zero alone gets scale 1 / 255 of [0, 1]: any would do.
+    """
+    low, high = min(float(low), 0.0), max(float(high), 0.0)
+    if high - low < TINY * 65535:
+        low, high = 0.0, 1.0
+    least, most = limits(dtype)
+    if dtype == "int16":
+        return Parameters(dtype, (float(np.float32(max(-low, high) / most)),))
+    # the range may be wider than float32 can say
+    scale = float(np.float32(min((high - low) / (most - least), float(np.finfo(np.float32).max))))
+    point = float(np.clip(least - low / scale, least, most))
+    return Parameters(dtype, (scale,), int(np.floor(point + 0.5)))
+
+
+def of_io(parameters: Parameters, dtype: str, low: float, high: float) -> Parameters:
+    """The parameters of an input or output of another integer type than the activation behind it."""
+    if dtype == "uint8" and parameters.dtype == "int8":
+        return Parameters("uint8", parameters.scales, parameters.zero_point + 128)
+    return parameters if dtype == parameters.dtype else of_range(low, high, dtype)
+
+
+def of_weights(array: np.ndarray, axis: int | None, floor: np.ndarray | float = 0.0) -> Parameters:
+    """Symmetric int8 parameters of a constant: greatest magnitude / 127, of the whole or of each slice of `axis`.
+
+    floor: scales are at least this; where a slice holds zeros alone and there is no floor, the scale is 1 / 127.
+    """
+    others = None if axis is None else tuple(i for i in range(array.ndim) if i != axis)
+    most = np.abs(array).max(axis=others, initial=0.0)
+    scales = np.maximum(np.atleast_1d(most).astype(np.float64) / 127.0, floor)
+    scales[scales < TINY] = 1.0 / 127.0
+    return Parameters("int8", tuple(map(float, scales.astype(np.float32))), 0, axis or 0)
+
+
+def quantized(array: np.ndarray, parameters: Parameters, narrow: bool = False) -> np.ndarray:
+    """The integers nearest to real numbers, halves away from zero, clipped to the dtype (narrow: without the least)."""
+    least, most = limits(parameters.dtype)
+    scales = np.array(parameters.scales, np.float32).astype(np.float64)
+    if len(parameters.scales) > 1:
+        scales = scales.reshape([-1 if i == parameters.axis else 1 for i in range(array.ndim)])
+    real = array.astype(np.float64) / scales
+    rounded = np.copysign(np.floor(np.abs(real) + 0.5), real) + parameters.zero_point
+    return np.clip(rounded, least + narrow, most).astype(parameters.dtype)
