@@ -125,6 +125,9 @@ class OperatorRegistration(Registration):
 
     def _prepare(self, context: Context, node: Node) -> None:
         call, operands = self._call(node), node.tensors_in
+        restart = getattr(call, "restart", None)
+        if restart is not None:  # what the node keeps from run to run begins anew
+            restart()
         node.kernel = kernel_of(self.operator, call, node, group) if is_quantized(node) else None
         if node.kernel is not None:
             operands = as_real(self.operator, operands)
