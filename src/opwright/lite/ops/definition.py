@@ -4,8 +4,9 @@ Lives here: `lite_operator`, `LiteOperator` (an `Operator` that also reads and w
 Not here: `get` and which module defines which operator (lite/ops/__init__.py), the operators (the other modules of
 lite/ops/), running them (registration.py).
 
-The attributes are the fields of the operator's options table, with the schema's names, types and defaults, so they are
-written nowhere else. An enum's values are the schema's names: padding="SAME", fused_activation_function="RELU6".
+The attributes are the fields of the operator's options table, with the schema's names, types and defaults, and the
+versions that the rules of versions.json say brought them, so they are written nowhere else. An enum's values are the
+schema's names: padding="SAME", fused_activation_function="RELU6".
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ class EnumAttr(Attr):
 
     __slots__ = ("enum",)
 
-    def __init__(self, enum: str, default: int = 0, check: Check | None = None) -> None:
+    def __init__(self, enum: str, default: int = 0, check: Check | None = None, since: int = 1) -> None:
         self.enum = enum
-        super().__init__(str, default=default, check=check)
+        super().__init__(str, default=default, check=check, since=since)
 
     def convert(self, value: Any) -> str:
         """The member's name. Raises TypeError where the enum has no such member."""
@@ -55,13 +56,13 @@ _SCALARS: dict[str, type] = {"bool": bool, "float32": float}
 _CHECKS = {"ActivationFunctionType": one_of("NONE", "RELU", "RELU_N1_TO_1", "RELU6")}  # what run times can fuse
 
 
-def _attr(field: schema.Field) -> Attr:
-    """The attribute for one field of an options table."""
+def _attr(field: schema.Field, since: int = 1) -> Attr:
+    """The attribute for one field of an options table. since: the version it came with."""
     if field.kind == "vector":
-        return Attr([_SCALARS.get(field.scalar, int)], default=())
+        return Attr([_SCALARS.get(field.scalar, int)], default=(), since=since)
     if field.enum:
-        return EnumAttr(field.enum, field.default, _CHECKS.get(field.enum))
-    return Attr(_SCALARS.get(field.scalar, int), default=field.default)
+        return EnumAttr(field.enum, field.default, _CHECKS.get(field.enum), since)
+    return Attr(_SCALARS.get(field.scalar, int), default=field.default, since=since)
 
 
 def _taken(cls: type, setting: str) -> Any:
@@ -89,9 +90,10 @@ class LiteOperator(Operator):
         graphs: Mapping[str, str] = MappingProxyType({}),
     ) -> None:  # fmt: skip
         fields = schema.table(options).fields if options else ()
+        since = options_since(name)
         for field in fields:
             if field.name not in vars(cls) and field.name not in graphs:
-                setattr(cls, field.name, _attr(field))
+                setattr(cls, field.name, _attr(field, since.get(field.name, 1)))
         self.registration: Callable[[LiteOperator], Any] | None = vars(cls).get("registration")
         if self.registration is not None:
             del cls.registration  # type: ignore[attr-defined]
@@ -160,6 +162,12 @@ class LiteOperator(Operator):
         return get, (self.name,)
 
     __hash__ = Operator.__hash__
+
+
+def options_since(name: str) -> dict[str, int]:
+    """By option, the version of the operator that brought it, where that is not the first."""
+    versions_code(name)
+    return versions.options_since(name)
 
 
 def versions_code(name: str) -> int:
