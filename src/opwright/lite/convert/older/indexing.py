@@ -51,7 +51,8 @@ def _gather_batches(node: Node, low: Lowering) -> Lowered:
     each = math.prod(picked[b:])
     first = low.constant(np.arange(batches).reshape(-1, 1) * n, int32)
     flat = low.emit("ADD", reshaped(low, low.int32(indices), [batches, each]), first)
-    y = low.emit("GATHER", reshaped(low, x, [batches * n, *dims[b + 1 :]]), reshaped(low, flat, [batches * each]), axis=0)
+    rows = reshaped(low, x, [batches * n, *dims[b + 1 :]])
+    y = low.emit("GATHER", rows, reshaped(low, flat, [batches * each]), axis=0)
     return reshaped(low, y, sizes(node.outputs[0], "result"), node.outputs[0].spec)
 
 

@@ -31,7 +31,8 @@ def version_of(node: Node) -> int:
         flat += operand if isinstance(operand, tuple) else (operand,)
     assert isinstance(node.op, LiteOperator)
     options = None if versions.facts(node.op.name).get("converter_writes_options") is False else _options(node)
-    return versions.stamp(node.op.name, versions.OperatorView([*map(tensor, flat)], [*map(tensor, node.outputs)], options))
+    seen = versions.OperatorView([*map(tensor, flat)], [*map(tensor, node.outputs)], options)
+    return versions.stamp(node.op.name, seen)
 
 
 def _options(node: Node) -> object:
@@ -58,7 +59,8 @@ def say_older(graph: Graph, runtime: str) -> Graph:
     limit = versions.runtime_key(runtime)
 
     def rules(node: Node) -> Sequence[Rule]:
-        return [_declining(rule) for rule in OLDER[node.op.name]] if node.op.name in OLDER and too_new(node, limit) else ()
+        found = OLDER.get(node.op.name)
+        return [_declining(rule) for rule in found] if found and too_new(node, limit) else ()
 
     return rewrite(graph, rules)
 
