@@ -1,7 +1,7 @@
 """TFLiteConverter: from traced functions to the bytes of a .tflite file.
 
 Lives here: the public class and the order of the stages.
-Not here: the stages: freeze.py, prepare.py, legalize.py (with rules/), optimize.py, export.py.
+Not here: the stages: freeze.py, prepare.py, legalize.py (with rules/), optimize.py, export.py, quantize/.
 """
 
 from __future__ import annotations
@@ -16,15 +16,20 @@ from ...core.errors import InvalidArgumentError
 from ...graph import Graph
 from ...graph.verify import verify
 from ...tracing.concrete import ConcreteFunction
+from ..format import Model
+from ..ops.definition import LiteOperator
 from . import options, runtime
 from .errors import Offender, report
-from .export import export
+from .export import all_graphs, export
 from .freeze import freeze
 from .legalize import legalize
 from .optimize import optimize
 from .options import Optimize, TargetSpec
 from .prepare import prepare
+from .quantize import modes
+from .quantize.dataset import RepresentativeDataset
 from .signature import keys_of, signature_of
+from .variables import initialized
 
 # In the description and not a metadata entry, which would cost a hundred bytes a file.
 MADE_BY = f"Opwright {__version__} Converted."
@@ -36,13 +41,24 @@ class TFLiteConverter:
 
     allow_custom_ops: write operators without a builtin form as custom operators, to be given to the interpreter.
     target_spec: operator sets and types the file may use, and the oldest run time that must read it.
-    optimizations, representative_dataset, inference_input_type, inference_output_type: quantisation after training.
+    optimizations: [Optimize.DEFAULT] quantises: weights alone, or with representative_dataset activations, too.
+    representative_dataset: a function that yields samples, or a RepresentativeDataset of one. inference_input_type,
+    inference_output_type: of the model's inputs and outputs that are float32; integers only where activations are.
     exclude_conversion_metadata: no version of what made it in the file. custom_version_in: where the versions of custom
     operators are kept, "code" (the operator code) or "options" (the official 2.x run time wants 1 in the code).
-    experimental_new_converter, experimental_new_quantizer: accepted and without effect.
+    _experimental_disable_per_channel, _experimental_disable_per_channel_quantization_for_dense_layers: one scale for
+    all output channels of weights. _experimental_full_integer_quantization_bias_type: int32 or, with int16 activations
+    and there by default, int64.
+    experimental_enable_resource_variables: variables that a function writes are variables of the model, too; False
+    refuses such functions.
+    experimental_new_converter, experimental_new_quantizer, experimental_new_dynamic_range_quantizer: accepted and
+    without effect.
     """
 
-    __slots__ = ("allow_custom_ops", "custom_version_in", "exclude_conversion_metadata", "experimental_new_converter",
+    __slots__ = ("_experimental_disable_per_channel", "_experimental_disable_per_channel_quantization_for_dense_layers",
+                 "_experimental_full_integer_quantization_bias_type", "allow_custom_ops", "custom_version_in",
+                 "exclude_conversion_metadata", "experimental_enable_resource_variables",
+                 "experimental_new_converter", "experimental_new_dynamic_range_quantizer",
                  "experimental_new_quantizer", "functions", "inference_input_type", "inference_output_type",
                  "optimizations", "representative_dataset", "signature_keys", "target_spec",
                  "trackable_obj")  # fmt: skip
@@ -54,12 +70,17 @@ class TFLiteConverter:
         self.allow_custom_ops = False
         self.target_spec = TargetSpec()
         self.optimizations: Iterable[Optimize] = []
-        self.representative_dataset: Callable[[], Iterable[Any]] | None = None
+        self.representative_dataset: RepresentativeDataset | Callable[[], Iterable[Any]] | None = None
         self.inference_input_type: Any = dtypes.float32
         self.inference_output_type: Any = dtypes.float32
         self.exclude_conversion_metadata = False
         self.custom_version_in = "code"
+        self.experimental_enable_resource_variables = True
         self.experimental_new_converter = self.experimental_new_quantizer = True
+        self.experimental_new_dynamic_range_quantizer = True
+        self._experimental_disable_per_channel = False
+        self._experimental_disable_per_channel_quantization_for_dense_layers = False
+        self._experimental_full_integer_quantization_bias_type: Any = None
 
     @classmethod
     def from_concrete_functions(cls, funcs: Sequence[Any], trackable_obj: Any = None) -> TFLiteConverter:
@@ -124,10 +145,13 @@ class TFLiteConverter:
         raises ConverterError naming each operator that has no place in the file, its lines, and the ways out
         """
         options.check(self)
+        mode = modes.mode_of(self)
         offenders: list[Offender] = []
-        graphs = [self._lower(f, offenders) for f in self.functions]
+        frozen = freeze(self.functions, self.experimental_enable_resource_variables)
+        graphs = [self._lower(graph, offenders) for graph in frozen.graphs]
         if offenders:
             raise report(offenders)
+        graphs = initialized(graphs, frozen.variables)
         keys = self.signature_keys or keys_of(self.functions)
         model = export(
             graphs,
@@ -135,13 +159,22 @@ class TFLiteConverter:
             description="Opwright Converted." if self.exclude_conversion_metadata else MADE_BY,
             custom_version_in=self.custom_version_in,
         )
+        if mode.kind != modes.FLOAT:
+            model = self._quantize(model, mode, graphs)
         if self.target_spec.runtime is not None:
             runtime.check(model, graphs, self.target_spec.runtime)
         return model.to_bytes()
 
-    def _lower(self, function: ConcreteFunction, offenders: list[Offender]) -> Graph:
-        """One function through all stages that make its graph one of the lite dialect."""
-        graph = prepare(freeze(function))
+    def _quantize(self, model: Model, mode: modes.Mode, graphs: Sequence[Graph]) -> Model:
+        from .quantize import quantize  # most conversions do without
+
+        nodes = [[node for node in graph.nodes if node.op.name != "Const"] for graph in all_graphs(graphs)]
+        customs = {n.op.name: n.op for inner in nodes for n in inner if not isinstance(n.op, LiteOperator)}
+        return quantize(model, mode, self.representative_dataset, custom_ops=customs, at=lambda s, i: nodes[s][i].at)
+
+    def _lower(self, frozen: Graph, offenders: list[Offender]) -> Graph:
+        """One function's graph through all stages that make it one of the lite dialect."""
+        graph = prepare(frozen)
         graph = legalize(graph, self.allow_custom_ops, offenders)
         graph = optimize(graph)
         if self.target_spec.runtime is not None:

@@ -1,91 +1,224 @@
-"""Freezing: the graph of a traced function with everything it captured turned into constants.
+"""Freezing: the graphs of traced functions with what they captured: constants, and variables that stay variables.
 
-Lives here: `freeze`.  Not here: tracing, the passes that simplify the result (prepare.py).
+Lives here: `freeze`, and which variables stay.  Not here: tracing, what writes become (writes.py), initial values in
+the file (variables.py), the passes that simplify the result (prepare.py).
+
+A variable that some of the functions converted together writes is one variable of the file for all of them: its reads
+and writes stay, in program order, on a handle that each function makes by VAR_HANDLE and hands into branches and loops.
+All other variables are constants.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
-import numpy as np
-
-from ...core.specs import TensorSpec
 from ...eager.tensor import EagerTensor
 from ...eager.variable import Variable
 from ...graph import Graph, Node, Value
-from ...ops import registry
+from ..ops import get
 from .errors import ConverterError
+from .variables import Kept, kept_variables
+from .writes import WRITES, Emitter
+
+HANDED_ON = {"If": 1, "Case": 1, "While": 2}  # operators that hand operands into graphs: how many of their last inputs
 
 
-def freeze(concrete: Any) -> Graph:
-    """The graph whose inputs are the arguments only: captured tensors, and reads of variables, are Const nodes with
-    their values of this moment.
+class Frozen(NamedTuple):
+    """graphs: one for each function, whose inputs are its arguments only. variables: those that stay variables."""
 
-    raises ConverterError where the function writes a variable, uses a handle for more than reading, or captured a
-    tensor that has no value
+    graphs: list[Graph]
+    variables: list[Kept]
+
+
+def freeze(functions: Sequence[Any], keep_written: bool = True) -> Frozen:
+    """The graphs of functions: captured tensors, and reads of variables nobody writes, are Const nodes with their
+    values of this moment.
+
+    keep_written: False to refuse functions that write variables.
+    raises ConverterError where a function uses a variable in a way that files have no form for, returns a variable
+    itself, or captured a tensor that has no value
     """
-    graph: Graph = concrete.optimized_graph
-    captured = list(concrete.captured_inputs)
-    n_arguments = len(graph.inputs) - len(captured)
-    const = registry.get("Const")
-    became: dict[Value, Value] = {}
-    handles: dict[Value, Variable] = {}
-    nodes: list[Node] = []
+    opened = [_Opened(concrete) for concrete in functions]
+    written: dict[int, Variable] = {}
+    for part in opened:
+        for node, variable in _writes(part.graph, part.handles):
+            if not keep_written:
+                raise _refused(node, variable, "converter.experimental_enable_resource_variables is False; variables "
+                               "are frozen to their values")  # fmt: skip
+            written.setdefault(id(variable), variable)
+    kept = kept_variables(written.values())
+    return Frozen([_frozen(part, kept) for part in opened], list(kept.values()))
 
-    def constant(array: Any, dtype: Any, name: str, at: str | None) -> Value:
-        array = np.asarray(array, dtype.np)
-        array = array.copy() if array.flags.writeable else array  # the variable may change later
-        array.setflags(write=False)
-        nodes.append(Node(const, (), {"value": array}, [TensorSpec(array.shape, dtype)], name, at))
-        return nodes[-1].outputs[0]
 
-    for placeholder, outer in zip(graph.inputs[n_arguments:], captured):
-        if isinstance(outer, Variable):
-            handles[placeholder] = outer
-        elif isinstance(outer, EagerTensor):
-            became[placeholder] = constant(outer.constant, outer.dtype, placeholder.name, None)
-        else:
-            raise ConverterError(op=graph.name, what=f"the function captured {outer}, which has no value of its own",
-                                 do="convert the outer function, or pass the tensor as an argument")  # fmt: skip
-    _refuse_writes(graph, handles)
-    read: dict[Value, Value] = {}
+class _Opened:
+    """A function's graph, with what stands behind its inputs: its arguments come first, the rest was captured."""
+
+    def __init__(self, concrete: Any) -> None:
+        self.graph: Graph = concrete.optimized_graph
+        captured = list(concrete.captured_inputs)
+        n = len(self.graph.inputs) - len(captured)
+        self.arguments, placeholders = self.graph.inputs[:n], self.graph.inputs[n:]
+        self.handles: dict[Value, Variable] = {}
+        self.tensors: dict[Value, EagerTensor] = {}
+        for placeholder, outer in zip(placeholders, captured):
+            if isinstance(outer, Variable):
+                self.handles[placeholder] = outer
+            elif isinstance(outer, EagerTensor):
+                self.tensors[placeholder] = outer
+            else:
+                raise ConverterError(
+                    op=self.graph.name, what=f"the function captured {outer}, which has no value of its own",
+                    do="convert the outer function, or pass the tensor as an argument")  # fmt: skip
+        for value in self.graph.outputs:
+            if value in self.handles:
+                raise ConverterError(op=self.graph.name,
+                                     what=f"the function returns the variable {self.handles[value].name} itself",
+                                     do="return its value: variable.value()")  # fmt: skip
+
+
+def _inside(node: Node, handles: dict[Value, Variable]) -> Iterator[tuple[Graph, dict[Value, Variable]]]:
+    """The graphs a node holds, each with those of its inputs that are handles."""
+    operands = [v for operand in node.inputs[-HANDED_ON.get(node.op.name, 0) :] for v in _flat(operand)]
+    places = [(i, handles[v]) for i, v in enumerate(operands) if v in handles]
+    for graph in node.subgraphs:
+        yield graph, {graph.inputs[i]: variable for i, variable in places}
+
+
+def _flat(operand: Any) -> tuple[Value, ...]:
+    return operand if isinstance(operand, tuple) else () if operand is None else (operand,)
+
+
+def _writes(graph: Graph, handles: dict[Value, Variable]) -> Iterator[tuple[Node, Variable]]:
+    """Each node that writes a variable, in graphs of any depth, with the variable."""
     for node in graph.nodes:
-        if node.op.name == "ReadVariable" and node.inputs[0] in handles:
-            handle: Any = node.inputs[0]
-            if handle not in read:
-                variable = handles[handle]
-                read[handle] = constant(variable.read_array(), node.outputs[0].dtype, handle.name, node.at)
-            became[node.outputs[0]] = read[handle]
+        touched = [handles[v] for v in node.operands if v in handles]
+        if not touched:
             continue
-        inputs = tuple(_operand(o, became) for o in node.inputs)
-        if inputs != node.inputs:
-            fresh = Node(node.op, inputs, node.attrs, [v.spec for v in node.outputs], node.name, node.at)
-            became.update(zip(node.outputs, fresh.outputs))
-            node = fresh
-        nodes.append(node)
-    outputs = [became.get(v, v) for v in graph.outputs]
-    return Graph(graph.name, graph.inputs[:n_arguments], nodes, outputs)
+        if node.op.name in HANDED_ON:
+            for inner, inside in _inside(node, handles):
+                yield from _writes(inner, inside)
+        elif node.op.name == "AssignVariable" or node.op.name in WRITES:
+            yield from ((node, variable) for variable in touched)
+        elif node.op.name != "ReadVariable":
+            raise _refused(node, touched[0], "the file has no form for this use of it")
 
 
-def _operand(operand: Any, became: dict[Value, Value]) -> Any:
-    if operand is None:
-        return None
-    if isinstance(operand, tuple):
-        return tuple([became.get(v, v) for v in operand])
-    return became.get(operand, operand)
+def _refused(node: Node, variable: Variable, why: str) -> ConverterError:
+    return ConverterError(
+        op=node.op.name, node=node.name, at=node.at,
+        what=f"the function changes the variable {variable.name}; {why}",
+        wanted="variables that are only read, or set by assign, assign_add, assign_sub, scatter_update, scatter_add, "
+        "scatter_sub or an optimizer",
+        do="set converter.experimental_enable_resource_variables = True, or return the new value as an output and "
+        "pass the old one as an argument",
+        explain="OW202")  # fmt: skip
 
 
-def _refuse_writes(graph: Graph, handles: dict[Value, Variable]) -> None:
-    for node in graph.nodes:
-        touched = [handles[v].name for v in node.operands if v in handles]
-        if touched and node.op.name != "ReadVariable":
-            raise ConverterError(
-                op=node.op.name, node=node.name, at=node.at,
-                what=f"the function changes the variable {', '.join(touched)}; variables are frozen to their values",
-                wanted="variables that are only read",
-                do="return the new value as an output and pass the old one as an argument",
-                explain="OW202")  # fmt: skip
-    for value in graph.outputs:
-        if value in handles:
-            raise ConverterError(op=graph.name, what=f"the function returns the variable {handles[value].name} itself",
-                                 do="return its value: variable.value()")  # fmt: skip
+def _frozen(part: _Opened, kept: dict[int, Kept]) -> Graph:
+    walk = _Walk(part.graph, kept)
+    for placeholder, tensor in part.tensors.items():
+        walk.became[placeholder] = walk.constant(tensor.constant, tensor.dtype, placeholder.name, None)
+    for placeholder, variable in part.handles.items():
+        walk.handles[placeholder] = variable
+        if id(variable) in kept:
+            var_handle = get("VAR_HANDLE")
+            bound = var_handle.bind({"shared_name": kept[id(variable)].shared_name})
+            node = Node(var_handle, (), bound.attrs, var_handle.infer(bound, (), placeholder.name), placeholder.name)
+            walk.nodes.append(node)
+            walk.became[placeholder] = node.outputs[0]
+    return walk.run(part.arguments)
+
+
+class _Walk(Emitter):
+    """A walk over one graph, or one that a node holds. handles: which of the old graph's values are of variables."""
+
+    def __init__(self, graph: Graph, kept: dict[int, Kept]) -> None:
+        super().__init__(graph)
+        self.kept = kept
+        self.became: dict[Value, Value] = {}
+        self.handles: dict[Value, Variable] = {}
+        self._read: dict[int, Value] = {}
+
+    def run(self, inputs: Sequence[Value]) -> Graph:
+        """The new graph."""
+        for node in self.graph.nodes:
+            self.begin(node)
+            self._node(node)
+        return Graph(self.graph.name, inputs, self.nodes, [self.became.get(v, v) for v in self.graph.outputs])
+
+    def _node(self, node: Node) -> None:
+        name = node.op.name
+        variables = [self.handles[v] for v in node.operands if v in self.handles]
+        if variables and name in HANDED_ON:
+            self._control(node)
+        elif name == "ReadVariable" and variables and id(variables[0]) not in self.kept:
+            self.became[node.outputs[0]] = self._value_of(variables[0], node)
+        elif variables and name in WRITES:
+            WRITES[name](self, self._with_operands(node), variables)
+        else:
+            self.keep(node, self._with_operands(node))
+
+    def keep(self, old: Node, node: Node) -> None:
+        """Let a node stay."""
+        self.nodes.append(node)
+        if node is not old:
+            self.became.update(zip(old.outputs, node.outputs))
+
+    def _with_operands(self, node: Node) -> Node:
+        inputs = tuple(self._operand(o) for o in node.inputs)
+        return node if inputs == node.inputs else _again(node, inputs)
+
+    def _operand(self, operand: Any) -> Any:
+        if operand is None:
+            return None
+        if isinstance(operand, tuple):
+            return tuple([self.became.get(v, v) for v in operand])
+        return self.became.get(operand, operand)
+
+    def _value_of(self, variable: Variable, node: Node) -> Value:
+        """The constant that a variable is; one in a graph."""
+        found = self._read.get(id(variable))
+        if found is None:
+            name = node.inputs[0].name  # type: ignore[union-attr]
+            found = self._read[id(variable)] = self.constant(variable.read_array(), variable.dtype, name, node.at)
+        return found
+
+    def _control(self, node: Node) -> None:
+        """A node that hands variables into its graphs: those that are constants are handed no more."""
+        at = len(node.inputs) - HANDED_ON[node.op.name]
+        lists = [_flat(operand) for operand in node.inputs[at:]]
+        flat = [v for values in lists for v in values]
+        dropped = {i for i, v in enumerate(flat) if v in self.handles and id(self.handles[v]) not in self.kept}
+        made: dict[Graph, Graph] = {}
+        for graph, handles in _inside(node, self.handles):
+            walk = _Walk(graph, self.kept)
+            walk.handles = handles
+            made[graph] = walk.run([v for i, v in enumerate(graph.inputs) if i not in dropped])
+        attrs = {name: _mapped(value, made) for name, value in node.attrs.items()}
+        carried = [i for i in dropped if node.op.name == "While" and i < len(lists[0])]
+        if carried:
+            raise ConverterError(op="While", node=node.name, at=node.at,
+                                 what=f"the loop changes which variable {flat[carried[0]].name} is")  # fmt: skip
+        count, inputs = 0, list(node.inputs[:at])
+        for values in lists:
+            inputs.append(tuple(v for i, v in enumerate(values, count) if i not in dropped))
+            count += len(values)
+        self.keep(node, _again(node, tuple(self._operand(o) for o in inputs), attrs))
+
+
+def _mapped(value: Any, made: dict[Graph, Graph]) -> Any:
+    if isinstance(value, Graph):
+        return made[value]
+    if isinstance(value, tuple) and any(isinstance(v, Graph) for v in value):
+        return tuple(made[v] for v in value)
+    return value
+
+
+def _again(node: Node, inputs: Sequence[Any], attrs: Any = None) -> Node:
+    """The node with other operands."""
+    attrs = node.attrs if attrs is None else attrs
+    fresh = Node(node.op, inputs, attrs, [v.spec for v in node.outputs], node.name, node.at)
+    for value, old in zip(fresh.outputs, node.outputs):
+        value.name = old.name
+    return fresh

@@ -9,8 +9,10 @@ from __future__ import annotations
 import sys
 
 from ...core import flags
+from ...core.dtypes import resource
 from ...core.errors import InvalidArgumentError, UnimplementedError
 from ...graph import Graph, Node
+from ..ops.definition import LiteOperator
 from .errors import Offender
 from .lowering import Lowered, Lowering, NoMatch, Rule
 from .rules import RULES
@@ -39,6 +41,9 @@ def legalize(
         if node.op.name == "Const":
             low.keep_constant(node, old)
             continue
+        if isinstance(node.op, LiteOperator):  # made so by an earlier stage
+            low.keep(node, old)
+            continue
         low.begin(node)
         reasons = []
         for rule in RULES.get(node.op.name, ()) if getattr(node.op, "catalogue", True) else ():
@@ -53,8 +58,9 @@ def legalize(
             low.abandon()
         else:
             low.keep(node, old)
-            if not allow_custom_ops:
-                offenders.append(Offender(node, tuple(reasons), custom=not any(node.subgraphs)))
+            custom = not any(node.subgraphs) and not any(v.dtype is resource for v in node.operands)
+            if not (allow_custom_ops and custom):
+                offenders.append(Offender(node, tuple(reasons), custom=custom))
     return low.finish()
 
 

@@ -19,6 +19,7 @@ from ...graph import Graph
 from ...ops.attributes import Attr
 from ...ops.control import merged_specs
 from ...ops.definition import Input, Output
+from ...ops.kinds import of_dtype
 from .definition import lite_operator
 from .shapes import refuse
 
@@ -135,6 +136,9 @@ class While:
         if (found := [v.dtype.name for v in op.body.outputs]) != (wanted := [v.dtype.name for v in op.body.inputs]):
             raise InvalidArgumentError(what="the body gives other types than it takes", found=found, wanted=wanted)
         return [v.spec for v in op.body.inputs]
+
+    def infer_kinds(op: Any) -> list[str]:
+        return [of_dtype(v.dtype) for v in op.body.inputs]  # handles of variables are handed from turn to turn
 
     def registration(operator: Any) -> Any:
         from ..runtime.loop import Loop

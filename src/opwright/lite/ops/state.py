@@ -169,8 +169,9 @@ def _once(context: Any, node: Any) -> None:
     if index in done:
         return
     init = node.subgraph.family[index]
-    init.allocate()
-    init.invoke()
+    init.accept(())
+    init.connect((), (), node)
+    init.run()
     done.add(index)
     init.release()
 

@@ -1,0 +1,93 @@
+"""Variables in the file: their names, and the subgraph that gives them their initial values.
+
+Lives here: `kept_variables`, `initialized`.  Not here: which variables stay variables (freeze.py), the operators
+(lite/ops/state.py).
+
+As in the official converter's files every signature begins with a CALL_ONCE of one subgraph, which assigns all
+variables: it runs when the interpreter runs any of the signatures for the first time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.dtypes import string
+from ...core.specs import TensorSpec
+from ...eager.variable import Variable
+from ...graph import Graph, Node, Value
+from ...ops import registry
+from ..ops import get
+from .errors import ConverterError
+
+
+class Kept(NamedTuple):
+    """A variable that is one in the file, too, and its name there."""
+
+    variable: Variable
+    shared_name: str
+
+
+def kept_variables(variables: Iterable[Variable]) -> dict[int, Kept]:
+    """Variables by id, with a name each that no other has: their own, with _1, _2 ... where two are called the same.
+
+    raises ConverterError for strings, which the official run time's variables do not hold
+    """
+    found: dict[int, Kept] = {}
+    names: set[str] = set()
+    for variable in variables:
+        wanted = name = variable.name.removesuffix(":0")
+        if variable.dtype is string:
+            raise ConverterError(what=f"the function changes the variable {wanted}, which holds strings",
+                                 wanted="numbers or truth values, as in the official run time",
+                                 do="return the new value as an output, pass the old one as an argument")  # fmt: skip
+        count = 0
+        while name in names:
+            count += 1
+            name = f"{wanted}_{count}"
+        names.add(name)
+        found[id(variable)] = Kept(variable, name)
+    return found
+
+
+def initialized(graphs: Sequence[Graph], variables: Sequence[Kept]) -> list[Graph]:
+    """The graphs of all signatures, each beginning with a CALL_ONCE of the subgraph that sets the variables."""
+    if not variables:
+        return list(graphs)
+    init = _init(variables)
+    op = get("CALL_ONCE")
+    call = op.bind({"init": init})
+    return [
+        Graph(g.name, g.inputs, [Node(op, (), call.attrs, (), _free_name(g, init.name)), *g.nodes], g.outputs)
+        for g in graphs
+    ]
+
+
+def _free_name(graph: Graph, name: str) -> str:
+    taken = {node.name for node in graph.nodes} | {v.name for v in graph.values()}
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _init(variables: Sequence[Kept]) -> Graph:
+    constants: list[Node] = []
+    steps: list[Node] = []
+
+    def node(to: list[Node], op: Any, inputs: Sequence[Value], specs: Sequence[TensorSpec], name: str, **attrs: Any
+             ) -> Node:  # fmt: skip
+        to.append(Node(op, inputs, op.bind(attrs).attrs, specs, name))
+        return to[-1]
+
+    for variable, name in variables:
+        array = np.array(variable.read_array(), variable.dtype.np)
+        array.setflags(write=False)
+        spec = TensorSpec(array.shape, variable.dtype)
+        constants.append(Node(registry.get("Const"), (), {"value": array}, [spec], f"{name}/initial"))
+        op = get("VAR_HANDLE")
+        specs = op.infer(op.bind({}), (), name)
+        handle = node(steps, op, (), specs, name, shared_name=name)
+        node(steps, get("ASSIGN_VARIABLE"), (*handle.outputs, *constants[-1].outputs), (), f"{name}/assign")
+    return Graph("initialize_variables", (), [*constants, *steps], ())
