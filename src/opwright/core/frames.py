@@ -1,6 +1,6 @@
 """Where in the user's program we are.
 
-Lives here: the line of the innermost frame that is not of this package.  Not here: tracebacks (staging/).
+Lives here: the line of the innermost frame that is not of this package, its distance.  Not here: tracebacks (staging/).
 """
 
 from __future__ import annotations
@@ -17,3 +17,11 @@ def users_line() -> str | None:
     while frame is not None and frame.f_code.co_filename.startswith(OURS):
         frame = frame.f_back  # type: ignore[assignment]
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else None
+
+
+def levels_to_user() -> int:
+    """The `stacklevel` by which warnings.warn, called beside this, names the innermost line outside this package."""
+    frame, level = sys._getframe(1), 1
+    while frame is not None and frame.f_code.co_filename.startswith(OURS):
+        frame, level = frame.f_back, level + 1  # type: ignore[assignment]
+    return level

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .convert.converter import TFLiteConverter
     from .convert.options import OpsSet, Optimize, TargetSpec
     from .convert.quantize.dataset import RepresentativeDataset
+    from .delegate import Delegate, DelegateFlags, DelegateKernel, DelegateParams, DelegateWarning, SimpleDelegate
     from .format import Model
     from .interpreter import Interpreter, OpResolverType
     from .registration import Registration
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "BuiltinOpResolver": "resolver",
+    "Delegate": "delegate",
+    "DelegateFlags": "delegate",
+    "DelegateKernel": "delegate",
+    "DelegateParams": "delegate",
+    "DelegateWarning": "delegate",
     "Interpreter": "interpreter",
     "Model": "format",
     "MutableOpResolver": "resolver",
@@ -32,12 +38,18 @@ _HOMES = {
     "Optimize": "convert.options",
     "Registration": "registration",
     "RepresentativeDataset": "convert.quantize.dataset",
+    "SimpleDelegate": "delegate",
     "TFLiteConverter": "convert.converter",
     "TargetSpec": "convert.options",
 }
 
 __all__ = [
     "BuiltinOpResolver",
+    "Delegate",
+    "DelegateFlags",
+    "DelegateKernel",
+    "DelegateParams",
+    "DelegateWarning",
     "Interpreter",
     "Model",
     "MutableOpResolver",
@@ -47,6 +59,7 @@ __all__ = [
     "Optimize",
     "Registration",
     "RepresentativeDataset",
+    "SimpleDelegate",
     "TFLiteConverter",
     "TargetSpec",
 ]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..core import flags
-from ..core.errors import InvalidArgumentError, OpError, UnimplementedError
+from ..core.errors import InvalidArgumentError, OpError
 from .resolver import CustomOps, OpResolver, default_resolver, with_customs
 from .runtime.details import node_details, tensor_details
 from .runtime.errors import also, as_base
@@ -41,6 +41,8 @@ class Interpreter:
     model_path or model_content: the file, or its bytes (a `lite.Model` will do). num_threads: at most so many for one
     operator. custom_ops: `@ow.operator` classes in a list or a set, a dict from names to them or `lite.Registration`s,
     or a resolver; or a list of these. op_resolver: where other kernels come from, by default the builtin operators.
+    experimental_delegates: `lite.Delegate`s, applied in order; one that fails is left out with a
+    `lite.DelegateWarning`, and the model runs without it.
 
     >>> interpreter = lite.Interpreter(model_content=content, custom_ops=[Atan])
     >>> interpreter.allocate_tensors()
@@ -71,10 +73,6 @@ class Interpreter:
                 raise ValueError(f"type of num_threads should be int, found {type(num_threads).__name__}")
             if num_threads < 1:
                 raise ValueError(f"num_threads should >= 1, found {num_threads}")
-        if experimental_delegates:
-            raise UnimplementedError(what="delegates are not in this version of Opwright",
-                                     found=f"{len(experimental_delegates)} delegates",
-                                     do="leave experimental_delegates out")  # fmt: skip
         base = default_resolver() if op_resolver is None else op_resolver
         if not isinstance(base, OpResolver):
             raise TypeError(f"op_resolver is a lite.OpResolver, found {type(base).__name__}")
@@ -90,7 +88,10 @@ class Interpreter:
                 self._subgraphs.append(Subgraph(model, i, codes, threads, self._subgraphs))
         except OpError as error:
             raise as_base(error, ValueError) from error.__cause__
-        self._codes = codes
+        self._codes, self._model = codes, model
+        self._around: Any = None  # what delegates are given; made for the first of them
+        for delegate in experimental_delegates or ():
+            self._delegate(delegate, strict=False)
 
     # ---- life -----------------------------------------------------------------------------------------------------
 
@@ -108,22 +109,25 @@ class Interpreter:
     def profile(self, runs: int = 20) -> list[dict[str, Any]]:
         """Invoke `runs` times and time each node: its number, its operator, the median of its seconds.
 
+        A delegate's node is the operator DELEGATE, with two more keys: the delegate's name and the nodes it stands for.
+        (DelegateFlags.PER_OPERATOR_PROFILING: the nodes it stands for, if its kernels tell.)
+
         raises RuntimeError (errors.OpError, too) as invoke does; ValueError for no runs
         """
         if runs < 1:
             raise InvalidArgumentError(op="Interpreter.profile", what="no runs to time", found=f"runs={runs}",
                                        wanted="1 or more")  # fmt: skip
-        main = self._subgraphs[0]
-        return [
-            {"node": node.number, "operator": node.name, "seconds": float(np.median(seconds))}
-            for node, seconds in zip(main.nodes, main.time_nodes(runs))
-        ]
+        from .runtime.profiling import profile_rows  # who profiles nothing need not load it
+
+        return profile_rows(self._subgraphs[0], runs)
 
     def close(self) -> None:
         """Free every operator's state, once; the interpreter cannot run any more. Happens by itself at the end.
 
         raises the first error of a free method, after all have been called
         """
+        if self._subgraphs:
+            self._subgraphs[0].check_idle("closed")
         errors = [error for subgraph in self._subgraphs for error in subgraph.close()]
         if errors:
             raise errors[0]
@@ -219,12 +223,50 @@ class Interpreter:
             signature_key = next(iter(self._signatures))
         return SignatureRunner(self, signature_key)
 
+    # ---- delegates ------------------------------------------------------------------------------------------------
+
+    def modify_graph_with_delegate(self, delegate: Any) -> None:
+        """Let a `lite.Delegate` claim nodes of every subgraph, after those that were applied before.
+
+        allocate_tensors comes next, unless tensors were allocated: then they are again.
+        raises RuntimeError (errors.OpError, too) where the delegate fails, now or in allocate_tensors when its kernels
+        are prepared; the interpreter is then without it and can be used. TypeError for what is no Delegate
+        """
+        self._delegate(delegate, strict=True)
+
+    def remove_all_delegates(self) -> None:
+        """Free all delegates' kernels, and run the model as the file has it. allocate_tensors comes next."""
+        if self._around is not None:
+            from .runtime.delegation import remove_all_delegates
+
+            self._subgraphs[0].check_idle("changed")
+            remove_all_delegates(self._subgraphs)
+
+    def _delegate(self, delegate: Any, strict: bool) -> None:
+        from .runtime.delegation import Surroundings, apply_delegate  # a program without delegates need not load it
+
+        self._subgraphs[0].check_idle("changed")
+        if self._around is None:
+            self._around = Surroundings(self._metadata, self._check_resolved, {})
+        apply_delegate(self._subgraphs, delegate, self._around, strict)
+
+    def _metadata(self, name: str) -> bytes | None:
+        for entry in self._model.metadata:
+            if entry.name == name:
+                data = self._model.buffers[entry.buffer].data
+                return b"" if data is None else bytes(data)
+        return None
+
     # ---- by subgraph, for signatures ------------------------------------------------------------------------------
 
     def _allocate(self, subgraph_index: int) -> None:
         subgraph = self._subgraph(subgraph_index)
         if subgraph.ready:
             return
+        if self._around is not None:
+            for s in self._subgraphs:
+                if s.delegation is not None:
+                    s.delegation.redo()
         self._check_resolved(subgraph)
         subgraph.allocate(self._preserve_all)
 
@@ -234,11 +276,11 @@ class Interpreter:
         while todo:
             todo += (new := [i for i in self._subgraphs[todo.pop()].calls if i not in reached])
             reached |= set(new)
-        if all(n.registration is not None for i in reached for n in self._subgraphs[i].nodes):
+        if all(n.registration is not None for i in reached for n in self._subgraphs[i].execution_plan):
             return
         uses: dict[tuple[str, int], list[str]] = {}
         for subgraph in self._subgraphs:
-            for node in subgraph.nodes:
+            for node in subgraph.execution_plan:
                 if node.registration is None:
                     uses.setdefault((node.name, node.version), []).append(place(node.number, subgraph.index))
         missing = [Missing(name, version, True, nodes) for (name, version), nodes in uses.items()]

@@ -42,6 +42,11 @@ def of_node(error: Exception, node: Any, phase: str, reported: list[str]) -> OpE
     phase: init, prepare, invoke or free. reported: what the method said through context.report_error.
     """
     said = "".join(f"\n  said    {line}" for line in reported)
+    delegate = getattr(node, "delegate", None)
+    if delegate is not None:
+        inside = ", ".join(f"{n.number} ({n.name})" for n in node.replaced[:8])
+        said += f"\n  found   delegate {delegate.name} in place of {len(node.replaced)} nodes: {inside}"
+        said += ", ..." if len(node.replaced) > 8 else ""
     last = said + failed(node, phase)
     if isinstance(error, OpError):
         text = error.message if error.op else f"{node.name}: {error.message}"
@@ -53,6 +58,8 @@ def of_node(error: Exception, node: Any, phase: str, reported: list[str]) -> OpE
         text, cls = f"{node.name}: {type(error).__name__}: {error}\n  found   {tensors}", OpError
     new = also(cls, RuntimeError)(text + last)
     new.op, new.node, new.explain = node.name, str(node.number), getattr(error, "explain", None)
+    if delegate is not None:
+        new.delegate = delegate  # type: ignore[attr-defined]  # whom an allocation leaves out
     if isinstance(error, OpError) and told(error):  # it came out of a subgraph that the node runs
         new.op, new.node = error.op, error.node
     return new

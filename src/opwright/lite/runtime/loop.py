@@ -181,13 +181,13 @@ def _in_place(body: Subgraph, place: int) -> bool:
     if not body.placeable(place) or at in body.outputs or made in body.inputs or body.inputs.count(at) > 1:
         return False
     t, out = body.tensors[at], body.tensors[made]
-    writers = [n for n, node in enumerate(body.nodes) if any(x is out for x in node.tensors_out)]
-    readers = [n for n, node in enumerate(body.nodes) if any(x is t for x in node.tensors_in)]
+    writers = [n for n, node in enumerate(body.execution_plan) if any(x is out for x in node.tensors_out)]
+    readers = [n for n, node in enumerate(body.execution_plan) if any(x is t for x in node.tensors_in)]
     if len(writers) != 1 or (readers and readers[-1] > writers[0]):
         return False
     if not readers or readers[-1] < writers[0]:
         return True
-    node = body.nodes[writers[0]]
+    node = body.execution_plan[writers[0]]
     operator = getattr(node.registration, "operator", None)
     if operator is None or not operator.inplace or not operator.single or len(node.tensors_out) != 1:
         return False

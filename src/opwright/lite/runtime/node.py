@@ -57,12 +57,13 @@ class Node:
 class Context:
     """The run time, as a kernel's methods see it: one a subgraph."""
 
-    __slots__ = ("_node", "_reported", "_subgraph", "recommended_num_threads")
+    __slots__ = ("_node", "_reported", "_subgraph", "events", "recommended_num_threads")
 
     def __init__(self, subgraph: Subgraph, num_threads: int) -> None:
         self._subgraph = subgraph
         self._node: Node | None = None
         self._reported: list[str] = []
+        self.events: dict[int, float] | None = None  # seconds by node, while the model is profiled
         self.recommended_num_threads = num_threads
 
     def subgraph(self, index: int) -> Subgraph:
@@ -138,6 +139,16 @@ class Context:
         if self._node is not None and self._node.inited:
             self._node.added.append(made)
         return TensorView(made, True)
+
+    @property
+    def is_profiling(self) -> bool:
+        """Whether what add_profiling_event is told is looked at."""
+        return self.events is not None
+
+    def add_profiling_event(self, node_index: int, seconds: float) -> None:
+        """Of a delegate's kernel: how long it took for one of the nodes it stands for (DelegateFlags)."""
+        if self.events is not None:
+            self.events[int(node_index)] = self.events.get(int(node_index), 0.0) + float(seconds)
 
     def begin(self, node: Node) -> None:
         """A method of `node` is about to be called."""

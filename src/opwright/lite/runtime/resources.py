@@ -20,14 +20,17 @@ _OBJECT = 64  # bytes that an element of a table or of strings takes besides its
 
 
 class Resources:
-    """The resources of one interpreter, by name; made when first asked for. initialized: subgraphs that ran once."""
+    """The resources of one interpreter, by name; made when first asked for. initialized: subgraphs that ran once.
 
-    __slots__ = ("initialized", "nbytes", "tables", "variables")
+    busy: whether the interpreter runs."""
+
+    __slots__ = ("busy", "initialized", "nbytes", "tables", "variables")
 
     def __init__(self) -> None:
         self.variables: dict[tuple[str, str], ResourceVariable] = {}
         self.tables: dict[int, HashTable] = {}
         self.initialized: set[int] = set()
+        self.busy = False
         self.nbytes = 0  # of all values together
 
     def variable(self, container: str, shared_name: str) -> ResourceVariable:

@@ -1,7 +1,8 @@
 """A running subgraph: the life cycle of its nodes and the loop that runs them.
 
 Lives here: `Subgraph`: init, prepare, planning, invoke, free; nodes whose shapes are known only while the model runs.
-Not here: memory (memory.py), what kernels do (registration.py), nodes that run subgraphs (control.py).
+Not here: memory (memory.py), what kernels do (registration.py), nodes that run subgraphs (control.py), delegates
+(delegation.py), timing (profiling.py).
 
     allocate   init each node that has not been, once; prepare each node in order; plan and bind memory; bind kernels
     invoke     call the bound kernels in order
@@ -21,8 +22,6 @@ happen only after a resize.
 from __future__ import annotations
 
 import functools
-import itertools
-import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -66,18 +65,20 @@ class Subgraph:
         self.outputs: list[int] = np.asarray(source.outputs).tolist()
         self.calls = sorted({i for op in source.operators for _, i in called_subgraphs(op)})
         self.nodes = [self._node(number, op, codes[op.opcode_index]) for number, op in enumerate(source.operators)]
+        self.execution_plan = self.nodes  # what runs, in order: with delegates, other nodes than the file's
+        self.delegation: Any = None  # its delegates (delegation.py), once there are any
         self.context = Context(self, num_threads)
         self.ready = self.running = False
         self.arena_bytes = 0
         self._own_bytes: dict[int, int] = {}
         self._dynamic: set[int] = set()  # indices of tensors that a prepare made dynamic
-        self._steps: list[Callable[[], Any]] = []
+        self.steps: list[Callable[[], Any]] = []
         self._deferred: set[int] = set()
         self.accepted: Any = None  # what `accept` made it ready for; None where it is no node that runs it
         self.connected: Any = None  # who connected it last
         self._changing: frozenset[int] = frozenset()  # inputs whose shape may be another at each run
         self._places: dict[int, Any] = {}  # outputs in the arena, and where there
-        self.preserve_all = False
+        self.preserve_all = self._outside = False
 
     def _node(self, number: int, op: Any, code: Resolved) -> Node:
         def tensors(indices: Any) -> list[Tensor | None]:
@@ -96,6 +97,7 @@ class Subgraph:
         """Make it ready to run; nothing happens where it is ready. Raises OpErrors that are RuntimeErrors, too."""
         if self.ready:
             return
+        self.check_idle("allocated")
         self.accepted = self.connected = None
         self._changing = frozenset()
         self.preserve_all = preserve_all
@@ -120,6 +122,8 @@ class Subgraph:
             if t.kind == CONSTANT or t.is_variable:
                 raise InvalidArgumentError(what=f"input {place} of subgraph {self.index} is not to be written",
                                            found=repr(t), wanted="a tensor without elements of its own")  # fmt: skip
+            if self.delegation is not None and shape != t.shape:
+                self.delegation.resized()
             t.set_kind(OUTSIDE)
             t.set_shape(shape)
         self._changing = frozenset(self.inputs[i] for i in wanted[1])
@@ -162,31 +166,21 @@ class Subgraph:
             self.running = was
 
     def _bind_steps(self) -> None:
-        self._steps = [self._step(node, node.number in self._deferred) for node in self.nodes]
+        self.steps = [self._step(node, node.number in self._deferred) for node in self.execution_plan]
 
     def _plan(self, outside: bool = False) -> None:
         """Init, prepare, place. outside: the inputs are in the memory of who runs it."""
-        self._steps = []
-        for node in self.nodes:
-            self._init(node)
-        self._dynamic.clear()
-        for t in self.tensors:
-            if t.kind in (DYNAMIC, OUTSIDE):
-                self._own_bytes.pop(id(t), None)
-                t.set_kind(OWN if t.is_object else ARENA)
-        if outside:
-            for i in self.inputs:
-                self.tensors[i].set_kind(DYNAMIC if i in self._changing else OUTSIDE)
-        self._deferred = deferred = set()
-        for node in self.nodes:
-            if any(t is not None and t.kind == DYNAMIC for t in node.tensors_in):
-                deferred.add(node.number)
-                node.prepared_for = None
-                for t in node.tensors_out:
-                    self._refuse_constant(node, t)
-                    t.set_kind(DYNAMIC)
-            else:
-                self._prepare(node)
+        self._outside = outside
+        if self.delegation is None:
+            self._plan_once()
+        else:
+            self.delegation.plan(self._plan_once)
+
+    def _plan_once(self) -> None:
+        self.steps = []
+        for node in self.execution_plan:
+            self.init(node)
+        self._deferred = deferred = self.prepare_all(self.execution_plan, self.prepare)
         try:
             self._place(deferred, self.preserve_all)
         except OpError as error:
@@ -194,21 +188,44 @@ class Subgraph:
         except MemoryError as error:
             raise also(ResourceExhaustedError, RuntimeError)(f"{error}\nAllocateTensors() failed.") from error
 
+    def prepare_all(self, nodes: Iterable[Node], prepare: Callable[[Node], None]) -> set[int]:
+        """Prepare nodes in order, but those with an input of unknown shape; the numbers of these."""
+        self._dynamic.clear()
+        for t in self.tensors:
+            if t.kind in (DYNAMIC, OUTSIDE):
+                self._own_bytes.pop(id(t), None)
+                t.set_kind(OWN if t.is_object else ARENA)
+        if self._outside:
+            for i in self.inputs:
+                self.tensors[i].set_kind(DYNAMIC if i in self._changing else OUTSIDE)
+        deferred = set()
+        for node in nodes:
+            if any(t is not None and t.kind == DYNAMIC for t in node.tensors_in):
+                deferred.add(node.number)
+                node.prepared_for = None
+                for t in node.tensors_out:
+                    self._refuse_constant(node, t)
+                    t.set_kind(DYNAMIC)
+            else:
+                prepare(node)
+        return deferred
+
     def _place(self, deferred: set[int], preserve_all: bool) -> None:
         for t in self.tensors:
             if t.kind == ARENA and t.index < self.file_tensors:
                 self.bounded(t, t.shape)
             elif t.kind == OWN and t.array is None:
                 self.allocate_own(t)
-        static = [node for node in self.nodes if node.number not in deferred]
-        used = {id(t) for node in self.nodes for t in (*node.tensors_in, *node.tensors_out)}
+        static = [node for node in self.execution_plan if node.number not in deferred]
+        used = {id(t) for node in self.execution_plan for t in (*node.tensors_in, *node.tensors_out)}
         ends = {*self.inputs, *self.outputs}
         kept = [t for t in self.tensors[: self.file_tensors] if preserve_all or t.index in ends]
-        kept += [t for node in self.nodes if node.number in deferred for t in node.tensors_in
+        kept += [t for node in self.execution_plan if node.number in deferred for t in node.tensors_in
                  if t is not None and id(t) in used]  # fmt: skip  # a deferred node may run at any later step
         self.arena_bytes = memory.place(static, kept)
 
-    def _init(self, node: Node) -> None:
+    def init(self, node: Node) -> None:
+        """Call init of a node that has not been."""
         registration = node.registration
         if node.inited or registration is None:
             return
@@ -226,20 +243,13 @@ class Subgraph:
             raise of_node(InvalidArgumentError(op=node.name, what=f"output {t.name!r} is {what}", found=repr(t)),
                           node, "prepare", [])  # fmt: skip
 
-    def _prepare(self, node: Node) -> None:
+    def prepare(self, node: Node) -> None:
         """Call prepare. Temporaries that the last prepare made are dropped."""
         registration: Any = node.registration
         for t in node.tensors_out:
             self._refuse_constant(node, t)
         if node.added:
-            dropped = {id(t) for t in node.added}
-            for key in dropped:
-                self._own_bytes.pop(key, None)
-            self.tensors = self.tensors[: self.file_tensors] + [
-                t for t in self.tensors[self.file_tensors :] if id(t) not in dropped
-            ]
-            for place, t in enumerate(self.tensors[self.file_tensors :], self.file_tensors):
-                t.index = place
+            self.drop_tensors(node.added)
             node.added, node.temporaries = [], []
         node.prepared_for = tuple(None if t is None else t.shape for t in node.tensors_in)
         context = self.context
@@ -256,6 +266,16 @@ class Subgraph:
         except Exception as error:
             node.prepared_for = None
             raise of_node(error, node, "prepare", context.reported) from error
+
+    def drop_tensors(self, gone: Iterable[Tensor]) -> None:
+        """Forget tensors that the file does not have; those that stay may get another index."""
+        dropped = {id(t) for t in gone}
+        for key in dropped:
+            self._own_bytes.pop(key, None)
+        n = self.file_tensors
+        self.tensors = self.tensors[:n] + [t for t in self.tensors[n:] if id(t) not in dropped]
+        for place, t in enumerate(self.tensors[n:], n):
+            t.index = place
 
     def _check_temporaries(self, node: Node) -> None:
         for view in node.temporaries:
@@ -304,7 +324,7 @@ class Subgraph:
             for t in node.tensors_out:
                 self._dynamic.discard(t.index)
                 t.bind(None)
-            self._prepare(node)
+            self.prepare(node)
             for t in (*node.tensors_out, *(view.tensor for view in node.temporaries)):
                 if t.array is None and t.index not in self._dynamic:
                     t.set_kind(DYNAMIC)
@@ -321,54 +341,45 @@ class Subgraph:
         """Run every node. Raises OpErrors that are RuntimeErrors, too, naming the node; it can be run again after."""
         if not self.ready:
             raise also(FailedPreconditionError, RuntimeError)(what=NOT_READY, do="call allocate_tensors() first")
-        self.running = True
+        resources = self.resources
+        if resources.busy:  # no lock: threads that share the GIL cannot come between this line and the next
+            self.check_idle("invoked")
+        self.running = resources.busy = True
         try:
             quietly(self._run)
         finally:
-            self.running = False
+            self.running = resources.busy = False
+
+    def check_idle(self, what: str) -> None:
+        """Raises the error for an interpreter that is used while it runs."""
+        if self.resources.busy:
+            raise also(FailedPreconditionError, RuntimeError)(
+                what=f"the interpreter is {what} while it runs", found="a call from another thread or from a kernel",
+                wanted="one call at a time", do="make an interpreter for each thread; they can share one lite.Model",
+            )  # fmt: skip
 
     def _run(self) -> None:
         step: Any = None
-        steps = self._steps
+        steps = self.steps
         if flags.check_inputs:
-            steps = [functools.partial(run_watched, node, step) for node, step in zip(self.nodes, steps)]
+            steps = [functools.partial(run_watched, node, step) for node, step in zip(self.execution_plan, steps)]
         try:
             for step in steps:
                 step()
         except Exception as error:
-            node = self.nodes[next(i for i, s in enumerate(steps) if s is step)]
+            node = self.execution_plan[next(i for i, s in enumerate(steps) if s is step)]
             if isinstance(error, OpError) and told(error) and error.message.endswith(failed(node, "prepare")):
                 raise  # a deferred node's prepare has said it already
             raise of_node(error, node, "invoke", self.context.reported) from error
-
-    def time_nodes(self, runs: int) -> list[list[float]]:
-        """Invoke so many times; the seconds that each node took in each of them."""
-        marks: list[float] = []
-        clock = time.perf_counter
-
-        def timed(step: Callable[[], Any]) -> Callable[[], None]:
-            def run() -> None:
-                step()
-                marks.append(clock())
-
-            return run
-
-        plain, taken = self._steps, []
-        self._steps = [timed(step) for step in plain]
-        try:
-            for _ in range(runs):
-                marks[:] = [clock()]
-                self.invoke()
-                taken.append([end - start for start, end in itertools.pairwise(marks)])
-        finally:
-            self._steps = plain
-        return [list(seconds) for seconds in zip(*taken)]
 
     def resize_input(self, t: Tensor, sizes: tuple[int, ...]) -> None:
         """Another shape for an input; tensors must be allocated again."""
         if sizes == t.shape and t.kind in (ARENA, OWN):
             return
+        self.check_idle("resized")
         self.bounded(t, sizes)
+        if self.delegation is not None:
+            self.delegation.resized()
         self.ready = False
         for other in self.tensors:
             if other.kind in (ARENA, DYNAMIC):
@@ -384,17 +395,25 @@ class Subgraph:
 
     def release(self) -> None:
         """Give its memory back; it must be allocated again before it runs again. Variable tensors keep theirs."""
-        self.ready, self._steps, self.accepted, self.connected = False, [], None, None
+        self.unready()
         for t in self.tensors:
             if t.kind != CONSTANT and not t.is_variable:
                 t.bind(None)
         self._own_bytes.clear()
 
+    def unready(self) -> None:
+        """It must be allocated again before it runs again."""
+        self.ready, self.steps, self.accepted, self.connected = False, [], None, None
+
     def close(self) -> list[Exception]:
         """Free every node whose init returned; the errors on the way."""
+        self.ready, self.steps = False, []
+        return self.free(self.nodes)
+
+    def free(self, nodes: Iterable[Node]) -> list[Exception]:
+        """Call free of those nodes whose init returned; the errors on the way."""
         errors: list[Exception] = []
-        self.ready, self._steps = False, []
-        for node in self.nodes:
+        for node in nodes:
             registration = node.registration
             if not node.inited or registration is None:
                 continue
@@ -404,8 +423,8 @@ class Subgraph:
                 try:
                     registration.free(self.context, node.user_data)
                 except Exception as error:
-                    failed = of_node(error, node, "free", self.context.reported)
-                    failed.__cause__ = error
-                    errors.append(failed)
+                    wrong = of_node(error, node, "free", self.context.reported)
+                    wrong.__cause__ = error
+                    errors.append(wrong)
             node.user_data = None
         return errors
