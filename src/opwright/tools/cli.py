@@ -51,7 +51,7 @@ _at_least_1 = click.IntRange(min=1)
 
 
 def _runtime(ctx: click.Context, option: click.Parameter, value: str | None) -> str | None:
-    if value is not None and not re.fullmatch(r"\d+(\.\d+)*", value):
+    if value is not None and not re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,6}){0,3}", value):
         raise click.BadParameter(f"{value!r} is no version such as 2.8 or 2.16.1")
     return value
 
@@ -92,21 +92,36 @@ def inspect(model: str, as_json: bool) -> None:
     inspect_model(model, as_json)
 
 
+_custom = click.option(
+    "--custom", "customs", multiple=True, metavar="FILE.py|MODULE[:NAME]", help="Custom operators (@ow.operator)."
+)
+
+
 @cli.command()
 @_model
 @click.option(
     "--runtime", callback=_runtime, metavar="V", help="A run time's version, such as 2.8: does the model run there?"
 )
+@_custom
+@click.option("--strict", is_flag=True, help="Exit code 1 for warnings, too.")
 @_json
-@_examples("opwright check model.tflite", "opwright check model.tflite --runtime 2.8")
-def check(model: str, runtime: str | None, as_json: bool) -> None:
-    """Verify a .tflite file and say which operators, versions and custom operators it needs.
+@_examples("opwright check model.tflite --runtime 2.8", "opwright check model.tflite --custom my_operators.py --json")
+def check(model: str, runtime: str | None, customs: tuple[str, ...], strict: bool, as_json: bool) -> None:
+    """Verify a .tflite file and say which operators and versions it needs and who has them.
 
-    Exit code 1 if it cannot run here (custom operators apart), or not on the run time that is asked about.
+    For --runtime every node that this run time does not have is named. Warnings are about versions in the file that
+    are not those its nodes need, and about its metadata.
+
+    \b
+    Exit codes:
+      0  it runs here, and on the run time that is asked about
+      1  a builtin operator or version is missing here or there, or, where --custom is given, a custom operator
+      2  wrong usage
+      3  the file cannot be read or is damaged; or that of --custom
     """
-    from .models import check_model
+    from .checking import check_model
 
-    sys.exit(0 if check_model(model, runtime, as_json) else EXIT_FAILED)
+    sys.exit(0 if check_model(model, runtime, customs, strict, as_json) else EXIT_FAILED)
 
 
 @cli.command()

@@ -1,6 +1,7 @@
-"""`opwright inspect | check`: what is in a model file, and where it runs.
+"""`opwright inspect`: what is in a model file.
 
-Lives here: the two reports, `read_model`.  Not here: reading (lite/format), running (running.py).
+Lives here: the report, `read_model`.  Not here: reading (lite/format), where it runs (checking.py), running it
+(running.py).
 """
 
 from __future__ import annotations
@@ -89,75 +90,3 @@ def inspect_model(path: str, as_json: bool) -> None:
         console.print(table)
     if metadata:
         console.print(f"metadata: {', '.join(metadata)}")
-
-
-def check_model(path: str, runtime: str | None, as_json: bool) -> bool:
-    """Print what the model needs; True if it runs here (custom operators apart) and on `runtime` if given."""
-    try:
-        model = read_model(path)
-    except BadFile as error:
-        if as_json:
-            print_json({"file": path, "verified": False, "problems": [str(error)], "ok": False})
-        raise
-    operators = _operators(model)
-    needs = _needs_here(operators)
-    late = [] if runtime is None else _too_late(model, operators, runtime)
-    ok = not late and all(row["here"] != "no" for row in operators)
-    minimum = versions.min_runtime_of_model(model)
-    if as_json:
-        print_json({"file": path, "verified": True, "operators": operators, "min_runtime": minimum,
-                    "problems": needs + late, "ok": ok})  # fmt: skip
-        return ok
-    table = Table("operator", "version", "nodes", "here", "official versions", "needs run time")
-    for row in operators:
-        official = row.get("official")
-        versions_there = "custom" if row["custom"] else f"{official[0]}..{official[1]}" if official else "none"
-        table.add_row(row["operator"], str(row["version"]), str(row["nodes"]), row["here"], versions_there,
-                      row.get("min_runtime") or "")  # fmt: skip
-    console = out()
-    console.print(f"{path}: verified; needs run time {minimum or 'any'}")
-    console.print(table)
-    for problem in needs + late:
-        console.print(f"- {problem}")
-    return ok
-
-
-def _needs_here(operators: list[dict[str, Any]]) -> list[str]:
-    """Sets `here` of each operator; gives what has to be brought along, or is missing."""
-    resolver = lite.BuiltinOpResolver()
-    needs = []
-    for row in operators:
-        name, version = row["operator"], row["version"]
-        if row["custom"]:
-            row["here"] = "needs your definition"
-            needs.append(f"custom operator {name}: pass it as custom_ops=[{name}]")
-        elif resolver.find_op(name, version) is None:
-            row["here"] = "no"
-            needs.append(f"{name} version {version} is not in this interpreter")
-        else:
-            row["here"] = "yes"
-    return needs
-
-
-def _too_late(model: Any, operators: list[dict[str, Any]], runtime: str) -> list[str]:
-    """One sentence for each builtin operator that a run time lacks. "2.8" means any 2.8.x."""
-    limit = versions.runtime_key(runtime)
-    late = []
-    for index, row in enumerate(operators):
-        if row["custom"] or not row["nodes"]:
-            continue
-        name, version, needed = row["operator"], row["version"], row["min_runtime"]
-        if not needed:
-            late.append(f"{name} version {version}, node {_first_node(model, index)}: no run time is known to have it")
-        elif versions.runtime_key(needed)[: len(limit)] > limit:
-            node = _first_node(model, index)
-            late.append(f"needs {needed}; {runtime} stops at {name} version {version}, node {node}")
-    return late
-
-
-def _first_node(model: Any, opcode_index: int) -> str:
-    for number, g in enumerate(model.subgraphs):
-        for i, op in enumerate(g.operators):
-            if op.opcode_index == opcode_index:
-                return f"{i} of subgraph {number}" if number else str(i)
-    raise LookupError(f"no node has operator code {opcode_index}")

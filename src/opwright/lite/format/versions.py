@@ -164,6 +164,12 @@ def runtime_key(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split("."))) if version else ()
 
 
+def is_newer(version: str, runtime: str) -> bool:
+    """Whether a run-time version comes after `runtime`, which may leave out its end: "2.8" means any 2.8.x."""
+    limit = runtime_key(runtime)
+    return runtime_key(version)[: len(limit)] > limit
+
+
 def metadata_of(version: str) -> bytes:
     """The 16 bytes of the metadata entry METADATA_NAME. Raises ValueError for a version of 16 characters or more."""
     if len(version) >= METADATA_BYTES:

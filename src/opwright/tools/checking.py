@@ -1,0 +1,192 @@
+"""`opwright check`: which operators and versions a model needs, who has them, and where it stops.
+
+Lives here: the report, custom operators named on the command line.  Not here: what nodes need (lite/format/needs.py),
+what is in a file (models.py).
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from .. import lite
+from ..lite.format import versions
+from ..lite.format.needs import Need, late, needs, stored_runtime
+from ..lite.resolver import with_customs
+from ..lite.runtime.resolution import OFFICIAL_CUSTOMS
+from ..ops.definition import Operator
+from .catalogue import operators_in
+from .models import read_model
+from .report import BadFile, out, print_json
+
+YES, NO, BRING = "yes", "no", "needs your definition"
+
+
+def check_model(path: str, runtime: str | None, customs: Sequence[str], strict: bool, as_json: bool) -> bool:
+    """Print what the model needs; True if it runs here and on `runtime` where that is given.
+
+    customs: files of operators, or module:Name; with them, custom operators count. strict: warnings count, too.
+    raises BadFile for a model or a file of operators that is no use
+    """
+    resolver = with_customs(lite.BuiltinOpResolver(), [op for text in customs for op in custom_operators(text)])
+    try:
+        model = read_model(path)
+    except BadFile as error:
+        if as_json:
+            print_json({"file": path, "verified": False, "problems": [str(error)], "ok": False})
+        raise
+    found = needs(model)
+    rows = [_row(model, i, [n for n in found if n.code == i], resolver) for i in range(len(model.operator_codes))]
+    stops = [] if runtime is None else late(found, runtime)
+    problems = [text for row in rows for text in _missing(row, resolver)]
+    warnings = _warnings(model, found)
+    unresolved = [row for row in rows if row["here"] == NO or (row["custom"] and customs and row["here"] != YES)]
+    ok = not stops and not unresolved and not (strict and warnings)
+    minimum, unknown = versions.min_runtime_of_model(model), [n for n in found if not n.custom and not n.runtime]
+    lines = _stops(stops, minimum, runtime or "", bool(unknown))
+    if as_json:
+        print_json({"file": path, "verified": True, "operators": rows, "min_runtime": minimum,
+                    "stored_runtime": stored_runtime(model), "runtime": runtime,
+                    "stops": [_stop(n) for n in stops], "problems": problems + lines, "warnings": warnings,
+                    "ok": ok})  # fmt: skip
+        return ok
+    console = out()
+    console.print(f"{path}: verified; needs run time {minimum or 'any'}"
+                  + (", or one newer than is known here" if unknown else ""))  # fmt: skip
+    if lines:
+        console.print(Text(lines[0], "bold red"))
+    console.print(_table(rows))
+    for line in (*lines[1:], *problems):
+        console.print(f"- {line}")
+    for line in warnings:
+        console.print(f"- warning: {line}")
+    return ok
+
+
+def custom_operators(text: str) -> list[Operator]:
+    """The operators of a Python file, or the one (or all) that `module:Name` (or `module`) means. Raises BadFile."""
+    if text.endswith(".py") or os.path.sep in text:
+        return operators_in(text)
+    module, _, name = text.partition(":")
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # as python -m has it
+    try:
+        found = importlib.import_module(module)
+    except (Exception, SystemExit) as error:  # it is the user's program: whatever it does
+        raise BadFile(f"--custom {text}: {type(error).__name__}: {error}") from error
+    given = [getattr(found, name, None)] if name else list(vars(found).values())
+    chosen = [op for op in given if isinstance(op, Operator)]
+    if not chosen:
+        raise BadFile(f"--custom {text}: {module} has no operator {name or 'made by @ow.operator'}")
+    return list(dict.fromkeys(chosen))
+
+
+def _row(model: Any, index: int, users: Sequence[Need], resolver: Any) -> dict[str, Any]:
+    """One operator code: who has it. `needed` is the least version that expresses all its nodes."""
+    first = users[0]
+    nodes = [n for n in users if n.node is not None]
+    version, name = first.version, first.operator
+    row: dict[str, Any] = {"operator": name, "custom": first.custom, "version": version, "nodes": len(nodes),
+                           "needed": max((n.needed for n in nodes), default=version)}  # fmt: skip
+    if first.custom:
+        row["here"] = YES if resolver.find_custom(name, version) else BRING
+        row["known"] = _known(name)
+        return row
+    code = model.operator_codes[index]
+    row["here"] = YES if resolver.find_op(versions.builtin_code(code), version) else NO
+    row["here_versions"] = resolver.builtin_versions(name)
+    row["official"] = versions.resolver_range(name)
+    row["min_runtime"] = first.runtime
+    return row
+
+
+def _known(name: str) -> str:
+    if name.startswith("Flex"):
+        return f"TensorFlow's {name.removeprefix('Flex')}, run by the Flex delegate"
+    return "in the official run time" if name in OFFICIAL_CUSTOMS else ""
+
+
+def _missing(row: dict[str, Any], resolver: Any) -> list[str]:
+    """What has to be brought along, or is missing here."""
+    name, version = row["operator"], row["version"]
+    if row["here"] == YES:
+        return []
+    if not row["custom"]:
+        there = ", ".join(f"{a}..{b}" for a, b in row["here_versions"])
+        return [f"{name} version {version} is not in this interpreter" + (f", which has {there}" if there else "")]
+    others = ", ".join(f"{a}..{b}" for a, b in resolver.custom_versions(name))
+    if others:
+        return [f"custom operator {name} version {version}: the definition given has {others}; get a newer one"]
+    known = f" ({row['known']})" if row["known"] else ""
+    return [f"custom operator {name}: pass it as custom_ops=[{name}]{known}"]
+
+
+def _stops(stops: Sequence[Need], minimum: str, runtime: str, unknown: bool) -> list[str]:
+    """A line for each node that the run time does not have; the first says what the whole model needs."""
+    lines = []
+    for n in stops:
+        what = f"{n.operator} version {n.version}, {n.where}"
+        if not n.runtime:
+            lines.append(f"{what}: no run time is known to have it")
+        else:
+            lines.append(f"{runtime} also stops at {what}, which needs {_short(n.runtime)}")
+    if stops:
+        whole = "a run time newer than is known here" if unknown else _short(minimum)
+        n = stops[0]
+        lines[0] = f"needs {whole}; {runtime} stops at {n.operator} version {n.version}, {n.where}"
+        if not n.runtime:
+            lines[0] += ": no run time is known to have it"
+    return lines
+
+
+def _stop(n: Need) -> dict[str, Any]:
+    return {"subgraph": n.subgraph, "node": n.node, "operator": n.operator, "version": n.version, "needs": n.runtime}
+
+
+def _short(runtime: str) -> str:
+    """2.11 for 2.11.0, as people say."""
+    return runtime.removesuffix(".0") if runtime.count(".") == 2 else runtime
+
+
+def _warnings(model: Any, found: Sequence[Need]) -> list[str]:
+    """Stamps that are not what the nodes need, and a stored run time that is not what the operators need."""
+    lines = []
+    for index in dict.fromkeys(n.code for n in found):
+        nodes = [n for n in found if n.code == index and n.node is not None]
+        if not nodes or nodes[0].custom:
+            continue
+        most = max(nodes, key=lambda n: n.needed)
+        name, version = most.operator, most.version
+        if most.needed > version:
+            lines.append(f"{name} is stamped version {version}, but {most.where} needs version {most.needed}"
+                         f" ({most.why}): an old run time would not refuse it")  # fmt: skip
+        elif most.needed < version:
+            would = _short(versions.min_runtime(name, most.needed))
+            lines.append(f"{name} is stamped version {version}, though version {most.needed} expresses its nodes"
+                         + (f" (run time {would})" if would else ""))  # fmt: skip
+    stored, computed = stored_runtime(model), versions.min_runtime_of_model(model)
+    if stored == "?":
+        lines.append(f"the metadata {versions.METADATA_NAME} is malformed; the operators need {computed or 'any'}")
+    elif stored is not None and versions.runtime_key(stored) != versions.runtime_key(computed):
+        lines.append(f"the metadata {versions.METADATA_NAME} says {stored or 'nothing'}, "
+                     f"the operators need {computed or 'any'}")  # fmt: skip
+    return lines
+
+
+def _table(rows: Sequence[dict[str, Any]]) -> Table:
+    table = Table("operator", "version", "nodes", "here", "official versions", "needs run time")
+    for row in rows:
+        official = row.get("official")
+        there = "custom" if row["custom"] else f"{official[0]}..{official[1]}" if official else "none"
+        version = str(row["version"])
+        if row["needed"] != row["version"]:
+            version += f" (needs {row['needed']})"
+        here = Text(row["here"], {NO: "red", BRING: "yellow"}.get(row["here"], ""))
+        table.add_row(row["operator"], version, str(row["nodes"]), here, there, row.get("min_runtime") or "")
+    return table
