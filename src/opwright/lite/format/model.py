@@ -6,9 +6,12 @@ Not here: the bytes (reader.py, writer.py), the other tables' classes (objects.p
 
 from __future__ import annotations
 
+import io
 import mmap
 import os
 import tempfile
+import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +20,28 @@ import numpy as np
 from opwright.core.errors import DataLossError, InvalidArgumentError, NotFoundError
 from opwright.lite.format import reader, schema, verify, writer
 from opwright.lite.format.objects import TableObject, register
+from opwright.lite.format.unknown import Source
+
+ASSOCIATED_LIMIT = 1 << 28  # bytes of the files behind a model, unpacked
+
+
+class _Root(TableObject):
+    """What a file has beside the tables of the schema.
+
+    source: the file, where it holds something newer than the schema. attachment: the zip archive behind the model.
+    """
+
+    __slots__ = ("attachment", "source")
+    source: Source | None
+    attachment: bytes | None
+
+    def __init__(self, **values: Any) -> None:
+        super().__init__(**values)
+        self.source = self.attachment = None
 
 
 @register
-class Model(TableObject):
+class Model(_Root):
     """A .tflite file. `Model(subgraphs=[...], ...)` makes one, `Model.read` reads one.
 
     Weights in `buffers[i].data` are NumPy arrays; those of a file that was read are read-only views on it, and the file
@@ -46,6 +67,22 @@ class Model(TableObject):
         """Fields by keyword; `version` is 3 unless given."""
         super().__init__(**{"version": schema.VERSION} | values)
 
+    def __eq__(self, other: object) -> bool:
+        same = super().__eq__(other)
+        return same and self.attachment == other.attachment if isinstance(other, Model) else same
+
+    def associated_files(self) -> dict[str, bytes]:
+        """The files behind the model, such as labels, by name. Raises DataLossError where the archive is damaged."""
+        if self.attachment is None:
+            return {}
+        try:
+            with zipfile.ZipFile(io.BytesIO(self.attachment)) as archive:
+                if sum(entry.file_size for entry in archive.infolist()) > ASSOCIATED_LIMIT:
+                    raise zipfile.BadZipFile(f"more than {ASSOCIATED_LIMIT} bytes when unpacked")
+                return {name: archive.read(name) for name in archive.namelist()}
+        except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError, EOFError, RuntimeError, zlib.error) as e:
+            raise DataLossError(what=f"the archive of files behind the model is damaged: {e}") from None
+
     @staticmethod
     def read(source: str | os.PathLike[str] | bytes | bytearray | memoryview) -> Model:
         """The model in a file, which is mapped and not copied, or in bytes.
@@ -57,12 +94,14 @@ class Model(TableObject):
         assert isinstance(model, Model)
         return model
 
-    def write(self, path: str | os.PathLike[str]) -> None:
+    def write(self, path: str | os.PathLike[str], *, unknown: str = "keep") -> None:
         """Write the file: to a temporary name in the same folder, then renamed over `path`, so never half a file.
 
-        raises InvalidArgumentError where a field holds what the schema does not allow, OSError from the file system
+        unknown: what a file that was read holds beyond this schema is kept ("keep") or left out ("drop").
+        raises InvalidArgumentError where a field holds what the schema does not allow, UnimplementedError where a model
+        was changed and a field newer than the schema cannot be moved (unknown.py says when), OSError of the file system
         """
-        parts = writer.chunks(self)
+        parts = writer.chunks(self, unknown)
         target = Path(path)
         handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         try:
@@ -74,9 +113,9 @@ class Model(TableObject):
             os.unlink(temporary)
             raise
 
-    def to_bytes(self) -> bytes:
+    def to_bytes(self, *, unknown: str = "keep") -> bytes:
         """The file's bytes; the same contents always give the same bytes. Raises as `write`."""
-        return writer.write(self)
+        return writer.write(self, unknown)
 
     def verify(self) -> None:
         """Check what the reader cannot: indices, shapes against buffers, calls between subgraphs and the rest of

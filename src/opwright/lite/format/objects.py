@@ -13,6 +13,8 @@ What a field holds, by its kind in the schema:
     table                object or None
     vector of tables     list, empty when absent
     union                object of any member's class or None; the type tag is implied by the class
+
+What an absent vector and an empty one mean is the same, and `==` says so; but a file that has the one gets it again.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from opwright.lite.format import schema
+from opwright.lite.format.unknown import Source, UnknownField
 
 REPR_LIMIT = 8  # elements of a vector that repr shows
 
@@ -33,11 +36,13 @@ class TableObject:
     """Base of all tables' classes: keyword constructor, deep `==`, bounded `repr`.
 
     Equal means: same class and equal contents, whatever holds them (list or array); NaN equals NaN.
+    unknown_fields: fields newer than the schema, by id; only where a file has some.
     """
 
-    __slots__ = ()
+    __slots__ = ("unknown_fields",)
     __hash__ = None  # type: ignore[assignment]  # compared by contents, and contents may change
     table_name: ClassVar[str]
+    unknown_fields: dict[int, UnknownField]
 
     def __init__(self, **values: Any) -> None:
         for field in schema.table(self.table_name).fields:
@@ -50,6 +55,8 @@ class TableObject:
         if type(other) is not type(self):
             return NotImplemented
         fields = schema.table(self.table_name).fields
+        if getattr(self, "unknown_fields", None) != getattr(other, "unknown_fields", None):
+            return False
         return all(_same(field, getattr(self, field.name), getattr(other, field.name)) for field in fields)
 
     def __repr__(self) -> str:
@@ -58,26 +65,47 @@ class TableObject:
             value = getattr(self, field.name)
             if not _same(field, value, default_of(field)):
                 parts.append(f"{field.name}={_brief(field, value)}")
+        if hasattr(self, "unknown_fields"):
+            parts.append(f"fields newer than the schema: {', '.join(map(str, self.unknown_fields))}")
         return f"{self.table_name}({', '.join(parts)})"
 
 
 class UnknownUnionMember(TableObject):
     """Stands for a union's table that is newer than this schema: its tag is known, its contents are not readable.
 
-    A model that holds one can be inspected; writing it raises UnimplementedError, as the contents would be lost.
+    One that was read is written again, with all that it holds. Equal: the tag, and the bytes of the table itself.
     """
 
-    __slots__ = ("tag",)
+    __slots__ = ("at", "bytes", "source", "tag")
     table_name = "UnknownUnionMember"
 
-    def __init__(self, tag: int) -> None:
-        self.tag = tag
+    def __init__(self, tag: int, source: Source | None = None, at: int = 0, contents: bytes = b"") -> None:
+        """source, at: the file that holds it, and where. contents: its vtable and its own bytes."""
+        self.tag, self.source, self.at, self.bytes = tag, source, at, contents
 
     def __eq__(self, other: object) -> bool:
-        return self.tag == other.tag if isinstance(other, UnknownUnionMember) else NotImplemented
+        if not isinstance(other, UnknownUnionMember):
+            return NotImplemented
+        return (self.tag, self.bytes) == (other.tag, other.bytes)
 
     def __repr__(self) -> str:
         return f"UnknownUnionMember(tag={self.tag})"
+
+
+class TableList(list[Any]):
+    """A vector of tables as read. absent: the file has none; it gets none again as long as there is nothing in it."""
+
+    __slots__ = ("absent",)
+
+    def __init__(self, items: Any = (), absent: bool = False) -> None:
+        super().__init__(items)
+        self.absent = absent
+
+
+@functools.cache
+def absent_vector(scalar: str) -> np.ndarray:
+    """What stands, by identity, for a vector that a file leaves out."""
+    return _empty(scalar).copy()
 
 
 @functools.cache

@@ -9,6 +9,9 @@ Written by hand rather than with `flatbuffers.Builder`, whose buffer is filled f
 
 A FlatBuffer ends at 2 GB. A `Buffer` marked with `offset >= 1`, and every one when the sum would pass that limit, is
 stored behind the FlatBuffer, aligned to 16 bytes; so are custom options with `large_custom_options_offset >= 1`.
+
+What was read and is newer than the schema is kept as unknown.py says. A file that a member of a union goes along with
+stands behind the rest, and weights that are views on it are not written twice.
 """
 
 from __future__ import annotations
@@ -20,30 +23,51 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from opwright.core.errors import InvalidArgumentError, ResourceExhaustedError, UnimplementedError
-from opwright.lite.format import schema
-from opwright.lite.format.objects import TableObject, UnknownUnionMember, as_vector
+from opwright.lite.format import attachment, reader, schema
+from opwright.lite.format.objects import TableObject, UnknownUnionMember
+from opwright.lite.format.storing import Misfit, field_of, is_mark, is_present, stored_scalar, stored_vector, union_tag
+from opwright.lite.format.unknown import Source, UnknownField
 
 FLATBUFFER_LIMIT = 2**31 - 1
 OUTSIDE_ALIGN = 16
+CARRIED_ALIGN = 64  # of a file that goes along: more than any alignment in it
+TABLE_LIMIT = 2**16 - 1  # positions in a table are 16 bits wide
 _u32 = struct.Struct("<I")
 
 
-def write(model: TableObject) -> bytes:
+def write(model: TableObject, unknown: str = "keep") -> bytes:
     """The file's bytes. Raises what `chunks` raises."""
-    return b"".join(chunks(model))
+    return b"".join(chunks(model, unknown))
 
 
-def chunks(model: TableObject) -> list[Any]:
+def chunks(model: Any, unknown: str = "keep") -> list[Any]:
     """The file as a list of buffers to be written one after the other: the FlatBuffer, and what is stored behind it.
 
+    unknown: whether what is newer than the schema is kept ("keep") or left out ("drop").
     raises InvalidArgumentError where a field holds what the schema does not allow (the text names the field),
-    UnimplementedError for a union member newer than the schema, ResourceExhaustedError past 2 GB of structure
+    UnimplementedError for what is newer than the schema and cannot be moved, ResourceExhaustedError past 2 GB of
+    structure
     """
-    writer = _Writer(outside=_bytes_of_buffers(model) > FLATBUFFER_LIMIT - (1 << 24))
+    if unknown not in ("keep", "drop"):
+        raise InvalidArgumentError(what="`unknown` is no way to write", found=repr(unknown), wanted="'keep' or 'drop'")
+    source = getattr(model, "source", None)
+    if source is not None and unknown == "keep" and reader.read(source.file) == model:
+        return [source.file]
+    writer = _Writer(_bytes_of_buffers(model) > FLATBUFFER_LIMIT - (1 << 24), unknown == "drop")
     try:
-        return writer.file(model)
-    except _Misfit as misfit:
-        raise InvalidArgumentError(what=f"Model{misfit.path} cannot be written: {misfit.what}") from None
+        parts = writer.file(model)
+        behind = getattr(model, "attachment", None)
+        return parts if behind is None else [*parts, attachment.moved(behind, sum(len(part) for part in parts))]
+    except Misfit as misfit:
+        where = f"Model{misfit.path} cannot be written"
+        if misfit.newer:
+            raise UnimplementedError(
+                what=f"{where}: {misfit.what}", wanted="an unchanged model, or one that this schema knows whole",
+                do='write(..., unknown="drop") leaves out what is newer than the schema',
+            ) from None  # fmt: skip
+        raise InvalidArgumentError(what=f"{where}: {misfit.what}") from None
+    except ValueError as error:
+        raise InvalidArgumentError(what=f"the model cannot be written: {error}") from None
 
 
 def _bytes_of_buffers(model: Any) -> int:
@@ -57,13 +81,6 @@ def _bytes_of_buffers(model: Any) -> int:
     return total
 
 
-class _Misfit(Exception):
-    """Raised inside; each level on the way up puts its step in front of `path`."""
-
-    def __init__(self, what: str, path: str = "") -> None:
-        self.what, self.path = what, path
-
-
 class _Plan(NamedTuple):
     """How the tables of one kind that have the same fields present are laid out."""
 
@@ -75,26 +92,41 @@ class _Plan(NamedTuple):
 
 @functools.cache
 def _plan(slots: tuple[tuple[int, str], ...]) -> _Plan:
-    """slots: (id, scalar) of the present fields. Widest first, so that nothing but the end needs padding.
+    """slots: (id, scalar, or "12" for so many bytes of an unknown field) of the present fields.
 
-    Positions count from the table's start, which the writer puts 4 bytes before a multiple of 8.
+    Positions count from the table's start, which the writer puts 4 bytes before a multiple of 8. Widest first, and
+    unknown fields filled up to multiples of 8, so that nothing but the end needs padding.
     """
-    order = tuple(sorted(range(len(slots)), key=lambda i: (-schema.SCALARS[slots[i][1]][1], slots[i][0])))
+    order = tuple(sorted(range(len(slots)), key=lambda i: (-_shape(slots[i][1])[1], slots[i][0])))
     entries = [0] * (max((id for id, _ in slots), default=-1) + 1)
     positions, end, code = [0] * len(slots), 4, "<i"
     for i in order:
         id, scalar = slots[i]
         entries[id] = positions[i] = end
-        end += schema.SCALARS[scalar][1]
-        code += schema.SCALARS[scalar][0]
+        letter, width = _shape(scalar)
+        end += width
+        code += letter
     end_padded = -(-end // 4) * 4
+    if end_padded > TABLE_LIMIT:
+        raise Misfit(f"a table of {end_padded} bytes", newer=True)
     vtable = struct.pack(f"<{2 + len(entries)}H", 4 + 2 * len(entries), end_padded, *entries)
     return _Plan(vtable, struct.Struct(f"{code}{end_padded - end}x"), order, tuple(positions))
 
 
+def _shape(scalar: str) -> tuple[str, int]:
+    """struct code and width."""
+    known = schema.SCALARS.get(scalar)
+    if known is not None:
+        return known[0], known[1]
+    width = -(-int(scalar) // 8) * 8
+    return f"{width}s", width
+
+
 class _Writer:
-    def __init__(self, outside: bool) -> None:
+    def __init__(self, outside: bool, drop: bool) -> None:
         self.out = bytearray()
+        self.drop = drop
+        self.carried: dict[int, tuple[Source, list[tuple[int, int]]]] = {}  # by id: the file; where offsets go, to what
         self.vtables: dict[bytes, int] = {}
         self.aligned: list[tuple[int, int, np.ndarray]] = []  # where its offset goes, alignment, contents
         self.outside = outside
@@ -103,8 +135,10 @@ class _Writer:
     def file(self, model: TableObject) -> list[Any]:
         self.out += bytes(4) + schema.FILE_IDENTIFIER
         self.point(0, self.table("Model", model))
+        starts = self.carry()
         for at, align, array in self.aligned:
-            self.point(at, self.vector(array, align))
+            there = [start + place for source, start in starts if (place := source.place_of(array)) is not None]
+            self.point(at, there[0] - 4 if there else self.vector(array, align))
         self.pad(OUTSIDE_ALIGN)
         if len(self.out) > FLATBUFFER_LIMIT:
             raise ResourceExhaustedError(
@@ -121,6 +155,18 @@ class _Writer:
             end += len(array) + padding
         return parts
 
+    def carry(self) -> list[tuple[Source, int]]:
+        """Write the files that members of unions go along with, whole: each with its place."""
+        starts = []
+        for source, pointers in self.carried.values():
+            self.pad(CARRIED_ALIGN)
+            start = len(self.out)
+            self.out += source.flatbuffer
+            starts.append((source, start))
+            for at, target in pointers:
+                self.point(at, start + target)
+        return starts
+
     # `point` and what it is given: byte offsets from the start of the file
 
     def point(self, at: int, target: int) -> None:
@@ -132,7 +178,7 @@ class _Writer:
 
     def table(self, name: str, table: Any) -> int:
         if getattr(table, "table_name", None) != name:
-            raise _Misfit(f"found {type(table).__name__}, wanted {name}")
+            raise Misfit(f"found {type(table).__name__}, wanted {name}")
         slots: list[tuple[int, str]] = []
         values: list[Any] = []
         later: list[tuple[int, schema.Field, Any]] = []  # slot index, field, value
@@ -142,17 +188,26 @@ class _Writer:
             if field.name in behind:
                 value = behind[field.name]
             if field.kind == "scalar":
-                stored = _scalar(field, value)
+                stored = stored_scalar(field, value)
                 if stored is not None or field.name in behind:
                     slots.append((field.id, field.scalar))
                     values.append(0 if stored is None else stored)
-            elif _is_present(name, field, value):
+            elif is_present(name, field, value):
+                if field.kind == "union" and self.drop and isinstance(value, UnknownUnionMember):
+                    continue
                 if field.kind == "union":
                     slots.append((field.id - 1, "uint8"))
-                    values.append(_tag(field, value))
+                    values.append(union_tag(field, value))
                 later.append((len(slots), field, value))
                 slots.append((field.id, "uint32"))
                 values.append(0)
+        newer: dict[int, UnknownField] = getattr(table, "unknown_fields", {})
+        for id, kept in () if self.drop else newer.items():
+            if kept.maybe_offset:
+                what = f"field {id} of table {name} is newer than the schema, and may be an offset that cannot be moved"
+                raise Misfit(what, newer=True)
+            slots.append((id, str(len(kept.bytes))))
+            values.append(kept.bytes)
         plan = _plan(tuple(slots))
         vtable = self.vtable(plan.vtable)
         self.pad(8, ahead=4)
@@ -165,18 +220,18 @@ class _Writer:
         for slot, field, value in later:
             try:
                 self.child(at + plan.at[slot], field, value)
-            except _Misfit as misfit:
+            except Misfit as misfit:
                 misfit.path = f".{field.name}{misfit.path}"
                 raise
         return at
 
     def goes_behind(self, name: str, table: Any) -> dict[str, Any]:
         """For a table whose bytes are stored behind the FlatBuffer: the fields to write in place of its own."""
-        if name == "Buffer" and table.data is not None and (self.outside or _is_mark(table.offset)):
-            contents = _array(_field("Buffer", "data"), table.data)
+        if name == "Buffer" and table.data is not None and (self.outside or is_mark(table.offset)):
+            contents = stored_vector(field_of("Buffer", "data"), table.data)
             return {"data": None, "offset": 2, "size": len(contents), "at": "offset", "contents": contents}
-        if name == "Operator" and table.custom_options is not None and _is_mark(table.large_custom_options_offset):
-            contents = _array(_field("Operator", "custom_options"), table.custom_options)
+        if name == "Operator" and table.custom_options is not None and is_mark(table.large_custom_options_offset):
+            contents = stored_vector(field_of("Operator", "custom_options"), table.custom_options)
             offset, size = "large_custom_options_offset", "large_custom_options_size"
             return {"custom_options": None, offset: 2, size: len(contents), "at": offset, "contents": contents}
         return {}
@@ -193,6 +248,10 @@ class _Writer:
         """Write what a field points to, and the offset to it at a position."""
         if field.kind == "table":
             self.point(at, self.table(field.of, value))
+        elif field.kind == "union" and isinstance(value, UnknownUnionMember):
+            if value.source is None:
+                raise Misfit(f"a member of union {field.of} that the schema lacks, tag {value.tag}", newer=True)
+            self.carried.setdefault(id(value.source), (value.source, []))[1].append((at, value.at))
         elif field.kind == "union":
             self.point(at, self.table(value.table_name, value))
         elif field.kind == "tables":
@@ -200,7 +259,7 @@ class _Writer:
         elif field.kind == "string":
             self.point(at, self.string(value))
         else:
-            array = _array(field, value)
+            array = stored_vector(field, value)
             if field.align > array.itemsize:
                 self.aligned.append((at, field.align, array))
             else:
@@ -213,7 +272,7 @@ class _Writer:
         for i, item in enumerate(items):
             try:
                 self.point(at + 4 + 4 * i, self.table(field.of, item))
-            except _Misfit as misfit:
+            except Misfit as misfit:
                 misfit.path = f"[{i}]{misfit.path}"
                 raise
         return at
@@ -227,68 +286,12 @@ class _Writer:
 
     def string(self, text: Any) -> int:
         if not isinstance(text, str):
-            raise _Misfit(f"found {type(text).__name__}, wanted str")
+            raise Misfit(f"found {type(text).__name__}, wanted str")
         try:
             encoded = text.encode("utf-8", "surrogateescape")
         except UnicodeEncodeError:
-            raise _Misfit(f"{text[:40]!a} is no valid text") from None
+            raise Misfit(f"{text[:40]!a} is no valid text") from None
         self.pad(4)
         at = len(self.out)
         self.out += _u32.pack(len(encoded)) + encoded + b"\0"
         return at
-
-
-def _field(table: str, name: str) -> schema.Field:
-    return next(field for field in schema.table(table).fields if field.name == name)
-
-
-def _is_mark(offset: Any) -> bool:
-    """Whether an offset says that the bytes are stored behind the FlatBuffer."""
-    return isinstance(offset, (int, np.integer)) and bool(offset >= 1)
-
-
-def _is_present(table: str, field: schema.Field, value: Any) -> bool:
-    if value is None:
-        return f"{table}.{field.name}" in schema.ALWAYS_PRESENT
-    if field.kind in ("vector", "tables") and not field.keeps_absence:
-        if not hasattr(value, "__len__"):
-            raise _Misfit(f"found {type(value).__name__}, wanted a list", f".{field.name}")
-        return len(value) > 0 or f"{table}.{field.name}" in schema.ALWAYS_PRESENT
-    return True
-
-
-def _scalar(field: schema.Field, value: Any) -> Any:
-    """The number to store, or None when it is the default, which is left out."""
-    if field.scalar == "float32":
-        try:
-            bits = struct.pack("<f", value)
-        except (struct.error, OverflowError, TypeError):
-            raise _Misfit(f"{value!r} is no float32", f".{field.name}") from None
-        return None if bits == struct.pack("<f", field.default) else value
-    try:
-        number = int(value) if isinstance(value, (bool, np.bool_)) else value.__index__()
-        struct.pack(f"<{schema.SCALARS[field.scalar][0]}", number)
-    except (struct.error, AttributeError, TypeError):
-        raise _Misfit(f"{value!r} is no {field.enum or field.scalar}", f".{field.name}") from None
-    if field.scalar == "bool":
-        number = int(number != 0)
-    return None if number == int(field.default) else number
-
-
-def _array(field: schema.Field, value: Any) -> np.ndarray:
-    try:
-        return as_vector(field, () if value is None else value)
-    except (ValueError, TypeError) as error:
-        raise _Misfit(str(error)) from None
-
-
-def _tag(field: schema.Field, value: Any) -> int:
-    if isinstance(value, UnknownUnionMember):
-        raise UnimplementedError(
-            what=f"a table of union {field.of} newer than this schema was read and cannot be written",
-            found=f"type tag {value.tag}", wanted=f"one of the {len(schema.union(field.of))} members known here",
-        )  # fmt: skip
-    tag = schema.union_tags(field.of).get(getattr(value, "table_name", ""))
-    if tag is None:
-        raise _Misfit(f"found {type(value).__name__}, wanted a member of union {field.of}", f".{field.name}")
-    return tag
