@@ -125,6 +125,28 @@ def check(model: str, runtime: str | None, customs: tuple[str, ...], strict: boo
 
 
 @cli.command()
+@click.argument("models", nargs=-1, required=True, type=click.Path())
+@click.option("-o", "--output", type=click.Path(), help="The module to write, replaced if it is there; else stdout.")
+@_json
+@_examples("opwright resolver a.tflite b.tflite -o my_resolver.py", "opwright resolver model.tflite --json")
+def resolver(models: tuple[str, ...], output: str | None, as_json: bool) -> None:
+    """Write a Python module whose Resolver holds only the operators that MODELS use, in their versions.
+
+    Given to lite.Interpreter as op_resolver it imports only those kernels. Custom operators are arguments of Resolver.
+
+    \b
+    Exit codes:
+      0  written
+      1  a model uses a builtin operator or version that is not here; nothing is written
+      2  wrong usage
+      3  a model cannot be read or is damaged, or the module cannot be written
+    """
+    from .resolvers import write_resolver
+
+    sys.exit(0 if write_resolver(models, output, as_json) else EXIT_FAILED)
+
+
+@cli.command()
 @_model
 @click.option(
     "--input",

@@ -1,0 +1,205 @@
+"""`opwright resolver`: a Python module with a resolver that holds what some models use, and imports no more.
+
+Lives here: finding what they use, the text of the module, writing it.  Not here: resolvers (lite/resolver.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import keyword
+import os
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import click
+from rich.table import Table
+
+from .. import lite
+from ..lite.format.needs import needs
+from ..lite.ops import family_of
+from .models import read_model
+from .report import BadFile, notes, print_json
+
+LONGEST_LINE = 100
+
+Range = tuple[int, int]
+
+
+class Used(NamedTuple):
+    """What some models use: the least and the greatest version of each operator, sorted by name."""
+
+    builtins: Mapping[str, Range]
+    customs: Mapping[str, Range]
+
+
+def write_resolver(paths: Sequence[str], output: str | None, as_json: bool) -> bool:
+    """Write the module to `output`, or to stdout; False if a model uses what is not here.
+
+    raises BadFile for a model that is no use or a file that cannot be written
+    """
+    models = [read_model(path) for path in paths]
+    resolver = lite.BuiltinOpResolver()
+    missing = [
+        f"{os.path.basename(path)}: {n.operator} version {n.version}, {n.where}"
+        for path, model in zip(paths, models)
+        for n in needs(model)
+        if n.version < 1 or (not n.custom and resolver.find_op(n.operator, n.version) is None)
+    ]
+    used = used_by(models)
+    if missing:
+        for line in missing:
+            notes().print(f"opwright: not in this installation: {line}")
+    else:
+        text = module_text([os.path.basename(path) for path in paths], used)
+        if output is not None:
+            _write(output, text)
+        elif not as_json:
+            click.echo(text, nl=False)
+    if as_json:
+        print_json({"models": list(paths), "output": None if missing else output,
+                    "builtins": used.builtins, "customs": used.customs,
+                    "families": _families(used.builtins) if not missing else [],
+                    "missing": missing, "ok": not missing})  # fmt: skip
+    elif output is not None and not missing:
+        table = Table("operator", "versions")
+        for name, (least, most) in (*used.builtins.items(), *used.customs.items()):
+            table.add_row(name, f"{least}..{most}")
+        notes().print(table)
+        notes().print(f"{output}: {len(used.builtins)} builtin and {len(used.customs)} custom operators")
+    return not missing
+
+
+def used_by(models: Sequence[object]) -> Used:
+    """The operators of some models, those of their subgraphs and those no node uses, too."""
+    found: tuple[dict[str, Range], dict[str, Range]] = ({}, {})
+    for n in (n for model in models for n in needs(model)):
+        ranges = found[n.custom]
+        least, most = ranges.get(n.operator, (n.version, n.version))
+        ranges[n.operator] = (min(least, n.version), max(most, n.version))
+    return Used(*(dict(sorted(ranges.items())) for ranges in found))
+
+
+def _families(builtins: Mapping[str, Range]) -> list[str]:
+    return sorted({family_of(name) for name in builtins})
+
+
+def module_text(names: Sequence[str], used: Used) -> str:
+    """The module. The same models, by name and contents, give the same text."""
+    given = _parameters(used.customs)
+    lines = [
+        '"""A resolver with the operators that some models use, and no others; only their kernels are imported.',
+        "",
+        "Written by `opwright resolver`; the models are MODELS. To use it:",
+        "",
+        *_wrapped("    resolver = Resolver(", [f"{p}={p}" for p in given], ")"),
+        "    interpreter = lite.Interpreter(model_path, op_resolver=resolver)",
+        '"""',
+        "",
+        "from __future__ import annotations",
+        "",
+        "from typing import Any",
+        "",
+        *(["from opwright.core.errors import InvalidArgumentError"] if given else []),
+        "from opwright.lite import MutableOpResolver",
+        *(["from opwright.lite.ops import get"] if used.builtins else []),
+        "",
+        "MODELS = (",
+        *(f"    {_literal(name)}," for name in names),
+        ")",
+        "",
+    ]
+    for title, ranges, what in (("BUILTINS", used.builtins, "builtin"), ("CUSTOMS", used.customs, "custom")):
+        if ranges:
+            lines += [f"# {what} operator: the least and the greatest version that the models use", f"{title} = {{"]
+            lines += [f"    {_literal(name)}: ({least}, {most})," for name, (least, most) in ranges.items()]
+            lines += ["}", ""]
+    lines += _class_lines(used, given)
+    return "\n".join(lines) + "\n"
+
+
+def _class_lines(used: Used, given: Mapping[str, str]) -> list[str]:
+    lines = [
+        "",
+        "class Resolver(MutableOpResolver):",
+        '    """Serves MODELS. Custom operators are given as @ow.operator classes or lite.Registrations."""'
+        if given else '    """Serves MODELS."""',
+        "",
+        *_wrapped("    def __init__(", ["self", *(["*"] if given else []), *(f"{p}: Any = None" for p in given)],
+                  ") -> None:"),
+        "        super().__init__()",
+    ]  # fmt: skip
+    if used.builtins:
+        lines += ["        for name, (least, most) in BUILTINS.items():",
+                  "            self.add_builtin(name, get(name), least, most)"]  # fmt: skip
+    if given:
+        lines += [
+            "        given = {",
+            *(f"            {_literal(name)}: {p}," for p, name in given.items()),
+            "        }",
+            "        missing = [name for name in CUSTOMS if given[name] is None]",
+            "        if missing:",
+            "            raise InvalidArgumentError(",
+            '                what=f"the models use custom operators that were not given: {\', \'.join(missing)}",',
+            '                do="Resolver(NAME=..., ...), each an @ow.operator or a lite.Registration",',
+            "            )",
+            "        for name, (least, most) in CUSTOMS.items():",
+            '            version = getattr(given[name], "version", most)',
+            "            if version < most:",
+            "                raise InvalidArgumentError(",
+            '                    what=f"the models use version {most} of custom operator {name}",',
+            '                    found=f"a definition of version {version}", do="give a newer definition",',
+            "                )",
+            "            self.add_custom(name, given[name], least, most)",
+        ]
+    return lines
+
+
+def _literal(text: str) -> str:
+    """A string literal, in double quotes where that takes no escapes."""
+    found = ascii(text)
+    return f'"{text}"' if found == f"'{text}'" else found
+
+
+def _wrapped(before: str, items: Sequence[str], after: str) -> list[str]:
+    """Items on one line, or each on its own where that would be long."""
+    line = before + ", ".join(items) + after
+    if len(line) <= LONGEST_LINE:
+        return [line]
+    indent = " " * (len(before) - len(before.lstrip()))
+    return [before, *(f"{indent}    {item}," for item in items), indent + after.lstrip()]
+
+
+def _parameters(customs: Mapping[str, Range]) -> dict[str, str]:
+    """A parameter's name for each custom operator: its own, where Python allows it."""
+    found: dict[str, str] = {}
+    for name in customs:
+        base = re.sub(r"[^0-9A-Za-z_]", "_", name)
+        if not base.isidentifier() or keyword.iskeyword(base) or base in ("self", "super", "get", "getattr"):
+            base = f"op_{base}"
+        parameter, count = base, 1
+        while parameter in found:
+            count += 1
+            parameter = f"{base}_{count}"
+        found[parameter] = name
+    return found
+
+
+def _write(path: str, text: str) -> None:
+    """Replace a file whole or not at all. Raises BadFile."""
+    beside = None
+    try:
+        folder = os.path.dirname(os.path.abspath(path))
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", newline="\n", dir=folder, delete=False) as file:
+            beside = file.name
+            file.write(text)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(beside, 0o666 & ~mask)
+        os.replace(beside, path)
+    except OSError as error:
+        if beside is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(beside)
+        raise BadFile(f"{path} cannot be written: {error.strerror or error}") from error
