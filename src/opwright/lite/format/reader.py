@@ -57,7 +57,7 @@ class _Reader:
         self.size = len(view)
         words = view[: self.size & ~3]
         if sys.byteorder == "big":
-            words = memoryview(np.frombuffer(words, "<u4").astype(np.uint32)).cast("B")
+            words = memoryview(np.frombuffer(words, "<u4").astype(np.uint32).tobytes())
         self.u32, self.i32 = words.cast("I"), words.cast("i")
         self.arrays: dict[str, np.ndarray] = {}
         self.tables_left = min(self.size // 8, MAX_TABLES)
@@ -133,7 +133,7 @@ class _Reader:
                 setattr(table, attribute, how.get(value, value))
             else:
                 try:
-                    setattr(table, attribute, how(self, field, at + position + value))
+                    setattr(table, attribute, how(self, field, at + position + value))  # type: ignore[operator]
                 except Damage as damage:
                     damage.path = f".{attribute}{damage.path}"
                     raise

@@ -22,10 +22,21 @@ import numpy as np
 
 class UnknownField(NamedTuple):
     """bytes: from the field's start to that of the next, padding included. maybe_offset: its bytes fit an offset, too,
-    so they cannot be copied to another place."""
+    so they cannot be copied to another place. Equal: the bytes, but for zeros at the end, which may be padding."""
 
     bytes: bytes
     maybe_offset: bool
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, UnknownField):
+            return NotImplemented
+        return self.bytes.rstrip(b"\0") == other.bytes.rstrip(b"\0")
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self.bytes.rstrip(b"\0"))
 
 
 class Source:
