@@ -54,9 +54,12 @@ def kernel_of(operator: Any, call: Any, node: Node, group: Callable[..., list[An
     """
     path = None
     if isinstance(operator, LiteOperator):
-        if operator.moves is True:
+        if operator.hybrid and all(t.dtype.is_floating for t in node.tensors_out):
+            path = operator.hybrid
+        elif operator.moves:
             return None
-        path = operator.hybrid if operator.hybrid and _has_real_activations(node) else operator.quantized
+        else:
+            path = operator.quantized
     if path is None:
         tensors = [t for t in (*node.tensors_in, *node.tensors_out) if is_narrow(t)]
         named = ", ".join(f"{t.name!r} {t.type.name}" for t in tensors if t is not None)
@@ -73,12 +76,6 @@ def kernel_of(operator: Any, call: Any, node: Node, group: Callable[..., list[An
         if error.op is None:
             raise type(error)(op=node.name, what=error.message) from None
         raise
-
-
-def _has_real_activations(node: Node) -> bool:
-    return all(t.dtype.is_floating for t in node.tensors_out) and any(
-        t is not None and t.dtype.is_floating for t in node.tensors_in
-    )
 
 
 class Real:

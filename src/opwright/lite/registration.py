@@ -166,7 +166,8 @@ class OperatorRegistration(Registration):
             context.resize(t, spec.shape.as_list())
         arrays = group(self.operator, [None if t is None else t.readonly for t in node.tensors_in], node)
         if node.kernel is not None:
-            run_quantized(node.kernel, arrays, [t.array for t in node.tensors_out], node.name)
+            outs: list[Any] = [t.array for t in node.tensors_out]
+            run_quantized(node.kernel, arrays, outs, node.name)
             return
         dtype = next((t.dtype for t in node.tensors_in if t is not None), None)
         results = self.operator.flat_outputs(self.operator.kernel(call, dtype)(*arrays))

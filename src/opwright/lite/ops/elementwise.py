@@ -61,10 +61,10 @@ UNARY = (
     ("ZEROS_LIKE",  np.zeros_like,  "0",                        (float32, int32, int64), "ZerosLikeOptions", (1, 1)),
 )  # fmt: skip
 
-QUANTIZED = ("ABS", "EXP", "LOG", "SQRT", "RSQRT", "NEG")
+QUANTIZED = {"ABS": "absolute", "EXP": "exp", "LOG": "log", "SQRT": "sqrt", "RSQRT": "rsqrt"}
 
 for row in UNARY:
-    unary(*row, quantized=f"elementwise.{row[0].lower()}" if row[0] in QUANTIZED else None)
+    unary(*row, quantized=f"elementwise.{QUANTIZED[row[0]]}" if row[0] in QUANTIZED else None)
 
 
 @lite_operator("CAST", options="CastOptions", versions=(1, 7), typed_by="out_data_type")

@@ -83,6 +83,7 @@ class ResizeBilinear:
     x = Input((float32,), rank=4)
     size = Input((int32,), rank=1)
     y = Output(like="x")
+    quantized = "images.resize_bilinear"
     infer = resized
 
     def compute(op: Any, x: Any, size: Any) -> Any:
@@ -105,6 +106,7 @@ class ResizeNearestNeighbor:
     x = Input((float32, uint8, int8, int16), rank=4)
     size = Input((int32,), rank=1)
     y = Output(like="x")
+    moves = True
     infer = resized
 
     def compute(op: Any, x: Any, size: Any) -> Any:

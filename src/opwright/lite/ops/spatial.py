@@ -121,14 +121,19 @@ class SpaceToBatch:
         return spec((_times(dims[0], math.prod(block)), *space, *dims[1 + len(block) :]), op.x.spec.dtype)
 
     def compute(op: Any, x: Any, block_shape: Any, paddings: Any) -> Any:
-        block, m = [int(b) for b in block_shape], len(block_shape)
-        widths = [(0, 0), *((int(a), int(b)) for a, b in paddings), *((0, 0),) * (x.ndim - m - 1)]
-        padded = surround(x, widths)
-        n, rest = x.shape[0], x.shape[m + 1 :]
-        sizes = [s // b for s, b in zip(padded.shape[1:], block)]
-        split = padded.reshape(n, *(v for pair in zip(sizes, block) for v in pair), *rest)
-        order = [*range(2, 2 * m + 1, 2), 0, *range(1, 2 * m + 1, 2), *range(2 * m + 1, split.ndim)]
-        return split.transpose(order).reshape(n * math.prod(block), *sizes, *rest)
+        return blocks_to_batch(x, block_shape, paddings, 0)
+
+
+def blocks_to_batch(x: Any, block_shape: Any, paddings: Any, value: Any) -> Any:
+    """Blocks of space moved to the batch, after padding with a value."""
+    block, m = [int(b) for b in block_shape], len(block_shape)
+    widths = [(0, 0), *((int(a), int(b)) for a, b in paddings), *((0, 0),) * (x.ndim - m - 1)]
+    padded = surround(x, widths, value)
+    n, rest = x.shape[0], x.shape[m + 1 :]
+    sizes = [s // b for s, b in zip(padded.shape[1:], block)]
+    split = padded.reshape(n, *(v for pair in zip(sizes, block) for v in pair), *rest)
+    order = [*range(2, 2 * m + 1, 2), 0, *range(1, 2 * m + 1, 2), *range(2 * m + 1, split.ndim)]
+    return split.transpose(order).reshape(n * math.prod(block), *sizes, *rest)
 
 
 @lite_operator("BATCH_TO_SPACE_ND", options="BatchToSpaceNDOptions", versions=(1, 4))

@@ -41,8 +41,8 @@ def _sum(op: Any, x: Operand, y: Operand, z: Operand, combine: Any) -> _Pair:
     kind = _checked(op, TYPES, x, y, z)
     low, high = fused_bounds(op.fused_activation_function, z)
     if kind == "INT16" and op.pot_scale_int16:
-        powers = [_power_of_two(o) for o in (x, y, z)]
-        if None not in powers:
+        powers = [p for p in map(_power_of_two, (x, y, z)) if p is not None]
+        if len(powers) == 3:
             return _by_shifts(x, y, z, *powers, combine, low, high)
     bits = HEADROOM[kind]
     twice = float(2 * max(x.scale, y.scale))
@@ -66,7 +66,7 @@ def _power_of_two(o: Operand) -> int | None:
     return round(exact) if abs(exact - round(exact)) < 1e-3 else None
 
 
-def _by_shifts(x: Operand, y: Operand, z: Operand, px: Any, py: Any, pz: Any, combine: Any, low: int, high: int
+def _by_shifts(x: Operand, y: Operand, z: Operand, px: int, py: int, pz: int, combine: Any, low: int, high: int
                ) -> _Pair:  # fmt: skip
     """int16 with scales that are powers of two: the input of smaller scale is shifted to the output's."""
     nx, ny = pz - px, pz - py

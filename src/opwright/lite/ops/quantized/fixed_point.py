@@ -109,6 +109,28 @@ def leading_zeros(x: Any) -> Any:
     return 31 - np.floor(np.log2(x.astype(np.float64))).astype(np.int64)  # exact: doubles hold them, log2 is monotone
 
 
+def inverse_root(x: Any) -> tuple[Any, Any]:
+    """(m, e) with m 2^(e - 31) = 1 / sqrt(x) for int32 x >= 0 (0 counts as 1): five steps of Newton in Q3.28."""
+    x = np.maximum(x, 1)
+    small = x <= 1
+    shift = np.full(x.shape, 11, np.int64)
+    for _ in range(2):
+        large = x >= 1 << 29
+        x, shift = np.where(large, x >> 2, x), shift + large
+    pairs = (leading_zeros(x) - 1) // 2 - 1
+    shift = shift - pairs
+    scaled = np.where(small, 1 << 28, np.left_shift(x, 2 * np.maximum(pairs, 0))) >> 1
+    half = shifted_right(scaled, 1)
+    root = np.full(x.shape, 1 << 28, np.int64)
+    for _ in range(5):
+        cube = saturated(high_product(high_product(root, root), root) << 6)
+        difference = high_product(np.int64((1 << 28) + (1 << 27)), root) - high_product(half, cube)
+        root = saturated(difference << 3)
+    root = high_product(root, np.int64(1518500250))  # sqrt(1/2)
+    root = np.left_shift(root, np.maximum(-shift, 0))
+    return np.where(small, 2**31 - 1, root), np.where(small, 0, -np.maximum(shift, 0))
+
+
 def saturated(x: Any) -> Any:
     """Within int32."""
     return np.clip(x, -(2**31), 2**31 - 1)

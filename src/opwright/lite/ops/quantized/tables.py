@@ -18,10 +18,10 @@ _f = np.float32
 
 
 def byte_table(f: Function, x: Operand, y: Operand) -> np.ndarray:
-    """y's integer for each of x's 256, in the order of their bytes. f: of float64, each result rounded to float32."""
+    """y's integer for each of x's 256, in the order of their bytes. f: of float32."""
     q = np.arange(x.low, x.high + 1)
     real = x.scale * (q - x.zero_point).astype(_f)
-    t = round_away(f(real.astype(np.float64)).astype(_f) * (_f(1) / y.scale)).astype(np.float64)
+    t = round_away(f(real) * (_f(1) / y.scale)).astype(np.float64)
     made = np.clip(np.nan_to_num(t, posinf=2.0**40, neginf=-(2.0**40)) + y.zero_point, y.low, y.high)
     return np.roll(made, x.low).astype(np.int16)  # an int8 -128 is byte 128
 

@@ -1,0 +1,165 @@
+"""Integer rules of activations: the RELUs, LEAKY_RELU, PRELU, HARD_SWISH, and by table ELU, GELU, LOGISTIC, TANH.
+
+Lives here: these rules.  Not here: LOGISTIC and TANH of 16 bits (sigmoid.py), SOFTMAX (softmax.py).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .fixed_point import multiplier, rescale, shifted_right
+from .operand import Operand, check_output, check_scaled, check_symmetric, check_types, quantize_real
+from .sigmoid import logistic_wide, tanh_wide
+from .tables import byte_table, look_up
+
+BYTES = ("INT8 INT8", "UINT8 UINT8")
+ALL = (*BYTES, "INT16 INT16")
+Rule = Callable[[Any, Operand, Operand], Any]
+_f = np.float32
+
+
+def _clipped(low: float, high: float | None) -> Rule:
+    """The rule of a RELU between two real bounds: the input rescaled, then clamped."""
+
+    def rule(op: Any, x: Operand, y: Operand) -> Any:
+        kind = check_types(op, ALL, x, y)
+        check_scaled(x, y)
+        if kind == "INT16":
+            check_symmetric(x, y)
+        m, e = multiplier(float(x.scale / y.scale))
+        least = max(y.low, quantize_real(low, y))
+        most = y.high if high is None else min(y.high, quantize_real(high, y))
+        return lambda q: np.clip(rescale(x.centred(q), m, e) + y.zero_point, least, most)
+
+    return rule
+
+
+relu, relu6, relu_n1_to_1, relu_0_to_1 = _clipped(0, None), _clipped(0, 6), _clipped(-1, 1), _clipped(0, 1)
+
+
+def leaky_relu(op: Any, x: Operand, y: Operand) -> Any:
+    kind = check_types(op, ALL, x, y)
+    check_scaled(x, y)
+    if kind == "INT16":
+        check_symmetric(x, y)
+    m, e = multiplier(float(x.scale / y.scale))
+    slope = float(x.scale * _f(op.alpha) / y.scale)
+    m_below, e_below = multiplier(abs(slope))
+    m_below = -m_below if slope < 0 else m_below
+
+    def run(q: Any) -> Any:
+        v = x.centred(q)
+        return np.clip(np.where(v >= 0, rescale(v, m, e), rescale(v, m_below, e_below)) + y.zero_point, y.low, y.high)
+
+    return run
+
+
+def prelu(op: Any, x: Operand, alpha: Operand, y: Operand) -> Any:
+    check_types(op, ("INT8 INT8 INT8", "UINT8 UINT8 UINT8"), x, alpha, y)
+    check_scaled(x, alpha, y)
+    m, e = multiplier(float(x.scale / y.scale))
+    m_below, e_below = multiplier(float(x.scale * alpha.scale / y.scale))
+
+    def run(q: Any, a: Any) -> Any:
+        v = x.centred(q)
+        below = rescale(v * alpha.centred(a), m_below, e_below)
+        return np.clip(np.where(v >= 0, rescale(v, m, e), below) + y.zero_point, y.low, y.high)
+
+    return run
+
+
+def hard_swish(op: Any, x: Operand, y: Operand) -> Any:
+    """x relu6(x + 3) / 6 in 16-bit arithmetic."""
+    check_types(op, BYTES, x, y)
+    check_scaled(x, y)
+    fine = x.scale / _f(128)
+    m_out, e_out = multiplier(float(fine / y.scale))
+    m_relu, e_relu = multiplier(float(fine / _f(3.0 / 32768.0)))
+    short_out, short_relu = _short(m_out), _short(m_relu)
+    if e_out > 0:
+        raise y.wrong("has a scale too small for this input", [float(x.scale), float(y.scale)])
+
+    def run(q: Any) -> Any:
+        v = x.centred(q) * 128
+        product = _high_product_16(v, short_out)
+        gate = v if e_relu <= 0 else _saturated_16(v << (e_relu - 1))
+        gate = _high_product_16(gate, short_relu)
+        if e_relu > 0:
+            gate = _saturated_16(gate << 1)
+        elif e_relu < 0:
+            gate = shifted_right(gate, -e_relu)
+        gated = ((gate + 32768) >> 1) * product
+        truncated = np.where(gated >= 0, gated >> 15, -(-gated >> 15))
+        return np.clip(shifted_right(_saturated_16(truncated), -e_out) + y.zero_point, y.low, y.high)
+
+    return run
+
+
+def _short(m: int) -> int:
+    """A multiplier's 31 bits reduced to 15."""
+    return 32767 if m >= 2**31 - 1 - 2**15 else (m + (1 << 15)) >> 16
+
+
+def _saturated_16(x: Any) -> Any:
+    return np.clip(x, -32768, 32767)
+
+
+def _high_product_16(a: Any, b: int) -> Any:
+    """a b / 2^15 to the nearest, halves up."""
+    return _saturated_16((a * b + (1 << 14)) >> 15)
+
+
+def tabled(f: Callable[[Any], Any]) -> Callable[[Operand, Operand], Any]:
+    """A kernel of one look-up; f: of float64, its result rounded to float32."""
+
+    def kernel(x: Operand, y: Operand) -> Any:
+        check_scaled(x, y)
+        with np.errstate(all="ignore"):
+            table = byte_table(lambda v: f(v.astype(np.float64)).astype(_f), x, y)
+        return lambda q: look_up(table, q)
+
+    return kernel
+
+
+# The sum is a float32, too: what it loses decides ties.
+_logistic = tabled(lambda v: _f(1) / (_f(1) + np.exp(-v).astype(_f)))
+_tanh = tabled(np.tanh)
+_elu = tabled(lambda v: np.where(v < 0, np.expm1(np.minimum(v, 0)), v))
+_erf = np.frompyfunc(math.erf, 1, 1)
+_gelu = tabled(lambda v: 0.5 * v * (1 + _erf(v * math.sqrt(0.5)).astype(np.float64)))
+_gelu_by_tanh = tabled(lambda v: 0.5 * v * (1 + np.tanh(math.sqrt(2 / math.pi) * (v + 0.044715 * v**3))))
+
+
+def logistic(op: Any, x: Operand, y: Operand) -> Any:
+    kind = check_types(op, ALL, x, y)
+    check_scaled(x, y)
+    if kind == "INT16":
+        check_symmetric(x)
+        check_output(y, 1 / 32768, 0)
+        return logistic_wide(x)
+    check_output(y, 1 / 256, y.low)
+    return _logistic(x, y)
+
+
+def tanh(op: Any, x: Operand, y: Operand) -> Any:
+    kind = check_types(op, ALL, x, y)
+    check_scaled(x, y)
+    if kind == "INT16":
+        check_symmetric(x)
+        check_output(y, 1 / 32768, 0)
+        return tanh_wide(x)
+    return _tanh(x, y)
+
+
+def elu(op: Any, x: Operand, y: Operand) -> Any:
+    check_types(op, ("INT8 INT8",), x, y)
+    return _elu(x, y)
+
+
+def gelu(op: Any, x: Operand, y: Operand) -> Any:
+    check_types(op, BYTES, x, y)
+    return (_gelu_by_tanh if op.approximate else _gelu)(x, y)

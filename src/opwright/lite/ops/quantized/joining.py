@@ -1,0 +1,77 @@
+"""Integer rules of operators that join tensors or put something around them: CONCATENATION, PACK, PAD, PADV2,
+SPACE_TO_BATCH_ND.
+
+Lives here: these rules.  Not here: operators that only move integers, which need none.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....core.errors import InvalidArgumentError
+from ..joining import surround
+from ..spatial import blocks_to_batch
+from .fixed_point import round_away
+from .operand import Operand, check_same, check_scaled, check_symmetric, check_types
+
+BYTES = ("INT8", "UINT8", "INT16")
+_f = np.float32
+
+
+def concatenation(op: Any, xs: tuple[Operand, ...], y: Operand) -> Any:
+    """int8, int16 and int4: parameters are equal, integers are copied. uint8: inputs are rescaled to the output's."""
+    for x in xs:
+        check_types(op, ("INT8 INT8", "UINT8 UINT8", "INT16 INT16", "INT4 INT4"), x, y)
+    check_scaled(*xs, y)
+    if op.fused_activation_function != "NONE":
+        raise InvalidArgumentError(what="a fused activation on a concatenation of integers",
+                                   found=op.fused_activation_function, wanted="NONE")  # fmt: skip
+    if y.type in ("INT8", "INT4"):
+        check_same(y, *xs)
+    elif y.type == "INT16":
+        check_symmetric(*xs, y)
+    if y.type != "UINT8":
+        return lambda arrays: np.concatenate(arrays, op.axis)
+    inverse = _f(1) / y.scale
+
+    def rescaled(x: Operand, q: Any) -> Any:
+        if x.scale == y.scale and x.zero_point == y.zero_point:
+            return q
+        factor = x.scale * inverse
+        real = q.astype(_f) * factor + _f(-x.zero_point) * factor
+        return np.clip(round_away(real) + y.zero_point, y.low, y.high).astype(np.uint8)
+
+    return lambda arrays: np.concatenate([rescaled(x, q) for x, q in zip(xs, arrays)], op.axis)
+
+
+def pack(op: Any, xs: tuple[Operand, ...], y: Operand) -> Any:
+    for x in xs:
+        check_types(op, tuple(f"{t} {t}" for t in BYTES), x, y)
+    check_scaled(*xs, y)
+    check_same(y, *xs)
+    return op.reference
+
+
+def _check_pad(op: Any, x: Operand, y: Operand) -> None:
+    check_types(op, tuple(f"{t} {t}" for t in BYTES), x, y)
+    check_scaled(x, y)
+
+
+def pad(op: Any, x: Operand, paddings: Operand, y: Operand) -> Any:
+    _check_pad(op, x, y)
+    return lambda q, pairs: surround(q, [(int(a), int(b)) for a, b in pairs], y.zero_point)
+
+
+def pad_v2(op: Any, x: Operand, paddings: Operand, value: Operand, y: Operand) -> Any:
+    _check_pad(op, x, y)
+    if len(value.scales):
+        check_types(op, tuple(f"{t} {t}" for t in BYTES), value, y)
+        check_same(y, value)
+    return lambda q, pairs, v: surround(q, [(int(a), int(b)) for a, b in pairs], v.reshape(-1)[0])
+
+
+def space_to_batch(op: Any, x: Operand, block_shape: Operand, paddings: Operand, y: Operand) -> Any:
+    _check_pad(op, x, y)
+    return lambda q, block, pairs: blocks_to_batch(q, block, pairs, y.zero_point)

@@ -1,0 +1,104 @@
+"""Integer rules of MEAN, SUM, REDUCE_PROD, REDUCE_MAX and REDUCE_MIN.
+
+Lives here: these rules.  Not here: which axes there are (lite/ops/reduction.py).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from ..shapes import axis_in
+from .fixed_point import multiplier, rescale, rescale_wide, round_away, wrapped
+from .operand import Operand, check_same, check_scaled, check_symmetric, check_types
+
+_f = np.float32
+TYPES = ("INT8 INT8", "UINT8 UINT8", "INT16 INT16")
+
+
+def _axes(axes: Any, rank: int) -> tuple[int, ...]:
+    return tuple(sorted({axis_in(int(a), rank) for a in axes.reshape(-1)}))
+
+
+def _count(q: Any, axes: tuple[int, ...]) -> int:
+    return math.prod(q.shape[a] for a in axes)
+
+
+def _checked(op: Any, x: Operand, y: Operand, types: tuple[str, ...] = TYPES) -> None:
+    if check_types(op, types, x, y) == "INT16":
+        check_symmetric(x, y)
+    check_scaled(x, y)
+
+
+def _centred_sum(op: Any, x: Operand, q: Any, axes: tuple[int, ...]) -> Any:
+    return q.sum(axes, keepdims=op.keep_dims, dtype=np.int64) - x.zero_point * _count(q, axes)
+
+
+def mean(op: Any, x: Operand, axes: Operand, y: Operand) -> Any:
+    """The sum, rescaled by a multiplier that is divided by the number of elements."""
+    _checked(op, x, y)
+    m, e = multiplier(float(x.scale) / float(y.scale))
+
+    @functools.lru_cache(maxsize=8)
+    def divided(n: int) -> tuple[int, int]:
+        if n == 0:
+            return 0, 0
+        shift = max(min(n.bit_length() - 1, 32, 31 + e), 0)
+        return (m << shift) // n, e - shift
+
+    def run(q: Any, a: Any) -> Any:
+        over = _axes(a, q.ndim)
+        total = _centred_sum(op, x, q, over)
+        return np.clip(rescale(total, *divided(_count(q, over))) + y.zero_point, y.low, y.high)
+
+    return run
+
+
+def sum(op: Any, x: Operand, axes: Operand, y: Operand) -> Any:
+    """In float32, as the official kernels (not in fixed point): round(sum s_x / s_y - z_x n s_x / s_y) + z_y."""
+    _checked(op, x, y)
+    scale = x.scale / y.scale
+
+    def run(q: Any, a: Any) -> Any:
+        over = _axes(a, q.ndim)
+        total = np.asarray(q.sum(over, keepdims=op.keep_dims, dtype=np.int64)).astype(_f)
+        real = total * scale + _f(-x.zero_point) * scale * _f(_count(q, over))
+        return np.clip(round_away(real).astype(np.float64) + y.zero_point, y.low, y.high)
+
+    return run
+
+
+def prod(op: Any, x: Operand, axes: Operand, y: Operand) -> Any:
+    """The elements multiplied one after the other, rescaled after each so that the product stays an int32."""
+    _checked(op, x, y, ("INT8 INT8", "INT16 INT16"))
+
+    @functools.lru_cache(maxsize=8)
+    def root(n: int) -> tuple[int, int]:
+        return multiplier(float(x.scale) / float(y.scale) ** (1.0 / max(n, 1)))
+
+    def run(q: Any, a: Any) -> Any:
+        over = _axes(a, q.ndim)
+        kept = [i for i in range(q.ndim) if i not in over]
+        n = _count(q, over)
+        shape = [1 if i in over else d for i, d in enumerate(q.shape)] if op.keep_dims else [q.shape[i] for i in kept]
+        rows = x.centred(q).transpose([*over, *kept]).reshape(n, -1 if n else math.prod(shape))
+        m, e = root(n)
+        product = rows[0] if n else np.ones(math.prod(shape), np.int64)
+        for row in rows[1:]:
+            product = wrapped(rescale_wide(product * row, m, e))
+        return np.clip(rescale_wide(product, m, e) + y.zero_point, y.low, y.high).reshape(shape)
+
+    return run
+
+
+def _raw(op: Any, x: Operand, axes: Operand, y: Operand) -> Any:
+    check_types(op, TYPES, x, y)
+    check_scaled(x, y)
+    check_same(x, y)
+    return op.reference
+
+
+maximum = minimum = _raw
