@@ -201,11 +201,18 @@ def op_list(pattern: str, as_json: bool) -> None:
 @op.command("show")
 @click.argument("name")
 @_json
-@_examples("opwright op show Atan", "opwright op show Conv2D --json")
+@_examples("opwright op show Atan", "opwright op show CONV_2D --json")
 def op_show(name: str, as_json: bool) -> None:
-    """One operator: signature, dtypes, attributes, formula, gradient."""
-    from .catalogue import show_operator
+    """One operator: signature, dtypes, attributes, formula, gradient.
 
+    Or a builtin operator of .tflite files, such as CONV_2D: options, versions, and what each version is for.
+    """
+    from .catalogue import show_operator
+    from .dialect import is_builtin, show_builtin
+
+    if is_builtin(name):
+        show_builtin(name, as_json)
+        return
     sys.exit(0 if show_operator(name, as_json) else EXIT_FAILED)
 
 
