@@ -44,7 +44,7 @@ from .node import Context, Node, bytes_for, check_bytes
 from .resolution import Resolved
 from .resources import Resources
 from .tensor import ARENA, CONSTANT, DYNAMIC, OUTSIDE, OWN, Tensor, of_file
-from .watching import run_watched
+from .watching import run_observed, run_watched
 
 NOT_READY = "Invoke called on model that is not ready."
 
@@ -59,6 +59,7 @@ class Subgraph:
         self.family: list[Subgraph] = [] if family is None else family  # all subgraphs of the model, itself included
         self.resources: Resources = self.family[0].resources if self.family else Resources()
         self.index, self.name = index, source.name or ""
+        self.observer: Callable[[Node, bool], None] | None = None  # see run_observed; set before allocation
         self.tensors = [of_file(i, t, model.buffers[t.buffer]) for i, t in enumerate(source.tensors)]
         self.file_tensors = len(self.tensors)
         self.inputs: list[int] = np.asarray(source.inputs).tolist()
@@ -167,6 +168,9 @@ class Subgraph:
 
     def _bind_steps(self) -> None:
         self.steps = [self._step(node, node.number in self._deferred) for node in self.execution_plan]
+        if self.observer is not None:
+            pairs = zip(self.execution_plan, self.steps)
+            self.steps = [functools.partial(run_observed, node, step, self.observer) for node, step in pairs]
 
     def _plan(self, outside: bool = False) -> None:
         """Init, prepare, place. outside: the inputs are in the memory of who runs it."""

@@ -1,6 +1,6 @@
-"""The switch `check_inputs` in the interpreter: a node's inputs are looked at before and after it runs.
+"""Looking at nodes as they run: the switch `check_inputs`, and observers.
 
-Lives here: `run_watched`.  Not here: the rules, and the words for what broke them (ops/guarding.py).
+Lives here: `run_watched`, `run_observed`.  Not here: the rules, and the words for what broke them (ops/guarding.py).
 """
 
 from __future__ import annotations
@@ -33,3 +33,10 @@ def run_watched(node: Node, step: Callable[[], Any]) -> None:
                                         found="other elements after the call than before",
                                         wanted="inputs as they were: other nodes read them too",
                                         do="write to node.outputs or node.temporaries")  # fmt: skip
+
+
+def run_observed(node: Node, step: Callable[[], Any], observer: Callable[[Node, bool], None]) -> None:
+    """Run one node, telling an observer before, `observer(node, False)`, and after, `observer(node, True)`."""
+    observer(node, False)
+    step()
+    observer(node, True)

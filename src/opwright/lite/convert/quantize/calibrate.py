@@ -7,7 +7,6 @@ Each node is watched as it runs, in every subgraph: a loop's body is seen in eac
 
 from __future__ import annotations
 
-import functools
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -34,7 +33,7 @@ def calibrate(model: Model, dataset: Any, custom_ops: Any = (), op_resolver: Any
     seen: list[dict[int, Range]] = [{} for _ in model.subgraphs]
     with Interpreter(model_content=model, custom_ops=custom_ops, op_resolver=op_resolver) as interpreter:
         for ranges, subgraph in zip(seen, interpreter._subgraphs):
-            _watch(subgraph, ranges)
+            subgraph.observer = _observer(subgraph, ranges)
         count, show = 0, _Progress()
         try:
             for sample in samples(dataset, model):
@@ -66,26 +65,16 @@ def _run(interpreter: Interpreter, seen: list[dict[int, Range]], index: int, arr
                                    f"{error.message}") from error  # fmt: skip
 
 
-def _watch(subgraph: Any, ranges: dict[int, Range]) -> None:
-    """Note the ranges of what each node reads from outside, and writes."""
-    bound = subgraph._step
+def _observer(subgraph: Any, ranges: dict[int, Range]) -> Callable[[Any, bool], None]:
+    """Notes the ranges of what each node reads from outside, before it runs, and of what it has written."""
     outer = set(subgraph.inputs)
 
-    @functools.wraps(bound)
-    def step(node: Any, deferred: bool) -> Callable[[], Any]:
-        run = bound(node, deferred)
-        before = [t for t in node.tensors_in if t is not None and t.index in outer]
-
-        def watched() -> None:
-            for t in before:
-                _note(ranges, t)
-            run()
-            for t in node.tensors_out:
+    def observe(node: Any, done: bool) -> None:
+        for t in node.tensors_out if done else node.tensors_in:
+            if t is not None and (done or t.index in outer):
                 _note(ranges, t)
 
-        return watched
-
-    subgraph._step = step
+    return observe
 
 
 def _note(ranges: dict[int, Range], t: Any) -> None:

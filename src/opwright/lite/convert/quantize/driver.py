@@ -31,6 +31,7 @@ def quantize(model: Model, mode: Mode, dataset: Any = None, *, custom_ops: Any =
     """
     if mode.kind == modes.FLOAT:
         return model
+    model = Model.read(model.to_bytes())  # as a reader sees it: vectors are arrays, however they were made
     if mode.kind == modes.FLOAT16:
         return weights.float16(model)
     if mode.kind == modes.DYNAMIC:

@@ -131,6 +131,10 @@ def _declines(graph: Graph, i: int, name: str, mode: Mode) -> str | None:
             return f"no range was seen of tensor {graph.tensors[t].name!r}"
     if rule.linear is not None:
         return _linear_declines(graph, i, rule.linear)
+    if rule.divisor is not None:
+        array = graph.constant(graph.inputs[i][rule.divisor])
+        if array is None or np.abs(array).min() * 254 < np.ptp(np.append(array, 0.0)):
+            return "a divisor may become zero"
     return None
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...format import objects, schema
-from .modes import Mode
+from .modes import INT16, Mode
 from .parameters import BIAS_LIMIT, Parameters, of_io, of_range, of_weights, quantized
 from .plan import Graph, Plan, activations
 from .rules import NONE, Linear
@@ -129,6 +129,10 @@ class Rewriter:
         graph, rule = self.graph, self.plan.rule.get(i)
         ins, outs = graph.inputs[i], graph.outputs[i]
         operator = copy.copy(graph.operators[i])
+        if rule is not None and rule.sum and self.mode.kind == INT16:
+            # else scales that are powers of two take an older kernel, which cannot broadcast
+            operator.builtin_options = copy.copy(operator.builtin_options)
+            operator.builtin_options.pot_scale_int16 = False
         if rule is None:
             loose = i in self.plan.loose
             places = [self.place(t, self.born.get(t, FLOAT) if loose else FLOAT) for t in ins]
@@ -169,7 +173,7 @@ class Rewriter:
         bias_at = ins[linear.bias] if linear.bias < len(ins) else -1
         bias = graph.constant(bias_at) if bias_at >= 0 else None
         # The kernel of DEPTHWISE_CONV_2D on int16 takes no other bias.
-        wide = mode.kind == "int16x8" and (mode.bias == "int64" or graph.names[i] == "DEPTHWISE_CONV_2D")
+        wide = mode.kind == INT16 and (mode.bias == "int64" or graph.names[i] == "DEPTHWISE_CONV_2D")
         dtype = np.dtype(np.int64 if wide else np.int32)
         floor: Any = LEAST_MULTIPLIER * y / x
         if bias is not None:
@@ -182,7 +186,7 @@ class Rewriter:
         if bias is None and not linear.needs_bias:
             return made
         made[linear.bias] = self._bias(i, bias_at, bias, weights.shape[linear.axis], parameters, x, dtype)
-        if mode.kind == "int16x8" and mode.bias == "int32" and not wide:
+        if mode.kind == INT16 and mode.bias == "int32" and not wide:
             operator.builtin_options = copy.copy(operator.builtin_options)
             operator.builtin_options.quantized_bias_type = schema.enum("TensorType")["INT32"]
         return made

@@ -35,7 +35,8 @@ class Linear(NamedTuple):
 class Rule(NamedTuple):
     """operands: which inputs are activations. types: of activations with a kernel. unfused: the kernel takes no fused
     activation. any_form: the kernel does not look at the elements, so quantised or not is the same to it.
-    sum: the output's scale must not be far below the inputs' (the kernel's fixed-point sum asks it)."""
+    sum: the output's scale must not be far below the inputs' (the kernel's fixed-point sum asks it). divisor: the
+    operand that must be a constant no element of which becomes zero, as the kernel stops at one."""
 
     operands: tuple[int, ...] = (0,)
     results: Any = FREE
@@ -44,6 +45,7 @@ class Rule(NamedTuple):
     unfused: bool = False
     any_form: bool = False
     sum: bool = False
+    divisor: int | None = None
 
 
 INT8 = ("int8",)
@@ -64,8 +66,9 @@ RULES: dict[str, Rule] = {
     "TRANSPOSE_CONV": Rule(operands=(2,), linear=Linear(1, 0, 3)),
     "BATCH_MATMUL": Rule(operands=(0, 1)),
     **_rows("ADD SUB", Rule(operands=(0, 1), sum=True)),
-    **_rows("MUL SQUARED_DIFFERENCE", Rule(operands=(0, 1))),
-    **_rows("PRELU", Rule(operands=(0, 1), types=INT8)),
+    "MUL": Rule(operands=(0, 1)),
+    **_rows("SQUARED_DIFFERENCE PRELU", Rule(operands=(0, 1), types=INT8)),
+    "DIV": Rule(operands=(0, 1), types=INT8, divisor=1),
     # fixed outputs
     "SOFTMAX": _fixed(int8=(1 / 256, -128), int16=(1 / 32768, 0)),
     "LOGISTIC": _fixed(int8=(1 / 256, -128), int16=(1 / 32768, 0)),
@@ -80,11 +83,12 @@ RULES: dict[str, Rule] = {
             "GATHER GATHER_ND SPACE_TO_BATCH_ND BATCH_TO_SPACE_ND AVERAGE_POOL_2D MAX_POOL_2D REDUCE_MAX REDUCE_MIN "
             "RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR UNPACK SPLIT_V", Rule(results=SAME)),
     **_rows("SPACE_TO_DEPTH DEPTH_TO_SPACE TOPK_V2", Rule(results=SAME, types=INT8)),
-    "SPLIT": Rule(operands=(1,), results=SAME),
+    **_rows("SPLIT FILL", Rule(operands=(1,), results=SAME)),
     **_rows("CONCATENATION", Rule(operands=ALL, results=JOIN, unfused=True)),
     **_rows("PACK", Rule(operands=ALL, results=JOIN)),
     **_rows("MAXIMUM MINIMUM", Rule(operands=(0, 1), results=JOIN)),
     **_rows("SELECT SELECT_V2", Rule(operands=(1, 2), results=JOIN)),
+    "ONE_HOT": Rule(operands=(2, 3), results=JOIN, types=INT8),
     "PADV2": Rule(operands=(0, 2), results=JOIN, types=INT8),
     # read, but not passed on
     **_rows("EQUAL NOT_EQUAL GREATER GREATER_EQUAL LESS LESS_EQUAL", Rule(operands=(0, 1), results=NONE, types=INT8)),

@@ -48,7 +48,7 @@ HYBRID = {
 
 
 def float16(model: Model) -> Model:
-    """The model with its float32 constants in float16; numbers beyond its range become the greatest it has."""
+    """The model with its float32 constants in float16, but those that hold numbers beyond its range."""
     tables = Tables(model)
     return tables.finish([_Weights(Graph(model, s, {}), tables).float16() for s in model.subgraphs])
 
@@ -57,6 +57,12 @@ def dynamic_range(model: Model, mode: Mode) -> Model:
     """The model with weights of 1024 elements or more in int8."""
     tables = Tables(model)
     return tables.finish([_Weights(Graph(model, s, {}), tables).dynamic_range(mode) for s in model.subgraphs])
+
+
+def _beyond(array: np.ndarray) -> bool:
+    """Whether a finite number would become infinite as float16."""
+    finite = np.abs(array[np.isfinite(array)])
+    return bool(finite.size and finite.max() > HALF_LIMIT)
 
 
 class _Weights:
@@ -115,14 +121,12 @@ class _Weights:
         read = {t for ins in graph.inputs for t in ins if t >= 0}
         for t in sorted(read):
             array = graph.constant(t)
-            if array is None or not array.size:
+            if array is None or not array.size or _beyond(array):
                 continue
             half = self._new(t, "_float16")
             tensor = self.tensors[half]
             tensor.type = schema.enum("TensorType")["FLOAT16"]
-            with np.errstate(over="ignore"):
-                clipped = np.where(np.isfinite(array), np.clip(array, -HALF_LIMIT, HALF_LIMIT), array)
-                tensor.buffer = self.tables.buffer(clipped.astype(np.float16))
+            tensor.buffer = self.tables.buffer(array.astype(np.float16))
             back = self._new(t)
             self.tensors[back].name = graph.tensors[t].name
             halves[t] = back
