@@ -3,8 +3,8 @@
     converter = TFLiteConverter.from_concrete_functions([f.get_concrete_function()], f)
     content = converter.convert()
 
-Stages, in order: freeze (captures become constants), prepare (fold, merge, drop), legalize (rule tables, catalogue to
-lite dialect), optimize (merge within the dialect), export (to a format.Model).
+Stages, in order: freeze (captures become constants), prepare (fold, merge, drop), lists (of tensors, as tensors),
+legalize (rule tables, catalogue to lite dialect), optimize (merge within the dialect), export (to a format.Model).
 Not here: quantisation, the file format (lite/format/), the operators of the dialect (lite/ops/).
 """
 

@@ -1,7 +1,7 @@
 """TFLiteConverter: from traced functions to the bytes of a .tflite file.
 
 Lives here: the public class and the order of the stages.
-Not here: the stages: freeze.py, prepare.py, legalize.py (with rules/), optimize.py, export.py, quantize/.
+Not here: the stages: freeze.py, prepare.py, lists/, legalize.py (with rules/), optimize.py, export.py, quantize/.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from .errors import Offender, report
 from .export import all_graphs, export
 from .freeze import freeze
 from .legalize import legalize
+from .lists import lower_lists
 from .optimize import optimize
 from .options import Optimize, TargetSpec
 from .prepare import prepare
@@ -175,6 +176,9 @@ class TFLiteConverter:
     def _lower(self, frozen: Graph, offenders: list[Offender]) -> Graph:
         """One function's graph through all stages that make it one of the lite dialect."""
         graph = prepare(frozen)
+        without_lists = lower_lists(graph, offenders)
+        if without_lists is not graph:
+            graph = prepare(without_lists)
         graph = legalize(graph, self.allow_custom_ops, offenders)
         graph = optimize(graph)
         if self.target_spec.runtime is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 
 from ...core import flags
-from ...core.dtypes import resource
+from ...core.dtypes import resource, variant
 from ...core.errors import InvalidArgumentError, UnimplementedError
 from ...graph import Graph, Node
 from ..ops.definition import LiteOperator
@@ -58,6 +58,8 @@ def legalize(
             low.abandon()
         else:
             low.keep(node, old)
+            if isinstance(node.op, LiteOperator) or any(v.dtype is variant for v in (*node.operands, *node.outputs)):
+                continue  # of the dialect already; or of a list, of which lists/ has said why it stays
             custom = not any(node.subgraphs) and not any(v.dtype is resource for v in node.operands)
             if not (allow_custom_ops and custom):
                 offenders.append(Offender(node, tuple(reasons), custom=custom))

@@ -23,7 +23,6 @@ from .node import Context, Node
 from .subgraph import Subgraph
 from .tensor import DYNAMIC, Tensor
 
-
 CHOOSERS = {"IF": dtypes.bool, "STABLEHLO_CASE": dtypes.int32}
 
 
@@ -150,7 +149,8 @@ class Branches(Registration):
         branches = node.user_data
         if self.name == "CALL":
             return branches[0].run
-        which = node.tensors_in[0].array.reshape(-1)
+        which: Any = node.tensors_in[0].array  # type: ignore[union-attr]
+        which = which.reshape(-1)
         return functools.partial(_one_of_two if self.name == "IF" else _by_number, which, branches)
 
     def _invoke(self, context: Context, node: Node) -> None:
@@ -158,7 +158,7 @@ class Branches(Registration):
         for branch in node.user_data:
             if branch.subgraph.connected is branch:
                 branch.subgraph.connected = None
-        which = node.tensors_in[0].array
+        which: Any = node.tensors_in[0].array if node.tensors_in[0] is not None else None
         if self.name == "CALL":
             node.user_data[0].run()
         else:

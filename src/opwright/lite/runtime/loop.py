@@ -47,7 +47,8 @@ class Loop(Registration):
         node.user_data.prepare(context)
 
     def bind(self, context: Context, node: Node) -> Callable[[], Any]:
-        return node.user_data.run  # type: ignore[no-any-return]
+        run: Callable[[], Any] = node.user_data.run
+        return run
 
     def _invoke(self, context: Context, node: Node) -> None:
         """For a node that is prepared while the model runs: its arrays may be others than the last time."""

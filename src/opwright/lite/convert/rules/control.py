@@ -1,7 +1,7 @@
 """Rules for control flow: If, Case, While.
 
 Lives here: which lite operator runs which graphs.  Not here: constants put into the graphs (../sinking.py), lists in
-loops (../lists.py), lowering of the graphs themselves (../legalize.py).
+loops (../lists/), lowering of the graphs themselves (../legalize.py).
 """
 
 from __future__ import annotations

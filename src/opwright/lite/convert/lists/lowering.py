@@ -1,0 +1,342 @@
+"""The walk that replaces lists by tensors, in a graph and the graphs inside.
+
+Lives here: `lower_lists`, `Scope` (one graph while it is rewritten, and what the operators' functions use of it).
+Not here: single operators (operators.py).
+
+A list that is reserved becomes zeros where it is first used: by then what tells the sizes of its elements is there.
+A loop that counts its turns and appends one element at each gets a tensor of its final length; others grow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ....core.dtypes import DType, int32, variant
+from ....core.dtypes import bool as bool_
+from ....core.specs import TensorSpec
+from ....graph import Graph, Node, Value
+from ....graph.ir import Operand
+from ....graph.passes.rewriting import Rewrite, replaced
+from ....ops import registry
+from ... import ops as dialect
+from ..errors import Offender
+from ..lowering import more_specific
+from .counting import appends_of, counter_of
+from .elements import Frames, Kinds, Unlowerable, holds_lists
+from .operators import OPERATORS, Size, part
+from .sizes import source
+
+AHEAD_BYTES = 1 << 20  # what is set aside for the results of a loop that may end before it has counted to its limit
+
+
+def lower_lists(graph: Graph, offenders: list[Offender]) -> Graph:
+    """The graph without lists. What stands in the way is added to `offenders`, and the graph stays as it is."""
+    if not holds_lists(graph):
+        return graph
+    try:
+        return Scope(graph, (), Kinds(graph)).run()
+    except Unlowerable as error:
+        offenders.append(error.offender)
+        return graph
+
+
+class _Reserved:
+    """A list whose tensor is not made yet: so many elements, none set."""
+
+    def __init__(self, node: Node, count: Size) -> None:
+        self.node, self.count = node, count
+
+
+class Scope:
+    """One graph while it is rewritten.
+
+    frames: where it stands; specs: of the tensors that its lists among the inputs are; more: further inputs, after its
+    own; appends: by ListPush, the input that counts and what to add to it for the place of the element.
+    """
+
+    def __init__(
+        self, graph: Graph, frames: Frames, kinds: Kinds, specs: Mapping[Value, TensorSpec] | None = None,
+        more: Sequence[Value] = (), appends: Mapping[Node, tuple[Value, Size]] | None = None,
+    ) -> None:  # fmt: skip
+        self.graph, self.frames, self.kinds = graph, frames, kinds
+        self.appends = appends or {}
+        self.state = Rewrite(graph)
+        self.became: dict[Value, Value | _Reserved] = {}
+        self.inputs: list[Value] = []
+        for value in graph.inputs:
+            spec = (specs or {}).get(value)
+            fresh = value if spec is None else Value(value.name, spec)
+            self.inputs.append(fresh)
+            self.became[value] = fresh
+        self.inputs += more
+        self.at: str | None = None
+        self.name = graph.name
+
+    # ---- what operators use ---------------------------------------------------------------------------------------
+
+    def make(self, op_name: str, *inputs: Operand, like: TensorSpec | None = None, **attrs: Any) -> Value:
+        """A node with one output; of the catalogue, or of the dialect where the name is in capitals."""
+        op: Any = dialect.get(op_name) if op_name.isupper() else registry.get(op_name)
+        bound = op.bind(attrs)
+        (spec,) = op.infer(bound, inputs, self.name)
+        spec = spec if like is None else more_specific(spec, like)
+        node = Node(op, inputs, bound.attrs, [spec], self.state.unique(f"{self.name}/{op_name.lower()}"), self.at)
+        return self.state.emit(node).outputs[0]
+
+    def constant(self, value: Any, dtype: DType | None = None) -> Value:
+        """A constant; of int32 where it is a number and no dtype is given."""
+        array: Any = np.asarray(value, int32.np if dtype is None and not isinstance(value, bool) else
+                                None if dtype is None else dtype.np)  # fmt: skip
+        array.setflags(write=False)
+        found = dtype or (int32 if array.dtype == np.int32 else bool_)
+        spec = TensorSpec(array.shape, found)
+        node = Node(registry.get("Const"), (), {"value": array}, [spec], self.state.unique(f"{self.name}/const"),
+                    self.at)  # fmt: skip
+        return self.state.emit(node).outputs[0]
+
+    def value_of(self, size: Size) -> Value:
+        """A size as a scalar of int32."""
+        return self.constant(size) if isinstance(size, int) else size
+
+    def add(self, size: Size, more: Size) -> Size:
+        """The sum of two sizes."""
+        if isinstance(size, Value) and size.constant is not None:
+            size = int(size.constant)
+        if isinstance(size, int) and isinstance(more, int):
+            return size + more
+        if more == 0 and isinstance(more, int):
+            return size
+        return self.make("Add", self.value_of(size), self.value_of(more))
+
+    def vector(self, sizes: Sequence[Size]) -> Value:
+        """Sizes as a vector of int32."""
+        if all(isinstance(s, int) for s in sizes):
+            return self.constant(list(sizes))
+        return self.make("Pack", tuple(map(self.value_of, sizes)))
+
+    def dim(self, value: Value, axis: int) -> Size:
+        """One size of a tensor."""
+        known = value.shape[axis]
+        if known is not None:
+            return int(known)
+        shape = self.make("Shape", value)
+        return self.make("StridedSlice", shape, self.constant([axis]), self.constant([axis + 1]), self.constant([1]),
+                         shrink_axis_mask=1)  # fmt: skip
+
+    def length(self, rows: Value) -> Size:
+        """How many rows."""
+        return self.dim(rows, 0)
+
+    def zeros(self, sizes: Sequence[Size], dtype: DType) -> Value:
+        """Zeros of these sizes; empty strings."""
+        zero: Any = np.zeros((), dtype.np)
+        if dtype.np.kind == "O":
+            zero = np.empty((), object)
+            zero[()] = b""
+        known = TensorSpec([s if isinstance(s, int) else None for s in sizes], dtype)
+        return self.make("Fill", self.vector(sizes), self.constant(zero, dtype), like=known)
+
+    def value(self, old: Any) -> Value:
+        """What an ordinary value of the old graph became."""
+        found = self.became[old]
+        assert isinstance(found, Value)
+        return found
+
+    def reserved(self, node: Node, count: Size) -> _Reserved:
+        """A list of so many elements, to be made when it is used."""
+        return _Reserved(node, count)
+
+    def is_empty(self, old: Any) -> bool:
+        """Whether a list is known to have no elements, and is no tensor yet."""
+        found = self.became[old]
+        return isinstance(found, _Reserved) and found.count == 0 and isinstance(found.count, int)
+
+    def length_of(self, old: Value) -> Size:
+        """How many elements a list has."""
+        found = self.became[old]
+        return found.count if isinstance(found, _Reserved) else self.length(found)
+
+    def rows(self, old: Any) -> Value:
+        """The tensor that a list became."""
+        found = self.became[old]
+        if isinstance(found, _Reserved):
+            sizes = [found.count, *self.sizes(old, found.node)]
+            found = self.became[old] = self.zeros(sizes, self.dtype(old, found.node))
+        return found
+
+    def dtype(self, old: Value, node: Node) -> DType:
+        """Of a list's elements."""
+        found = self.kinds.of(old).dtype
+        if found is None:
+            raise Unlowerable(node, "nothing tells what its elements are")
+        return found
+
+    def sizes(self, old: Value, node: Node) -> list[Size]:
+        """Of an element of a list, here and now. Raises Unlowerable where one is not known before it is written."""
+        elements = self.kinds.of(old)
+        dims = elements.shape.dims
+        if dims is None:
+            raise Unlowerable(node, "the shape of its elements is not known")
+        return [int(d) if d is not None else self._unknown(elements, axis, node) for axis, d in enumerate(dims)]
+
+    def _unknown(self, elements: Any, axis: int, node: Node) -> Size:
+        for item in elements.items:
+            if item.frames[: len(self.frames)] == self.frames:
+                found = source(item.value, item.first + axis, item.frames, self.frames, self._there)
+                if isinstance(found, int):
+                    return found
+                if found is not None:
+                    value, place = found
+                    return self.dim(self.became[value], place)  # type: ignore[arg-type]
+        raise Unlowerable(node, f"size {axis} of its elements is not known before they are written")
+
+    def _there(self, value: Value) -> bool:
+        return isinstance(self.became.get(value), Value)
+
+    # ---- the walk ---------------------------------------------------------------------------------------------------
+
+    def run(self) -> Graph:
+        """The new graph."""
+        for node in self.graph.nodes:
+            self.at, self.name = node.at, node.name
+            lists = any(v.dtype is variant for v in (*node.operands, *node.outputs))
+            if node.op.name in ("If", "Case", "While") and (lists or any(map(holds_lists, node.subgraphs))):
+                made: Sequence[Any] = self._while(node) if node.op.name == "While" else self._branches(node)
+            elif lists:
+                made = OPERATORS[node.op.name](self, node)
+            else:
+                inputs = tuple(map(self._operand, node.inputs))
+                same = inputs == node.inputs
+                made = self.state.emit(node if same else replaced(node, node.op, inputs)).outputs
+            self.became.update(zip(node.outputs, made))
+        outputs = [self.rows(v) if v.dtype is variant else self.value(v) for v in self.graph.outputs]
+        return Graph(self.graph.name, self.inputs, self.state.nodes, outputs)
+
+    def _operand(self, operand: Operand) -> Operand:
+        if operand is None:
+            return None
+        return tuple(map(self.value, operand)) if isinstance(operand, tuple) else self.value(operand)
+
+    def _handed(self, values: Any) -> list[Value]:
+        """Operands as they are now, lists as tensors."""
+        return [self.rows(v) if v.dtype is variant else self.value(v) for v in values]
+
+    def _inside(self, node: Node, graph: Graph, specs: Sequence[TensorSpec], more: Sequence[Value] = (),
+                appends: Any = None) -> Graph:  # fmt: skip
+        tensors = {v: s for v, s in zip(graph.inputs, specs) if v.dtype is variant}
+        return Scope(graph, (*self.frames, (graph, node)), self.kinds, tensors, more, appends).run()
+
+    def _branches(self, node: Node) -> Sequence[Value]:
+        operands = self._handed(node.inputs[1])
+        specs = [v.spec for v in operands]
+        graphs = {name: self._inside(node, held, specs) for name, held in node.attrs.items() if isinstance(held, Graph)}
+        attrs: dict[str, Any] = dict(graphs)
+        if "branches" in node.attrs:
+            attrs["branches"] = tuple(self._inside(node, held, specs) for held in node.attrs["branches"])
+        every = [*graphs.values(), *attrs.get("branches", ())]
+        outs = [
+            old.spec if old.dtype is not variant else
+            TensorSpec(new[0].shape.most_specific_common_supertype([v.shape for v in new[1:]]), new[0].dtype)
+            for old, new in zip(node.outputs, zip(*(g.outputs for g in every)))
+        ]  # fmt: skip
+        chooser = self.value(node.inputs[0])
+        return self._emit(node, (chooser, tuple(operands)), attrs, outs)
+
+    def _emit(self, old: Node, inputs: Any, attrs: Any, specs: Sequence[TensorSpec]) -> Sequence[Value]:
+        node = Node(old.op, inputs, {**old.attrs, **attrs}, specs, old.name, old.at)
+        for new, before in zip(node.outputs, old.outputs):
+            new.name = before.name
+        return self.state.emit(node).outputs
+
+    def _while(self, node: Node) -> Sequence[Value]:
+        variables: Any = node.inputs[0]
+        cond, body = node.attrs["cond"], node.attrs["body"]
+        ahead = self._set_aside(node)
+        first = [ahead[i][0] if i in ahead else self._handed([v])[0] for i, v in enumerate(variables)]
+        captured = self._handed(node.inputs[1])
+        pushes = appends_of(node)
+        offsets = [(i, o) for i, (_, o, _) in ahead.items() if isinstance(o, Value)]
+        counter = counter_of(node)
+
+        def graph_of(held: Graph, specs: Sequence[TensorSpec]) -> Graph:
+            names = {v.name for v in held.values()}
+            more = [Value(_fresh("offset", names), TensorSpec((), int32)) for _ in offsets]
+            place: dict[Node, tuple[Value, Size]] = {}
+            if held is body and counter is not None:
+                inside = {i: value for (i, _), value in zip(offsets, more)}
+                for i, (_, offset, _) in ahead.items():
+                    place[pushes[i]] = (body.inputs[counter.place], inside.get(i, offset))
+            return self._inside(node, held, specs, more, place)
+
+        specs = [v.spec for v in (*first, *captured)]
+        while True:
+            new_body = graph_of(body, specs)
+            found = [v.spec for v in new_body.outputs]
+            wider = [
+                s if old.dtype is not variant else s.with_shape(s.shape.most_specific_common_supertype([f.shape]))
+                for old, s, f in zip(variables, specs, found)
+            ]
+            if all(a.shape == b.shape for a, b in zip(wider, specs)):
+                break
+            specs = [*wider, *specs[len(wider) :]]
+        outs = [s if old.dtype is variant else old.spec for old, s in zip(node.outputs, specs)]
+        inputs = (tuple(first), (*captured, *(o for _, o in offsets)))
+        made = list(self._emit(node, inputs, {"cond": graph_of(cond, specs), "body": new_body}, outs))
+        for i, (_, offset, exact) in ahead.items():
+            if not exact and counter is not None:
+                made[i] = part(self, made[i], 0, self.add(made[counter.place], offset))
+        return made
+
+    def _set_aside(self, node: Node) -> dict[int, tuple[Value, Size, bool]]:
+        """By variable, for lists that get one element each turn of a loop that counts: the tensor with room for all of
+        them, what to add to the counter for the place of an element, whether the room is filled when the loop ends."""
+        counter = counter_of(node)
+        if counter is None:
+            return {}
+        variables: Any = node.inputs[0]
+        begin = self.value(variables[counter.place])
+        start: Size = begin if begin.constant is None else int(begin.constant)
+        limit: Size = counter.limit if isinstance(counter.limit, int) else self.value(counter.limit)
+        found: dict[int, tuple[Value, Size, bool]] = {}
+        for i, push in appends_of(node).items():
+            old = variables[i]
+            sizes = self._sizes_if_known(old, push)
+            if sizes is None:
+                continue
+            known = isinstance(start, int) and isinstance(limit, int)
+            turns: Size = max(limit - start, 0) if known else 0  # type: ignore[operator]
+            if not counter.exact:
+                dtype, room = self.dtype(old, push), [turns, *sizes]
+                if not known or any(isinstance(s, Value) for s in room):
+                    continue
+                if math.prod(room) * (dtype.size or 8) > AHEAD_BYTES:  # type: ignore[arg-type]
+                    continue
+            if not known:
+                difference = limit if start == 0 and isinstance(start, int) else self.make(
+                    "Sub", self.value_of(limit), self.value_of(start))  # fmt: skip
+                turns = self.make("Maximum", self.value_of(difference), self.constant(0))
+            length = self.length_of(old)
+            rows = self.zeros([turns, *sizes], self.dtype(old, push))
+            if not self.is_empty(old):
+                rows = self.make("Concat", (self.rows(old), rows), axis=0)
+            minus: Size = -start if isinstance(start, int) else self.make("Neg", start)
+            found[i] = rows, self.add(length, minus), counter.exact
+        return found
+
+    def _sizes_if_known(self, old: Value, node: Node) -> list[Size] | None:
+        try:
+            return self.sizes(old, node)
+        except Unlowerable:
+            return None
+
+
+def _fresh(wanted: str, names: set[str]) -> str:
+    name = wanted
+    while name in names:
+        name += "_"
+    names.add(name)
+    return name

@@ -1,0 +1,215 @@
+"""The table of List operators: what each one is on tensors [length, ...element].
+
+Lives here: `OPERATORS`.  Not here: the walk and what it offers (lowering.py).
+
+Each function gets the scope and the node and gives what stands for the node's outputs. An unset element is zeros. An
+index outside of the list, an error in the function, is one in GATHER too; DYNAMIC_UPDATE_SLICE moves it inside, as in
+files of the official converter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ....core.dtypes import int32, int64
+from ....core.errors import InvalidArgumentError
+from ....graph import Node, Value
+from .elements import Unlowerable
+
+if TYPE_CHECKING:
+    from .lowering import Scope
+
+Size = int | Value
+
+
+def update(scope: Scope, rows: Value, index: Size, item: Value) -> Value:
+    """The rows with another one at an index."""
+    row = scope.make("ExpandDims", item, axis=0)
+    rank = rows.shape.rank or 1
+    starts = scope.vector([index, *[0] * (rank - 1)])
+    try:
+        return scope.make("DYNAMIC_UPDATE_SLICE", rows, row, starts, like=rows.spec)
+    except InvalidArgumentError:  # not of this type
+        before = part(scope, rows, 0, index)
+        after = part(scope, rows, scope.add(index, 1), -1)
+        return scope.make("Concat", (before, row, after), axis=0, like=rows.spec)
+
+
+def part(scope: Scope, rows: Value, begin: Size, count: Size) -> Value:
+    """So many rows from one on; -1 for all that follow."""
+    rank = rows.shape.rank or 1
+    return scope.make("Slice", rows, scope.vector([begin, *[0] * (rank - 1)]),
+                      scope.vector([count, *[-1] * (rank - 1)]))  # fmt: skip
+
+
+def _at_least(scope: Scope, rows: Value, length: Value) -> Value:
+    """The rows, and zeros after them up to a length, where they are fewer."""
+    more = scope.make("Maximum", scope.make("Sub", length, scope.value_of(scope.length(rows))), scope.constant(0))
+    sizes = [scope.dim(rows, i) for i in range(1, rows.shape.rank or 1)]
+    return scope.make("Concat", (rows, scope.zeros([more, *sizes], rows.dtype)), axis=0)
+
+
+def _reserve(scope: Scope, node: Node) -> Sequence[Any]:
+    (count,) = node.operands
+    known = count.constant
+    return [scope.reserved(node, int(known) if known is not None else scope.value(count))]
+
+
+def _undefined(scope: Scope, node: Node) -> Sequence[Any]:
+    return [scope.reserved(node, 0)]
+
+
+def _length(scope: Scope, node: Node) -> Sequence[Value]:
+    return [scope.value_of(scope.length_of(node.inputs[0]))]  # type: ignore[arg-type]
+
+
+def _zeros_like(scope: Scope, node: Node) -> Sequence[Value]:
+    rows = scope.rows(node.inputs[0])
+    return [scope.zeros([scope.dim(rows, i) for i in range(rows.shape.rank or 1)], rows.dtype)]
+
+
+def _add(scope: Scope, node: Node) -> Sequence[Value]:
+    return [scope.make("Add", *map(scope.rows, node.inputs))]
+
+
+def _resize(scope: Scope, node: Node) -> Sequence[Value]:
+    rows, size = scope.rows(node.inputs[0]), scope.value(node.inputs[1])
+    length = scope.length(rows)
+    if size.constant is not None and isinstance(length, int):
+        wanted = int(size.constant)
+        if wanted == length:
+            return [rows]
+        if wanted < length:
+            return [part(scope, rows, 0, wanted)]
+    kept = part(scope, rows, 0, scope.make("Minimum", size, scope.value_of(length)))
+    return [_at_least(scope, kept, size)]
+
+
+def _push(scope: Scope, node: Node) -> Sequence[Value]:
+    item = scope.value(node.inputs[1])
+    place = scope.appends.get(node)
+    if place is not None:
+        counter, offset = place
+        return [update(scope, scope.rows(node.inputs[0]), scope.add(scope.value(counter), offset), item)]
+    if scope.is_empty(node.inputs[0]):
+        return [scope.make("ExpandDims", item, axis=0)]
+    rows = scope.rows(node.inputs[0])
+    return [scope.make("Concat", (rows, scope.make("ExpandDims", item, axis=0)), axis=0)]
+
+
+def _pop(scope: Scope, node: Node) -> Sequence[Value]:
+    rows = scope.rows(node.inputs[0])
+    last = scope.add(scope.length(rows), -1)
+    item = scope.make("Gather", rows, scope.value_of(last), like=node.outputs[1].spec)
+    return [part(scope, rows, 0, last), item]
+
+
+def _get(scope: Scope, node: Node) -> Sequence[Value]:
+    index = scope.value(node.inputs[1])
+    return [scope.make("Gather", scope.rows(node.inputs[0]), index, like=node.outputs[0].spec)]
+
+
+def _set(scope: Scope, node: Node) -> Sequence[Value]:
+    rows, index, item = scope.rows(node.inputs[0]), scope.value(node.inputs[1]), scope.value(node.inputs[2])
+    if node.attrs["grow"]:
+        known, length = index.constant, scope.length(rows)
+        if known is None or not isinstance(length, int) or int(known) >= length:
+            if known is not None and length == int(known):
+                return [scope.make("Concat", (rows, scope.make("ExpandDims", item, axis=0)), axis=0)]
+            rows = _at_least(scope, rows, scope.value_of(scope.add(index, 1)))
+    return [update(scope, rows, index if index.constant is None else int(index.constant), item)]
+
+
+def _chosen(scope: Scope, rows: Value, indices: Value) -> Value:
+    """[k, length] of bool: whether the k-th index is that place."""
+    length = scope.value_of(scope.length(rows))
+    return scope.make("OneHot", indices, length, scope.constant(True), scope.constant(False))
+
+
+def _where_rows(scope: Scope, which: Value, yes: Value, no: Value) -> Value:
+    """Row by row, the one or the other."""
+    ones = (no.shape.rank or 1) - 1
+    flags = scope.make("Reshape", which, scope.vector([-1, *[1] * ones])) if ones else which
+    return scope.make("Select", flags, yes, no, like=no.spec)
+
+
+def _unset(scope: Scope, node: Node) -> Sequence[Value]:
+    rows = scope.rows(node.inputs[0])
+    indices = scope.make("Reshape", scope.value(node.inputs[1]), scope.vector([-1]))
+    gone = scope.make("Any", _chosen(scope, rows, indices), axis=0)
+    sizes = [scope.dim(rows, i) for i in range(rows.shape.rank or 1)]
+    return [_where_rows(scope, gone, scope.zeros(sizes, rows.dtype), rows)]
+
+
+def _stack(scope: Scope, node: Node) -> Sequence[Value]:
+    return [scope.make("Identity", scope.rows(node.inputs[0]), like=node.outputs[0].spec)]
+
+
+def _from_tensor(scope: Scope, node: Node) -> Sequence[Value]:
+    return [scope.value(node.inputs[0])]
+
+
+def _gather(scope: Scope, node: Node) -> Sequence[Value]:
+    rows, indices = scope.rows(node.inputs[0]), scope.value(node.inputs[1])
+    return [scope.make("Gather", rows, indices, like=node.outputs[0].spec)]
+
+
+def _scatter(scope: Scope, node: Node) -> Sequence[Value]:
+    """Each place has its last row: 1 + the greatest k whose index is that place, 0 for none."""
+    indices, tensor = scope.value(node.inputs[1]), scope.value(node.inputs[2])
+    known = indices.constant
+    if node.attrs["grow"] and known is None:
+        greatest = scope.make("Max", scope.make("Concat", (indices, scope.constant([-1])), axis=0), axis=0)
+        rows = _at_least(scope, scope.rows(node.inputs[0]), scope.value_of(scope.add(greatest, 1)))
+    elif node.attrs["grow"] and known is not None and known.size:
+        rows = _at_least(scope, scope.rows(node.inputs[0]), scope.constant(int(known.max()) + 1))
+    else:
+        rows = scope.rows(node.inputs[0])
+    if known is not None and np.array_equal(known, np.arange(len(known))) and scope.length(rows) == len(known):
+        return [tensor]
+    count = scope.value_of(scope.length(tensor))
+    numbers = scope.make("Range", scope.constant(1), scope.value_of(scope.add(count, 1)), scope.constant(1))
+    chosen = scope.make("Cast", _chosen(scope, rows, indices), dtype=int32)
+    last = scope.make("Max", scope.make("Mul", chosen, scope.make("ExpandDims", numbers, axis=1)), axis=0)
+    sizes = [scope.dim(rows, i) for i in range(1, rows.shape.rank or 1)]
+    padded = scope.make("Concat", (scope.zeros([1, *sizes], rows.dtype), tensor), axis=0)
+    some = scope.make("Greater", last, scope.constant(0))
+    return [_where_rows(scope, some, scope.make("Gather", padded, last), rows)]
+
+
+def _scatter_add(scope: Scope, node: Node) -> Sequence[Value]:
+    rows, indices, tensor = scope.rows(node.inputs[0]), scope.value(node.inputs[1]), scope.value(node.inputs[2])
+    shape = scope.make("Shape", rows)
+    return [scope.make("Add", rows, scope.make("ScatterNd", scope.make("ExpandDims", indices, axis=1), tensor, shape),
+                       like=rows.spec)]  # fmt: skip
+
+
+def _concat(scope: Scope, node: Node) -> Sequence[Value]:
+    if node.inputs[1] is not None:
+        raise Unlowerable(node, "its elements may have different lengths")
+    rows = scope.rows(node.inputs[0])
+    rank = rows.shape.rank or 2
+    sizes = [scope.dim(rows, i) for i in range(2, rank)]
+    wanted = scope.vector([-1, *sizes])
+    lengths = scope.make("Fill", scope.vector([scope.length(rows)]),
+                         scope.make("Cast", scope.value_of(scope.dim(rows, 1)), dtype=int64))  # fmt: skip
+    return [scope.make("Reshape", rows, wanted, like=node.outputs[0].spec), lengths]
+
+
+def _split(scope: Scope, node: Node) -> Sequence[Value]:
+    tensor, lengths = scope.value(node.inputs[0]), scope.value(node.inputs[1])
+    assert lengths.constant is not None, "elements.py has looked"
+    n = lengths.constant
+    sizes = [scope.dim(tensor, i) for i in range(1, tensor.shape.rank or 1)]
+    return [scope.make("Reshape", tensor, scope.vector([len(n), int(n[0]), *sizes]))]
+
+
+OPERATORS: dict[str, Callable[[Scope, Node], Sequence[Any]]] = {
+    "ListReserve": _reserve, "Undefined": _undefined, "ListLength": _length, "ListZerosLike": _zeros_like,
+    "ListAdd": _add, "ListResize": _resize, "ListPush": _push, "ListPop": _pop, "ListGet": _get, "ListSet": _set,
+    "ListUnset": _unset, "ListStack": _stack, "ListFromTensor": _from_tensor, "ListGather": _gather,
+    "ListScatter": _scatter, "ListScatterAdd": _scatter_add, "ListConcat": _concat, "ListSplit": _split,
+}  # fmt: skip

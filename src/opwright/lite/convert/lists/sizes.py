@@ -1,0 +1,169 @@
+"""Sizes of elements that are known only when the model runs: where they can be read before the elements are made.
+
+Lives here: `source`, the table of how an operator's output gets its sizes.
+Not here: emitting the nodes that read them (lowering.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ....core.dtypes import variant
+from ....graph import Node, Value
+from .elements import Frames, operands_of
+
+Dim = tuple[Value, int]
+DEPTH = 200  # steps back through a program; more is no use of a batch size
+
+
+def source(value: Value, dim: int, frames: Frames, outside: Frames, known: Callable[[Value], bool]) -> Dim | int | None:
+    """The size `dim` of a value of the graph at `frames`: itself, or the value of the graph at `outside` and its
+    dimension that have it when the loops between begin. None where that is not found.
+
+    known: whether a value of the graph at `outside` is there already
+    """
+    return _source(value, dim, frames, outside, known, [DEPTH])
+
+
+def _source(value: Value, dim: int, frames: Frames, outside: Frames, known: Any, left: list[int]) -> Dim | int | None:
+    left[0] -= 1
+    if left[0] < 0:
+        return None
+    if value.dtype is not variant:
+        rank = value.shape.rank
+        if rank is None or not 0 <= dim < rank:
+            return None
+        if value.shape[dim] is not None:
+            return int(value.shape[dim])
+    if len(frames) == len(outside) and known(value):
+        return value, dim
+    if frames and value in (graph := frames[-1][0]).inputs:
+        if len(frames) == len(outside):
+            return None
+        operand = operands_of(frames[-1][1])[graph.inputs.index(value)]
+        return _source(operand, dim, frames[:-1], outside, known, left)
+    node = value.node
+    if node is None:
+        return None
+    rule = _SOURCES.get(node.op.name, _elementwise if getattr(node.op, "elementwise", False) else None)
+    for operand, place in () if rule is None else rule(node, value, dim):
+        found = _source(operand, place, frames, outside, known, left)
+        if found is not None:
+            return found
+    return None
+
+
+def _elementwise(node: Node, value: Value, dim: int) -> Iterator[Dim]:
+    rank = value.shape.rank or 0
+    for operand in node.operands:
+        place = dim - rank + (operand.shape.rank or 0)
+        if place >= 0 and operand.shape.rank is not None and operand.shape[place] != 1:
+            yield operand, place
+
+
+def _same(node: Node, value: Value, dim: int) -> Iterator[Dim]:
+    yield next(node.operands), dim
+
+
+def _matmul(node: Node, value: Value, dim: int) -> Iterator[Dim]:
+    a, b = tuple(node.operands)[:2]
+    rank, attrs = value.shape.rank or 0, node.attrs
+    operand, turned = (b, "b") if dim == rank - 1 else (a, "a")
+    place = dim - rank + (operand.shape.rank or 0)
+    if dim >= rank - 2 and (attrs.get(f"transpose_{turned}") or attrs.get(f"adjoint_{turned}")):
+        place += 1 if dim == rank - 2 else -1
+    yield operand, place
+
+
+def _but_axis(node: Node, value: Value, dim: int) -> Iterator[Dim]:
+    rank = value.shape.rank or 0
+    for operand in node.operands:
+        if dim != node.attrs["axis"] % rank and operand.shape.rank == rank:
+            yield operand, dim
+
+
+def _transpose(node: Node, value: Value, dim: int) -> Iterator[Dim]:
+    order, rank = node.attrs["perm"], value.shape.rank or 0
+    yield next(node.operands), rank - 1 - dim if order is None else order[dim] % rank
+
+
+def _expand_dims(node: Node, value: Value, dim: int) -> Iterator[Dim]:
+    axis = node.attrs["axis"] % (value.shape.rank or 1)
+    if dim != axis:
+        yield next(node.operands), dim - (dim > axis)
+
+
+def _reduced(node: Node, value: Value, dim: int) -> Iterator[Dim]:
+    operand = next(node.operands)
+    rank = operand.shape.rank
+    axes = node.attrs.get("axis")
+    if rank is None or axes is None:
+        return
+    gone = {a % rank for a in (axes if isinstance(axes, tuple) else (axes,))}
+    left = [i for i in range(rank) if node.attrs.get("keepdims") or i not in gone]
+    if dim < len(left) and left[dim] not in gone:
+        yield operand, left[dim]
+
+
+def _element(node: Node, value: Value, dim: int) -> Iterator[Dim]:
+    yield node.inputs[0], dim + 1  # type: ignore[misc]
+
+
+def _rows(node: Node, value: Value, dim: int) -> Iterator[Dim]:
+    yield node.inputs[0], dim  # type: ignore[misc]
+
+
+def _gather(node: Node, value: Value, dim: int) -> Iterator[Dim]:
+    params, indices = tuple(node.operands)[:2]
+    rank, axis = indices.shape.rank, node.attrs.get("axis", 0)
+    if rank is not None and axis == 0 and not node.attrs.get("batch_dims"):
+        yield (indices, dim) if dim < rank else (params, dim - rank + 1)
+
+
+def _first(node: Node, value: Value, dim: int) -> Iterator[Dim]:
+    if dim == 0:
+        yield next(node.operands), 0
+
+
+def _spelled(node: Node, value: Value, dim: int) -> Iterator[Dim]:
+    """Of Fill, Reshape and BroadcastTo: the shape is an operand, made of sizes of other tensors."""
+    shape = node.inputs[0] if node.op.name == "Fill" else node.inputs[1]
+    maker: Any = shape.node if isinstance(shape, Value) else None
+    if maker is not None and maker.op.name == "Shape":
+        yield next(maker.operands), dim
+        return
+    parts = tuple(maker.operands) if maker is not None and maker.op.name in ("Pack", "Concat") else ()
+    if dim < len(parts) and all(p.shape.num_elements() == 1 for p in parts):
+        yield from _one_size(parts[dim])
+
+
+def _one_size(value: Value) -> Iterator[Dim]:
+    node = value.node
+    while node is not None and node.op.name in ("Cast", "Reshape", "Identity", "Squeeze", "ExpandDims"):
+        node = next(node.operands).node
+    if node is None or node.op.name != "StridedSlice":
+        return
+    whole, begin = next(node.operands).node, tuple(node.operands)[1].constant
+    if whole is not None and whole.op.name == "Shape" and begin is not None and begin.size == 1:
+        x = next(whole.operands)
+        if x.shape.rank is not None:
+            yield x, int(begin.reshape(-1)[0]) % x.shape.rank
+
+
+def _loop(node: Node, value: Value, dim: int) -> Iterator[Dim]:
+    yield node.inputs[0][value.index], dim  # type: ignore[index]
+
+
+_SOURCES: dict[str, Callable[[Node, Value, int], Iterator[Dim]]] = {
+    **dict.fromkeys(("Softmax", "LogSoftmax", "BiasAdd", "Reverse", "Cumsum", "Identity", "StopGradient", "Cast",
+                     "LayerNorm", "Dropout"), _same),
+    **dict.fromkeys(("MatMul", "BatchMatMul"), _matmul),
+    **dict.fromkeys(("Split", "SplitV", "Concat"), _but_axis),
+    **dict.fromkeys(("Sum", "Mean", "Max", "Min", "Prod", "All", "Any", "ArgMax", "ArgMin"), _reduced),
+    **dict.fromkeys(("Conv2D", "MaxPool", "AvgPool", "DepthwiseConv2dNative"), _first),
+    **dict.fromkeys(("Fill", "Reshape", "BroadcastTo"), _spelled),
+    **dict.fromkeys(("ListGet", "ListPop"), _element),
+    **dict.fromkeys(("ListSet", "ListPush", "ListUnset", "ListStack", "ListFromTensor", "ListScatter"), _rows),
+    "Select": _elementwise, "Transpose": _transpose, "ExpandDims": _expand_dims, "Gather": _gather, "While": _loop,
+}  # fmt: skip
