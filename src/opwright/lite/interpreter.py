@@ -150,14 +150,14 @@ class Interpreter:
 
     def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> np.ndarray:
         """A copy of a tensor's elements. Raises ValueError for an index that is none or before allocate_tensors."""
-        return elements(self._tensor(tensor_index, subgraph_index)).copy()
+        return self._elements(tensor_index, subgraph_index).copy()
 
     def tensor(self, tensor_index: int) -> Callable[[], np.ndarray]:
         """A function that gives the tensor's elements in place, as a view; constants are read-only.
 
         A view goes stale at the next resize (it then shows memory that is no longer the model's).
         """
-        return lambda: elements(self._tensor(tensor_index, 0))
+        return lambda: self._elements(tensor_index, 0)
 
     def resize_tensor_input(self, input_index: int, tensor_size: Any, strict: bool = False) -> None:
         """Give an input another shape; allocate_tensors comes next. strict: only sizes that are unknown may change.
@@ -302,6 +302,11 @@ class Interpreter:
             raise InvalidArgumentError(what=f"Invalid tensor index {place} exceeds max tensor index {len(tensors)}",
                                        do='get_input_details()[i]["index"]')  # fmt: skip
         return tensors[place]
+
+    def _elements(self, index: int, subgraph_index: int) -> np.ndarray:
+        t = self._tensor(index, subgraph_index)
+        delegation = self._subgraphs[subgraph_index].delegation
+        return elements(t, None if delegation is None or t.array is not None else delegation.inside(t))
 
     def _set(self, index: int, value: Any, subgraph_index: int) -> None:
         put(self._tensor(index, subgraph_index), value)

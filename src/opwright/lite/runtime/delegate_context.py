@@ -72,6 +72,7 @@ class DelegateContext:
         self._subgraph, self._delegate, self._replace = subgraph, delegate, replace
         self._skip, self._metadata = skip, metadata
         self._views: list[TensorView] = []
+        self.reported: list[str] = []
         self._open, self._within = True, within
         self.recommended_num_threads = subgraph.context.recommended_num_threads
         self.subgraph_index, self.subgraph_name = subgraph.index, subgraph.name
@@ -107,7 +108,9 @@ class DelegateContext:
 
     def report_error(self, message: str, *values: Any) -> None:
         """Say what is wrong; it becomes part of the error if the delegate fails."""
-        self._live().context.report_error(message, *values)
+        text = str(message % values if values else message)
+        self._live().context.report_error("%s", text)  # of a kernel's init, if that is what runs
+        self.reported.append(text)
 
     # ---- to change --------------------------------------------------------------------------------------------------
 

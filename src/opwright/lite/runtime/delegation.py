@@ -103,18 +103,16 @@ class Delegation:
             self.propagate()
         if not dynamic:
             self._refuse_dynamic(delegate)
-        plan, count, errors = subgraph.execution_plan, len(subgraph.nodes), subgraph.context
+        plan, count = subgraph.execution_plan, len(subgraph.nodes)
         context = DelegateContext(subgraph, delegate, lambda kernel, params: self._replace(context, kernel, params),
                                   self.around.skipped.setdefault(id(delegate), set()).add,
                                   self.around.metadata)  # fmt: skip
-        errors.begin(None)  # type: ignore[arg-type]
         try:
             check_status(delegate.prepare(context))
         except Exception as error:
-            said = errors.reported
             subgraph.execution_plan = plan
             self._release(count)
-            raise self._failed(delegate, error, said) from error
+            raise self._failed(delegate, error, context.reported) from error
         finally:
             context.close()
         if len(subgraph.nodes) > count:
@@ -174,11 +172,20 @@ class Delegation:
 
     def _failed(self, delegate: Delegate, error: Exception, said: list[str]) -> OpError:
         where = "" if self.subgraph.index == 0 else f" of subgraph {self.subgraph.index}"
-        last = "".join(f"\n  said    {line}" for line in said) if not isinstance(error, RuntimeError) else ""
+        last = "".join(f"\n  said    {line}" for line in said if line not in str(error))
         last += f"\nDelegate {delegate.name} failed to prepare{where}.\n{RESTORED}"
         if isinstance(error, OpError):
             return also(type(error), RuntimeError)(error.message + last)
         return also(OpError, RuntimeError)(f"{delegate.name}: {type(error).__name__}: {error}{last}")
+
+    def inside(self, t: Tensor) -> str | None:
+        """The words for where a tensor is that only the nodes of a partition touch."""
+        if any(t in (*node.tensors_in, *node.tensors_out) for node in self.subgraph.execution_plan):
+            return None
+        for node in self.subgraph.nodes[self.count :]:
+            if any(t in n.tensors_out for n in node.replaced):  # type: ignore[attr-defined]
+                return f"{t!r} inside node {node.number}, which delegate {node.name} runs"
+        return None
 
     # ---- undo and redo ----------------------------------------------------------------------------------------------
 

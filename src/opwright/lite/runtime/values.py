@@ -18,12 +18,13 @@ from .tensor import CONSTANT, Tensor
 MOST = 2**31 - 1  # sizes are int32 in the file
 
 
-def elements(t: Tensor) -> np.ndarray:
-    """The elements of a tensor, in place. Raises InvalidArgumentError where there are none yet."""
+def elements(t: Tensor, where: str | None = None) -> np.ndarray:
+    """The elements of a tensor, in place. Raises InvalidArgumentError where there are none yet, or `where` it lies."""
     if t.sparsity is not None:
         raise UnimplementedError(what=f"tensor {t.name!r} is sparse", wanted="dense tensors")
     if t.array is None:
-        raise InvalidArgumentError(what="Tensor data is null. Run allocate_tensors() first", found=repr(t))
+        raise InvalidArgumentError(what="Tensor data is null. Run allocate_tensors() first", found=where or repr(t),
+                                   wanted="a tensor that nodes of the plan touch" if where else None)  # fmt: skip
     return t.array
 
 
