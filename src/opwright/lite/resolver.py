@@ -113,7 +113,7 @@ class MutableOpResolver(OpResolver):
     def find_op(self, op: Any, version: int = 1) -> Registration | None:
         if isinstance(op, str) and (op in self._customs or op not in schema.BuiltinOperator.__members__):
             return self.find_custom(op, version)
-        return _find(self._builtins.get(_code(op), ()), version)
+        return _find(self._builtins.get(_code(op, finding=True), ()), version)
 
     def find_custom(self, name: str, version: int = 1) -> Registration | None:
         return _find(self._customs.get(name, ()), version)
@@ -222,7 +222,8 @@ _NO_OPERATORS = ("CUSTOM", "DELEGATE", "PLACEHOLDER_FOR_GREATER_OP_CODES")
 MAX_VERSION = 2**31 - 1  # what a file can hold
 
 
-def _code(op: Any) -> int:
+def _code(op: Any, finding: bool = False) -> int:
+    """The number. finding: numbers of the schema that stand for no operator may be asked for, as files name them."""
     if isinstance(op, LiteOperator):
         return op.code
     member = None
@@ -230,7 +231,7 @@ def _code(op: Any) -> int:
         member = schema.BuiltinOperator.__members__.get(op)
     elif isinstance(op, int):
         member = schema.enum_members("BuiltinOperator").get(int(op))
-    if member is None or member.name in _NO_OPERATORS:
+    if member is None or (member.name in _NO_OPERATORS and not finding):
         raise InvalidArgumentError(
             what="no builtin operator of this name or number", found=repr(op), wanted="such as 'CONV_2D'"
         )
