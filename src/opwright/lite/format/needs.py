@@ -55,7 +55,9 @@ def _need(model: Any, code_index: int, subgraph: int | None = None, node: int | 
     if name == "CUSTOM":
         return Need(subgraph, node, code_index, code.custom_code or "", True, version, version, "", "")
     needed, why = (version, "") if view is None else (versions.stamp(name, view), versions.reason(name, view))
-    return Need(subgraph, node, code_index, name, False, version, needed, why, versions.min_runtime(name, version))
+    least, most = versions.resolver_range(name) or (1, 0)  # some have a run time in the table and no kernel there
+    runtime = versions.min_runtime(name, version) if least <= version <= most else ""
+    return Need(subgraph, node, code_index, name, False, version, needed, why, runtime)
 
 
 def late(found: Iterable[Need], runtime: str) -> list[Need]:
