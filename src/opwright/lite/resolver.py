@@ -122,7 +122,7 @@ class MutableOpResolver(OpResolver):
         return [(e.min_version, e.max_version) for e in self._customs.get(name, ())]
 
     def builtin_versions(self, name: str) -> list[tuple[int, int]]:
-        return [(e.min_version, e.max_version) for e in self._builtins.get(_code(name), ())]
+        return [(e.min_version, e.max_version) for e in self._builtins.get(_code(name, finding=True), ())]
 
     def custom_names(self) -> list[str]:
         return sorted(self._customs)
