@@ -20,6 +20,7 @@ from opwright.lite.format import constants, schema
 from opwright.lite.format.finding import Finding
 
 MAX_FINDINGS = 100
+MAX_CALL_DEPTH = 64  # levels of subgraphs that call subgraphs: each costs the run time some of its stack
 CUSTOM = 32
 
 
@@ -254,6 +255,30 @@ def no_recursion(model: Any) -> Iterator[Finding]:
                 stack.append(iter(calls[index]))
 
 
+def call_depth(model: Any) -> Iterator[Finding]:
+    """The longest way down the call graph, which has no circles: subgraphs from those that call none upwards."""
+    calls = [{index for op in subgraph.operators for _, index in called_subgraphs(op)} for subgraph in model.subgraphs]
+    callers: list[list[int]] = [[] for _ in calls]
+    left = [len(called) for called in calls]
+    for i, called in enumerate(calls):
+        for index in called:
+            callers[index].append(i)
+    depth = [0] * len(calls)
+    ready = [i for i, n in enumerate(left) if n == 0]
+    while ready:
+        index = ready.pop()
+        for caller in callers[index]:
+            depth[caller] = max(depth[caller], depth[index] + 1)
+            left[caller] -= 1
+            if left[caller] == 0:
+                ready.append(caller)
+    for i, found in enumerate(depth):
+        if found > MAX_CALL_DEPTH:
+            yield Finding(f"subgraphs[{i}]", "subgraphs call each other too deeply", found=f"{found} levels",
+                          wanted=f"at most {MAX_CALL_DEPTH}")  # fmt: skip
+            return
+
+
 def signatures(model: Any) -> Iterator[Finding]:
     seen = set()
     for i, signature in enumerate(model.signature_defs):
@@ -310,6 +335,7 @@ RULES = tuple(
         (block_quantizations, "scales and zero points in tensors of the same subgraph"),
         (subgraph_calls, "the index of a subgraph"),
         (no_recursion, "subgraphs that do not call themselves, directly or by way of others"),
+        (call_depth, f"subgraphs that call others at most {MAX_CALL_DEPTH} levels deep"),
         (signatures, "names used once, for tensors and subgraphs that exist"),
         (metadata_buffers, "the index of a buffer"),
     )

@@ -16,6 +16,7 @@ from ...core.dtypes import anything
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from ...graph import Graph
+from ...ops import kinds
 from ...ops.attributes import Attr
 from ...ops.control import merged_specs
 from ...ops.definition import Input, Output
@@ -58,6 +59,9 @@ class If:
             _takes(branch, op.inputs, role)
         return merged_specs(branches, roles)
 
+    def infer_kinds(op: Any) -> Any:
+        return kinds.of_branches((op.then_branch, op.else_branch), op.inputs)
+
     def registration(operator: Any) -> Any:
         from ..runtime.control import Branches
 
@@ -84,6 +88,9 @@ class Case:
             _takes(branch, op.inputs, role)
         return merged_specs(op.branches, roles)
 
+    def infer_kinds(op: Any) -> Any:
+        return kinds.of_branches(op.branches, op.inputs)
+
     def registration(operator: Any) -> Any:
         from ..runtime.control import Branches
 
@@ -105,6 +112,9 @@ class Call:
     def infer(op: Any) -> list[TensorSpec]:
         _takes(op.body, op.inputs, "body")
         return [v.spec for v in op.body.outputs]
+
+    def infer_kinds(op: Any) -> Any:
+        return kinds.of_branches([op.body], op.inputs)
 
     def registration(operator: Any) -> Any:
         from ..runtime.control import Branches
@@ -136,6 +146,9 @@ class While:
         if (found := [v.dtype.name for v in op.body.outputs]) != (wanted := [v.dtype.name for v in op.body.inputs]):
             raise InvalidArgumentError(what="the body gives other types than it takes", found=found, wanted=wanted)
         return [v.spec for v in op.body.inputs]
+
+    def infer_kinds(op: Any) -> Any:
+        return kinds.of_loop(op.body, op.variables, ())
 
     def infer_kinds(op: Any) -> list[str]:
         return [of_dtype(v.dtype) for v in op.body.inputs]  # handles of variables are handed from turn to turn

@@ -260,6 +260,7 @@ class DynamicUpdateSlice:
     update = Input(_UPDATED, like="x")
     start_indices = Input(INDEX, rank=1)
     y = Output(like="x")
+    inplace = {"y": "x"}
 
     def infer(op: Any) -> TensorSpec:
         x, update = op.x.spec.shape.dims, op.update.spec.shape.dims
@@ -277,3 +278,8 @@ class DynamicUpdateSlice:
         starts = [min(max(int(i), 0), d - u) for i, d, u in zip(start_indices, x.shape, update.shape)]
         y[tuple(slice(s, s + u) for s, u in zip(starts, update.shape))] = update
         return y
+
+    def registration(operator: Any) -> Any:
+        from ..runtime.updating import Update
+
+        return Update(operator)

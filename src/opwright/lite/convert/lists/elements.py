@@ -64,8 +64,8 @@ def _said(node: Node) -> Iterator[tuple[DType | None, TensorShape, Value | None,
     operands: list[Any] = list(node.inputs)
     if "element_dtype" in attrs:
         shape = attrs["element_shape"]
-        if name == "ListConcat" and shape.rank is None and (rows := node.outputs[0].shape).rank is not None:
-            shape = TensorShape([None, *rows[1:].dims])
+        if name == "ListConcat" and shape.rank is None and (whole := node.outputs[0].shape).rank is not None:
+            shape = TensorShape([None, *whole[1:].dims])
         yield attrs["element_dtype"], shape, None, 0
     if name in ("ListPush", "ListSet"):
         item = operands[-1]
@@ -76,8 +76,8 @@ def _said(node: Node) -> Iterator[tuple[DType | None, TensorShape, Value | None,
     elif name in ("ListGet", "ListPop"):
         yield None, node.outputs[-1].shape, None, 0
     elif name in ("ListStack", "ListGather"):
-        rows = node.outputs[0]
-        yield None, UNKNOWN if rows.shape.rank is None else rows.shape[1:], None, 0
+        stacked = node.outputs[0].shape
+        yield None, UNKNOWN if stacked.rank is None else stacked[1:], None, 0
     elif name == "ListSplit":
         pieces, lengths = operands
         known = set() if lengths.constant is None else set(lengths.constant.tolist())
