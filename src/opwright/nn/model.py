@@ -259,7 +259,13 @@ class Model(Trainer, Layer):
         if self._seen_inputs is None:
             raise ValueError(f"Model {self.name!r} has not been called yet, so the shapes of its inputs are not known. "
                              "Call it on some data, or `build(input_shape)` it, first")  # fmt: skip
-        return nest.map_structure(lambda t: TensorSpec(t.shape, t.dtype), self._seen_inputs)
+        seen = nest.flatten_with_paths(self._seen_inputs)
+        if isinstance(self._seen_inputs, dict):
+            names = ["_".join(map(str, path)) for path, _ in seen]
+        else:  # as Keras calls arguments of a model that is laid out by its `call`
+            names = ["args_0" if i == 0 else f"args_0_{i}" for i in range(len(seen))]
+        specs = [TensorSpec(t.shape, t.dtype, name) for name, (_, t) in zip(names, seen)]
+        return nest.pack_sequence_as(self._seen_inputs, specs)
 
     def _specs_of(self, batch: Any) -> Any:
         """KerasTensors like a batch of data, of any number of samples."""

@@ -62,10 +62,12 @@ CODES: dict[str, Explanation] = {
         ),
     ),
     "OW202": Explanation(
-        "A variable is written to in the graph",
-        "The converter freezes variables to constants, which only works if the graph just reads them.",
+        "A variable is written to in the graph, in a way that files have no form for",
+        "Variables that are only read become constants. Those that some function writes become variables of the model, "
+        "if they are set by assign, assign_add, assign_sub, scatter_update, _add, _sub, _max and _min or an "
+        "optimizer, hold no strings, and converter.experimental_enable_resource_variables is not False.",
         (
-            "Convert a function that does not assign; keep training steps out of it",
+            "Write the change as variable.assign(new value)",
             "Take the old value as an argument and return the new one",
         ),
     ),

@@ -103,7 +103,7 @@ def test_writes_to_variables_are_refused_by_name() -> None:
         v.assign_add(1.0)
         return x + v
 
-    text = refusal(function)
+    text = refusal(function, experimental_enable_resource_variables=False)
     assert "changes the variable counter" in text
     assert HERE in text
 

@@ -108,8 +108,8 @@ def _refused(node: Node, variable: Variable, why: str) -> ConverterError:
     return ConverterError(
         op=node.op.name, node=node.name, at=node.at,
         what=f"the function changes the variable {variable.name}; {why}",
-        wanted="variables that are only read, or set by assign, assign_add, assign_sub, scatter_update, scatter_add, "
-        "scatter_sub or an optimizer",
+        wanted="variables that are only read, or set by assign, assign_add, assign_sub, scatter_update, _add, _sub, "
+        "_max and _min or an optimizer",
         do="set converter.experimental_enable_resource_variables = True, or return the new value as an output and "
         "pass the old one as an argument",
         explain="OW202")  # fmt: skip

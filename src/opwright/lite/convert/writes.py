@@ -153,6 +153,10 @@ def _step_by_rows(to: Emitter, node: Node, variables: Sequence[Variable]) -> Non
     """The same by the dense gradient; where other rows are to stay as they are, these are chosen in the end."""
     handle, state, values, indices, scalars = node.inputs
     assert isinstance(values, Value)
+    assert isinstance(indices, Value)
+    merged = values.node
+    if merged is not None and merged is indices.node and merged.op.name == "MergeRows":
+        values, indices = merged.inputs[:2]  # equal rows are added up here, too
     shape = variables[0].shape
     if not shape.is_fully_defined():
         raise ConverterError(op=node.op.name, node=node.name, at=node.at,
