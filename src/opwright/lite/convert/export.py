@@ -151,6 +151,8 @@ class _Exporter:
 
     def tensor(self, value: Value) -> Any:
         dims = value.spec.shape.dims
+        if value.node is not None and value.node.op.name in UNRANKED and None in (dims or ()):
+            dims = None
         tensor = objects.Tensor(name=value.name, type=_tensor_type(value), has_rank=dims is not None)
         if dims is not None:
             tensor.shape = np.array([1 if d is None else d for d in dims], np.int32)
@@ -205,6 +207,7 @@ def _indices(operands: Sequence[Operand], index: Mapping[Value, int]) -> list[in
     return [-1 if v is None else index[v] for v in flat]
 
 
+UNRANKED = ("READ_VARIABLE",)  # the official kernel gives another shape than the file's only where the file has none
 KEEP_ABSENT = ("FULLY_CONNECTED",)  # with two inputs it is version 6, with an absent third version 1
 
 
