@@ -31,7 +31,7 @@ class Layout(NamedTuple):
     room: int  # bytes of its Python object
     unpack: struct.Struct  # all present inline fields, in order of position
     phase: int | None  # where 8-byte fields are, modulo 8; None without such
-    steps: tuple[tuple[str, int, Callable[..., Any] | dict[int, Any] | None, schema.Field], ...]  # name, position, how
+    steps: tuple[tuple[str, int, Callable[..., Any] | dict[int, Any] | None, Any], ...]  # name, position, how, of what
     unions: tuple[tuple[schema.Field, int, int], ...]  # field, position of its type tag, position of its offset
     lone_tags: tuple[int, ...]  # positions of type tags of unions whose offset is left out
     absent: tuple[tuple[str, Any], ...]
@@ -108,7 +108,8 @@ def layout_of(name: str, size: int, entries: Sequence[int], how: Mapping[str, Ca
             raise Damage(f"fields of table {name} overlap", f".{field.name}")
         codes += f"{position - end}x{code}"
         end = position + width
-        steps.append((field.name, position, read, field))
+        of = (field.scalar, schema.SCALARS[field.scalar][1]) if field.kind == "vector" else field.of
+        steps.append((field.name, position, read, of))
     cls = table_class(name)
     room = 64 + 8 * len(known.fields) + 96 * len(lists)
     newer: tuple[tuple[int, int, int], ...] = ()

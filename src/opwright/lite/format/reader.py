@@ -51,6 +51,19 @@ def read(buffer: Any) -> TableObject:
     return _Reader(buffer).model()
 
 
+class _Arrays(dict[str, np.ndarray]):
+    """The whole file as one array of each scalar type, read-only, made when first asked for."""
+
+    def __init__(self, view: memoryview) -> None:
+        self.view = view
+
+    def __missing__(self, scalar: str) -> np.ndarray:
+        _, width, dtype = schema.SCALARS[scalar]
+        array = self[scalar] = np.frombuffer(self.view[: len(self.view) // width * width], dtype)
+        array.flags.writeable = False
+        return array
+
+
 class _Reader:
     def __init__(self, buffer: Any) -> None:
         self.view = view = memoryview(buffer).cast("B")
@@ -59,7 +72,7 @@ class _Reader:
         if sys.byteorder == "big":
             words = memoryview(np.frombuffer(words, "<u4").astype(np.uint32).tobytes())
         self.u32, self.i32 = words.cast("I"), words.cast("i")
-        self.arrays: dict[str, np.ndarray] = {}
+        self.arrays = _Arrays(view)
         self.tables_left = min(self.size // 8, MAX_TABLES)
         self.bytes_left = SHARING * self.size + (1 << 20)
         self.room = 2 * self.size + ROOM
@@ -126,14 +139,14 @@ class _Reader:
         for attribute in layout.absent_lists:
             setattr(table, attribute, TableList((), True))
         values = layout.unpack.unpack_from(self.view, at)
-        for (attribute, position, how, field), value in zip(layout.steps, values):
+        for (attribute, position, how, of), value in zip(layout.steps, values):
             if how is None:
                 setattr(table, attribute, value)
             elif type(how) is dict:
                 setattr(table, attribute, how.get(value, value))
             else:
                 try:
-                    setattr(table, attribute, how(self, field, at + position + value))  # type: ignore[operator]
+                    setattr(table, attribute, how(self, of, at + position + value))  # type: ignore[operator]
                 except Damage as damage:
                     damage.path = f".{attribute}{damage.path}"
                     raise
@@ -207,29 +220,29 @@ class _Reader:
         if self.source is not None and at < len(self.source.flatbuffer):
             self.source.flatbuffer = self.source.flatbuffer[:at]
 
-    def vector(self, field: schema.Field, at: int) -> np.ndarray:
-        """A view on a vector of scalars, after checking that its elements are in the file."""
-        _code, width, dtype = schema.SCALARS[field.scalar]
+    def vector(self, of: tuple[str, int], at: int) -> np.ndarray:
+        """A view on a vector of scalars, after checking that its elements are in the file. of: scalar and width."""
+        scalar, width = of
         if at & 3 or at + 4 > self.size:
-            raise self.misplaced(f"vector of {field.scalar}", at)
+            raise self.misplaced(f"vector of {scalar}", at)
         n = self.u32[at >> 2]
-        if at + 4 + n * width > self.size:
-            raise Damage(f"vector of {n} {field.scalar} at offset {at} runs past {self.end}")
-        if width == 8 and n and (at + 4) & 7:
-            raise Damage(f"vector of {field.scalar} at offset {at} is not aligned to 8 bytes")
-        self.spend(n * width)
+        total = n * width
+        if at + 4 + total > self.size:
+            raise Damage(f"vector of {n} {scalar} at offset {at} runs past {self.end}")
+        self.bytes_left -= total
         self.room -= ARRAY
-        if field.scalar == "bool":
+        if self.bytes_left < 0 or self.room < 0:
+            self.spend(0)
+            self.spend_room(0)
+        if scalar == "bool":
             self.spend_room(n)
             return np.frombuffer(self.view, np.uint8, n, at + 4) != 0
-        array = self.arrays.get(field.scalar)
-        if array is None:
-            array = self.arrays[field.scalar] = np.frombuffer(self.view[: self.size // width * width], dtype)
-            array.flags.writeable = False
+        if width == 8 and n and (at + 4) & 7:
+            raise Damage(f"vector of {scalar} at offset {at} is not aligned to 8 bytes")
         start = (at + 4) // width
-        return array[start : start + n]
+        return self.arrays[scalar][start : start + n]
 
-    def string(self, _field: schema.Field, at: int) -> str:
+    def string(self, _of: str, at: int) -> str:
         text = self.strings.get(at)
         if text is None:
             if at & 3 or at + 4 > self.size:
@@ -247,10 +260,7 @@ class _Reader:
             text = self.strings[at] = str(self.view[at + 4 : end], "utf-8", "surrogateescape")
         return text
 
-    def one_table(self, field: schema.Field, at: int) -> TableObject:
-        return self.table(field.of, at)
-
-    def vector_of_tables(self, field: schema.Field, at: int) -> list[TableObject]:
+    def vector_of_tables(self, name: str, at: int) -> list[TableObject]:
         if at & 3 or at + 4 > self.size:
             raise self.misplaced("vector of tables", at)
         n = self.u32[at >> 2]
@@ -260,7 +270,7 @@ class _Reader:
             raise Damage(f"vector of {n} tables at offset {at}: more than the rest of the file can hold")
         self.spend_room(8 * n)
         items: list[TableObject] = []
-        start, name, table = at + 4, field.of, self.table
+        start, table = at + 4, self.table
         for offset in self.u32[start >> 2 : (start >> 2) + n]:
             try:
                 items.append(table(name, start + offset))
@@ -318,6 +328,6 @@ class _Reader:
 HOW: dict[str, Callable[..., Any]] = {
     "string": _Reader.string,
     "vector": _Reader.vector,
-    "table": _Reader.one_table,
+    "table": _Reader.table,
     "tables": _Reader.vector_of_tables,
 }
