@@ -147,6 +147,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "ADD": {"quantized": "arithmetic.add"},
     "SUB": {"quantized": "arithmetic.subtract"},
     "MUL": {"quantized": "arithmetic.multiply"},
+    "DIV": {"quantized": "arithmetic.divide"},
     "SQUARED_DIFFERENCE": {"quantized": "arithmetic.squared_difference"},
     "MAXIMUM": {"moves": True},
     "MINIMUM": {"moves": True},

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from .fixed_point import multiplier, rescale, shifted_right
+from ..arithmetic import nonzero
+from .fixed_point import high_product, leading_zeros, multiplier, reciprocal_of, rescale, shifted_right
 from .operand import Operand, check_scaled, check_symmetric, check_types, fused_bounds
 
 TYPES = ("INT8 INT8 INT8", "UINT8 UINT8 UINT8", "INT16 INT16 INT16")
@@ -92,6 +93,25 @@ def multiply(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
     return run
 
 
+def divide(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
+    """uint8: times the divisor's reciprocal in fixed point."""
+    _checked(op, ("UINT8 UINT8 UINT8",), x, y, z)
+    m, e = multiplier(float(x.scale / (y.scale * z.scale)))
+    low, high = fused_bounds(op.fused_activation_function, z)
+
+    def run(a: Any, b: Any) -> Any:
+        above, below = x.centred(a), y.centred(b)
+        nonzero(below)
+        above, below = np.where(below < 0, -above, above), np.abs(below)
+        inverse, shift = reciprocal_of(below)
+        headroom = leading_zeros(np.maximum(np.where(above < 0, ~above, above), 1)) - 1
+        headroom = np.where((above == 0) | (above == -1), 31, headroom)
+        quotient = high_product(np.left_shift(above, headroom), inverse)
+        return np.clip(rescale(quotient, m, e - shift - headroom) + z.zero_point, low, high)
+
+    return run
+
+
 def squared_difference(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
     _checked(op, ("INT8 INT8 INT8",), x, y, z)
     bits = 7
@@ -108,11 +128,13 @@ def squared_difference(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
 
 
 def _comparison(compare: Any) -> Callable[..., _Pair]:
-    """The rule of a comparison: both sides in fixed point with 8 more bits."""
+    """The rule of a comparison: both sides in fixed point with 8 more bits; of int16 the raw integers."""
 
     def rule(op: Any, x: Operand, y: Operand, z: Operand) -> _Pair:
-        check_types(op, ("INT8 INT8 BOOL", "UINT8 UINT8 BOOL", "INT16 INT16 BOOL"), x, y, z)
+        kind = check_types(op, ("INT8 INT8 BOOL", "UINT8 UINT8 BOOL", "INT16 INT16 BOOL"), x, y, z)
         check_scaled(x, y)
+        if kind == "INT16":
+            return compare
         mx, ex = multiplier(float(x.scale))
         my, ey = multiplier(float(y.scale))
 

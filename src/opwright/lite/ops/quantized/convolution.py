@@ -57,7 +57,7 @@ def check_conv(op: Any, x: Operand, filter: Operand, bias: Operand | None, y: Op
     if kind != "UINT8":
         check_symmetric(filter)
     else:
-        check_scaled(filter)
+        check_scaled(filter, zero=True)
     if kind == "INT16":
         check_symmetric(x, y)
     if filter.per_channel and filter.axis != axis:

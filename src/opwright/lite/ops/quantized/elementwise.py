@@ -41,19 +41,24 @@ def _wide(f: Any, x: Operand, y: Operand) -> Any:
     return lambda q: interpolated(table, q)
 
 
+def _single(f: Any) -> Any:
+    """A function to float32, rounded once (NumPy's own is a bit wrong in some places)."""
+    return lambda v: f(v.astype(np.float64)).astype(np.float32)
+
+
 def _real(o: Operand, q: int) -> float:
     return float(o.scale * np.float32(q - o.zero_point))
 
 
 def exp(op: Any, x: Operand, y: Operand) -> Any:
     kind = check_types(op, ("INT8 INT8", "INT16 INT16"), x, y)
-    return _exp(x, y) if kind == "INT8" else _wide(np.exp, x, y)
+    return _exp(x, y) if kind == "INT8" else _wide(_single(np.exp), x, y)
 
 
 def log(op: Any, x: Operand, y: Operand) -> Any:
     kind = check_types(op, ("INT8 INT8", "INT16 INT16"), x, y)
     least = np.float32(_real(y, y.low))  # what has no logarithm
-    return _log(x, y) if kind == "INT8" else _wide(lambda v: np.where(v > 0, np.log(v), least), x, y)
+    return _log(x, y) if kind == "INT8" else _wide(lambda v: np.where(v > 0, _single(np.log)(v), least), x, y)
 
 
 def _not_negative(x: Operand, q: Any, name: str) -> None:

@@ -136,6 +136,12 @@ def saturated(x: Any) -> Any:
     return np.clip(x, -(2**31), 2**31 - 1)
 
 
+def reciprocal_of(s: Any) -> tuple[Any, Any]:
+    """(R, k) for integers S > 0: 1 / S is R in Q0.31 times 2^-k."""
+    r, k = reciprocal(s)
+    return r, k + 19
+
+
 def reciprocal(s: Any) -> tuple[Any, Any]:
     """(R, k) for S > 0 in Q12.19: 1 / S is R in Q0.31 times 2^-k; three steps of Newton on 1 / (1 + x)."""
     h = leading_zeros(s)

@@ -33,7 +33,7 @@ def fully_connected(op: Any, x: Operand, weights: Operand, bias: Operand | None,
         if weights.axis != 0:
             raise weights.wrong("has scales along another dimension than that of the outputs", weights.axis, 0)
     else:
-        check_scaled(weights)
+        check_scaled(weights, zero=True)
     if kind == "INT16":
         check_symmetric(x, y)
     matrix = Weights(weights, x, lambda w: w.T, (1,))

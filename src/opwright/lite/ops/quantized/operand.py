@@ -95,11 +95,13 @@ def check_types(op: Any, combinations: Iterable[str], *operands: Operand | None)
     return operands[0].type
 
 
-def check_scaled(*operands: Operand | None) -> None:
-    """Raises InvalidArgumentError for an operand without one scale for the whole tensor."""
+def check_scaled(*operands: Operand | None, zero: bool = False) -> None:
+    """Raises InvalidArgumentError for an operand without one scale for the whole tensor. zero: whether it may be 0."""
     for o in operands:
         if o is not None and len(o.scales) != 1:
             raise o.wrong("has no single scale", f"{len(o.scales)} scales", "one scale and zero point")
+        if o is not None and not zero and o.scale == 0:
+            raise o.wrong("has a scale of 0", 0.0, "a positive scale")
 
 
 def check_symmetric(*operands: Operand | None) -> None:

@@ -1,0 +1,113 @@
+"""Quantised operators against the official kernels, drawn at random: equal bit for bit, but where the table says how far."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from quantized_models import Draw, Drawn, T, differences, feeds, model_of, ours, plain
+from quantized_rows import ALL, ROWS
+
+import opwright.lite.ops as dialect
+from opwright.core.errors import InvalidArgumentError, UnimplementedError
+from opwright.lite.quantized_registration import rule_named
+
+EACH = [pytest.param(row, kind, id=f"{row.label}-{kind}".replace(" ", "_")) for row in ROWS for kind in row.kinds]
+
+
+@pytest.mark.parametrize(("row", "kind"), EACH)
+@settings(max_examples=6)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_agrees_with_the_official_kernels(row, kind, seed):
+    pytest.importorskip("ai_edge_litert.interpreter")
+    for gap in differences(row.name, row.draw(Draw(seed, kind)), row.path):
+        assert gap.max(initial=0) <= row.within
+
+
+@pytest.mark.parametrize(("row", "kind"), EACH)
+def test_constants_may_be_computed(row, kind):
+    """With axes, sizes and the like given when the model runs, outputs are dynamic and the answer is the same."""
+    drawn = row.draw(Draw(3, kind))
+    if not any(t is not None and t.constant and t.scale is None and t.type == "INT32" for t in drawn.inputs):
+        return
+    fixed = ours(model_of(row.name, drawn), feeds(drawn))
+    moving = ours(model_of(row.name, drawn, all_dynamic=True), feeds(drawn, all_dynamic=True))
+    for found, wanted in zip(moving, fixed, strict=True):
+        assert found.shape == wanted.shape
+        assert found.tolist() == wanted.tolist()
+
+
+def test_every_rule_is_there_and_has_a_row():
+    tested = {row.name for row in ROWS}
+    for name, op in dialect.operators().items():
+        for path in filter(None, (op.quantized, op.hybrid)):
+            assert callable(rule_named(path)), path
+            assert name in tested, name
+
+
+@functools.cache
+def _row(label):
+    return next(row for row in ROWS if row.label == label)
+
+
+def test_an_operator_without_a_rule_is_refused_by_name():
+    x = T("INT8", (3,), 0.5, values=np.zeros(3, np.int8))
+    with pytest.raises(UnimplementedError) as raised:
+        ours(model_of("SIN", Drawn([x], [T("INT8", (3,), 0.5)])), [x.values])
+    assert "SIN: this operator has no kernel for quantized tensors" in str(raised.value)
+    assert "'x0' INT8, 'y0' INT8" in str(raised.value)
+    assert "OW103" in str(raised.value)
+    assert "Node number 0 (SIN) failed to prepare" in str(raised.value)
+
+
+def test_types_that_do_not_go_together_are_refused_by_name():
+    drawn = _row("ADD").draw(Draw(0, "INT8"))
+    drawn.outputs[0] = T("INT16", (), 0.1)
+    with pytest.raises(UnimplementedError, match=r"(?s)ADD: no integer kernel for these types.*'y0' INT16.*OW103"):
+        ours(model_of("ADD", drawn), feeds(drawn))
+
+
+WRONG = {
+    "SOFTMAX": lambda d: setattr(d.outputs[0], "scale", 0.1),
+    "CONCATENATION": lambda d: setattr(d.inputs[1], "scale", d.inputs[0].scale * 2),
+    "PADV2": lambda d: setattr(d.inputs[2], "zero", (d.inputs[0].zero + 1) % 100),
+    "CONV_2D": lambda d: setattr(d.inputs[1], "zero", 3),
+    "LOGISTIC": lambda d: setattr(d.outputs[0], "zero", 5),
+}
+
+
+@pytest.mark.parametrize("label", WRONG)
+def test_parameters_that_the_official_kernels_refuse_are_refused(label):
+    drawn = _row(label).draw(Draw(1, "INT8"))
+    WRONG[label](drawn)
+    with pytest.raises(InvalidArgumentError) as raised:
+        ours(model_of(label, drawn), feeds(drawn))
+    assert isinstance(raised.value, RuntimeError)
+    assert f"Node number 0 ({label}) failed to prepare" in str(raised.value)
+
+
+@pytest.mark.parametrize("scale", [float("nan"), float("inf"), -1.0, 0.0, 1e-45, 3e38])
+@pytest.mark.parametrize("label", [row.label for row in ROWS if "INT8" in row.kinds])
+def test_any_scale_gives_an_answer_or_an_error_with_a_name(label, scale):
+    """Scales come from files: none of them may break anything."""
+    row = _row(label)
+    for which in range(3):
+        drawn = row.draw(Draw(2, "INT8"))
+        scaled = [t for t in (*drawn.inputs, *drawn.outputs) if t is not None and t.scale is not None]
+        scaled[which % len(scaled)].scale = scale
+        try:
+            ours(model_of(row.name, drawn), feeds(drawn))
+        except (InvalidArgumentError, UnimplementedError) as error:
+            assert row.name in str(error)
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_tensors_are_set_and_got_as_raw_integers(kind):
+    d = Draw(0, kind)
+    x = d.x(2, 3, scale=0.5, zero=d.low + 3 if kind != "INT16" else 0)
+    model = model_of("DEQUANTIZE", Drawn([x], [plain("FLOAT32")]))
+    found = ours(model, [x.values])[0]
+    np.testing.assert_array_equal(found, 0.5 * (x.values.astype(np.float32) - x.zero))
