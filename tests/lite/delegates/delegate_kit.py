@@ -37,8 +37,11 @@ class Formulas(lite.DelegateKernel):
 
     def prepare(self, context, node):
         self.at("prepare", context)
-        for view in node.outputs:
-            context.resize_tensor(view, np.broadcast_shapes(*(i.shape for i in node.inputs)))
+        shapes = {i: t.shape for i, t in zip(self.params.input_tensors, node.inputs)}
+        for n, _ in self.nodes:
+            shapes[n.outputs[0]] = np.broadcast_shapes(*(shapes[i] for i in n.inputs))
+        for i, view in zip(self.params.output_tensors, node.outputs):
+            context.resize_tensor(view, shapes[i])
 
     def invoke(self, context, node):
         self.at("invoke", context)
@@ -126,7 +129,8 @@ def names(interpreter):
 
 
 def ready(content, *delegates, **options):
-    interpreter = lite.Interpreter(model_content=content, experimental_delegates=delegates, **options)
+    options["model_path" if isinstance(content, str) else "model_content"] = content
+    interpreter = lite.Interpreter(experimental_delegates=delegates, **options)
     interpreter.allocate_tensors()
     return interpreter
 
