@@ -59,11 +59,12 @@ class Loop(Registration):
 class _State:
     """What one WHILE keeps from run to run."""
 
-    __slots__ = ("body", "changing", "cond", "copied", "inputs", "node", "shuffles", "values")
+    __slots__ = ("body", "changing", "cond", "copied", "inputs", "node", "refused", "shuffles", "values")
 
     def __init__(self, node: Node, cond: Subgraph, body: Subgraph) -> None:
         self.node, self.cond, self.body = node, cond, body
         self.inputs: list[Tensor] = []
+        self.refused: Exception | None = None  # an error that is no node's inside
         self.changing: list[int] = []  # variables whose shape a turn may change
         self.values: dict[int, np.ndarray] = {}  # theirs, now
         self.copied: list[tuple[np.ndarray, Tensor]] = []  # state, and the body's output to be copied there each turn
@@ -138,29 +139,61 @@ class _State:
             self.feed()
         else:
             self.connect()
-        while True:
-            if not self.turn_wanted():
-                break
-            if body.connected is not self:
+        was = cond.running, body.running
+        cond.running = body.running = True
+        try:
+            while not self.turns():  # something inside has run one of the two itself
                 self.connect()
-            body.run()
-            self.take_over()
-            if cond.connected is not self:
-                self.connect()
+        finally:
+            cond.running, body.running = was
         for i, array in self.values.items():
             node.subgraph.context.resize(outs[i], array.shape)
             np.copyto(outs[i].array, array)  # type: ignore[arg-type]
         self.values = {}
 
-    def turn_wanted(self) -> bool:
-        """Ask the condition."""
-        cond = self.cond
-        cond.run()
-        answer: Any = cond.tensors[cond.outputs[0]].array
-        if answer.size != 1:
-            raise InvalidArgumentError(op=self.node.name, what="the condition gave several answers",
-                                       found=list(answer.shape), wanted="one bool")  # fmt: skip
-        return bool(answer.reshape(-1)[0])
+    def turns(self) -> bool:
+        """Turn after turn, as long as both are connected; whether the loop has ended."""
+        cond, body, take_over = self.cond, self.body, self.take_over if self.values or self.shuffles else None
+        copied = [] if take_over is not None else [(to, t.array) for to, t in self.copied]
+        ask, turn = cond.runnable(), body.runnable()
+        answer = cond.tensors[cond.outputs[0]]
+        known = None if answer.kind == DYNAMIC else answer.array.reshape(-1)  # type: ignore[union-attr]
+        steps, step, copy = ask, None, np.copyto
+        try:
+            while True:
+                steps = ask
+                for step in ask:
+                    step()
+                if not (self.answer() if known is None else known[0]):
+                    return True
+                if body.connected is not self:
+                    self.connect()
+                    turn = body.runnable()
+                steps = turn
+                for step in turn:
+                    step()
+                if take_over is not None:
+                    take_over()
+                else:
+                    for to, array in copied:
+                        copy(to, array)  # type: ignore[arg-type]
+                if cond.connected is not self or body.connected is not self:
+                    return False
+        except Exception as error:
+            if step is None or error is self.refused:
+                raise
+            (cond if steps is ask else body).blame(error, steps, step)
+            raise
+
+    def answer(self) -> bool:
+        """What the condition said, where its shape was not known before."""
+        found: Any = self.cond.tensors[self.cond.outputs[0]].array
+        if found.size != 1:
+            self.refused = InvalidArgumentError(
+                op=self.node.name, what="the condition gave several answers", found=list(found.shape),
+                wanted="one bool")  # fmt: skip
+            raise self.refused
+        return bool(found.reshape(-1)[0])
 
     def take_over(self) -> None:
         """Let the state be what the body gave."""

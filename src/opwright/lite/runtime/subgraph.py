@@ -364,17 +364,26 @@ class Subgraph:
 
     def _run(self) -> None:
         step: Any = None
-        steps = self.steps
-        if flags.check_inputs:
-            steps = [functools.partial(run_watched, node, step) for node, step in zip(self.execution_plan, steps)]
+        steps = self.runnable()
         try:
             for step in steps:
                 step()
         except Exception as error:
-            node = self.execution_plan[next(i for i, s in enumerate(steps) if s is step)]
-            if isinstance(error, OpError) and told(error) and error.message.endswith(failed(node, "prepare")):
-                raise  # a deferred node's prepare has said it already
-            raise of_node(error, node, "invoke", self.context.reported) from error
+            self.blame(error, steps, step)
+
+    def runnable(self) -> list[Callable[[], Any]]:
+        """The bound kernels in order, as they run under the present flags."""
+        if flags.check_inputs:
+            pairs = zip(self.execution_plan, self.steps)
+            return [functools.partial(run_watched, node, step) for node, step in pairs]
+        return self.steps
+
+    def blame(self, error: Exception, steps: list[Callable[[], Any]], step: Any) -> None:
+        """Raises the error for one that came out of a step, naming its node."""
+        node = self.execution_plan[next(i for i, s in enumerate(steps) if s is step)]
+        if isinstance(error, OpError) and told(error) and error.message.endswith(failed(node, "prepare")):
+            raise error  # a deferred node's prepare has said it already
+        raise of_node(error, node, "invoke", self.context.reported) from error
 
     def resize_input(self, t: Tensor, sizes: tuple[int, ...]) -> None:
         """Another shape for an input; tensors must be allocated again."""

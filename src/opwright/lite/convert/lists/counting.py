@@ -68,8 +68,12 @@ def _goes_up(body: Graph, place: int) -> bool:
     return one is not None and one.size == 1 and int(one.reshape(-1)[0]) == 1
 
 
-def appends_of(loop: Node) -> dict[int, Node]:
-    """By variable: the ListPush that gives each list which the body does nothing with but append one element."""
+def appends_of(loop: Node, counter: Counter | None) -> dict[int, Node]:
+    """By variable: the ListPush that gives each list which the body does nothing with but append one element.
+
+    A ListSet that may grow the list and writes at the counter is one, too, if the list has as many elements at first as
+    the counter has counted.
+    """
     body, found = loop.attrs["body"], {}
     uses: dict[Value, int] = {}
     for graph in (loop.attrs["cond"], body):
@@ -81,7 +85,10 @@ def appends_of(loop: Node) -> dict[int, Node]:
     n = len(loop.inputs[0])  # type: ignore[arg-type]
     for i, (taken, given) in enumerate(zip(body.inputs[:n], body.outputs)):
         node = given.node
-        if taken.dtype is not variant or node is None or node.op.name != "ListPush" or node.inputs[0] is not taken:
+        if taken.dtype is not variant or node is None or not node.inputs or node.inputs[0] is not taken:
+            continue
+        writes = counter is not None and node.op.name == "ListSet" and node.attrs["grow"]
+        if node.op.name != "ListPush" and not (writes and node.inputs[1] is body.inputs[counter.place]):  # type: ignore[union-attr]
             continue
         if uses[taken] == 1 == uses[given] and uses.get(loop.attrs["cond"].inputs[i], 0) == 0:
             found[i] = node

@@ -258,9 +258,9 @@ class Scope:
         ahead = self._set_aside(node)
         first = [ahead[i][0] if i in ahead else self._handed([v])[0] for i, v in enumerate(variables)]
         captured = self._handed(node.inputs[1])
-        pushes = appends_of(node)
-        offsets = [(i, o) for i, (_, o, _) in ahead.items() if isinstance(o, Value)]
         counter = counter_of(node)
+        pushes = appends_of(node, counter)
+        offsets = [(i, o) for i, (_, o, _) in ahead.items() if isinstance(o, Value)]
 
         def graph_of(held: Graph, specs: Sequence[TensorSpec]) -> Graph:
             names = {v.name for v in held.values()}
@@ -302,8 +302,10 @@ class Scope:
         start: Size = begin if begin.constant is None else int(begin.constant)
         limit: Size = counter.limit if isinstance(counter.limit, int) else self.value(counter.limit)
         found: dict[int, tuple[Value, Size, bool]] = {}
-        for i, push in appends_of(node).items():
+        for i, push in appends_of(node, counter).items():
             old = variables[i]
+            if push.op.name == "ListSet" and not (isinstance(start, int) and self.length_of(old) == start):
+                continue
             sizes = self._sizes_if_known(old, push)
             if sizes is None:
                 continue

@@ -88,12 +88,17 @@ def _resize(scope: Scope, node: Node) -> Sequence[Value]:
     return [_at_least(scope, kept, size)]
 
 
+def _append(scope: Scope, node: Node) -> Value:
+    """In a loop that counts: the element where the counter says."""
+    counter, offset = scope.appends[node]
+    place = scope.add(scope.value(counter), offset)
+    return update(scope, scope.rows(node.inputs[0]), place, scope.value(node.inputs[-1]))
+
+
 def _push(scope: Scope, node: Node) -> Sequence[Value]:
+    if node in scope.appends:
+        return [_append(scope, node)]
     item = scope.value(node.inputs[1])
-    place = scope.appends.get(node)
-    if place is not None:
-        counter, offset = place
-        return [update(scope, scope.rows(node.inputs[0]), scope.add(scope.value(counter), offset), item)]
     if scope.is_empty(node.inputs[0]):
         return [scope.make("ExpandDims", item, axis=0)]
     rows = scope.rows(node.inputs[0])
@@ -113,6 +118,8 @@ def _get(scope: Scope, node: Node) -> Sequence[Value]:
 
 
 def _set(scope: Scope, node: Node) -> Sequence[Value]:
+    if node in scope.appends:
+        return [_append(scope, node)]
     rows, index, item = scope.rows(node.inputs[0]), scope.value(node.inputs[1]), scope.value(node.inputs[2])
     if node.attrs["grow"]:
         known, length = index.constant, scope.length(rows)
