@@ -33,7 +33,7 @@ def least_version(op: Any, attrs: Mapping[str, Any], operands: Sequence[Any], re
         if attr.since > needed and name in attrs and not same_attr(attrs[name], attr.default):
             needed = attr.since
     for declared, operand in zip(op.inputs, operands):
-        if operand is not None and operand != ():
+        if operand is not None and not (isinstance(operand, tuple) and not operand):
             needed = max(needed, declared.since)
     for declared, is_read in zip(op.outputs, read):
         if is_read:
