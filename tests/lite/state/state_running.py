@@ -1,0 +1,134 @@
+"""What the tests of state share: models written by hand, converting, running a series of calls here and there.
+
+Not here: the tables and the checks (test_state_*.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import opwright as ow
+from opwright.lite.format import Model, objects, pack_strings, schema, versions
+
+T = schema.TensorType
+Call = tuple[str, dict[str, Any]]
+
+
+class Build:
+    """Writes a model line by line: subgraphs, tensors by name, operators in order."""
+
+    def __init__(self) -> None:
+        self.model = Model(buffers=[objects.Buffer()])
+        self.codes: dict[str, int] = {}
+
+    def subgraph(self, name: str) -> Build:
+        self.graph = objects.SubGraph(name=name)
+        self.names: dict[str, int] = {}
+        self.model.subgraphs.append(self.graph)
+        return self
+
+    def tensor(self, name: str, shape: Any = (), type: str = "FLOAT32", data: Any = None, **fields: Any) -> Build:
+        buffer = 0
+        if data is not None:
+            raw = pack_strings(list(data)) if type == "STRING" else np.asarray(data).tobytes()
+            self.model.buffers.append(objects.Buffer(data=np.frombuffer(raw, np.uint8)))
+            buffer, shape = len(self.model.buffers) - 1, np.shape(data)
+        self.names[name] = len(self.graph.tensors)
+        self.graph.tensors.append(objects.Tensor(name=name, shape=list(shape), type=T[type], buffer=buffer, **fields))
+        return self
+
+    def op(self, name: str, inputs: str = "", outputs: str = "", options: Any = None) -> Build:
+        if name not in self.codes:
+            self.codes[name] = len(self.model.operator_codes)
+            self.model.operator_codes.append(versions.operator_code(name, 1))
+        places = [[self.names[n] for n in side.split()] for side in (inputs, outputs)]
+        more = {} if options is None else {"builtin_options": options}
+        self.graph.operators.append(
+            objects.Operator(opcode_index=self.codes[name], inputs=places[0], outputs=places[1], **more)
+        )
+        return self
+
+    def handle(self, name: str, variable: str = "v", container: str = "") -> Build:
+        options = objects.VarHandleOptions(container=container, shared_name=variable)
+        return self.tensor(name, (), "RESOURCE").op("VAR_HANDLE", "", name, options)
+
+    def table(self, name: str, key: str = "STRING", value: str = "INT64", number: int = 3) -> Build:
+        options = objects.HashtableOptions(table_id=number, key_dtype=T[key], value_dtype=T[value])
+        return self.tensor(name, (1,), "RESOURCE").op("HASHTABLE", "", name, options)
+
+    def once(self, index: int = 1) -> Build:
+        return self.op("CALL_ONCE", options=objects.CallOnceOptions(init_subgraph_index=index))
+
+    def ends(self, inputs: str = "", outputs: str = "") -> Build:
+        self.graph.inputs = [self.names[n] for n in inputs.split()]
+        self.graph.outputs = [self.names[n] for n in outputs.split()]
+        return self
+
+    def done(self) -> bytes:
+        return self.model.to_bytes()
+
+
+def ours(content: bytes) -> Any:
+    return ow.lite.Interpreter(model_content=content)
+
+
+def official(content: bytes, delegates: bool = True) -> Any:
+    import ai_edge_litert.interpreter as peer
+
+    kinds = peer.OpResolverType
+    kind = kinds.AUTO if delegates else kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    return peer.Interpreter(model_content=content, experimental_op_resolver_type=kind)
+
+
+def run(interpreter: Any, values: Sequence[Any], times: int = 3) -> list[list[np.ndarray]]:
+    """The outputs of so many runs on the same inputs."""
+    interpreter.allocate_tensors()
+    found = []
+    for _ in range(times):
+        for detail, value in zip(interpreter.get_input_details(), values, strict=True):
+            interpreter.set_tensor(detail["index"], value)
+        interpreter.invoke()
+        found.append([np.array(interpreter.get_tensor(d["index"])) for d in interpreter.get_output_details()])
+    return found
+
+
+def answers(interpreter: Any, calls: Sequence[Call]) -> list[dict[str, np.ndarray]]:
+    """What signatures give, one call after the other on one interpreter."""
+    runners = {key: interpreter.get_signature_runner(key) for key, _ in calls}
+    return [{k: np.array(v) for k, v in runners[key](**given).items()} for key, given in calls]
+
+
+def converted(*functions: Any, **settings: Any) -> bytes:
+    """The file of concrete functions."""
+    made = ow.lite.TFLiteConverter.from_concrete_functions(list(functions))
+    for name, value in settings.items():
+        setattr(made, name, value)
+    return bytes(made.convert())
+
+
+def assert_equal(found: Any, wanted: Any, rtol: float = 1e-5) -> None:
+    """Equal keys, shapes and dtypes; floats within rtol of the largest."""
+    assert len(found) == len(wanted)
+    for a, b in zip(found, wanted):
+        names = a if isinstance(a, dict) else range(len(a))
+        assert len(a) == len(b)
+        for name in names:
+            x, y = a[name], b[name]
+            assert x.shape == y.shape, name
+            assert x.dtype == y.dtype, name
+            if x.dtype.kind in "fc":
+                np.testing.assert_allclose(x, y, rtol, rtol * float(np.max(np.abs(y), initial=0)), err_msg=str(name))
+            else:
+                np.testing.assert_array_equal(x, y, str(name))
+
+
+def assert_agree(content: bytes, calls: Sequence[Call], wanted: Callable[[], Any] | None = None,
+                 delegates: bool = True, rtol: float = 1e-5) -> None:  # fmt: skip
+    """Both interpreters give the same for a series of calls, and what is wanted where that is said."""
+    found = answers(ours(content), calls)
+    assert_equal(found, answers(official(content, delegates), calls), rtol)
+    if wanted is not None:
+        assert_equal(found, wanted(), rtol)
