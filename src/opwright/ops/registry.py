@@ -22,7 +22,7 @@ _users: dict[str, Operator] = {}
 _functions: dict[str, Operator] = {}
 FAMILIES = (
     "array", "math", "linalg", "nn", "random", "strings", "signal", "image", "bitwise", "state", "printing",
-    "debugging", "calling", "clock", "control", "iteration", "lists", "list_rows",
+    "debugging", "calling", "clock", "control", "fusion", "iteration", "lists", "list_rows",
     "updates", "sequence",
 )  # fmt: skip
 

@@ -27,6 +27,7 @@ from ..ops.autodiff import CustomRecord, accumulate, backpropagate, is_trainable
 from ..ops.indexed_slices import IndexedSlices
 from ..ops.outline import Outline, identity_of, linked
 from .by_shape import hollow
+from .fusion import fused_call
 from .inlining import inline
 from .symbolic import SymbolicTensor
 from .trace import TRACING, FuncTrace
@@ -36,12 +37,15 @@ quietly = dispatch.quietly
 
 
 class Program:
-    """A finished trace with chosen outputs. Called with flat tensors: arguments only, the captures are its own."""
+    """A finished trace with chosen outputs. Called with flat tensors: arguments only, the captures are its own.
 
-    __slots__ = ("_checked", "_derivatives", "_plan", "captured", "graph", "outputs", "trace")
+    implements: the fused operator that a call of it inside another trace stands for, if it does.
+    """
 
-    def __init__(self, trace: FuncTrace, outputs: Sequence[SymbolicTensor]) -> None:
-        self.trace = trace
+    __slots__ = ("_checked", "_derivatives", "_plan", "captured", "graph", "implements", "outputs", "trace")
+
+    def __init__(self, trace: FuncTrace, outputs: Sequence[SymbolicTensor], implements: str | None = None) -> None:
+        self.trace, self.implements = trace, implements
         self.outputs = tuple(outputs)
         self.captured: tuple[Any, ...] = tuple(outer for outer, _ in trace.captures.values())
         builder = trace.builder
@@ -107,9 +111,12 @@ class Program:
                 a if isinstance(a, Variable) else hollow(trace, a) if type(a) is Outline else trace.to_tensor(a)
                 for a in (*arguments, *captured)
             ]
-            return inline(
-                trace, self.trace, [trace.capture(a) if isinstance(a, Variable) else a for a in inputs], self.outputs
-            )
+
+            def inlined(inputs: Sequence[Any]) -> list[Any]:
+                tensors = [trace.capture(a) if isinstance(a, Variable) else a for a in inputs]
+                return inline(trace, self.trace, tensors, self.outputs)
+
+            return inlined(inputs) if self.implements is None else fused_call(self.implements, inputs, inlined)
         tapes = state.tapes
         if tapes:
             for variable in captured:

@@ -69,7 +69,7 @@ def record_trace(
             )
         flat: list[SymbolicTensor] = []
         structured = nest.map_structure(lambda v: _output(function, v, flat), result)
-    program = Program(trace, flat)
+    program = Program(trace, flat, function.experimental_implements)
     concrete = ConcreteFunction(program, function.name, kind, named, structured, names, function.signature.python)
     return concrete, trace.created_variables
 

@@ -22,6 +22,7 @@ from . import options, runtime
 from .errors import Offender, report
 from .export import all_graphs, export
 from .freeze import freeze
+from .fused import fuse
 from .legalize import legalize
 from .lists import lower_lists
 from .optimize import optimize
@@ -175,7 +176,7 @@ class TFLiteConverter:
 
     def _lower(self, frozen: Graph, offenders: list[Offender]) -> Graph:
         """One function's graph through all stages that make it one of the lite dialect."""
-        graph = prepare(frozen)
+        graph = prepare(fuse(frozen, self.allow_custom_ops))
         without_lists = lower_lists(graph, offenders)
         if without_lists is not graph:
             graph = prepare(without_lists)

@@ -24,6 +24,7 @@ from ..ops import types
 from ..ops.definition import LiteOperator
 from .custom import CustomNode, custom_options, in_least_version
 from .errors import ConverterError, Offender, report
+from .foreign import Foreign
 
 FLEXBUFFERS = 0  # CustomOptionsFormat
 
@@ -183,6 +184,9 @@ class _Exporter:
             outputs=np.array([index[v] for v in custom.outputs], np.int32),
             custom_options_format=FLEXBUFFERS,
         )
+        if isinstance(node.op, Foreign):
+            operator.custom_options = np.frombuffer(node.op.options, np.uint8)
+            return operator
         try:
             options = custom_options(node, custom.version, version_inside=inside)
             operator.custom_options = np.frombuffer(encode_options(options), np.uint8)

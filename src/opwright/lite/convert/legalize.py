@@ -14,6 +14,7 @@ from ...core.errors import InvalidArgumentError, UnimplementedError
 from ...graph import Graph, Node
 from ..ops.definition import LiteOperator
 from .errors import Offender
+from .foreign import Foreign
 from .lowering import Lowered, Lowering, NoMatch, Rule
 from .rules import RULES
 
@@ -41,7 +42,7 @@ def legalize(
         if node.op.name == "Const":
             low.keep_constant(node, old)
             continue
-        if isinstance(node.op, LiteOperator):  # made so by an earlier stage
+        if isinstance(node.op, (LiteOperator, Foreign)):  # made so by an earlier stage
             low.keep(node, old)
             continue
         low.begin(node)

@@ -1,0 +1,27 @@
+"""Operators of others in the graph that is converted: known by the name, version and options that the file will have.
+
+Lives here: `Foreign`.  Not here: fused operators (fused.py), those of the framework (flex.py), operators of one's own,
+which have definitions (custom.py).
+"""
+
+from __future__ import annotations
+
+from ...core.dtypes import anything
+from ...graph.ir import Effect
+from ...ops.definition import Input, Output
+
+
+class Foreign:
+    """A custom operator without a definition here. It takes any tensors and gives any; options: bytes of the file."""
+
+    __slots__ = ("effect", "name", "options", "version")
+
+    inputs = (Input(anything, repeated=True, mixed=True),)
+    outputs = (Output(repeated=True),)
+    catalogue = False
+
+    def __init__(self, name: str, options: bytes, effect: Effect = None, version: int = 1) -> None:
+        self.name, self.options, self.effect, self.version = name, options, effect, version
+
+    def __repr__(self) -> str:
+        return f"<operator {self.name} of others>"

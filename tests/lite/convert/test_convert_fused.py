@@ -1,0 +1,141 @@
+"""Functions that stand for a fused operator: one custom operator in the file, with options, arguments and captures."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from convert_running import assert_same, converter, f32, official, op_names, ours
+
+import opwright as ow
+from opwright.core.errors import InvalidArgumentError
+from opwright.lite.convert.fused import read_implements
+from opwright.lite.format import Model
+from opwright.lite.format.flex import decode
+
+# The text that the official documents give for fusing, with an attribute of every kind.
+TEXT = """name: "my_op" attr {key: "tfl_fusable_op" value { b: true } }
+          attr {key: "count" value { i: -10 } } attr {key: "alpha" value { f: 0.5 } }
+          attr {key: 'mode' value {s: "a\\"b"}}
+          attr {key: "sizes" value {list {i: 1 i: 2}}} attr {key: "T" value {type: DT_FLOAT}}
+          attr {key: "flag" value: <b: false>}"""
+OPTIONS = {"count": -10, "alpha": 0.5, "mode": 'a"b', "sizes": [1, 2], "T": 0, "flag": False}
+X = f32(2, 3)
+
+
+def model(implements):
+    weight = ow.Variable(f32(3))
+
+    @ow.function(experimental_implements=implements)
+    def fused(x, y):
+        return ow.nn.relu(x) * weight + y, x - y
+
+    @ow.function(input_signature=[ow.TensorSpec([None, 3], "float32", name="x")])
+    def main(x):
+        a, b = fused(x, ow.exp(x))
+        return a + b
+
+    return main, weight
+
+
+def content_of(implements, allow):
+    main, _ = model(implements)
+    return converter(main.get_concrete_function(), allow_custom_ops=allow).convert()
+
+
+@pytest.mark.parametrize(("implements", "allow"), [(TEXT, False), (TEXT, True), ("my_op", True)])
+def test_one_custom_operator(implements, allow):
+    content = content_of(implements, allow)
+    assert op_names(content) == ["EXP", "my_op", "ADD"]
+    read = Model.read(content)
+    operator = read.subgraphs[0].operators[1]
+    assert decode(bytes(operator.custom_options)) == (OPTIONS if implements is TEXT else {})
+    taken = [read.subgraphs[0].tensors[i] for i in operator.inputs]
+    assert [t.name for t in taken[:2]] == ["x", read.subgraphs[0].tensors[operator.inputs[1]].name]
+    np.testing.assert_array_equal(read.buffers[taken[2].buffer].data.view(np.float32), f32(3))  # what it captured
+    assert len(operator.outputs) == 2
+
+
+@pytest.mark.parametrize("implements", ["my_op", 'name: "my_op"', 'name: "my_op" attr {key: "n" value {i: 1}}'])
+def test_what_it_does_where_custom_operators_are_not_allowed(implements):
+    content = content_of(implements, False)
+    assert op_names(content) == ["EXP", "RELU", "MUL", "ADD", "SUB", "ADD"]
+    main, _ = model(implements)
+    assert_same(ours(content, [X]), [main(X).numpy()], 1e-6)
+    assert_same(official(content, [X]), [main(X).numpy()], 1e-6)
+
+
+def test_the_interpreter_runs_it_with_a_definition():
+    @ow.operator
+    class my_op:
+        x = ow.Input("float32")
+        y = ow.Input("float32", like="x")
+        weight = ow.Input("float32", like="x")
+        a = ow.Output(like="x")
+        b = ow.Output(like="x")
+        count, alpha, mode = ow.Attr(int, default=0), ow.Attr(float, default=0.0), ow.Attr(str, default="")
+        sizes, T, flag = ow.Attr([int], default=()), ow.Attr(int, default=0), ow.Attr(bool, default=True)
+
+        def infer(op):
+            return op.x.spec, op.x.spec
+
+        def compute(op, x, y, weight):
+            assert (op.count, op.alpha, tuple(op.sizes), op.flag) == (-10, 0.5, (1, 2), False)
+            return np.maximum(x, 0) * weight + y, x - y
+
+    main, _ = model(TEXT)
+    interpreter = ow.lite.Interpreter(model_content=content_of(TEXT, True), custom_ops=[my_op])
+    runner = interpreter.get_signature_runner()
+    np.testing.assert_allclose(next(iter(runner(x=X).values())), main(X).numpy(), rtol=1e-6)
+
+
+def test_marks_change_no_result_and_no_gradient():
+    (marked, w), (plain, v) = model("my_op"), model(None)
+    x = ow.constant(X)
+    found = []
+    for function, weight in ((marked, w), (plain, v)):
+        with ow.GradientTape() as tape:
+            tape.watch(x)
+            y = function(x)
+        found.append([y.numpy(), *(g.numpy() for g in tape.gradient(y, [x, weight]))])
+    for a, b in zip(*found):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_in_branches_and_loops():
+    @ow.function(experimental_implements=TEXT)
+    def fused(x):
+        return x * 2.0
+
+    @ow.function(input_signature=[ow.TensorSpec([3], "float32")])
+    def main(x):
+        for _ in ow.range(3):
+            x = fused(x)
+        return x
+
+    content = converter(main.get_concrete_function()).convert()
+    assert [n for i in range(len(Model.read(content).subgraphs)) for n in op_names(content, i)].count("my_op") == 1
+
+
+def test_a_saved_model_keeps_it(tmp_path):
+    module = ow.Module()
+    module.main, module.weight = main, _ = model(TEXT)
+    ow.saved_model.save(module, str(tmp_path), signatures=main)
+    content = ow.lite.TFLiteConverter.from_saved_model(str(tmp_path)).convert()
+    assert "my_op" in op_names(content)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('attr {key: "n" value {i: 1}}', "names no operator"),
+        ('name: "a" name: "b"', "names no operator"),
+        ('name: "a" attr {key: "n" value {i: 1}', "is missing"),
+        ('name: "a" attr', "ends too early"),
+        ('name: "a" attr {key: "n" value {i: what}}', "'what' is no value"),
+        ('name: "a', "is no part of it"),
+        ('name: "a" attr } {', "after 'attr'"),
+    ],
+)
+def test_text_that_cannot_be_read(text, says):
+    with pytest.raises(InvalidArgumentError, match=says):
+        read_implements(text)
