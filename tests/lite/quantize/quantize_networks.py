@@ -1,7 +1,8 @@
 """Small networks for quantisation, each written once for Opwright and TensorFlow alike, with data that are the same.
 
-Lives here: `NETWORKS`, name -> Network; what a network calls is given to it, so that quantize_official.py can build it with
-TensorFlow.  Not here: conversions and checks (the test files), the official converter's results (quantize_official.json).
+Lives here: `NETWORKS`, name -> Network; what a network calls is given to it, so that quantize_official.py can build it
+with TensorFlow.
+Not here: conversions and checks (the test files), the official converter's results (quantize_official.json).
 """
 
 from __future__ import annotations

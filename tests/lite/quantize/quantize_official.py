@@ -1,4 +1,4 @@
-"""Writes quantize_official.json: what TensorFlow's converter makes of the networks beside it. Run with TensorFlow installed:
+"""Writes quantize_official.json: what TensorFlow's converter makes of the networks. Run with TensorFlow installed:
 
     python tests/lite/quantize/quantize_official.py
 
@@ -46,7 +46,8 @@ def configured(converter: object, name: str, kind: str) -> object:
     if kind == "float16":
         converter.target_spec.supported_types = [tf.float16]
     if kind.startswith("int"):
-        converter.representative_dataset = lambda: ({f"x{i}": v for i, v in enumerate(sample)} for sample in samples_of(name))
+        named = [{f"x{i}": v for i, v in enumerate(sample)} for sample in samples_of(name)]
+        converter.representative_dataset = lambda: iter(named)
     if kind == "int16x8":
         converter.target_spec.supported_ops = [INT16, tf.lite.OpsSet.TFLITE_BUILTINS]
     return converter

@@ -48,8 +48,14 @@ def content_of(name: str, kind: str) -> bytes:
     return converter_of(function_of(name), NETWORKS[name].shapes, samples_of(name), kind).convert()
 
 
-def convert(call: Callable[..., Any], *shapes: tuple[int, ...], kind: str = "int8", samples: Any = None, scale: float = 1.0,
-            **settings: Any) -> bytes:  # fmt: skip
+def convert(
+    call: Callable[..., Any],
+    *shapes: tuple[int, ...],
+    kind: str = "int8",
+    samples: Any = None,
+    scale: float = 1.0,
+    **settings: Any,
+) -> bytes:
     """The file of a plain function of float32 arguments, calibrated on uniform numbers."""
     if samples is None:
         random = np.random.RandomState(0)

@@ -9,7 +9,7 @@ import enum
 from collections.abc import Iterable
 from typing import Any
 
-from ...core.dtypes import DType, as_dtype, float16, float32, int8, int16, uint8
+from ...core.dtypes import DType, as_dtype, float16, float32, int8
 from ...core.errors import InvalidArgumentError, UnimplementedError
 
 
@@ -72,7 +72,6 @@ CUSTOM_VERSION_PLACES = ("code", "options")
 SETS = (OpsSet.TFLITE_BUILTINS, OpsSet.TFLITE_BUILTINS_INT8,
         OpsSet.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8)  # fmt: skip
 DEPRECATED = (Optimize.OPTIMIZE_FOR_SIZE, Optimize.OPTIMIZE_FOR_LATENCY)  # mean DEFAULT
-ENDS = (float32, int8, uint8, int16)  # types of inputs and outputs
 
 
 def check(settings: Any) -> None:
@@ -92,13 +91,13 @@ def check(settings: Any) -> None:
         ("target_spec.supported_ops", target.supported_ops, SETS, OpsSet),
         ("optimizations", settings.optimizations, (Optimize.DEFAULT, *DEPRECATED), Optimize),
         ("target_spec.supported_types", [as_type(t) for t in target.supported_types], (float32, float16, int8), DType),
-        ("inference_input_type", [as_type(settings.inference_input_type)], ENDS, DType),
-        ("inference_output_type", [as_type(settings.inference_output_type)], ENDS, DType),
+        ("inference_input_type", [as_type(settings.inference_input_type)], None, DType),
+        ("inference_output_type", [as_type(settings.inference_output_type)], None, DType),
     ):
         for item in found or ():
             if not isinstance(item, kind):
                 raise InvalidArgumentError(what=f"converter.{name} holds what is no {kind.__name__}", found=repr(item))
-            if item not in allowed:
+            if allowed is not None and item not in allowed:
                 raise UnimplementedError(what=f"converter.{name}: {item} is not available in this version",
                                          wanted=", ".join(map(str, allowed)) or "none")  # fmt: skip
 

@@ -34,17 +34,22 @@ def calibrate(model: Model, dataset: Any, custom_ops: Any = (), op_resolver: Any
     with Interpreter(model_content=model, custom_ops=custom_ops, op_resolver=op_resolver) as interpreter:
         for ranges, subgraph in zip(seen, interpreter._subgraphs):
             subgraph.observer = _observer(subgraph, ranges)
-        count, show = 0, _Progress()
+        count, show, met = 0, _Progress(), set()
         try:
             for sample in samples(dataset, model):
                 _run(interpreter, seen, sample.subgraph, sample.arrays, count)
                 count += 1
+                met.add(sample.subgraph)
                 show.at(count)
         finally:
             show.close()
     if not count:
         raise InvalidArgumentError(what="converter.representative_dataset yields no sample",
                                    wanted="some hundred inputs like those the model will meet")  # fmt: skip
+    for definition in model.signature_defs:
+        if int(definition.subgraph_index) not in met:
+            raise InvalidArgumentError(what="converter.representative_dataset yields no sample of the signature "
+                                       f"{definition.signature_key!r}", do="yield (signature_key, dict)")  # fmt: skip
     return seen
 
 

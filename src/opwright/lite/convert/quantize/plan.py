@@ -22,6 +22,7 @@ from .parameters import Parameters, of_range
 from .rules import ALL, FREE, JOIN, NONE, RULES, SAME, Linear, Rule
 
 Range = tuple[float, float]
+COARSER = 2.0  # a tensor with other readers takes a scale this much coarser than its own, and no more
 LEAST_SUM = 2.0**-18  # of an output's scale beside the inputs': below, the sum's multiplier would pass 1
 LEAST_PRODUCT = 2.0**-6  # of an output's scale beside that of a product: below, the accumulator would be shifted out
 
@@ -187,7 +188,8 @@ def _asked(graph: Graph, made: Plan, dtype: str) -> dict[int, Parameters]:
         found = graph.range_of(t)
         if t in asked or (rule is not None and _fixed(rule, dtype)):
             return
-        if alone or (found is not None and parameters.covers(*found)):
+        if alone or (found is not None and parameters.covers(*found)
+                     and parameters.scale <= COARSER * of_range(*found, dtype).scale):  # fmt: skip
             asked[t] = parameters
 
     for i in sorted(made.rule, reverse=True):
