@@ -273,7 +273,7 @@ def test_train_an_embedding(name: str) -> None:
 # ---- what is refused -------------------------------------------------------------------------------------------------
 
 
-def refusal(change: Any, initial: Any = F32(0), **settings: Any) -> str:
+def refusal(change: Any, initial: Any = 0.0, **settings: Any) -> str:
     v = ow.Variable(initial, name="counter")
 
     @ow.function

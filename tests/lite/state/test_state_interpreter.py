@@ -1,4 +1,4 @@
-"""Variables, CALL_ONCE and hash tables in models written by hand: what the official interpreter gives, and its errors."""
+"""Variables, CALL_ONCE and hash tables in models written by hand: the official interpreter's answers, and errors."""
 
 from __future__ import annotations
 
