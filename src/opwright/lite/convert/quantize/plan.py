@@ -24,6 +24,8 @@ from .rules import ALL, FREE, JOIN, NONE, RULES, SAME, Linear, Rule
 Range = tuple[float, float]
 COARSER = 2.0  # a tensor with other readers takes a scale this much coarser than its own, and no more
 LEAST_SUM = 2.0**-18  # of an output's scale beside the inputs': below, the sum's multiplier would pass 1
+CLAMPS = ("RELU6", "RELU_N1_TO_1")
+LEAST_CLAMPED = 2.0**-28  # below, the bound 6 of these would pass int32
 LEAST_PRODUCT = 2.0**-6  # of an output's scale beside that of a product: below, the accumulator would be shifted out
 
 
@@ -41,6 +43,10 @@ class Graph:
         self.readers: dict[int, int] = {}
         for t in [t for ins in self.inputs for t in ins] + np.asarray(subgraph.outputs).tolist():
             self.readers[t] = self.readers.get(t, 0) + 1
+
+    def fused(self, i: int) -> str:
+        """The activation that is fused into an operator."""
+        return getattr(getattr(self.operators[i].builtin_options, "fused_activation_function", None), "name", "NONE")
 
     def is_float(self, t: int) -> bool:
         """Whether an operand is there and float32."""
@@ -108,7 +114,7 @@ def activations(graph: Graph, i: int, rule: Rule) -> list[int]:
 
 def _declines(graph: Graph, i: int, name: str, mode: Mode) -> str | None:
     """Why an operator stays float; "" where that is no matter, None where it does not."""
-    rule, op = RULES.get(name), graph.operators[i]
+    rule = RULES.get(name)
     if rule is None:
         return "it has no integer kernel"
     if rule.any_form:
@@ -119,11 +125,9 @@ def _declines(graph: Graph, i: int, name: str, mode: Mode) -> str | None:
     outs = graph.outputs[i]
     if any(t.is_variable for t in map(graph.tensors.__getitem__, [*read, *outs])):
         return "it reads or writes a variable"
-    options = op.builtin_options
-    fused = getattr(options, "fused_activation_function", 0)
-    if rule.unfused and fused:
+    if rule.unfused and graph.fused(i) != "NONE":
         return "its integer kernel takes no fused activation"
-    if int(fused) in (4, 5):  # TANH, SIGN_BIT
+    if graph.fused(i) not in ("NONE", "RELU", *CLAMPS):
         return "no integer kernel takes the activation fused into it"
     if len(read) < len(rule.operands):
         return "an operand is not float32"
@@ -247,6 +251,11 @@ def _assign(graph: Graph, made: Plan, asked: Mapping[int, Parameters], dtype: st
 
 def _least_scale(graph: Graph, i: int, rule: Rule, read: list[Parameters]) -> float:
     """The least scale of the output that the kernel's arithmetic bears."""
+    clamped = graph.names[i] in CLAMPS or graph.fused(i) in CLAMPS
+    return max(LEAST_CLAMPED if clamped else 0.0, _least_of_products(graph, i, rule, read))
+
+
+def _least_of_products(graph: Graph, i: int, rule: Rule, read: list[Parameters]) -> float:
     if rule.sum:
         return LEAST_SUM * max(p.scale for p in read)
     if rule.linear is not None:

@@ -22,6 +22,7 @@ from .tables import Tables
 
 LEAST_ELEMENTS = 1024  # of weights that are worth it
 HALF_LIMIT = float(np.finfo(np.float16).max)
+HALF_LEAST = float(np.finfo(np.float16).tiny)
 
 
 class Hybrid(NamedTuple):
@@ -48,7 +49,7 @@ HYBRID = {
 
 
 def float16(model: Model) -> Model:
-    """The model with its float32 constants in float16, but those that hold numbers beyond its range."""
+    """The model with its float32 constants in float16, but those that it cannot hold."""
     tables = Tables(model)
     return tables.finish([_Weights(Graph(model, s, {}), tables).float16() for s in model.subgraphs])
 
@@ -60,9 +61,9 @@ def dynamic_range(model: Model, mode: Mode) -> Model:
 
 
 def _beyond(array: np.ndarray) -> bool:
-    """Whether a finite number would become infinite as float16."""
-    finite = np.abs(array[np.isfinite(array)])
-    return bool(finite.size and finite.max() > HALF_LIMIT)
+    """Whether float16 would make a finite number infinite, or all of them nothing (an epsilon, say) or nearly so."""
+    most = np.abs(array[np.isfinite(array)]).max(initial=0.0)
+    return bool(most > HALF_LIMIT or 0 < most < HALF_LEAST)
 
 
 class _Weights:
