@@ -276,4 +276,16 @@ IMAGES = [
     case("avg_pool_nchw", lambda x: nn.avg_pool2d(x, 2, 2, "VALID", "NCHW"), FLIPPED),
 ]  # fmt: skip
 
-CASES = [*ELEMENTWISE, *COMPOSITES, *REDUCTIONS, *ARRAYS, *INDEXING, *MATRICES, *IMAGES]
+_SLOT = ow.Variable(np.zeros(3, np.float32))
+
+
+def _through_a_variable(x: object) -> object:
+    _SLOT.assign(x)
+    return _SLOT + 1.0
+
+
+STATE = [
+    case("variable", _through_a_variable, f32(3), ops="CALL_ONCE VAR_HANDLE ASSIGN_VARIABLE READ_VARIABLE ADD"),
+]
+
+CASES = [*STATE, *ELEMENTWISE, *COMPOSITES, *REDUCTIONS, *ARRAYS, *INDEXING, *MATRICES, *IMAGES]
