@@ -146,7 +146,7 @@ def _where_rows(scope: Scope, which: Value, yes: Value, no: Value) -> Value:
 def _unset(scope: Scope, node: Node) -> Sequence[Value]:
     rows = scope.rows(node.inputs[0])
     indices = scope.make("Reshape", scope.value(node.inputs[1]), scope.vector([-1]))
-    gone = scope.make("Any", _chosen(scope, rows, indices), axis=0)
+    gone = scope.make("Any", _chosen(scope, rows, indices), axis=[0])
     sizes = [scope.dim(rows, i) for i in range(rows.shape.rank or 1)]
     return [_where_rows(scope, gone, scope.zeros(sizes, rows.dtype), rows)]
 
@@ -169,7 +169,7 @@ def _scatter(scope: Scope, node: Node) -> Sequence[Value]:
     indices, tensor = scope.value(node.inputs[1]), scope.value(node.inputs[2])
     known = indices.constant
     if node.attrs["grow"] and known is None:
-        greatest = scope.make("Max", scope.make("Concat", (indices, scope.constant([-1])), axis=0), axis=0)
+        greatest = scope.make("Max", scope.make("Concat", (indices, scope.constant([-1])), axis=0), axis=[0])
         rows = _at_least(scope, scope.rows(node.inputs[0]), scope.value_of(scope.add(greatest, 1)))
     elif node.attrs["grow"] and known is not None and known.size:
         rows = _at_least(scope, scope.rows(node.inputs[0]), scope.constant(int(known.max()) + 1))
@@ -180,7 +180,7 @@ def _scatter(scope: Scope, node: Node) -> Sequence[Value]:
     count = scope.value_of(scope.length(tensor))
     numbers = scope.make("Range", scope.constant(1), scope.value_of(scope.add(count, 1)), scope.constant(1))
     chosen = scope.make("Cast", _chosen(scope, rows, indices), dtype=int32)
-    last = scope.make("Max", scope.make("Mul", chosen, scope.make("ExpandDims", numbers, axis=1)), axis=0)
+    last = scope.make("Max", scope.make("Mul", chosen, scope.make("ExpandDims", numbers, axis=1)), axis=[0])
     sizes = [scope.dim(rows, i) for i in range(1, rows.shape.rank or 1)]
     padded = scope.make("Concat", (scope.zeros([1, *sizes], rows.dtype), tensor), axis=0)
     some = scope.make("Greater", last, scope.constant(0))
