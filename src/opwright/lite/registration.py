@@ -15,13 +15,15 @@ import numpy as np
 
 from ..core.dtypes import DType
 from ..core.errors import InternalError, InvalidArgumentError, UnimplementedError
+from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
 from ..ops.call import Call
 from ..ops.definition import Operator
+from ..ops.dispatch import quietly
 from .ops.definition import LiteOperator
 from .quantized_registration import as_real, is_quantized, kernel_of, real_dtype, run_quantized
 from .runtime.node import Context, Node
-from .runtime.tensor import DYNAMIC, Tensor
+from .runtime.tensor import CONSTANT, DYNAMIC, OWN, Tensor
 from .written import bind_options, group
 
 
@@ -125,6 +127,9 @@ class OperatorRegistration(Registration):
 
     def _prepare(self, context: Context, node: Node) -> None:
         call, operands = self._call(node), node.tensors_in
+        if is_kept(self.operator, node):
+            for t in node.tensors_out:
+                t.set_kind(OWN)
         restart = getattr(call, "restart", None)
         if restart is not None:  # what the node keeps from run to run begins anew
             restart()
@@ -138,6 +143,12 @@ class OperatorRegistration(Registration):
                 context.set_tensor_to_dynamic(node.outputs[node.tensors_out.index(t)])
 
     def bind(self, context: Context, node: Node) -> Callable[[], Any]:
+        if is_kept(self.operator, node):
+            quietly(self._step(context, node))
+            return _nothing
+        return self._step(context, node)
+
+    def _step(self, context: Context, node: Node) -> Callable[[], Any]:
         operator, call, outputs = self.operator, self._call(node), node.tensors_out
         if any(t.kind == DYNAMIC for t in outputs):
             return super().bind(context, node)
@@ -156,14 +167,19 @@ class OperatorRegistration(Registration):
         return functools.partial(_run_several, kernel, arrays, outs, operator)
 
     def _invoke(self, context: Context, node: Node) -> None:
-        """For nodes with outputs whose shape follows from values: infer again, now that the values are there."""
+        """For nodes with outputs whose shape follows from values: infer again, now that the values are there.
+
+        What `infer` cannot know even so has the shape of what is computed.
+        """
         call = self._call(node)
         if node.kernel is None:
             known: list[Any] = [None if t is None else Known(t) for t in node.tensors_in]
         else:
             known = as_real(self.operator, node.tensors_in, Known)
-        for spec, t in zip(self.infer(call, node, known), node.tensors_out):
-            context.resize(t, spec.shape.as_list())
+        specs = self.infer(call, node, known)
+        for spec, t in zip(specs, node.tensors_out):
+            if spec.shape.is_fully_defined() or node.kernel is not None:
+                context.resize(t, spec.shape.as_list())
         arrays = group(self.operator, [None if t is None else t.readonly for t in node.tensors_in], node)
         if node.kernel is not None:
             outs: list[Any] = [t.array for t in node.tensors_out]
@@ -171,10 +187,25 @@ class OperatorRegistration(Registration):
             return
         dtype = next((t.dtype for t in node.tensors_in if t is not None), None)
         results = self.operator.flat_outputs(self.operator.kernel(call, dtype)(*arrays))
-        store(_taken(results, self.operator, node.tensors_out), [t.array for t in node.tensors_out], node.name)
+        results = _taken(results, self.operator, node.tensors_out)
+        for spec, t, result in zip(specs, node.tensors_out, results):
+            if not spec.shape.is_fully_defined() and spec.shape.is_compatible_with(np.shape(result)):
+                context.resize(t, np.shape(result))
+        store(results, [t.array for t in node.tensors_out], node.name)
 
     def __repr__(self) -> str:
         return f"<Registration of {self.operator.name}, version {self.version}>"
+
+
+def is_kept(operator: Operator, node: Node) -> bool:
+    """Whether a node is computed once an allocation: one that says so, of constants."""
+    return isinstance(operator, LiteOperator) and operator.once and all(
+        t is None or t.kind == CONSTANT for t in node.tensors_in
+    )
+
+
+def _nothing() -> None:
+    """The step of a node that has been computed."""
 
 
 def _raw_dtype(t: Tensor) -> DType:
@@ -188,6 +219,14 @@ class Known:
 
     def __init__(self, t: Tensor) -> None:
         self.spec, self.constant = t.spec, t.array
+
+    @property
+    def dtype(self) -> DType:
+        return self.spec.dtype
+
+    @property
+    def shape(self) -> TensorShape:
+        return self.spec.shape
 
 
 def _run_single(kernel: Callable[..., Any], arrays: Sequence[Any], out: np.ndarray, name: str) -> None:

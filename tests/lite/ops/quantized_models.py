@@ -1,7 +1,7 @@
 """Models of one operator on quantised tensors, drawn at random, and how its answers compare with the official kernels'.
 
-Lives here: tensors with scales, the builder, the comparison, the table printed by `python quantized_models.py [models]`:
-operator, types, elements compared, how many differ, the greatest difference.
+Lives here: tensors with scales, the builder, the comparison, and the table that `python quantized_models.py [models]`
+prints: operator, types, elements compared, how many differ, the greatest difference.
 Not here: the rows (quantized_rows.py), the tests (test_quantized_ops.py).
 """
 
@@ -19,8 +19,9 @@ from opwright.lite.format import Model, objects, schema, versions
 from opwright.lite.ops import get
 
 NUMPY = {"INT8": np.int8, "UINT8": np.uint8, "INT16": np.int16, "INT32": np.int32, "INT64": np.int64,
-         "FLOAT32": np.float32, "FLOAT16": np.float16, "BOOL": np.bool_, "INT4": np.int8}  # fmt: skip
-LIMITS = {"INT8": (-128, 127), "UINT8": (0, 255), "INT16": (-32768, 32767), "INT4": (-8, 7), "BOOL": (0, 1)}
+         "FLOAT32": np.float32, "FLOAT16": np.float16, "BOOL": np.bool_, "INT4": np.int8, "INT2": np.int8}  # fmt: skip
+LIMITS = {"INT8": (-128, 127), "UINT8": (0, 255), "INT16": (-32768, 32767), "INT4": (-8, 7), "INT2": (-2, 1),
+          "BOOL": (0, 1)}  # fmt: skip
 
 
 @dataclass
@@ -122,9 +123,11 @@ def plain(kind: str) -> T:
 
 
 def _bytes(t: T) -> np.ndarray:
-    if t.type == "INT4":
-        flat = np.resize(t.values.reshape(-1), (t.values.size + 1) // 2 * 2).astype(np.uint8) & 15
-        return flat[::2] | flat[1::2] << 4
+    if t.type in ("INT4", "INT2"):
+        bits = int(t.type[3:])
+        parts = np.zeros((-(-t.values.size * bits // 8), 8 // bits), np.uint8)
+        parts.reshape(-1)[: t.values.size] = t.values.reshape(-1).astype(np.uint8) & ((1 << bits) - 1)
+        return np.bitwise_or.reduce(parts << np.arange(0, 8, bits, dtype=np.uint8), 1)
     return np.frombuffer(np.ascontiguousarray(t.values).tobytes(), np.uint8)
 
 
@@ -206,13 +209,13 @@ def main(models: int) -> None:
     """Print the table over so many models a row."""
     from quantized_rows import ROWS
 
-    print(f"{'operator':26}{'types':10}{'path':5}{'elements':>10}{'differ':>8}{'most':>10}{'allowed':>10}")
+    print(f"{'operator':28}{'types':10}{'path':5}{'elements':>10}{'differ':>8}{'most':>10}{'allowed':>10}")
     for row in ROWS:
         for kind in row.kinds:
             gaps = [g for seed in range(models) for g in differences(row.name, row.draw(Draw(seed, kind)), row.path)]
             flat = np.concatenate([g.reshape(-1) for g in gaps])
-            most = flat.max(initial=0)
-            print(f"{row.label:26}{kind:10}{row.path:5}{flat.size:10}{(flat > 0).sum():8}{most:10.2g}{row.within:10.2g}")
+            counted = f"{flat.size:10}{(flat > 0).sum():8}{flat.max(initial=0):10.2g}"
+            print(f"{row.label:28}{kind:10}{row.path:5}{counted}{row.within:10.2g}")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """The table of quantised operators: for each, its types of activations and how to draw a model of it.
 
-within: how far answers may be from the official ones: 0, equal; of integers in steps, of floats relative to the greatest.
-path: REF, the official reference kernels; OPT, the optimised ones where the reference kernel is known to be wrong (SUM of
-int8 and int16) or not registered (ELU).
+within: how far answers may be from the official ones: 0, equal; of integers in steps, of floats relative to the
+greatest. path: REF, the official reference kernels; OPT, the optimised ones where the reference kernel is known to be
+wrong (SUM of int8 and int16) or not registered (ELU).
 """
 
 from __future__ import annotations
@@ -85,9 +85,30 @@ def dense(d: Draw) -> Drawn:
     return Drawn([x, w, d.one(d.bias(x, w, n), None)], [d.y(4)], options)
 
 
-def dense_int4(d: Draw) -> Drawn:
-    x, w = d.x(3, 14), d.w(5, 14, kind="INT4", axis=d.one(0, None))
-    return Drawn([x, w, d.bias(x, w, 5)], [d.y(0.2)])
+def _packed(kind: str) -> Callable[[Draw], Drawn]:
+    """Weights below a byte, of 14 to 16 columns, so that rows do not end where bytes do."""
+
+    def draw(d: Draw) -> Drawn:
+        k = d.one(14, 15, 16)
+        x, w = d.x(3, k), d.w(5, k, kind=kind, axis=d.one(0, None))
+        return Drawn([x, w, d.bias(x, w, 5)], [d.y(0.2)])
+
+    return draw
+
+
+def conv_int4(d: Draw) -> Drawn:
+    x, w = d.x(1, 5, 6, 3), d.w(3, 2, 3, 3, kind="INT4", axis=0)
+    return Drawn([x, w, d.bias(x, w, 3)], [d.y(1)], _dilated(d))
+
+
+def depthwise_int4(d: Draw) -> Drawn:
+    x, w = d.x(1, 5, 6, 3), d.w(1, 2, 3, 3, kind="INT4", axis=3)
+    return Drawn([x, w, d.bias(x, w, 3)], [d.y(1)], {**_dilated(d), "depth_multiplier": 1})
+
+
+def wide_output(d: Draw) -> Drawn:
+    x, w = d.x(3, 9), d.w(5, 9)
+    return Drawn([x, w, d.bias(x, w, 5)], [d.y(30, "INT16")])
 
 
 def batch_matmul(d: Draw) -> Drawn:
@@ -133,8 +154,10 @@ def difference(d: Draw) -> Drawn:
 
 
 def compared(d: Draw) -> Drawn:
-    x = d.x(40)
-    y = d.x(40, scale=d.one(x.scale, None), zero=d.one(x.zero, None))
+    x = d.x(200)
+    y = d.x(200, scale=x.scale * d.one(1.0, 2.0, d.rng.uniform(0.5, 2)), zero=d.one(x.zero, None))
+    same = np.round((x.values.astype(np.int64) - x.zero) * (x.scale / y.scale)) + y.zero  # nearly equal reals
+    y.values = np.where(d.rng.integers(0, 2, 200), y.values, np.clip(same, d.low, d.high)).astype(y.values.dtype)
     return Drawn([x, y], [plain("BOOL")])
 
 
@@ -343,6 +366,15 @@ def hybrid_dense(d: Draw) -> Drawn:
     return Drawn([x, w, d.one(_real_bias(d, n), None)], [plain("FLOAT32")], options)
 
 
+def _hybrid_packed(kind: str) -> Callable[[Draw], Drawn]:
+    def draw(d: Draw) -> Drawn:
+        w = d.w(5, d.one(7, 8, 16), kind=kind, axis=0)
+        return Drawn([d.real(3, w.shape[1]), w, _real_bias(d, 5)], [plain("FLOAT32")],
+                     {"asymmetric_quantize_inputs": d.one(True, False)})  # fmt: skip
+
+    return draw
+
+
 def hybrid_batch_matmul(d: Draw) -> Drawn:
     adj = d.one(True, False)
     w = d.w(*((2, 5, 20) if adj else (2, 20, 5)))
@@ -352,6 +384,16 @@ def hybrid_batch_matmul(d: Draw) -> Drawn:
 
 def hybrid_lookup(d: Draw) -> Drawn:
     return Drawn([const(3, 0, 3, 5), d.w(6, 4, axis=d.one(0, None))], [plain("FLOAT32")])
+
+
+def fake(d: Draw) -> Drawn:
+    low, high = -float(d.rng.uniform(0, 5)), float(d.rng.uniform(0.1, 5))
+    return Drawn([d.real(90)], [plain("FLOAT32")], {"min": low, "max": high, "num_bits": d.one(8, 4, 16)})
+
+
+def widen(d: Draw) -> Drawn:
+    values = d.rng.normal(0, 9, 60).astype(np.float16)
+    return Drawn([T("FLOAT16", (60,), values=values, constant=d.one(True, False))], [plain("FLOAT32")])
 
 
 FLOATS = 2e-6  # sums of a few exact products in another order
@@ -364,7 +406,11 @@ ROWS = [
     Row("DEPTHWISE_CONV_2D", ALL, depthwise),
     Row("TRANSPOSE_CONV", ALL, transpose_conv),
     Row("FULLY_CONNECTED", ALL, dense),
-    Row("FULLY_CONNECTED", SIGNED, dense_int4, label="FULLY_CONNECTED int4"),
+    Row("FULLY_CONNECTED", SIGNED, _packed("INT4"), label="FULLY_CONNECTED int4"),
+    Row("FULLY_CONNECTED", ("INT8",), _packed("INT2"), label="FULLY_CONNECTED int2"),
+    Row("FULLY_CONNECTED", ("UINT8",), wide_output, label="FULLY_CONNECTED to int16"),
+    Row("CONV_2D", SIGNED, conv_int4, label="CONV_2D int4"),
+    Row("DEPTHWISE_CONV_2D", ("INT8",), depthwise_int4, label="DEPTHWISE_CONV_2D int4"),
     Row("BATCH_MATMUL", SIGNED, batch_matmul),
     Row("ADD", ALL, summed),
     Row("ADD", ("INT16",), summed_by_shifts, label="ADD by shifts"),
@@ -433,9 +479,13 @@ ROWS = [
     Row("QUANTIZE", ("INT16",), _requantize("INT8"), label="QUANTIZE int16 to int8"),
     Row("DEQUANTIZE", ALL, dequantize),
     Row("DEQUANTIZE", ("INT8",), dequantize_by_channel, label="DEQUANTIZE by channel"),
+    Row("DEQUANTIZE", ("FLOAT32",), widen, label="DEQUANTIZE float16"),
+    Row("FAKE_QUANT", ("FLOAT32",), fake),
     Row("CONV_2D", ("FLOAT32",), hybrid_conv, within=FLOATS, label="CONV_2D hybrid"),
     Row("DEPTHWISE_CONV_2D", ("FLOAT32",), hybrid_depthwise, within=FLOATS, label="DEPTHWISE_CONV_2D hybrid"),
     Row("FULLY_CONNECTED", ("FLOAT32",), hybrid_dense, within=FLOATS, label="FULLY_CONNECTED hybrid"),
+    Row("FULLY_CONNECTED", ("FLOAT32",), _hybrid_packed("INT4"), within=FLOATS, label="FULLY_CONNECTED hybrid int4"),
+    Row("FULLY_CONNECTED", ("FLOAT32",), _hybrid_packed("INT2"), within=FLOATS, label="FULLY_CONNECTED hybrid int2"),
     Row("BATCH_MATMUL", ("FLOAT32",), hybrid_batch_matmul, within=FLOATS, label="BATCH_MATMUL hybrid"),
     Row("EMBEDDING_LOOKUP", ("FLOAT32",), hybrid_lookup, label="EMBEDDING_LOOKUP hybrid"),
 ]

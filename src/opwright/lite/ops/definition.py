@@ -83,6 +83,9 @@ class LiteOperator(Operator):
     the Graph (a tuple of them) in the IR; the definition declares it.
     registration: the definition's method of that name, where running takes more than `compute`: it gives the
     Registration (such as one that runs other subgraphs, or keeps state).
+    quantized, hybrid: the rule for quantised tensors, and the one for float activations with integer weights, each as
+    "module.function" of ops/quantized. moves: True where it treats their integers as any others.
+    once: True where, of constants, it is computed when tensors get their memory, and its output kept.
     """
 
     def __init__(
@@ -101,6 +104,7 @@ class LiteOperator(Operator):
         self.quantized: str | None = _taken(cls, "quantized")
         self.hybrid: str | None = _taken(cls, "hybrid")
         self.moves: bool = _taken(cls, "moves") or False
+        self.once: bool = _taken(cls, "once") or False
         super().__init__(cls, name, versions[1], catalogue=False)
         self.options, self.versions, self.typed_by = options, versions, typed_by
         self.option_names = tuple(field.name for field in fields)

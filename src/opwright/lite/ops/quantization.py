@@ -43,6 +43,7 @@ class Dequantize:
     x = Input((float16, float32))
     y = Output(dtype=float32)
     quantized = "quantizing.dequantize"
+    once = True
 
     def infer(op: Any) -> TensorSpec:
         return TensorSpec(op.x.spec.shape, float32)

@@ -5,6 +5,8 @@ Lives here: the table, both ways.  Not here: packing of types below a byte (runt
 
 from __future__ import annotations
 
+import ml_dtypes
+
 from ...core import dtypes
 from ...core.dtypes import DType
 from ...core.errors import InvalidArgumentError, UnimplementedError
@@ -15,6 +17,8 @@ BY_NAME: dict[str, DType] = {
     "COMPLEX64": dtypes.complex64, "INT8": dtypes.int8, "FLOAT64": dtypes.float64, "COMPLEX128": dtypes.complex128,
     "UINT64": dtypes.uint64, "RESOURCE": dtypes.resource, "UINT32": dtypes.uint32, "UINT16": dtypes.uint16,
     "INT4": dtypes.int4, "BFLOAT16": dtypes.bfloat16,
+    # Of constants alone: no operator of the catalogue knows them.
+    "INT2": DType("int2", "i2", ml_dtypes.int2, "i"), "UINT4": DType("uint4", "u4", ml_dtypes.uint4, "u"),
 }  # fmt: skip
 
 _NAMES = {dtype: name for name, dtype in BY_NAME.items()}
@@ -30,7 +34,7 @@ def name_of(dtype: DType) -> str:
 
 
 def dtype_of(name: str, tensor: str = "") -> DType:
-    """The dtype of a TensorType's name. Raises UnimplementedError for VARIANT, INT2, UINT4 and the FLOAT8s."""
+    """The dtype of a TensorType's name. Raises UnimplementedError for VARIANT and the FLOAT8s."""
     try:
         return BY_NAME[name]
     except KeyError:

@@ -14,7 +14,7 @@ from ...core.dtypes import DType, string
 from ...core.errors import UnimplementedError
 from ...core.shapes import of_known
 from ...core.specs import TensorSpec
-from ..format import schema, unpack_strings
+from ..format import unpack_strings
 from ..ops import types
 
 CONSTANT, ARENA, OWN, DYNAMIC, OUTSIDE = "constant", "arena", "own", "dynamic", "outside"
@@ -222,6 +222,20 @@ def of_file(index: int, source: Any, buffer: Any) -> Tensor:
     return made
 
 
+PACKED = {"INT4": 4, "UINT4": 4, "INT2": 2}
+"""Bits an element of the types that are packed in bytes, the first element in the lowest bits."""
+
+
+def unpacked(data: Any, bits: int, dtype: DType, count: int) -> np.ndarray:
+    """The first `count` elements of packed bytes, in a byte each."""
+    packed = np.frombuffer(data, np.uint8)
+    parts = packed[:, None] >> np.arange(0, 8, bits, dtype=np.uint8) & ((1 << bits) - 1)
+    values = parts.reshape(-1)[:count].astype(np.int8)
+    if not dtype.is_unsigned:
+        values[values >= 1 << (bits - 1)] -= 1 << bits
+    return values.astype(dtype.np)
+
+
 def read_constant(tensor: Tensor, data: Any) -> np.ndarray:
     """The elements of a constant: a view on the file's bytes, but for strings and packed types, which are unpacked."""
     shape, dtype = tensor.shape, tensor.dtype.np
@@ -229,10 +243,8 @@ def read_constant(tensor: Tensor, data: Any) -> np.ndarray:
         array = unpack_strings(data, shape)
     elif dtype.kind == "O":
         raise UnimplementedError(what=f"constant {tensor.name!r} has type {tensor.type.name}")
-    elif tensor.type == schema.TensorType.INT4:
-        packed = np.frombuffer(data, np.uint8)
-        nibbles = np.stack([packed & 15, packed >> 4], 1).reshape(-1)[: math.prod(shape)].astype(np.int8)
-        array = (nibbles - 16 * (nibbles > 7)).astype(dtype).reshape(shape)
+    elif tensor.type.name in PACKED:
+        array = unpacked(data, PACKED[tensor.type.name], tensor.dtype, math.prod(shape)).reshape(shape)
     else:
         count = math.prod(shape)
         array = np.frombuffer(data, np.uint8, count * dtype.itemsize).view(dtype).reshape(shape)

@@ -127,13 +127,13 @@ def squared_difference(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
     return run
 
 
-def _comparison(compare: Any) -> Callable[..., _Pair]:
-    """The rule of a comparison: both sides in fixed point with 8 more bits; of int16 the raw integers."""
+def _comparison(compare: Any, raw: tuple[str, ...] = ()) -> Callable[..., _Pair]:
+    """The rule of a comparison: both sides in fixed point with 8 more bits; of types in `raw` the integers."""
 
     def rule(op: Any, x: Operand, y: Operand, z: Operand) -> _Pair:
         kind = check_types(op, ("INT8 INT8 BOOL", "UINT8 UINT8 BOOL", "INT16 INT16 BOOL"), x, y, z)
         check_scaled(x, y)
-        if kind == "INT16":
+        if kind in raw:
             return compare
         mx, ex = multiplier(float(x.scale))
         my, ey = multiplier(float(y.scale))
@@ -147,5 +147,5 @@ def _comparison(compare: Any) -> Callable[..., _Pair]:
 
 
 equal, not_equal = _comparison(np.equal), _comparison(np.not_equal)
-less, less_equal = _comparison(np.less), _comparison(np.less_equal)
-greater, greater_equal = _comparison(np.greater), _comparison(np.greater_equal)
+less, less_equal = _comparison(np.less, ("INT16",)), _comparison(np.less_equal, ("INT16",))
+greater, greater_equal = _comparison(np.greater, ("INT16",)), _comparison(np.greater_equal, ("INT16",))

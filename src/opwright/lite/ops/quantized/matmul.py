@@ -4,8 +4,7 @@ Lives here: these rules.  Not here: float activations with integer weights (hybr
 
 .. math:: q_y = clamp(z_y + M (b + \\sum (q_w - z_w)(q_x - z_x))),   M = s_x s_w / s_y
 
-FULLY_CONNECTED on int8 and int16 multiplies by M in double precision and rounds once, as the official reference kernel
-does since 2025; on uint8 it rescales in fixed point.
+FULLY_CONNECTED multiplies by M in double precision and rounds once, as the official reference kernel does since 2025.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from .fixed_point import multiplier, rescale, rescale_wide, round_away
 from .operand import Operand, check_scaled, check_symmetric, check_types, fused_bounds
 
 TYPES = ("INT8 INT8 INT8", "INT8 INT4 INT8", "INT8 INT2 INT8", "UINT8 UINT8 UINT8", "UINT8 UINT8 INT16",
-         "INT16 INT8 INT16", "INT16 INT4 INT16", "INT16 INT16 INT16", "INT8 INT8 INT16")  # fmt: skip
+         "INT16 INT8 INT16", "INT16 INT4 INT16", "INT16 INT16 INT16")  # fmt: skip
 BIASES = {"INT8": ("", "INT32"), "UINT8": ("", "INT32"), "INT16": ("", "INT64", "INT32")}
 
 
@@ -40,18 +39,13 @@ def fully_connected(op: Any, x: Operand, weights: Operand, bias: Operand | None,
     low, high = fused_bounds(op.fused_activation_function, y)
     real = float(x.scale) * weights.scales.astype(np.float64) / float(y.scale)
     real = real if weights.per_channel else real[0]
-    m, e = multiplier(float(x.scale * weights.scale) / float(y.scale))
 
     def run(q: Any, w: Any, b: Any) -> Any:
         n, k = w.shape
         factors = matrix(w)
         acc = np.matmul(x.centred(q, factors.dtype.type).reshape(-1, k), factors)
-        if kind == "UINT8":
-            acc = acc.astype(np.int64) if b is None else acc.astype(np.int64) + b.reshape(-1)
-            out = np.clip(rescale(acc, m, e) + y.zero_point, low, high)
-        else:
-            acc = acc.astype(np.float64) if b is None else acc + b.reshape(-1).astype(np.float64)
-            out = np.clip(round_away(acc * real) + y.zero_point, low, high)
+        acc = acc.astype(np.float64) if b is None else acc + b.reshape(-1).astype(np.float64)
+        out = np.clip(round_away(acc * real) + y.zero_point, low, high)
         return out.reshape((*q.shape[:-1], n)) if op.keep_num_dims else out
 
     return run
