@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from control_cases import CONTROL
 from convert_cases import CASES
 from convert_running import Case, assert_same, converted, eager, official, op_names, op_versions, ours
 
@@ -49,8 +50,10 @@ def test_every_rule_names_an_operator_of_the_catalogue() -> None:
 
 def test_every_rule_has_a_row() -> None:
     used = set()
-    for row in CASES:
-        used.update(node.op.name for node in row.concrete().graph.nodes)
+    graphs = [row.concrete().graph for row in (*CASES, *CONTROL)]
+    for graph in graphs:
+        used.update(node.op.name for node in graph.nodes)
+        graphs += [inner for node in graph.nodes for inner in node.subgraphs]
     assert set(RULES) - used == set()
 
 

@@ -146,7 +146,7 @@ def test_custom_operators_inside_bodies() -> None:
 
 
 @pytest.mark.parametrize(
-    "what, says",
+    ("what", "says"),
     [
         ("ragged", r"elements of one list have different shapes"),
         ("nested", r"a list of lists has no lite form"),
