@@ -10,6 +10,7 @@ import pytest
 from state_running import assert_agree, converted
 
 import opwright as ow
+from opwright.lite.convert.errors import ConverterError
 
 
 def strings(*items: Any) -> np.ndarray:
@@ -42,6 +43,13 @@ CASES: dict[str, Row] = {
     "unstack": (lambda s: {"a": ow.unstack(s)[0], "b": ow.unstack(s)[1]}, (M,)),
     "tile": (lambda s: ow.tile(s, [2, 1]), (M,)),
     "fill": (lambda s: ow.fill([3], s[0]), (A,)),
+    "gather_rows": (ow.gather, (M, I32([1, 0, 1]))),
+    "gather_columns": (lambda s: ow.gather(s, [1, 1, 0], axis=1), (M,)),
+    "transpose": (ow.transpose, (M,)),
+    "reverse": (lambda s: ow.reverse(s, [1]), (M,)),
+    "roll": (lambda s: ow.roll(s, 1, 0), (A,)),
+    "broadcast_to": (lambda s: ow.broadcast_to(s, [2, 4]), (A,)),
+    "split": (lambda s: {str(i): part for i, part in enumerate(ow.split(s, [1, 3]))}, (A,)),
     "branch": (lambda s, p: ow.cond(p, lambda: s, lambda: ow.constant(["a", "b", "c", "d"])), (A, np.bool_(True))),
     "loop": (rotated, (A, I32(3))),
 }
@@ -59,3 +67,11 @@ def test_both_interpreters_agree(function: Callable[..., Any], values: tuple[np.
 
     content = converted(ow.function(function).get_concrete_function(*specs))
     assert_agree(content, [("serving_default", given)] * 2, wanted)
+
+
+def test_what_official_kernels_do_not_do_is_an_error_with_reasons() -> None:
+    spec = ow.TensorSpec([None, 2], "string")
+    with pytest.raises(ConverterError, match="where each string comes from must be known"):
+        converted(ow.function(ow.transpose).get_concrete_function(spec))
+    with pytest.raises(ConverterError, match="CONCATENATION does not take string"):
+        converted(ow.function(lambda s: ow.concat([s, s], 0)).get_concrete_function(spec))
