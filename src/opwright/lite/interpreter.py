@@ -15,9 +15,11 @@ import numpy as np
 
 from ..core import flags
 from ..core.errors import InvalidArgumentError, OpError
+from .format.external import refuse_external
 from .resolver import CustomOps, OpResolver, default_resolver, with_customs
 from .runtime.details import node_details, tensor_details
 from .runtime.errors import also, as_base
+from .runtime.lending import Lent, check_lent, lend
 from .runtime.opening import open_model
 from .runtime.resolution import Missing, place, resolve, unresolved
 from .runtime.signatures import SignatureRunner
@@ -80,7 +82,8 @@ class Interpreter:
         self._preserve_all = bool(experimental_preserve_all_tensors)
         try:
             model = open_model(model_path, model_content)
-            model.verify()
+            model.verify(flow=False)
+            refuse_external(model)
             self._signatures = {d.signature_key: d for d in model.signature_defs}
             codes = resolve(model, self._resolver)
             threads = num_threads or flags.get("num_threads") or os.cpu_count() or 1
@@ -89,6 +92,7 @@ class Interpreter:
         except OpError as error:
             raise as_base(error, ValueError) from error.__cause__
         self._codes, self._model = codes, model
+        self._lent: Lent = {}
         self._around: Any = None  # what delegates are given; made for the first of them
         for delegate in experimental_delegates or ():
             self._delegate(delegate, strict=False)
@@ -155,9 +159,11 @@ class Interpreter:
     def tensor(self, tensor_index: int) -> Callable[[], np.ndarray]:
         """A function that gives the tensor's elements in place, as a view; constants are read-only.
 
-        A view goes stale at the next resize (it then shows memory that is no longer the model's).
+        Keep the function, not the view: while a view (or a slice of one) lives, a resize of an input and an allocation
+        that would move the elements raise RuntimeError. Runs may happen; after one, a tensor whose shape is known only
+        while the model runs may be elsewhere.
         """
-        return lambda: self._elements(tensor_index, 0)
+        return lambda: lend(self._lent, self._tensor(tensor_index, 0), self._elements(tensor_index, 0))
 
     def resize_tensor_input(self, input_index: int, tensor_size: Any, strict: bool = False) -> None:
         """Give an input another shape; allocate_tensors comes next. strict: only sizes that are unknown may change.
@@ -263,6 +269,7 @@ class Interpreter:
         subgraph = self._subgraph(subgraph_index)
         if subgraph.ready:
             return
+        check_lent(self._lent, subgraph_index)
         if self._around is not None:
             for s in self._subgraphs:
                 if s.delegation is not None:
@@ -324,6 +331,8 @@ class Interpreter:
                 what=what, found=repr(t), do='get_input_details()[i]["index"]'
             )
         try:
+            if sizes != t.shape:
+                check_lent(self._lent, subgraph_index)
             subgraph.resize_input(t, sizes)
         except OpError as error:
             raise as_base(error, RuntimeError) from None

@@ -64,10 +64,11 @@ def inspect_model(path: str, as_json: bool) -> None:
     operators, subgraphs = _operators(model), [_subgraph(model, g) for g in model.subgraphs]
     size = os.path.getsize(path)
     signatures = [
-        {"key": s.signature_key, "inputs": [m.name for m in s.inputs], "outputs": [m.name for m in s.outputs]}
+        {"key": s.signature_key, "inputs": [m.name or "" for m in s.inputs],
+         "outputs": [m.name or "" for m in s.outputs]}
         for s in model.signature_defs or []
     ]
-    metadata = [m.name for m in model.metadata or []]
+    metadata = [m.name or "" for m in model.metadata or []]
     if as_json:
         print_json({"file": path, "bytes": size, "version": model.version, "description": model.description,
                     "signatures": signatures, "operators": operators, "subgraphs": subgraphs,

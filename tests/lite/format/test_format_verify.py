@@ -34,6 +34,14 @@ CONTROL_FLOW = {
     "IfOptions": "else_subgraph_index",
 }
 
+def chain(n):
+    """Subgraphs that call the next, at the end of a model with two operator codes."""
+    calls = [objects.Operator(opcode_index=1, builtin_options=objects.CallOptions(subgraph=i + 1)) for i in range(n)]
+    return [*(objects.SubGraph(operators=[call]) for call in calls), objects.SubGraph()]
+
+
+LAZY_CHAIN = chain(70)
+
 BREAKS = [  # rule, what is changed, field, new value, words
     ("schema_version", root, "version", 2, "schema version 2 not equal"),
     ("has_subgraph", root, "subgraphs", [], "No subgraph in the model."),
@@ -51,9 +59,9 @@ BREAKS = [  # rule, what is changed, field, new value, words
     ("external_buffers", tensor(0), "external_buffer", 5, "no external buffer"),
     ("external_buffers", root, "external_buffers", [objects.ExternalBuffer(id=1, group=3)], "no such group"),
     ("subgraph_interfaces", lambda m: m.subgraphs[0], "inputs", [-1], "Invalid tensor index -1 in subgraph inputs"),
-    ("subgraph_interfaces", lambda m: m.subgraphs[0], "outputs", [8], "Invalid tensor index 8 in subgraph outputs"),
+    ("subgraph_interfaces", lambda m: m.subgraphs[0], "outputs", [11], "Invalid tensor index 11 in subgraph outputs"),
     ("opcode_indices", op(0), "opcode_index", 7, "Missing registration for opcode_index 7"),
-    ("operator_tensors", op(0), "inputs", [0, 9], "index 9 in node inputs. The subgraph has 8 tensors"),
+    ("operator_tensors", op(0), "inputs", [0, 19], "index 19 in node inputs. The subgraph has 11 tensors"),
     ("operator_tensors", op(0), "outputs", [-1], "index -1 in node outputs"),
     ("operator_tensors", op(0), "intermediates", [-2], "index -2 in node intermediates"),
     ("operator_tensors", op(0), "mutating_variable_inputs", [True] * 3, "more than inputs"),
@@ -70,13 +78,22 @@ BREAKS = [  # rule, what is changed, field, new value, words
     ("quantizations", tensor(6), "quantization", quantization(scale=[1.0]), "0 zero_point values and 1 scale values"),
     ("quantizations", lambda m: tensor(6)(m).quantization, "quantized_dimension", 2, r"range \[0, 2\). Was 2."),
     ("quantizations", lambda m: tensor(6)(m).quantization, "quantized_dimension", 1, "neither 1 nor"),
-    ("block_quantizations", lambda m: tensor(4)(m).quantization.details, "scales", 8, "no such tensor"),
+    ("block_quantizations", lambda m: tensor(4)(m).quantization.details, "scales", 11, "no such tensor"),
     *(("subgraph_calls", op(1), "builtin_options", getattr(objects, name)(**{field: 3}), "no such subgraph")
       for name, field in CONTROL_FLOW.items()),
     ("no_recursion", lambda m: op(1)(m).builtin_options, "then_subgraph_index", 0, "calls itself"),
     ("signatures", lambda m: m.signature_defs[0], "subgraph_index", 3, "no such subgraph"),
-    ("signatures", lambda m: m.signature_defs[0].inputs[0], "tensor_index", 8, "no such tensor"),
+    ("signatures", lambda m: m.signature_defs[0].inputs[0], "tensor_index", 11, "no such tensor"),
     ("signatures", root, "signature_defs", [objects.SignatureDef(signature_key="a")] * 2, "two signatures"),
+    ("signatures", lambda m: m.signature_defs[0], "signature_key", None, "Missing exported method name"),
+    ("signatures", lambda m: m.signature_defs[0].inputs[0], "name", None, "one of the inputs has no name"),
+    ("tensor_flow", op(0), "inputs", [0, 2], r"Input tensor 2 to op 0 \(ADD\) is not produced"),
+    ("tensor_flow", op(1), "inputs", [0, 10], r"Input tensor 10 to op 1 \(IF\) is not produced"),
+    ("tensor_flow", op(2), "outputs", [0], r"Output tensor 0 to op 2 \(Mine\) is a subgraph input"),
+    ("tensor_flow", op(2), "outputs", [5], r"Output tensor 5 to op 2 \(Mine\) is a constant"),
+    ("tensor_flow", op(2), "outputs", [9, 8], "op 2 .* is an output from another op. There is a cycle in the graph"),
+    ("tensor_flow", op(2), "outputs", [9, 9], "Output tensor 9 .* is an output from another op"),
+    ("call_depth", root, "subgraphs", LAZY_CHAIN, "too deeply"),
     ("signatures", lambda m: m.signature_defs[0], "outputs", [objects.TensorMap(name="a")] * 2, "two outputs"),
     ("metadata_buffers", lambda m: m.metadata[0], "buffer", 7, "no such buffer"),
     ("metadata_buffers", root, "metadata_buffer", [0, 7], "no such buffer"),
@@ -105,7 +122,7 @@ def test_every_rule_is_broken_once():
 def test_long_call_chains_and_cycles_through_others():
     model = add_model()
     model.operator_codes.append(objects.OperatorCode(builtin_code=schema.BuiltinOperator.CALL))
-    n = 2000
+    n = 60
     for i in range(1, n):
         call = objects.Operator(opcode_index=1, builtin_options=objects.CallOptions(subgraph=i + 1 if i + 1 < n else i))
         model.subgraphs.append(objects.SubGraph(operators=[call]))

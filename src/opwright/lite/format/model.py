@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from opwright.core.errors import DataLossError, InvalidArgumentError, NotFoundError
-from opwright.lite.format import reader, schema, verify, writer
+from opwright.lite.format import external, reader, schema, verify, writer
 from opwright.lite.format.objects import TableObject, register
 from opwright.lite.format.unknown import Source
 
@@ -117,13 +117,24 @@ class Model(_Root):
         """The file's bytes; the same contents always give the same bytes. Raises as `write`."""
         return writer.write(self, unknown)
 
-    def verify(self) -> None:
+    def verify(self, *, flow: bool = True) -> None:
         """Check what the reader cannot: indices, shapes against buffers, calls between subgraphs and the rest of
         `verify.RULES`.
 
+        flow: also that every tensor is given by one node, before others read it. The official verifier wants that, its
+        interpreter does not, and nor does ours.
         raises InvalidArgumentError with the first finding
         """
-        verify.verify(self)
+        verify.verify(self, flow)
+
+    def tensor_data(self, tensor: Any) -> np.ndarray | None:
+        """The bytes of a constant, one of `subgraphs[i].tensors`; None for a tensor that is computed.
+
+        raises UnimplementedError where they are kept in another file
+        """
+        if tensor.external_buffer:
+            raise external.refusal(self, tensor)
+        return self.buffers[tensor.buffer].data if tensor.buffer else None
 
 
 def _map(path: str | os.PathLike[str]) -> Any:

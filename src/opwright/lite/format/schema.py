@@ -15,7 +15,7 @@ from __future__ import annotations
 import enum as _enum
 import functools
 import json
-from importlib import resources
+import pkgutil
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,7 +42,7 @@ ALWAYS_PRESENT = frozenset(
     {
         "Model.operator_codes", "Model.subgraphs", "Model.buffers",
         "SubGraph.tensors", "SubGraph.inputs", "SubGraph.outputs", "SubGraph.operators",
-        "Operator.inputs", "Operator.outputs", "Tensor.shape",
+        "Operator.inputs", "Operator.outputs", "Tensor.shape", "SignatureDef.inputs", "SignatureDef.outputs",
     }
 )  # fmt: skip
 
@@ -91,7 +91,7 @@ class Table(NamedTuple):
 
 @functools.cache
 def _facts() -> dict[str, Any]:
-    return json.loads(resources.files(__package__).joinpath("schema.json").read_text("utf-8"))
+    return json.loads(pkgutil.get_data(__package__, "schema.json") or b"")
 
 
 def _field(owner: str, name: str, id: int, type: str, default: Any, align: int = 1) -> Field:

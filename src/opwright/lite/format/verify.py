@@ -1,7 +1,8 @@
 """What makes a .tflite model valid beyond being readable, as one table of named rules.
 
 Lives here: `RULES`, `findings`, `verify`.
-Not here: structure of the bytes (reader.py), sizes of constants (constants.py), whether an operator has a kernel, or
+Not here: structure of the bytes (reader.py), sizes of constants (constants.py), calls between subgraphs (calls.py),
+which node gives which tensor (flow.py), whether an operator has a kernel, or
 accepts its inputs (the interpreter's resolver and operators).
 
 Rules run in order and stop at the first that finds something: a rule may rely on all rules above it.
@@ -17,10 +18,12 @@ import numpy as np
 
 from opwright.core.errors import InvalidArgumentError
 from opwright.lite.format import constants, schema
+from opwright.lite.format.calls import MAX_CALL_DEPTH, call_depth, no_recursion, subgraph_calls
+from opwright.lite.format.calls import called_subgraphs as called_subgraphs
 from opwright.lite.format.finding import Finding
+from opwright.lite.format.flow import tensor_flow
 
 MAX_FINDINGS = 100
-MAX_CALL_DEPTH = 64  # levels of subgraphs that call subgraphs: each costs the run time some of its stack
 CUSTOM = 32
 
 
@@ -32,12 +35,14 @@ class Rule(NamedTuple):
     demands: str
 
 
-def verify(model: Any) -> None:
-    """Check a model against RULES.
+def verify(model: Any, flow: bool = True) -> None:
+    """Check a model against RULES. flow: `tensor_flow` among them.
 
     raises InvalidArgumentError with the first finding: rule, place, found and wanted
     """
     for rule in RULES:
+        if rule.check is tensor_flow and not flow:
+            continue
         for finding in rule.check(model):
             raise InvalidArgumentError(
                 what=f"{finding.what} ({finding.at})", found=finding.found, wanted=finding.wanted or rule.demands,
@@ -55,7 +60,7 @@ def findings(model: Any) -> list[tuple[Rule, Finding]]:
 
 
 def _ints(vector: Any) -> list[int]:
-    return [] if vector is None else np.asarray(vector).tolist()
+    return vector.tolist() if type(vector) is np.ndarray else [] if vector is None else np.asarray(vector).tolist()
 
 
 def _tensors(model: Any) -> Iterator[tuple[str, int, Any]]:
@@ -114,7 +119,9 @@ def tensor_buffers(model: Any) -> Iterator[Finding]:
 def tensor_shapes(model: Any) -> Iterator[Finding]:
     for at, _, tensor in _tensors(model):
         shape, signature = _ints(tensor.shape), _ints(tensor.shape_signature)
-        if any(d < 0 for d in shape):
+        if shape == signature and len(shape) < 8 and all(0 <= d < 128 for d in shape):
+            continue  # most are so
+        if shape and min(shape) < 0:
             yield Finding(f"{at}.shape", "negative dimension", found=_brief(shape))
         elif len(shape) > constants.MAX_RANK:
             yield Finding(f"{at}.shape", "more dimensions than an array can have", found=len(shape),
@@ -123,7 +130,7 @@ def tensor_shapes(model: Any) -> Iterator[Finding]:
             yield Finding(f"{at}.shape", "shape asks for more elements than can be counted", found=_brief(shape))
         elif signature and len(signature) != len(shape):
             yield Finding(f"{at}.shape_signature", "rank differs from the shape's", found=_brief(signature))
-        elif any(d < -1 for d in signature):
+        elif signature and min(signature) < -1:
             yield Finding(f"{at}.shape_signature", "negative dimension other than -1", found=_brief(signature))
 
 
@@ -208,81 +215,12 @@ def block_quantizations(model: Any) -> Iterator[Finding]:
                 yield Finding(f"{at}.block_size", "negative block size", found=details.block_size)
 
 
-def called_subgraphs(operator: Any) -> list[tuple[str, int]]:
-    """(field, subgraph index) for every subgraph that an operator's options name."""
-    calls = []
-    for union in ("builtin_options", "builtin_options_2"):
-        options = getattr(operator, union)
-        if options is None:
-            continue
-        for name in type(options).__slots__:
-            if "subgraph" in name:
-                calls += [(f"{union}.{name}", int(index)) for index in np.atleast_1d(getattr(options, name))]
-    return calls
-
-
-def subgraph_calls(model: Any) -> Iterator[Finding]:
-    n = len(model.subgraphs)
-    for at, _, operator in _operators(model):
-        for field, index in called_subgraphs(operator):
-            if not 0 <= index < n:
-                yield Finding(f"{at}.{field}", "no such subgraph", found=index, wanted=f"below {n}")
-
-
-def no_recursion(model: Any) -> Iterator[Finding]:
-    """Depth-first search over the call graph, with a list in place of recursion."""
-    calls = [
-        sorted({index for op in subgraph.operators for _, index in called_subgraphs(op)})
-        for subgraph in model.subgraphs
-    ]
-    done: set[int] = set()
-    for start in range(len(calls)):
-        stack, path, on_path = [iter([start])], list[int](), set[int]()
-        while stack:
-            index = next(stack[-1], None)
-            if index is None:
-                stack.pop()
-                if path:
-                    done.add(path[-1])
-                    on_path.discard(path.pop())
-            elif index in on_path:
-                cycle = [*path[path.index(index) :], index]
-                yield Finding(f"subgraphs[{index}]", "subgraph calls itself", found=" -> ".join(map(str, cycle)))
-                return
-            elif index not in done:
-                path.append(index)
-                on_path.add(index)
-                stack.append(iter(calls[index]))
-
-
-def call_depth(model: Any) -> Iterator[Finding]:
-    """The longest way down the call graph, which has no circles: subgraphs from those that call none upwards."""
-    calls = [{index for op in subgraph.operators for _, index in called_subgraphs(op)} for subgraph in model.subgraphs]
-    callers: list[list[int]] = [[] for _ in calls]
-    left = [len(called) for called in calls]
-    for i, called in enumerate(calls):
-        for index in called:
-            callers[index].append(i)
-    depth = [0] * len(calls)
-    ready = [i for i, n in enumerate(left) if n == 0]
-    while ready:
-        index = ready.pop()
-        for caller in callers[index]:
-            depth[caller] = max(depth[caller], depth[index] + 1)
-            left[caller] -= 1
-            if left[caller] == 0:
-                ready.append(caller)
-    for i, found in enumerate(depth):
-        if found > MAX_CALL_DEPTH:
-            yield Finding(f"subgraphs[{i}]", "subgraphs call each other too deeply", found=f"{found} levels",
-                          wanted=f"at most {MAX_CALL_DEPTH}")  # fmt: skip
-            return
-
-
 def signatures(model: Any) -> Iterator[Finding]:
     seen = set()
     for i, signature in enumerate(model.signature_defs):
         at = f"signature_defs[{i}]"
+        if signature.signature_key is None:
+            yield Finding(f"{at}.signature_key", "Missing exported method name for SignatureDef")
         if signature.signature_key in seen:
             yield Finding(f"{at}.signature_key", "two signatures have one name", found=repr(signature.signature_key))
         seen.add(signature.signature_key)
@@ -297,6 +235,8 @@ def signatures(model: Any) -> Iterator[Finding]:
                 if not 0 <= entry.tensor_index < n:
                     yield Finding(f"{at}.{side}[{j}].tensor_index", "no such tensor", found=entry.tensor_index,
                                   wanted=f"below {n}")  # fmt: skip
+                if entry.name is None:
+                    yield Finding(f"{at}.{side}[{j}].name", f"one of the {side} has no name")
                 if entry.name in names:
                     yield Finding(f"{at}.{side}[{j}].name", f"two {side} have one name", found=repr(entry.name))
                 names.add(entry.name)
@@ -330,6 +270,7 @@ RULES = tuple(
         (subgraph_interfaces, "the index of a tensor of the subgraph"),
         (opcode_indices, "the index of an operator code"),
         (operator_tensors, "the index of a tensor of the subgraph; -1 only for an input left out"),
+        (tensor_flow, "nodes in an order in which each tensor is given by one before others read it"),
         (constant_sizes, "a buffer that holds the elements of every tensor that uses it"),
         (quantizations, "as many zero points as scales: one, or one for each slice of the quantized dimension"),
         (block_quantizations, "scales and zero points in tensors of the same subgraph"),

@@ -1,0 +1,89 @@
+"""Calls between subgraphs: which options name subgraphs, and the rules that hold for them.
+
+Lives here: `called_subgraphs`, the rules `subgraph_calls`, `no_recursion`, `call_depth`.
+Not here: the table of rules (verify.py), running a call (the interpreter).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from opwright.lite.format.finding import Finding
+
+MAX_CALL_DEPTH = 64  # levels of subgraphs that call subgraphs: each costs the run time some of its stack
+
+
+def called_subgraphs(operator: Any) -> list[tuple[str, int]]:
+    """(field, subgraph index) for every subgraph that an operator's options name."""
+    calls = []
+    for union in ("builtin_options", "builtin_options_2"):
+        options = getattr(operator, union)
+        if options is None:
+            continue
+        for name in type(options).__slots__:
+            if "subgraph" in name:
+                calls += [(f"{union}.{name}", int(index)) for index in np.atleast_1d(getattr(options, name))]
+    return calls
+
+
+def subgraph_calls(model: Any) -> Iterator[Finding]:
+    n = len(model.subgraphs)
+    for i, subgraph in enumerate(model.subgraphs):
+        for j, operator in enumerate(subgraph.operators):
+            for field, index in called_subgraphs(operator):
+                if not 0 <= index < n:
+                    at = f"subgraphs[{i}].operators[{j}].{field}"
+                    yield Finding(at, "no such subgraph", found=index, wanted=f"below {n}")
+
+
+def no_recursion(model: Any) -> Iterator[Finding]:
+    """Depth-first search over the call graph, with a list in place of recursion."""
+    calls = [
+        sorted({index for op in subgraph.operators for _, index in called_subgraphs(op)})
+        for subgraph in model.subgraphs
+    ]
+    done: set[int] = set()
+    for start in range(len(calls)):
+        stack, path, on_path = [iter([start])], list[int](), set[int]()
+        while stack:
+            index = next(stack[-1], None)
+            if index is None:
+                stack.pop()
+                if path:
+                    done.add(path[-1])
+                    on_path.discard(path.pop())
+            elif index in on_path:
+                cycle = [*path[path.index(index) :], index]
+                yield Finding(f"subgraphs[{index}]", "subgraph calls itself", found=" -> ".join(map(str, cycle)))
+                return
+            elif index not in done:
+                path.append(index)
+                on_path.add(index)
+                stack.append(iter(calls[index]))
+
+
+def call_depth(model: Any) -> Iterator[Finding]:
+    """The longest way down the call graph, which has no circles: subgraphs from those that call none upwards."""
+    calls = [{index for op in subgraph.operators for _, index in called_subgraphs(op)} for subgraph in model.subgraphs]
+    callers: list[list[int]] = [[] for _ in calls]
+    left = [len(called) for called in calls]
+    for i, called in enumerate(calls):
+        for index in called:
+            callers[index].append(i)
+    depth = [0] * len(calls)
+    ready = [i for i, n in enumerate(left) if n == 0]
+    while ready:
+        index = ready.pop()
+        for caller in callers[index]:
+            depth[caller] = max(depth[caller], depth[index] + 1)
+            left[caller] -= 1
+            if left[caller] == 0:
+                ready.append(caller)
+    for i, found in enumerate(depth):
+        if found > MAX_CALL_DEPTH:
+            yield Finding(f"subgraphs[{i}]", "subgraphs call each other too deeply", found=f"{found} levels",
+                          wanted=f"at most {MAX_CALL_DEPTH}")  # fmt: skip
+            return

@@ -1,0 +1,159 @@
+"""What every mutant is tried on, and what counts as a finding.
+
+Lives here: `outcome` and its limits: errors of our own kinds, seconds, bytes.
+Not here: the mutants (fuzz_mutants.py), running many (run_fuzz.py).
+
+A case reads, verifies, prints and writes the model, opens an interpreter, allocates, asks for details, runs once, and
+calls `opwright check`. A finding is any exception but an OpError (bad files are to be said to be bad), a case that takes
+longer than SECONDS, and one that needs more memory than twice the file and ROOM. An endless loop is a model's right: a
+WHILE that does not end is stopped and no finding.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import io
+import os
+import resource
+import signal
+import tempfile
+import warnings
+import zlib
+from typing import Any
+
+import numpy as np
+
+from opwright import lite
+from opwright.core import errors, flags
+from opwright.lite.format import Model, findings
+from opwright.tools.checking import check_model
+from opwright.tools.models import inspect_model
+from opwright.tools.report import BadFile
+
+SECONDS = 5.0
+ROOM = 64 << 20
+ACTIVATIONS = 8 << 20  # the flag max_activation_bytes: what the model may ask for, within ROOM
+
+
+class TookTooLong(BaseException):
+    """The case ran into SECONDS. No Exception, so that nothing takes it for a node's failure."""
+
+
+def _ring(*_: object) -> None:
+    raise TookTooLong
+
+
+@contextlib.contextmanager
+def limits(size: int):
+    """Within it, time and memory are bounded; memory by what the process may map beyond what it has now."""
+    with open("/proc/self/statm") as file:
+        now = int(file.read().split()[0]) * resource.getpagesize()
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (now + 2 * size + ROOM, hard))
+    before = signal.signal(signal.SIGALRM, _ring)
+    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+
+
+def outcome(data: bytes, thorough: bool = True) -> str:
+    """How far the case came: "read: DataLossError", "ran" ...
+
+    thorough: the command line's reports are made for every case, and not for one in eight
+    raises whatever is a finding
+    """
+    with limits(len(data)), warnings.catch_warnings(), flags.override(max_activation_bytes=ACTIVATIONS):
+        warnings.simplefilter("ignore")
+        return _outcome(data, thorough)
+
+
+def _outcome(data: bytes, thorough: bool) -> str:
+    try:
+        model = Model.read(data)
+    except errors.OpError as error:
+        return f"read: {type(error).__name__}"
+    repr(model)
+    found = findings(model)
+    try:
+        model.to_bytes()
+    except errors.OpError as error:
+        said(error)
+    try:
+        model.verify()
+        assert not found
+    except errors.OpError as error:
+        said(error)
+        assert found
+        return f"verify: {found[0][0].name}"
+    draw = zlib.crc32(data)
+    if thorough or draw % 8 == 0:
+        _tools(data, draw % 64 != 0)
+    try:
+        interpreter = lite.Interpreter(model_content=data, num_threads=1)
+    except errors.OpError as error:
+        return f"open: {said(error)}"
+    with interpreter:
+        return _run(interpreter, has_loop(model))
+
+
+def _tools(data: bytes, as_json: bool) -> None:
+    """The command line's reports; as tables, which take long to draw, now and then."""
+    path = _scratch()
+    with open(path, "wb") as file:
+        file.write(data)
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(BadFile):
+        check_model(path, "2.8", (), False, as_json)
+        inspect_model(path, as_json)
+
+
+@functools.cache
+def _scratch() -> str:
+    return os.path.join(tempfile.mkdtemp(prefix="fuzz-"), "m.tflite")
+
+
+def _run(interpreter: Any, loops: bool) -> str:
+    interpreter.get_signature_list()
+    interpreter.get_tensor_details()
+    interpreter._get_ops_details()
+    try:
+        interpreter.get_input_details()
+        interpreter.get_output_details()
+    except errors.OpError as error:
+        said(error)
+    try:
+        interpreter.allocate_tensors()
+        for detail in interpreter.get_input_details():
+            if detail["dtype"] is not np.bytes_:
+                interpreter.set_tensor(detail["index"], np.ones(detail["shape"], detail["dtype"]))
+        interpreter.invoke()
+        for detail in interpreter.get_output_details():
+            interpreter.get_tensor(detail["index"])
+    except errors.OpError as error:
+        return f"run: {said(error)}"
+    except TookTooLong:
+        if loops:
+            return "loops"
+        raise
+    return "ran"
+
+
+def said(error: Exception) -> str:
+    """The error's class, after a look at its text: a memory limit of the process is none that we set."""
+    text = str(error)
+    cause: BaseException | None = error
+    while cause is not None:
+        assert not isinstance(cause, MemoryError), text
+        cause = cause.__cause__
+    assert text.strip()
+    assert "Unable to allocate" not in text, text
+    return type(error).__name__
+
+
+def has_loop(model: Any) -> bool:
+    """Whether the model has a WHILE."""
+    return any(119 in (code.builtin_code, code.deprecated_builtin_code) for code in model.operator_codes)
