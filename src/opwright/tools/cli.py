@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 
+from .. import ops
 from ..core.errors import OpError
 from .report import BadFile
 
@@ -210,7 +211,7 @@ def op_show(name: str, as_json: bool) -> None:
     from .catalogue import show_operator
     from .dialect import is_builtin, show_builtin
 
-    if is_builtin(name):
+    if name not in ops.list() and is_builtin(name):
         show_builtin(name, as_json)
         return
     sys.exit(0 if show_operator(name, as_json) else EXIT_FAILED)

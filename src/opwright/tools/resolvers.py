@@ -159,7 +159,7 @@ def _class_lines(used: Used, given: Mapping[str, str]) -> list[str]:
 def _literal(text: str) -> str:
     """A string literal, in double quotes where that takes no escapes."""
     found = ascii(text)
-    return f'"{text}"' if found == f"'{text}'" else found
+    return f'"{text}"' if found == f"'{text}'" and '"' not in text else found
 
 
 def _wrapped(before: str, items: Sequence[str], after: str) -> list[str]:

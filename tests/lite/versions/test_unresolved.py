@@ -109,10 +109,9 @@ def test_a_code_that_no_node_uses_counts_as_in_the_official_interpreter():
 
 
 def test_nodes_are_listed_up_to_a_few():
-    codes = [builtin("EXP", 9)]
-    model = Model.read(chain(*codes))
-    main = model.subgraphs[0]
-    main.operators = [objects.Operator(opcode_index=0, inputs=[0], outputs=[1]) for _ in range(1)] * 9
+    model = Model.read(chain(*[builtin("EXP", 9)] * 9))
+    for operator in model.subgraphs[0].operators:
+        operator.opcode_index = 0
     with pytest.raises(ValueError, match="node number 0, node number 1, node number 2, node number 3, 5 more"):
         Interpreter(model_content=model.to_bytes())
 

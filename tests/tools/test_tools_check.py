@@ -1,0 +1,221 @@
+"""`opwright check`: versions, run times, stamps, metadata, custom operators; exit codes as documented.
+
+Oracles: the run times in tflite_versions (as versions.json has them), official files, models made to break one thing.
+"""
+
+from __future__ import annotations
+
+import pathlib
+
+import numpy as np
+import pytest
+from tools_running import opwright, result_of
+
+import opwright as ow
+from opwright.lite.format import objects, schema, versions
+
+CORPUS = sorted((pathlib.Path(__file__).parents[1] / "data" / "tflite").glob("*.tflite"))
+T = schema.TensorType
+
+MINE = '''
+import numpy as np
+import opwright as ow
+
+@ow.operator(name="CheckTestMine", version=2)
+class Mine:
+    """Twice x.  .. math:: y = 2 x"""
+    x = ow.Input(ow.floating)
+    y = ow.Output(like="x")
+    k = ow.Attr(int, default=2, since=2)
+    def compute(op, x):
+        return x * op.k
+'''
+
+
+def tensor(name, type="FLOAT32", shape=(1, 4, 4, 2), **fields):
+    return objects.Tensor(name=name, type=T[type], shape=list(shape), **fields)
+
+
+def model(*rows, metadata=None):
+    """rows: (operator, version, options, type of inputs and output, number of inputs). Nodes share operator codes."""
+    codes, keys, tensors, operators = [], {}, [], []
+    for name, version, options, type, n in rows:
+        if (name, version) not in keys:
+            keys[name, version] = len(codes)
+            known = name in schema.BuiltinOperator.__members__
+            codes.append(versions.operator_code(name if known else "CUSTOM", version, None if known else name))
+        first = len(tensors)
+        tensors += [tensor(f"t{first + i}", type) for i in range(n + 1)]
+        operators.append(objects.Operator(opcode_index=keys[name, version], builtin_options=options,
+                                          inputs=list(range(first, first + n)), outputs=[first + n]))  # fmt: skip
+    inputs = sorted({int(i) for op in operators for i in op.inputs})
+    main = objects.SubGraph(tensors=tensors, operators=operators, inputs=inputs, outputs=[len(tensors) - 1], name="m")
+    made = ow.lite.Model(operator_codes=codes, subgraphs=[main], buffers=[objects.Buffer()])
+    if metadata is not None:
+        made.buffers.append(objects.Buffer(data=np.frombuffer(metadata, np.uint8)))
+        made.metadata.append(objects.Metadata(name=versions.METADATA_NAME, buffer=1))
+    return made
+
+
+@pytest.fixture
+def saved(tmp_path):
+    def write(made, name="m.tflite"):
+        made.write(tmp_path / name)
+        return tmp_path / name
+
+    return write
+
+
+CONV = objects.Conv2DOptions(stride_w=1, stride_h=1)
+
+
+def late_model():
+    """CONV_2D version 7 (run time 2.11) at node 1 and 3, GELU version 1 (2.9) at node 2."""
+    return model(("ADD", 1, None, "FLOAT32", 2), ("CONV_2D", 7, CONV, "FLOAT32", 3),
+                 ("GELU", 1, objects.GeluOptions(), "FLOAT32", 1), ("CONV_2D", 7, CONV, "FLOAT32", 3))  # fmt: skip
+
+
+def test_every_failing_node_is_named_the_first_first(saved):
+    path = saved(late_model())
+    result = opwright("check", path, "--runtime", "2.8", exit_code=1)
+    lines = result.stdout.splitlines()
+    assert lines[1] == "needs 2.11; 2.8 stops at CONV_2D version 7, node 1"
+    assert "- 2.8 also stops at GELU version 1, node 2, which needs 2.9" in lines
+    assert "- 2.8 also stops at CONV_2D version 7, node 3, which needs 2.11" in lines
+    found = result_of("check", path, "--runtime", "2.8", "--json", exit_code=1)
+    assert [(s["operator"], s["version"], s["node"], s["needs"]) for s in found["stops"]] == [
+        ("CONV_2D", 7, 1, "2.11.0"), ("GELU", 1, 2, "2.9.0"), ("CONV_2D", 7, 3, "2.11.0")]  # fmt: skip
+    assert (found["min_runtime"], found["ok"], found["runtime"]) == ("2.11.0", False, "2.8")
+
+
+@pytest.mark.parametrize(
+    ("runtime", "stops"),
+    [("1.4", 4), ("1.5", 3), ("1.14", 3), ("2.8", 3), ("2.8.0", 3), ("2.8.9", 3), ("2.9", 2), ("2.10.1", 2),
+     ("2.11", 0), ("2.11.0", 0), ("2.23", 0), ("2", 0), ("3.0", 0), ("999999.1.2", 0)],
+)  # fmt: skip
+def test_run_times_as_people_write_them(saved, runtime, stops):
+    found = result_of("check", saved(late_model()), "--runtime", runtime, "--json", exit_code=1 if stops else 0)
+    assert len(found["stops"]) == stops
+
+
+@pytest.mark.parametrize("runtime", ["2.x", "", "v2.8", "2.8-rc0", "-2.8", "2..8", "1.2.3.4.5", "9" * 5000, "２.8"])
+def test_what_is_no_run_time_is_wrong_usage(saved, runtime):
+    assert "is no version" in opwright("check", saved(late_model()), "--runtime", runtime, exit_code=2).stderr
+
+
+def test_nodes_of_other_subgraphs(saved):
+    made = late_model()
+    again = ow.lite.Model.read(made.to_bytes()).subgraphs[0]
+    again.name = "second"
+    made.subgraphs.append(again)
+    stdout = opwright("check", saved(made), "--runtime", "2.10", exit_code=1).stdout
+    assert "needs 2.11; 2.10 stops at CONV_2D version 7, node 1\n" in stdout
+    assert "2.10 also stops at CONV_2D version 7, node 3 of subgraph 1, which needs 2.11" in stdout
+
+
+def test_versions_nobody_has(saved):
+    path = saved(model(("NEG", 1, None, "FLOAT32", 1), ("NEG", 40, None, "FLOAT32", 1)))
+    stdout = opwright("check", path, "--runtime", "99.0", exit_code=1).stdout
+    assert "needs a run time newer than is known here; 99.0 stops at NEG version 40, node 1" in stdout
+    assert "NEG version 40 is not in this interpreter, which has 1..1" in stdout
+    assert result_of("check", path, "--json", exit_code=1)["operators"][1]["here"] == "no"
+    cbrt = saved(model(("STABLEHLO_CBRT", 1, None, "FLOAT32", 1)), "cbrt.tflite")  # in the table, and has no kernel
+    stops = result_of("check", cbrt, "--runtime", "2.23", "--json", exit_code=1)["stops"]
+    assert [(s["operator"], s["needs"]) for s in stops] == [("STABLEHLO_CBRT", "")]
+
+
+def test_stamps_that_are_not_those_needed(saved):
+    low = saved(model(("CONV_2D", 1, CONV, "INT8", 3)), "low.tflite")
+    (warning,) = result_of("check", low, "--json")["warnings"]
+    assert "CONV_2D is stamped version 1, but node 0 needs version 3 (input 0 is INT8" in warning
+    high = saved(model(("CONV_2D", 5, CONV, "FLOAT32", 3)), "high.tflite")
+    (warning,) = result_of("check", high, "--json")["warnings"]
+    assert warning == "CONV_2D is stamped version 5, though version 1 expresses its nodes (run time 1.5)"
+    for path in (low, high):
+        assert "- warning: CONV_2D is stamped" in opwright("check", path).stdout
+        opwright("check", path, "--strict", exit_code=1)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "says"),
+    [(versions.metadata_of("1.5.0"), ""), (versions.metadata_of("1.5"), "says 1.5, the operators need 1.5.0"),
+     (versions.metadata_of("2.3.0"), "says 2.3.0, the operators need 1.5.0"),
+     (versions.metadata_of(""), "says nothing, the operators need 1.5.0"), (b"2.3.0", "malformed"),
+     (b"two\0", "malformed"), (b"2.\xff\0", "malformed"), (b"", "malformed"), (None, "")],
+)  # fmt: skip
+def test_the_metadata_is_compared(saved, metadata, says):
+    found = result_of("check", saved(model(("ADD", 1, None, "FLOAT32", 2), metadata=metadata)), "--json")
+    assert len(found["warnings"]) == (1 if says else 0)
+    assert says in "".join(found["warnings"])
+
+
+def customs(*rows):
+    return model(*((name, version, None, "FLOAT32", 1) for name, version in rows))
+
+
+def test_custom_operators_that_are_brought(saved, tmp_path):
+    (tmp_path / "mine.py").write_text(MINE)
+    path = saved(customs(("CheckTestMine", 2)))
+    assert "custom operator CheckTestMine: pass it as custom_ops=[CheckTestMine]" in opwright("check", path).stdout
+    found = result_of("check", path, "--custom", tmp_path / "mine.py", "--json")
+    assert (found["operators"][0]["here"], found["problems"], found["ok"]) == ("yes", [], True)
+    newer = saved(customs(("CheckTestMine", 3), ("CheckTestOther", 1)), "newer.tflite")
+    result = opwright("check", newer, "--custom", tmp_path / "mine.py", exit_code=1)
+    assert "CheckTestMine version 3: the definition given has 1..2; get a newer one" in result.stdout
+    assert "custom operator CheckTestOther: pass it" in result.stdout
+
+
+def test_custom_operators_of_a_module(saved, tmp_path, monkeypatch):
+    (tmp_path / "check_test_module.py").write_text(MINE + "\nother = 3\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    path = saved(customs(("CheckTestMine", 1)))
+    for given in ("check_test_module:Mine", "check_test_module"):
+        assert result_of("check", path, "--custom", given, "--json")["ok"] is True
+    for given, says in (("check_test_module:other", "has no operator other"), ("no_such_module:X", "No module"),
+                        ("check_test_module:X", "has no operator X"), (tmp_path / "none.py", "no such file"),
+                        (":", "--custom :")):  # fmt: skip
+        assert says in opwright("check", path, "--custom", given, exit_code=3).stderr
+
+
+def test_custom_operators_that_are_known(saved):
+    stdout = opwright("check", saved(customs(("TFLite_Detection_PostProcess", 1), ("FlexErf", 1)))).stdout
+    assert "custom operator TFLite_Detection_PostProcess: pass it" in stdout
+    assert "(in the official run time)" in stdout
+
+
+def test_a_damaged_file_is_exit_code_3(tmp_path, saved):
+    content = saved(late_model()).read_bytes()
+    for i, damaged in enumerate((b"", content[:100], b"\0" * 200, content[:4] + b"XXXX" + content[8:])):
+        path = tmp_path / f"bad{i}.tflite"
+        path.write_bytes(damaged)
+        opwright("check", path, exit_code=3)
+        assert result_of("check", path, "--json", exit_code=3)["verified"] is False
+    opwright("check", tmp_path / "absent.tflite", exit_code=3)
+
+
+@pytest.mark.parametrize("path", CORPUS, ids=[p.stem for p in CORPUS])
+def test_official_files_run_where_they_say(path):
+    """By the run time in the metadata they run there, and on none before it."""
+    found = result_of("check", path, "--runtime", "2.23", "--json", exit_code=None)
+    assert found["verified"] is True
+    assert found["stops"] == []
+    assert found["warnings"] == [] or "int16" in path.stem
+    if not found["min_runtime"]:
+        return
+    assert result_of("check", path, "--runtime", found["min_runtime"], "--json", exit_code=None)["stops"] == []
+    major, minor, *_ = map(int, found["min_runtime"].split("."))
+    before = f"{major}.{minor - 1}" if minor else "1.15"
+    stops = result_of("check", path, "--runtime", before, "--json", exit_code=1)["stops"]
+    assert stops
+    assert max(versions.runtime_key(s["needs"]) for s in stops) == versions.runtime_key(found["min_runtime"])
+
+
+def test_op_show_of_a_builtin(saved):
+    stdout = opwright("op", "show", "DEPTHWISE_CONV_2D").stdout
+    assert "dilation_w_factor is not 1 or dilation_h_factor is not 1" in stdout
+    assert "int32; default 1; since version 2" in stdout
+    found = result_of("op", "show", "CONV_2D", "--json")["CONV_2D"]
+    assert found["official"] == [1, 8]
+    assert [v["min_runtime"] for v in found["versions"]][6] == "2.11.0"
+    for name in ("LSTM", "STABLEHLO_CBRT", "CALL_ONCE"):
+        assert name in opwright("op", "show", name).stdout
