@@ -103,7 +103,7 @@ CASES["NON_MAX_SUPPRESSION_V5"] = [
     case(b, s, scalar(n), scalar(t, np.float32), scalar(least, np.float32), scalar(sigma, np.float32))
     for b, s, n, t, least, sigma in (
         (_boxes, _scores, 6, 0.5, 0.0, 0.0), (_boxes, _scores, 6, 1.0, 0.0, 0.5), (_boxes, _scores, 6, 0.5, 0.35, 0.5),
-        (_many, f32(30, low=0, high=1), 20, 2.0, 0.1, 0.25),
+        (_many, f32(30, low=0, high=1), 20, 1.0, 0.1, 0.25),
     )
 ]  # fmt: skip
 CASES["NON_MAX_SUPPRESSION_V5"] += [

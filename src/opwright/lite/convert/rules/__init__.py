@@ -8,15 +8,33 @@ from __future__ import annotations
 
 from ..lowering import join
 from .arrays import ARRAYS
+from .bits import BITS
+from .boxes import BOXES
+from .colours import COLOURS
 from .composites import COMPOSITES
 from .control import CONTROL
 from .convolution import CONVOLUTION
+from .dropping import DROPPING
 from .elementwise import ELEMENTWISE
+from .images import IMAGES
 from .indexing import INDEXING
+from .losses import LOSSES
 from .matmul import MATMUL
+from .matrices import MATRICES
 from .nn import NN
+from .random import RANDOM
 from .reductions import REDUCTIONS
+from .scattering import SCATTERING
+from .segments import SEGMENTS
+from .sequences import SEQUENCES
+from .spectral import SPECTRAL
 from .state import STATE
 from .strings import STRINGS
+from .training import TRAINING
+from .volumes import VOLUMES
 
-RULES = join(ELEMENTWISE, ARRAYS, INDEXING, REDUCTIONS, MATMUL, CONVOLUTION, NN, CONTROL, STATE, STRINGS, COMPOSITES)
+RULES = join(
+    ELEMENTWISE, ARRAYS, INDEXING, REDUCTIONS, MATMUL, CONVOLUTION, NN, CONTROL, STATE, STRINGS, BITS, BOXES, COLOURS,
+    DROPPING, IMAGES, LOSSES, MATRICES, RANDOM, SCATTERING, SEGMENTS, SEQUENCES, SPECTRAL, TRAINING, VOLUMES,
+    COMPOSITES,
+)  # fmt: skip

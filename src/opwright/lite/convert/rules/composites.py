@@ -1,7 +1,7 @@
 """Rules for operators without a lite form of their own, taken apart into a few that have one.
 
 Lives here: forms that are short and as accurate as the operator, each with the reason.
-Not here: operators for which there is no such form (Atan, Asin, Acos, Erf, ...): they are custom operators.
+Not here: operators for which there is no such form (Atan, Asin, Acos, Erf, Lgamma ...): they are custom operators.
 """
 
 from __future__ import annotations
@@ -70,6 +70,34 @@ def _sinh(node: Node, low: Lowering) -> Lowered:
     return low.emit("MUL", low.emit("TANH", x), _cosh(low, x))
 
 
+def _atanh(node: Node, low: Lowering) -> Lowered:
+    (x,) = node.operands
+    both = low.emit("SUB", log1p(low, x), log1p(low, low.emit("NEG", x)))
+    return low.emit("MUL", both, number(low, 0.5, x))
+
+
+def _asinh(node: Node, low: Lowering) -> Lowered:
+    (x,) = node.operands
+    size, one = low.emit("ABS", x), number(low, 1, x)
+    small = low.emit("MINIMUM", size, number(low, LARGE, x))  # its square would overflow
+    square = low.emit("MUL", small, small)
+    root = low.emit("SQRT", low.emit("ADD", square, one))
+    near = log1p(low, low.emit("ADD", small, low.emit("DIV", square, low.emit("ADD", root, one))))
+    far = low.emit("ADD", low.emit("LOG", size), number(low, math.log(2), x))
+    least = low.emit("SELECT_V2", low.emit("LESS", size, number(low, LARGE, x)), near, far)
+    return low.emit("MUL", low.emit("SIGN", x), least)
+
+
+def _acosh(node: Node, low: Lowering) -> Lowered:
+    (x,) = node.operands
+    t = low.emit("SUB", low.emit("MINIMUM", x, number(low, LARGE, x)), number(low, 1, x))
+    root = low.emit("SQRT", low.emit("MUL", t, low.emit("ADD", t, number(low, 2, x))))
+    near = log1p(low, low.emit("ADD", t, root))
+    far = low.emit("ADD", low.emit("LOG", x), number(low, math.log(2), x))
+    return low.emit("SELECT_V2", low.emit("LESS", x, number(low, LARGE, x)), near, far)
+
+
+LARGE = 1e8  # from here on 1 + x^2 is x^2 in float32
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805  # Klambauer et al. 2017, section 2
 
 
@@ -220,6 +248,9 @@ COMPOSITES = table(
     Rule("softsign", "Softsign", _softsign, "its definition"),
     Rule("cosh", "Cosh", lambda node, low: _cosh(low, next(node.operands)), "its definition"),
     Rule("sinh", "Sinh", _sinh, "tanh x cosh x is e^x/2 - e^-x/2 without its cancellation near 0"),
+    Rule("asinh", "Asinh", _asinh, "log1p(|x| + x^2 / (1 + sqrt(1 + x^2))) with the sign of x; log(2 |x|) for large x"),
+    Rule("acosh", "Acosh", _acosh, "log1p(t + sqrt(t (t + 2))), t = x - 1; log(2 x) for large x"),
+    Rule("atanh", "Atanh", _atanh, "half of log1p(x) - log1p(-x)"),
     Rule("selu", "Selu", _selu, "its two halves"),
     Rule("div_no_nan", "DivNoNan", _or_zero("DIV"), "its definition"),
     Rule("mul_no_nan", "MulNoNan", _or_zero("MUL"), "its definition"),

@@ -1,0 +1,140 @@
+"""Rules for images of another size, and for patches of images.
+
+Lives here: resizing with its gradients, ExtractImagePatches.  Not here: colours (colours.py), boxes (boxes.py),
+convolutions and pools (convolution.py).
+
+What the dialect cannot resize is a product of two matrices with the image, one for each direction: resizing is linear,
+and for sizes that are known its matrices are what the operator makes of unit vectors.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ....core.dtypes import float32, int8, int16, uint8
+from ....graph import Node, Value
+from ..lowering import Lowered, Lowering, Rule, table
+from .building import along, constant_of, matrix_of, numbered, only, picked, run, sizes
+
+FLAGS = ("align_corners", "half_pixel_centers")
+MOST_ELEMENTS = 1 << 22  # of a matrix written to the file
+
+
+def _flags(node: Node) -> dict[str, bool]:
+    return {name: node.attrs[name] for name in FLAGS}
+
+
+def _resize_bilinear(node: Node, low: Lowering) -> Lowered:
+    x, size = node.operands
+    if x.dtype is not float32:
+        x = low.cast(x, float32)
+    return low.emit("RESIZE_BILINEAR", x, low.int32(size), **_flags(node), like=node.outputs[0].spec)
+
+
+def _resize_nearest(node: Node, low: Lowering) -> Lowered:
+    x, size = node.operands
+    only(x, float32, uint8, int8, int16)
+    return low.emit("RESIZE_NEAREST_NEIGHBOR", x, low.int32(size), **_flags(node), like=node.outputs[0].spec)
+
+
+def _nearest_by_gathers(node: Node, low: Lowering) -> Lowered:
+    x, size = node.operands
+    wanted = constant_of(size, "the size").tolist()
+    for axis, (old, new) in enumerate(zip(sizes_inside(x)[:2], wanted), 1):
+        column = np.arange(old, dtype=np.int32).reshape(1, -1, 1, 1)
+        places = run(node, column, np.array([new, 1], np.int32)).reshape(-1)
+        x = low.emit("GATHER", x, low.int32(places.tolist()), axis=axis)
+    return x
+
+
+def _by_matrices(node: Node, low: Lowering, x: Value, columns: Callable[..., np.ndarray], olds: Any
+                 ) -> Lowered:  # fmt: skip
+    """columns: what becomes of an image [1, n, 1, c] as the direction 0 or 1 of the operator."""
+    if x.dtype is not float32:
+        x = low.cast(x, float32)
+    for axis, old in enumerate(olds):
+        matrix = matrix_of(functools.partial(columns, axis=axis), old)
+        if matrix.size > MOST_ELEMENTS:
+            sizes(x, f"a matrix of {matrix.size} elements")
+        x = along(low, x, matrix, axis + 1)
+    wanted = node.outputs[0].dtype
+    return x if wanted is float32 else low.cast(x, wanted)
+
+
+def _resize_linear(node: Node, low: Lowering) -> Lowered:
+    """ResizeBicubic, ResizeArea."""
+    x, size = node.operands
+    new = constant_of(size, "the size").tolist()
+    h, w, _ = sizes_inside(x)
+
+    def columns(unit: np.ndarray, axis: int) -> np.ndarray:
+        return run(node, unit, np.array([new[axis], 1], np.int32))
+
+    return _by_matrices(node, low, x, columns, (h, w))
+
+
+def sizes_inside(x: Value) -> list[int]:
+    """Height, width and channels of an image. Raises Unfit where one is not known."""
+    dims = x.spec.shape.dims
+    return sizes(x) if dims is None or None in dims[1:] else [int(d) for d in dims[1:] if d is not None]
+
+
+def _scale_and_translate(node: Node, low: Lowering) -> Lowered:
+    x, *others = node.operands
+    size, scale, translation = (constant_of(v, "size, scale or translation") for v in others)
+    h, w, _ = sizes_inside(x)
+
+    def columns(unit: np.ndarray, axis: int) -> np.ndarray:
+        one = np.array([scale[axis], 1], np.float32), np.array([translation[axis], 0], np.float32)
+        return run(node, unit, np.array([size[axis], 1], np.int32), *one)
+
+    return _by_matrices(node, low, x, columns, (h, w))
+
+
+def _resize_grad(node: Node, low: Lowering) -> Lowered:
+    """ResizeBilinearGrad, ResizeBicubicGrad: of the sizes of the original image."""
+    grads, original = node.operands
+    new, old = sizes_inside(original), sizes_inside(grads)
+
+    def columns(unit: np.ndarray, axis: int) -> np.ndarray:
+        return run(node, unit, np.zeros((1, new[axis], 1, unit.shape[3]), np.float32))
+
+    return _by_matrices(node, low, grads, columns, old[:2])
+
+
+def _nearest_grad(node: Node, low: Lowering) -> Lowered:
+    grads, size = node.operands
+    only(grads, float32)
+    new, old = constant_of(size, "the size").tolist(), sizes_inside(grads)
+
+    def columns(unit: np.ndarray, axis: int) -> np.ndarray:
+        return run(node, unit, np.array([new[axis], 1], np.int32))
+
+    return _by_matrices(node, low, grads, columns, old[:2])
+
+
+def _patches(node: Node, low: Lowering) -> Lowered:
+    (x,) = node.operands
+    h, w, c = sizes_inside(x)
+    places = run(node, numbered((1, h, w, c)))[0] - 1
+    return picked(low, x, (h, w, c), places)
+
+
+_LINEAR = "resizing is linear: a matrix for each direction, made of what it does to unit vectors"
+
+IMAGES = table(
+    Rule("resize_bilinear", "ResizeBilinear", _resize_bilinear),
+    Rule("resize_nearest_neighbor", "ResizeNearestNeighbor", _resize_nearest),
+    Rule("nearest_by_gathers", "ResizeNearestNeighbor", _nearest_by_gathers, "for other types: the same pixels"),
+    Rule("resize_by_matrices", "ResizeBicubic", _resize_linear, _LINEAR),
+    Rule("resize_by_matrices", "ResizeArea", _resize_linear, _LINEAR),
+    Rule("resize_by_matrices", "ScaleAndTranslate", _scale_and_translate, _LINEAR),
+    Rule("gradient_by_matrices", "ResizeBilinearGrad", _resize_grad, _LINEAR),
+    Rule("gradient_by_matrices", "ResizeBicubicGrad", _resize_grad, _LINEAR),
+    Rule("gradient_by_matrices", "ResizeNearestNeighborGrad", _nearest_grad, _LINEAR),
+    Rule("patches_by_gather", "ExtractImagePatches", _patches, "each element of a patch has a known place"),
+)

@@ -1,0 +1,84 @@
+"""Rules for random numbers.
+
+Lives here: distributions that RANDOM_UNIFORM, RANDOM_STANDARD_NORMAL and MULTINOMIAL give.
+Not here: the Stateless* operators, whose numbers are promised to be a function of their seed, and distributions drawn
+by rejection: they have no lite form.
+
+The numbers are the official run time's, which are not the library's own: of the same law, with the same rules of seeds.
+Run times keep 32 bits of each seed, so the others are folded into these.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....core.dtypes import float32, int32, int64
+from ....graph import Node, Value
+from ..lowering import Lowered, Lowering, NoMatch, Rule, table
+from .building import constant_of, only, rank_of, size_along
+
+EXACT = 1 << 23  # uniform numbers have so many values: ranges of integers up to some of that are even
+
+
+def _folded(seed: int) -> int:
+    folded = (seed ^ seed >> 32) & 0xFFFFFFFF
+    return folded - (1 << 32) if folded >> 31 else folded
+
+
+def _seeds(node: Node) -> dict[str, Any]:
+    seed, seed2 = (int(node.attrs[name]) for name in ("seed", "seed2"))
+    seeds = {"seed": _folded(seed), "seed2": _folded(seed2)}
+    if (seed, seed2) != (0, 0) and not any(seeds.values()):
+        seeds["seed2"] = 1
+    return seeds
+
+
+def _drawn(lite: str) -> Any:
+    def lower(node: Node, low: Lowering) -> Lowered:
+        (shape,) = node.operands
+        if node.attrs["dtype"] is not float32:
+            return NoMatch(f"{lite} gives float32")
+        return low.emit(lite, low.int32(shape), **_seeds(node), like=node.outputs[0].spec)
+
+    return lower
+
+
+def _uniform_int(node: Node, low: Lowering) -> Lowered:
+    shape, least, limit = node.operands
+    only(least, int32, int64)
+    width = int(constant_of(limit, "maxval")) - int(constant_of(least, "minval"))
+    if not 0 < width <= EXACT >> 8:
+        return NoMatch(f"a range of at most {EXACT >> 8} numbers can be drawn evenly, found {width}")
+    u = low.emit("RANDOM_UNIFORM", low.int32(shape), **_seeds(node))
+    steps = low.emit("FLOOR", low.emit("MUL", u, low.constant(float(width), float32)))
+    return low.emit("ADD", low.cast(steps, least.dtype), least, like=node.outputs[0].spec)
+
+
+def _multinomial(node: Node, low: Lowering) -> Lowered:
+    logits, count = node.operands
+    only(logits, float32)
+    wanted = node.attrs["output_dtype"]
+    if wanted not in (int32, int64):
+        return NoMatch("MULTINOMIAL gives int32 or int64")
+    return low.emit("MULTINOMIAL", logits, low.int32(count), output_type=wanted.name.upper(), **_seeds(node),
+                    like=node.outputs[0].spec)  # fmt: skip
+
+
+def _shuffle(node: Node, low: Lowering) -> Lowered:
+    (x,) = node.operands
+    if rank_of(x) == 0:
+        return x
+    n: Value = size_along(low, x, 0)
+    shape = low.int32([int(n.constant)]) if n.constant is not None else low.emit("RESHAPE", n, low.int32([1]))
+    keys = low.emit("RANDOM_UNIFORM", shape, **_seeds(node))
+    _, order = low.emit_many("TOPK_V2", keys, n)
+    return low.emit("GATHER", x, order, axis=0, like=node.outputs[0].spec)
+
+
+RANDOM = table(
+    Rule("random_uniform", "RandomUniform", _drawn("RANDOM_UNIFORM")),
+    Rule("random_standard_normal", "RandomStandardNormal", _drawn("RANDOM_STANDARD_NORMAL")),
+    Rule("random_uniform_int", "RandomUniformInt", _uniform_int, "of a small range, each as likely to 2^-15 of itself"),
+    Rule("multinomial", "Multinomial", _multinomial),
+    Rule("shuffle_by_keys", "RandomShuffle", _shuffle, "the order of random keys is any order, but for equal keys"),
+)

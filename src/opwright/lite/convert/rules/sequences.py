@@ -1,0 +1,183 @@
+"""Rules for what follows from the order of elements along an axis.
+
+Lives here: ReverseSequence, SequenceMask, frames, running products, LinSpace, InTopK, UnravelIndex, ShiftByOne.
+Not here: the Sequence* operators on packed sequences with offsets, which have no lite form.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ....core.dtypes import bool as bool_
+from ....core.dtypes import float32, int16, int32, int64, uint8
+from ....graph import Node, Value
+from ..lowering import Lowered, Lowering, NoMatch, Rule, table
+from .arrays import front
+from .building import (
+    constant_of,
+    number,
+    numbered,
+    only,
+    padded,
+    picked,
+    rank_of,
+    reshaped,
+    run,
+    sizes,
+    sliced,
+)
+
+
+def _reverse_sequence(node: Node, low: Lowering) -> Lowered:
+    x, lengths = node.operands
+    only(x, float32, uint8, int16, int32, int64)
+    rank = rank_of(x)
+    seq, batch = front(node.attrs["seq_axis"], rank), front(node.attrs["batch_axis"], rank)
+    return low.emit("REVERSE_SEQUENCE", x, lengths, seq_dim=seq, batch_dim=batch, like=node.outputs[0].spec)
+
+
+def _sequence_mask(node: Node, low: Lowering) -> Lowered:
+    lengths, *given = node.operands
+    only(lengths, int32, int64)
+    limit: Value
+    if given:
+        limit = low.emit("RESHAPE", low.int32(given[0]), low.int32([]))
+    elif node.attrs["maxlen"] > 0:
+        limit = low.constant(node.attrs["maxlen"], int32)
+    else:
+        limit = low.emit("REDUCE_MAX", low.int32(lengths), low.int32(range(rank_of(lengths))))
+    if limit.constant is not None:
+        steps = low.constant(np.arange(int(limit.constant)), int32)
+    else:
+        steps = low.emit("RANGE", low.constant(0, int32), limit, low.constant(1, int32))
+    column = low.emit("EXPAND_DIMS", low.int32(lengths), low.int32([rank_of(lengths)]))
+    inside = low.emit("LESS", steps, column)
+    wanted = node.attrs["out_dtype"]
+    return inside if wanted is bool_ else low.cast(inside, wanted)
+
+
+def _frame(node: Node, low: Lowering) -> Lowered:
+    x, length, step, *value = node.operands
+    axis, dims = front(node.attrs["axis"], rank_of(x)), sizes(x)
+    if value:
+        constant_of(value[0], "pad_value")
+    numbers = [constant_of(v, "the length or step of the frames") for v in (length, step)]
+    nowhere = np.zeros((), np.int32) if value else None
+    places = run(node, numbered((dims[axis],)), *numbers, nowhere, axis=0) - 1
+    if (places >= 0).all():
+        return low.emit("GATHER", x, low.int32(places.tolist()), axis=axis, like=node.outputs[0].spec)
+    if axis != rank_of(x) - 1:
+        return NoMatch("padded frames are taken of the last dimension")
+    return picked(low, x, (dims[axis],), places, value[0])
+
+
+def _overlap_and_add(node: Node, low: Lowering) -> Lowered:
+    """Frames are what TRANSPOSE_CONV spreads, with a filter that puts element j at j."""
+    x, step = node.operands
+    only(x, float32)
+    axis = front(node.attrs["axis"], rank_of(x) - 1)
+    if axis != rank_of(x) - 2:
+        return NoMatch("frames are put together along the last dimension")
+    *lead, frames, length = x.spec.shape.dims or ()
+    hop = int(constant_of(step, "frame_step"))
+    if frames is None or length is None or None in lead:
+        sizes(x)
+        return NoMatch("")
+    n = int(np.prod([d or 0 for d in lead], dtype=np.int64))
+    out = (frames - 1) * hop + length
+    if hop > length:
+        return NoMatch("frames with gaps between them")
+    image = reshaped(low, x, [n, 1, frames, length])
+    filters = low.constant(np.eye(length, dtype=np.float32).reshape(1, 1, length, length), float32)
+    y = low.emit("TRANSPOSE_CONV", low.int32([n, 1, out, 1]), filters, image, None, padding="VALID", stride_h=1,
+                 stride_w=hop)  # fmt: skip
+    return reshaped(low, y, [*lead, out])
+
+
+def _shift_by_one(node: Node, low: Lowering) -> Lowered:
+    (x,) = node.operands
+    return _moved(low, x, front(node.attrs["axis"], rank_of(x)), 1, node.attrs["reverse"], None)
+
+
+def _moved(low: Lowering, x: Value, axis: int, by: int, reverse: bool, fill: float | None) -> Value:
+    """Elements `by` places on along an axis, or back, with a number in the first."""
+    dims = x.spec.shape.dims or ()
+    size = dims[axis]
+    if size is None:
+        sizes(x)
+    rank, kept = len(dims), max(0, (size or 0) - by)
+    begin, count, pads = [0] * rank, [-1] * rank, [(0, 0)] * rank
+    begin[axis], count[axis] = (by if reverse else 0), kept
+    pads[axis] = (0, by) if reverse else (by, 0)
+    return padded(low, sliced(low, x, begin, count), pads, fill)
+
+
+def _cumprod(node: Node, low: Lowering) -> Lowered:
+    """Each element times the one 1 before it, then 2, 4, 8 ... before it (Hillis and Steele 1986)."""
+    (x,) = node.operands
+    axis, reverse = front(node.attrs["axis"], rank_of(x)), node.attrs["reverse"]
+    size = (x.spec.shape.dims or ())[axis]
+    if size is None:
+        return NoMatch("the number of factors is not known")
+    y, by = x, 1
+    if node.attrs["exclusive"]:
+        y = _moved(low, x, axis, 1, reverse, 1)
+    while by < size:
+        y = low.emit("MUL", y, _moved(low, y, axis, by, reverse, 1), like=x.spec)
+        by *= 2
+    return y
+
+
+def _linspace(node: Node, low: Lowering) -> Lowered:
+    start, stop = node.operands
+    only(start, float32)
+    n = int(node.attrs["num"])
+    weights = low.constant(np.arange(n) / max(n - 1, 1), float32)
+    rest = low.constant(1 - np.arange(n) / max(n - 1, 1), float32)
+    return low.emit("ADD", low.emit("MUL", start, rest), low.emit("MUL", stop, weights), like=node.outputs[0].spec)
+
+
+def _in_top_k(node: Node, low: Lowering) -> Lowered:
+    targets, predictions, k = node.operands
+    only(predictions, float32)
+    classes = (predictions.spec.shape.dims or (None, None))[1]
+    if classes is None:
+        return NoMatch("the number of classes is not known")
+    ids = low.int32(targets)
+    inside = low.emit("LOGICAL_AND", low.emit("GREATER_EQUAL", ids, low.constant(0, int32)),
+                      low.emit("LESS", ids, low.constant(classes, int32)))  # fmt: skip
+    safe = low.emit("SELECT_V2", inside, ids, low.constant(0, int32))
+    column = low.emit("EXPAND_DIMS", safe, low.int32([1]))
+    wanted = low.emit("GATHER", predictions, column, axis=1, batch_dims=1)
+    better = low.cast(low.emit("GREATER", predictions, wanted), int32)
+    count = low.emit("SUM", better, low.int32([1]))
+    finite = low.emit("LESS", low.emit("ABS", predictions), number(low, np.inf, predictions))
+    all_finite = low.emit("REDUCE_ALL", finite, low.int32([1]))
+    among = low.emit("LESS", count, low.int32(k))
+    return low.emit("LOGICAL_AND", low.emit("LOGICAL_AND", among, inside), all_finite, like=node.outputs[0].spec)
+
+
+def _unravel(node: Node, low: Lowering) -> Lowered:
+    places, dims = node.operands
+    found = constant_of(dims, "the shape").tolist()
+    x = low.int32(places)
+    parts = []
+    for i, d in enumerate(found):
+        stride = int(np.prod(found[i + 1 :], dtype=np.int64))
+        whole = low.emit("FLOOR_DIV", x, low.constant(stride, int32)) if stride > 1 else x
+        parts.append(low.emit("FLOOR_MOD", whole, low.constant(d, int32)))
+    y = low.emit("PACK", tuple(parts), values_count=len(parts), axis=0)
+    return y if places.dtype is int32 else low.cast(y, places.dtype)
+
+
+SEQUENCES = table(
+    Rule("reverse_sequence", "ReverseSequence", _reverse_sequence),
+    Rule("sequence_mask", "SequenceMask", _sequence_mask, "its definition"),
+    Rule("frames_by_gather", "Frame", _frame, "where each element of a frame comes from is known"),
+    Rule("overlap_and_add", "OverlapAndAdd", _overlap_and_add, "TRANSPOSE_CONV with ones puts frames together"),
+    Rule("shift_by_one", "ShiftByOne", _shift_by_one, "its definition"),
+    Rule("cumprod", "Cumprod", _cumprod, "products of 2, 4, 8 ... factors; rounded no more often"),
+    Rule("linspace", "LinSpace", _linspace, "weights of both ends, so that both come out exactly"),
+    Rule("in_top_k", "InTopK", _in_top_k, "its definition"),
+    Rule("unravel_index", "UnravelIndex", _unravel, "its definition"),
+)

@@ -1,0 +1,175 @@
+"""Rules for complex numbers and Fourier transforms.
+
+Lives here: Real, Imag, ComplexAbs, Complex, Conj, Angle; transforms over one dimension, and RFFT2D.
+Not here: transforms over three dimensions and more, which have no lite form.
+
+RFFT2D is for sizes that are powers of 2. Others are products with the matrix of the transform, real and imaginary part
+by themselves: exact, but with a matrix in the file, so up to a size.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....core.dtypes import complex64, float32
+from ....graph import Node, Value
+from ..lowering import Lowered, Lowering, NoMatch, Rule, table
+from .building import Unfit, constant_of, only, padded, rank_of, sliced
+
+MOST = 1024  # points of a transform by its matrix
+
+
+def _part(lite: str) -> Any:
+    def lower(node: Node, low: Lowering) -> Lowered:
+        (x,) = node.operands
+        only(x, complex64)
+        return low.emit(lite, x, like=node.outputs[0].spec)
+
+    return lower
+
+
+def _pair(low: Lowering, real: Value, imag: Value) -> Value:
+    """A complex number of its two parts, which lie side by side in memory."""
+    both = low.emit("PACK", (real, imag), values_count=2, axis=rank_of(real))
+    return low.emit("BITCAST", both, output_type="COMPLEX64")
+
+
+def _complex(node: Node, low: Lowering) -> Lowered:
+    real, imag = node.operands
+    only(real, float32)
+    if real.spec.shape.dims != imag.spec.shape.dims:
+        return NoMatch("the parts are broadcast")
+    return _pair(low, real, imag)
+
+
+def _conj(node: Node, low: Lowering) -> Lowered:
+    (x,) = node.operands
+    only(x, complex64)
+    return _pair(low, low.emit("REAL", x), low.emit("NEG", low.emit("IMAG", x)))
+
+
+def _angle(node: Node, low: Lowering) -> Lowered:
+    (x,) = node.operands
+    only(x, complex64)
+    return low.emit("ATAN2", low.emit("IMAG", x), low.emit("REAL", x), like=node.outputs[0].spec)
+
+
+def _lengths(node: Node, n: int) -> list[int]:
+    length = constant_of(list(node.operands)[1], "fft_length").reshape(-1).tolist()
+    return [int(v) for v in length[-n:]]
+
+
+def _powers_of_2(lengths: list[int]) -> bool:
+    return all(n > 0 and not n & (n - 1) for n in lengths)
+
+
+def _rfft2d(node: Node, low: Lowering) -> Lowered:
+    (x, _), lengths = node.operands, _lengths(node, 2)
+    only(x, float32)
+    if not _powers_of_2(lengths):
+        return NoMatch(f"RFFT2D takes lengths that are powers of 2, found {lengths}")
+    return low.emit("RFFT2D", x, low.int32(lengths), like=node.outputs[0].spec)
+
+
+def _rfft(node: Node, low: Lowering) -> Lowered:
+    (x, _), lengths = node.operands, _lengths(node, 1)
+    only(x, float32)
+    if not _powers_of_2(lengths):
+        return NoMatch(f"RFFT2D takes lengths that are powers of 2, found {lengths}")
+    axis = low.int32([rank_of(x) - 1])
+    row = low.emit("EXPAND_DIMS", x, axis)
+    y = low.emit("RFFT2D", row, low.int32([1, *lengths]))
+    return low.emit("SQUEEZE", y, squeeze_dims=[rank_of(x) - 1], like=node.outputs[0].spec)
+
+
+def _fitted(low: Lowering, x: Value, n: int) -> Value:
+    """The last dimension cut or padded with zeros to n."""
+    dims = x.spec.shape.dims or ()
+    size, lead = dims[-1], len(dims) - 1
+    if size is None:
+        raise Unfit("the size of the last dimension is not known")
+    if size > n:
+        return sliced(low, x, [0] * len(dims), [-1] * lead + [n])
+    return padded(low, x, [(0, 0)] * lead + [(0, n - size)])
+
+
+def _product(low: Lowering, x: Value, matrix: np.ndarray) -> Value:
+    """x [..., n] by a constant [n, m]."""
+    weights = low.constant(np.ascontiguousarray(matrix.T.astype(np.float32)), float32)
+    if rank_of(x) < 2:
+        row = low.emit("EXPAND_DIMS", x, low.int32([0]))
+        return low.emit("SQUEEZE", low.emit("FULLY_CONNECTED", row, weights, None), squeeze_dims=[0])
+    return low.emit("FULLY_CONNECTED", x, weights, None, keep_num_dims=True)
+
+
+def _roots(n: int, m: int, sign: int) -> tuple[np.ndarray, np.ndarray]:
+    """cos and sin of 2 pi j k / n, [n, m], exact in the angle."""
+    angle = 2 * np.pi * (np.outer(np.arange(n), np.arange(m)) % n) / n
+    return np.cos(angle), sign * np.sin(angle)
+
+
+def _checked(n: int) -> int:
+    if n > MOST:
+        raise Unfit(f"the transform's matrix would be large: {n} points, at most {MOST}")
+    return n
+
+
+def _rfft_matrix(node: Node, low: Lowering) -> Lowered:
+    x = next(node.operands)
+    only(x, float32)
+    n = _checked(_lengths(node, 1)[0])
+    cos, sin = _roots(n, n // 2 + 1, -1)
+    x = _fitted(low, x, n)
+    return _pair(low, _product(low, x, cos), _product(low, x, sin))
+
+
+def _fft_matrix(sign: int) -> Any:
+    def lower(node: Node, low: Lowering) -> Lowered:
+        (x,) = node.operands
+        only(x, complex64)
+        n = (x.spec.shape.dims or (None,))[-1]
+        if n is None:
+            raise Unfit("the size of the last dimension is not known")
+        n = _checked(n)
+        cos, sin = _roots(n, n, sign)
+        scale = 1 / n if sign > 0 else 1.0
+        re, im = low.emit("REAL", x), low.emit("IMAG", x)
+        real = low.emit("SUB", _product(low, re, cos * scale), _product(low, im, sin * scale))
+        imag = low.emit("ADD", _product(low, re, sin * scale), _product(low, im, cos * scale))
+        return _pair(low, real, imag)
+
+    return lower
+
+
+def _irfft_matrix(node: Node, low: Lowering) -> Lowered:
+    x = next(node.operands)
+    only(x, complex64)
+    n = _checked(_lengths(node, 1)[0])
+    m = n // 2 + 1
+    cos, sin = (part[:m] for part in _roots(n, n, 1))  # [m, n]
+    weight = np.full((m, 1), 2.0)
+    weight[0] = 1.0
+    if n % 2 == 0:
+        weight[-1] = 1.0
+    re, im = (_fitted(low, low.emit(lite, x), m) for lite in ("REAL", "IMAG"))
+    return low.emit("SUB", _product(low, re, cos * weight / n), _product(low, im, sin * weight / n))
+
+
+_MATRIX = "a transform is a product with its matrix"
+
+SPECTRAL = table(
+    Rule("real", "Real", _part("REAL")),
+    Rule("imag", "Imag", _part("IMAG")),
+    Rule("complex_abs", "ComplexAbs", _part("COMPLEX_ABS")),
+    Rule("complex", "Complex", _complex, "its two parts lie side by side"),
+    Rule("conj", "Conj", _conj, "its definition"),
+    Rule("angle", "Angle", _angle, "its definition"),
+    Rule("rfft2d", "RFFT2D", _rfft2d),
+    Rule("rfft_as_rfft2d", "RFFT", _rfft, "of one row it is the same"),
+    Rule("rfft_by_matrix", "RFFT", _rfft_matrix, _MATRIX),
+    Rule("fft_by_matrix", "FFT", _fft_matrix(-1), _MATRIX),
+    Rule("ifft_by_matrix", "IFFT", _fft_matrix(1), _MATRIX),
+    Rule("irfft_by_matrix", "IRFFT", _irfft_matrix, _MATRIX),
+)

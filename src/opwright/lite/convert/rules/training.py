@@ -1,0 +1,243 @@
+"""Rules for the gradients of convolutions and pools, and batch normalisation in training: learning on a device.
+
+Lives here: Conv2DBackpropFilter, DepthwiseConv2dNativeBackprop*, AvgPoolGrad, MaxPoolGrad, FusedBatchNorm in training.
+Not here: Conv2DBackpropInput, which is TRANSPOSE_CONV (convolution.py), other gradients (losses.py).
+
+A convolution's gradient by its filter is itself a convolution, in which batch and channels change places, and stride
+and dilation. Pools work channel by channel, so their channels go into the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ....core.dtypes import float32, int32
+from ....graph import Node, Value
+from ....ops.nn.windows import Window, window
+from ..lowering import Lowered, Lowering, NoMatch, Rule, table
+from .building import Unfit, constant_of, number, only, padded, picked, reshaped, size_along, sliced
+from .convolution import FROM_LAST, Image, transposed
+from .nn import per_channel
+
+
+def _inside(value: Value, *axes: int) -> list[int]:
+    dims = value.spec.shape.dims
+    if dims is None or any(dims[a] is None for a in axes):
+        raise Unfit("the shape is not known")
+    return [int(dims[a] or 0) for a in axes]
+
+
+def _windows(image: Image, spatial: Sequence[int], kernel: Sequence[int]) -> list[Window]:
+    """How the kernel slid over height and width."""
+    steps = ((image.stride_h, image.dilation_h), (image.stride_w, image.dilation_w))
+    pads = image.pads[1:3].tolist()
+    return [window(n, k, s, d, image.padding, p) for n, k, (s, d), p in zip(spatial, kernel, steps, pads)]
+
+
+def _whole(low: Lowering, x: Value, windows: Sequence[Window]) -> Value:
+    """The image as the windows saw it, with its padding and without what none of them saw."""
+    used = [(w.out - 1) * w.stride + w.extent for w in windows]
+    pads = [(w.before, max(0, n - w.before - w.size)) for w, n in zip(windows, used)]
+    y = padded(low, x, [(0, 0), *pads, (0, 0)])
+    return sliced(low, y, [0] * 4, [-1, *(min(n, a + w.size + b) for n, (a, b), w in zip(used, pads, windows)), -1])
+
+
+def _conv_filter(node: Node, low: Lowering) -> Lowered:
+    x, filter_sizes, dy = node.operands
+    only(x, float32)
+    kh, kw, depth, _ = (int(d) for d in constant_of(filter_sizes, "the shape of the filter"))
+    image = Image(node, low, x)
+    back = transposed(low, dy, (0, 2, 3, 1)) if image.order else dy
+    *spatial, channels = _inside(image.x, 1, 2, 3)
+    if depth != channels:
+        return NoMatch("the gradient by a filter of groups")
+    seen = _whole(low, image.x, _windows(image, spatial, (kh, kw)))
+    y = low.emit(
+        "CONV_2D", transposed(low, seen, (3, 1, 2, 0)), transposed(low, back, (3, 1, 2, 0)),
+        low.constant(np.zeros(_inside(back, 3)), float32), padding="VALID",
+        stride_h=image.dilation_h, stride_w=image.dilation_w,
+        dilation_h_factor=image.stride_h, dilation_w_factor=image.stride_w,
+    )  # fmt: skip
+    return transposed(low, y, (1, 2, 0, 3))
+
+
+def _depthwise_filter(node: Node, low: Lowering) -> Lowered:
+    x, filter_sizes, dy = node.operands
+    only(x, float32)
+    kh, kw, channels, m = (int(d) for d in constant_of(filter_sizes, "the shape of the filter"))
+    image = Image(node, low, x)
+    back = transposed(low, dy, (0, 2, 3, 1)) if image.order else dy
+    n = (image.x.spec.shape.dims or (None,))[0]
+    oh, ow = _inside(back, 1, 2)
+    seen = _whole(low, image.x, _windows(image, _inside(image.x, 1, 2), (kh, kw)))
+    h, w = _inside(seen, 1, 2)
+    if n is None:
+        return NoMatch("the number of images is not known")
+    planes = reshaped(low, transposed(low, seen, (1, 2, 3, 0)), [1, h, w, channels * n])
+    apart = transposed(low, reshaped(low, back, [n, oh * ow, channels, m]), (1, 2, 0, 3))
+    filters = reshaped(low, apart, [1, oh, ow, channels * n * m])
+    y = low.emit(
+        "DEPTHWISE_CONV_2D", planes, filters, low.constant(np.zeros(channels * n * m), float32), padding="VALID",
+        depth_multiplier=m, stride_h=image.dilation_h, stride_w=image.dilation_w,
+        dilation_h_factor=image.stride_h, dilation_w_factor=image.stride_w,
+    )  # fmt: skip
+    by_image = reshaped(low, y, [kh * kw, channels, n, m])
+    return reshaped(low, low.emit("SUM", by_image, low.int32([2])), [kh, kw, channels, m])
+
+
+def spread(low: Lowering, x: Value, filters: Value, spatial: Sequence[int], windows: Sequence[Window]) -> Value:
+    """What windows' values [n, p, q, c] add up to on an image of that height and width; filters [o, kh, kw, c]."""
+    used = [max((w.out - 1) * w.stride + w.extent, w.before + w.size) for w in windows]
+    batch = size_along(low, x, 0)
+    out = [*used, _inside(filters, 0)[0]]
+    if batch.constant is not None:
+        shape = low.int32([int(batch.constant), *out])
+    else:
+        shape = low.emit("CONCATENATION", (low.emit("RESHAPE", batch, low.int32([1])), low.int32(out)), axis=0)
+    y = low.emit("TRANSPOSE_CONV", shape, filters, x, None, padding="VALID", stride_h=windows[0].stride,
+                 stride_w=windows[1].stride,
+                 like=x.spec.with_shape([(x.spec.shape.dims or (None,))[0], *out]))  # fmt: skip
+    return sliced(low, y, [0, windows[0].before, windows[1].before, 0], [-1, *spatial, -1])
+
+
+def _depthwise_input(node: Node, low: Lowering) -> Lowered:
+    _, filters, dy = node.operands
+    only(dy, float32)
+    image = Image(node, low, dy)
+    if (image.dilation_h, image.dilation_w) != (1, 1):
+        return NoMatch("TRANSPOSE_CONV has no dilation")
+    dims = image.out.shape.dims
+    if dims is None or None in dims[1:]:
+        return NoMatch("the shape of the result is not known")
+    h, w, channels = (int(d) for d in dims[1:] if d is not None)
+    kh, kw, _, m = _inside(filters, 0, 1, 2, 3)
+    unit, apart = np.eye(channels).reshape(channels, 1, channels, 1), (1, kh * kw, channels, m)
+    if filters.constant is not None:
+        table_ = filters.constant.reshape(apart) * unit
+        dense = low.constant(table_.reshape(channels, kh, kw, channels * m), float32)
+    else:
+        product = low.emit("MUL", reshaped(low, filters, apart), low.constant(unit, float32))
+        dense = reshaped(low, product, [channels, kh, kw, channels * m])
+    return image.back(spread(low, image.x, dense, (h, w), _windows(image, (h, w), (kh, kw))))
+
+
+class Planes:
+    """A pool's operands with each channel an image of its own: [n c, h, w, 1]."""
+
+    def __init__(self, node: Node, low: Lowering, shape: Sequence[int | None]) -> None:
+        attrs = node.attrs
+        self.low, self.first = low, attrs["data_format"] == "NCHW"
+        h, w, c = (shape[2], shape[3], shape[1]) if self.first else (shape[1], shape[2], shape[3])
+        if h is None or w is None or c is None:
+            raise Unfit("the shape of the image is not known")
+        self.n, self.spatial, self.channels = shape[0], (int(h), int(w)), int(c)
+        pads = np.array(attrs.get("explicit_paddings") or (0,) * 8).reshape(4, 2)
+        at = slice(2, 4) if self.first else slice(1, 3)
+        if any(v[0] != 1 or v[1 if self.first else 3] != 1 for v in (attrs["ksize"], attrs["strides"])):
+            raise Unfit("a pool over batch or channels")
+        self.windows = [window(n, k, s, 1, attrs["padding"], p) for n, k, s, p in zip(
+            self.spatial, attrs["ksize"][at], attrs["strides"][at], pads[at].tolist())]  # fmt: skip
+
+    def apart(self, x: Value) -> Value:
+        """[n, h, w, c] as [n c, h, w, 1]."""
+        first = x if self.first else transposed(self.low, x, FROM_LAST)
+        n, c, h, w = first.spec.shape.dims or (None,) * 4
+        return reshaped(self.low, first, [None if n is None or c is None else n * c, h, w, 1])
+
+    def together(self, y: Value) -> Value:
+        """The inverse."""
+        whole = reshaped(self.low, y, [self.n, self.channels, *self.spatial])
+        return whole if self.first else transposed(self.low, whole, (0, 2, 3, 1))
+
+
+def _average_grad(node: Node, low: Lowering) -> Lowered:
+    _, dy = node.operands
+    only(dy, float32)
+    planes = Planes(node, low, node.outputs[0].spec.shape.dims or (None,) * 4)
+    rows, columns = planes.windows
+    shares = 1 / np.multiply.outer(_counts(rows), _counts(columns))[..., None]
+    values = low.emit("MUL", planes.apart(dy), low.constant(shares, float32))
+    ones = low.constant(np.ones((1, rows.kernel, columns.kernel, 1)), float32)
+    return planes.together(spread(low, values, ones, planes.spatial, planes.windows))
+
+
+def _counts(w: Window) -> np.ndarray:
+    first = np.arange(w.out) * w.stride - w.before
+    return np.minimum(first + w.kernel, w.size) - np.maximum(first, 0)
+
+
+def _max_grad(node: Node, low: Lowering) -> Lowered:
+    """The elements each window saw, which of them is the first largest, and the gradient put there."""
+    x, _, dy = node.operands
+    only(x, float32)
+    planes = Planes(node, low, x.spec.shape.dims or (None,) * 4)
+    (h, w), (rows, columns) = planes.spatial, planes.windows
+    k = rows.kernel * columns.kernel
+    down, across = ((np.arange(v.out)[:, None] * v.stride + np.arange(v.kernel) - v.before) for v in (rows, columns))
+    places = down[:, None, :, None] * w + across[None, :, None, :]
+    outside = ((down < 0) | (down >= h))[:, None, :, None] | ((across < 0) | (across >= w))[None, :, None, :]
+    places = np.where(outside, -1, places).reshape(rows.out, columns.out, k)
+    flat = reshaped(low, planes.apart(x), [None, h * w])
+    seen = picked(low, flat, (h * w,), places, float("-inf"))
+    largest = low.emit("ARG_MAX", seen, low.constant(3, int32), output_type="INT32")
+    chosen = low.emit("ONE_HOT", largest, low.constant(k, int32), low.constant(1.0, float32),
+                      low.constant(0.0, float32), axis=-1)  # fmt: skip
+    values = low.emit("MUL", chosen, planes.apart(dy))
+    unit = low.constant(np.eye(k).reshape(1, rows.kernel, columns.kernel, k), float32)
+    return planes.together(spread(low, values, unit, planes.spatial, planes.windows))
+
+
+def _batch_norm(node: Node, low: Lowering) -> Lowered:
+    """With the statistics of the batch, or with given ones that are no constants."""
+    x, scale, offset, mean, variance = node.inputs
+    assert isinstance(x, Value)
+    assert isinstance(scale, Value)
+    assert isinstance(offset, Value)
+    only(x, float32)
+    rank = x.spec.shape.rank or 4
+    axis = 1 if node.attrs["data_format"].startswith("NC") else rank - 1
+    given = [v for v in (mean, variance) if isinstance(v, Value) and v.spec.shape.dims != (0,)]
+    if not node.attrs["is_training"]:
+        m, v = given
+        return _normalised(node, low, x, scale, offset, m, v, rank, axis), m, v
+    axes = [i for i in range(rank) if i != axis]
+    m = low.emit("MEAN", x, low.int32(axes))
+    distances = low.emit("SQUARED_DIFFERENCE", x, per_channel(low, m, rank, axis))
+    v = low.emit("MEAN", distances, low.int32(axes))
+    y = _normalised(node, low, x, scale, offset, m, v, rank, axis)
+    count = _inside(x, *axes)
+    total = int(np.prod(count, dtype=np.int64))
+    unbiased = low.emit("MUL", v, number(low, total / max(total - 1, 1), v))
+    factor = float(node.attrs["exponential_avg_factor"])
+    if factor == 1.0:
+        return y, m, unbiased
+    mixed = [
+        low.emit("ADD", low.emit("MUL", old, number(low, 1 - factor, old)),
+                 low.emit("MUL", new, number(low, factor, new)))
+        for old, new in zip(given, (m, unbiased))
+    ]  # fmt: skip
+    return y, *mixed
+
+
+def _normalised(node: Node, low: Lowering, x: Value, scale: Value, offset: Value, mean: Value, variance: Value,
+                rank: int, axis: int) -> Value:  # fmt: skip
+    deviation = low.emit("ADD", variance, number(low, node.attrs["epsilon"], variance))
+    factor = low.emit("MUL", scale, low.emit("RSQRT", deviation))
+    apart = low.emit("SUB", x, per_channel(low, mean, rank, axis))
+    return low.emit("ADD", low.emit("MUL", apart, per_channel(low, factor, rank, axis)),
+                    per_channel(low, offset, rank, axis), like=node.outputs[0].spec)  # fmt: skip
+
+
+_CHANGED = "a convolution with batch and channels, stride and dilation changed places"
+
+TRAINING = table(
+    Rule("conv_by_filter", "Conv2DBackpropFilter", _conv_filter, _CHANGED),
+    Rule("depthwise_by_filter", "DepthwiseConv2dNativeBackpropFilter", _depthwise_filter, _CHANGED),
+    Rule("depthwise_by_input", "DepthwiseConv2dNativeBackpropInput", _depthwise_input,
+         "TRANSPOSE_CONV with zeros between different channels"),
+    Rule("average_pool_grad", "AvgPoolGrad", _average_grad, "equal shares, which TRANSPOSE_CONV spreads"),
+    Rule("max_pool_grad", "MaxPoolGrad", _max_grad, "the place of the largest element, which TRANSPOSE_CONV spreads"),
+    Rule("batch_norm_in_training", "FusedBatchNorm", _batch_norm, "its definition"),
+)  # fmt: skip
