@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from quantize_running import answers, convert, litert, operators, run
 
 import opwright as ow
+from opwright.lite.convert.quantize import Mode, calibrate, quantize
 from opwright.lite.format import Model, versions
 
 RANDOM = np.random.RandomState(3)
@@ -224,3 +225,61 @@ def test_random_graphs_are_valid_and_run_near_float(nodes: list[tuple[int, int, 
         if not stepped:
             most = max(np.abs(wanted).max(), 0.1)
             assert np.abs(value - wanted).max() <= 0.2 * most + 0.05
+
+
+def test_a_float_model_from_elsewhere_is_quantised_and_left_as_it_was() -> None:
+    content = convert(lambda x: ow.nn.relu(ow.matmul(x, W)), FLAT, kind="float", representative_dataset=None)
+    model = Model.read(content)
+    x = np.linspace(-1, 1, 32, dtype=np.float32).reshape(FLAT)
+    made = quantize(model, Mode("int8"), lambda: [[x]])
+    assert model.to_bytes() == content
+    assert "FULLY_CONNECTED" in operators(made.to_bytes())
+    wanted = np.maximum(x @ W, 0)
+    assert np.abs(run(litert(made.to_bytes()), [x])[0] - wanted).max() < 0.02 * wanted.max()
+
+
+def test_custom_operators_run_in_calibration_and_stay_float() -> None:
+    @ow.operator(name="QuantizeTestHalf")
+    class Half:
+        """Half of x."""
+
+        x = ow.Input(dtypes=ow.floating)
+        y = ow.Output(like="x")
+
+        def compute(op: Any, x: Any) -> Any:
+            return x * np.float32(0.5)
+
+    content = convert(lambda x: Half(ow.nn.relu(x)) + x, FLAT, allow_custom_ops=True)
+    assert operators(content) == ["QUANTIZE", "RELU", "DEQUANTIZE", "CUSTOM", "QUANTIZE", "ADD", "DEQUANTIZE"]
+    own = ow.lite.Interpreter(model_content=content, custom_ops=[Half])
+    own.allocate_tensors()
+    x = np.linspace(-0.9, 0.9, 32, dtype=np.float32).reshape(FLAT)
+    assert np.abs(run(own, [x])[0] - (np.maximum(x, 0) / 2 + x)).max() < 0.03
+
+
+def test_progress_is_shown_on_terminals_after_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[int] = []
+
+    class Bar:
+        def add_task(self, text: str, total: Any) -> int:
+            return 7
+
+        def start(self) -> None:
+            shown.append(0)
+
+        def update(self, task: int, completed: int) -> None:
+            shown.append(completed)
+
+        def stop(self) -> None:
+            shown.append(-1)
+
+    clock = iter(np.arange(0.0, 100.0, 0.4))
+    monkeypatch.setattr(calibrate.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(calibrate._Progress, "_made", staticmethod(Bar))
+    monkeypatch.setattr(calibrate.sys.stderr, "isatty", lambda: True, raising=False)
+    convert(ow.nn.relu, FLAT)
+    assert shown == [0, 3, 4, 5, 6, 7, 8, -1]
+    shown.clear()
+    monkeypatch.setattr(calibrate.sys.stderr, "isatty", lambda: False, raising=False)
+    convert(ow.nn.relu, FLAT)
+    assert shown == []
