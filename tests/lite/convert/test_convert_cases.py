@@ -7,10 +7,10 @@ from collections import Counter
 import pytest
 from control_cases import CONTROL
 from convert_cases import CASES
-from convert_running import Case, assert_same, converted, eager, official, op_names, op_versions, ours
+from convert_running import Case, assert_same, converted, converter, eager, official, op_names, op_versions, ours
 
-import opwright as ow
 from opwright.lite.convert.rules import RULES
+from opwright.lite.convert.rules.random import RANDOM
 from opwright.lite.format import Model
 from opwright.ops import registry
 
@@ -54,9 +54,10 @@ def test_every_rule_has_a_row() -> None:
     for graph in graphs:
         used.update(node.op.name for node in graph.nodes)
         graphs += [inner for node in graph.nodes for inner in node.subgraphs]
-    assert set(RULES) - used == set()
+    assert set(RULES) - used - set(RANDOM) == set()  # those have tests of their own: test_convert_random.py
 
 
 def test_same_bytes_every_time() -> None:
-    for row in CASES[::10]:
-        assert ow.lite.TFLiteConverter.from_concrete_functions([row.concrete()]).convert() == converted(row)
+    for row in CASES[::10]:  # both now: running a row may have changed its variables
+        first, second = (converter(row.concrete()).convert() for _ in range(2))
+        assert first == second
