@@ -16,6 +16,7 @@ from ...core.shapes import of_known
 from ...core.specs import TensorSpec
 from ..format import unpack_strings
 from ..ops import types
+from .sparse import dense_of
 
 CONSTANT, ARENA, OWN, DYNAMIC, OUTSIDE = "constant", "arena", "own", "dynamic", "outside"
 """Where a tensor's elements are: in the file; in the planned arena; in memory of its own that stays (variables,
@@ -69,8 +70,6 @@ class Tensor:
     @property
     def spec(self) -> TensorSpec:
         """The type; of unknown shape where it is known only while the model runs."""
-        if self.sparsity is not None:
-            raise UnimplementedError(what=f"tensor {self.name!r} is sparse", wanted="dense tensors")
         if self._spec is None:
             unknown = self.kind == DYNAMIC and self.array is None
             self._spec = TensorSpec(None if unknown else of_known(self.shape), self.dtype)
@@ -215,7 +214,7 @@ def of_file(index: int, source: Any, buffer: Any) -> Tensor:
     made.has_rank = bool(source.has_rank)  # without it no sizes may mean a scalar or an unknown rank
     if constant:
         made.kind = CONSTANT
-        if made.sparsity is None and made._dtype is not None:
+        if made._dtype is not None:
             made.bind(read_constant(made, data))
     elif made.is_variable or (made._dtype is not None and made.is_object):
         made.kind = OWN
@@ -237,8 +236,21 @@ def unpacked(data: Any, bits: int, dtype: DType, count: int) -> np.ndarray:
 
 
 def read_constant(tensor: Tensor, data: Any) -> np.ndarray:
-    """The elements of a constant: a view on the file's bytes, but for strings and packed types, which are unpacked."""
+    """The elements of a constant: a view on the file's bytes, but for strings, packed types and sparse tensors.
+
+    These are unpacked, and get their zeros.
+    """
     shape, dtype = tensor.shape, tensor.dtype.np
+    if tensor.sparsity is not None and dtype.kind != "O":
+        if tensor.type.name in PACKED:
+            bits = PACKED[tensor.type.name]
+            stored = unpacked(data, bits, tensor.dtype, len(data) * 8 // bits)
+        else:
+            raw = np.frombuffer(data, np.uint8)
+            stored = raw[: len(raw) // dtype.itemsize * dtype.itemsize].copy().view(dtype)
+        array = dense_of(tensor.sparsity, stored, shape, tensor.dtype)
+        array.flags.writeable = False
+        return array
     if tensor.dtype is string:
         array = unpack_strings(data, shape)
     elif dtype.kind == "O":

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...core.dtypes import of_numpy, string
-from ...core.errors import InvalidArgumentError, OpError, UnimplementedError
+from ...core.errors import InvalidArgumentError, OpError
 from ..ops import types
 from .errors import also
 from .tensor import CONSTANT, Tensor
@@ -20,8 +20,6 @@ MOST = 2**31 - 1  # sizes are int32 in the file
 
 def elements(t: Tensor, where: str | None = None) -> np.ndarray:
     """The elements of a tensor, in place. Raises InvalidArgumentError where there are none yet, or `where` it lies."""
-    if t.sparsity is not None:
-        raise UnimplementedError(what=f"tensor {t.name!r} is sparse", wanted="dense tensors")
     if t.array is None:
         raise InvalidArgumentError(what="Tensor data is null. Run allocate_tensors() first", found=where or repr(t),
                                    wanted="a tensor that nodes of the plan touch" if where else None)  # fmt: skip

@@ -17,11 +17,12 @@ import numpy as np
 
 from ....ops.nn import conv_arrays
 from ..sliding import windows_of
-from .fixed_point import multipliers, rescale, rescale_wide
+from .fixed_point import by_rows, multipliers, rescale, rescale_wide
 from .operand import Operand, check_scaled, check_symmetric, check_types, fused_bounds
 
 TYPES = ("INT8 INT8 INT8", "INT8 INT4 INT8", "INT8 INT2 INT8", "UINT8 UINT8 UINT8", "INT16 INT8 INT16",
          "INT16 INT4 INT16")  # fmt: skip
+STORED = {"INT8": np.int8, "UINT8": np.uint8, "INT16": np.int16}
 BIASES = {"INT8": ("", "INT32"), "UINT8": ("", "INT32"), "INT16": ("", "INT64", "INT32")}
 
 
@@ -76,14 +77,21 @@ def finisher(op: Any, x: Operand, weights: Operand, bias: Operand | None, y: Ope
     scaled = rescale_wide if x.type == "INT16" and (bias is None or bias.type == "INT64") else rescale
     zero_point = y.zero_point
 
+    dtype = STORED[y.type]
+
     def finish(sums: Any, b: Any) -> Any:
-        acc = sums.astype(np.int64)
-        if b is not None:
-            acc += b.reshape(-1)
-        out = scaled(acc, m, e)
-        if zero_point:
-            out += zero_point
-        return np.clip(out, low, high, out=out)
+        offsets = None if b is None else b.reshape(-1)
+
+        def rows(part: Any) -> Any:
+            acc = part.astype(np.int64)
+            if offsets is not None:
+                acc += offsets
+            out = scaled(acc, m, e)
+            if zero_point:
+                out += zero_point
+            return np.clip(out, low, high, out=out)
+
+        return by_rows(rows, sums, dtype) if sums.size else sums
 
     return finish
 

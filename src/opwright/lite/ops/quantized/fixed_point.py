@@ -9,6 +9,7 @@ Integers are int64 arrays that hold int32 values unless said otherwise; a multip
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -68,8 +69,24 @@ def rescale(x: Any, m: Any, e: Any) -> Any:
     left, right = np.minimum(np.maximum(e, 0), 62), np.maximum(-e, 0)
     if left.any() if isinstance(left, np.ndarray) else left:
         x = wrapped(np.left_shift(x, left))
-    y = (x * m + (1 << 30)) >> 31
+    y = x * m
+    y += 1 << 30
+    y >>= 31
     return shifted_right(y, int(right) if np.ndim(right) == 0 else right)
+
+
+BLOCK = 1 << 14  # elements at a time: what several passes of int64 go through without leaving the cache
+
+
+def by_rows(finish: Callable[[Any], Any], sums: Any, dtype: Any) -> Any:
+    """`finish` of an array [..., n], some rows at a time; its results, which fit, as `dtype`."""
+    rows = sums.reshape(-1, sums.shape[-1])
+    if rows.size <= BLOCK:
+        return finish(rows).reshape(sums.shape)
+    out, step = np.empty(rows.shape, dtype), max(1, BLOCK // sums.shape[-1])
+    for first in range(0, len(rows), step):
+        np.copyto(out[first : first + step], finish(rows[first : first + step]), casting="unsafe")
+    return out.reshape(sums.shape)
 
 
 def rescale_up(x: Any, m: Any, e: Any) -> Any:
