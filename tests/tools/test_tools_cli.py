@@ -208,7 +208,9 @@ def assigning():
     def f(x):
         return v.assign(x)
 
-    ow.lite.TFLiteConverter.from_concrete_functions([f.get_concrete_function()], f).convert()
+    converter = ow.lite.TFLiteConverter.from_concrete_functions([f.get_concrete_function()], f)
+    converter.experimental_enable_resource_variables = False
+    converter.convert()
 
 
 def underivable():

@@ -42,7 +42,8 @@ def kept_variables(variables: Iterable[Variable]) -> dict[int, Kept]:
         if variable.dtype is string:
             raise ConverterError(what=f"the function changes the variable {wanted}, which holds strings",
                                  wanted="numbers or truth values, as in the official run time",
-                                 do="return the new value as an output, pass the old one as an argument")  # fmt: skip
+                                 do="return the new value as an output, pass the old one as an argument",
+                                 explain="OW202")  # fmt: skip
         count = 0
         while name in names:
             count += 1
