@@ -84,6 +84,8 @@ CASES = {
     "a dilated convolution": Case(lambda x: ow.nn.conv2d(x, FILTER, 1, "SAME", dilations=2), ((1, 8, 8, 4),)),
     "numbers near nothing": Case(lambda x: ow.nn.relu6(ow.matmul(x * np.float32(1e-7), W)) * 1e7, error=0.03),
     "clamped numbers near nothing": Case(lambda x: ow.nn.relu6(x * np.float32(1e-5)) * 1e5, error=0.03),
+    "resizing": Case(lambda x: ow.concat([ow.image.resize(x, [16, 16]), ow.image.resize(x, [16, 16], "nearest")], -1),
+                     ((1, 8, 8, 4),)),
     "a loop": Case(loop, error=0.04),
     "a branch": Case(branch, error=0.04),
     "mean and variance": Case(lambda x: x - ow.reduce_mean(x, [-1], keepdims=True), error=0.03),
