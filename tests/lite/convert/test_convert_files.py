@@ -138,7 +138,7 @@ def test_custom_operators_carry_attributes_and_the_least_version(place: str, att
     assert code.builtin_code == schema.BuiltinOperator.CUSTOM
     assert (code.custom_code, code.version) == ("ConvertTestClip", version if place == "code" else 1)
     (operator,) = model.subgraphs[0].operators
-    everything = {"limit": (2, 1.0), "names": (1, ["a", "b"]), "kind": (3, "int32")}
+    everything = {"limit": (2, 6.0), "names": (1, ["a", "b"]), "kind": (3, "int32")}
     wanted = {name: attrs.get(name, default) for name, (since, default) in everything.items() if since <= version}
     inside = {"_version": version} if place == "options" else {}
     assert flex.decode_options(operator.custom_options) == wanted | inside
