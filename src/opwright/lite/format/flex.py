@@ -20,7 +20,7 @@ Source: FlexBuffers internals, flatbuffers.dev/internals, and flexbuffers.h.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -112,6 +112,26 @@ def _key(key: Any, at: str) -> bytes:
         return key.encode()
     except UnicodeEncodeError:
         raise InvalidArgumentError(what=f"{at} has a key that is no valid text", found=ascii(key)[:80]) from None
+
+
+def encode_strings(texts: Sequence[bytes]) -> bytes:
+    """FlexBuffers bytes of a vector of strings, which may be any bytes; `flexbuffers.Builder` takes text alone.
+
+    Sizes and offsets are four bytes wide: a string is its size, its bytes and a zero; the vector its size, an offset
+    back to each string, and a byte of type for each; the document ends with the offset back to the vector.
+    """
+    out, places = bytearray(), []
+    for text in texts:
+        out += bytes(-len(out) % 4) + len(text).to_bytes(4, "little")
+        places.append(len(out))
+        out += text + b"\0"
+    out += bytes(-len(out) % 4) + len(texts).to_bytes(4, "little")
+    start = len(out)
+    for place in places:
+        out += (len(out) - place).to_bytes(4, "little")
+    out += bytes([STRING << 2 | 2]) * len(texts)
+    out += bytes(-len(out) % 4)
+    return bytes(out + (len(out) - start).to_bytes(4, "little") + bytes([VECTOR << 2 | 2, 4]))
 
 
 def decode_options(options: Any) -> dict[str, Any]:

@@ -78,3 +78,13 @@ def union_tag(field: schema.Field, value: Any) -> int:
     if tag is None:
         raise Misfit(f"found {type(value).__name__}, wanted a member of union {field.of}", f".{field.name}")
     return tag
+
+
+def encoded(text: Any) -> bytes:
+    """A string's bytes. Raises Misfit for what is no text."""
+    if not isinstance(text, str):
+        raise Misfit(f"found {type(text).__name__}, wanted str")
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise Misfit(f"{text[:40]!a} is no valid text") from None

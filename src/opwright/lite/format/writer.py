@@ -3,8 +3,9 @@
 Lives here: `chunks` and `write`, from a `Model` object tree to its bytes. The same tree always gives the same bytes.
 Not here: reading (reader.py), files and paths (model.py), checks of meaning (verify.py), versions (versions.py).
 
-The order in the file: identifier, then each table followed by what it holds (its vtable stands before its first use),
-then, last, all vectors with a forced alignment, which are the weights: the structure stays together in the first pages.
+The order in the file: identifier, then each table followed by the tables it holds (its vtable stands before its first
+use), then strings and short vectors, of which those that are equal are written once (offsets only lead forward), then,
+last, all vectors with a forced alignment, which are the weights: the structure stays together in the first pages.
 Written by hand rather than with `flatbuffers.Builder`, whose buffer is filled from the end and moved as it grows.
 
 A FlatBuffer ends at 2 GB. A `Buffer` marked with `offset >= 1`, and every one when the sum would pass that limit, is
@@ -25,7 +26,16 @@ import numpy as np
 from opwright.core.errors import InvalidArgumentError, ResourceExhaustedError, UnimplementedError
 from opwright.lite.format import attachment, reader, schema
 from opwright.lite.format.objects import TableObject, UnknownUnionMember
-from opwright.lite.format.storing import Misfit, field_of, is_mark, is_present, stored_scalar, stored_vector, union_tag
+from opwright.lite.format.storing import (
+    Misfit,
+    encoded,
+    field_of,
+    is_mark,
+    is_present,
+    stored_scalar,
+    stored_vector,
+    union_tag,
+)
 from opwright.lite.format.unknown import Source, UnknownField
 
 FLATBUFFER_LIMIT = 2**31 - 1
@@ -86,6 +96,7 @@ class _Plan(NamedTuple):
 
     vtable: bytes
     pack: struct.Struct  # soffset, then the fields in order of position, with padding
+    align: int  # of the place 4 bytes behind the table's start: 8 where there is an 8-byte field
     order: tuple[int, ...]  # indices of the present fields in that order
     at: tuple[int, ...]  # position of each present field, as indexed by `order`
 
@@ -94,9 +105,10 @@ class _Plan(NamedTuple):
 def _plan(slots: tuple[tuple[int, str], ...]) -> _Plan:
     """slots: (id, scalar, or "12" for so many bytes of an unknown field) of the present fields.
 
-    Positions count from the table's start, which the writer puts 4 bytes before a multiple of 8. Widest first, and
-    unknown fields filled up to multiples of 8, so that nothing but the end needs padding.
+    Positions count from the table's start, which the writer puts 4 bytes before a multiple of 8 where a field needs it.
+    Widest first, and unknown fields filled up to multiples of 8, so that nothing but the end needs padding.
     """
+    align = max((8 if _shape(scalar)[1] >= 8 else 4 for _, scalar in slots), default=4)
     order = tuple(sorted(range(len(slots)), key=lambda i: (-_shape(slots[i][1])[1], slots[i][0])))
     entries = [0] * (max((id for id, _ in slots), default=-1) + 1)
     positions, end, code = [0] * len(slots), 4, "<i"
@@ -110,7 +122,7 @@ def _plan(slots: tuple[tuple[int, str], ...]) -> _Plan:
     if end_padded > TABLE_LIMIT:
         raise Misfit(f"a table of {end_padded} bytes", newer=True)
     vtable = struct.pack(f"<{2 + len(entries)}H", 4 + 2 * len(entries), end_padded, *entries)
-    return _Plan(vtable, struct.Struct(f"{code}{end_padded - end}x"), order, tuple(positions))
+    return _Plan(vtable, struct.Struct(f"{code}{end_padded - end}x"), align, order, tuple(positions))
 
 
 def _shape(scalar: str) -> tuple[str, int]:
@@ -126,6 +138,7 @@ class _Writer:
     def __init__(self, outside: bool, drop: bool) -> None:
         self.out = bytearray()
         self.drop = drop
+        self.leaves: dict[tuple[int, bytes], list[int]] = {}  # width (0: a string), contents: where offsets go
         self.carried: dict[int, tuple[Source, list[tuple[int, int]]]] = {}  # by id: the file; where offsets go, to what
         self.vtables: dict[bytes, int] = {}
         self.aligned: list[tuple[int, int, np.ndarray]] = []  # where its offset goes, alignment, contents
@@ -135,11 +148,16 @@ class _Writer:
     def file(self, model: TableObject) -> list[Any]:
         self.out += bytes(4) + schema.FILE_IDENTIFIER
         self.point(0, self.table("Model", model))
+        for (width, contents), places in self.leaves.items():
+            leaf = self.leaf(width, contents)
+            for at in places:
+                self.point(at, leaf)
         starts = self.carry()
         for at, align, array in self.aligned:
             there = [start + place for source, start in starts if (place := source.place_of(array)) is not None]
             self.point(at, there[0] - 4 if there else self.vector(array, align))
-        self.pad(OUTSIDE_ALIGN)
+        if self.behind:
+            self.pad(OUTSIDE_ALIGN)
         if len(self.out) > FLATBUFFER_LIMIT:
             raise ResourceExhaustedError(
                 what="the model's structure does not fit a FlatBuffer",
@@ -210,7 +228,7 @@ class _Writer:
             values.append(kept.bytes)
         plan = _plan(tuple(slots))
         vtable = self.vtable(plan.vtable)
-        self.pad(8, ahead=4)
+        self.pad(plan.align, ahead=4)
         at = len(self.out)
         self.out += plan.pack.pack(at - vtable, *[values[i] for i in plan.order])
         if behind:
@@ -257,13 +275,13 @@ class _Writer:
         elif field.kind == "tables":
             self.point(at, self.vector_of_tables(field, value))
         elif field.kind == "string":
-            self.point(at, self.string(value))
+            self.leaves.setdefault((0, encoded(value)), []).append(at)
         else:
             array = stored_vector(field, value)
             if field.align > array.itemsize:
                 self.aligned.append((at, field.align, array))
             else:
-                self.point(at, self.vector(array, array.itemsize))
+                self.leaves.setdefault((array.itemsize, array.tobytes()), []).append(at)
 
     def vector_of_tables(self, field: schema.Field, items: Any) -> int:
         self.pad(4)
@@ -284,14 +302,9 @@ class _Writer:
         self.out += np.ascontiguousarray(array).data.cast("B") if len(array) else b""
         return at
 
-    def string(self, text: Any) -> int:
-        if not isinstance(text, str):
-            raise Misfit(f"found {type(text).__name__}, wanted str")
-        try:
-            encoded = text.encode("utf-8", "surrogateescape")
-        except UnicodeEncodeError:
-            raise Misfit(f"{text[:40]!a} is no valid text") from None
-        self.pad(4)
+    def leaf(self, width: int, contents: bytes) -> int:
+        """A vector of scalars, or a string where the width is 0."""
+        self.pad(max(width, 4), ahead=4)
         at = len(self.out)
-        self.out += _u32.pack(len(encoded)) + encoded + b"\0"
+        self.out += _u32.pack(len(contents) // (width or 1)) + contents + (b"" if width else b"\0")
         return at
