@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -98,6 +98,10 @@ class OperatorRegistration(Registration):
             return options
         return bind_options(self.operator, options, context.node.version)
 
+    def operands(self, node: Node) -> Sequence[Tensor | None]:
+        """The node's inputs in the operator's order."""
+        return node.tensors_in
+
     def _call(self, node: Node) -> Call:
         """The node's attributes. Those that the output's type decides are known in prepare."""
         if isinstance(node.user_data, Call):
@@ -126,7 +130,7 @@ class OperatorRegistration(Registration):
         return specs
 
     def _prepare(self, context: Context, node: Node) -> None:
-        call, operands = self._call(node), node.tensors_in
+        call, operands = self._call(node), self.operands(node)
         if is_kept(self.operator, node):
             for t in node.tensors_out:
                 t.set_kind(OWN)
@@ -152,11 +156,12 @@ class OperatorRegistration(Registration):
         operator, call, outputs = self.operator, self._call(node), node.tensors_out
         if any(t.kind == DYNAMIC for t in outputs):
             return super().bind(context, node)
-        arrays = group(operator, [None if t is None else t.readonly for t in node.tensors_in], node)
+        operands = self.operands(node)
+        arrays = group(operator, [None if t is None else t.readonly for t in operands], node)
         outs: list[Any] = [t.array for t in outputs]
         if node.kernel is not None:
-            return functools.partial(run_quantized, node.kernel, arrays, outs, operator.name)
-        dtype = next((t.dtype for t in node.tensors_in if t is not None), None)
+            return functools.partial(run_quantized, node.kernel, arrays, outs, operator.name, operator.elementwise)
+        dtype = next((t.dtype for t in operands if t is not None), None)
         if len(outs) == 1 and arrays and not operator.cpu_kernels:
             ufunc = direct(operator, call, dtype)
             if ufunc is not None and outs[0].dtype.kind != "O":
@@ -171,23 +176,23 @@ class OperatorRegistration(Registration):
 
         What `infer` cannot know even so has the shape of what is computed.
         """
-        call = self._call(node)
+        call, operands = self._call(node), self.operands(node)
         if node.kernel is None:
-            known: list[Any] = [None if t is None else Known(t) for t in node.tensors_in]
+            known: list[Any] = [None if t is None else Known(t) for t in operands]
         else:
             known = as_real(self.operator, node.tensors_in, Known)
         specs = self.infer(call, node, known)
         for spec, t in zip(specs, node.tensors_out):
             if spec.shape.is_fully_defined() or node.kernel is not None:
                 context.resize(t, spec.shape.as_list())
-        arrays = group(self.operator, [None if t is None else t.readonly for t in node.tensors_in], node)
+        arrays = group(self.operator, [None if t is None else t.readonly for t in operands], node)
         if node.kernel is not None:
             outs: list[Any] = [t.array for t in node.tensors_out]
-            run_quantized(node.kernel, arrays, outs, node.name)
+            run_quantized(node.kernel, arrays, outs, node.name, self.operator.elementwise)
             return
-        dtype = next((t.dtype for t in node.tensors_in if t is not None), None)
-        results = self.operator.flat_outputs(self.operator.kernel(call, dtype)(*arrays))
-        results = _taken(results, self.operator, node.tensors_out)
+        dtype = next((t.dtype for t in operands if t is not None), None)
+        flat = self.operator.flat_outputs(self.operator.kernel(call, dtype)(*arrays))
+        results = _taken(flat, self.operator, node.tensors_out)
         for spec, t, result in zip(specs, node.tensors_out, results):
             if not spec.shape.is_fully_defined() and spec.shape.is_compatible_with(np.shape(result)):
                 context.resize(t, np.shape(result))
@@ -273,8 +278,9 @@ def direct(operator: Operator, call: Call, dtype: DType | None) -> np.ufunc | No
 
 @functools.cache
 def _of_operator(operator: Operator) -> Registration:
-    own = operator.registration if isinstance(operator, LiteOperator) else None
-    return OperatorRegistration(operator) if own is None else own(operator)
+    if isinstance(operator, LiteOperator) and operator.registration is not None:
+        return cast(Registration, operator.registration(operator))
+    return OperatorRegistration(operator)
 
 
 def registration_of(kernel: Any) -> Registration:

@@ -139,6 +139,14 @@ class BuiltinOpResolver(MutableOpResolver):
         for name in list_names():
             self._builtins[_code(name)] = [BuiltinEntry(name)]
 
+    def find_custom(self, name: str, version: int = 1) -> Registration | None:
+        found = super().find_custom(name, version)
+        if found is None and name.startswith("Flex") and version == 1:
+            from .flex import flex_registration  # with it comes the catalogue, which other models do without
+
+            return flex_registration(name)
+        return found
+
 
 @functools.cache
 def default_resolver() -> OpResolver:

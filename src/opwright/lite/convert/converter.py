@@ -23,10 +23,10 @@ from .errors import Offender, report
 from .export import all_graphs, export
 from .freeze import freeze
 from .fused import fuse
-from .legalize import legalize
+from .legalize import Allowed, legalize
 from .lists import lower_lists
 from .optimize import optimize
-from .options import Optimize, TargetSpec
+from .options import OpsSet, Optimize, TargetSpec
 from .prepare import prepare
 from .quantize import modes
 from .quantize.dataset import RepresentativeDataset
@@ -174,13 +174,18 @@ class TFLiteConverter:
         customs = {n.op.name: n.op for inner in nodes for n in inner if not isinstance(n.op, LiteOperator)}
         return quantize(model, mode, self.representative_dataset, custom_ops=customs, at=lambda s, i: nodes[s][i].at)
 
+    def _allowed(self) -> Allowed:
+        sets = set(self.target_spec.supported_ops or ())
+        flex = OpsSet.SELECT_TF_OPS in sets
+        return Allowed(not flex or len(sets) > 1, self.allow_custom_ops, flex)
+
     def _lower(self, frozen: Graph, offenders: list[Offender]) -> Graph:
         """One function's graph through all stages that make it one of the lite dialect."""
         graph = prepare(fuse(frozen, self.allow_custom_ops))
         without_lists = lower_lists(graph, offenders)
         if without_lists is not graph:
             graph = prepare(without_lists)
-        graph = legalize(graph, self.allow_custom_ops, offenders)
+        graph = legalize(graph, self._allowed(), offenders)
         graph = optimize(graph)
         if self.target_spec.runtime is not None:
             from .older import say_older  # most conversions are for the newest

@@ -25,6 +25,12 @@ class Offender(NamedTuple):
     reasons: tuple[str, ...]
     custom: bool = True
 
+    @property
+    def flex(self) -> bool:
+        """Whether a Flex operator might hold it; one that was tried and could not says so among its reasons."""
+        tried = any(reason.startswith("flex: ") for reason in self.reasons)
+        return self.custom and not tried and bool(getattr(self.node.op, "catalogue", False))
+
 
 def report(offenders: Sequence[Offender]) -> ConverterError:
     """One error for all of them: each operator once, with its nodes, their lines, why, and what can be done."""
@@ -45,6 +51,9 @@ def report(offenders: Sequence[Offender]) -> ConverterError:
     blocked = sorted({o.node.op.name for o in offenders if not o.custom})
     possible = [name for name in by_name if name not in blocked]
     ways = []
+    if offenders and all(o.flex for o in offenders if o.node.op.name in possible) and possible:
+        ways.append("converter.target_spec.supported_ops = [lite.OpsSet.TFLITE_BUILTINS, lite.OpsSet.SELECT_TF_OPS], "
+                    "for run times that have TensorFlow's operators, as this interpreter has")  # fmt: skip
     if possible:
         ways.append("converter.allow_custom_ops = True, then give the operator to the interpreter: "
                     f"lite.Interpreter(model_content=..., custom_ops=[{', '.join(possible)}])")  # fmt: skip

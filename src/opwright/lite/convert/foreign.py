@@ -6,9 +6,7 @@ which have definitions (custom.py).
 
 from __future__ import annotations
 
-from ...core.dtypes import anything
 from ...graph.ir import Effect
-from ...ops.definition import Input, Output
 
 
 class Foreign:
@@ -16,8 +14,6 @@ class Foreign:
 
     __slots__ = ("effect", "name", "options", "version")
 
-    inputs = (Input(anything, repeated=True, mixed=True),)
-    outputs = (Output(repeated=True),)
     catalogue = False
 
     def __init__(self, name: str, options: bytes, effect: Effect = None, version: int = 1) -> None:

@@ -44,7 +44,7 @@ def fuse(graph: Graph, allow_custom_ops: bool) -> Graph:
         if not (wanted.always or allow_custom_ops):
             return given
         op = Foreign(wanted.name, encode_options(wanted.options))
-        return Node(op, (taken,), {}, [v.spec for v in node.outputs], node.name, node.at)
+        return Node(op, taken, {}, [v.spec for v in node.outputs], node.name, node.at)
 
     if not any(True for _ in _marks(graph)):
         return graph

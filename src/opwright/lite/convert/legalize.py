@@ -7,11 +7,15 @@ Lives here: the walk, and what becomes of nodes no rule takes.  Not here: the ru
 from __future__ import annotations
 
 import sys
+from typing import NamedTuple
+
+import numpy as np
 
 from ...core import flags
 from ...core.dtypes import resource, variant
 from ...core.errors import InvalidArgumentError, UnimplementedError
 from ...graph import Graph, Node
+from ..flex import carry
 from ..ops.definition import LiteOperator
 from .errors import Offender
 from .foreign import Foreign
@@ -19,11 +23,19 @@ from .lowering import Lowered, Lowering, NoMatch, Rule
 from .rules import RULES
 
 
+class Allowed(NamedTuple):
+    """What a file may hold: builtin operators, custom ones, Flex operators."""
+
+    builtin: bool = True
+    custom: bool = False
+    flex: bool = False
+
+
 def legalize(
-    graph: Graph, allow_custom_ops: bool, offenders: list[Offender], done: dict[Graph, Graph] | None = None
+    graph: Graph, allowed: Allowed, offenders: list[Offender], done: dict[Graph, Graph] | None = None
 ) -> Graph:
-    """The graph in the lite dialect. What no rule takes stays itself, to be written as a custom operator; where that
-    is not allowed it is added to `offenders` with every rule's reason to decline.
+    """The graph in the lite dialect. What no rule takes becomes a Flex operator or stays itself, to be written as a
+    custom operator; where neither is allowed it is added to `offenders` with every rule's reason to decline.
 
     Rules for nodes that hold graphs have these legalised by `Lowering.graph_of`. done: what became of graphs so far,
     so that one that several nodes hold is one in the file, too.
@@ -32,7 +44,7 @@ def legalize(
 
     def inside(held: Graph) -> Graph:
         if held not in done:
-            done[held] = legalize(held, allow_custom_ops, offenders, done)
+            done[held] = legalize(held, allowed, offenders, done)
         return done[held]
 
     low = Lowering(graph, inside)
@@ -47,7 +59,7 @@ def legalize(
             continue
         low.begin(node)
         reasons = []
-        for rule in RULES.get(node.op.name, ()) if getattr(node.op, "catalogue", True) else ():
+        for rule in RULES.get(node.op.name, ()) if _has_rules(node, allowed) else ():
             lowered = _try(rule, node, low)
             if not isinstance(lowered, NoMatch):
                 low.replace(old, lowered)
@@ -58,13 +70,36 @@ def legalize(
             reasons.append(f"{rule.name}: {lowered.reason}")
             low.abandon()
         else:
-            low.keep(node, old)
-            if isinstance(node.op, LiteOperator) or any(v.dtype is variant for v in (*node.operands, *node.outputs)):
-                continue  # of the dialect already; or of a list, of which lists/ has said why it stays
-            custom = not any(node.subgraphs) and not any(v.dtype is resource for v in node.operands)
-            if not (allow_custom_ops and custom):
+            handles = {v.dtype for v in (*node.operands, *node.outputs)} & {resource, variant}
+            custom = not any(node.subgraphs) and not handles
+            flex = _flex(node, low, reasons) if allowed.flex and custom else None
+            low.keep(flex or node, old)
+            if variant in handles or flex is not None:
+                continue  # of a list lists/ has said why it stays
+            if not (allowed.custom and custom):
                 offenders.append(Offender(node, tuple(reasons), custom=custom))
     return low.finish()
+
+
+def _has_rules(node: Node, allowed: Allowed) -> bool:
+    """Control flow and variables have builtin forms only, whatever is allowed."""
+    if not getattr(node.op, "catalogue", True):
+        return False
+    return allowed.builtin or any(node.subgraphs) or any(v.dtype is resource for v in (*node.operands, *node.outputs))
+
+
+def _flex(node: Node, low: Lowering, reasons: list[str]) -> Node | None:
+    """The node as a Flex operator; None, with the reason added, where it has no such form."""
+    if not getattr(node.op, "catalogue", True):
+        return None
+    try:
+        carried = carry(node)
+    except InvalidArgumentError as error:
+        reasons.append(f"flex: {' '.join(error.message.split())}")
+        return None
+    inputs = [low.constant(x) if isinstance(x, np.ndarray) else x for x in carried.inputs]
+    op = Foreign(carried.code, carried.options, node.effect)
+    return Node(op, inputs, {}, [v.spec for v in node.outputs], node.name, node.at)
 
 
 def _try(rule: Rule, node: Node, low: Lowering) -> Lowered:

@@ -69,13 +69,11 @@ class TargetSpec:
 
 
 CUSTOM_VERSION_PLACES = ("code", "options")
-SETS = (OpsSet.TFLITE_BUILTINS, OpsSet.TFLITE_BUILTINS_INT8,
-        OpsSet.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8)  # fmt: skip
 DEPRECATED = (Optimize.OPTIMIZE_FOR_SIZE, Optimize.OPTIMIZE_FOR_LATENCY)  # mean DEFAULT
 
 
 def check(settings: Any) -> None:
-    """Refuse settings (of a TFLiteConverter) that are not understood, or that would need Flex or sparsity.
+    """Refuse settings (of a TFLiteConverter) that are not understood, or that would need sparsity.
 
     Whether those of quantisation go together is for quantize/modes.py to say.
 
@@ -88,7 +86,7 @@ def check(settings: Any) -> None:
                                    found=repr(settings.custom_version_in),
                                    wanted="one of " + ", ".join(map(repr, CUSTOM_VERSION_PLACES)))  # fmt: skip
     for name, found, allowed, kind in (
-        ("target_spec.supported_ops", target.supported_ops, SETS, OpsSet),
+        ("target_spec.supported_ops", target.supported_ops, None, OpsSet),
         ("optimizations", settings.optimizations, (Optimize.DEFAULT, *DEPRECATED), Optimize),
         ("target_spec.supported_types", [as_type(t) for t in target.supported_types], (float32, float16, int8), DType),
         ("inference_input_type", [as_type(settings.inference_input_type)], None, DType),

@@ -1,0 +1,174 @@
+"""A node of the catalogue as a Flex operator: TensorFlow's own NodeDef where it has the operator, else one of ours.
+
+Lives here: `carry`.  Not here: when it is done (lite/convert/legalize.py), the way back (running.py).
+
+A node that TensorFlow declares alike runs in its Flex delegate, too. Any other keeps our name and attributes and is
+marked by the attribute `_opwright`, which TensorFlow's parser lets pass and whose operator it then does not find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.dtypes import DType
+from ...core.errors import InvalidArgumentError
+from ...core.shapes import TensorShape
+from ...graph import Node, Value
+from ...ops import registry
+from ..format.flex import encode_strings
+from . import nodedef
+from .forms import Const, Form, form_of
+from .signatures import Signature, signature
+
+OURS, NONES = "_opwright", "_none"  # attributes of nodes that only we read: the mark, the names of those that are None
+
+
+class Carried(NamedTuple):
+    """code: the custom operator's name. options: its bytes. inputs: values, arrays that are constants, or None."""
+
+    code: str
+    options: bytes
+    inputs: list[Any]
+
+
+def carry(node: Node) -> Carried:
+    """The Flex operator of a node of the catalogue.
+
+    raises InvalidArgumentError where attributes have no place in a NodeDef
+    """
+    form = form_of(node.op.name)
+    if form is not None:
+        found = signature(form.op)
+        theirs = None if found is None else _theirs(node, form, found)
+        if theirs is not None:
+            return theirs
+    if registry.get(node.op.name) is not node.op:
+        raise InvalidArgumentError(what=f"{node.op.name} is not the catalogue's operator of this name")
+    attrs = {name: _plain(name, value) for name, value in node.attrs.items() if value is not None}
+    nones = [name for name, value in node.attrs.items() if value is None]
+    attrs |= {OURS: True, **({NONES: nones} if nones else {})}
+    flat = _flat(node.inputs)
+    return _carried(nodedef.NodeDef(node.op.name, inputs=[""] * len(flat), attrs=attrs), flat)
+
+
+def _carried(definition: nodedef.NodeDef, inputs: list[Any]) -> Carried:
+    options = encode_strings([definition.op.encode(), nodedef.encode(definition)])
+    return Carried(f"Flex{definition.op}", options, inputs)
+
+
+def _flat(operands: Sequence[Any]) -> list[Value | None]:
+    return [v for operand in operands for v in (operand if isinstance(operand, tuple) else (operand,))]
+
+
+def _plain(name: str, value: Any) -> Any:
+    if isinstance(value, (bool, int, float, str, bytes, DType, TensorShape)):
+        return value
+    if isinstance(value, tuple) and all(isinstance(v, type(value[0])) and _plain(name, v) is v for v in value):
+        return list(value)
+    raise InvalidArgumentError(what=f"attribute {name!r} has no place in a Flex operator", found=repr(value)[:80])
+
+
+class _No(Exception):
+    """TensorFlow's operator does not say this."""
+
+
+def _theirs(node: Node, form: Form, declared: Signature) -> Carried | None:
+    try:
+        operands = _operands(node, form)
+        if len(operands) != len(declared.inputs):
+            return None
+        known = _types(declared, operands, node)
+        attrs = _attributes(node, form, declared, known)
+    except (_No, TypeError, ValueError):
+        return None
+    flat = [x for operand in operands for x in (operand if isinstance(operand, tuple) else (operand,))]
+    return _carried(nodedef.NodeDef(form.op, inputs=[""] * len(flat), attrs=attrs), flat)
+
+
+def _operands(node: Node, form: Form) -> list[Any]:
+    places = range(len(node.inputs)) if form.inputs is None else form.inputs
+    return [_const(node, place) if isinstance(place, Const) else _given(node.inputs[place]) for place in places]
+
+
+def _given(operand: Any) -> Any:
+    if operand is None:
+        raise _No
+    return operand
+
+
+def _const(node: Node, const: Const) -> np.ndarray:
+    value = node.attrs[const.attr]
+    if value is None or (value == () and const.absent):
+        rank = next(node.operands).spec.shape.rank
+        if const.absent != "all" or rank is None:
+            raise _No
+        value = range(rank)
+    array = np.asarray(value, const.dtype.np)
+    return array.reshape(-1) if const.vector else array.reshape(())
+
+
+def _dtype(x: Any) -> DType:
+    if isinstance(x, Value):
+        return x.dtype
+    from ...core.dtypes import of_numpy
+
+    return of_numpy(x.dtype)
+
+
+def _types(declared: Signature, operands: Sequence[Any], node: Node) -> dict[str, Any]:
+    """The attributes that follow from the operands and results: types and numbers."""
+    known: dict[str, Any] = {}
+    results = [v if isinstance(v, (list, tuple)) else v for v in node.op.pack_all(node.outputs)]
+    for said, side in ((declared.inputs, operands), (declared.outputs, results)):
+        for argument, operand in zip(said, side):
+            count, star, kind = argument.rpartition("*")
+            items = list(operand) if isinstance(operand, (list, tuple)) else [operand]
+            if star and count:
+                known.setdefault(count, len(items))
+            if star and not count:
+                known.setdefault(kind, nodedef.Typed("type", [_dtype(x) for x in items]))
+            elif kind in declared.attrs and items:
+                if known.setdefault(kind, _dtype(items[0])) is not _dtype(items[0]):
+                    raise _No
+            elif items and _dtype(items[0]).name != kind:
+                raise _No
+    return known
+
+
+def _attributes(node: Node, form: Form, declared: Signature, known: Mapping[str, Any]) -> dict[str, Any]:
+    ours = dict(node.attrs)
+    for name, value in form.needs.items():
+        if ours.pop(name, value) != value:
+            raise _No
+    for name in (*form.drops, *(place.attr for place in form.inputs or () if isinstance(place, Const))):
+        ours.pop(name, None)
+    attrs: dict[str, Any] = {}
+    for name, attribute in declared.attrs.items():
+        mine = form.attrs.get(name, name)
+        if name in known:
+            if mine in ours and ours.pop(mine) != known[name]:
+                raise _No
+            attrs[name] = known[name]
+        elif mine in ours:
+            attrs[name] = _of_kind(attribute.kind, ours.pop(mine))
+        elif not attribute.has_default:
+            raise _No
+    defaults = node.op.attr_defs
+    if any(value != defaults[name].default for name, value in ours.items()):
+        raise _No  # an attribute that TensorFlow's operator lacks has another value than usual
+    return attrs
+
+
+def _of_kind(kind: str, value: Any) -> Any:
+    """A value as an attribute of that kind. Raises _No where it is none."""
+    if kind.startswith("list("):
+        items = list(value) if isinstance(value, (tuple, list)) else [value]
+        return nodedef.Typed(kind[5:-1], [_of_kind(kind[5:-1], item) for item in items])
+    wanted: dict[str, Any] = {"int": int, "float": (int, float), "bool": bool, "string": (str, bytes), "type": DType,
+                              "shape": TensorShape}  # fmt: skip
+    if kind not in wanted or not isinstance(value, wanted[kind]) or (kind != "bool" and isinstance(value, bool)):
+        raise _No
+    return float(value) if kind == "float" else value
