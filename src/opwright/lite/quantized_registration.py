@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 
 from ..core.dtypes import float32
-from ..core.errors import InternalError, OpError, UnimplementedError
+from ..core.errors import InternalError, InvalidArgumentError, OpError, UnimplementedError
 from ..core.specs import TensorSpec
 from .ops.definition import LiteOperator
+from .ops.quantized.fixed_point import BLOCK
 from .ops.quantized.operand import Operand
 from .runtime.node import Node
 from .runtime.tensor import Tensor
@@ -68,6 +69,9 @@ def kernel_of(operator: Any, call: Any, node: Node, group: Callable[..., list[An
                                  explain="OW103")  # fmt: skip
     inputs = group(operator, [None if t is None else Operand(t) for t in node.tensors_in], node)
     outputs: list[Any] = [Operand(t) for t in node.tensors_out]
+    if len(outputs) != len(operator.outputs) and not any(o.repeated for o in operator.outputs):
+        raise InvalidArgumentError(op=node.name, what="the node has another number of outputs than the operator",
+                                   found=len(outputs), wanted=len(operator.outputs))  # fmt: skip
     if not operator.single and len(operator.outputs) == 1:
         outputs = [tuple(outputs)]
     try:
@@ -111,8 +115,24 @@ def real_dtype(t: Tensor) -> Any:
     return float32 if t.is_quantized else t.dtype
 
 
-def run_quantized(kernel: Callable[..., Any], arrays: Sequence[Any], outs: Sequence[np.ndarray], name: str) -> None:
-    """Run a kernel; its results, already within range, are stored in the outputs' type."""
+def _run_in_blocks(kernel: Callable[..., Any], arrays: Sequence[np.ndarray], out: np.ndarray) -> None:
+    """A kernel that works element by element, some at a time, so that its wide integers stay few and in the cache."""
+    flat, to = [a.reshape(-1) for a in arrays], out.reshape(-1)  # views, as tensors are contiguous
+    for first in range(0, out.size, BLOCK):
+        part = slice(first, first + BLOCK)
+        np.copyto(to[part], kernel(*(a[part] for a in flat)), casting="unsafe")
+
+
+def run_quantized(
+    kernel: Callable[..., Any], arrays: Sequence[Any], outs: Sequence[np.ndarray], name: str, elementwise: bool
+) -> None:
+    """Run a kernel; its results, already within range, are stored in the outputs' type.
+
+    elementwise: whether it works element by element where all shapes are equal
+    """
+    if elementwise and outs[0].size > BLOCK and all(a is not None and a.shape == outs[0].shape for a in arrays):
+        _run_in_blocks(kernel, arrays, outs[0])
+        return
     results = kernel(*arrays)
     if not isinstance(results, (tuple, list)):
         results = (results,)

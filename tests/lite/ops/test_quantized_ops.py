@@ -28,6 +28,34 @@ def test_agrees_with_the_official_kernels(row, kind, seed):
         assert gap.max(initial=0) <= row.within
 
 
+def _conv_of_large_image(d):
+    x, w = d.x(1, 50, 60, 3), d.w(8, 3, 3, 3, axis=0)
+    options = {"padding": "SAME", "stride_h": 1, "stride_w": 1, "dilation_h_factor": 1, "dilation_w_factor": 1}
+    return Drawn([x, w, d.bias(x, w, 8)], [d.y(4)], options)
+
+
+LARGE = {  # what is computed in blocks
+    "ADD": lambda d: Drawn([d.x(3, 9000), d.x(3, 9000)], [d.y(8)]),
+    "MUL": lambda d: Drawn([d.x(3, 9000), d.x(9000)], [d.y(8)]),
+    "RELU": lambda d: Drawn([d.x(3, 9000)], [d.y(8)]),
+    "PRELU": lambda d: Drawn([d.x(3, 9000), d.x(3, 9000)], [d.y(8)]),
+    "CONV_2D": _conv_of_large_image,
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_large_tensors_agree_with_the_official_kernels(name):
+    pytest.importorskip("ai_edge_litert.interpreter")
+    assert all(gap.max() == 0 for gap in differences(name, LARGE[name](Draw(5, "INT8")), "REF"))
+
+
+def test_a_node_with_too_few_outputs_is_refused():
+    drawn = _row("FULLY_CONNECTED").draw(Draw(0, "INT8"))
+    drawn.outputs = []
+    with pytest.raises(InvalidArgumentError, match="FULLY_CONNECTED: the node has another number of outputs"):
+        ours(model_of("FULLY_CONNECTED", drawn), feeds(drawn))
+
+
 @pytest.mark.parametrize(("row", "kind"), EACH)
 def test_constants_may_be_computed(row, kind):
     """With axes, sizes and the like given when the model runs, outputs are dynamic and the answer is the same."""

@@ -89,13 +89,6 @@ def by_rows(finish: Callable[[Any], Any], sums: Any, dtype: Any) -> Any:
     return out.reshape(sums.shape)
 
 
-def rescale_up(x: Any, m: Any, e: Any) -> Any:
-    """MBQM_up: as `rescale`, with halves of both roundings up."""
-    left, right = np.minimum(np.maximum(e, 0), 62), np.maximum(-e, 0)
-    y = (wrapped(np.left_shift(x, left)) * m + (1 << 30)) >> 31
-    return (y + (np.left_shift(1, right) >> 1)) >> right
-
-
 def rescale_wide(x: Any, m: Any, e: Any) -> Any:
     """MBQM_64: int64 accumulators times the multiplier reduced to 16 bits, rounded once."""
     short = np.where(m < 0x7FFF0000, (m + (1 << 15)) >> 16, 0x7FFF)

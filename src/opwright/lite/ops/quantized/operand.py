@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from ....core.errors import InvalidArgumentError, UnimplementedError
-from ...format import schema
 from ..fusing import BOUNDS
 
 LIMITS = {
@@ -140,8 +139,3 @@ def fused_bounds(activation: str, y: Operand) -> tuple[int, int]:
         y.low if low is None else max(y.low, quantize_real(low, y)),
         y.high if high is None else min(y.high, quantize_real(high, y)),
     )
-
-
-def enum_name(enum: str, value: int) -> str:
-    """The name of a schema enum's member, or the number."""
-    return getattr(schema.enum_members(enum).get(value), "name", str(value))
