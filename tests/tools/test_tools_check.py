@@ -178,9 +178,10 @@ def test_custom_operators_of_a_module(saved, tmp_path, monkeypatch):
 
 
 def test_custom_operators_that_are_known(saved):
-    stdout = opwright("check", saved(customs(("TFLite_Detection_PostProcess", 1), ("FlexErf", 1)))).stdout
+    stdout = opwright("check", saved(customs(("TFLite_Detection_PostProcess", 1), ("FlexNoSuchOperator", 1)))).stdout
     assert "custom operator TFLite_Detection_PostProcess: pass it" in stdout
     assert "(in the official run time)" in stdout
+    assert "(TensorFlow's NoSuchOperator, run by the Flex delegate)" in stdout
 
 
 def test_a_damaged_file_is_exit_code_3(tmp_path, saved):

@@ -121,6 +121,16 @@ def test_custom_operators_are_arguments(tmp_path):
     interpreter.allocate_tensors()
 
 
+def test_flex_operators_that_the_framework_runs_need_no_argument(tmp_path):
+    output = tmp_path / "my_resolver.py"
+    figures = result_of("resolver", CORPUS / "flex.tflite", "-o", output, "--json")
+    assert figures["flex"] == ["FlexErf", "FlexMatrixInverse"]
+    assert figures["customs"] == {}
+    scope = {}
+    exec(output.read_text(), scope)
+    Interpreter(model_path=str(CORPUS / "flex.tflite"), op_resolver=scope["Resolver"]()).allocate_tensors()
+
+
 def test_the_module_is_the_same_each_time_and_replaced_whole(tmp_path, monkeypatch):
     path, output = CORPUS / "slicing.tflite", tmp_path / "made.py"
     output.write_text("old")

@@ -28,10 +28,14 @@ Range = tuple[int, int]
 
 
 class Used(NamedTuple):
-    """What some models use: the least and the greatest version of each operator, sorted by name."""
+    """What some models use: the least and the greatest version of each operator, sorted by name.
+
+    flex: TensorFlow's operators that the framework's own kernels run; the other custom ones have to be given.
+    """
 
     builtins: Mapping[str, Range]
     customs: Mapping[str, Range]
+    flex: Sequence[str] = ()
 
 
 def write_resolver(paths: Sequence[str], output: str | None, as_json: bool) -> bool:
@@ -59,13 +63,15 @@ def write_resolver(paths: Sequence[str], output: str | None, as_json: bool) -> b
             click.echo(text, nl=False)
     if as_json:
         print_json({"models": list(paths), "output": None if missing else output,
-                    "builtins": used.builtins, "customs": used.customs,
+                    "builtins": used.builtins, "customs": used.customs, "flex": used.flex,
                     "families": _families(used.builtins) if not missing else [],
                     "missing": missing, "ok": not missing})  # fmt: skip
     elif output is not None and not missing:
         table = Table("operator", "versions")
         for name, (least, most) in (*used.builtins.items(), *used.customs.items()):
             table.add_row(name, f"{least}..{most}")
+        for name in used.flex:
+            table.add_row(name, "1, by the framework's kernels")
         notes().print(table)
         notes().print(f"{output}: {len(used.builtins)} builtin and {len(used.customs)} custom operators")
     return not missing
@@ -78,7 +84,10 @@ def used_by(models: Sequence[object]) -> Used:
         ranges = found[n.custom]
         least, most = ranges.get(n.operator, (n.version, n.version))
         ranges[n.operator] = (min(least, n.version), max(most, n.version))
-    return Used(*(dict(sorted(ranges.items())) for ranges in found))
+    builtins, customs = (dict(sorted(ranges.items())) for ranges in found)
+    here = lite.BuiltinOpResolver()
+    flex = [name for name, versions in customs.items() if versions == (1, 1) and here.find_custom(name) is not None]
+    return Used(builtins, {name: r for name, r in customs.items() if name not in flex}, flex)
 
 
 def _families(builtins: Mapping[str, Range]) -> list[str]:
@@ -103,6 +112,7 @@ def module_text(names: Sequence[str], used: Used) -> str:
         "",
         *(["from opwright.core.errors import InvalidArgumentError"] if given else []),
         "from opwright.lite import MutableOpResolver",
+        *(["from opwright.lite.flex import flex_registration"] if used.flex else []),
         *(["from opwright.lite.ops import get"] if used.builtins else []),
         "",
         "MODELS = (",
@@ -115,6 +125,9 @@ def module_text(names: Sequence[str], used: Used) -> str:
             lines += [f"# {what} operator: the least and the greatest version that the models use", f"{title} = {{"]
             lines += [f"    {_literal(name)}: ({least}, {most})," for name, (least, most) in ranges.items()]
             lines += ["}", ""]
+    if used.flex:
+        lines += ["# TensorFlow's operators, run by the framework's own kernels", "FLEX = ("]
+        lines += [*(f"    {_literal(name)}," for name in used.flex), ")", ""]
     lines += _class_lines(used, given)
     return "\n".join(lines) + "\n"
 
@@ -133,6 +146,8 @@ def _class_lines(used: Used, given: Mapping[str, str]) -> list[str]:
     if used.builtins:
         lines += ["        for name, (least, most) in BUILTINS.items():",
                   "            self.add_builtin(name, get(name), least, most)"]  # fmt: skip
+    if used.flex:
+        lines += ["        for name in FLEX:", "            self.add_custom(name, flex_registration(name))"]
     if given:
         lines += [
             "        given = {",

@@ -68,7 +68,7 @@ def test_the_words_for_a_version_that_is_not_there(version):
 
 
 def test_everything_that_is_missing_is_listed_at_once():
-    codes = (builtin("EXP", 7), custom("Mine", 2), builtin("NEG"), custom("FlexErf"), builtin(NONE))
+    codes = (builtin("EXP", 7), custom("Mine", 2), builtin("NEG"), custom("FlexNoSuchOperator"), builtin(NONE))
     content = chain(*codes, graphs=2)
     with pytest.raises(ValueError, match="Didn't find op") as caught:
         Interpreter(model_content=content, custom_ops={"Other": NOTHING})
@@ -76,12 +76,12 @@ def test_everything_that_is_missing_is_listed_at_once():
     assert DIDNT.format("EXP", 7) in text
     assert DIDNT.format(NONE, 1) in text
     assert "Encountered unresolved custom op: Mine." in text
-    assert "They are: FlexErf." in text
+    assert "They are: FlexNoSuchOperator." in text
     assert "NEG" not in text
     assert "EXP version 7 at node number 0, node number 0 of subgraph 1; CONCAT_EMBEDDINGS version 1 at node" in text
     assert "Mine version 2 at node number 1, node number 1 of subgraph 1" in text
     assert "EXP version 1..2, CONCAT_EMBEDDINGS version none, custom operators among those given: Other" in text
-    assert "custom_ops=[Mine, FlexErf]" in text
+    assert "custom_ops=[Mine, FlexNoSuchOperator]" in text
     assert "opwright explain OW102" in text
 
 
