@@ -1,7 +1,7 @@
 """TFLiteConverter: from traced functions to the bytes of a .tflite file.
 
 Lives here: the public class and the order of the stages.
-Not here: the stages: freeze.py, prepare.py, lists/, legalize.py (with rules/), optimize.py, export.py, quantize/.
+Not here: the stages: freeze.py, prepare.py, lists/, legalize.py (with rules/), optimize.py, handing.py, export.py, quantize/.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from .errors import Offender, report
 from .export import all_graphs, export
 from .freeze import freeze
 from .fused import fuse
+from .handing import hand_over
 from .legalize import Allowed, legalize
 from .lists import lower_lists
 from .optimize import optimize
@@ -186,7 +187,7 @@ class TFLiteConverter:
         if without_lists is not graph:
             graph = prepare(without_lists)
         graph = legalize(graph, self._allowed(), offenders)
-        graph = optimize(graph)
+        graph = hand_over(optimize(graph))
         if self.target_spec.runtime is not None:
             from .older import say_older  # most conversions are for the newest
 

@@ -1,7 +1,8 @@
 """Rules for control flow: If, Case, While.
 
-Lives here: which lite operator runs which graphs.  Not here: constants put into the graphs (../sinking.py), lists in
-loops (../lists/), lowering of the graphs themselves (../legalize.py).
+Lives here: which lite operator runs which graphs.
+Not here: constants put into the graphs (../sinking.py), lists in loops (../lists/), lowering of the graphs themselves
+(../legalize.py), what the official run time gets wrong (../handing.py).
 """
 
 from __future__ import annotations
@@ -11,39 +12,15 @@ from typing import Any
 import numpy as np
 
 from ....core.dtypes import int32, string
-from ....core.errors import InvalidArgumentError
 from ....graph import Graph, Node, Value
 from ..lowering import Lowered, Lowering, Rule, table
 
 
 def _if(node: Node, low: Lowering) -> Lowered:
     condition, operands = node.inputs
-    assert isinstance(operands, tuple)
-    branches, operands = _texts_from_outside(
-        low, [low.graph_of(node.attrs[name]) for name in ("then_branch", "else_branch")], operands
-    )
-    return low.emit_many("IF", condition, operands, then_branch=branches[0], else_branch=branches[1],
+    then_branch, else_branch = map(low.graph_of, (node.attrs["then_branch"], node.attrs["else_branch"]))
+    return low.emit_many("IF", condition, operands, then_branch=then_branch, else_branch=else_branch,
                          likes=[v.spec for v in node.outputs])  # fmt: skip
-
-
-def _texts_from_outside(low: Lowering, graphs: list[Graph], operands: tuple[Value, ...]
-                        ) -> tuple[list[Graph], tuple[Value, ...]]:  # fmt: skip
-    """Constant strings that a graph gives are handed in: the official run time reads wild memory where a subgraph
-    gives a constant string itself."""
-    for place, graph in enumerate(graphs):
-        for value in dict.fromkeys(graph.outputs):
-            if value.constant is None or value.dtype is not string:
-                continue
-            operands = (*operands, low.constant(value.constant, string))
-            for i, other in enumerate(graphs):
-                name = value.name
-                while any(name == v.name for v in other.values()):
-                    name += "_"
-                fresh = Value(name, value.spec)
-                outputs = [fresh if v is value else v for v in other.outputs]
-                graphs[i] = Graph(other.name, (*other.inputs, fresh), other.nodes, outputs)
-            graph = graphs[place]
-    return graphs, operands
 
 
 def _case(node: Node, low: Lowering) -> Lowered:
@@ -52,7 +29,6 @@ def _case(node: Node, low: Lowering) -> Lowered:
     assert isinstance(index, Value)
     assert isinstance(operands, tuple)
     branches = [low.graph_of(g) for g in node.attrs["branches"]]
-    branches, operands = _texts_from_outside(low, branches, operands)
     if len(branches) == 1:
         branches *= 2
     last = len(branches) - 1
@@ -99,42 +75,9 @@ def _while(node: Node, low: Lowering) -> Lowered:
     assert isinstance(captured, tuple)
     cond, body = low.graph_of(node.attrs["cond"]), low.graph_of(node.attrs["body"])
     body = Graph(body.name, body.inputs, body.nodes, (*body.outputs, *body.inputs[len(variables) :]))
-    body = _copying(body, low)
     made = low.emit_many("WHILE", (*variables, *captured), cond=cond, body=body,
                          likes=[v.spec for v in (*node.outputs, *captured)])  # fmt: skip
     return made[: len(variables)]
-
-
-def _copying(body: Graph, low: Lowering) -> Graph:
-    """The body, with copies of inputs that it gives as other variables: the official run time lets one variable after
-    the other be what the body gave, so that a later one would read what an earlier one has become."""
-    outputs = list(body.outputs)
-    inner = Lowering(Graph(body.name, (), (), ()))
-    inner.names |= {v.name for v in body.values()}
-    inner.name, inner.at = low.name, low.at
-    for i, value in enumerate(body.outputs):
-        if value not in body.inputs:
-            continue
-        j = body.inputs.index(value)
-        if j != i and body.outputs[j] is not value:
-            outputs[i] = _copy(inner, value)
-    if not inner.nodes:
-        return body
-    return Graph(body.name, body.inputs, [*inner.constants.values(), *body.nodes, *inner.nodes], outputs)
-
-
-def _copy(low: Lowering, value: Value) -> Value:
-    """The same elements in another place, by an operator that no run time leaves out."""
-    rank = value.shape.rank
-    if value.dtype is not string:
-        try:
-            return low.emit("SELECT_V2", low.constant(np.True_), value, value, like=value.spec)
-        except InvalidArgumentError:  # not of this type
-            pass
-    if rank == 0:
-        return low.emit("RESHAPE", value, low.constant(np.zeros(0, np.int32)), like=value.spec)
-    begin, size = low.constant([0] * (rank or 1), int32), low.constant([-1] * (rank or 1), int32)
-    return low.emit("SLICE", value, begin, size, like=value.spec)
 
 
 def _undefined(node: Node, low: Lowering) -> Lowered:

@@ -1,0 +1,140 @@
+"""What subgraphs give to the nodes that run them, made fit for the official run time.
+
+Lives here: `hand_over`, the last change to graphs with control flow before they are exported.
+Not here: lowering control flow (rules/control.py), simplifying (optimize.py), which must not undo this.
+
+The official interpreter, as of LiteRT 2.3, gives other answers than the model means, or reads wild memory, where
+* a body gives one variable's input as another variable (`a, b = b, a`): it copies one variable after the other, so a
+  later one gets what an earlier one has become; TensorFlow's own files suffer from it. Here such inputs are copied.
+* a branch gives one computed tensor as two outputs. The second is a copy here.
+* a branch gives a constant of strings. It is handed to the branch here, which gives its input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import int32, string
+from ...core.errors import InvalidArgumentError
+from ...graph import Graph, Node, Value
+from ...graph.passes.rewriting import holds_graphs
+from .lowering import Lowering
+
+
+def hand_over(graph: Graph, done: dict[Graph, Graph] | None = None) -> Graph:
+    """The graph, of the lite dialect, whose branches and bodies give what the official run time takes rightly."""
+    done = {} if done is None else done
+    if not any(map(holds_graphs, graph.nodes)):
+        return graph
+
+    def inside(held: Graph) -> Graph:
+        if held not in done:
+            done[held] = hand_over(held, done)
+        return done[held]
+
+    low = Lowering(graph, inside)
+    for old in graph.nodes:
+        node = low.with_operands(old)
+        if node.op.name == "Const":
+            low.keep_constant(node, old)
+            continue
+        low.begin(node)
+        change = _CHANGES.get(node.op.name)
+        if change is None:
+            low.keep(node, old)
+            continue
+        inputs, attrs = change(node, low)
+        low.replace(old, low.emit_many(node.op.name, *inputs, likes=[v.spec for v in old.outputs], **attrs))
+    return low.finish()
+
+
+Changed = tuple[Sequence[Any], dict[str, Any]]  # inputs and attributes of the node
+
+
+def _branches(node: Node, low: Lowering) -> Changed:
+    """IF and STABLEHLO_CASE: the first input says which branch runs."""
+    chooser, operands = node.inputs
+    assert isinstance(operands, tuple)
+    graphs = [_with_copies(low.graph_of(g), low, _again) for g in node.subgraphs]
+    graphs, operands = _texts_from_outside(low, graphs, operands)
+    if "branches" in node.attrs:
+        return (chooser, operands), {"branches": tuple(graphs)}
+    return (chooser, operands), dict(zip(("then_branch", "else_branch"), graphs))
+
+
+def _call(node: Node, low: Lowering) -> Changed:
+    return node.inputs, {"body": low.graph_of(node.attrs["body"])}
+
+
+def _while(node: Node, low: Lowering) -> Changed:
+    cond, body = map(low.graph_of, (node.attrs["cond"], node.attrs["body"]))
+    return node.inputs, {"cond": cond, "body": _with_copies(body, low, _from_another)}
+
+
+_CHANGES: dict[str, Callable[[Node, Lowering], Changed]] = {
+    "IF": _branches, "STABLEHLO_CASE": _branches, "CALL": _call, "WHILE": _while,
+}  # fmt: skip
+
+
+def _again(graph: Graph, place: int) -> bool:
+    """Whether an output is a computed value that an output before it is, too."""
+    value = graph.outputs[place]
+    return value.node is not None and value.constant is None and value in graph.outputs[:place]
+
+
+def _from_another(graph: Graph, place: int) -> bool:
+    """Whether an output is the input of another variable, which the turn changes."""
+    value = graph.outputs[place]
+    if value not in graph.inputs:
+        return False
+    other = graph.inputs.index(value)
+    return other != place and graph.outputs[other] is not value
+
+
+def _with_copies(graph: Graph, low: Lowering, wanted: Callable[[Graph, int], bool]) -> Graph:
+    """The graph with a copy for each output that wants one."""
+    places = [i for i in range(len(graph.outputs)) if wanted(graph, i)]
+    if not places:
+        return graph
+    inner = Lowering(Graph(graph.name, (), (), ()))
+    inner.names |= {v.name for v in graph.values()}
+    inner.name, inner.at = low.name, low.at
+    outputs = list(graph.outputs)
+    for i in places:
+        outputs[i] = _copy(inner, outputs[i])
+    return Graph(graph.name, graph.inputs, [*inner.constants.values(), *graph.nodes, *inner.nodes], outputs)
+
+
+def _copy(low: Lowering, value: Value) -> Value:
+    """The same elements in another place, by an operator that no run time leaves out."""
+    rank = value.shape.rank
+    if value.dtype is not string:
+        try:
+            return low.emit("SELECT_V2", low.constant(np.True_), value, value, like=value.spec)
+        except InvalidArgumentError:  # not of this type
+            pass
+    if rank == 0:
+        return low.emit("RESHAPE", value, low.constant(np.zeros(0, np.int32)), like=value.spec)
+    begin, size = low.constant([0] * (rank or 1), int32), low.constant([-1] * (rank or 1), int32)
+    return low.emit("SLICE", value, begin, size, like=value.spec)
+
+
+def _texts_from_outside(low: Lowering, graphs: list[Graph], operands: tuple[Value, ...]
+                        ) -> tuple[list[Graph], tuple[Value, ...]]:  # fmt: skip
+    """Constant strings that a graph gives are inputs of all of them."""
+    for place, graph in enumerate(graphs):
+        for value in dict.fromkeys(graph.outputs):
+            if value.constant is None or value.dtype is not string:
+                continue
+            operands = (*operands, low.constant(value.constant, string))
+            for i, other in enumerate(graphs):
+                name, taken = value.name, {v.name for v in other.values()}
+                while name in taken:
+                    name += "_"
+                fresh = Value(name, value.spec)
+                outputs = [fresh if v is value and i == place else v for v in other.outputs]
+                graphs[i] = Graph(other.name, (*other.inputs, fresh), other.nodes, outputs)
+    return graphs, operands
