@@ -97,6 +97,7 @@ class Where:
 
     x = Input((bool_, float32, int32, int64, int8, uint8, uint32))
     y = Output(dtype=int64)
+    moves = True
 
     def infer(op: Any) -> TensorSpec:
         shape, constant = op.x.spec.shape, op.x.constant

@@ -124,6 +124,7 @@ class HashtableLookup:
     value = Input(dtypes.ALL)
     y = Output(like="value")
     hits = Output(dtype=uint8)
+    moves = True
 
     def infer(op: Any) -> Any:
         dims, n = op.value.spec.shape.dims, op.lookup.spec.shape[0]

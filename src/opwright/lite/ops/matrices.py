@@ -28,6 +28,7 @@ class MatrixDiag:
 
     x = Input(_TAKEN)
     y = Output(like="x")
+    moves = True
 
     def infer(op: Any) -> TensorSpec:
         dims = op.x.spec.shape.dims
@@ -56,6 +57,7 @@ class MatrixSetDiag:
     x = Input(_TAKEN)
     diagonal = Input(_TAKEN, like="x")
     y = Output(like="x")
+    moves = True
 
     def infer(op: Any) -> TensorSpec:
         dims, given = op.x.spec.shape.dims, op.diagonal.spec.shape.dims

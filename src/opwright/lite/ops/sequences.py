@@ -32,6 +32,7 @@ class ReverseSequence:
     x = Input((float32, uint8, int16, int32, int64))
     seq_lengths = Input(_INDEX, rank=1)
     y = Output(like="x")
+    moves = True
 
     def infer(op: Any) -> TensorSpec:
         dims, lengths = op.x.spec.shape.dims, ints(op.seq_lengths)
@@ -76,6 +77,7 @@ class Unique:
     x = Input((float32, int8, int16, int32, int64, uint8), rank=1)
     y = Output(like="x")
     idx = Output(dtype=int32)
+    moves = True
 
     def infer(op: Any) -> Any:
         if op.idx_out_type not in ("INT32", "INT64"):

@@ -35,6 +35,7 @@ class SparseToDense:
     values = Input(_VALUES)
     default_value = Input(_VALUES, like="values")
     y = Output(like="values")
+    moves = True
 
     def infer(op: Any) -> TensorSpec:
         i, v, sizes = op.indices.spec.shape.dims, op.values.spec.shape.dims, ints(op.output_shape)
@@ -69,6 +70,8 @@ class Densify:
 
     x = Input((float32, float16, int8))
     y = Output(like="x")
+    moves = True
+    once = True
 
     def infer(op: Any) -> TensorSpec:
         return TensorSpec(op.x.spec.shape, op.x.spec.dtype)
