@@ -7,6 +7,7 @@ Not here: the running itself (runtime/), kernels (ops/), resolvers (resolver.py)
 from __future__ import annotations
 
 import enum
+import functools
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -26,6 +27,12 @@ from .runtime.signatures import SignatureRunner
 from .runtime.subgraph import Subgraph
 from .runtime.tensor import ARENA, OWN, Tensor
 from .runtime.values import elements, new_shape, put
+
+
+@functools.cache
+def _cores() -> int:
+    """Asked once: the answer takes longer (50 us) than reading a small model's operators."""
+    return os.cpu_count() or 1
 
 
 class OpResolverType(enum.Enum):
@@ -86,7 +93,7 @@ class Interpreter:
             refuse_external(model)
             self._signatures = {d.signature_key: d for d in model.signature_defs}
             codes = resolve(model, self._resolver)
-            threads = num_threads or flags.get("num_threads") or os.cpu_count() or 1
+            threads = num_threads or flags.get("num_threads") or _cores()
             for i in range(len(model.subgraphs)):
                 self._subgraphs.append(Subgraph(model, i, codes, threads, self._subgraphs))
         except OpError as error:
