@@ -403,7 +403,7 @@ class Subgraph:
         """Variable tensors back to zeros; those of int8 to their zero point. Resources stay as they are."""
         for t in self.tensors:
             if t.is_variable and t.array is not None:
-                point = t.quantization.zero_point if t.is_quantized and t.dtype is int8 else ()
+                point: Any = t.quantization.zero_point if t.is_quantized and t.dtype is int8 else ()
                 t.array.fill(b"" if t.is_object else point[0] if len(point) else 0)
 
     def release(self) -> None:
