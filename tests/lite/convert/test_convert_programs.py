@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 
 NAMES = ("a", "b", "c")
 FORMULAS = (
-    "{x} + {y}", "{x} * 0.5 - {y}", "ow.maximum({x}, {y})", "-{x}", "ow.tanh({x}) + 0.25", "{y}", "ow.reverse({x}, [0])",
-    "ow.matmul({x}[None], W)[0] * 0.5", "ow.where({x} > {y}, {x}, {y} * 0.5)", "ow.cumsum({x}) * 0.1",
-    "ow.constant([1.0, 2.0, 3.0])",
+    "{x} + {y}", "{x} * 0.5 - {y}", "ow.maximum({x}, {y})", "-{x}", "ow.tanh({x}) + 0.25", "{y}",
+    "ow.reverse({x}, [0])", "ow.matmul({x}[None], W)[0] * 0.5", "ow.where({x} > {y}, {x}, {y} * 0.5)",
+    "ow.cumsum({x}) * 0.1", "ow.constant([1.0, 2.0, 3.0])",
 )  # fmt: skip
 TESTS = ("ow.reduce_sum({x}) > {k}", "n > {k}", "{x}[0] < {y}[1]", "n % 2 == 0", "ow.reduce_any({x} > 1.0)")
 
@@ -91,7 +91,8 @@ def _lines(block: list, depth: int, numbers: itertools.count) -> list[str]:
 
 def source(block: list) -> str:
     body = "\n".join(_lines(block, 1, itertools.count()))
-    return ("import numpy as np\nimport opwright as ow\n\nW = ow.constant(np.eye(3, dtype=np.float32)[::-1] * 0.5)\n\n\n"
+    weights = "W = ow.constant(np.eye(3, dtype=np.float32)[::-1] * 0.5)"
+    return (f"import numpy as np\nimport opwright as ow\n\n{weights}\n\n\n"
             f"def program(a, b, n):\n    c = a - b\n{body}\n    return a, b, c\n")  # fmt: skip
 
 

@@ -227,6 +227,7 @@ class Subgraph:
         kept += [t for node in self.execution_plan if node.number in deferred for t in node.tensors_in
                  if t is not None and id(t) in used]  # fmt: skip  # a deferred node may run at any later step
         self.arena_bytes = memory.place(static, kept)
+        check_bytes(self.arena_bytes + self._elsewhere(), "the arenas of all subgraphs")
 
     def init(self, node: Node) -> None:
         """Call init of a node that has not been."""
@@ -313,7 +314,12 @@ class Subgraph:
         """Raises ResourceExhaustedError where a tensor of these sizes, with what there is, passes the limit."""
         others = self.arena_bytes if self.running else 0
         own = sum(self._own_bytes.values()) - self._own_bytes.get(id(t), 0)
-        check_bytes(bytes_for(t, sizes) + others + own, f"tensor {t.name!r} {t.dtype.name}{list(sizes)}")
+        wanted = bytes_for(t, sizes) + others + own + self._elsewhere()
+        check_bytes(wanted, f"tensor {t.name!r} {t.dtype.name}{list(sizes)}")
+
+    def _elsewhere(self) -> int:
+        """Bytes that the model's other subgraphs hold."""
+        return sum(s.arena_bytes + sum(s._own_bytes.values()) for s in self.family if s is not self)
 
     def allocate_own(self, t: Tensor) -> None:
         """Memory of its own for a tensor, within the limit."""
@@ -413,6 +419,7 @@ class Subgraph:
             if t.kind != CONSTANT and not t.is_variable:
                 t.bind(None)
         self._own_bytes.clear()
+        self.arena_bytes = 0
 
     def unready(self) -> None:
         """It must be allocated again before it runs again."""
