@@ -98,9 +98,13 @@ class OperatorRegistration(Registration):
             return options
         return bind_options(self.operator, options, context.node.version)
 
-    def operands(self, node: Node) -> Sequence[Tensor | None]:
-        """The node's inputs in the operator's order."""
-        return node.tensors_in
+    def group(self, node: Node, items: Sequence[Any]) -> list[Any]:
+        """What stands for each of the node's inputs, by the operator's declared inputs; see `group`."""
+        return group(self.operator, items, node)
+
+    def dtype(self, node: Node) -> DType | None:
+        """The type of the operator's first input, by which kernels are chosen."""
+        return next((t.dtype for t in node.tensors_in if t is not None), None)
 
     def _call(self, node: Node) -> Call:
         """The node's attributes. Those that the output's type decides are known in prepare."""
@@ -116,7 +120,7 @@ class OperatorRegistration(Registration):
         specs: list[TensorSpec] = []
         outputs = self.operator.outputs
         dtype_of = real_dtype if node.kernel is not None else _raw_dtype
-        for i, spec in enumerate(self.operator.infer(call, group(self.operator, operands, node))):
+        for i, spec in enumerate(self.operator.infer(call, self.group(node, operands))):
             if len(specs) == len(node.tensors_out) and all(o.since > 1 for o in outputs[i:]):
                 break  # an older file has no place for what later versions keep for the gradient
             specs.extend(spec) if isinstance(spec, list) else specs.append(spec)
@@ -130,7 +134,7 @@ class OperatorRegistration(Registration):
         return specs
 
     def _prepare(self, context: Context, node: Node) -> None:
-        call, operands = self._call(node), self.operands(node)
+        call, operands = self._call(node), node.tensors_in
         if is_kept(self.operator, node):
             for t in node.tensors_out:
                 t.set_kind(OWN)
@@ -156,12 +160,11 @@ class OperatorRegistration(Registration):
         operator, call, outputs = self.operator, self._call(node), node.tensors_out
         if any(t.kind == DYNAMIC for t in outputs):
             return super().bind(context, node)
-        operands = self.operands(node)
-        arrays = group(operator, [None if t is None else t.readonly for t in operands], node)
+        arrays = self.group(node, [None if t is None else t.readonly for t in node.tensors_in])
         outs: list[Any] = [t.array for t in outputs]
         if node.kernel is not None:
             return functools.partial(run_quantized, node.kernel, arrays, outs, operator.name, operator.elementwise)
-        dtype = next((t.dtype for t in operands if t is not None), None)
+        dtype = self.dtype(node)
         if len(outs) == 1 and arrays and not operator.cpu_kernels:
             ufunc = direct(operator, call, dtype)
             if ufunc is not None and outs[0].dtype.kind != "O":
@@ -176,21 +179,21 @@ class OperatorRegistration(Registration):
 
         What `infer` cannot know even so has the shape of what is computed.
         """
-        call, operands = self._call(node), self.operands(node)
+        call = self._call(node)
         if node.kernel is None:
-            known: list[Any] = [None if t is None else Known(t) for t in operands]
+            known: list[Any] = [None if t is None else Known(t) for t in node.tensors_in]
         else:
             known = as_real(self.operator, node.tensors_in, Known)
         specs = self.infer(call, node, known)
         for spec, t in zip(specs, node.tensors_out):
             if spec.shape.is_fully_defined() or node.kernel is not None:
                 context.resize(t, spec.shape.as_list())
-        arrays = group(self.operator, [None if t is None else t.readonly for t in operands], node)
+        arrays = self.group(node, [None if t is None else t.readonly for t in node.tensors_in])
         if node.kernel is not None:
             outs: list[Any] = [t.array for t in node.tensors_out]
             run_quantized(node.kernel, arrays, outs, node.name, self.operator.elementwise)
             return
-        dtype = next((t.dtype for t in operands if t is not None), None)
+        dtype = self.dtype(node)
         flat = self.operator.flat_outputs(self.operator.kernel(call, dtype)(*arrays))
         results = _taken(flat, self.operator, node.tensors_out)
         for spec, t, result in zip(specs, node.tensors_out, results):

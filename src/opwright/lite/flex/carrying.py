@@ -20,10 +20,11 @@ from ...graph import Node, Value
 from ...ops import registry
 from ..format.flex import encode_strings
 from . import nodedef
-from .forms import Const, Form, form_of
+from .forms import Const, Form, forms_of
 from .signatures import Signature, signature
 
-OURS, NONES = "_opwright", "_none"  # attributes of nodes that only we read: the mark, the names of those that are None
+# Attributes of nodes that only we read: the mark, the names of those that are None, the lengths of repeated inputs.
+OURS, NONES, COUNTS = "_opwright", "_none", "_counts"
 
 
 class Carried(NamedTuple):
@@ -39,17 +40,16 @@ def carry(node: Node) -> Carried:
 
     raises InvalidArgumentError where attributes have no place in a NodeDef
     """
-    form = form_of(node.op.name)
-    if form is not None:
-        found = signature(form.op)
-        theirs = None if found is None else _theirs(node, form, found)
+    if node.op.name not in registry.list_names() or registry.get(node.op.name) is not node.op:
+        raise InvalidArgumentError(what=f"{node.op.name} is not the catalogue's operator of this name")
+    for form in forms_of(node.op.name):
+        theirs = _theirs(node, form)
         if theirs is not None:
             return theirs
-    if registry.get(node.op.name) is not node.op:
-        raise InvalidArgumentError(what=f"{node.op.name} is not the catalogue's operator of this name")
     attrs = {name: _plain(name, value) for name, value in node.attrs.items() if value is not None}
     nones = [name for name, value in node.attrs.items() if value is None]
-    attrs |= {OURS: True, **({NONES: nones} if nones else {})}
+    counts = [len(operand) for operand in node.inputs if isinstance(operand, tuple)]
+    attrs |= {OURS: True, **({NONES: nones} if nones else {}), **({COUNTS: counts} if counts else {})}
     flat = _flat(node.inputs)
     return _carried(nodedef.NodeDef(node.op.name, inputs=[""] * len(flat), attrs=attrs), flat)
 
@@ -75,7 +75,10 @@ class _No(Exception):
     """TensorFlow's operator does not say this."""
 
 
-def _theirs(node: Node, form: Form, declared: Signature) -> Carried | None:
+def _theirs(node: Node, form: Form) -> Carried | None:
+    declared = signature(form.op)
+    if declared is None or (form.only is not None and not form.only(node)):
+        return None
     try:
         operands = _operands(node, form)
         if len(operands) != len(declared.inputs):
@@ -103,9 +106,9 @@ def _const(node: Node, const: Const) -> np.ndarray:
     value = node.attrs[const.attr]
     if value is None or (value == () and const.absent):
         rank = next(node.operands).spec.shape.rank
-        if const.absent != "all" or rank is None:
+        if not const.absent or rank is None:
             raise _No
-        value = range(rank)
+        value = range(rank) if const.absent == "all" else range(rank)[::-1]
     array = np.asarray(value, const.dtype.np)
     return array.reshape(-1) if const.vector else array.reshape(())
 
@@ -121,7 +124,9 @@ def _dtype(x: Any) -> DType:
 def _types(declared: Signature, operands: Sequence[Any], node: Node) -> dict[str, Any]:
     """The attributes that follow from the operands and results: types and numbers."""
     known: dict[str, Any] = {}
-    results = [v if isinstance(v, (list, tuple)) else v for v in node.op.pack_all(node.outputs)]
+    results = node.op.pack_all(node.outputs)
+    if len(results) != len(declared.outputs):
+        raise _No
     for said, side in ((declared.inputs, operands), (declared.outputs, results)):
         for argument, operand in zip(said, side):
             count, star, kind = argument.rpartition("*")
@@ -145,6 +150,9 @@ def _attributes(node: Node, form: Form, declared: Signature, known: Mapping[str,
             raise _No
     for name in (*form.drops, *(place.attr for place in form.inputs or () if isinstance(place, Const))):
         ours.pop(name, None)
+    if not any(v.dtype.is_complex for v in node.operands):
+        for name, other in form.alike.items():
+            ours[other] = bool(ours[other]) != bool(ours.pop(name))
     attrs: dict[str, Any] = {}
     for name, attribute in declared.attrs.items():
         mine = form.attrs.get(name, name)

@@ -1,6 +1,6 @@
 """How TensorFlow declares the catalogue's operators where it does so otherwise: other names, axes as inputs.
 
-Lives here: `Form`, the table of those that differ, `form_of` (by our name), `form_for` (by theirs).
+Lives here: `Form`, the table of those that differ, `forms_of` (by our name), `form_for` (by theirs).
 Not here: TensorFlow's declarations (signatures.py), nodes (carrying.py), running them (running.py).
 
 Most operators bear TensorFlow's name, take its inputs and have its attributes; they need no row.
@@ -9,16 +9,18 @@ Most operators bear TensorFlow's name, take its inputs and have its attributes; 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import NamedTuple
 
-from ...core.dtypes import DType, int32, int64
+from ...core.dtypes import DType, int32
+from ...graph import Node
 from ...ops import registry
 from .signatures import signature
 
 
 class Const(NamedTuple):
     """An attribute of ours that is an input of theirs: a scalar, or a vector. absent: what stands for None, if
-    anything may: "all" is every axis."""
+    anything may: "all" axes, or these "reversed"."""
 
     attr: str
     dtype: DType = int32
@@ -29,13 +31,30 @@ class Const(NamedTuple):
 class Form(NamedTuple):
     """op: their name. inputs: for each of their inputs the number of ours, or a Const; None for ours as they are.
     attrs: their attributes that are ours under another name. needs: values that ours must have. drops: ours that have
-    no meaning there."""
+    no meaning there. alike: attributes that mean the same as others of ours where numbers are real. only: which nodes
+    theirs takes."""
 
     op: str
     inputs: tuple[int | Const, ...] | None = None
-    attrs: dict[str, str] = {}  # noqa: RUF012  never changed
-    needs: dict[str, object] = {}  # noqa: RUF012
+    attrs: dict[str, str] = {}
+    needs: dict[str, object] = {}
     drops: tuple[str, ...] = ()
+    alike: dict[str, str] = {}
+    only: Callable[[Node], bool] | None = None
+
+
+def _matrices(node: Node) -> bool:
+    return all(v.spec.shape.rank == 2 for v in node.operands)
+
+
+def _long_enough(node: Node) -> bool:
+    """Whether the input has the lengths of a real transform: theirs adds no zeros."""
+    x, lengths = node.operands
+    dims = x.spec.shape.dims
+    if dims is None or lengths.constant is None:
+        return False
+    wanted = lengths.constant.reshape(-1).tolist()
+    return all(d is not None and d >= n for d, n in zip(dims[-len(wanted) :], wanted))
 
 
 _AXES = Const("axis", int32, True, "all")
@@ -44,7 +63,9 @@ _REDUCE = {"keep_dims": "keepdims"}
 _DRAWN = ("stream",)
 _LAST: dict[str, object] = {"axis": -1}
 
-FORMS: dict[str, Form] = {
+_REALS = {"transpose_a": "adjoint_a", "transpose_b": "adjoint_b"}
+
+_ROWS: dict[str, Form | tuple[Form, ...]] = {
     **{name: Form(name, (0, _AXES), _REDUCE)
        for name in ("All", "Any", "EuclideanNorm", "Max", "Mean", "Min", "Prod", "Sum")},
     **{name: Form(name, (0, _AXIS), {}) for name in ("ArgMax", "ArgMin", "Cumprod", "Cumsum", "CumulativeLogsumexp")},
@@ -62,7 +83,11 @@ FORMS: dict[str, Form] = {
     "MatrixDiag": Form("MatrixDiagV3", (0, Const("k", int32, True), Const("num_rows"), Const("num_cols"), 1)),
     "MatrixDiagPart": Form("MatrixDiagPartV3", (0, Const("k", int32, True), 1)),
     "MatrixSetDiag": Form("MatrixSetDiagV3", (0, 1, Const("k", int32, True))),
-    "NonMaxSuppression": Form("NonMaxSuppressionV5"), "Pad": Form("PadV2"),
+    "MatMul": (Form("MatMul", only=_matrices), Form("BatchMatMulV2", None, {"adj_x": "adjoint_a", "adj_y": "adjoint_b"},
+                                                  alike=_REALS)),
+    "NonMaxSuppression": Form("NonMaxSuppressionV5"), "Pad": (Form("PadV2"), Form("Pad", (0, 1))),
+    "RFFT": Form("RFFT", only=_long_enough), "RFFT2D": Form("RFFT2D", only=_long_enough),
+    "RFFT3D": Form("RFFT3D", only=_long_enough),
     "ReduceJoin": Form("ReduceJoin", (0, _AXES), {"keep_dims": "keep_dims"}),
     "Reverse": Form("ReverseV2", (0, Const("axis", int32, True))),
     "ReverseSequence": Form("ReverseSequence", None, {"seq_dim": "seq_axis", "batch_dim": "batch_axis"}),
@@ -70,30 +95,26 @@ FORMS: dict[str, Form] = {
     "Select": Form("SelectV2"), "SelfAdjointEig": Form("SelfAdjointEigV2"),
     "Split": Form("Split", (_AXIS, 0)), "SplitV": Form("SplitV", (0, 1, _AXIS)),
     "Squeeze": Form("Squeeze", None, {"squeeze_dims": "axis"}), "TopK": Form("TopKV2"),
-    "Transpose": Form("Transpose", (0, Const("perm", int32, True))),
-    "UniqueWithCounts": Form("UniqueWithCounts"), "Where": Form("Where"),
-    "StatelessRandomNormal": Form("StatelessRandomNormal"),
+    "Transpose": Form("Transpose", (0, Const("perm", int32, True, "reversed"))),
 }  # fmt: skip
+FORMS = {name: (forms,) if isinstance(forms, Form) else forms for name, forms in _ROWS.items()}
 
 
 @functools.cache
-def form_of(name: str) -> Form | None:
-    """The form of an operator of the catalogue; None where TensorFlow has none that means the same."""
-    form = FORMS.get(name, Form(name))
-    found = signature(form.op)
-    if found is None or name not in registry.list_names():
-        return None
-    return form
+def forms_of(name: str) -> tuple[Form, ...]:
+    """The forms of an operator of the catalogue, to be tried in order; none where TensorFlow has no such operator."""
+    if name not in registry.list_names():
+        return ()
+    return tuple(form for form in FORMS.get(name, (Form(name),)) if signature(form.op) is not None)
 
 
 @functools.cache
 def form_for(op: str) -> tuple[str, Form] | None:
     """The catalogue's name and form for an operator of TensorFlow's; None where the catalogue has none."""
     ours = _theirs().get(op, op)
-    form = form_of(ours)
-    return None if form is None or form.op != op else (ours, form)
+    return next(((ours, form) for form in forms_of(ours) if form.op == op), None)
 
 
 @functools.cache
 def _theirs() -> dict[str, str]:
-    return {form.op: name for name, form in FORMS.items()}
+    return {form.op: name for name in FORMS for form in forms_of(name)}

@@ -15,7 +15,7 @@ protocol (node_def.proto, attr_value.proto, tensor_shape.proto, types.proto):
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -90,7 +90,7 @@ _WRITTEN: dict[str, tuple[int, Any, int]] = {
 def _kind(value: Any) -> str:
     for kind, types in (("bool", bool), ("int", int), ("float", float), ("string", (bytes, str)), ("type", DType),
                         ("shape", TensorShape)):  # fmt: skip
-        if isinstance(value, types):  # type: ignore[arg-type]
+        if isinstance(value, types):
             return kind
     raise InvalidArgumentError(what="an attribute that a NodeDef cannot hold", found=repr(value)[:80])
 

@@ -1,36 +1,50 @@
 """Flex operators in the interpreter: the framework's own kernels behind a custom operator's name.
 
-Lives here: `flex_registration`.  Not here: NodeDefs (nodedef.py), what is TensorFlow's form of which operator (forms.py).
+Lives here: `flex_registration`.  Not here: NodeDefs (nodedef.py), TensorFlow's forms of operators (forms.py).
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from ...core.errors import InvalidArgumentError, NotFoundError
+from ...core.errors import InvalidArgumentError, NotFoundError, SignatureError
 from ...ops import registry
 from ...ops.call import Call
 from ...ops.definition import Operator
 from ..format.flex import decode
 from ..registration import OperatorRegistration
 from . import nodedef
-from .carrying import NONES, OURS
+from .carrying import COUNTS, NONES, OURS
 from .forms import Const, Form, form_for
 from .signatures import signature
 
 PREFIX = "Flex"
+MOST_INPUTS = 1 << 20
 
 
 class _State:
-    """What options say, the attributes by our names and the form of the inputs; and the call, once it is known."""
+    """What options say, the attributes by our names and the form of the inputs; and the call, once it is known.
 
-    __slots__ = ("attrs", "call", "form")
+    counts: how many tensors each argument has, None for one that is a single tensor.
+    """
 
-    def __init__(self, attrs: dict[str, Any], form: Form | None) -> None:
-        self.attrs, self.form = attrs, form
+    __slots__ = ("attrs", "call", "counts", "form")
+
+    def __init__(self, attrs: dict[str, Any], form: Form | None, counts: Sequence[int | None]) -> None:
+        self.attrs, self.form, self.counts = attrs, form, counts
         self.call: Call | None = None
+
+    def arguments(self, operator: Operator, items: Sequence[Any]) -> list[Any]:
+        """The node's inputs by argument, a tuple where it has several. Raises SignatureError for another number."""
+        wanted = sum(1 if count is None else count for count in self.counts)
+        if wanted != len(items):
+            raise SignatureError(op=operator.name, what="the node has the wrong number of inputs", found=len(items),
+                                 wanted=wanted)  # fmt: skip
+        rest = iter(items)
+        return [next(rest) if n is None else tuple(itertools.islice(rest, n)) for n in self.counts]
 
 
 class FlexRegistration(OperatorRegistration):
@@ -45,22 +59,30 @@ class FlexRegistration(OperatorRegistration):
                                        found=type(given).__name__, wanted="[name, NodeDef]")  # fmt: skip
         return _read(self.operator, nodedef.decode(given[1].encode("utf-8", "surrogateescape")))
 
-    def operands(self, node: Any) -> Sequence[Any]:
-        """The tensors that are inputs of ours, in our order."""
-        form = node.user_data.form
-        if form is None or form.inputs is None:
-            return node.tensors_in  # type: ignore[no-any-return]
-        places = [(place, i) for i, place in enumerate(form.inputs) if not isinstance(place, Const)]
-        return [_at(node, i) for _, i in sorted(places)]
+    def group(self, node: Any, items: Sequence[Any]) -> list[Any]:
+        state: _State = node.user_data
+        arguments = state.arguments(self.operator, items)
+        if state.form is None or state.form.inputs is None:
+            return arguments
+        places = dict(zip(state.form.inputs, arguments))
+        return [places.get(i) for i in range(len(self.operator.inputs))]
+
+    def dtype(self, node: Any) -> Any:
+        for argument in self.group(node, node.tensors_in):
+            for t in argument if isinstance(argument, tuple) else (argument,):
+                if t is not None:
+                    return t.dtype
+        return None
 
     def _call(self, node: Any) -> Call:
         """The attributes, with those that are inputs in TensorFlow's form."""
         state: _State = node.user_data
         if state.call is None:
-            attrs = dict(state.attrs)
-            for i, place in enumerate(() if state.form is None else state.form.inputs or ()):
-                if isinstance(place, Const):
-                    attrs[place.attr] = self._constant(place, _at(node, i))
+            attrs, form = dict(state.attrs), state.form
+            if form is not None and form.inputs is not None:
+                for place, t in zip(form.inputs, state.arguments(self.operator, node.tensors_in)):
+                    if isinstance(place, Const):
+                        attrs[place.attr] = self._constant(place, t)
             state.call = self.operator.bind(attrs)
         return state.call
 
@@ -70,18 +92,18 @@ class FlexRegistration(OperatorRegistration):
                                        found=repr(t))  # fmt: skip
         values = t.constant.reshape(-1).tolist()
         if not const.vector and len(values) != 1:
-            raise InvalidArgumentError(op=self.operator.name, what=f"{const.attr!r} is not one number", found=values[:8])
+            what = f"{const.attr!r} is not one number"
+            raise InvalidArgumentError(op=self.operator.name, what=what, found=values[:8])
         return values if const.vector else values[0]
 
 
-def _at(node: Any, place: int) -> Any:
-    return node.tensors_in[place] if place < len(node.tensors_in) else None
-
-
 def _read(operator: Operator, definition: nodedef.NodeDef) -> _State:
-    attrs, given = {}, dict(definition.attrs)
+    attrs: dict[str, Any] = {}
+    given = dict(definition.attrs)
     if given.pop(OURS, False):
-        attrs = {name: None for name in _texts(given.pop(NONES, []))}
+        attrs = dict.fromkeys(_texts(given.pop(NONES, [])))
+        sizes = iter(given.pop(COUNTS, []))
+        counts = [next(sizes, 0) if declared_input.repeated else None for declared_input in operator.inputs]
         form, declared = None, None
         wanted = given
     else:
@@ -91,29 +113,42 @@ def _read(operator: Operator, definition: nodedef.NodeDef) -> _State:
         form, declared = found[1], signature(definition.op)
         assert declared is not None
         attrs.update(form.needs)
+        counts = [_count(argument, given) for argument in declared.inputs]
         wanted = {form.attrs.get(name, name): value for name, value in given.items()}
     for name, value in wanted.items():
         if name in operator.attr_defs:
             attrs[name] = _ours(operator, name, value)
         elif declared is None:
-            raise InvalidArgumentError(op=operator.name, what=f"attribute {name!r} of a Flex operator is not known here",
-                                       wanted=", ".join(operator.attr_defs) or "none")  # fmt: skip
+            what = f"attribute {name!r} of a Flex operator is not known here"
+            raise InvalidArgumentError(op=operator.name, what=what, wanted=", ".join(operator.attr_defs) or "none")
         elif not name.startswith("_"):
             _check_usual(operator, name, value, declared)
-    return _State(attrs, form)
+    return _State(attrs, form, counts)
+
+
+def _count(argument: str, attrs: dict[str, Any]) -> int | None:
+    """How many tensors an argument of TensorFlow's has; None for one that is a single tensor."""
+    number, star, kind = argument.rpartition("*")
+    if not star:
+        return None
+    found = attrs.get(number) if number else attrs.get(kind)
+    count = len(found) if isinstance(found, list) else found
+    return count if isinstance(count, int) and 0 <= count < MOST_INPUTS else 0
 
 
 def _check_usual(operator: Operator, name: str, value: Any, declared: Any) -> None:
     """An attribute that ours lacks must be a type, a number of inputs, or have its usual value."""
     attribute = declared.attrs.get(name)
     counted = {argument.rpartition("*")[0] for argument in declared.inputs}
-    if attribute is None or attribute.kind in ("type", "list(type)") or name in counted:
-        return
-    default = attribute.default.encode() if isinstance(attribute.default, str) else attribute.default
-    if attribute.has_default and value == default:
-        return
+    default: Any = None
+    if attribute is not None:
+        if attribute.kind in ("type", "list(type)") or name in counted:
+            return
+        default = attribute.default.encode() if isinstance(attribute.default, str) else attribute.default
+        if attribute.has_default and value == default:
+            return
     raise InvalidArgumentError(op=operator.name, what=f"the Flex operator has {name} = {value!r}",
-                               wanted=f"{attribute.default!r}: the operator here has no such attribute")  # fmt: skip
+                               wanted=f"{default!r}: the operator here has no such attribute")  # fmt: skip
 
 
 def _texts(values: Any) -> list[str]:

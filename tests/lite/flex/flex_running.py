@@ -1,0 +1,56 @@
+"""Converting a case with Flex operators, and looking into the file.
+
+Not here: the table (flex_cases.py), the checks (test_flex.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import opwright as ow
+from opwright.lite.format import Model
+from opwright.lite.format.flex import decode
+
+SETS = [ow.lite.OpsSet.TFLITE_BUILTINS, ow.lite.OpsSet.SELECT_TF_OPS]
+ALONE = [ow.lite.OpsSet.SELECT_TF_OPS]  # everything becomes a Flex operator, what has a builtin form too
+
+
+def converted(function: Callable[..., Any], inputs: Sequence[np.ndarray], sets: Any = SETS, **settings: Any) -> bytes:
+    """The file of a function traced with these inputs' types."""
+    specs = [ow.TensorSpec(x.shape, "string" if x.dtype == object else x.dtype) for x in inputs]
+    converter = ow.lite.TFLiteConverter.from_concrete_functions([ow.function(function).get_concrete_function(*specs)])
+    converter.target_spec.supported_ops = sets
+    for name, value in settings.items():
+        setattr(converter, name, value)
+    return converter.convert()
+
+
+def run(content: bytes, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Our interpreter's results."""
+    interpreter = ow.lite.Interpreter(model_content=content)
+    interpreter.allocate_tensors()
+    for detail, x in zip(interpreter.get_input_details(), inputs):
+        interpreter.set_tensor(detail["index"], x)
+    interpreter.invoke()
+    return [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
+
+
+def flex_nodes(content: bytes, inputs: Sequence[np.ndarray]) -> list[tuple[str, bytes, list[np.ndarray]]]:
+    """Of each Flex operator in TensorFlow's form: its name, its NodeDef's bytes, its operands when the model runs."""
+    model = Model.read(content)
+    interpreter = ow.lite.Interpreter(model_content=content, experimental_preserve_all_tensors=True)
+    interpreter.allocate_tensors()
+    for detail, x in zip(interpreter.get_input_details(), inputs):
+        interpreter.set_tensor(detail["index"], x)
+    interpreter.invoke()
+    found = []
+    for operator in model.subgraphs[0].operators:
+        code = model.operator_codes[operator.opcode_index].custom_code or ""
+        if code.startswith("Flex"):
+            data = decode(bytes(operator.custom_options))[1].encode("utf-8", "surrogateescape")
+            if b"_opwright" not in data:
+                found.append((code, data, [interpreter.get_tensor(int(i)) for i in operator.inputs]))
+    return found
