@@ -13,7 +13,8 @@ from ..errors import ConverterError
 from . import modes, weights
 from .calibrate import calibrate
 from .modes import Mode
-from .plan import Graph, Plan, plan
+from .plan import Graph, Plan
+from .releases import plan_for
 from .rewrite import Rewriter
 from .tables import Tables
 
@@ -38,7 +39,7 @@ def quantize(model: Model, mode: Mode, dataset: Any = None, *, custom_ops: Any =
         return weights.dynamic_range(model, mode)
     ranges = calibrate(model, dataset, custom_ops, op_resolver)
     graphs = [Graph(model, subgraph, seen) for subgraph, seen in zip(model.subgraphs, ranges)]
-    plans = [plan(graph, mode) for graph in graphs]
+    plans = [plan_for(graph, mode) for graph in graphs]
     if not mode.allow_float:
         _refuse_floats(graphs, plans, at)
     outer = {0, *(int(d.subgraph_index) for d in model.signature_defs)}

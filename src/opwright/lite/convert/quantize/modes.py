@@ -11,9 +11,13 @@ from typing import Any, NamedTuple
 
 from ....core.dtypes import DType, float16, float32, int8, int16, int32, int64, uint8
 from ....core.errors import InvalidArgumentError
+from ...format import versions
+from ..errors import ConverterError
 from ..options import OpsSet, Optimize, as_type
 
 FLOAT, FLOAT16, DYNAMIC, INT8, INT16 = "float", "float16", "dynamic range", "int8", "int16x8"
+# Before these run times there are no kernels at all for what a kind writes, whatever the rules of versions say.
+SINCE = {FLOAT16: "1.15.0", DYNAMIC: "1.14.0", INT8: "1.14.0", INT16: "2.3.0"}
 INT16_SET = OpsSet.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8
 
 
@@ -22,7 +26,8 @@ class Mode(NamedTuple):
 
     allow_float: operators without integer kernel stay float; else they are an error. per_channel, per_channel_dense:
     whether weights get a scale for each output channel, and those of FULLY_CONNECTED. bias: type of biases.
-    inputs, outputs: type of the model's inputs and outputs that are float32.
+    inputs, outputs: type of the model's inputs and outputs that are float32. runtime: the oldest run time that must
+    have every operator in the form it gets, None for no limit.
     """
 
     kind: str = FLOAT
@@ -32,6 +37,11 @@ class Mode(NamedTuple):
     bias: str = "int32"
     inputs: str = "float32"
     outputs: str = "float32"
+    runtime: str | None = None
+
+    def too_new(self, needed: str) -> bool:
+        """Whether what came with the run time `needed` is not in the one that was asked for."""
+        return self.runtime is not None and versions.is_newer(needed, self.runtime)
 
     @property
     def calibrated(self) -> bool:
@@ -47,14 +57,21 @@ class Mode(NamedTuple):
 def mode_of(settings: Any) -> Mode:
     """The mode that a converter's settings ask for.
 
-    raises InvalidArgumentError (a ValueError) where they are at odds
+    raises InvalidArgumentError (a ValueError) where they are at odds; ConverterError where the run time asked for has
+    no kernels for them
     """
     kind, allow_float = _kind(settings)
     per_channel = not settings._experimental_disable_per_channel
     dense = per_channel and not settings._experimental_disable_per_channel_quantization_for_dense_layers
     mode = Mode(kind, allow_float, per_channel, dense, _bias(settings, kind),
-                as_type(settings.inference_input_type).name, as_type(settings.inference_output_type).name)  # fmt: skip
+                as_type(settings.inference_input_type).name, as_type(settings.inference_output_type).name,
+                settings.target_spec.runtime)  # fmt: skip
     _check_ends(mode)
+    since = SINCE.get(kind, "")
+    if mode.too_new(since):
+        raise ConverterError(what=f"nothing of {kind} quantisation runs on run time {mode.runtime}",
+                             found=f"target_spec.runtime = {mode.runtime!r}", wanted=f"{since} or later",
+                             do="converter.optimizations = [], for a float model")  # fmt: skip
     return mode
 
 

@@ -12,6 +12,7 @@ Lives here: `plan`, which joins the rows of rules.py over a graph.  Not here: ne
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -86,14 +87,14 @@ class Plan:
         return self.joined.get(operator) or self.produced[t]
 
 
-def plan(graph: Graph, mode: Mode) -> Plan:
-    """The plan of a subgraph for a mode with calibrated activations."""
+def plan(graph: Graph, mode: Mode, late: Mapping[int, str] = MappingProxyType({})) -> Plan:
+    """The plan of a subgraph for a mode with calibrated activations. late: operators to leave float, and why."""
     made = Plan()
     for i, name in enumerate(graph.names):
         operands = [t for t in graph.inputs[i] + graph.outputs[i] if graph.is_float(t)]
         if not operands:
             continue
-        reason = _declines(graph, i, name, mode)
+        reason = late[i] if i in late else _declines(graph, i, name, mode)
         if reason is None:
             made.rule[i] = RULES[name]
         elif reason:

@@ -18,11 +18,20 @@ from ...format import Model, objects, schema
 from .modes import Mode
 from .parameters import of_weights, quantized
 from .plan import Graph
+from .releases import late
 from .tables import Tables
 
 LEAST_ELEMENTS = 1024  # of weights that are worth it
 HALF_LIMIT = float(np.finfo(np.float16).max)
 HALF_LEAST = float(np.finfo(np.float16).tiny)
+
+
+class Form(NamedTuple):
+    """How the weights of a hybrid operator are quantised: by slices of an axis, or as a whole; its activations between
+    their extremes, or symmetrically."""
+
+    axis: int | None
+    asymmetric: bool
 
 
 class Hybrid(NamedTuple):
@@ -141,14 +150,15 @@ class _Weights:
         graph = self.graph
         for i, ins in enumerate(graph.inputs):
             row = HYBRID.get(graph.names[i])
-            fresh = None if row is None else self._int8(i, row, mode)
-            if row is None or fresh is None:
+            form = None if row is None else self._form(i, row, mode)
+            if row is None or form is None:
                 self.operators.append(self._operator(i, ins))
                 continue
+            fresh = self._int8(ins[row.operand], form)
             op = self._operator(i, [fresh if at == row.operand else t for at, t in enumerate(ins)])
             if row.asymmetric:
                 op.builtin_options = copy.copy(op.builtin_options)
-                op.builtin_options.asymmetric_quantize_inputs = True
+                op.builtin_options.asymmetric_quantize_inputs = form.asymmetric
             self.operators.append(op)
             if row.moves:
                 real = graph.outputs[i][0]
@@ -159,22 +169,45 @@ class _Weights:
                 self._dequantize(moved, real)
         return self._with_buffers(len(graph.tensors))
 
-    def _int8(self, i: int, row: Hybrid, mode: Mode) -> int | None:
-        """The tensor of an operator's weights in int8; None where they are better left."""
+    def _form(self, i: int, row: Hybrid, mode: Mode) -> Form | None:
+        """How an operator's weights are best in int8: the first way that the run time has; None to leave them."""
         graph = self.graph
         t = graph.inputs[i][row.operand]
         array = graph.constant(t) if t >= 0 else None
         if array is None or array.size < LEAST_ELEMENTS or not np.isfinite(array).all():
             return None
         wanted = mode.per_channel_dense if graph.names[i] == "FULLY_CONNECTED" else mode.per_channel
-        axis = row.axis if wanted or row.needs_axis else None
-        if (t, axis) not in self.changed:
-            fresh = self.changed[t, axis] = self._new(t)
-            parameters = of_weights(array, axis)
+        axes = [row.axis] if row.needs_axis else [row.axis, None] if wanted and row.axis is not None else [None]
+        for axis in axes:
+            for asymmetric in (True, False) if row.asymmetric else (False,):
+                if not self._late(i, row, Form(axis, asymmetric), mode):
+                    return Form(axis, asymmetric)
+        return None
+
+    def _late(self, i: int, row: Hybrid, form: Form, mode: Mode) -> str:
+        if mode.runtime is None:
+            return ""
+        t = self.graph.inputs[i][row.operand]
+        tensor = copy.copy(self.graph.tensors[t])
+        array = self.graph.constant(t)
+        assert array is not None
+        parameters = of_weights(array, form.axis)
+        tensor.type, tensor.quantization = parameters.tensor_type, parameters.table()
+        forms = {t: tensor} | ({self.graph.outputs[i][0]: tensor} if row.moves else {})
+        return late(mode, self.graph, i, forms,
+                    **({"asymmetric_quantize_inputs": form.asymmetric} if row.asymmetric else {}))  # fmt: skip
+
+    def _int8(self, t: int, form: Form) -> int:
+        """The tensor of weights in int8."""
+        if (t, form.axis) not in self.changed:
+            array = self.graph.constant(t)
+            assert array is not None
+            fresh = self.changed[t, form.axis] = self._new(t)
+            parameters = of_weights(array, form.axis)
             tensor = self.tensors[fresh]
             tensor.type, tensor.quantization = parameters.tensor_type, parameters.table()
             tensor.buffer = self.tables.buffer(quantized(array, parameters, narrow=True))
-        return self.changed[t, axis]
+        return self.changed[t, form.axis]
 
     def _with_buffers(self, kept: int) -> Any:
         """Buffers of old tensors, of those that stay in the file."""
