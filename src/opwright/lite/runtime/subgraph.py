@@ -1,18 +1,12 @@
 """A running subgraph: the life cycle of its nodes and the loop that runs them.
 
 Lives here: `Subgraph`: init, prepare, planning, invoke, free; nodes whose shapes are known only while the model runs.
-Not here: memory (memory.py), what kernels do (registration.py), nodes that run subgraphs (control.py), delegates
+Not here: memory (memory.py), what kernels do (registration.py), subgraphs that nodes run (called.py), delegates
 (delegation.py), timing (profiling.py).
 
     allocate   init each node that has not been, once; prepare each node in order; plan and bind memory; bind kernels
     invoke     call the bound kernels in order
     close      free each node whose init returned, once
-
-A subgraph that a node runs has its inputs in that node's memory, and its outputs where that can be:
-
-    accept     as allocate, for inputs of these shapes, but for binding
-    connect    bind inputs and outputs to the node's arrays, then the kernels
-    run        call the bound kernels in order
 
 A node with an input of unknown shape is deferred: it is prepared while the model runs, when the input has its shape,
 and again only when a later run gives it another. All other nodes are prepared once an allocation, and allocations
@@ -22,7 +16,7 @@ happen only after a resize.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -39,6 +33,7 @@ from ...core.errors import (
 from ...ops.dispatch import quietly
 from ..format.verify import called_subgraphs
 from . import memory
+from .called import Called
 from .errors import also, failed, of_node, told
 from .node import Context, Node, bytes_for, check_bytes
 from .resolution import Resolved
@@ -49,7 +44,7 @@ from .watching import run_observed, run_watched
 NOT_READY = "Invoke called on model that is not ready."
 
 
-class Subgraph:
+class Subgraph(Called):
     """One subgraph of a verified model, with its tensors and nodes."""
 
     def __init__(
@@ -105,66 +100,6 @@ class Subgraph:
         self._plan()
         self._bind_steps()
         self.ready = True
-
-    def accept(self, shapes: Sequence[tuple[int, ...]], changing: Iterable[int] = (), preserve_all: bool = False
-               ) -> None:  # fmt: skip
-        """Make it ready for a node that hands it inputs of these shapes; `connect` comes next.
-
-        changing: which of them may have another shape each time. Nothing happens where it is ready for that.
-        raises OpErrors that are RuntimeErrors, too
-        """
-        wanted = (tuple(shapes), frozenset(changing))
-        if self.accepted == wanted:
-            return
-        self.ready, self.connected, self.accepted = False, None, None
-        self.preserve_all = preserve_all
-        for place, (i, shape) in enumerate(zip(self.inputs, shapes)):
-            t = self.tensors[i]
-            if t.kind == CONSTANT or t.is_variable:
-                raise InvalidArgumentError(what=f"input {place} of subgraph {self.index} is not to be written",
-                                           found=repr(t), wanted="a tensor without elements of its own")  # fmt: skip
-            if self.delegation is not None and shape != t.shape:
-                self.delegation.resized()
-            t.set_kind(OUTSIDE)
-            t.set_shape(shape)
-        self._changing = frozenset(self.inputs[i] for i in wanted[1])
-        self._plan(outside=True)
-        self._places = {i: self.tensors[i].array for i in self.outputs if self.tensors[i].kind == ARENA}
-        self.accepted = wanted
-
-    def connect(self, inputs: Sequence[np.ndarray | None], outputs: Sequence[np.ndarray | None], by: Any) -> None:
-        """Bind inputs to these arrays (but those that change, for which there is `feed`), outputs where one is given.
-
-        An output may be given an array only if it is `placeable`. by: who connects.
-        """
-        for i, array in zip(self.inputs, inputs):
-            if array is not None:
-                self.tensors[i].bind(array)
-        for i, array in zip(self.outputs, outputs):
-            if i in self._places:
-                self.tensors[i].bind(self._places[i] if array is None else array)
-        self._bind_steps()
-        self.connected = by
-
-    def placeable(self, place: int) -> bool:
-        """Whether an output may be written where the node that runs the subgraph wants it."""
-        i = self.outputs[place]
-        return i in self._places and self.outputs.count(i) == 1
-
-    def feed(self, place: int, array: np.ndarray) -> None:
-        """Let an input that may change be this array."""
-        t = self.tensors[self.inputs[place]]
-        if t.shape != array.shape:
-            t.set_shape(array.shape)
-        t.bind(array)
-
-    def run(self) -> None:
-        """Run every node, for the node of another subgraph that runs this one."""
-        was, self.running = self.running, True
-        try:
-            self._run()
-        finally:
-            self.running = was
 
     def _bind_steps(self) -> None:
         self.steps = [self._step(node, node.number in self._deferred) for node in self.execution_plan]
