@@ -416,7 +416,7 @@ ROWS = [
     Row("ADD", ("INT16",), summed_by_shifts, label="ADD by shifts"),
     Row("SUB", ALL, summed),
     Row("MUL", ALL, product),
-    Row("DIV", ("UINT8",), quotient, within=1),
+    Row("DIV", BYTES, quotient, within=1),
     Row("SQUARED_DIFFERENCE", ("INT8",), difference),
     *(Row(n, ALL, compared) for n in ("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL")),
     *(Row(n, ALL, extreme) for n in ("MAXIMUM", "MINIMUM")),

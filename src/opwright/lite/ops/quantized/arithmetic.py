@@ -94,8 +94,8 @@ def multiply(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
 
 
 def divide(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
-    """uint8: times the divisor's reciprocal in fixed point."""
-    _checked(op, ("UINT8 UINT8 UINT8",), x, y, z)
+    """8 bits: times the divisor's reciprocal in fixed point."""
+    _checked(op, ("INT8 INT8 INT8", "UINT8 UINT8 UINT8"), x, y, z)
     m, e = multiplier(float(x.scale / (y.scale * z.scale)))
     low, high = fused_bounds(op.fused_activation_function, z)
 
