@@ -3,6 +3,7 @@
 #   make demo       the whole life of an operator, on this machine
 #   make test       layers check and tests      make test-all   with the slow ones
 #   make lint       ruff, mypy, layers check    make bench      figures against their targets
+#   make fuzz       200,000 mutants of .tflite files (CASES=...): nightly
 #   make snapshot   the operator catalogue of this version for tests/compat; refuses what would break users
 #   make clean      remove what was built and cached; .venv stays
 #
@@ -12,6 +13,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?=
 WORKERS ?= 2
+CASES ?= 200000
 RUNTIME := $(VENV)/.installed-runtime
 DEV := $(VENV)/.installed-dev
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
@@ -20,7 +22,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint layers bench bench-strategies snapshot clean
+.PHONY: help demo test test-all lint layers bench bench-strategies fuzz snapshot clean
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -46,6 +48,9 @@ bench: $(DEV)
 
 bench-strategies: $(DEV)
 	@$(BIN)/python -m benchmarks.strategies
+
+fuzz: $(DEV)
+	@$(ONE_THREAD) $(BIN)/python tests/lite/fuzz/run_fuzz.py --cases $(CASES) --workers $(WORKERS)
 
 snapshot: $(DEV)
 	@UNRELEASED=$(UNRELEASED) $(BIN)/python tests/compat/make_snapshot.py

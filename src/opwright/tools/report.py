@@ -6,8 +6,10 @@ Lives here: the two consoles, `prose`, `print_json`, `BadFile`.  Not here: any r
 from __future__ import annotations
 
 import functools
+import io
 import json
 import math
+import sys
 import textwrap
 from typing import Any
 
@@ -23,9 +25,18 @@ class BadFile(Exception):
     """A file that cannot be read or written; the command line ends with an exit code of its own."""
 
 
-@functools.cache
 def out() -> Console:
-    """Results: stdout. Honours NO_COLOR; where it is no terminal, plain text with lines as long as they are."""
+    """Results: stdout. Honours NO_COLOR; where it is no terminal, plain text with lines as long as they are.
+
+    Names in files may be bytes that are no text, or text that the stream has no characters for: these are escaped.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
+    return _stdout()
+
+
+@functools.cache
+def _stdout() -> Console:
     console = Console(**PLAIN)  # type: ignore[arg-type]
     return console if console.is_terminal else Console(width=10_000, **PLAIN)  # type: ignore[arg-type]
 

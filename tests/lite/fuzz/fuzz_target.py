@@ -4,9 +4,9 @@ Lives here: `outcome` and its limits: errors of our own kinds, seconds, bytes.
 Not here: the mutants (fuzz_mutants.py), running many (run_fuzz.py).
 
 A case reads, verifies, prints and writes the model, opens an interpreter, allocates, asks for details, runs once, and
-calls `opwright check`. A finding is any exception but an OpError (bad files are to be said to be bad), a case that takes
-longer than SECONDS, and one that needs more memory than twice the file and ROOM. An endless loop is a model's right: a
-WHILE that does not end is stopped and no finding.
+calls `opwright check`. A finding is any exception but an OpError (bad files are to be said to be bad), a case that
+takes longer than SECONDS, and one that needs more memory than twice the file and ROOM. An endless loop is a model's
+right: a WHILE that does not end is stopped and no finding.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import warnings
 import zlib
 from typing import Any
 
+import fuzz_mutants
 import numpy as np
 
 from opwright import lite
@@ -106,7 +107,8 @@ def _tools(data: bytes, as_json: bool) -> None:
     path = _scratch()
     with open(path, "wb") as file:
         file.write(data)
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(BadFile):
+    printed = io.TextIOWrapper(io.BytesIO(), "utf-8")  # as strict about text as a real one
+    with contextlib.redirect_stdout(printed), contextlib.suppress(BadFile):
         check_model(path, "2.8", (), False, as_json)
         inspect_model(path, as_json)
 
@@ -140,6 +142,13 @@ def _run(interpreter: Any, loops: bool) -> str:
             return "loops"
         raise
     return "ran"
+
+
+def warm() -> None:
+    """Import what cases need, which takes memory of its own: outside the limits."""
+    for data in fuzz_mutants.seeds():
+        with flags.override(max_activation_bytes=ACTIVATIONS):
+            _outcome(data, True)
 
 
 def said(error: Exception) -> str:

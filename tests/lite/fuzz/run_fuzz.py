@@ -117,10 +117,9 @@ def main() -> int:
             given.keep.write_bytes(data)
         print(fuzz_target.outcome(data))
         return 0
-    import fuzz_mutants
-    import fuzz_target  # noqa: F401  # before the fork, so that the processes share what is imported
+    import fuzz_target
 
-    fuzz_mutants.seeds()
+    fuzz_target.warm()  # before the fork, so that the processes share what is imported
     findings = run(given.first, given.cases, given.workers)
     for what, numbers in sorted(findings.items(), key=lambda item: -len(item[1])):
         print(f"{len(numbers)} times: {what}    cases {numbers[:5]}")
