@@ -102,6 +102,14 @@ def test_a_loop_that_collects_results_has_fixed_shapes() -> None:
     assert not any(len(t.shape_signature) for s in Model.read(content).subgraphs for t in s.tensors)
 
 
+@pytest.mark.parametrize("row", LISTS, ids=str)
+def test_lists_for_an_old_run_time(row: Case) -> None:
+    content = converter(row.concrete(), target_spec=ow.lite.TargetSpec(runtime="2.3")).convert()
+    assert not versions.is_newer(versions.min_runtime_of_model(Model.read(content)), "2.3")
+    assert_same(ours(content, row.inputs), eager(row), row.rtol)
+    assert_same(official(content, row.inputs), eager(row), row.rtol)
+
+
 def test_a_case_is_a_tree_of_ifs() -> None:
     branches = [lambda x=x: ow.fill([2], float(x)) for x in range(9)]
     content = content_of(lambda n: ow.switch_case(n, branches), N)

@@ -183,7 +183,7 @@ class TFLiteConverter:
     def _lower(self, frozen: Graph, offenders: list[Offender]) -> Graph:
         """One function's graph through all stages that make it one of the lite dialect."""
         graph = prepare(fuse(frozen, self.allow_custom_ops))
-        without_lists = lower_lists(graph, offenders)
+        without_lists = lower_lists(graph, offenders, self.target_spec.runtime)
         if without_lists is not graph:
             graph = prepare(without_lists)
         graph = legalize(graph, self._allowed(), offenders)

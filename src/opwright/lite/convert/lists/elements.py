@@ -93,7 +93,8 @@ class Kinds:
     raises Unlowerable for a list that is none of equal elements
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, updates: bool = True) -> None:
+        self.updates = updates  # whether the run time has an operator that writes one element
         self._parent: dict[Value, Value] = {}
         self._elements: dict[Value, Elements] = {}
         for value in (*graph.inputs, *graph.outputs):

@@ -23,6 +23,7 @@ from ....graph.ir import Operand
 from ....graph.passes.rewriting import Rewrite, replaced
 from ....ops import registry
 from ... import ops as dialect
+from ...format import versions
 from ..errors import Offender
 from ..lowering import more_specific
 from .counting import appends_of, counter_of
@@ -30,15 +31,20 @@ from .elements import Frames, Kinds, Unlowerable, holds_lists
 from .operators import OPERATORS, Size, part
 from .sizes import source
 
+UPDATES_SINCE = versions.min_runtime("DYNAMIC_UPDATE_SLICE", 1)
 AHEAD_BYTES = 1 << 20  # what is set aside for the results of a loop that may end before it has counted to its limit
 
 
-def lower_lists(graph: Graph, offenders: list[Offender]) -> Graph:
-    """The graph without lists. What stands in the way is added to `offenders`, and the graph stays as it is."""
+def lower_lists(graph: Graph, offenders: list[Offender], runtime: str | None = None) -> Graph:
+    """The graph without lists. What stands in the way is added to `offenders`, and the graph stays as it is.
+
+    runtime: the oldest run time that must read the file; None for the newest
+    """
     if not holds_lists(graph):
         return graph
+    updates = runtime is None or not versions.is_newer(UPDATES_SINCE, runtime)
     try:
-        return Scope(graph, (), Kinds(graph)).run()
+        return Scope(graph, (), Kinds(graph, updates)).run()
     except Unlowerable as error:
         offenders.append(error.offender)
         return graph

@@ -29,13 +29,15 @@ def update(scope: Scope, rows: Value, index: Size, item: Value) -> Value:
     """The rows with another one at an index."""
     row = scope.make("ExpandDims", item, axis=0)
     rank = rows.shape.rank or 1
-    starts = scope.vector([index, *[0] * (rank - 1)])
-    try:
-        return scope.make("DYNAMIC_UPDATE_SLICE", rows, row, starts, like=rows.spec)
-    except InvalidArgumentError:  # not of this type
-        before = part(scope, rows, 0, index)
-        after = part(scope, rows, scope.add(index, 1), -1)
-        return scope.make("Concat", (before, row, after), axis=0, like=rows.spec)
+    if scope.kinds.updates:
+        starts = scope.vector([index, *[0] * (rank - 1)])
+        try:
+            return scope.make("DYNAMIC_UPDATE_SLICE", rows, row, starts, like=rows.spec)
+        except InvalidArgumentError:  # not of this type
+            pass
+    before = part(scope, rows, 0, index)
+    after = part(scope, rows, scope.add(index, 1), -1)
+    return scope.make("Concat", (before, row, after), axis=0, like=rows.spec)
 
 
 def part(scope: Scope, rows: Value, begin: Size, count: Size) -> Value:
