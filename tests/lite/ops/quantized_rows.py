@@ -427,8 +427,9 @@ ROWS = [
     Row("PRELU", BYTES, prelu),
     Row("HARD_SWISH", BYTES, lambda d: Drawn([d.x(60, scale=8 / 256)], [T(d.kind, (), 4.2 / 256, d.zero())])),
     Row("ELU", ("INT8",), _unary(3), path="OPT"),
-    Row("GELU", BYTES, _unary(3, approximate=False)),
+    Row("GELU", ALL, _unary(3, approximate=False)),
     Row("GELU", BYTES, _unary(3, approximate=True), label="GELU approximate"),
+    Row("GELU", ("INT16",), _unary(3, approximate=True), within=1, label="GELU approximate, wide"),  # a float32 formula
     Row("LOGISTIC", ALL, LOGISTIC),
     Row("TANH", ALL, TANH),
     Row("SOFTMAX", ALL, softmax),

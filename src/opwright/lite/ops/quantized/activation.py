@@ -14,7 +14,7 @@ import numpy as np
 from .fixed_point import multiplier, rescale, shifted_right
 from .operand import Operand, check_output, check_scaled, check_symmetric, check_types, quantize_real
 from .sigmoid import logistic_wide, tanh_wide
-from .tables import byte_table, look_up
+from .tables import byte_table, interpolated, interpolation_table, look_up
 
 BYTES = ("INT8 INT8", "UINT8 UINT8")
 ALL = (*BYTES, "INT16 INT16")
@@ -125,13 +125,45 @@ def tabled(f: Callable[[Any], Any]) -> Callable[[Operand, Operand], Any]:
     return kernel
 
 
+def wide_tabled(f: Callable[[Any], Any]) -> Callable[[Operand, Operand], Any]:
+    """The same of int16, by an interpolated table; f: of float32."""
+
+    def kernel(x: Operand, y: Operand) -> Any:
+        check_scaled(x, y)
+        ends = [real_of(x, x.low), real_of(x, x.high), real_of(y, y.low), real_of(y, y.high)]
+        with np.errstate(all="ignore"):
+            table = interpolation_table(f, *ends, _f)
+        return lambda q: interpolated(table, q)
+
+    return kernel
+
+
+def single(f: Any) -> Any:
+    """A function to float32, rounded once (NumPy's own is a bit wrong in some places)."""
+    return lambda v: f(v.astype(np.float64)).astype(_f)
+
+
+def real_of(o: Operand, q: int) -> float:
+    """What an integer stands for."""
+    return float(o.scale * _f(q - o.zero_point))
+
+
 # The sum is a float32, too: what it loses decides ties.
 _logistic = tabled(lambda v: _f(1) / (_f(1) + np.exp(-v).astype(_f)))
 _tanh = tabled(np.tanh)
 _elu = tabled(lambda v: np.where(v < 0, np.expm1(np.minimum(v, 0)), v))
 _erf = np.frompyfunc(math.erf, 1, 1)
-_gelu = tabled(lambda v: 0.5 * v * (1 + _erf(v * math.sqrt(0.5)).astype(np.float64)))
-_gelu_by_tanh = tabled(lambda v: 0.5 * v * (1 + np.tanh(math.sqrt(2 / math.pi) * (v + 0.044715 * v**3))))
+
+
+def _gelu(v: Any) -> Any:
+    return 0.5 * v * (1 + _erf(v * math.sqrt(0.5)).astype(np.float64))
+
+
+def _gelu_by_tanh(v: Any) -> Any:
+    return 0.5 * v * (1 + np.tanh(math.sqrt(2 / math.pi) * (v + 0.044715 * v**3)))
+
+
+GELUS = {by_tanh: (tabled(f), wide_tabled(single(f))) for by_tanh, f in ((False, _gelu), (True, _gelu_by_tanh))}
 
 
 def logistic(op: Any, x: Operand, y: Operand) -> Any:
@@ -161,5 +193,5 @@ def elu(op: Any, x: Operand, y: Operand) -> Any:
 
 
 def gelu(op: Any, x: Operand, y: Operand) -> Any:
-    check_types(op, BYTES, x, y)
-    return (_gelu_by_tanh if op.approximate else _gelu)(x, y)
+    narrow, wide = GELUS[bool(op.approximate)]
+    return (wide if check_types(op, ALL, x, y) == "INT16" else narrow)(x, y)

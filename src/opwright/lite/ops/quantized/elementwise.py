@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from ....core.errors import InvalidArgumentError
-from .activation import tabled
+from .activation import real_of, single, tabled, wide_tabled
 from .fixed_point import inverse_root, multiplier, rescale
 from .operand import Operand, check_scaled, check_types
-from .tables import interpolated, interpolation_table
 
 _exp = tabled(np.exp)
 _log = tabled(lambda v: np.where(v > 0, np.log(v), -np.inf))
@@ -32,33 +31,15 @@ def absolute(op: Any, x: Operand, y: Operand) -> Any:
     return run
 
 
-def _wide(f: Any, x: Operand, y: Operand) -> Any:
-    """A function of int16 by an interpolated table."""
-    check_scaled(x, y)
-    ends = [_real(x, x.low), _real(x, x.high), _real(y, y.low), _real(y, y.high)]
-    with np.errstate(all="ignore"):
-        table = interpolation_table(f, *ends, np.float32)
-    return lambda q: interpolated(table, q)
-
-
-def _single(f: Any) -> Any:
-    """A function to float32, rounded once (NumPy's own is a bit wrong in some places)."""
-    return lambda v: f(v.astype(np.float64)).astype(np.float32)
-
-
-def _real(o: Operand, q: int) -> float:
-    return float(o.scale * np.float32(q - o.zero_point))
-
-
 def exp(op: Any, x: Operand, y: Operand) -> Any:
     kind = check_types(op, ("INT8 INT8", "INT16 INT16"), x, y)
-    return _exp(x, y) if kind == "INT8" else _wide(_single(np.exp), x, y)
+    return _exp(x, y) if kind == "INT8" else wide_tabled(single(np.exp))(x, y)
 
 
 def log(op: Any, x: Operand, y: Operand) -> Any:
     kind = check_types(op, ("INT8 INT8", "INT16 INT16"), x, y)
-    least = np.float32(_real(y, y.low))  # what has no logarithm
-    return _log(x, y) if kind == "INT8" else _wide(lambda v: np.where(v > 0, _single(np.log)(v), least), x, y)
+    least = np.float32(real_of(y, y.low))  # what has no logarithm
+    return _log(x, y) if kind == "INT8" else wide_tabled(lambda v: np.where(v > 0, single(np.log)(v), least))(x, y)
 
 
 def _not_negative(x: Operand, q: Any, name: str) -> None:
@@ -70,8 +51,8 @@ def _not_negative(x: Operand, q: Any, name: str) -> None:
 def rsqrt(op: Any, x: Operand, y: Operand) -> Any:
     """1 / sqrt(x) in fixed point, of int16 by table; 0 gives the greatest output."""
     if check_types(op, ("INT8 INT8", "INT16 INT16"), x, y) == "INT16":
-        most = np.float32(_real(y, y.high))
-        wide = _wide(lambda v: np.where(v > 0, np.float32(1) / np.sqrt(v), most), x, y)
+        most = np.float32(real_of(y, y.high))
+        wide = wide_tabled(lambda v: np.where(v > 0, np.float32(1) / np.sqrt(v), most))(x, y)
 
         def run_wide(q: Any) -> Any:
             _not_negative(x, q, "Rsqrt")
