@@ -25,6 +25,7 @@ BITS = {
 UNCOUNTABLE = 2**63
 MAX_RANK = 64  # of a NumPy array, 2.0 on
 WIDEST = 16  # bytes of an element, at most
+SURELY = UNCOUNTABLE // WIDEST  # so many elements can be counted, at least
 
 
 def element_count(shape: Sequence[int]) -> int:
@@ -50,6 +51,8 @@ def bytes_of(type_name: str, elements: int) -> int | None:
 
 def check(at: str, index: int, tensor: Any, buffer: Any, strings: dict[int, Finding | None]) -> Iterator[Finding]:
     """Findings for one tensor and its buffer. `strings`: what was found for string buffers walked before, by index."""
+    if tensor.sparsity is None and (buffer.data is None or tensor.buffer == 0):
+        return
     if tensor.sparsity is not None:
         stored, finding = sparse_elements(f"{at}.sparsity", tensor)
         if finding is not None:

@@ -111,7 +111,8 @@ def layout_of(name: str, size: int, entries: Sequence[int], how: Mapping[str, Ca
         of = (field.scalar, schema.SCALARS[field.scalar][1]) if field.kind == "vector" else field.of
         steps.append((field.name, position, read, of))
     cls = table_class(name)
-    room = 64 + 8 * len(known.fields) + 96 * len(lists)
+    arrays = sum(field.kind == "vector" for _, _, _, field, _ in present)
+    room = 64 + 8 * len(known.fields) + 96 * len(lists) + 112 * arrays
     newer: tuple[tuple[int, int, int], ...] = ()
     if len(entries) > len(known.ids):
         taken = [(position, width) for position, _, width, _, _ in present]

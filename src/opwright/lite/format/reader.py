@@ -18,6 +18,7 @@ which vectors are slices.
 
 from __future__ import annotations
 
+import gc
 import struct
 import sys
 from collections.abc import Callable
@@ -48,7 +49,13 @@ def read(buffer: Any) -> TableObject:
     raises DataLossError where the structure is damaged (the text names the field), InvalidArgumentError for a file of
     another kind or schema version
     """
-    return _Reader(buffer).model()
+    collects = gc.isenabled()
+    gc.disable()  # the tree holds no cycles: looking for them takes longer than the reading
+    try:
+        return _Reader(buffer).model()
+    finally:
+        if collects:
+            gc.enable()
 
 
 class _Arrays(dict[str, np.ndarray]):
@@ -230,10 +237,8 @@ class _Reader:
         if at + 4 + total > self.size:
             raise Damage(f"vector of {n} {scalar} at offset {at} runs past {self.end}")
         self.bytes_left -= total
-        self.room -= ARRAY
-        if self.bytes_left < 0 or self.room < 0:
+        if self.bytes_left < 0:
             self.spend(0)
-            self.spend_room(0)
         if scalar == "bool":
             self.spend_room(n)
             return np.frombuffer(self.view, np.uint8, n, at + 4) != 0

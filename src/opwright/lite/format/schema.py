@@ -4,7 +4,8 @@ Lives here: `Field`, `Table`, the lookups `table`, `tables`, `enum`, and the sca
 `schema.TensorType`, `schema.BuiltinOperator` and every other enum are attributes of this module, made when first asked.
 Not here: bytes (reader.py, writer.py), the Python objects (objects.py), versions of operators (versions.py).
 
-Nothing is parsed at import. The first lookup reads the JSON once (about a millisecond) for the life of the process.
+Nothing is parsed at import of this module. The first lookup reads the JSON once, half a millisecond, for the life of
+the process; model.py makes it.
 
 Source: the schema of LiteRT at commit f67457790c9c (tflite/converter/schema/schema.fbs), with the ids and defaults of
 the generated reader shipped in ai-edge-litert 2.3.0, which is newer by three fields.

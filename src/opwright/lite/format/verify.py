@@ -119,14 +119,12 @@ def tensor_buffers(model: Any) -> Iterator[Finding]:
 def tensor_shapes(model: Any) -> Iterator[Finding]:
     for at, _, tensor in _tensors(model):
         shape, signature = _ints(tensor.shape), _ints(tensor.shape_signature)
-        if shape == signature and len(shape) < 8 and all(0 <= d < 128 for d in shape):
-            continue  # most are so
         if shape and min(shape) < 0:
             yield Finding(f"{at}.shape", "negative dimension", found=_brief(shape))
         elif len(shape) > constants.MAX_RANK:
             yield Finding(f"{at}.shape", "more dimensions than an array can have", found=len(shape),
                           wanted=f"at most {constants.MAX_RANK}")  # fmt: skip
-        elif not constants.countable(shape):
+        elif shape and max(shape) ** len(shape) >= constants.SURELY and not constants.countable(shape):
             yield Finding(f"{at}.shape", "shape asks for more elements than can be counted", found=_brief(shape))
         elif signature and len(signature) != len(shape):
             yield Finding(f"{at}.shape_signature", "rank differs from the shape's", found=_brief(signature))
