@@ -217,9 +217,9 @@ class Interpreter:
     # ---- signatures -----------------------------------------------------------------------------------------------
 
     def get_signature_list(self) -> dict[str, dict[str, list[str]]]:
-        """The names of inputs and outputs of each signature, by key."""
+        """The names of inputs and outputs of each signature, by key; each list is in alphabetical order."""
         return {
-            key: {"inputs": [m.name for m in d.inputs], "outputs": [m.name for m in d.outputs]}
+            key: {"inputs": sorted(m.name for m in d.inputs), "outputs": sorted(m.name for m in d.outputs)}
             for key, d in self._signatures.items()
         }
 
