@@ -249,7 +249,7 @@ def test_unresolved_custom_operators_are_all_listed():
 
 
 def test_an_unresolved_flex_operator():
-    interpreter = lite.Interpreter(model_content=Build().custom("FlexErf", "x", "y").done())
+    interpreter = lite.Interpreter(model_content=Build().custom("FlexNoSuchOperator", "x", "y").done())
     with pytest.raises(
         RuntimeError, match="Select TensorFlow op\\(s\\), included in the given model, is\\(are\\) not supported"
     ):
