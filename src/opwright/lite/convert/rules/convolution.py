@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.dtypes import float32
+from ....core.dtypes import float32, int32
 from ....core.specs import TensorSpec
 from ....graph import Node, Value
 from ..lowering import Lowered, Lowering, NoMatch, Rule, table
@@ -112,37 +112,47 @@ def _depthwise(node: Node, low: Lowering) -> Lowered:
 
 
 def _conv2d_transpose(node: Node, low: Lowering) -> Lowered:
-    _, filters, x = node.operands
+    sizes, filters, x = node.operands
     if x.dtype is not float32:
         return NoMatch(f"TRANSPOSE_CONV takes float32, found {x.dtype.name}")
     image = Image(node, low, x)
     if (image.dilation_h, image.dilation_w) != (1, 1):
         return NoMatch("TRANSPOSE_CONV has no dilation")
-    kernel, out = filters.spec.shape.dims, image.out.shape.dims
-    depth = None if image.x.spec.shape.dims is None else image.x.spec.shape.dims[3]
-    if kernel is None or None in kernel or out is None or None in out[1:]:
-        return NoMatch("the shape of the result or of the filter is not known")
+    kernel, depth = filters.spec.shape.dims, None if image.x.spec.shape.dims is None else image.x.spec.shape.dims[3]
+    if kernel is None or None in kernel:
+        return NoMatch("the shape of the filter is not known")
+    out = image.out.shape.dims or (None, None, None, kernel[2])
     if kernel[3] != depth or kernel[2] != out[3]:
         return NoMatch("TRANSPOSE_CONV has no groups")
-    h, w, c = (int(d) for d in out[1:] if d is not None)
-    padding, begin = image.padding, (0, 0)
+    padding, begin, more = image.padding, [0, 0, 0, 0], [0, 0, 0, 0]
     if padding == "EXPLICIT":  # the padded image whole, then the window of it that is not padding
         (top, bottom), (left, right) = image.pads[1:3].tolist()
-        h, w, padding, begin = h + top + bottom, w + left + right, "VALID", (top, left)
-    if out[0] is not None:
-        shape = low.int32([out[0], h, w, c])
-    else:
+        padding, begin, more = "VALID", [0, top, left, 0], [0, top + bottom, left + right, 0]
+    whole = [None if d is None else d + m for d, m in zip(out, more)]
+    y = low.emit(
+        "TRANSPOSE_CONV", _image_sizes(low, image, sizes, whole, more), transposed(low, filters, (2, 0, 1, 3)), image.x,
+        None, like=image.out.with_shape(whole), padding=padding, stride_h=image.stride_h, stride_w=image.stride_w,
+    )  # fmt: skip
+    if any(more):
+        wanted = [-1, *out[1:3], -1] if None not in out[1:] else _image_sizes(low, image, sizes, out, (0,) * 4)
+        y = low.emit("SLICE", y, low.int32(begin), low.int32(wanted), like=image.out)
+    return image.back(y)
+
+
+def _image_sizes(
+    low: Lowering, image: Image, sizes: Value, dims: Sequence[int | None], more: Sequence[int]
+) -> Value:
+    """The sizes `dims` of an image, channels last; unknown ones are `more` than those that the operator was given."""
+    if None not in dims:
+        return low.int32(dims)
+    if None not in dims[1:]:
         batch = low.emit("STRIDED_SLICE", low.emit("SHAPE", image.x, out_type="INT32"), low.int32([0]), low.int32([1]),
                          low.int32([1]))  # fmt: skip
-        shape = low.emit("CONCATENATION", (batch, low.int32([h, w, c])), axis=0)
-    y = low.emit(
-        "TRANSPOSE_CONV", shape, transposed(low, filters, (2, 0, 1, 3)), image.x, None,
-        like=image.out.with_shape([out[0], h, w, c]), padding=padding, stride_h=image.stride_h, stride_w=image.stride_w,
-    )  # fmt: skip
-    if (h, w) != tuple(out[1:3]):
-        sizes_ = [-1, int(out[1] or 0), int(out[2] or 0), -1]
-        y = low.emit("SLICE", y, low.int32([0, *begin, 0]), low.int32(sizes_), like=image.out)
-    return image.back(y)
+        return low.emit("CONCATENATION", (batch, low.int32(dims[1:])), axis=0)
+    last = low.cast(sizes, int32)
+    if image.order:
+        last = low.emit("GATHER", last, low.int32(TO_LAST), axis=0)
+    return low.emit("ADD", last, low.int32(more)) if any(more) else last
 
 
 def _pool(op_name: str, outside: float) -> Any:
