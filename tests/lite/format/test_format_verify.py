@@ -60,6 +60,7 @@ BREAKS = [  # rule, what is changed, field, new value, words
     ("external_buffers", root, "external_buffers", [objects.ExternalBuffer(id=1, group=3)], "no such group"),
     ("subgraph_interfaces", lambda m: m.subgraphs[0], "inputs", [-1], "Invalid tensor index -1 in subgraph inputs"),
     ("subgraph_interfaces", lambda m: m.subgraphs[0], "outputs", [11], "Invalid tensor index 11 in subgraph outputs"),
+    ("subgraph_interfaces", lambda m: m.subgraphs[1], "tensors", [], "Did not get tensors in subgraph 1."),
     ("opcode_indices", op(0), "opcode_index", 7, "Missing registration for opcode_index 7"),
     ("operator_tensors", op(0), "inputs", [0, 19], "index 19 in node inputs. The subgraph has 11 tensors"),
     ("operator_tensors", op(0), "outputs", [-1], "index -1 in node outputs"),

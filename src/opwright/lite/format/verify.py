@@ -145,6 +145,9 @@ def external_buffers(model: Any) -> Iterator[Finding]:
 
 def subgraph_interfaces(model: Any) -> Iterator[Finding]:
     for i, subgraph in enumerate(model.subgraphs):
+        absent = getattr(subgraph.tensors, "absent", False)
+        if not len(subgraph.tensors) and (absent or len(subgraph.inputs) or len(subgraph.outputs)):
+            yield Finding(f"subgraphs[{i}].tensors", f"Did not get tensors in subgraph {i}.")
         for side in ("inputs", "outputs"):
             yield from _indices(f"subgraphs[{i}]", subgraph, side, getattr(subgraph, side), 0, f"subgraph {side}")
 
