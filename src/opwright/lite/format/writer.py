@@ -91,6 +91,11 @@ def _bytes_of_buffers(model: Any) -> int:
     return total
 
 
+def _too_large(n: int) -> ResourceExhaustedError:
+    return ResourceExhaustedError(what="the model's structure does not fit a FlatBuffer", found=f"{n} bytes or more",
+                                  wanted="below 2 GB")  # fmt: skip
+
+
 class _Plan(NamedTuple):
     """How the tables of one kind that have the same fields present are laid out."""
 
@@ -138,6 +143,7 @@ class _Writer:
     def __init__(self, outside: bool, drop: bool) -> None:
         self.out = bytearray()
         self.drop = drop
+        self.vectors = 0  # bytes of vectors, so that too many are not written first
         self.leaves: dict[tuple[int, bytes], list[int]] = {}  # width (0: a string), contents: where offsets go
         self.carried: dict[int, tuple[Source, list[tuple[int, int]]]] = {}  # by id: the file; where offsets go, to what
         self.vtables: dict[bytes, int] = {}
@@ -159,11 +165,7 @@ class _Writer:
         if self.behind:
             self.pad(OUTSIDE_ALIGN)
         if len(self.out) > FLATBUFFER_LIMIT:
-            raise ResourceExhaustedError(
-                what="the model's structure does not fit a FlatBuffer",
-                found=f"{len(self.out)} bytes",
-                wanted="below 2 GB",
-            )
+            raise _too_large(len(self.out))
         parts: list[Any] = [self.out]
         end = len(self.out)
         for at, array in self.behind:
@@ -278,6 +280,9 @@ class _Writer:
             self.leaves.setdefault((0, encoded(value)), []).append(at)
         else:
             array = stored_vector(field, value)
+            self.vectors += array.nbytes
+            if self.vectors > FLATBUFFER_LIMIT:
+                raise _too_large(self.vectors)
             if field.align > array.itemsize:
                 self.aligned.append((at, field.align, array))
             else:
