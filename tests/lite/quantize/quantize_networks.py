@@ -1,7 +1,7 @@
 """Small networks for quantisation, each written once for Opwright and TensorFlow alike, with data that are the same.
 
-Lives here: `NETWORKS`, name -> Network; what a network calls is given to it, so that quantize_official.py can build it
-with TensorFlow.
+Lives here: `NETWORKS`, and `SPARSE` of weights with many zeros: name -> Network; what a network calls is given to it,
+so that quantize_official.py can build it with TensorFlow.
 Not here: conversions and checks (the test files), the official converter's results (quantize_official.json).
 """
 
@@ -31,8 +31,8 @@ def weights_of(name: str) -> Callable[..., np.ndarray]:
 
 def samples_of(name: str, seed: int = 1, count: int = SAMPLES) -> list[list[np.ndarray]]:
     """Inputs of a network: samples of lists of arrays."""
-    random = np.random.RandomState(seed)
-    return [[random.uniform(-1, 1, shape).astype(np.float32) for shape in NETWORKS[name].shapes] for _ in range(count)]
+    random, shapes = np.random.RandomState(seed), (NETWORKS | SPARSE)[name].shapes
+    return [[random.uniform(-1, 1, shape).astype(np.float32) for shape in shapes] for _ in range(count)]
 
 
 def _mlp(tf: Any, w: Any) -> Any:
@@ -179,3 +179,46 @@ OPERATORS: dict[str, Network] = {
     "cast": single(lambda tf: lambda x: tf.cast(tf.cast(x * 9.0, tf.int32), tf.float32), FLAT),
 }  # fmt: skip
 NETWORKS |= OPERATORS
+
+
+def _pruned(array: np.ndarray, block: int, axis: int, density: float) -> np.ndarray:
+    """With blocks of zeros along an axis."""
+    shape = [n // block if i == axis % array.ndim else n for i, n in enumerate(array.shape)]
+    keep = np.random.RandomState(6).uniform(size=shape) < density
+    return np.where(np.repeat(keep, block, axis), array, np.float32(0))
+
+
+def _sparse(call: Callable[[Any], Callable[..., Any]], shape: tuple[int, ...], weights: tuple[int, ...], block: int = 1,
+            axis: int = -1, density: float = 0.2) -> Network:  # fmt: skip
+    """call(tf): a function of x and the pruned weights."""
+
+    def make(tf: Any, w: Any) -> Any:
+        pruned = _pruned(w(*weights), block, axis, density)
+        return lambda x: call(tf)(x, pruned)
+
+    return Network(make, (shape,))
+
+
+def _product(tf: Any) -> Any:
+    return tf.matmul
+
+
+def _convolution(tf: Any) -> Any:
+    return lambda x, w: tf.nn.conv2d(x, w, 1, "SAME")
+
+
+SPARSE = {
+    "elements": _sparse(_product, (2, 64), (64, 64)),
+    "half the elements": _sparse(_product, (2, 64), (64, 64), density=0.5),
+    "few zeros": _sparse(_product, (2, 64), (64, 64), density=0.75),
+    "blocks of 4": _sparse(_product, (2, 64), (64, 64), 4, 0),
+    "blocks of 16": _sparse(_product, (2, 64), (64, 64), 16, 0),
+    "many blocks of 16": _sparse(_product, (2, 64), (64, 64), 16, 0, 0.6),
+    "many columns": _sparse(_product, (1, 300), (300, 40), density=0.1),
+    "a small product": _sparse(_product, (2, 8), (8, 8), 4, 0),
+    "convolution": _sparse(_convolution, (1, 8, 8, 16), (3, 3, 16, 32)),
+    "depthwise": _sparse(lambda tf: lambda x, w: tf.nn.depthwise_conv2d(x, w, [1, 1, 1, 1], "SAME"), (1, 8, 8, 64),
+                         (3, 3, 64, 1), axis=2),
+    "a stack of products": _sparse(_product, (2, 4, 64), (2, 64, 32)),
+    "a sum": _sparse(lambda tf: lambda x, w: x + w, (64, 32), (64, 32)),
+}  # fmt: skip

@@ -4,6 +4,7 @@
 
 Of each network and kind of quantisation: the file's size, its operators, scale and zero point of each quantised tensor
 (of more than one scale: all scales), and the signal-to-noise ratio in dB of its answers beside the float function's.
+Of each with sparse weights: the file's size, and whether the official run time takes it.
 """
 
 import json
@@ -18,7 +19,7 @@ sys.path.insert(0, str(HERE))
 
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
-from quantize_networks import NETWORKS, OPERATORS, samples_of, weights_of  # noqa: E402
+from quantize_networks import NETWORKS, OPERATORS, SPARSE, samples_of, weights_of  # noqa: E402
 
 KINDS = ("float16", "dynamic", "int8", "int16x8")
 INT16 = tf.lite.OpsSet.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8
@@ -26,7 +27,7 @@ INT16 = tf.lite.OpsSet.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_IN
 
 def converted(function: object, name: str, kind: str) -> bytes:
     """The official converter's file."""
-    specs = [tf.TensorSpec(shape, tf.float32) for shape in NETWORKS[name].shapes]
+    specs = [tf.TensorSpec(shape, tf.float32) for shape in (NETWORKS | SPARSE)[name].shapes]
     with tempfile.TemporaryDirectory() as folder:  # the way that writes signatures, as ours does
         module = tf.Module()
         module.call = function
@@ -42,7 +43,9 @@ def signature_of(function: object, specs: list) -> object:
 
 def configured(converter: object, name: str, kind: str) -> object:
     """With the settings of a kind."""
-    converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    converter.optimizations = [tf.lite.Optimize.DEFAULT] if kind != "float" else []
+    if name in SPARSE:
+        converter.optimizations.append(tf.lite.Optimize.EXPERIMENTAL_SPARSITY)
     if kind == "float16":
         converter.target_spec.supported_types = [tf.float16]
     if kind.startswith("int"):
@@ -82,12 +85,26 @@ def snr(interpreter: object, function: object, name: str) -> float:
     return round(float(10 * np.log10(signal / noise)), 1)
 
 
+def runs(content: bytes) -> bool:
+    """Whether the official run time takes its own converter's file."""
+    try:
+        tf.lite.Interpreter(model_content=content).allocate_tensors()
+    except RuntimeError:
+        return False
+    return True
+
+
 def main() -> None:
     kept: dict = {}
     for name, network in NETWORKS.items():
         function = tf.function(network.make(tf, weights_of(name)))
         for kind in KINDS if name not in OPERATORS else ("int8",):
             kept.setdefault(name, {})[kind] = facts(converted(function, name, kind), function, name)
+    for name, network in SPARSE.items():
+        function = tf.function(network.make(tf, weights_of(name)))
+        for kind in ("float", "float16", "dynamic", "int8"):
+            content = converted(function, name, kind)
+            kept.setdefault(f"sparse: {name}", {})[kind] = {"size": len(content), "runs": runs(content)}
     rows = [f"{json.dumps(name)}: {json.dumps(row)}" for name, row in kept.items()]
     HERE.joinpath("quantize_official.json").write_text("{\n" + ",\n".join(rows) + "\n}\n", "utf-8")
 

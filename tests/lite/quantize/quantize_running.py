@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
-from quantize_networks import NETWORKS, samples_of, weights_of
+from quantize_networks import NETWORKS, SPARSE, samples_of, weights_of
 
 import opwright as ow
 from opwright.core import nest
@@ -22,7 +22,7 @@ OFFICIAL = json.loads(Path(__file__).with_name("quantize_official.json").read_te
 
 @functools.cache
 def function_of(name: str) -> Any:
-    return ow.function(NETWORKS[name].make(ow, weights_of(name)))
+    return ow.function((NETWORKS | SPARSE)[name].make(ow, weights_of(name)))
 
 
 def converter_of(function: Any, shapes: Any, samples: Any = None, kind: str = "int8", **settings: Any) -> Any:

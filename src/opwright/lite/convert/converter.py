@@ -44,7 +44,8 @@ class TFLiteConverter:
 
     allow_custom_ops: write operators without a builtin form as custom operators, to be given to the interpreter.
     target_spec: operator sets and types the file may use, and the oldest run time that must read it.
-    optimizations: [Optimize.DEFAULT] quantises: weights alone, or with representative_dataset activations, too.
+    optimizations: [Optimize.DEFAULT] quantises: weights alone, or with representative_dataset activations, too;
+    Optimize.EXPERIMENTAL_SPARSITY stores weights of many zeros without them.
     representative_dataset: a function that yields samples, or a RepresentativeDataset of one. inference_input_type,
     inference_output_type: of the model's inputs and outputs that are float32; integers only where activations are.
     exclude_conversion_metadata: no version of what made it in the file. custom_version_in: where the versions of custom
@@ -164,6 +165,10 @@ class TFLiteConverter:
         )
         if mode.kind != modes.FLOAT:
             model = self._quantize(model, mode, graphs)
+        if mode.sparse:
+            from .quantize import sparsify
+
+            model = sparsify(model, mode)
         if self.target_spec.runtime is not None:
             runtime.check(model, graphs, self.target_spec.runtime)
         return model.to_bytes()

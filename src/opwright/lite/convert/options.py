@@ -33,7 +33,9 @@ class OpsSet(enum.Enum):
 
 
 class Optimize(enum.Enum):
-    """Optimisations of size and speed that change the numbers a little: quantisation after training."""
+    """Optimisations of size and speed: quantisation after training, which changes the numbers a little, and
+    EXPERIMENTAL_SPARSITY, which does not. OPTIMIZE_FOR_SIZE and OPTIMIZE_FOR_LATENCY mean DEFAULT.
+    """
 
     DEFAULT = "DEFAULT"
     OPTIMIZE_FOR_SIZE = "OPTIMIZE_FOR_SIZE"
@@ -69,11 +71,10 @@ class TargetSpec:
 
 
 CUSTOM_VERSION_PLACES = ("code", "options")
-DEPRECATED = (Optimize.OPTIMIZE_FOR_SIZE, Optimize.OPTIMIZE_FOR_LATENCY)  # mean DEFAULT
 
 
 def check(settings: Any) -> None:
-    """Refuse settings (of a TFLiteConverter) that are not understood, or that would need sparsity.
+    """Refuse settings (of a TFLiteConverter) that are not understood.
 
     Whether those of quantisation go together is for quantize/modes.py to say.
 
@@ -87,7 +88,7 @@ def check(settings: Any) -> None:
                                    wanted="one of " + ", ".join(map(repr, CUSTOM_VERSION_PLACES)))  # fmt: skip
     for name, found, allowed, kind in (
         ("target_spec.supported_ops", target.supported_ops, None, OpsSet),
-        ("optimizations", settings.optimizations, (Optimize.DEFAULT, *DEPRECATED), Optimize),
+        ("optimizations", settings.optimizations, None, Optimize),
         ("target_spec.supported_types", [as_type(t) for t in target.supported_types], (float32, float16, int8), DType),
         ("inference_input_type", [as_type(settings.inference_input_type)], None, DType),
         ("inference_output_type", [as_type(settings.inference_output_type)], None, DType),

@@ -5,6 +5,7 @@
 
 Stages of the integer kinds: calibrate (run the float model over data, note ranges), plan (which operators run on
 integers, with which parameters), rewrite (new tables). Weights alone: weights.py, which needs no data.
+Zeros among weights: sparsity.py.
 Not here: integer kernels (lite/ops/quantized), version rules (format/versions.py).
 """
 
@@ -12,9 +13,9 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["Mode", "mode_of", "quantize"]
+__all__ = ["Mode", "mode_of", "quantize", "sparsify"]
 
-_HOMES = {"Mode": "modes", "mode_of": "modes", "quantize": "driver"}
+_HOMES = {"Mode": "modes", "mode_of": "modes", "quantize": "driver", "sparsify": "sparsity"}
 
 
 def __getattr__(name: str) -> Any:  # the driver brings the interpreter with it, which most conversions do without

@@ -27,7 +27,7 @@ class Mode(NamedTuple):
     allow_float: operators without integer kernel stay float; else they are an error. per_channel, per_channel_dense:
     whether weights get a scale for each output channel, and those of FULLY_CONNECTED. bias: type of biases.
     inputs, outputs: type of the model's inputs and outputs that are float32. runtime: the oldest run time that must
-    have every operator in the form it gets, None for no limit.
+    have every operator in the form it gets, None for no limit. sparse: weights of many zeros are stored without them.
     """
 
     kind: str = FLOAT
@@ -38,6 +38,7 @@ class Mode(NamedTuple):
     inputs: str = "float32"
     outputs: str = "float32"
     runtime: str | None = None
+    sparse: bool = False
 
     def too_new(self, needed: str) -> bool:
         """Whether what came with the run time `needed` is not in the one that was asked for."""
@@ -65,7 +66,7 @@ def mode_of(settings: Any) -> Mode:
     dense = per_channel and not settings._experimental_disable_per_channel_quantization_for_dense_layers
     mode = Mode(kind, allow_float, per_channel, dense, _bias(settings, kind),
                 as_type(settings.inference_input_type).name, as_type(settings.inference_output_type).name,
-                settings.target_spec.runtime)  # fmt: skip
+                settings.target_spec.runtime, Optimize.EXPERIMENTAL_SPARSITY in settings.optimizations)  # fmt: skip
     _check_ends(mode)
     since = SINCE.get(kind, "")
     if mode.too_new(since):

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...format import Model, objects, schema
+from ...format import Model, objects, schema, versions
+from .layouts import in_blocks
 from .modes import Mode
 from .parameters import of_weights, quantized
 from .plan import Graph
@@ -22,6 +23,7 @@ from .releases import late
 from .tables import Tables
 
 LEAST_ELEMENTS = 1024  # of weights that are worth it
+SPARSE_BLOCKS = {"FLOAT32": 4, "INT8": 16}  # of FULLY_CONNECTED's kernels on sparse weights
 HALF_LIMIT = float(np.finfo(np.float16).max)
 HALF_LEAST = float(np.finfo(np.float16).tiny)
 
@@ -60,13 +62,13 @@ HYBRID = {
 def float16(model: Model) -> Model:
     """The model with its float32 constants in float16, but those that it cannot hold."""
     tables = Tables(model)
-    return tables.finish([_Weights(Graph(model, s, {}), tables).float16() for s in model.subgraphs])
+    return tables.finish([Edited(Graph(model, s, {}), tables).float16() for s in model.subgraphs])
 
 
 def dynamic_range(model: Model, mode: Mode) -> Model:
     """The model with weights of 1024 elements or more in int8."""
     tables = Tables(model)
-    return tables.finish([_Weights(Graph(model, s, {}), tables).dynamic_range(mode) for s in model.subgraphs])
+    return tables.finish([Edited(Graph(model, s, {}), tables).dynamic_range(mode) for s in model.subgraphs])
 
 
 def _beyond(array: np.ndarray) -> bool:
@@ -75,7 +77,7 @@ def _beyond(array: np.ndarray) -> bool:
     return bool(most > HALF_LIMIT or 0 < most < HALF_LEAST)
 
 
-class _Weights:
+class Edited:
     """One subgraph on its way. Tensors keep their indices; new ones follow."""
 
     def __init__(self, graph: Graph, tables: Tables) -> None:
@@ -101,7 +103,8 @@ class _Weights:
 
         for op in self.operators:
             op.inputs, op.outputs = renumbered(op.inputs), renumbered(op.outputs)
-            op.intermediates = renumbered(op.intermediates)
+            if len(op.intermediates):  # an empty vector that is new is written, one that was not there is not
+                op.intermediates = renumbered(op.intermediates)
         made.inputs, made.outputs = renumbered(made.inputs), renumbered(made.outputs)
         made.tensors = [self.tensors[t] for t in order]
         return made
@@ -112,10 +115,11 @@ class _Weights:
         op.inputs = np.array(inputs, np.int32)
         return op
 
-    def _dequantize(self, source: int, target: int) -> None:
+    def _insert(self, name: str, source: int, target: int) -> None:
+        options = versions.facts(name)["options"] if self.tables.writes_options(name) else None
         self.operators.append(objects.Operator(
-            opcode_index=self.tables.code("DEQUANTIZE"),
-            builtin_options=objects.DequantizeOptions() if self.tables.writes_options("DEQUANTIZE") else None,
+            opcode_index=self.tables.code(name),
+            builtin_options=getattr(objects, options)() if options else None,
             inputs=np.array([source], np.int32), outputs=np.array([target], np.int32)))  # fmt: skip
 
     def _new(self, source: int, suffix: str = "") -> int:
@@ -140,7 +144,7 @@ class _Weights:
             back = self._new(t)
             self.tensors[back].name = graph.tensors[t].name
             halves[t] = back
-            self._dequantize(half, back)
+            self._insert("DEQUANTIZE", half, back)
         for i, ins in enumerate(graph.inputs):
             self.operators.append(self._operator(i, [halves.get(t, t) for t in ins]))
         return self._with_buffers(len(graph.tensors))
@@ -166,7 +170,7 @@ class _Weights:
                 self.tensors[moved].type = self.tensors[fresh].type
                 self.tensors[moved].quantization = self.tensors[fresh].quantization
                 op.outputs = np.array([moved], np.int32)
-                self._dequantize(moved, real)
+                self._insert("DEQUANTIZE", moved, real)
         return self._with_buffers(len(graph.tensors))
 
     def _form(self, i: int, row: Hybrid, mode: Mode) -> Form | None:
@@ -177,6 +181,8 @@ class _Weights:
         if array is None or array.size < LEAST_ELEMENTS or not np.isfinite(array).all():
             return None
         wanted = mode.per_channel_dense if graph.names[i] == "FULLY_CONNECTED" else mode.per_channel
+        if mode.sparse and graph.names[i] == "FULLY_CONNECTED" and in_blocks(array, SPARSE_BLOCKS["INT8"]):
+            wanted = False  # the hybrid kernel of sparse weights takes one scale
         axes = [row.axis] if row.needs_axis else [row.axis, None] if wanted and row.axis is not None else [None]
         for axis in axes:
             for asymmetric in (True, False) if row.asymmetric else (False,):
