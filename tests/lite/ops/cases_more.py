@@ -297,3 +297,40 @@ CASES["REDUCE_WINDOW"] = [
     bad(f32(4), scalar(0, np.float32), i64(1), i64(1), i64(1), says="reduce_function is none"),
     bad(f32(4), scalar(0, np.float32), i64(1, 1), i64(1), i64(1), reduce_function="ADD", says="does not fit the input"),
 ]
+
+# ---- StableHLO ---------------------------------------------------------------------------------------------
+
+for _name in ("ADD", "MULTIPLY", "MAXIMUM", "MINIMUM"):
+    CASES[f"STABLEHLO_{_name}"] = [
+        case(f32(2, 3), f32(2, 3)),
+        *[case(of(t, 2, 3), of(t, 2, 3)) for t in (np.int8, np.int16, np.int32, np.int64, np.uint8, np.float16)],
+        bad(f32(2, 3), f32(3), says="differ in shape"),
+    ]
+CASES["STABLEHLO_AND"] = [case(bools(5), bools(5)), case(ints(2, 3), ints(2, 3)), bad(f32(2), f32(2), says="dtype")]
+CASES["STABLEHLO_SHIFT_LEFT"] = [
+    *[case(of(t, 9), ints(9, low=0, high=6, dtype=t)) for t in (np.int8, np.int16, np.int32)],
+    bad(ints(2), ints(3), says="differ in shape"),
+]
+_zero = scalar(0, np.float32)
+CASES["STABLEHLO_PAD"] = [
+    case(f32(2, 3), scalar(7, np.float32), edge_padding_low=low, edge_padding_high=high, interior_padding=inner)
+    for low, high, inner in (
+        ([1, 0], [0, 2], [0, 0]), ([0, 1], [1, 0], [1, 2]), ([-1, 0], [0, -1], [0, 0]), ([1, -1], [-1, 2], [2, 1]),
+        ([-2, -2], [3, 3], [1, 3]),
+    )
+]  # fmt: skip
+CASES["STABLEHLO_PAD"] += [
+    bad(f32(2, 3), _zero, edge_padding_low=[1], edge_padding_high=[1], interior_padding=[0], says="do not fit"),
+    bad(f32(2), _zero, edge_padding_low=[1], edge_padding_high=[1], interior_padding=[-1], says="negative"),
+]
+_g = {"offset_dims": [1], "collapsed_slice_dims": [0], "start_index_map": [0], "index_vector_dim": 1}
+CASES["STABLEHLO_GATHER"] = [
+    case(f32(5, 3), np.int32([[4], [0], [9]]), slice_sizes=[1, 3], **_g, rank=2),
+    case(ints(5, 3), np.int64([[4], [0]]), slice_sizes=[1, 2], **_g, rank=2),
+    case(f32(3, 4, 2), np.int32([[[0, 0], [1, 0], [2, 1]], [[0, 1], [1, 1], [0, 9]]]), offset_dims=[2, 3],
+         collapsed_slice_dims=[0], start_index_map=[1, 0], index_vector_dim=2, slice_sizes=[1, 2, 2], rank=4),
+    bad(f32(5, 3), np.int32([[4]]), slice_sizes=[1, 4], **_g, says="slice_sizes do not fit"),
+    bad(f32(5, 3), np.int32([[4]]), slice_sizes=[2, 3], **_g, says="dimensions of size 1"),
+    bad(f32(5, 3), np.int32([[4, 1]]), slice_sizes=[1, 3], **_g, says="start_index_map"),
+    bad(f32(5, 3), np.int32([[4]]), slice_sizes=[1, 3], **_g | {"offset_dims": [0, 1]}, says="offset_dims"),
+]  # fmt: skip

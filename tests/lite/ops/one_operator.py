@@ -31,6 +31,7 @@ class Case:
     """One row: inputs (arrays, Consts, None for one left out), options by name.
 
     rtol, atol: for floats. says: the case is refused, with these words. oracle: whether the official run time takes it.
+    rank: of the outputs in the file, for kernels that look there.
     """
 
     inputs: tuple[Any, ...]
@@ -39,6 +40,7 @@ class Case:
     atol: float = 1e-7
     says: str = ""
     oracle: bool = True
+    rank: int = 0
 
     def __str__(self) -> str:
         shown = [None if a is None else a for a in map(array_of, self.inputs)]
@@ -50,8 +52,9 @@ def array_of(value: Any) -> Any:
     return value.array if isinstance(value, Const) else value
 
 
-def case(*inputs: Any, rtol: float = 1e-6, atol: float = 1e-7, oracle: bool = True, **options: Any) -> Case:
-    return Case(inputs, options, rtol, atol, "", oracle)
+def case(*inputs: Any, rtol: float = 1e-6, atol: float = 1e-7, oracle: bool = True, rank: int = 0, **options: Any
+         ) -> Case:  # fmt: skip
+    return Case(inputs, options, rtol, atol, "", oracle, rank)
 
 
 def bad(*inputs: Any, says: str, **options: Any) -> Case:
@@ -113,7 +116,8 @@ def model_of(name: str, row: Case, outputs: list[str], all_dynamic: bool = False
         kind = schema.TensorType[types.name_of(of_numpy(array.dtype))]
         tensors.append(objects.Tensor(shape=list(array.shape), type=kind, name=f"x{len(tensors)}", buffer=place))
     first = len(tensors)
-    tensors += [objects.Tensor(shape=[], type=schema.TensorType[t], name=f"y{i}") for i, t in enumerate(outputs)]
+    shape = [1] * row.rank
+    tensors += [objects.Tensor(shape=shape, type=schema.TensorType[t], name=f"y{i}") for i, t in enumerate(outputs)]
     results = list(range(first, len(tensors)))
     attrs = {k: v for k, v in row.options.items() if k in get(name).option_names}
     operator = objects.Operator(inputs=indices, outputs=results)

@@ -1,0 +1,175 @@
+"""Operators of StableHLO that the official run time has kernels for: STABLEHLO_ADD to _GATHER.
+
+Lives here: those without subgraphs.  Not here: STABLEHLO_CASE (control.py); the others, which official converters
+write for delegates only and no official kernel runs.
+
+Arithmetic is of operands of one shape: nothing is broadcast.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core import dtypes
+from ...core.dtypes import bool as bool_
+from ...core.dtypes import float16, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64
+from ...core.shapes import UNKNOWN
+from ...core.specs import TensorSpec
+from ...ops.definition import Input, Output
+from .definition import LiteOperator, lite_operator
+from .shapes import refuse, spec, text
+
+NUMBERS = (float16, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64)
+BITS = (int8, int16, int32)
+
+
+def _one_shape(op: Any) -> TensorSpec:
+    x, y = op.x.spec.shape, op.y.spec.shape
+    if not x.is_compatible_with(y):
+        raise refuse("the operands differ in shape", found={"x": text(x), "y": text(y)}, wanted="one shape")
+    return TensorSpec(x.merge_with(y), op.x.spec.dtype)
+
+
+def binary(name: str, compute: Any, formula: str, taken: Any, options: str | None = None) -> LiteOperator:
+    """Define an operator of two tensors of one shape."""
+
+    def computed(op: Any, x: Any, y: Any) -> Any:
+        return compute(x, y)
+
+    body = {
+        "__doc__": f"{name}, of operands of one shape.\n\n.. math:: z = {formula}",
+        "__module__": __name__,
+        "x": Input(taken),
+        "y": Input(taken, like="x"),
+        "z": Output(like="x"),
+        "infer": _one_shape,
+        "compute": compute if isinstance(compute, np.ufunc) else computed,
+    }
+    return lite_operator(name, options=options)(type(name, (), body))
+
+
+def shift_left(x: Any, y: Any) -> Any:
+    """x 2^y, with the bits beyond the type lost; nothing is left for y of as many bits or more."""
+    bits = x.dtype.itemsize * 8
+    wide = np.left_shift(x.astype(np.int64), np.clip(y, 0, bits).astype(np.int64))
+    return wide.astype(x.dtype)
+
+
+BINARY = (
+    ("STABLEHLO_ADD", np.add, "x + y", NUMBERS, None),
+    ("STABLEHLO_MULTIPLY", np.multiply, "x y", NUMBERS, None),
+    ("STABLEHLO_MAXIMUM", np.maximum, r"\max(x, y)", NUMBERS, None),
+    ("STABLEHLO_MINIMUM", np.minimum, r"\min(x, y)", NUMBERS, None),
+    ("STABLEHLO_AND", np.bitwise_and, r"x \wedge y, \text{bit by bit}", (*BITS, bool_), None),
+    ("STABLEHLO_SHIFT_LEFT", shift_left, "x 2^y", BITS, "StablehloShiftLeftOptions"),
+)
+
+for row in BINARY:
+    binary(*row)
+
+
+@lite_operator("STABLEHLO_PAD", options="StablehloPadOptions")
+class StablehloPad:
+    """A value around the elements and between them; around them less than nothing cuts elements off.
+
+    edge_padding_low, edge_padding_high: before and after each dimension, may be negative; interior_padding: between
+    two elements. padding_value: one number
+    """
+
+    x = Input(tuple(d for d in dtypes.ALL if d.size))
+    padding_value = Input(tuple(d for d in dtypes.ALL if d.size), like="x")
+    y = Output(like="x")
+
+    def infer(op: Any) -> TensorSpec:
+        dims = op.x.spec.shape.dims
+        if op.padding_value.spec.shape.num_elements() not in (None, 1):
+            raise refuse("the padding value is one number", found=op.padding_value.spec.short())
+        if min(op.interior_padding, default=0) < 0:
+            raise refuse("interior_padding is negative", found=list(op.interior_padding))
+        if dims is None:
+            return TensorSpec(UNKNOWN, op.x.spec.dtype)
+        lists = (op.edge_padding_low, op.edge_padding_high, op.interior_padding)
+        if any(len(v) != len(dims) for v in lists) or not dims:
+            raise refuse("the paddings do not fit the input", found=[list(v) for v in lists],
+                         wanted=f"{len(dims)} numbers each, at least 1")  # fmt: skip
+        out = [None if d is None else (d - 1) * (k + 1) + 1 + a + b if d else a + b for d, a, b, k in zip(dims, *lists)]
+        if any(o is not None and o <= 0 for o in out):
+            out = [0] * len(out)  # as the official kernel has it
+        return spec(out, op.x.spec.dtype)
+
+    def compute(op: Any, x: Any, padding_value: Any) -> Any:
+        steps = [k + 1 for k in op.interior_padding]
+        apart = [(d - 1) * s + 1 if d else 0 for d, s in zip(x.shape, steps)]
+        sizes = [max(n + a + b, 0) for n, a, b in zip(apart, op.edge_padding_low, op.edge_padding_high)]
+        if 0 in sizes:
+            return np.zeros([0] * x.ndim, x.dtype)
+        y = np.full(sizes, padding_value.reshape(-1)[0], x.dtype)
+        source, target = [], []
+        for size, step, low, d in zip(sizes, steps, op.edge_padding_low, x.shape):
+            first = max(0, -(low // step))  # the first element that is not cut off, and the first too far
+            last = min(d, -((low - size) // step))
+            source.append(slice(first, max(first, last)))
+            target.append(slice(low + first * step, max(low + (max(first, last) - 1) * step + 1, 0), step))
+        if all(s.stop > s.start for s in source):
+            y[tuple(target)] = x[tuple(source)]
+        return y
+
+
+@lite_operator("STABLEHLO_GATHER", options="StablehloGatherOptions")
+class StablehloGather:
+    """Slices of a tensor at index vectors; where a slice would leave the tensor, it is moved inside.
+
+    start_indices: int32 or int64; index_vector_dim: the dimension of the vectors; start_index_map: the dimension of x
+    that each of their numbers is of; slice_sizes: of x, of which collapsed_slice_dims, all 1, are dropped;
+    offset_dims: where in y the others are.
+    """
+
+    x = Input(NUMBERS)
+    start_indices = Input((int32, int64))
+    y = Output(like="x")
+
+    def infer(op: Any) -> TensorSpec:
+        x, i = op.x.spec.shape.dims, op.start_indices.spec.shape.dims
+        if x is None or i is None:
+            return TensorSpec(UNKNOWN, op.x.spec.dtype)
+        sizes, at = op.slice_sizes, op.index_vector_dim
+        if len(sizes) != len(x) or any(s < 0 or (d is not None and s > d) for s, d in zip(sizes, x)):
+            raise refuse("slice_sizes do not fit the input", found=list(sizes), wanted=f"sizes within {text(x)}")
+        if not 0 <= at <= len(i):
+            raise refuse("index_vector_dim is out of range", found=at, wanted=f"0 to {len(i)}")
+        depth = i[at] if at < len(i) else 1
+        if (depth is not None and depth != len(op.start_index_map)) or not _distinct(op.start_index_map, len(x)):
+            raise refuse("start_index_map does not fit the index vectors", found=list(op.start_index_map))
+        if not _distinct(op.collapsed_slice_dims, len(x)) or any(sizes[d] != 1 for d in op.collapsed_slice_dims):
+            raise refuse("collapsed_slice_dims are not dimensions of size 1", found=list(op.collapsed_slice_dims))
+        kept = [s for d, s in enumerate(sizes) if d not in op.collapsed_slice_dims]
+        batch = [d for j, d in enumerate(i) if j != at]
+        rank = len(kept) + len(batch)
+        if len(op.offset_dims) != len(kept) or not _distinct(op.offset_dims, rank):
+            raise refuse("offset_dims do not fit the slices", found=[*op.offset_dims], wanted=f"{len(kept)} of {rank}")
+        kept_, batch_ = iter(kept), iter(batch)
+        return spec((next(kept_) if d in op.offset_dims else next(batch_) for d in range(rank)), op.x.spec.dtype)
+
+    def compute(op: Any, x: Any, start_indices: Any) -> Any:
+        vectors = start_indices if op.index_vector_dim < start_indices.ndim else start_indices[..., None]
+        vectors = np.moveaxis(vectors, op.index_vector_dim, -1)
+        batch = vectors.shape[:-1]
+        index = []
+        for d, size in enumerate(op.slice_sizes):
+            start = np.zeros(batch, np.int64)
+            if d in op.start_index_map:
+                start = vectors[..., list(op.start_index_map).index(d)].astype(np.int64)
+            start = np.clip(start, 0, x.shape[d] - size).reshape(*batch, *(1,) * x.ndim)
+            within = np.arange(size).reshape([-1 if j == d else 1 for j in range(x.ndim)])
+            index.append(start + within)
+        slices = x[tuple(np.broadcast_arrays(*index))] if index else np.broadcast_to(x, batch)
+        kept = slices.reshape(*batch, *(s for d, s in enumerate(op.slice_sizes) if d not in op.collapsed_slice_dims))
+        rank = kept.ndim
+        places = [d for d in range(rank) if d not in op.offset_dims] + sorted(op.offset_dims)
+        return np.moveaxis(kept, range(rank), places)
+
+
+def _distinct(dims: Any, rank: int) -> bool:
+    return len(set(dims)) == len(dims) and all(0 <= d < rank for d in dims)
