@@ -98,7 +98,7 @@ class Interpreter:
                 self._subgraphs.append(Subgraph(model, i, codes, threads, self._subgraphs))
         except OpError as error:
             raise as_base(error, ValueError) from error.__cause__
-        self._codes, self._model = codes, model
+        self._model = model
         self._lent: Lent = {}
         self._around: Any = None  # what delegates are given; made for the first of them
         for delegate in experimental_delegates or ():
@@ -138,7 +138,7 @@ class Interpreter:
         raises the first error of a free method, after all have been called
         """
         if self._subgraphs:
-            self._subgraphs[0].check_idle("closed")
+            self._subgraphs[0].resources.check_idle("closed")
         errors = [error for subgraph in self._subgraphs for error in subgraph.close()]
         if errors:
             raise errors[0]
@@ -252,13 +252,13 @@ class Interpreter:
         if self._around is not None:
             from .runtime.delegation import remove_all_delegates
 
-            self._subgraphs[0].check_idle("changed")
+            self._subgraphs[0].resources.check_idle("changed")
             remove_all_delegates(self._subgraphs)
 
     def _delegate(self, delegate: Any, strict: bool) -> None:
         from .runtime.delegation import Surroundings, apply_delegate  # a program without delegates need not load it
 
-        self._subgraphs[0].check_idle("changed")
+        self._subgraphs[0].resources.check_idle("changed")
         if self._around is None:
             self._around = Surroundings(self._metadata, self._check_resolved, {})
         apply_delegate(self._subgraphs, delegate, self._around, strict)

@@ -22,7 +22,7 @@ from ..ops.definition import Operator
 from ..ops.dispatch import quietly
 from .ops.definition import LiteOperator
 from .quantized_registration import as_real, is_quantized, kernel_of, real_dtype, run_quantized
-from .runtime.node import Context, Node
+from .runtime.node import Context, Node, check_status
 from .runtime.tensor import CONSTANT, DYNAMIC, OWN, Tensor
 from .written import bind_options, group
 
@@ -58,29 +58,17 @@ class Registration:
 
     def bind(self, context: Context, node: Node) -> Callable[[], Any]:
         """One call of invoke as a function without arguments, made when the node's tensors have their memory."""
-        invoke = self.invoke
-        if invoke is None:
-            raise UnimplementedError(op=node.name, what="the registration has no invoke", do="Registration(invoke=...)")
+        invoke: Any = self.invoke  # there is one: a node without is refused in prepare
 
         def step() -> None:
             context.begin(node)
-            check_status(invoke(context, node))
+            check_status(invoke(context, node), node.name, "invoke")
 
         return step
 
     def __repr__(self) -> str:
         given = [name for name in ("init", "free", "prepare", "invoke") if getattr(self, name) is not None]
         return f"<Registration of {', '.join(given) or 'nothing'}, version {self.version}>"
-
-
-class StatusError(Exception):
-    """A method returned an error code."""
-
-
-def check_status(status: Any) -> None:
-    """Raises StatusError for an int other than 0; whatever else a method returns is taken as success."""
-    if type(status) is int and status != 0:
-        raise StatusError(f"returned status {status}")
 
 
 class OperatorRegistration(Registration):

@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 from ...core.errors import FailedPreconditionError, OpError
 from ...core.frames import levels_to_user
 from ..delegate import Delegate, DelegateFlags, DelegateParams, DelegateWarning
-from ..registration import Registration, check_status
+from ..registration import Registration
 from .delegate_context import DelegateContext, arranged
 from .errors import also, as_base, of_node
-from .node import Node
+from .node import Node, check_status
 from .subgraph import Subgraph
 from .tensor import DYNAMIC, Tensor
 
@@ -65,7 +65,7 @@ def _registration_of(delegate: Delegate, kernel: Any) -> Registration:
 
     def init(context: Any, params: Any) -> Any:
         if methods["init"] is not None:
-            check_status(methods["init"](context, params))
+            check_status(methods["init"](context, params), delegate.name, "init")
         return made
 
     return Registration(init, None if free is None else lambda context, _: free(context),
@@ -108,7 +108,7 @@ class Delegation:
                                   self.around.skipped.setdefault(id(delegate), set()).add,
                                   self.around.metadata)  # fmt: skip
         try:
-            check_status(delegate.prepare(context))
+            check_status(delegate.prepare(context), delegate.name, "prepare")
         except Exception as error:
             subgraph.execution_plan = plan
             self._release(count)

@@ -12,7 +12,8 @@ import numpy as np
 
 from ...compiler.memory import Allocation, plan_arena
 from ...core import flags
-from .node import Node, check_bytes
+from .holding import check_bytes
+from .node import Node
 from .tensor import ARENA, Tensor
 
 ALIGNMENT = 64

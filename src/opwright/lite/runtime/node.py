@@ -1,19 +1,16 @@
 """Nodes and the context: what a kernel's methods get.
 
-Lives here: `Node`, `Context`.  Not here: when methods are called (subgraph.py).
+Lives here: `Node`, `Context`, `check_status`.  Not here: when methods are called (subgraph.py).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...core import flags
 from ...core.dtypes import as_dtype
-from ...core.errors import FailedPreconditionError, InvalidArgumentError, ResourceExhaustedError
+from ...core.errors import FailedPreconditionError, InvalidArgumentError
 from ..format import schema
-from ..format.constants import countable
 from ..ops import types
 from .tensor import ARENA, CONSTANT, DYNAMIC, OWN, Tensor, TensorView
 
@@ -161,6 +158,21 @@ class Context:
         return list(self._reported)
 
 
+def check_status(status: Any, op: str, method: str) -> None:
+    """Raises FailedPreconditionError for an int other than 0; whatever else a method returns is taken as success."""
+    if type(status) is int and status != 0:
+        raise FailedPreconditionError(op=op, what=f"{method} returned status {status}")
+
+
+def check_temporaries(node: Node, tensors: Sequence[Tensor]) -> None:
+    """Raises InvalidArgumentError for a temporary of the node that is none of the subgraph's tensors."""
+    for view in node.temporaries:
+        t = getattr(view, "tensor", None)
+        if not isinstance(t, Tensor) or t.index >= len(tensors) or tensors[t.index] is not t:
+            raise InvalidArgumentError(op=node.name, what="node.temporaries holds no tensor of this subgraph",
+                                       found=repr(view)[:80], wanted="tensors from context.add_tensor")  # fmt: skip
+
+
 def _sizes(shape: Iterable[Any], t: Tensor) -> tuple[int, ...]:
     try:
         sizes = tuple(s.__index__() for s in shape)
@@ -171,19 +183,3 @@ def _sizes(shape: Iterable[Any], t: Tensor) -> tuple[int, ...]:
     if any(s < 0 for s in sizes):
         raise InvalidArgumentError(what=f"the shape given to tensor {t.name!r} has a negative size", found=list(sizes))
     return sizes
-
-
-def check_bytes(size: int, what: str) -> None:
-    """Raises ResourceExhaustedError where memory for activations would pass the flag max_activation_bytes."""
-    limit = flags.get("max_activation_bytes")
-    if size > limit:
-        raise ResourceExhaustedError(what=f"{what} would take {size} bytes", wanted=f"at most {limit}",
-                                     do="set the flag max_activation_bytes higher if the model is right")  # fmt: skip
-
-
-def bytes_for(t: Tensor, sizes: tuple[int, ...]) -> int:
-    """Bytes that a tensor of these sizes takes. Raises InvalidArgumentError where no array has such sizes."""
-    if not countable(sizes):
-        raise InvalidArgumentError(what=f"no array can have the shape given to tensor {t.name!r}",
-                                   found=f"{len(sizes)} dimensions: {str(list(sizes))[:120]}")  # fmt: skip
-    return math.prod(sizes) * max(t.dtype.np.itemsize, 1)

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import FailedPreconditionError, InvalidArgumentError
-from .node import check_bytes
+from .errors import also
+from .holding import check_bytes
 
 _OBJECT = 64  # bytes that an element of a table or of strings takes besides its own, about
 
@@ -22,7 +23,8 @@ _OBJECT = 64  # bytes that an element of a table or of strings takes besides its
 class Resources:
     """The resources of one interpreter, by name; made when first asked for. initialized: subgraphs that ran once.
 
-    busy: whether the interpreter runs."""
+    busy: whether the interpreter runs.
+    """
 
     __slots__ = ("busy", "initialized", "nbytes", "tables", "variables")
 
@@ -32,6 +34,14 @@ class Resources:
         self.initialized: set[int] = set()
         self.busy = False
         self.nbytes = 0  # of all values together
+
+    def check_idle(self, what: str) -> None:
+        """Raises the error for an interpreter that is `what` (closed, resized, ...) while it runs."""
+        if self.busy:
+            raise also(FailedPreconditionError, RuntimeError)(
+                what=f"the interpreter is {what} while it runs", found="a call from another thread or from a kernel",
+                wanted="one call at a time", do="make an interpreter for each thread; they can share one lite.Model",
+            )  # fmt: skip
 
     def variable(self, container: str, shared_name: str) -> ResourceVariable:
         """The variable of this name in this container."""

@@ -1,8 +1,8 @@
 """A running subgraph: the life cycle of its nodes and the loop that runs them.
 
 Lives here: `Subgraph`: init, prepare, planning, invoke, free; nodes whose shapes are known only while the model runs.
-Not here: memory (memory.py), what kernels do (registration.py), subgraphs that nodes run (called.py), delegates
-(delegation.py), timing (profiling.py).
+Not here: memory (memory.py, holding.py), what kernels do (registration.py), subgraphs that nodes run (called.py),
+delegates (delegation.py), timing (profiling.py).
 
     allocate   init each node that has not been, once; prepare each node in order; plan and bind memory; bind kernels
     invoke     call the bound kernels in order
@@ -16,26 +16,21 @@ happen only after a resize.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ...core import flags
+from ...core import errors, flags
 from ...core.dtypes import int8
-from ...core.errors import (
-    FailedPreconditionError,
-    InvalidArgumentError,
-    OpError,
-    ResourceExhaustedError,
-    UnimplementedError,
-)
+from ...core.errors import FailedPreconditionError, InvalidArgumentError, OpError, UnimplementedError
 from ...ops.dispatch import quietly
 from ..format.verify import called_subgraphs
 from . import memory
 from .called import Called
 from .errors import also, failed, of_node, told
-from .node import Context, Node, bytes_for, check_bytes
+from .holding import Holding
+from .node import Context, Node, check_status, check_temporaries
 from .resolution import Resolved
 from .resources import Resources
 from .tensor import ARENA, CONSTANT, DYNAMIC, OUTSIDE, OWN, Tensor, of_file
@@ -65,8 +60,7 @@ class Subgraph(Called):
         self.delegation: Any = None  # its delegates (delegation.py), once there are any
         self.context = Context(self, num_threads)
         self.ready = self.running = False
-        self.arena_bytes = 0
-        self._own_bytes: dict[int, int] = {}
+        self.holding: Holding = Holding(self.family[0].holding.family if self.family else [])
         self._dynamic: set[int] = set()  # indices of tensors that a prepare made dynamic
         self.steps: list[Callable[[], Any]] = []
         self._deferred: set[int] = set()
@@ -93,7 +87,7 @@ class Subgraph(Called):
         """Make it ready to run; nothing happens where it is ready. Raises OpErrors that are RuntimeErrors, too."""
         if self.ready:
             return
-        self.check_idle("allocated")
+        self.resources.check_idle("allocated")
         self.accepted = self.connected = None
         self._changing = frozenset()
         self.preserve_all = preserve_all
@@ -125,14 +119,14 @@ class Subgraph(Called):
         except OpError as error:
             raise also(type(error), RuntimeError)(f"{error.message}\nAllocateTensors() failed.") from error
         except MemoryError as error:
-            raise also(ResourceExhaustedError, RuntimeError)(f"{error}\nAllocateTensors() failed.") from error
+            raise also(errors.ResourceExhaustedError, RuntimeError)(f"{error}\nAllocateTensors() failed.") from error
 
     def prepare_all(self, nodes: Iterable[Node], prepare: Callable[[Node], None]) -> set[int]:
         """Prepare nodes in order, but those with an input of unknown shape; the numbers of these."""
         self._dynamic.clear()
         for t in self.tensors:
             if t.kind in (DYNAMIC, OUTSIDE):
-                self._own_bytes.pop(id(t), None)
+                self.holding.forget((t,))
                 t.set_kind(OWN if t.is_object else ARENA)
         if self._outside:
             for i in self.inputs:
@@ -161,8 +155,7 @@ class Subgraph(Called):
         kept = [t for t in self.tensors[: self.file_tensors] if preserve_all or t.index in ends]
         kept += [t for node in self.execution_plan if node.number in deferred for t in node.tensors_in
                  if t is not None and id(t) in used]  # fmt: skip  # a deferred node may run at any later step
-        self.arena_bytes = memory.place(static, kept)
-        check_bytes(self.arena_bytes + self._elsewhere(), "the arenas of all subgraphs")
+        self.holding.set_arena(memory.place(static, kept))
 
     def init(self, node: Node) -> None:
         """Call init of a node that has not been."""
@@ -199,30 +192,20 @@ class Subgraph(Called):
                 raise UnimplementedError(op=node.name, what="its registration has no invoke",
                                          do="Registration(invoke=...)")  # fmt: skip
             if registration.prepare is not None:
-                status = registration.prepare(context, node)
-                if type(status) is int and status != 0:
-                    raise FailedPreconditionError(op=node.name, what=f"prepare returned status {status}")
-            self._check_temporaries(node)
+                check_status(registration.prepare(context, node), node.name, "prepare")
+            check_temporaries(node, self.tensors)
         except Exception as error:
             node.prepared_for = None
             raise of_node(error, node, "prepare", context.reported) from error
 
-    def drop_tensors(self, gone: Iterable[Tensor]) -> None:
+    def drop_tensors(self, gone: Sequence[Tensor]) -> None:
         """Forget tensors that the file does not have; those that stay may get another index."""
+        self.holding.forget(gone)
         dropped = {id(t) for t in gone}
-        for key in dropped:
-            self._own_bytes.pop(key, None)
         n = self.file_tensors
         self.tensors = self.tensors[:n] + [t for t in self.tensors[n:] if id(t) not in dropped]
         for place, t in enumerate(self.tensors[n:], n):
             t.index = place
-
-    def _check_temporaries(self, node: Node) -> None:
-        for view in node.temporaries:
-            t = getattr(view, "tensor", None)
-            if not isinstance(t, Tensor) or t.index >= len(self.tensors) or self.tensors[t.index] is not t:
-                raise InvalidArgumentError(op=node.name, what="node.temporaries holds no tensor of this subgraph",
-                                           found=repr(view)[:80], wanted="tensors from context.add_tensor")  # fmt: skip
 
     def _step(self, node: Node, deferred: bool) -> Callable[[], Any]:
         if deferred:
@@ -247,20 +230,11 @@ class Subgraph(Called):
 
     def bounded(self, t: Tensor, sizes: tuple[int, ...]) -> None:
         """Raises ResourceExhaustedError where a tensor of these sizes, with what there is, passes the limit."""
-        others = self.arena_bytes if self.running else 0
-        own = sum(self._own_bytes.values()) - self._own_bytes.get(id(t), 0)
-        wanted = bytes_for(t, sizes) + others + own + self._elsewhere()
-        check_bytes(wanted, f"tensor {t.name!r} {t.dtype.name}{list(sizes)}")
-
-    def _elsewhere(self) -> int:
-        """Bytes that the model's other subgraphs hold."""
-        return sum(s.arena_bytes + sum(s._own_bytes.values()) for s in self.family if s is not self)
+        self.holding.check(t, sizes, self.running)
 
     def allocate_own(self, t: Tensor) -> None:
         """Memory of its own for a tensor, within the limit."""
-        self.bounded(t, t.shape)
-        t.allocate()
-        self._own_bytes[id(t)] = t.nbytes
+        self.holding.allocate(t, self.running)
 
     def _run_deferred(self, node: Node) -> None:
         """Prepare the node if its inputs have other shapes than when it was last prepared; then run it."""
@@ -276,9 +250,7 @@ class Subgraph(Called):
                     self.allocate_own(t)
         context.begin(node)
         registration: Any = node.registration
-        status = registration.invoke(context, node)
-        if type(status) is int and status != 0:
-            raise FailedPreconditionError(op=node.name, what=f"invoke returned status {status}")
+        check_status(registration.invoke(context, node), node.name, "invoke")
 
     # ---- running ------------------------------------------------------------------------------------------------
 
@@ -288,20 +260,12 @@ class Subgraph(Called):
             raise also(FailedPreconditionError, RuntimeError)(what=NOT_READY, do="call allocate_tensors() first")
         resources = self.resources
         if resources.busy:  # no lock: threads that share the GIL cannot come between this line and the next
-            self.check_idle("invoked")
+            resources.check_idle("invoked")
         self.running = resources.busy = True
         try:
             quietly(self._run)
         finally:
             self.running = resources.busy = False
-
-    def check_idle(self, what: str) -> None:
-        """Raises the error for an interpreter that is used while it runs."""
-        if self.resources.busy:
-            raise also(FailedPreconditionError, RuntimeError)(
-                what=f"the interpreter is {what} while it runs", found="a call from another thread or from a kernel",
-                wanted="one call at a time", do="make an interpreter for each thread; they can share one lite.Model",
-            )  # fmt: skip
 
     def _run(self) -> None:
         step: Any = None
@@ -330,7 +294,7 @@ class Subgraph(Called):
         """Another shape for an input; tensors must be allocated again."""
         if sizes == t.shape and t.kind in (ARENA, OWN):
             return
-        self.check_idle("resized")
+        self.resources.check_idle("resized")
         self.bounded(t, sizes)
         if self.delegation is not None:
             self.delegation.resized()
@@ -353,8 +317,7 @@ class Subgraph(Called):
         for t in self.tensors:
             if t.kind != CONSTANT and not t.is_variable:
                 t.bind(None)
-        self._own_bytes.clear()
-        self.arena_bytes = 0
+        self.holding.clear()
 
     def unready(self) -> None:
         """It must be allocated again before it runs again."""

@@ -1,0 +1,81 @@
+"""Bytes of activations: what the subgraphs of one interpreter hold together, and the limit on it.
+
+Lives here: `Holding` (of one subgraph), `check_bytes`, `bytes_for`.
+Not here: where tensors lie (memory.py), values of resources (resources.py, which asks `check_bytes`, too).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from ...core import flags
+from ...core.errors import InvalidArgumentError, ResourceExhaustedError
+from ..format.constants import countable
+from .tensor import Tensor
+
+
+class Holding:
+    """What one subgraph holds: its arena, and tensors with memory of their own.
+
+    family: of all subgraphs of the interpreter; this one is added.
+    """
+
+    __slots__ = ("_own", "arena", "family")
+
+    def __init__(self, family: list[Holding]) -> None:
+        self.family = family
+        self.arena = 0
+        self._own: dict[int, int] = {}  # by identity of the tensor
+        family.append(self)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all of it."""
+        return self.arena + sum(self._own.values())
+
+    def check(self, t: Tensor, sizes: tuple[int, ...], running: bool) -> None:
+        """Raises ResourceExhaustedError where a tensor of these sizes, beside what there is, passes the limit.
+
+        running: whether the arena stays; else the next allocation makes another.
+        """
+        others = sum(held.nbytes for held in self.family) - self._own.get(id(t), 0) - (0 if running else self.arena)
+        check_bytes(bytes_for(t, sizes) + others, f"tensor {t.name!r} {t.dtype.name}{list(sizes)}")
+
+    def allocate(self, t: Tensor, running: bool) -> None:
+        """Memory of its own for a tensor. Raises as `check`."""
+        self.check(t, t.shape, running)
+        t.allocate()
+        self._own[id(t)] = t.nbytes
+
+    def set_arena(self, nbytes: int) -> None:
+        """An arena of so many bytes in place of the last. Raises ResourceExhaustedError where all pass the limit."""
+        self.arena = nbytes
+        elsewhere = sum(held.nbytes for held in self.family if held is not self)
+        check_bytes(nbytes + elsewhere, "the arenas of all subgraphs")
+
+    def forget(self, tensors: Iterable[Tensor]) -> None:
+        """These have no memory of their own any more."""
+        for t in tensors:
+            self._own.pop(id(t), None)
+
+    def clear(self) -> None:
+        """Nothing is held any more."""
+        self.arena = 0
+        self._own.clear()
+
+
+def check_bytes(size: int, what: str) -> None:
+    """Raises ResourceExhaustedError where memory for activations would pass the flag max_activation_bytes."""
+    limit = flags.get("max_activation_bytes")
+    if size > limit:
+        raise ResourceExhaustedError(what=f"{what} would take {size} bytes", wanted=f"at most {limit}",
+                                     do="set the flag max_activation_bytes higher if the model is right")  # fmt: skip
+
+
+def bytes_for(t: Tensor, sizes: tuple[int, ...]) -> int:
+    """Bytes that a tensor of these sizes takes. Raises InvalidArgumentError where no array has such sizes."""
+    if not countable(sizes):
+        raise InvalidArgumentError(what=f"no array can have the shape given to tensor {t.name!r}",
+                                   found=f"{len(sizes)} dimensions: {str(list(sizes))[:120]}")  # fmt: skip
+    return math.prod(sizes) * max(t.dtype.np.itemsize, 1)
