@@ -6,6 +6,7 @@ Rows name operators in the file where a rule promises them; the order of the nam
 from __future__ import annotations
 
 import numpy as np
+from convert_cases_fusing import FUSING
 from convert_cases_more import MORE
 from convert_running import bools, case, f32, ints, pos
 
@@ -289,4 +290,4 @@ STATE = [
     case("variable", _through_a_variable, f32(3), ops="CALL_ONCE VAR_HANDLE ASSIGN_VARIABLE READ_VARIABLE ADD"),
 ]
 
-CASES = [*STATE, *ELEMENTWISE, *COMPOSITES, *REDUCTIONS, *ARRAYS, *INDEXING, *MATRICES, *IMAGES, *MORE]
+CASES = [*STATE, *ELEMENTWISE, *COMPOSITES, *REDUCTIONS, *ARRAYS, *INDEXING, *MATRICES, *IMAGES, *MORE, *FUSING]

@@ -18,9 +18,10 @@ from .lowering import Lowered, NoMatch, Rewriting, Rule, table
 # Which operand is the filter, which the bias, and where the filter has its output channels.
 LINEAR = {
     "CONV_2D": (1, 2, 0), "DEPTHWISE_CONV_2D": (1, 2, 3), "FULLY_CONNECTED": (1, 2, 0), "TRANSPOSE_CONV": (1, 3, 0),
+    "CONV_3D": (1, 2, 4), "CONV_3D_TRANSPOSE": (1, 3, 3),
 }  # fmt: skip
-ACTIVATED = ("ADD", "SUB", "MUL", "DIV", "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED",
-             "AVERAGE_POOL_2D", "MAX_POOL_2D")  # fmt: skip
+ACTIVATED = ("ADD", "SUB", "MUL", "DIV", "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV",
+             "CONV_3D", "CONV_3D_TRANSPOSE", "AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D")  # fmt: skip
 NO = NoMatch("")  # patterns decline silently: the nodes stay as they are
 
 
@@ -97,8 +98,8 @@ def _scale(node: Node, low: Rewriting) -> Lowered:
     producer, vector, _ = found
     at, bias_at, axis = LINEAR[producer.op.name]
     filter, bias = producer.inputs[at], _bias_of(producer)
-    if not isinstance(filter, Value) or filter.constant is None or bias is None:
-        return NO
+    if not isinstance(filter, Value) or filter.constant is None or bias is None or low.uses.get(filter, 0) > 1:
+        return NO  # shared weights would be in the file twice
     factor = vector if node.op.name == "MUL" else np.float32(1) / vector
     if not np.isfinite(factor).all():
         return NO

@@ -63,6 +63,29 @@ def _reshape(node: Node, low: Rewriting) -> Lowered:
     return NO
 
 
+def _put_in(node: Node, low: Rewriting) -> Lowered:
+    """EXPAND_DIMS or SQUEEZE of what is shaped anew anyway."""
+    inner = low.producer(next(node.operands), "RESHAPE")
+    wanted = node.outputs[0].spec.shape.dims
+    if inner is None or wanted is None or wanted.count(None) > 1:
+        return NO
+    shape = low.int32([-1 if d is None else d for d in wanted])
+    return low.emit("RESHAPE", next(inner.operands), shape, like=node.outputs[0].spec)
+
+
+def _move_ones(node: Node, low: Rewriting) -> Lowered:
+    """A transpose that moves dimensions of size 1 only."""
+    x, _ = node.operands
+    order, dims = _order(node), x.spec.shape.dims
+    if order is None or dims is None or dims.count(None) > 1:
+        return NO
+    left = [i for i in order if dims[i] != 1]
+    if left != sorted(left):
+        return NO
+    shape = low.int32([-1 if dims[i] is None else dims[i] for i in order])
+    return low.emit("RESHAPE", x, shape, like=node.outputs[0].spec)
+
+
 def _sink_unary(node: Node, low: Rewriting) -> Lowered:
     (x,) = node.operands
     inner = low.producer(x, "TRANSPOSE")
@@ -121,7 +144,10 @@ def _reduce_transposed(node: Node, low: Rewriting) -> Lowered:
 
 LAYOUT = table(
     Rule("transpose_transpose", "TRANSPOSE", _transpose, "permutations compose"),
+    Rule("move_ones", "TRANSPOSE", _move_ones, "elements keep their order"),
     Rule("reshape_reshape", "RESHAPE", _reshape, "elements keep their order"),
+    Rule("reshape_once", "EXPAND_DIMS", _put_in, "elements keep their order"),
+    Rule("reshape_once", "SQUEEZE", _put_in, "elements keep their order"),
     *(Rule("sink_transpose", op, _sink_unary, "element by element") for op in UNARY),
     *(Rule("sink_transpose", op, _sink_binary, "element by element") for op in BINARY),
     *(Rule("reduce_transposed", op, _reduce_transposed, "the same elements") for op in REDUCING),

@@ -1,7 +1,8 @@
 """Optimising: nodes of the lite dialect merge where one operator does the work of several.
 
 Lives here: the walk within the dialect, repeated until nothing changes, for any rules.
-Not here: the patterns (fusing.py, layout.py), the rules for older run times (older/).
+Not here: the patterns (identities.py, layout.py, products.py, activations.py, scaling.py, fusing.py), the rules for
+older run times (older/).
 """
 
 from __future__ import annotations
@@ -14,11 +15,16 @@ from ...graph import Graph, Node, Value
 from ...graph.passes import dead_code
 from ...graph.passes.rewriting import holds_graphs, map_graphs
 from ..ops.definition import LiteOperator
+from .activations import ACTIVATIONS
 from .fusing import FUSING
+from .identities import IDENTITIES
 from .layout import LAYOUT
 from .lowering import NoMatch, Rewriting, Rule, join
+from .products import PRODUCTS
+from .scaling import SCALING
 
-PATTERNS = join(LAYOUT, FUSING)  # layout first: what stands between two nodes must go before they can merge
+# What does nothing goes first, and what stands between two nodes before they merge; whole compositions before parts.
+PATTERNS = join(IDENTITIES, LAYOUT, PRODUCTS, ACTIVATIONS, SCALING, FUSING)
 RulesOf = Callable[[Node], Sequence[Rule]]
 MAX_WALKS = 32  # each walk lets a transpose sink past a whole chain; this bounds what a mistake in the table could do
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from ...graph import Graph, Node, Value
 from ...graph.passes import BRANCHES, COMMON, FOLD, Pass, Rewrite, Rule, dead_code, prune, rewrite, run_passes
+from .activations import find_gelu
 from .sinking import sink
 
 
@@ -30,6 +31,7 @@ PREPARE: tuple[tuple[str, Pass], ...] = (
     ("sink_constants", sink),
     ("fold_inside", lambda g: rewrite(g, (*FOLD, *BRANCHES)) if _has_graphs(g) else (g, [])),
     ("prune", prune),
+    ("find_gelu", find_gelu),
     ("common_subexpressions", lambda g: rewrite(g, COMMON)),
     ("dead_code", dead_code),
 )

@@ -1,0 +1,226 @@
+"""Patterns that find an activation or normalisation in the arithmetic it was written as.
+
+Lives here: RELU, LEAKY_RELU, PRELU, SOFTMAX within the dialect; GELU in the catalogue, as Erf has no lite form.
+Not here: merging activations into other operators, HARD_SWISH and L2_NORMALIZATION (fusing.py).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ...core.dtypes import float32
+from ...graph import Graph, Node, Value
+from ...graph.passes import Rewrite
+from ...graph.passes import Rule as GraphRule
+from ...graph.passes import rewrite as rewrite_graph
+from ...ops import registry
+from .fusing import NO, with_number
+from .lowering import Lowered, Rewriting, Rule, table
+
+
+def _made(value: Value | None, op_name: str) -> Node | None:
+    """The node of that operator, with nothing fused, that makes a value."""
+    node = value.node if value is not None else None
+    if node is None or node.op.name != op_name or node.attrs.get("fused_activation_function", "NONE") != "NONE":
+        return None
+    return node
+
+
+def _relu(node: Node, low: Rewriting) -> Lowered:
+    """max(x, 0)."""
+    x = with_number(node, 0.0)
+    if x is None or x.dtype is not float32 or x.constant is not None or x.spec.shape != node.outputs[0].spec.shape:
+        return NO
+    return low.emit("RELU", x, like=node.outputs[0].spec)
+
+
+def _leaky_relu(node: Node, low: Rewriting) -> Lowered:
+    """max(x, alpha x), alpha between 0 and 1."""
+    for x, y in (tuple(node.operands), tuple(node.operands)[::-1]):
+        product = _made(y, "MUL")
+        if product is None or x.dtype is not float32:
+            continue
+        for slope, other in (tuple(product.operands), tuple(product.operands)[::-1]):
+            alpha = slope.constant
+            if other is x and alpha is not None and alpha.size == 1 and 0 < float(alpha.reshape(-1)[0]) < 1:
+                return low.emit("LEAKY_RELU", x, alpha=float(alpha.reshape(-1)[0]), like=node.outputs[0].spec)
+    return NO
+
+
+def _prelu(node: Node, low: Rewriting) -> Lowered:
+    """relu(x) - alpha relu(-x), and relu(x) + beta relu(-x) for a constant beta = -alpha."""
+    operands = tuple(node.operands)
+    if node.attrs["fused_activation_function"] != "NONE" or node.outputs[0].dtype is not float32:
+        return NO
+    for positive, rest in (operands, operands[::-1]) if node.op.name == "ADD" else (operands,):
+        relu, product = _made(positive, "RELU"), _made(rest, "MUL")
+        if relu is None or product is None:
+            continue
+        (x,) = relu.operands
+        for slope, negative in (tuple(product.operands), tuple(product.operands)[::-1]):
+            inner = _made(negative, "RELU")
+            minus = _made(next(inner.operands), "NEG") if inner is not None else None
+            if minus is None or next(minus.operands) is not x:
+                continue
+            if node.op.name == "ADD":
+                if slope.constant is None:
+                    continue
+                slope = low.constant(-slope.constant, float32)
+            return low.emit("PRELU", x, slope, like=node.outputs[0].spec)
+    return NO
+
+
+def _softmax(node: Node, low: Rewriting) -> Lowered:
+    """exp(x - max x) / sum exp(x - max x) along the last axis."""
+    above, total = node.operands
+    exp, sum_node = _made(above, "EXP"), _made(total, "SUM")
+    if exp is None or sum_node is None or node.attrs["fused_activation_function"] != "NONE":
+        return NO
+    shifted = _made(next(exp.operands), "SUB")
+    if shifted is None or not _along_last(sum_node, above):
+        return NO
+    x, most = shifted.operands
+    largest = _made(most, "REDUCE_MAX")
+    if largest is None or not _along_last(largest, x) or x.dtype is not float32:
+        return NO
+    return low.emit("SOFTMAX", x, beta=1.0, like=node.outputs[0].spec)
+
+
+def _along_last(node: Node, x: Value) -> bool:
+    """Whether a node reduces `x` along its last axis, keeping it."""
+    found, axes = node.operands
+    rank = x.spec.shape.rank
+    if found is not x or rank is None or axes.constant is None or not node.attrs["keep_dims"]:
+        return False
+    return axes.constant.reshape(-1).tolist() in ([rank - 1], [-1])
+
+
+ACTIVATIONS = table(
+    Rule("relu", "MAXIMUM", _relu, "its definition"),
+    Rule("leaky_relu", "MAXIMUM", _leaky_relu, "its definition, where alpha is between 0 and 1"),
+    Rule("prelu", "SUB", _prelu, "its two halves"),
+    Rule("prelu", "ADD", _prelu, "its two halves"),
+    Rule("softmax", "DIV", _softmax, "its definition"),
+)
+
+
+# ---- GELU, in the catalogue --------------------------------------------------------------------------------------
+
+
+def find_gelu(graph: Graph) -> tuple[Graph, list[str]]:
+    """The graph with x (1 + erf(x / sqrt 2)) / 2 and its form by tanh as Gelu, however the factors are grouped."""
+    if not any(node.op.name in ("Erf", "Tanh") for node in graph.nodes):
+        return graph, []
+    return rewrite_graph(graph, (GraphRule("gelu", _gelu, "its definition", ("Mul",)),))
+
+
+def _factors(value: Value) -> list[Value]:
+    """What a product is of, constants and divisions by constants among them."""
+    found: list[Value] = []
+    rest = [value]
+    while rest and len(found) < 8:
+        v = rest.pop()
+        node = v.node
+        if node is not None and node.op.name == "Mul" and v.constant is None:
+            rest += list(node.operands)
+        else:
+            found.append(v)
+    return found + rest
+
+
+def _number(value: Value) -> float | None:
+    c = value.constant
+    return float(c.reshape(-1)[0]) if c is not None and c.size == 1 and c.dtype.kind == "f" else None
+
+
+def _scaled(value: Value) -> tuple[Value | None, float]:
+    """x and c of c x, the constant as a factor or a divisor."""
+    node = value.node
+    if node is not None and node.op.name == "RealDiv":
+        x, c = node.operands
+        divisor = _number(c)
+        return (x, 1 / divisor) if divisor else (None, 0.0)
+    rest: list[Value] = []
+    factor = 1.0
+    for v in _factors(value):
+        number = _number(v)
+        if number is None:
+            rest.append(v)
+        else:
+            factor *= number
+    return (rest[0], factor) if len(rest) == 1 else (None, 0.0)
+
+
+def _near(a: float, b: float) -> bool:
+    return math.isclose(a, b, rel_tol=1e-4)
+
+
+def _gelu(node: Node, state: Rewrite) -> Sequence[Value] | Node | None:
+    """x, a half, and 1 + erf(...) or 1 + tanh(...) multiplied in any order."""
+    factors = _factors(node.outputs[0])
+    numbers = [c for v in factors if (c := _number(v)) is not None]
+    others = [v for v in factors if _number(v) is None]
+    if len(others) != 2 or not _near(math.prod(numbers), 0.5) or others[0].dtype is not float32:
+        return None
+    for x, gate in (others, others[::-1]):
+        curve = _plus_one(gate)
+        if curve is None or curve.node is None:
+            continue
+        (inner,) = curve.node.operands if len(list(curve.node.operands)) == 1 else (None,)
+        if inner is None:
+            continue
+        if curve.node.op.name == "Erf":
+            source, factor = _scaled(inner)
+            if source is x and _near(factor, math.sqrt(0.5)):
+                return _made_of(node, x, False)
+        if curve.node.op.name == "Tanh" and _is_cubic(inner, x):
+            return _made_of(node, x, True)
+    return None
+
+
+def _plus_one(value: Value) -> Value | None:
+    node = value.node
+    if node is None or node.op.name != "Add":
+        return None
+    a, b = node.operands
+    return a if _number(b) == 1.0 else b if _number(a) == 1.0 else None
+
+
+def _is_cubic(value: Value, x: Value) -> bool:
+    """sqrt(2 / pi) (x + 0.044715 x^3)."""
+    inner, factor = _scaled(value)
+    if inner is None or inner.node is None or inner.node.op.name != "Add" or not _near(factor, math.sqrt(2 / math.pi)):
+        return False
+    for a, b in (tuple(inner.node.operands), tuple(inner.node.operands)[::-1]):
+        if a is not x:
+            continue
+        numbers = [_number(v) for v in _factors(b)]
+        coefficient = math.prod(n for n in numbers if n is not None)
+        power = sum(_power_of(v, x) for v, n in zip(_factors(b), numbers) if n is None)
+        if power == 3 and _near(coefficient, 0.044715):
+            return True
+    return False
+
+
+def _power_of(value: Value, x: Value) -> float:
+    """n where the value is x to the n-th; else nan."""
+    if value is x:
+        return 1
+    node = value.node
+    if node is not None and node.op.name == "Square" and next(node.operands) is x:
+        return 2
+    if node is not None and node.op.name == "Pow":
+        base, exponent = node.operands
+        found = _number(exponent)
+        return found if base is x and found is not None else math.nan
+    return math.nan
+
+
+def _made_of(node: Node, x: Value, approximate: bool) -> Node | None:
+    if not x.spec.shape.is_compatible_with(node.outputs[0].spec.shape) or x.spec.shape != node.outputs[0].spec.shape:
+        return None
+    op: Any = registry.get("Gelu")
+    return Node(op, (x,), op.bind({"approximate": approximate}).attrs, [node.outputs[0].spec], node.name, node.at)
+

@@ -1,0 +1,133 @@
+"""Patterns that remove what does nothing, and compute what can be computed now.
+
+Lives here: rules from the lite dialect to itself: nodes that give their operand, constants, chains of constants.
+Not here: merging into linear operators (fusing.py, scaling.py), transposes and reshapes (layout.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import float32
+from ...graph import Node, Value
+from .fusing import NO, is_number
+from .lowering import Lowered, Rewriting, Rule, table
+
+MOST_ELEMENTS = 1 << 10  # that computing a constant may add to the file
+FOLDED = ("RESHAPE", "TRANSPOSE", "EXPAND_DIMS", "SQUEEZE", "CAST", "SLICE", "STRIDED_SLICE", "GATHER", "PACK",
+          "CONCATENATION", "ADD", "SUB", "MUL", "DIV", "NEG", "SQRT", "RSQRT", "SQUARE", "SHAPE", "REDUCE_PROD",
+          "BROADCAST_ARGS", "MAXIMUM", "MINIMUM", "FLOOR_DIV", "FLOOR_MOD")  # fmt: skip
+KINDS = "fiub"
+
+
+def _fold(node: Node, low: Rewriting) -> Lowered:
+    """All operands are constants: so is the result, if that is not much larger."""
+    operands = tuple(node.operands)
+    constants = [v.constant for v in operands]
+    if not operands or any(c is None or c.dtype.kind not in KINDS for c in constants):
+        return NO
+    size = node.outputs[0].spec.shape.num_elements()
+    if size is None or size > max(MOST_ELEMENTS, *(c.size for c in constants if c is not None)):
+        return NO
+    (array,) = node.op.evaluate(node.inputs, node.attrs)
+    return low.constant(np.ascontiguousarray(array).reshape(array.shape), node.outputs[0].dtype)
+
+
+def _same_shape(x: Value, node: Node) -> bool:
+    """Whether the result has the shape of `x`: known to, or as nothing else can make it another."""
+    found, wanted = x.spec.shape.dims, node.outputs[0].spec.shape.dims
+    if found is None or wanted is None or x.dtype is not node.outputs[0].dtype:
+        return False
+    others = [v.spec.shape.dims for v in node.operands if v is not x]
+    if any(o is None or len(o) > len(found) for o in others):
+        return False
+    return all(d in (1, f) and d is not None for o in others for d, f in zip(reversed(o or ()), reversed(found)))
+
+
+def _plain(node: Node) -> bool:
+    return node.attrs.get("fused_activation_function", "NONE") == "NONE"
+
+
+def _neutral(number: float, commutes: bool) -> Any:
+    """x + 0, x - 0, x * 1, x / 1."""
+
+    def lower(node: Node, low: Rewriting) -> Lowered:
+        operands = tuple(node.operands)
+        for x, c in (operands, operands[::-1]) if commutes else (operands,):
+            if _plain(node) and is_number(c, number) and _same_shape(x, node):
+                return x
+        return NO
+
+    return lower
+
+
+def _no_padding(node: Node, low: Rewriting) -> Lowered:
+    x, paddings, *_ = node.operands
+    return x if paddings.constant is not None and not paddings.constant.any() else NO
+
+
+def _whole_slice(node: Node, low: Rewriting) -> Lowered:
+    x, begin, size = node.operands
+    dims = x.spec.shape.dims
+    if dims is None or begin.constant is None or size.constant is None or begin.constant.any():
+        return NO
+    return x if all(s in (-1, d) for s, d in zip(size.constant.tolist(), dims)) else NO
+
+
+def _one_tile(node: Node, low: Rewriting) -> Lowered:
+    x, multiples = node.operands
+    return x if multiples.constant is not None and (multiples.constant == 1).all() else NO
+
+
+def _as_broad(node: Node, low: Rewriting) -> Lowered:
+    x = next(node.operands)
+    shape = x.spec.shape
+    return x if shape.is_fully_defined() and shape == node.outputs[0].spec.shape else NO
+
+
+def _same_type(node: Node, low: Rewriting) -> Lowered:
+    (x,) = node.operands
+    return x if x.dtype is node.outputs[0].dtype else NO
+
+
+def _one_part(node: Node, low: Rewriting) -> Lowered:
+    operands = tuple(node.operands)
+    return operands[0] if len(operands) == 1 and _plain(node) else NO
+
+
+def _chain(node: Node, low: Rewriting) -> Lowered:
+    """(x + a) + b is x + (a + b), and so with products."""
+    operands = tuple(node.operands)
+    for x, b in (operands, operands[::-1]):
+        inner = low.producer(x, node.op.name)
+        if inner is None or b.constant is None or not _plain(inner) or x.dtype is not float32:
+            continue
+        first, second = inner.operands
+        for y, a in ((first, second), (second, first)):
+            if a.constant is None or y.constant is not None:
+                continue
+            joined = a.constant + b.constant if node.op.name == "ADD" else a.constant * b.constant
+            if joined.size == max(a.constant.size, b.constant.size) and np.isfinite(joined).all():
+                return low.again(node, y, low.constant(joined, float32))
+    return NO
+
+
+IDENTITIES = table(
+    *(Rule("fold", op, _fold, "its operands are constants") for op in FOLDED),
+    Rule("add_zero", "ADD", _neutral(0, True), "x + 0 is x"),
+    Rule("subtract_zero", "SUB", _neutral(0, False), "x - 0 is x"),
+    Rule("multiply_by_one", "MUL", _neutral(1, True), "x * 1 is x"),
+    Rule("divide_by_one", "DIV", _neutral(1, False), "x / 1 is x"),
+    Rule("no_padding", "PAD", _no_padding, "nothing is put around"),
+    Rule("no_padding", "PADV2", _no_padding, "nothing is put around"),
+    Rule("no_padding", "MIRROR_PAD", _no_padding, "nothing is put around"),
+    Rule("whole_slice", "SLICE", _whole_slice, "all is taken"),
+    Rule("one_tile", "TILE", _one_tile, "nothing is repeated"),
+    Rule("as_broad", "BROADCAST_TO", _as_broad, "it has that shape"),
+    Rule("same_type", "CAST", _same_type, "it has that type"),
+    Rule("one_part", "CONCATENATION", _one_part, "there is nothing to join"),
+    Rule("chain", "ADD", _chain, "sums of constants are constants"),
+    Rule("chain", "MUL", _chain, "products of constants are constants"),
+)
