@@ -13,7 +13,8 @@ import numpy as np
 from ....core.dtypes import float32, int32
 from ....graph import Node, Value
 from ..lowering import Lowered, Lowering, NoMatch, Rule, table
-from .parts import number, polynomial, sizes
+from ..rules.building import number, sizes
+from .parts import polynomial
 
 # Abramowitz and Stegun 7.1.26: erf to 1.5e-7, which is float32's own precision near 1.
 ERF_P = 0.3275911

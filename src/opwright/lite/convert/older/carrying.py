@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....core.dtypes import DType, bool, float16, float32, int16, int32
+from ....core.dtypes import DType, bool, float16, float32, int16, int32, int64
 from ....graph import Node, Value
 from ..lowering import Lowered, Lowering, NoMatch, Rule, table
 
@@ -61,8 +61,6 @@ def _data(places: tuple[int, ...] | None) -> Any:
 
 
 def _indices(places: tuple[int, ...]) -> Any:
-    from ....core.dtypes import int64
-
     return lambda node, low: _carried(node, low, places, {int16: int32, int64: int32})
 
 

@@ -1,6 +1,7 @@
 """Older forms of resizing and of moves between channels and space.
 
 Lives here: RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR with half-pixel centers, DEPTH_TO_SPACE, blocks of batches.
+Not here: which pixels these take (lite/ops/images.py).
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from ....core.dtypes import float32
 from ....graph import Node, Value
 from ...ops.images import between, nearest
 from ..lowering import Lowered, Lowering, NoMatch, Rule, table
-from .parts import bound, constant_of
+from ..rules.building import constant_of
+from .parts import bound
 
 
 def _target(node: Node) -> tuple[Value, list[tuple[int, int]]]:

@@ -13,12 +13,12 @@ import numpy as np
 from ....core.dtypes import bool, int32
 from ....graph import Node
 from ..lowering import Lowered, Lowering, NoMatch, Rule, table
-from .parts import number, reshaped, sizes
+from ..rules.building import number, reshaped, sizes
 from .ranks import spread
 
 
 def _broadcast_to(node: Node, low: Lowering) -> Lowered:
-    (x, _), out = node.operands, sizes(node.outputs[0], "result")
+    (x, _), out = node.operands, sizes(node.outputs[0], "the shape of the result")
     dims = [1] * (len(out) - len(sizes(x))) + sizes(x)
     return low.emit("TILE", reshaped(low, x, dims), low.int32([n // max(d, 1) for n, d in zip(out, dims)]),
                     like=node.outputs[0].spec)  # fmt: skip
@@ -26,7 +26,7 @@ def _broadcast_to(node: Node, low: Lowering) -> Lowered:
 
 def _broadcast_args(node: Node, low: Lowering) -> Lowered:
     """Of two sizes the one that is not 1."""
-    shapes, (rank,) = list(node.operands), sizes(node.outputs[0], "result")
+    shapes, (rank,) = list(node.operands), sizes(node.outputs[0], "the shape of the result")
     for i, shape in enumerate(shapes):
         missing = rank - sizes(shape)[0]
         if missing:
@@ -37,7 +37,7 @@ def _broadcast_args(node: Node, low: Lowering) -> Lowered:
 
 
 def _select_v2(node: Node, low: Lowering) -> Lowered:
-    out = sizes(node.outputs[0], "result")
+    out = sizes(node.outputs[0], "the shape of the result")
     return low.emit("SELECT", *(spread(low, v, out) for v in node.operands), like=node.outputs[0].spec)
 
 
@@ -53,7 +53,7 @@ def _gather_batches(node: Node, low: Lowering) -> Lowered:
     flat = low.emit("ADD", reshaped(low, low.int32(indices), [batches, each]), first)
     rows = reshaped(low, x, [batches * n, *dims[b + 1 :]])
     y = low.emit("GATHER", rows, reshaped(low, flat, [batches * each]), axis=0)
-    return reshaped(low, y, sizes(node.outputs[0], "result"), node.outputs[0].spec)
+    return reshaped(low, y, sizes(node.outputs[0], "the shape of the result"))
 
 
 def _where(node: Node, low: Lowering) -> Lowered:
@@ -85,7 +85,7 @@ def _dynamic_update_slice(node: Node, low: Lowering) -> Lowered:
     padded = low.emit("PAD", update, edges, like=x.spec)
     inside = low.emit("PAD", low.constant(np.ones(size), int32), edges, like=x.spec.with_dtype(int32))
     chosen = low.emit("SELECT", low.emit("NOT_EQUAL", inside, low.constant(0, int32)), padded, x)
-    return reshaped(low, chosen, sizes(node.outputs[0], "result"), node.outputs[0].spec)
+    return reshaped(low, chosen, sizes(node.outputs[0], "the shape of the result"))
 
 
 INDEXING = table(

@@ -15,7 +15,8 @@ import numpy as np
 from ....core.dtypes import float32, int32
 from ....graph import Node, Value
 from ..lowering import Lowered, Lowering, NoMatch, Rule, table
-from .parts import around, constant_of, number, reshaped, sizes
+from ..rules.building import constant_of, number, reshaped, sizes
+from .parts import around
 
 MOST_PARTS = 128  # more nodes than this for one would not help anybody
 
@@ -33,7 +34,7 @@ def _batch_matmul(node: Node, low: Lowering) -> Lowered:
     if x.dtype is not float32:
         return NoMatch(f"BATCH_MATMUL of {x.dtype.name}")
     adj_x, adj_y = node.attrs["adj_x"], node.attrs["adj_y"]
-    out, (*batch_x, _, _), (*batch_y, _, _) = sizes(node.outputs[0], "result"), sizes(x), sizes(y)
+    out, (*batch_x, _, _), (*batch_y, _, _) = sizes(node.outputs[0], "the shape of the result"), sizes(x), sizes(y)
 
     def product(a: Value, b: Value) -> Value:
         a, b = (_swapped(low, a) if adj_x else a), (b if adj_y else _swapped(low, b))
@@ -41,7 +42,7 @@ def _batch_matmul(node: Node, low: Lowering) -> Lowered:
 
     if math.prod(batch_y) == 1 and not adj_x:
         flat = reshaped(low, x, [math.prod(sizes(x)[:-1]), sizes(x)[-1]])
-        return reshaped(low, product(flat, reshaped(low, y, sizes(y)[-2:])), out, node.outputs[0].spec)
+        return reshaped(low, product(flat, reshaped(low, y, sizes(y)[-2:])), out)
     count = math.prod(out[:-2])
     if not 0 < count <= MOST_PARTS:
         return NoMatch(f"BATCH_MATMUL of {count} matrices, more than {MOST_PARTS}")
@@ -55,7 +56,7 @@ def _batch_matmul(node: Node, low: Lowering) -> Lowered:
 
     products = [product(a, b) for a, b in zip(matrices(x, batch_x), matrices(y, batch_y))]
     stacked = low.emit("PACK", tuple(products), values_count=count, axis=0)
-    return reshaped(low, stacked, out, node.outputs[0].spec)
+    return reshaped(low, stacked, out)
 
 
 def _fully_connected(node: Node, low: Lowering) -> Lowered:
@@ -94,7 +95,7 @@ def _cumsum(node: Node, low: Lowering) -> Lowered:
     while by < n:
         y = low.emit("ADD", y, shifted(y, by))
         by *= 2
-    return reshaped(low, y, dims, node.outputs[0].spec)
+    return reshaped(low, y, dims)
 
 
 def _unsorted_segment_sum(node: Node, low: Lowering) -> Lowered:

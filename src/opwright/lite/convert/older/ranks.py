@@ -13,7 +13,8 @@ import math
 
 from ....graph import Node, Value
 from ..lowering import Lowered, Lowering, NoMatch, Rule, table
-from .parts import around, constant_of, reshaped, sizes
+from ..rules.building import constant_of, reshaped, sizes
+from .parts import around
 
 
 def _transpose(node: Node, low: Lowering) -> Lowered:
@@ -42,7 +43,7 @@ def _transpose(node: Node, low: Lowering) -> Lowered:
         x = reshaped(low, x, [size(now[:place]), size(now[place:at]), size([run]), size(now[at + 1 :])])
         x = low.emit("TRANSPOSE", x, low.int32([0, 2, 1, 3]))
         now.insert(place, now.pop(at))
-    return reshaped(low, x, sizes(node.outputs[0], "result"), node.outputs[0].spec)
+    return reshaped(low, x, sizes(node.outputs[0], "the shape of the result"))
 
 
 def _slice(node: Node, low: Lowering) -> Lowered:
@@ -58,7 +59,7 @@ def _slice(node: Node, low: Lowering) -> Lowered:
             x = low.emit("SLICE", reshaped(low, x, around(dims, axis)), low.int32([0, start, 0]),
                          low.int32([before, count, after]))  # fmt: skip
             dims[axis] = count
-    return reshaped(low, x, dims, node.outputs[0].spec)
+    return reshaped(low, x, dims)
 
 
 def _strided_slice(node: Node, low: Lowering) -> Lowered:
@@ -82,7 +83,7 @@ def _strided_slice(node: Node, low: Lowering) -> Lowered:
                      low.int32([before, end, after]), low.int32([1, stride, 1]),
                      begin_mask=2 * open_begin, end_mask=2 * open_end)  # fmt: skip
         dims[axis] = count
-    return reshaped(low, x, sizes(node.outputs[0], "result"), node.outputs[0].spec)
+    return reshaped(low, x, sizes(node.outputs[0], "the shape of the result"))
 
 
 def _pad(node: Node, low: Lowering) -> Lowered:
@@ -95,21 +96,21 @@ def _pad(node: Node, low: Lowering) -> Lowered:
             x = low.emit(node.op.name, reshaped(low, x, around(dims, axis)), low.int32([[0, 0], [first, last], [0, 0]]),
                          *value)  # fmt: skip
             dims[axis] += first + last
-    return reshaped(low, x, dims, node.outputs[0].spec)
+    return reshaped(low, x, dims)
 
 
 def _select(node: Node, low: Lowering) -> Lowered:
     """Operands of one shape, seen as vectors."""
-    out = sizes(node.outputs[0], "result")
+    out = sizes(node.outputs[0], "the shape of the result")
     if len(out) <= 4 or any(sizes(v) != out for v in node.operands):
         return NoMatch("SELECT of more than four dimensions, of one shape")
     condition, x, y = (reshaped(low, v, [math.prod(out)]) for v in node.operands)
-    return reshaped(low, low.emit("SELECT", condition, x, y), out, node.outputs[0].spec)
+    return reshaped(low, low.emit("SELECT", condition, x, y), out)
 
 
 def _binary(node: Node, low: Lowering) -> Lowered:
     """Both operands spread out before they meet."""
-    out = sizes(node.outputs[0], "result")
+    out = sizes(node.outputs[0], "the shape of the result")
     if len(out) <= 4 or all(sizes(v) == out for v in node.operands):
         return NoMatch("the operands have one shape already, or few dimensions")
     x, y = (spread(low, v, out) for v in node.operands)

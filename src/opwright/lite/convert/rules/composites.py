@@ -12,12 +12,8 @@ from typing import Any
 from ....core.dtypes import int32
 from ....graph import Node, Value
 from ..lowering import Lowered, Lowering, NoMatch, Rule, table
+from .building import number
 from .reductions import axes_tensor
-
-
-def number(low: Lowering, value: float, like: Value) -> Value:
-    """A scalar constant of the dtype of another value."""
-    return low.constant(value, like.dtype)
 
 
 def _reciprocal(node: Node, low: Lowering) -> Lowered:
