@@ -41,6 +41,7 @@ def chain(n):
 
 
 LAZY_CHAIN = chain(70)
+ONE_SCALE = quantization(scale=[1.0], zero_point=[0], quantized_dimension=2)
 
 BREAKS = [  # rule, what is changed, field, new value, words
     ("schema_version", root, "version", 2, "schema version 2 not equal"),
@@ -79,6 +80,10 @@ BREAKS = [  # rule, what is changed, field, new value, words
     ("quantizations", tensor(6), "quantization", quantization(scale=[1.0]), "0 zero_point values and 1 scale values"),
     ("quantizations", lambda m: tensor(6)(m).quantization, "quantized_dimension", 2, r"range \[0, 2\). Was 2."),
     ("quantizations", lambda m: tensor(6)(m).quantization, "quantized_dimension", 1, "neither 1 nor"),
+    ("quantizations", tensor(1), "quantization", ONE_SCALE, r"range \[0, 2\). Was 2."),
+    ("block_quantizations", lambda m: tensor(4)(m).quantization, "details", objects.MultiAxisQuantization(), "MultiA"),
+    ("block_quantizations", lambda m: tensor(4)(m).quantization, "details",
+     objects.MultiAxisQuantization(quantized_dimensions=[0, 1]), "MultiAxisQuantization parameters"),
     ("block_quantizations", lambda m: tensor(4)(m).quantization.details, "scales", 11, "no such tensor"),
     *(("subgraph_calls", op(1), "builtin_options", getattr(objects, name)(**{field: 3}), "no such subgraph")
       for name, field in CONTROL_FLOW.items()),

@@ -9,15 +9,14 @@ from __future__ import annotations
 import io
 import mmap
 import os
-import tempfile
 import zipfile
 import zlib
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from opwright.core.errors import DataLossError, InvalidArgumentError, NotFoundError
+from opwright.core.files import replacing
 from opwright.lite.format import external, reader, schema, verify, writer
 from opwright.lite.format.objects import TableObject, register
 from opwright.lite.format.unknown import Source
@@ -102,16 +101,8 @@ class Model(_Root):
         was changed and a field newer than the schema cannot be moved (unknown.py says when), OSError of the file system
         """
         parts = writer.chunks(self, unknown)
-        target = Path(path)
-        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.writelines(parts)
-            os.chmod(temporary, _usual_mode())
-            os.replace(temporary, target)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        with replacing(path) as file:
+            file.writelines(parts)
 
     def to_bytes(self, *, unknown: str = "keep") -> bytes:
         """The file's bytes; the same contents always give the same bytes. Raises as `write`."""
@@ -151,8 +142,3 @@ def _map(path: str | os.PathLike[str]) -> Any:
         raise InvalidArgumentError(what="Could not open the model file", found=f"folder {os.fspath(path)!r}") from None
 
 
-def _usual_mode() -> int:
-    """The mode that `open` would give a new file; a temporary file gets a stricter one."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask

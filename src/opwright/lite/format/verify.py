@@ -192,7 +192,7 @@ def quantizations(model: Any) -> Iterator[Finding]:
         if scales and zeros != scales:
             what = f"QuantizationParam has {zeros} zero_point values and {scales} scale values. Must have same number."
             yield Finding(at, what)
-        elif scales > 1 and not 0 <= q.quantized_dimension < len(shape):
+        elif scales and not 0 <= q.quantized_dimension < (len(shape) or (2**31 if scales == 1 else 0)):
             what = f"quantized_dimension must be in range [0, {len(shape)}). Was {q.quantized_dimension}."
             yield Finding(at, what)
         elif scales > 1 and shape[q.quantized_dimension] != scales:
@@ -212,6 +212,11 @@ def block_quantizations(model: Any) -> Iterator[Finding]:
                 yield Finding(f"{at}.scales", "no such tensor", found=details.scales, wanted=f"below {n}")
             if not -1 <= details.zero_points < n:
                 yield Finding(f"{at}.zero_points", "no such tensor", found=details.zero_points, wanted=f"below {n}")
+            axes = _ints(getattr(details, "quantized_dimensions", ()))
+            if details.table_name == "MultiAxisQuantization" and (
+                    not axes or len(set(axes)) != len(axes) or not 0 <= min(axes) <= max(axes) < len(tensor.shape)):
+                yield Finding(f"{at}.quantized_dimensions", "Invalid MultiAxisQuantization parameters.", found=axes,
+                              wanted=f"one or more of 0 to {len(tensor.shape) - 1}, each once")  # fmt: skip
             if details.block_size < 0:
                 yield Finding(f"{at}.block_size", "negative block size", found=details.block_size)
 

@@ -170,6 +170,12 @@ def is_newer(version: str, runtime: str) -> bool:
     return runtime_key(version)[: len(limit)] > limit
 
 
+def lacks(runtime: str, op_name: str, version: int) -> bool:
+    """Whether a run time does not have that version of an operator; so for one that no run time is known to have."""
+    since = min_runtime(op_name, version)
+    return not since or is_newer(since, runtime)
+
+
 def metadata_of(version: str) -> bytes:
     """The 16 bytes of the metadata entry METADATA_NAME. Raises ValueError for a version of 16 characters or more."""
     if len(version) >= METADATA_BYTES:

@@ -6,6 +6,8 @@ Lives here: shape, dtype, where the elements are, reading constants.  Not here: 
 from __future__ import annotations
 
 import math
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -235,6 +237,32 @@ def unpacked(data: Any, bits: int, dtype: DType, count: int) -> np.ndarray:
     return values.astype(dtype.np)
 
 
+_unpacked: dict[tuple[int, int, str], tuple[weakref.ref[np.ndarray], Any]] = {}
+"""By address, size and kind of packed bytes: what they were unpacked to, and the bytes, which so stay in place."""
+
+
+def _kept(data: Any, kind: str, unpack: Callable[[], np.ndarray]) -> np.ndarray:
+    """What `unpack` makes of a buffer, once for all tensors of all interpreters that use it: a file may share one among
+    signatures, or be made to ask for any number of copies. Bytes that may change are unpacked each time."""
+    raw = np.frombuffer(data, np.uint8)
+    if raw.flags.writeable:
+        return unpack()
+    key = (raw.__array_interface__["data"][0], raw.nbytes, kind)
+    known = _unpacked.get(key)
+    found = known[0]() if known is not None else None
+    if found is None:
+        found = unpack()
+        found = found if found.base is None else found.copy()  # views on it are to keep this very array
+        found.flags.writeable = False
+        _unpacked[key] = (weakref.ref(found, lambda dead: _forget(key, dead)), raw)
+    return found
+
+
+def _forget(key: tuple[int, int, str], dead: Any) -> None:
+    if key in _unpacked and _unpacked[key][0] is dead:
+        del _unpacked[key]
+
+
 def read_constant(tensor: Tensor, data: Any) -> np.ndarray:
     """The elements of a constant: a view on the file's bytes, but for strings, packed types and sparse tensors.
 
@@ -252,11 +280,13 @@ def read_constant(tensor: Tensor, data: Any) -> np.ndarray:
         array.flags.writeable = False
         return array
     if tensor.dtype is string:
-        array = unpack_strings(data, shape)
+        array = _kept(data, "strings", lambda: unpack_strings(data)).reshape(shape)
     elif dtype.kind == "O":
         raise UnimplementedError(what=f"constant {tensor.name!r} has type {tensor.type.name}")
     elif tensor.type.name in PACKED:
-        array = unpacked(data, PACKED[tensor.type.name], tensor.dtype, math.prod(shape)).reshape(shape)
+        bits = PACKED[tensor.type.name]
+        whole = _kept(data, tensor.type.name, lambda: unpacked(data, bits, tensor.dtype, len(data) * 8 // bits))
+        array = whole[: math.prod(shape)].reshape(shape)
     else:
         count = math.prod(shape)
         array = np.frombuffer(data, np.uint8, count * dtype.itemsize).view(dtype).reshape(shape)
