@@ -1,0 +1,86 @@
+"""Networks quantised after training: near the floats, the same here and in the official interpreter, and smaller."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from ai_edge_litert.interpreter import OpResolverType
+from networks_all import NETWORKS, inputs_of
+from networks_running import SIZES, content_of, eager, official, own, real, run, scales, snr
+
+from opwright.lite.format import Model
+
+Found = list[tuple[np.ndarray, float]]
+REFERENCE = OpResolverType.BUILTIN_REF
+# dB of the outputs that integers reach; masks of -1e9 leave the scores beside them few steps
+LEAST = {"float16": 45, "dynamic": 25, "int8": 18, "integers": 18, "int16x8": 25}
+COARSE = {("transformer_masked", "int16x8"): 2, ("resnet_v2", "int8"): 12, ("resnet_v2", "integers"): 12}
+# Operators that no integer kernel has, where integers alone are allowed.
+NO_INTEGERS = {
+    "lstm_text": "WHILE", "bilstm_mask": "WHILE", "gru_unknown_length": "WHILE", "simple_rnn_unrolled": "WHILE",
+    "rnn_cells_states": "WHILE", "video_gru": "WHILE", "wide_deep": "ELU", "dict_io": "ELU", "activations": "ELU",
+    "volumes": "CONV_3D", "norms": "SQUARE",
+}  # fmt: skip
+# The official kernels, all but the reference ones, round some sums of products otherwise; through many layers this is
+# more than a step, with official files as with these.
+DEEP = 4.0
+SUMS_WRONG = ("norms",)  # the official reference kernel's SUM of int8 is off by hundreds of steps
+FAST = ("int8",)
+ALL_KINDS = ("mobilenet_v3", "efficientnet", "unet", "lstm_text", "transformer", "transformer_masked", "wide_deep")
+
+
+def cases() -> list[Any]:
+    every = [(name, kind) for kind in LEAST for name in NETWORKS]
+    return [pytest.param(n, k, marks=[] if k in FAST or n in ALL_KINDS else pytest.mark.slow) for n, k in every]
+
+
+@pytest.mark.parametrize(("name", "kind"), cases())
+def test_quantised(name: str, kind: str) -> None:
+    if kind == "integers" and name in NO_INTEGERS:
+        with pytest.raises(ValueError, match=f"'{NO_INTEGERS[name]}'"):
+            content_of(name, kind)
+        return
+    content, inputs = content_of(name, kind), inputs_of(name)
+    Model.read(content).verify()
+    assert len(content) <= SIZES.get(name, {}).get(kind, len(content))
+    interpreter = own(content)
+    found = run(interpreter, inputs)
+    _near_official(content, name, found)
+    if kind != "dynamic":  # whose products the official default kernels compute with rounding of their own
+        _near(found, run(official(content), inputs), scales(content), DEEP)
+    assert snr(eager(name), real(interpreter, found)) >= COARSE.get((name, kind), LEAST[kind])
+
+
+def _near_official(content: bytes, name: str, found: Found) -> None:
+    """Within a step of the official reference kernels, or near the others where those lack an operator."""
+    try:
+        wanted, most = run(official(content, REFERENCE), inputs_of(name)), 1.0
+    except ValueError:
+        wanted, most = [], DEEP
+    if not wanted or name in SUMS_WRONG:
+        wanted = run(official(content, OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES), inputs_of(name))
+    _near(found, wanted, scales(content), most)
+
+
+def _near(found: Found, wanted: Found, steps: list[float], most: float) -> None:
+    for (a, _), (b, _), step in zip(found, wanted, steps, strict=True):
+        assert (a.dtype, a.shape) == (b.dtype, b.shape)
+        if a.dtype.kind in "iu":
+            assert np.abs(a.astype(np.int64) - b).max(initial=0) <= most
+        else:
+            largest = float(np.abs(b).max(initial=0))
+            step = step or (largest / 100 if most > 1 else 0.0)  # integers somewhere inside
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=max(1.001 * most * step, 1e-5 * largest))
+
+
+@pytest.mark.parametrize("name", ["mobilenet_v2", "mobilenet_v3", "unet", "transformer"])
+@pytest.mark.parametrize("kind", ["dynamic", "int8"])
+def test_older_run_times(name: str, kind: str) -> None:
+    """What the versions of 2.8 express says the same."""
+    content, inputs = content_of(name, kind, "2.8"), inputs_of(name)
+    interpreter = own(content)
+    found = run(interpreter, inputs)
+    _near_official(content, name, found)
+    assert snr(eager(name), real(interpreter, found)) >= LEAST[kind]
