@@ -1,7 +1,7 @@
 """Graph, Node and Value: an SSA program that never changes once built, and the builder that makes one.
 
-Lives here: the three types, `GraphBuilder`, structural equality (`same`).
-Not here: text (text.py), validity (verify.py), rewriting (rules.py, passes.py).
+Lives here: the three types, `flat` operands, `GraphBuilder`, structural equality (`same`).
+Not here: text (text.py), validity (verify.py), rewriting (passes/).
 
 Nodes stand in program order, which is also the order of their effects: running them first to last is always right.
 """
@@ -9,7 +9,7 @@ Nodes stand in program order, which is also the order of their effects: running 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
@@ -63,6 +63,11 @@ class Value:
 
 Operand = Value | None | tuple[Value, ...]
 """What fills one input of an operator: a value, nothing (optional and absent), or several (repeated)."""
+
+
+def flat(operands: Iterable[Any]) -> list[Any]:
+    """The operands with repeated ones spread out, in order; None stays for one that is absent."""
+    return [v for operand in operands for v in (operand if isinstance(operand, tuple) else (operand,))]
 
 
 class Node:

@@ -11,7 +11,7 @@ from convert_running import assert_same, bools, case, converter, eager, f32, int
 import opwright as ow
 from opwright.core import flags
 from opwright.graph import Graph, Value
-from opwright.lite.convert import ConverterError
+from opwright.lite.convert import ConverterError, runtime
 from opwright.lite.convert.export import Signature, export
 from opwright.lite.convert.lowering import Lowering
 from opwright.lite.convert.older import OLDER, say_older
@@ -147,3 +147,14 @@ def test_what_has_no_older_form_is_named_with_its_line():
     settings = {"target_spec": ow.lite.TargetSpec(runtime="2.5")}
     with pytest.raises(ConverterError, match=r"ADD version 4 needs 2\.6\.0: 'add.*test_convert_older"):
         converter(add.get_concrete_function(), **settings).convert()
+
+
+def test_what_no_run_time_is_known_to_have_is_named():
+    x = Value("x", ow.TensorSpec([3]))
+    inner = Value("x", ow.TensorSpec([3]))
+    low = Lowering(Graph("main", [x], (), ()))
+    low.emit_many("CALL", (x,), body=Graph("inner", [inner], (), [inner]))
+    graph = Graph("main", [x], low.nodes, low.nodes[-1].outputs)
+    model = export([graph], [Signature("s", ["x"], ["y"])], description="")
+    with pytest.raises(ConverterError, match="CALL version 1 needs one newer than is known here"):
+        runtime.check(model, [graph], "2.17")

@@ -17,7 +17,7 @@ import numpy as np
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from ...graph import Graph, Node, Value
-from ...graph.ir import Operand
+from ...graph.ir import Operand, flat
 from ..format import Model, objects, pack_strings, schema, versions
 from ..format.flex import encode_options
 from ..ops import types
@@ -201,14 +201,11 @@ def _is_const(node: Node) -> bool:
 
 def _values_read(graph: Graph) -> Callable[[Value], bool]:
     """Whether a node of the graph reads a value, or it is an output of the graph."""
-    operands = (operand for node in graph.nodes for operand in node.inputs)
-    read = {v for operand in operands for v in (operand if isinstance(operand, tuple) else (operand,))}
-    return {*read, *graph.outputs}.__contains__
+    return {*(v for node in graph.nodes for v in node.operands), *graph.outputs}.__contains__
 
 
 def _indices(operands: Sequence[Operand], index: Mapping[Value, int]) -> list[int]:
-    flat = (v for operand in operands for v in (operand if isinstance(operand, tuple) else (operand,)))
-    return [-1 if v is None else index[v] for v in flat]
+    return [-1 if v is None else index[v] for v in flat(operands)]
 
 
 UNRANKED = ("READ_VARIABLE",)  # the official kernel gives another shape than the file's only where the file has none

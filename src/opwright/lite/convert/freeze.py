@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from ...eager.tensor import EagerTensor
 from ...eager.variable import Variable
 from ...graph import Graph, Node, Value
+from ...graph.ir import flat
 from ..ops import get
 from .errors import ConverterError
 from .variables import Kept, kept_variables
@@ -79,14 +80,10 @@ class _Opened:
 
 def _inside(node: Node, handles: dict[Value, Variable]) -> Iterator[tuple[Graph, dict[Value, Variable]]]:
     """The graphs a node holds, each with those of its inputs that are handles."""
-    operands = [v for operand in node.inputs[-HANDED_ON.get(node.op.name, 0) :] for v in _flat(operand)]
+    operands = flat(node.inputs[-HANDED_ON.get(node.op.name, 0) :])
     places = [(i, handles[v]) for i, v in enumerate(operands) if v in handles]
     for graph in node.subgraphs:
         yield graph, {graph.inputs[i]: variable for i, variable in places}
-
-
-def _flat(operand: Any) -> tuple[Value, ...]:
-    return operand if isinstance(operand, tuple) else () if operand is None else (operand,)
 
 
 def _writes(graph: Graph, handles: dict[Value, Variable]) -> Iterator[tuple[Node, Variable]]:
@@ -187,9 +184,9 @@ class _Walk(Emitter):
     def _control(self, node: Node) -> None:
         """A node that hands variables into its graphs: those that are constants are handed no more."""
         at = len(node.inputs) - HANDED_ON[node.op.name]
-        lists = [_flat(operand) for operand in node.inputs[at:]]
-        flat = [v for values in lists for v in values]
-        dropped = {i for i, v in enumerate(flat) if v in self.handles and id(self.handles[v]) not in self.kept}
+        lists: Any = node.inputs[at:]
+        handed = flat(lists)
+        dropped = {i for i, v in enumerate(handed) if v in self.handles and id(self.handles[v]) not in self.kept}
         made: dict[Graph, Graph] = {}
         for graph, handles in _inside(node, self.handles):
             walk = _Walk(graph, self.kept)
@@ -199,7 +196,7 @@ class _Walk(Emitter):
         carried = [i for i in dropped if node.op.name == "While" and i < len(lists[0])]
         if carried:
             raise ConverterError(op="While", node=node.name, at=node.at,
-                                 what=f"the loop changes which variable {flat[carried[0]].name} is")  # fmt: skip
+                                 what=f"the loop changes which variable {handed[carried[0]].name} is")  # fmt: skip
         count, inputs = 0, list(node.inputs[:at])
         for values in lists:
             inputs.append(tuple(v for i, v in enumerate(values, count) if i not in dropped))

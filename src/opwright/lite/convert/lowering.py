@@ -16,7 +16,7 @@ from ...core.dtypes import DType, int32, of_numpy
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from ...graph import Graph, Node, Value
-from ...graph.ir import Operand
+from ...graph.ir import Operand, flat
 from ...ops import registry
 from .. import ops as dialect
 from ..ops import types
@@ -73,8 +73,7 @@ def _check_official_types(op_name: str, inputs: Sequence[Operand], specs: Sequen
     refused = REFUSED.get(op_name)
     if refused is None:
         return
-    flat = [v for operand in inputs for v in (operand if isinstance(operand, tuple) else (operand,)) if v is not None]
-    for dtype in (*(v.dtype for v in flat), *(s.dtype for s in specs)):
+    for dtype in (*(v.dtype for v in flat(inputs) if v is not None), *(s.dtype for s in specs)):
         if dtype.name in refused:
             raise InvalidArgumentError(what=f"the official kernel of {op_name} does not take {dtype.name}")
 

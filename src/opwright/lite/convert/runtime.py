@@ -15,8 +15,7 @@ from .export import all_graphs
 
 
 def check(model: Any, graphs: Sequence[Graph], runtime: str) -> None:
-    """Raises ConverterError naming every node whose operator, in the version it needs, is newer than `runtime`."""
-    limit = versions.runtime_key(runtime)
+    """Raises ConverterError naming every node whose operator `runtime` lacks in the version that it needs."""
     late = []
     for subgraph, graph in zip(model.subgraphs, all_graphs(graphs)):
         nodes = [node for node in graph.nodes if node.op.name != "Const"]
@@ -28,10 +27,10 @@ def check(model: Any, graphs: Sequence[Graph], runtime: str) -> None:
             if name == "CUSTOM":
                 continue
             version = versions.stamp(name, versions.view(subgraph, operator))
-            needed = versions.min_runtime(name, version)
-            if versions.runtime_key(needed)[: len(limit)] > limit:
+            if versions.lacks(runtime, name, version):
+                since = versions.min_runtime(name, version) or "one newer than is known here"
                 where = f" at {node.at}" if node.at else ""
-                late.append(f"{name} version {version} needs {needed}: {node.name!r}{where}")
+                late.append(f"{name} version {version} needs {since}: {node.name!r}{where}")
     if late:
         raise ConverterError(what=f"the model does not run on run time {runtime}", found="\n          ".join(late),
                              wanted=f"operators that {runtime} has",

@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.dtypes import DType
+from ...core.dtypes import DType, of_numpy
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import TensorShape
 from ...graph import Node, Value
+from ...graph.ir import flat
 from ...ops import registry
 from ..format.flex import encode_strings
 from . import nodedef
@@ -50,17 +51,12 @@ def carry(node: Node) -> Carried:
     nones = [name for name, value in node.attrs.items() if value is None]
     counts = [len(operand) for operand in node.inputs if isinstance(operand, tuple)]
     attrs |= {OURS: True, **({NONES: nones} if nones else {}), **({COUNTS: counts} if counts else {})}
-    flat = _flat(node.inputs)
-    return _carried(nodedef.NodeDef(node.op.name, inputs=[""] * len(flat), attrs=attrs), flat)
+    return _carried(node.op.name, attrs, flat(node.inputs))
 
 
-def _carried(definition: nodedef.NodeDef, inputs: list[Any]) -> Carried:
-    options = encode_strings([definition.op.encode(), nodedef.encode(definition)])
-    return Carried(f"Flex{definition.op}", options, inputs)
-
-
-def _flat(operands: Sequence[Any]) -> list[Value | None]:
-    return [v for operand in operands for v in (operand if isinstance(operand, tuple) else (operand,))]
+def _carried(op: str, attrs: dict[str, Any], inputs: list[Any]) -> Carried:
+    definition = nodedef.NodeDef(op, inputs=[""] * len(inputs), attrs=attrs)
+    return Carried(f"Flex{op}", encode_strings([op.encode(), nodedef.encode(definition)]), inputs)
 
 
 def _plain(name: str, value: Any) -> Any:
@@ -87,8 +83,7 @@ def _theirs(node: Node, form: Form) -> Carried | None:
         attrs = _attributes(node, form, declared, known)
     except (_No, TypeError, ValueError):
         return None
-    flat = [x for operand in operands for x in (operand if isinstance(operand, tuple) else (operand,))]
-    return _carried(nodedef.NodeDef(form.op, inputs=[""] * len(flat), attrs=attrs), flat)
+    return _carried(form.op, attrs, flat(operands))
 
 
 def _operands(node: Node, form: Form) -> list[Any]:
@@ -114,11 +109,7 @@ def _const(node: Node, const: Const) -> np.ndarray:
 
 
 def _dtype(x: Any) -> DType:
-    if isinstance(x, Value):
-        return x.dtype
-    from ...core.dtypes import of_numpy
-
-    return of_numpy(x.dtype)
+    return x.dtype if isinstance(x, Value) else of_numpy(x.dtype)
 
 
 def _types(declared: Signature, operands: Sequence[Any], node: Node) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from ....core.errors import InvalidArgumentError, UnimplementedError
 from ....graph import Graph, Node, Value
+from ....graph.ir import flat
 from ...format import objects, schema, versions
 from ...ops import types
 from ...ops.definition import LiteOperator
@@ -26,12 +27,9 @@ def version_of(node: Node) -> int:
         name = types.name_of(value.dtype)
         return objects.Tensor(type=schema.enum("TensorType")[name], shape=[d or 1 for d in value.spec.shape.dims or ()])
 
-    flat: list[Value | None] = []
-    for operand in node.inputs:
-        flat += operand if isinstance(operand, tuple) else (operand,)
     assert isinstance(node.op, LiteOperator)
     options = None if versions.facts(node.op.name).get("converter_writes_options") is False else _options(node)
-    seen = versions.OperatorView([*map(tensor, flat)], [*map(tensor, node.outputs)], options)
+    seen = versions.OperatorView([*map(tensor, flat(node.inputs))], [*map(tensor, node.outputs)], options)
     return versions.stamp(node.op.name, seen)
 
 
@@ -42,12 +40,9 @@ def _options(node: Node) -> object:
     return op.to_options({k: node.attrs[k] for k in node.attrs if k not in op.graphs.values()})
 
 
-def too_new(node: Node, limit: tuple[int, ...]) -> bool:
-    """Whether the first run time with the node's version comes after `limit`; so for one that no run time has."""
-    if not isinstance(node.op, LiteOperator):
-        return False
-    needed = versions.runtime_key(versions.min_runtime(node.op.name, version_of(node)))
-    return not needed or needed[: len(limit)] > limit
+def too_new(node: Node, runtime: str) -> bool:
+    """Whether a run time lacks the builtin operator that a node is, in the version that it needs."""
+    return isinstance(node.op, LiteOperator) and versions.lacks(runtime, node.op.name, version_of(node))
 
 
 def say_older(graph: Graph, runtime: str) -> Graph:
@@ -56,11 +51,9 @@ def say_older(graph: Graph, runtime: str) -> Graph:
     """
     from . import OLDER
 
-    limit = versions.runtime_key(runtime)
-
     def rules(node: Node) -> Sequence[Rule]:
         found = OLDER.get(node.op.name)
-        return [_declining(rule) for rule in found] if found and too_new(node, limit) else ()
+        return [_declining(rule) for rule in found] if found and too_new(node, runtime) else ()
 
     return rewrite(graph, rules)
 
