@@ -13,7 +13,6 @@ import io
 import json
 import os
 import sys
-import tempfile
 import zipfile
 from typing import Any
 
@@ -21,6 +20,7 @@ import numpy as np
 
 from ..core import nest
 from ..core.errors import DataLossError
+from ..core.files import replacing
 from ..eager.variable import Variable
 from .keras_tensor import KerasTensor
 
@@ -70,19 +70,6 @@ def to_bytes(variables: dict[str, Variable]) -> bytes:
     return save({k: np.array(v.read_array(), order="C") for k, v in variables.items()}, FORMAT)
 
 
-def write(path: str, content: bytes) -> None:
-    """Write a whole file or none: under another name first."""
-    folder = os.path.dirname(os.path.abspath(path))
-    handle, temporary = tempfile.mkstemp(dir=folder, prefix=".writing-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-
-
 def save_weights(model: Any, filepath: Any, overwrite: bool = True) -> None:
     """See `Model.save_weights`."""
     path = _checked(filepath)
@@ -91,7 +78,8 @@ def save_weights(model: Any, filepath: Any, overwrite: bool = True) -> None:
     variables = named(model)
     if not variables and not model.built:
         raise ValueError(f"Model {model.name!r} has no weights yet: call it, or `build(input_shape)`, first")
-    write(path, to_bytes(variables))
+    with replacing(path) as file:
+        file.write(to_bytes(variables))
 
 
 def _arrays(content: bytes, path: str) -> dict[str, np.ndarray]:
@@ -164,7 +152,8 @@ def save_model(model: Any, filepath: Any, overwrite: bool = True, **kwargs: Any)
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in files.items():
             archive.writestr(zipfile.ZipInfo(name), content)
-    write(path, buffer.getvalue())
+    with replacing(path) as file:
+        file.write(buffer.getvalue())
 
 
 def load_model(filepath: Any, custom_objects: dict[str, Any] | None = None, compile: bool = True, **kwargs: Any) -> Any:

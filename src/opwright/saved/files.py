@@ -1,6 +1,6 @@
-"""Files that are there whole or not at all.
+"""What files of saved models share: JSON, read with bounds and written whole; who made them.
 
-Lives here: writing through a temporary name, reading JSON from outside with bounds.  Not here: what is in the files.
+Not here: writing whole or not at all (core/files.py), what is in the files.
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import secrets
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, BinaryIO
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from ..core.errors import DataLossError, NotFoundError
+from ..core.files import replacing
 
 MAX_JSON = 1 << 28  # bytes of a manifest or an index; large models have some ten kilobytes
 
@@ -21,27 +21,6 @@ MAX_JSON = 1 << 28  # bytes of a manifest or an index; large models have some te
 def producer() -> str:
     """The version of this package, for people who look into a file. Importing it would turn the house upside down."""
     return str(sys.modules[__name__.partition(".")[0]].__version__)
-
-
-def temporary(path: str) -> str:
-    """A name beside `path` that nobody uses."""
-    return f"{path}.tmp-{secrets.token_hex(4)}"
-
-
-@contextlib.contextmanager
-def replacing(path: str) -> Iterator[BinaryIO]:
-    """A file to write, which takes the place of `path` when the `with` ends well and vanishes otherwise."""
-    inside = temporary(path)
-    try:
-        with open(inside, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(inside, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(inside)
-        raise
 
 
 def sync_folder(path: str) -> None:
@@ -56,7 +35,7 @@ def sync_folder(path: str) -> None:
 
 def write_json(path: str, content: Any) -> None:
     """Replace a file by `content` as JSON."""
-    with replacing(path) as file:
+    with replacing(path, sync=True) as file:
         file.write(json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False).encode() + b"\n")
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import AlreadyExistsError, OpError
+from ..core.files import replacing, temporary
 from . import files, safetensors
 from .manifest import FORMAT, MANIFEST
 
@@ -27,7 +28,7 @@ def write_folder(folder: str, content: dict[str, Any], graphs: bytes, stored: Ma
     parent = os.path.dirname(os.path.abspath(folder))
     os.makedirs(parent, exist_ok=True)
     if not os.path.isdir(folder) or not os.listdir(folder):
-        inside = files.temporary(os.path.abspath(folder))
+        inside = temporary(os.path.abspath(folder))
         os.mkdir(inside)
         try:
             _write_files(inside, content, graphs, stored)
@@ -64,8 +65,8 @@ def _files_of(folder: str) -> set[str]:
 
 
 def _write_files(folder: str, content: dict[str, Any], graphs: bytes, stored: Mapping[str, np.ndarray]) -> None:
-    with files.replacing(os.path.join(folder, content["variables"])) as file:
+    with replacing(os.path.join(folder, content["variables"]), sync=True) as file:
         safetensors.write(file, stored, {"format": FORMAT})
-    with files.replacing(os.path.join(folder, content["graphs"])) as file:
+    with replacing(os.path.join(folder, content["graphs"]), sync=True) as file:
         file.write(graphs)
     files.write_json(os.path.join(folder, MANIFEST), content)

@@ -22,6 +22,7 @@ import numpy as np
 
 from ..core.dtypes import DType
 from ..core.errors import DataLossError, NotFoundError, UnimplementedError
+from ..core.files import replacing
 from ..core.specs import TensorSpec
 from ..eager.variable import Variable
 from ..ops import dispatch
@@ -56,7 +57,7 @@ def write(prefix: str, root: Any) -> None:
     if folder:
         os.makedirs(folder, exist_ok=True)
     data = f"{base}.data-{crc:08x}.safetensors"
-    with files.replacing(os.path.join(folder, data)) as file:
+    with replacing(os.path.join(folder, data), sync=True) as file:
         safetensors.write(file, stored, {"format": FORMAT})
     index = {"format": FORMAT, "version": VERSION, "producer": files.producer(), "data": data, "objects": nodes,
              "tensors": tensors}  # fmt: skip

@@ -93,6 +93,40 @@ def inspect(model: str, as_json: bool) -> None:
     inspect_model(model, as_json)
 
 
+@cli.command()
+@click.argument("saved", type=click.Path())
+@click.option("-o", "--output", required=True, type=click.Path(), help="The .tflite file, replaced if it is there.")
+@click.option("--signature", "signatures", multiple=True, metavar="KEY", help="Only these; all by default.")
+@click.option("--runtime", callback=_runtime, metavar="V", help="The oldest run time that must read it, such as 2.8.")
+@click.option("--custom", "customs", is_flag=True, help="Allow custom operators.")
+@click.option("--flex", is_flag=True, help="Allow Flex operators (SELECT_TF_OPS).")
+@click.option("--quantize", type=click.Choice(["float16", "dynamic", "int8", "int8-only", "int16x8"]),
+              help="Weights in float16; in int8 (dynamic range); integers where there are kernels; integers alone; "
+              "16-bit activations.")
+@click.option("--data", type=click.Path(), metavar="FILE.npz", help="Samples for int8 and int16x8: for each input, by "
+              "name, an array of them along the first axis.")
+@click.option("--io", default="float32", show_default=True, type=click.Choice(["float32", "int8", "uint8", "int16"]),
+              help="Type of inputs and outputs that were float32.")
+@_json
+@_examples("opwright convert saved_model_folder -o model.tflite --runtime 2.8",
+           "opwright convert saved_model_folder -o model.tflite --quantize int8 --data samples.npz")
+def convert(saved: str, output: str, quantize: str | None, data: str | None, **settings: Any) -> None:
+    """Convert the signatures of a saved model (its folder) to a .tflite file.
+
+    \b
+    Exit codes:
+      0  written
+      1  the model cannot be converted so: each operator in the way is named, with its lines
+      2  wrong usage
+      3  a file cannot be read or written
+    """
+    if (data is not None) != (quantize in ("int8", "int8-only", "int16x8")):
+        raise click.UsageError("--data goes with --quantize int8, int8-only and int16x8, and they with it")
+    from .converting import convert_saved
+
+    convert_saved(saved, output, quantize=quantize, data=data, **settings)
+
+
 _custom = click.option(
     "--custom", "customs", multiple=True, metavar="FILE.py|MODULE[:NAME]", help="Custom operators (@ow.operator)."
 )

@@ -5,11 +5,9 @@ Lives here: finding what they use, the text of the module, writing it.  Not here
 
 from __future__ import annotations
 
-import contextlib
 import keyword
 import os
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -17,6 +15,7 @@ import click
 from rich.table import Table
 
 from .. import lite
+from ..core.files import replacing
 from ..lite.format.needs import needs
 from ..lite.ops import family_of
 from .models import read_model
@@ -203,18 +202,8 @@ def _parameters(customs: Mapping[str, Range]) -> dict[str, str]:
 
 def _write(path: str, text: str) -> None:
     """Replace a file whole or not at all. Raises BadFile."""
-    beside = None
     try:
-        folder = os.path.dirname(os.path.abspath(path))
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", newline="\n", dir=folder, delete=False) as file:
-            beside = file.name
-            file.write(text)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(beside, 0o666 & ~mask)
-        os.replace(beside, path)
+        with replacing(path) as file:
+            file.write(text.encode())
     except OSError as error:
-        if beside is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(beside)
         raise BadFile(f"{path} cannot be written: {error.strerror or error}") from error

@@ -1,0 +1,119 @@
+"""`opwright convert`: a saved model becomes a .tflite file.
+
+Lives here: the settings from the command line, samples from a file, what is printed.  Not here: the converter
+(lite/convert).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+
+from .. import lite
+from ..core import dtypes
+from ..core.errors import InvalidArgumentError, OpError
+from ..core.files import replacing
+from ..lite.format import versions
+from ..lite.format.needs import needs
+from .report import BadFile, notes, out, print_json
+
+_INT8 = lite.OpsSet.TFLITE_BUILTINS_INT8
+_INT16 = lite.OpsSet.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8
+_FLOAT = lite.OpsSet.TFLITE_BUILTINS
+# name: (operator sets, types of weights, whether samples are needed)
+QUANTIZE: dict[str, tuple[list[Any], list[Any], bool]] = {
+    "float16": ([_FLOAT], [dtypes.float16], False),
+    "dynamic": ([_FLOAT], [], False),
+    "int8": ([_FLOAT], [], True),
+    "int8-only": ([_INT8], [], True),
+    "int16x8": ([_INT16, _FLOAT], [], True),
+}
+
+
+def convert_saved(
+    folder: str, output: str, *, signatures: Sequence[str], runtime: str | None, customs: bool, flex: bool,
+    quantize: str | None, data: str | None, io: str, as_json: bool,
+) -> None:  # fmt: skip
+    """Write the file and say what is in it. Raises BadFile for files that are no use, OpError from the converter."""
+    try:
+        converter = lite.TFLiteConverter.from_saved_model(folder, signature_keys=list(signatures) or None)
+    except (OSError, OpError) as error:
+        raise BadFile(f"{folder}: {error}") from error
+    except ValueError as error:  # no such signature
+        raise InvalidArgumentError(what=str(error)) from None
+    converter.target_spec.runtime = runtime
+    converter.allow_custom_ops = customs
+    if quantize is not None:
+        sets, types, needed = QUANTIZE[quantize]
+        converter.optimizations = [lite.Optimize.DEFAULT]
+        converter.target_spec.supported_ops, converter.target_spec.supported_types = [*sets], [*types]
+        if needed:
+            samples = _samples(str(data), converter)
+            converter.representative_dataset = lambda: samples
+        if io != "float32":
+            converter.inference_input_type = converter.inference_output_type = dtypes.as_dtype(io)
+    if flex:
+        converter.target_spec.supported_ops.append(lite.OpsSet.SELECT_TF_OPS)
+    content = converter.convert()
+    try:
+        with replacing(output) as file:
+            file.write(content)
+    except OSError as error:
+        raise BadFile(f"{output} cannot be written: {error.strerror or error}") from error
+    _report(output, content, as_json)
+
+
+def _samples(path: str, converter: Any) -> list[dict[str, np.ndarray]]:
+    """Inputs by name, one dict a sample, from a .npz file of an array for each input.
+
+    An array has the input's own rank, and is cut along its first axis; or one more, and is a list of inputs.
+    raises BadFile, InvalidArgumentError where the model has several signatures
+    """
+    if len(converter.functions) != 1:
+        raise InvalidArgumentError(what="--data is for one signature", found=", ".join(converter.signature_keys),
+                                   do="choose one by --signature")  # fmt: skip
+    try:
+        with np.load(path, allow_pickle=False) as kept:
+            arrays = {name: kept[name] for name in kept.files}
+    except (OSError, ValueError, AttributeError) as error:
+        raise BadFile(f"{path}: no .npz file of samples: {error}") from error
+    (function,) = converter.functions
+    shapes = {v.name: v.spec.shape for v in function.graph.inputs[: len(function.tensor_specs)]}
+    if arrays.keys() != shapes.keys():
+        raise BadFile(f"{path}: found arrays {', '.join(arrays) or 'none'}; wanted one for each input: "
+                      f"{', '.join(shapes)}")  # fmt: skip
+    parts = {name: _cut(array, shapes[name], f"{path}: {name}") for name, array in arrays.items()}
+    if len({len(items) for items in parts.values()}) != 1 or not all(parts.values()):
+        counts = ", ".join(f"{name} {len(items)}" for name, items in parts.items())
+        raise BadFile(f"{path}: wanted as many samples of each input, one at least; found {counts}")
+    return [dict(zip(parts, sample)) for sample in zip(*parts.values())]
+
+
+def _cut(array: np.ndarray, shape: Any, what: str) -> list[np.ndarray]:
+    if shape.rank is None or array.ndim == shape.rank + 1:
+        return list(array)
+    if array.ndim != shape.rank or not array.ndim:
+        raise BadFile(f"{what}: found an array of shape {list(array.shape)}; the input has shape {shape}")
+    size = shape.dims[0] or 1
+    return [array[i : i + size] for i in range(0, len(array) - size + 1, size)]
+
+
+def _report(path: str, content: bytes, as_json: bool) -> None:
+    model = lite.Model.read(content)
+    counts: dict[tuple[str, int], int] = {}
+    for need in needs(model):
+        counts[need.operator, need.version] = counts.get((need.operator, need.version), 0) + 1
+    minimum = versions.min_runtime_of_model(model)
+    keys = [s.signature_key for s in model.signature_defs]
+    if as_json:
+        rows = [{"operator": name, "version": version, "nodes": n} for (name, version), n in counts.items()]
+        print_json({"file": path, "bytes": len(content), "signatures": keys, "min_runtime": minimum, "operators": rows})
+        return
+    table = Table("operator", "version", "nodes")
+    for (name, version), count in counts.items():
+        table.add_row(name, str(version), str(count))
+    out().print(table)
+    notes().print(f"{path}: {len(content)} bytes, signatures {', '.join(keys)}; needs run time {minimum or 'any'}")

@@ -1,0 +1,121 @@
+"""`opwright convert`: saved models to .tflite files, with the settings of the converter."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from tools_running import opwright
+
+import opwright as ow
+from opwright.lite import Interpreter, Model
+from opwright.lite.format import versions
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("convert")
+    weights = np.random.default_rng(0).normal(size=(40, 30)).astype(np.float32)
+
+    class Net(ow.Module):
+        @ow.function(input_signature=[ow.TensorSpec([None, 40], ow.float32, name="x")])
+        def infer(self, x):
+            return {"y": ow.nn.gelu(ow.matmul(x, weights))}
+
+        @ow.function(input_signature=[ow.TensorSpec([2], ow.float32, name="x")])
+        def rare(self, x):
+            return {"y": ow.math.lgamma(x)}
+
+    net = Net()
+    ow.saved_model.save(net, str(folder / "model"), signatures={"infer": net.infer, "rare": net.rare})
+    rng = np.random.default_rng(1)
+    np.savez(folder / "rows.npz", x=rng.normal(size=(20, 40)).astype(np.float32))
+    np.savez(folder / "batches.npz", x=rng.normal(size=(5, 2, 40)).astype(np.float32))
+    np.savez(folder / "other.npz", z=np.zeros((2, 40), np.float32))
+    np.savez(folder / "shape.npz", x=np.zeros(3, np.float32))
+    (folder / "text.npz").write_text("nothing of the kind")
+    return folder
+
+
+def names(path):
+    return {versions.op_name(code) for code in Model.read(path).operator_codes}
+
+
+def convert(saved, *words, out="m.tflite"):
+    return opwright("convert", saved / "model", "-o", saved / out, *words, exit_code=None)
+
+
+def test_it_converts_and_says_what_is_there(saved):
+    done = convert(saved, "--signature", "infer", "--json")
+    assert done.exit_code == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["signatures"] == ["infer"]
+    assert told["bytes"] == (saved / "m.tflite").stat().st_size
+    assert {row["operator"] for row in told["operators"]} == names(saved / "m.tflite") == {"FULLY_CONNECTED", "GELU"}
+    table = convert(saved, "--signature", "infer")
+    assert "GELU" in table.stdout
+    assert "needs run time 2.9.0" in table.stderr
+
+
+def test_for_an_older_run_time(saved):
+    assert convert(saved, "--signature", "infer", "--runtime", "2.8").exit_code == 0
+    assert "GELU" not in names(saved / "m.tflite")
+
+
+@pytest.mark.parametrize(("words", "code"), [(["--flex"], "FlexLgamma"), (["--custom"], "Lgamma")])
+def test_operators_without_a_builtin_form(saved, words, code):
+    refused = convert(saved, out="not_there.tflite")
+    assert refused.exit_code == 1
+    assert "error: 'tf.Lgamma' op is neither a custom op nor a flex op" in refused.stderr
+    assert not (saved / "not_there.tflite").exists()
+    assert convert(saved, *words).exit_code == 0
+    assert code in {c.custom_code for c in Model.read(saved / "m.tflite").operator_codes}
+
+
+@pytest.mark.parametrize(
+    ("words", "types"),
+    [
+        (["--quantize", "float16"], {"FLOAT16"}),
+        (["--quantize", "dynamic"], {"INT8"}),
+        (["--quantize", "int8", "--data", "rows.npz"], {"INT8", "INT32"}),
+        (["--quantize", "int8-only", "--data", "batches.npz", "--io", "int8"], {"INT8", "INT32"}),
+        (["--quantize", "int16x8", "--data", "rows.npz"], {"INT16", "INT8"}),
+    ],
+    ids=lambda v: "-".join(v) if isinstance(v, list) else "",
+)
+def test_quantised(saved, words, types):
+    words = [str(saved / w) if w.endswith(".npz") else w for w in words]
+    done = convert(saved, "--signature", "infer", *words)
+    assert done.exit_code == 0, done.stderr
+    found = {t.type.name for t in Model.read(saved / "m.tflite").subgraphs[0].tensors}
+    assert types <= found | {"INT32"}
+    Interpreter(str(saved / "m.tflite")).allocate_tensors()
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "says"),
+    [
+        (["--quantize", "int8"], 2, "--data goes with"),
+        (["--data", "rows.npz"], 2, "--data goes with"),
+        (["--signature", "none"], 1, "Valid keys are 'infer,rare'"),
+        (["--quantize", "int8", "--data", "rows.npz"], 1, "--data is for one signature"),
+        (["--signature", "infer", "--quantize", "int8", "--data", "missing.npz"], 3, "no .npz file of samples"),
+        (["--signature", "infer", "--quantize", "int8", "--data", "text.npz"], 3, "no .npz file of samples"),
+        (["--signature", "infer", "--quantize", "int8", "--data", "other.npz"], 3, "one for each input: x"),
+        (["--signature", "infer", "--quantize", "int8", "--data", "shape.npz"], 3, "the input has shape"),
+        (["--runtime", "new"], 2, "no version"),
+    ],
+    ids=lambda v: "-".join(v) if isinstance(v, list) else "",
+)
+def test_what_is_refused(saved, words, status, says):
+    words = [str(saved / w) if w.endswith(".npz") else w for w in words]
+    done = convert(saved, *words)
+    assert done.exit_code == status
+    assert says in done.stderr
+
+
+def test_a_folder_that_is_no_saved_model_and_a_place_that_cannot_be_written(saved, tmp_path):
+    opwright("convert", tmp_path, "-o", tmp_path / "m.tflite", exit_code=3)
+    done = opwright("convert", saved / "model", "-o", tmp_path / "no" / "m.tflite", "--signature", "infer", exit_code=3)
+    assert "cannot be written" in done.stderr
