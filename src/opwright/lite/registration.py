@@ -129,7 +129,7 @@ class OperatorRegistration(Registration):
         restart = getattr(call, "restart", None)
         if restart is not None:  # what the node keeps from run to run begins anew
             restart()
-        node.kernel = kernel_of(self.operator, call, node, group) if is_quantized(node) else None
+        node.kernel = self.quantized_kernel(call, node) if is_quantized(node) else None
         if node.kernel is not None:
             operands = as_real(self.operator, operands)
         for spec, t in zip(self.infer(call, node, operands), node.tensors_out):
@@ -137,6 +137,10 @@ class OperatorRegistration(Registration):
                 context.resize(t, spec.shape.as_list())
             else:
                 context.set_tensor_to_dynamic(node.outputs[node.tensors_out.index(t)])
+
+    def quantized_kernel(self, call: Call, node: Node) -> Any:
+        """The kernel on the integers of a quantised node; None where it takes them as any others."""
+        return kernel_of(self.operator, call, node, group)
 
     def bind(self, context: Context, node: Node) -> Callable[[], Any]:
         if is_kept(self.operator, node):

@@ -147,9 +147,6 @@ class While:
             raise InvalidArgumentError(what="the body gives other types than it takes", found=found, wanted=wanted)
         return [v.spec for v in op.body.inputs]
 
-    def infer_kinds(op: Any) -> Any:
-        return kinds.of_loop(op.body, op.variables, ())
-
     def infer_kinds(op: Any) -> list[str]:
         return [of_dtype(v.dtype) for v in op.body.inputs]  # handles of variables are handed from turn to turn
 

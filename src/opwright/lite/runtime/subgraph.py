@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 
 from ...core import errors, flags
-from ...core.dtypes import int8
 from ...core.errors import FailedPreconditionError, InvalidArgumentError, OpError, UnimplementedError
 from ...ops.dispatch import quietly
 from ..format.verify import called_subgraphs
@@ -308,8 +307,7 @@ class Subgraph(Called):
         """Variable tensors back to zeros; those of int8 to their zero point. Resources stay as they are."""
         for t in self.tensors:
             if t.is_variable and t.array is not None:
-                point: Any = t.quantization.zero_point if t.is_quantized and t.dtype is int8 else ()
-                t.array.fill(b"" if t.is_object else point[0] if len(point) else 0)
+                t.clear()
 
     def release(self) -> None:
         """Give its memory back; it must be allocated again before it runs again. Variable tensors keep theirs."""

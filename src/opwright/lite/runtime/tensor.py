@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import DType, string
+from ...core.dtypes import DType, int8, string
 from ...core.errors import UnimplementedError
 from ...core.shapes import of_known
 from ...core.specs import TensorSpec
@@ -101,14 +101,22 @@ class Tensor:
             self.bind(None)
 
     def allocate(self) -> None:
-        """Memory of its own, zeros (or empty strings), for the present shape."""
-        dtype = self.dtype
-        if dtype.np.kind == "O":
-            array = np.empty(self.shape, object)
-            array.fill(b"" if dtype is string else None)
-        else:
-            array = np.zeros(self.shape, dtype.np)
-        self.bind(array)
+        """Memory of its own for the present shape, cleared."""
+        make = np.empty if self.is_object else np.zeros
+        self.bind(make(self.shape, self.dtype.np))
+        if self.is_object or self.is_variable:
+            self.clear()
+
+    def clear(self) -> None:
+        """Zeros, or empty strings; for a variable of int8 its zero point, as the official run time has it."""
+        assert self.array is not None
+        start: Any = 0
+        if self.is_object:
+            start = b"" if self.dtype is string else None
+        elif self.is_variable and self.dtype is int8 and self.is_quantized:
+            points = self.quantization.zero_point
+            start = np.int64(points[0] if points is not None and len(points) else 0).astype(np.int8)
+        self.array.fill(start)
 
     @property
     def readonly(self) -> np.ndarray | None:

@@ -1,0 +1,213 @@
+"""LSTMs on integers: int8 activations with int16 cells, and the older uint8 LSTM of kernel_type BASIC.
+
+Lives here: these two rules.  Not here: float activations (ops/lstm.py), fixed-point functions (narrow_fixed_point.py).
+
+Of int8: gates are int16 with 12 bits behind the point (with layer normalisation: of the scales of the node's
+intermediate tensors), what comes out of them has 15, cells have a power of two for their scale.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from . import narrow_fixed_point as narrow
+from .fixed_point import inverse_root, multiplier, rescale, shifted_right
+from .operand import Operand, check_scaled, check_symmetric, check_types
+
+GATES = ("input", "forget", "cell", "output")
+
+
+def _power_of_two(o: Operand, least: int, most: int) -> int:
+    """log2 of an operand's scale. Raises InvalidArgumentError where that is no integer within the limits."""
+    exact = math.log2(float(o.scale)) if o.scale > 0 else 0.5
+    if abs(exact - round(exact)) > 1e-3 or not least <= round(exact) <= most or o.zero_point:
+        raise o.wrong("does not have a power of two for its scale, and zero point 0", float(o.scale),
+                      f"2^{least} to 2^{most}")  # fmt: skip
+    return round(exact)
+
+
+class _Product:
+    """Rows of int8 times weights, brought to another scale: x W^T m 2^e, with a bias of int32 before that."""
+
+    def __init__(self, name: str, weights: Operand, x: Operand, out_scale: float, bias: str = "") -> None:
+        check_types(_Named(name), ("INT8",), weights)
+        check_scaled(weights, x)
+        check_symmetric(weights)
+        self.name, self.bias, self.zero_point = name, bias, x.zero_point
+        self.m, self.e = multiplier(float(weights.scale) * float(x.scale) / out_scale)
+
+    def ready(self, arrays: Mapping[str, Any]) -> tuple[Any, Any]:
+        """The matrix, and the bias with what the zero point adds."""
+        w = arrays[self.name].astype(np.float64)  # sums stay far below 2^53
+        offset = -self.zero_point * w.sum(1)
+        if self.bias and arrays[self.bias] is not None:
+            offset += arrays[self.bias]
+        return w.T, offset
+
+    def times(self, x: Any, ready: tuple[Any, Any]) -> Any:
+        return rescale((np.matmul(x.astype(np.float64), ready[0]) + ready[1]).astype(np.int64), self.m, self.e)
+
+
+class _Named:
+    """What errors about types call the operator."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.operator = name, self
+
+
+class _Gate:
+    """One gate: products, peephole, normalisation and activation."""
+
+    def __init__(self, gate: str, operands: Mapping[str, Operand | None], intermediate: Operand, cell_power: int) -> None:
+        self.gate, self.norm, self.bias = gate, f"{gate}_layer_norm_coefficients", f"{gate}_gate_bias"
+        coefficients = operands.get(self.norm)
+        scale = 2.0**-12
+        if coefficients is not None:
+            check_scaled(intermediate, coefficients)
+            scale = float(intermediate.scale)
+            self.norm_by = multiplier(float(coefficients.scale))
+            self.guard = max(1, int(10000 * float(coefficients.scale)))
+        self.normal = coefficients is not None
+        x, h = operands["input"], operands["output_state"]
+        w, r = operands[f"input_to_{gate}_weights"], operands[f"recurrent_to_{gate}_weights"]
+        assert x and h and w and r
+        self.outside = _Product(f"input_to_{gate}_weights", w, x, scale, "" if self.normal else self.bias)
+        self.inside = _Product(f"recurrent_to_{gate}_weights", r, h, scale)
+        self.peephole = f"cell_to_{gate}_weights"
+        p = operands.get(self.peephole)
+        self.peephole_by = None if p is None else multiplier(2.0**cell_power * float(p.scale) / scale)
+
+    def ready(self, arrays: Mapping[str, Any]) -> Any:
+        return self.outside.ready(arrays), self.inside.ready(arrays)
+
+    def run(self, x: Any, h: Any, c: Any, ready: Any, arrays: Mapping[str, Any]) -> Any:
+        """The gate, int16 with 15 bits behind the point. x: its share of the input, as `outside` gives it."""
+        y = narrow.saturated(x)
+        y = narrow.saturated(y + self.inside.times(h, ready[1]))
+        if self.peephole_by is not None:
+            y = narrow.saturated(y + rescale(c * arrays[self.peephole].astype(np.int64), *self.peephole_by))
+        if self.normal:
+            y = self._normalized(y, arrays[self.norm].astype(np.int64), arrays[self.bias].astype(np.int64))
+        return narrow.tanh(y, 3) if self.gate == "cell" else narrow.logistic(y, 3)
+
+    def _normalized(self, y: Any, coefficients: Any, bias: Any) -> Any:
+        """Rows at mean 0 and variance 1 with 10 bits, then coefficients and bias, with 12 bits behind the point."""
+        n = y.shape[1]
+        mean = _truncated(y.sum(1) * 1024, n)
+        variance = _truncated((y * y).sum(1) * ((1 << 20) // n) - mean * mean, 1 << 20).astype(np.int32)
+        variance = np.where(variance < 1, self.guard, variance).astype(np.int64)
+        m, e = inverse_root(variance)
+        scaled = rescale(1024 * y - mean[:, None], m[:, None], e[:, None])
+        wide = scaled * coefficients + bias
+        wide = _truncated(wide + np.where(wide > 0, 512, -512), 1024)
+        factor, shift = self.norm_by
+        return narrow.saturated(rescale(wide, factor, shift + 12))
+
+
+def _truncated(a: Any, b: int) -> Any:
+    """a / b, rounded towards 0."""
+    return np.sign(a) * (np.abs(a) // b)
+
+
+def integer_lstm(op: Any, operands: Mapping[str, Operand | None], y: Operand, node: Any) -> Any:
+    """UNIDIRECTIONAL_SEQUENCE_LSTM and LSTM of int8 with int16 cells. The node's intermediate tensors say scales."""
+    x, h, c = operands["input"], operands["output_state"], operands["cell_state"]
+    assert x and h and c
+    check_types(op, ("INT8 INT8 INT16 INT8",), x, h, c, y)
+    check_scaled(x, h, c, y)
+    power = _power_of_two(c, -15, -9)
+    intermediates = [Operand(t.tensor) for t in node.intermediates if t is not None]
+    if len(intermediates) != 5:
+        raise y.wrong("comes of a node without the intermediate tensors that say its scales", len(intermediates), 5)
+    hidden = intermediates[4]
+    check_scaled(hidden)
+    cifg = operands["input_to_input_weights"] is None
+    gates = {g: _Gate(g, operands, s, power) for g, s in zip(GATES, intermediates) if not (cifg and g == "input")}
+    hidden_by = multiplier(2.0**-30 / float(hidden.scale))
+    weights, projection = operands["projection_weights"], None
+    if weights is not None:
+        projection = _Product("projection_weights", weights, hidden, float(h.scale), "projection_bias")
+    cell_clip = int(min(max(op.cell_clip / float(c.scale), -32768), 32767))
+    proj_clip = int(min(max(op.proj_clip / float(y.scale), -128), 127))
+    time_major, shape = getattr(op, "time_major", True), y.shape
+
+    def step(shares: Any, h: Any, c: Any, ready: Any, arrays: Any) -> Any:
+        gate = lambda g: gates[g].run(shares[g], h, c, ready[g], arrays)  # noqa: E731
+        let_in = None if cifg else gate("input")
+        forget, new = gate("forget"), gate("cell")
+        kept = _cast16(shifted_right(forget * c, 15))
+        let_in = narrow.ONE - forget if let_in is None else let_in
+        c = narrow.saturated(kept + _cast16(shifted_right(let_in * new, 30 + power)))
+        if cell_clip > 0:
+            c = np.clip(c, -cell_clip, cell_clip)
+        out = gates["output"].run(shares["output"], h, c, ready["output"], arrays) * narrow.tanh(c, 15 + power)
+        out = np.clip(rescale(out, *hidden_by) + hidden.zero_point, -128, 127)
+        if projection is not None:
+            out = np.clip(projection.times(out, ready[""]) + h_zero, -128, 127)
+            if proj_clip > 0:
+                out = np.clip(out, -proj_clip, proj_clip)
+        return out, c
+
+    h_zero = h.zero_point
+
+    def run(arrays: Mapping[str, Any]) -> Any:
+        given = arrays["input"]
+        given = given if given.ndim == 3 else given[None]
+        rows = given if time_major else given.swapaxes(0, 1)
+        steps, batch = rows.shape[:2]
+        ready = {name: gate.ready(arrays) for name, gate in gates.items()}
+        if projection is not None:
+            ready[""] = projection.ready(arrays)
+        flat = rows.reshape(steps * batch, -1)
+        shares = {g: gate.outside.times(flat, ready[g][0]).reshape(steps, batch, -1) for g, gate in gates.items()}
+        h_kept, c_kept = (arrays[n].reshape(batch, -1) for n in ("output_state", "cell_state"))
+        h_now, c_now = h_kept.astype(np.int64), c_kept.astype(np.int64)
+        out = np.empty((steps, batch, h_now.shape[1]), np.int8)
+        for t in range(steps):
+            h_now, c_now = step({g: s[t] for g, s in shares.items()}, h_now, c_now, ready, arrays)
+            out[t] = h_now
+        np.copyto(h_kept, h_now, casting="unsafe")
+        np.copyto(c_kept, c_now, casting="unsafe")
+        return ((out if time_major else out.swapaxes(0, 1)).reshape(shape),)
+
+    return run
+
+
+def _cast16(x: Any) -> Any:
+    return x.astype(np.int16).astype(np.int64)
+
+
+def basic_lstm(op: Any, operands: Mapping[str, Operand | None], outs: Any) -> Any:
+    """LSTM of kernel_type BASIC: uint8 activations of scale 1/128, int16 cells of scale 2^-11, gates of scale 2^-12."""
+    names = ("input", "input_to_input_weights", "input_to_forget_weights", "input_to_cell_weights",
+             "input_to_output_weights")  # fmt: skip
+    x, h, w, b, c = (operands[n] for n in names)
+    assert x and h and w and b and c
+    check_types(op, ("UINT8 UINT8 UINT8 INT32 INT16 UINT8 INT16",), x, h, w, b, c, outs[0], outs[1])
+    check_scaled(x, h, w, c, outs[0], outs[1])
+    for o in (x, h, outs[0]):
+        if o.scale != 1 / 128 or o.zero_point != 128:
+            raise o.wrong("has other parameters than this LSTM fixes", [float(o.scale), o.zero_point], [1 / 128, 128])
+    power = _power_of_two(c, -15, -9)
+    m, e = multiplier(float(x.scale) * float(w.scale) * 4096)
+
+    def run(arrays: Mapping[str, Any]) -> Any:
+        x, h, weights, bias, c = (arrays[n] for n in names)
+        joined = np.concatenate([x, h], 1)
+        sums = np.matmul(joined - 128.0, weights.T - float(w.zero_point)).astype(np.int64) + bias
+        gates = narrow.saturated(rescale(sums, m, e))
+        let_in, new, forget, let_out = np.split(gates, 4, 1)
+        fresh = shifted_right(narrow.product(narrow.logistic(let_in), narrow.tanh(new, 3)), 15 + power)
+        state = narrow.saturated(fresh + narrow.product(narrow.logistic(forget), c.astype(np.int64)))
+        wide = narrow.product(narrow.logistic(let_out), narrow.tanh(state, 15 + power))
+        y = np.clip(shifted_right(wide, 8), -128, 127) + 128
+        np.copyto(h, y, casting="unsafe")
+        np.copyto(c, state, casting="unsafe")
+        kinds = (np.uint8, np.int16, np.uint8, np.int16)
+        return tuple(a.astype(k) for a, k in zip((y, state, joined, gates), kinds))
+
+    return run

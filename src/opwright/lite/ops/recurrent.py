@@ -1,0 +1,245 @@
+"""What recurrent operators share: their registration, products of float or quantised rows, activations, time.
+
+Lives here: `RecurrentRegistration`, `Products` and its hybrid twin, `ACTIVATIONS`, `sequence` and its inverse.
+Not here: the operators (lstm.py, rnn.py, svdf.py), those on integers alone (quantized/lstm.py, quantized/svdf.py).
+
+State stays in variable tensors, which are inputs of the node and are written by it. A node's shapes never change once
+it is prepared, so what follows from constants is computed once: that is what an operator's rule does, which gives a
+function of the node's arrays. Arrays of state are the tensors themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.errors import UnimplementedError
+from ...core.specs import TensorSpec
+from ...ops.attributes import one_of
+from ..registration import OperatorRegistration, store
+from ..runtime.node import Context, Node
+from ..runtime.tensor import DYNAMIC
+from .activation import logistic
+from .definition import EnumAttr
+from .quantized.operand import Operand, check_symmetric
+from .shapes import refuse, text
+
+_f = np.float32
+
+ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
+    "NONE": lambda x: x,
+    "RELU": lambda x: np.maximum(x, _f(0)),
+    "RELU_N1_TO_1": lambda x: np.clip(x, _f(-1), _f(1)),
+    "RELU6": lambda x: np.clip(x, _f(0), _f(6)),
+    "TANH": np.tanh,
+}
+sigmoid = logistic
+
+
+def activation_attr() -> EnumAttr:
+    """`fused_activation_function` of a recurrent operator, which may be TANH."""
+    return EnumAttr("ActivationFunctionType", 0, one_of(*ACTIVATIONS))
+
+
+class RecurrentRegistration(OperatorRegistration):
+    """The kernel of an operator with state.
+
+    states: its inputs that are variables, or what gives them for a call. rule(call, operands by
+    name, outputs, node) -> kernel(arrays by name), which gives the results; the rule gets Operands
+    and looks at their types.
+    """
+
+    __slots__ = ("rule", "states")
+
+    def __init__(self, operator: Any, rule: Callable[..., Any], states: Sequence[str] | Callable[[Any], Any]) -> None:
+        super().__init__(operator)
+        self.rule, self.states = rule, states
+
+    def _states(self, node: Node) -> Sequence[str]:
+        return self.states(self._call(node)) if callable(self.states) else self.states
+
+    def _named(self, node: Node, items: Sequence[Any]) -> dict[str, Any]:
+        return {i.name: value for i, value in zip(self.operator.inputs, self.group(node, items), strict=True)}
+
+    def _prepare(self, context: Context, node: Node) -> None:
+        tensors = self._named(node, node.tensors_in)
+        for name in self._states(node):
+            t = tensors[name]
+            if t is not None and not t.is_variable:
+                raise refuse(f"input {name} ({t.name!r}) keeps the state and is no variable tensor", found=repr(t),
+                             wanted="a tensor with is_variable set")  # fmt: skip
+        super()._prepare(context, node)
+        if any(t.kind == DYNAMIC for t in node.tensors_out):
+            raise UnimplementedError(what="recurrent operators need inputs of known shape",
+                                     found=[repr(t) for t in node.tensors_in if t is not None][:1])  # fmt: skip
+
+    def kernel(self, context: Context, node: Node, call: Any) -> Any:
+        operands = {n: None if t is None else Operand(t) for n, t in self._named(node, node.tensors_in).items()}
+        return self.rule(call, operands, [Operand(t) for t in node.tensors_out], node)
+
+    def quantized_kernel(self, call: Any, node: Node) -> Any:
+        """A mark that integers stand for reals in what `infer` sees; the kernel itself is made by `bind`."""
+        return self.rule
+
+    def bind(self, context: Context, node: Node) -> Callable[[], Any]:
+        call = self._call(node)
+        kernel = self.kernel(context, node, call)
+        outs = [t.array for t in node.tensors_out]
+        variables = set(self._states(node))
+        arrays = {
+            name: None if t is None else t.array if name in variables else t.readonly
+            for name, t in self._named(node, node.tensors_in).items()
+        }
+        name = self.operator.name
+
+        def step() -> None:
+            store(kernel(arrays), outs, name)
+
+        return step
+
+
+# ---- rows of activations times matrices of weights -------------------------------------------------------------------
+
+
+class Products:
+    """Products of float rows [rows, k] and weights [n, k]."""
+
+    def rows(self, x: Any) -> Any:
+        """What `times` takes of rows."""
+        return x
+
+    def matrix(self, weights: Operand | None) -> Callable[[Any], Any]:
+        """weights -> what `times` takes of them."""
+        return lambda w: w.T
+
+    def vector(self, weights: Operand | None) -> Callable[[Any], Any]:
+        """The reals of a vector of weights."""
+        return lambda w: w
+
+    def times(self, rows: Any, matrix: Any) -> Any:
+        """[rows, n]"""
+        return np.matmul(rows, matrix)
+
+    def part(self, rows: Any, first: int, last: int) -> Any:
+        """Some of the rows."""
+        return rows[first:last]
+
+
+class HybridProducts(Products):
+    """Products of float rows, quantised to int8 while the model runs, and int8 weights with one scale each."""
+
+    def __init__(self, asymmetric: bool) -> None:
+        from .quantized import hybrid
+
+        self.quantize = hybrid.asymmetric if asymmetric else hybrid.symmetric
+        self.Rows = hybrid.Rows
+
+    def rows(self, x: Any) -> Any:
+        return self.quantize(x, (1,))
+
+    def matrix(self, weights: Operand | None) -> Callable[[Any], Any]:
+        assert weights is not None
+        scale = _scale(weights)
+        exact = np.float32 if weights.shape[-1] * 255 * 127 < 1 << 24 else np.float64
+        return lambda w: (w.view(np.int8).T.astype(exact), scale)
+
+    def vector(self, weights: Operand | None) -> Callable[[Any], Any]:
+        assert weights is not None
+        if not weights.scales.size:
+            return lambda w: w
+        scale = _scale(weights)
+        return lambda w: w.view(np.int8).astype(_f) * scale
+
+    def times(self, rows: Any, matrix: Any) -> Any:
+        w, scale = matrix
+        return np.matmul(rows.values.astype(w.dtype, copy=False), w).astype(_f) * (rows.scale * scale)
+
+    def part(self, rows: Any, first: int, last: int) -> Any:
+        return self.Rows(rows.values[first:last], rows.scale[first:last])
+
+
+def _scale(weights: Operand) -> Any:
+    if weights.type not in ("INT8", "UINT8") or len(weights.scales) != 1:
+        raise weights.wrong("has no single scale, or is not of 8 bits", f"{len(weights.scales)} scales",
+                            "INT8 with one scale")  # fmt: skip
+    if weights.type == "INT8":
+        check_symmetric(weights)
+    return weights.scale
+
+
+def present(operands: Mapping[str, Operand | None], *names: str) -> list[Operand]:
+    """Operands that `infer` saw to be there."""
+    found = [operands[name] for name in names]
+    return [o for o in found if o is not None]
+
+
+def products_for(op: Any, x: Operand, weights: Operand) -> Products:
+    """By the types of activations and weights. Raises UnimplementedError naming the types where there is no way."""
+    if x.type == "FLOAT32" and weights.type == "FLOAT32":
+        return Products()
+    if x.type == "FLOAT32" and weights.type in ("INT8", "UINT8"):
+        return HybridProducts(op.asymmetric_quantize_inputs)
+    raise no_kernel(op, x, weights)
+
+
+def no_kernel(op: Any, *operands: Operand) -> UnimplementedError:
+    """The error about types that go together nowhere."""
+    named = ", ".join(f"{o.name!r} {o.type}" for o in operands)
+    return UnimplementedError(op=op.operator.name, what="no kernel for these types", found=named,
+                              wanted="FLOAT32 activations with FLOAT32 or INT8 weights", explain="OW103")  # fmt: skip
+
+
+# ---- time ------------------------------------------------------------------------------------------------------------
+
+
+def sequence(x: Any, time_major: bool) -> Any:
+    """[time, batch, n] of a node's input."""
+    return x if time_major else x.swapaxes(0, 1)
+
+
+def linked(x: Any, aux: Any, has_weights: bool) -> tuple[Any, Any]:
+    """(input of the second direction, auxiliary input of both): aux without weights is the former."""
+    return (x, aux) if aux is None or has_weights else (aux, None)
+
+
+def outputs_of(op: Any, made: Sequence[Any]) -> list[Any]:
+    """The outputs of both directions [time, batch, n], as the node has them."""
+    if op.merge_outputs:
+        made = [np.concatenate(made, 2)]
+    return [sequence(y, op.time_major) for y in made]
+
+def both_specs(op: Any, x: TensorSpec, sizes: Sequence[Any]) -> list[TensorSpec]:
+    """The outputs of an operator of two directions with these numbers of outputs."""
+    if op.merge_outputs:
+        sizes = [None if None in sizes else sum(sizes)]
+    if x.shape.dims is None:
+        return [TensorSpec(None, x.dtype)] * len(sizes)
+    return [TensorSpec((*x.shape.dims[:-1], n), x.dtype) for n in sizes]
+
+
+def check_weights(name: str, weights: Any, rows: Any, columns: Any = ()) -> None:
+    """Raises InvalidArgumentError where weights that are there have another shape than [rows, columns] or [rows].
+
+    None: a size that is not known.
+    """
+    if weights is None:
+        return
+    found, wanted = weights.spec.shape, (rows,) if columns == () else (rows, columns)
+    if found.dims is None:
+        return
+    if len(found) != len(wanted) or any(a is not None and b is not None and a != b for a, b in zip(found.dims, wanted)):
+        raise refuse(f"{name} has the wrong shape", found=text(found), wanted=text(wanted))
+
+
+def check_state(name: str, state: Any, batch: Any, n: Any) -> None:
+    """Raises InvalidArgumentError where a state has another number of elements than batch * n."""
+    if state is None or batch is None or n is None or not state.spec.shape.is_fully_defined():
+        return
+    count = 1
+    for size in state.spec.shape.as_list():
+        count *= size
+    if count != batch * n:
+        raise refuse(f"{name} does not fit input and weights", found=text(state.spec.shape), wanted=text((batch, n)),
+                     do="a model with state has the batch it was converted with")  # fmt: skip

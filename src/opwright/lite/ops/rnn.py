@@ -1,0 +1,252 @@
+"""Simple recurrence: RNN, UNIDIRECTIONAL_SEQUENCE_RNN, BIDIRECTIONAL_SEQUENCE_RNN; and SVDF, which filters over time.
+
+Lives here: the operators, with float activations (weights float or int8).
+Not here: products and time (recurrent.py), SVDF on integers alone (quantized/svdf.py), LSTMs (lstm.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import float32
+from ...core.specs import TensorSpec
+from ...ops.definition import Input, Output
+from .definition import lite_operator
+from .lstm import steps_and_batch
+from .quantized.operand import Operand
+from .recurrent import (
+    ACTIVATIONS,
+    Products,
+    RecurrentRegistration,
+    activation_attr,
+    both_specs,
+    check_state,
+    check_weights,
+    linked,
+    outputs_of,
+    present,
+    products_for,
+    sequence,
+)
+from .shapes import refuse, same, spec, text
+
+
+def _last(x: Any) -> Any:
+    return x.spec.shape[-1] if x.spec.shape.rank else None
+
+
+def _check(op: Any, prefix: str, x: Any, batch: Any) -> Any:
+    """Check the weights of one direction. -> its number of units"""
+    weights = getattr(op, f"{prefix}weights")
+    units = weights.spec.shape[0] if weights.spec.shape.rank == 2 else None
+    check_weights(f"{prefix}weights", weights, units, _last(x))
+    check_weights(f"{prefix}recurrent_weights", getattr(op, f"{prefix}recurrent_weights"), units, units)
+    check_weights(f"{prefix}bias", getattr(op, f"{prefix}bias"), units)
+    check_state(f"{prefix}hidden_state", getattr(op, f"{prefix}hidden_state"), batch, units)
+    return units
+
+
+class Cell:
+    """One direction: `run` steps through a sequence, reading and writing its state."""
+
+    def __init__(self, op: Any, operands: Mapping[str, Operand | None], prefix: str, by: Products) -> None:
+        self.act, self.by, self.prefix = ACTIVATIONS[op.fused_activation_function], by, prefix
+        names = (f"{prefix}weights", f"{prefix}recurrent_weights", f"{prefix}aux_weights")
+        self.matrices = [(n, by.matrix(operands[n])) for n in names if operands.get(n) is not None]
+
+    def run(self, arrays: Mapping[str, Any], x: Any, out: Any, aux: Any = None, backward: bool = False) -> None:
+        """Step through x [time, batch, n] and write [time, batch, units]; the state is read and written."""
+        by, steps, batch = self.by, *x.shape[:2]
+        ready = [make(arrays[name]) for name, make in self.matrices]
+        y = by.times(by.rows(x.reshape(steps * batch, -1)), ready[0])
+        if aux is not None and len(ready) > 2:
+            y += by.times(by.rows(aux.reshape(steps * batch, -1)), ready[2])
+        y += arrays[f"{self.prefix}bias"]
+        y = y.reshape(steps, batch, -1)
+        h = arrays[f"{self.prefix}hidden_state"].reshape(batch, -1)
+        for t in reversed(range(steps)) if backward else range(steps):
+            np.copyto(h, self.act(y[t] + by.times(by.rows(h), ready[1])))
+            out[t] = h
+
+
+def _steps(op: Any, operands: Mapping[str, Operand | None], outs: Sequence[Operand], node: Any) -> Any:
+    x, weights = present(operands, "input", "weights")
+    cell, units = Cell(op, operands, "", products_for(op, x, weights)), weights.shape[0]
+    time_major = getattr(op, "time_major", True)
+
+    def run(arrays: Mapping[str, Any]) -> Any:
+        given = arrays["input"]
+        rows = sequence(given if given.ndim == 3 else given[None], time_major)
+        out = np.empty((*rows.shape[:2], units), np.float32)
+        cell.run(arrays, rows, out)
+        return (sequence(out, time_major).reshape(outs[0].shape),)
+
+    return run
+
+
+@lite_operator("RNN", options="RNNOptions", versions=(1, 3))
+class Rnn:
+    """One step of a recurrent layer, whose output is its state.
+
+    .. math:: y = h' = act(W x + R h + b)
+
+    input: [batch, n]; weights: [units, n]; recurrent_weights: [units, units]; bias: [units]; hidden_state: a variable
+    tensor [batch, units]; y: [batch, units].
+    """
+
+    input = Input((float32,), rank=2)
+    weights, recurrent_weights, bias, hidden_state = (Input((float32,)) for _ in range(4))
+    y = Output(like="input")
+    fused_activation_function = activation_attr()
+
+    def infer(op: Any) -> TensorSpec:
+        batch = op.input.spec.shape[0] if op.input.spec.shape.rank else None
+        return spec((batch, _check(op, "", op.input, batch)), op.input.spec.dtype)
+
+    def registration(operator: Any) -> Any:
+        return RecurrentRegistration(operator, _steps, ("hidden_state",))
+
+
+@lite_operator("UNIDIRECTIONAL_SEQUENCE_RNN", options="SequenceRNNOptions", versions=(1, 3))
+class UnidirectionalSequenceRnn:
+    """A recurrent layer over a sequence.
+
+    .. math:: y_t = h' = act(W x_t + R h + b)
+
+    input: [batch, time, n], or [time, batch, n] where time_major is set; y: [batch, time, units]; the others as RNN's.
+    """
+
+    input = Input((float32,))
+    weights, recurrent_weights, bias, hidden_state = (Input((float32,)) for _ in range(4))
+    y = Output(like="input")
+    fused_activation_function = activation_attr()
+
+    def infer(op: Any) -> TensorSpec:
+        x = op.input.spec
+        units = _check(op, "", op.input, steps_and_batch(op, x)[1])
+        return TensorSpec(None, x.dtype) if x.shape.dims is None else spec((*x.shape.dims[:-1], units), x.dtype)
+
+    def registration(operator: Any) -> Any:
+        return RecurrentRegistration(operator, _steps, ("hidden_state",))
+
+
+def _both(op: Any, operands: Mapping[str, Operand | None], outs: Sequence[Operand], node: Any) -> Any:
+    x, weights = present(operands, "input", "fw_weights")
+    by = products_for(op, x, weights)
+    cells = [Cell(op, operands, prefix, by) for prefix in ("fw_", "bw_")]
+    sizes = [o.shape[0] for o in present(operands, "fw_weights", "bw_weights")]
+
+    def run(arrays: Mapping[str, Any]) -> Any:
+        given = arrays["input"]
+        second, aux = linked(given, arrays["aux_input"], arrays["fw_aux_weights"] is not None)
+        x, other = sequence(given, op.time_major), sequence(second, op.time_major)
+        aux = None if aux is None else sequence(aux, op.time_major)
+        made = [np.empty((*x.shape[:2], n), np.float32) for n in sizes]
+        cells[0].run(arrays, x, made[0], aux)
+        cells[1].run(arrays, other, made[1], aux, backward=True)
+        return outputs_of(op, made)
+
+    return run
+
+
+@lite_operator("BIDIRECTIONAL_SEQUENCE_RNN", options="BidirectionalSequenceRNNOptions", versions=(1, 3))
+class BidirectionalSequenceRnn:
+    """Two recurrent layers over a sequence, one from its start and one from its end.
+
+    .. math:: y_t = h' = act(W x_t + A a_t + R h + b)
+
+    aux_input: with fw_aux_weights and bw_aux_weights a second input a of both; without, the input of the second layer.
+    fw_y, bw_y: [batch, time, units] ([time, batch, units] where time_major is set), or one after another in one where
+    merge_outputs is set; the others as RNN's.
+    """
+
+    input = Input((float32,))
+    (fw_weights, fw_recurrent_weights, fw_bias, fw_hidden_state,
+     bw_weights, bw_recurrent_weights, bw_bias, bw_hidden_state) = (Input((float32,)) for _ in range(8))  # fmt: skip
+    aux_input, fw_aux_weights, bw_aux_weights = (Input((float32,), optional=True) for _ in range(3))
+    ys = Output(like="input", repeated=True)
+    fused_activation_function = activation_attr()
+
+    def infer(op: Any) -> Any:
+        x = op.input.spec
+        _, batch = steps_and_batch(op, x)
+        second, aux = linked(op.input, op.aux_input, op.fw_aux_weights is not None)
+        sizes = []
+        for prefix, given in (("fw_", op.input), ("bw_", second)):
+            sizes.append(_check(op, prefix, given, batch))
+            if aux is not None:
+                check_weights(f"{prefix}aux_weights", getattr(op, f"{prefix}aux_weights"), sizes[-1], _last(aux))
+        return both_specs(op, x, sizes)
+
+    def registration(operator: Any) -> Any:
+        return RecurrentRegistration(operator, _both, ("fw_hidden_state", "bw_hidden_state"))
+
+
+# ---- filters over time -----------------------------------------------------------------------------------------------
+
+
+def _filters(op: Any, operands: Mapping[str, Operand | None], outs: Sequence[Operand], node: Any) -> Any:
+    x, feature, time = present(operands, "input", "weights_feature", "weights_time")
+    if x.type == "INT8":
+        from .quantized.svdf import svdf
+
+        return svdf(op, operands, outs[0])
+    by = products_for(op, x, feature)
+    matrix, vector, act = by.matrix(feature), by.vector(time), ACTIVATIONS[op.fused_activation_function]
+
+    def run(arrays: Mapping[str, Any]) -> Any:
+        state = shifted(arrays["state"], x.shape[0], feature.shape[0])
+        state[:, :, -1] = by.times(by.rows(arrays["input"]), matrix(arrays["weights_feature"]))
+        y = _filtered(state, vector(arrays["weights_time"]), op.rank, np.einsum)
+        bias = arrays["bias"]
+        return (act(y if bias is None else y + bias),)
+
+    return run
+
+
+def shifted(state: Any, batch: int, filters: int) -> Any:
+    """The state as [batch, filters, memory], each filter's past moved back by one; the last place is to be filled."""
+    past = state.reshape(batch, filters, -1)
+    past[:, :, :-1] = past[:, :, 1:].copy()
+    return past
+
+
+def _filtered(state: Any, time: Any, rank: int, sums: Callable[..., Any]) -> Any:
+    y = sums("bfm,fm->bf", state, time)
+    return y.reshape(len(y), -1, rank).sum(2, dtype=np.float32)
+
+
+@lite_operator("SVDF", options="SVDFOptions", versions=(1, 4))
+class Svdf:
+    """Filters over the features of the input, then over time; each unit is the sum of `rank` of them.
+
+    .. math:: y_u = act(b_u + \\sum_{f \\in u} \\sum_m T_{fm} s_{fm}),\\ s_f = (W_f x)\\ \\text{of the last runs}
+
+    input: [batch, n]; weights_feature W: [filters, n]; weights_time T: [filters, memory]; bias: [filters / rank];
+    state: a variable tensor [batch, memory * filters]; y: [batch, filters / rank].
+    """
+
+    input = Input((float32,), rank=2)
+    weights_feature, weights_time = Input((float32,), rank=2), Input((float32,), rank=2)
+    bias, state = Input((float32,), optional=True), Input((float32,))
+    y = Output(like="input")
+    fused_activation_function = activation_attr()
+
+    def infer(op: Any) -> TensorSpec:
+        filters, n = op.weights_feature.spec.shape.dims or (None, None)
+        other, memory = op.weights_time.spec.shape.dims or (None, None)
+        batch, features = op.input.spec.shape.dims or (None, None)
+        if op.rank < 1 or not same(filters, other) or not same(features, n) or (filters or 0) % op.rank or memory == 0:
+            raise refuse("input, filters and rank do not fit each other",
+                         found={"input": text(op.input.spec.shape), "features": text(op.weights_feature.spec.shape),
+                                "time": text(op.weights_time.spec.shape), "rank": op.rank})  # fmt: skip
+        units = None if filters is None else filters // op.rank
+        check_weights("bias", op.bias, units)
+        check_state("state", op.state, batch, None if None in (memory, filters) else memory * filters)
+        return spec((batch, units), op.input.spec.dtype)
+
+    def registration(operator: Any) -> Any:
+        return RecurrentRegistration(operator, _filters, ("state",))
