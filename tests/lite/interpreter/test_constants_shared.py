@@ -49,3 +49,13 @@ def test_bytes_that_may_change_are_read_anew():
     held.buffers[2].data[:] = 0
     assert one.any()
     assert not lite.Interpreter(model_content=held).tensor(40)().any()
+
+
+def test_a_sparse_scalar_is_one_number():
+    """Found by fuzzing: a tensor without dimensions may still have (empty) sparsity parameters."""
+    tensor = objects.Tensor(shape=[], buffer=1, sparsity=objects.SparsityParameters())
+    main = objects.SubGraph(tensors=[tensor], inputs=[], outputs=[0])
+    buffers = [objects.Buffer(), objects.Buffer(data=np.float32([2.5]).view(np.uint8))]
+    interpreter = lite.Interpreter(model_content=Model(subgraphs=[main], buffers=buffers).to_bytes())
+    interpreter.allocate_tensors()
+    assert interpreter.get_tensor(0) == 2.5

@@ -44,5 +44,5 @@ def dense_of(sparsity: Any, stored: np.ndarray, shape: tuple[int, ...], dtype: D
     sizes = {blocks[level - rank]: m.dense_size for level, m in zip(order, sparsity.dim_metadata) if level >= rank}
     for number, d in enumerate(blocks):
         places[d] = places[d] * sizes[d] + places[rank + number]
-    dense[tuple(places[d] for d in range(rank))] = stored[:positions]
+    dense[tuple(places[d] for d in range(rank))] = stored[:positions] if rank else stored[0]
     return dense
