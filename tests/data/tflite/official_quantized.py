@@ -107,8 +107,8 @@ def mixed_int8(rng):
         c = tf.reduce_mean(tf.tanh(b), 1, keepdims=True)
         d = tf.pad(x - y, [[0, 0], [1, 1], [0, 0]])
         return {"b": b, "c": c, "d": d, "e": tf.reduce_max(x, 2), "f": tf.maximum(x, y),
-                "g": tf.transpose(x, [0, 2, 1]), "h": tf.nn.leaky_relu(x, 0.2), "i": x[:, :2], "j": tf.gather(x, [1, 0], axis=1),
-                "k": tf.math.rsqrt(tf.abs(x) + 1.0)}
+                "g": tf.transpose(x, [0, 2, 1]), "h": tf.nn.leaky_relu(x, 0.2), "i": x[:, :2],
+                "j": tf.gather(x, [1, 0], axis=1), "k": tf.math.rsqrt(tf.abs(x) + 1.0)}
 
     return {"functions": {"serving_default": (run, {"x": spec(2, 3, 4), "y": spec(2, 3, 4)})}} | full(
         [OPS.TFLITE_BUILTINS_INT8, OPS.TFLITE_BUILTINS], x=(2, 3, 4), y=(2, 3, 4))
