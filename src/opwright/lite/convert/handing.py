@@ -21,20 +21,17 @@ from ...core.dtypes import int32, string
 from ...core.errors import InvalidArgumentError
 from ...graph import Graph, Node, Value
 from ...graph.passes.rewriting import holds_graphs
-from .lowering import Lowering
+from .lowering import EachOnce, Lowering
 
 
-def hand_over(graph: Graph, done: dict[Graph, Graph] | None = None) -> Graph:
+def hand_over(graph: Graph) -> Graph:
     """The graph, of the lite dialect, whose branches and bodies give what the official run time takes rightly."""
-    done = {} if done is None else done
+    return EachOnce(_walk)(graph)
+
+
+def _walk(graph: Graph, inside: Callable[[Graph], Graph]) -> Graph:
     if not any(map(holds_graphs, graph.nodes)):
         return graph
-
-    def inside(held: Graph) -> Graph:
-        if held not in done:
-            done[held] = hand_over(held, done)
-        return done[held]
-
     low = Lowering(graph, inside)
     for old in graph.nodes:
         node = low.with_operands(old)

@@ -6,7 +6,7 @@ Lives here: the walk, and what becomes of nodes no rule takes.  Not here: the ru
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from ..flex import carry
 from ..ops.definition import LiteOperator
 from .errors import Offender
 from .foreign import Foreign
-from .lowering import Lowered, Lowering, NoMatch, Rule
+from .lowering import EachOnce, Lowered, Lowering, NoMatch, Rule
 from .rules import RULES
 
 
@@ -31,22 +31,16 @@ class Allowed(NamedTuple):
     flex: bool = False
 
 
-def legalize(
-    graph: Graph, allowed: Allowed, offenders: list[Offender], done: dict[Graph, Graph] | None = None
-) -> Graph:
+def legalize(graph: Graph, allowed: Allowed, offenders: list[Offender]) -> Graph:
     """The graph in the lite dialect. What no rule takes becomes a Flex operator or stays itself, to be written as a
     custom operator; where neither is allowed it is added to `offenders` with every rule's reason to decline.
 
-    Rules for nodes that hold graphs have these legalised by `Lowering.graph_of`. done: what became of graphs so far,
-    so that one that several nodes hold is one in the file, too.
+    Rules for nodes that hold graphs have these legalised by `Lowering.graph_of`.
     """
-    done = {} if done is None else done
+    return EachOnce(lambda held, inside: _walk(held, inside, allowed, offenders))(graph)
 
-    def inside(held: Graph) -> Graph:
-        if held not in done:
-            done[held] = legalize(held, allowed, offenders, done)
-        return done[held]
 
+def _walk(graph: Graph, inside: Callable[[Graph], Graph], allowed: Allowed, offenders: list[Offender]) -> Graph:
     low = Lowering(graph, inside)
     show = "passes" in flags.show
     for old in graph.nodes:
@@ -64,8 +58,7 @@ def legalize(
             if not isinstance(lowered, NoMatch):
                 low.replace(old, lowered)
                 if show:
-                    print(f"  {rule.name:22} {node.at or '':16} {node!r}  ->  {', '.join(map(repr, low.emitted()))}",
-                          file=sys.stderr)  # fmt: skip
+                    low.show(rule, node)
                 break
             reasons.append(f"{rule.name}: {lowered.reason}")
             low.abandon()

@@ -1,11 +1,12 @@
 """Lowering: a forward walk that builds a graph of the lite dialect, and what its rules may do.
 
-Lives here: `Lowering` (emit a node, make a constant, ask about values), `Rule`, `NoMatch`.
+Lives here: `Lowering` (emit a node, make a constant, ask about values), `Rule`, `NoMatch`, `EachOnce`.
 Not here: the rules (rules/), the walks (legalize.py, optimize.py), the operators of the dialect (lite/ops/).
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -76,6 +77,24 @@ def _check_official_types(op_name: str, inputs: Sequence[Operand], specs: Sequen
     for dtype in (*(v.dtype for v in flat(inputs) if v is not None), *(s.dtype for s in specs)):
         if dtype.name in refused:
             raise InvalidArgumentError(what=f"the official kernel of {op_name} does not take {dtype.name}")
+
+
+class EachOnce:
+    """A change of graphs that is made of each once, so that one which several nodes hold stays one.
+
+    change(graph, inside): gives the new graph, and asks `inside` for those that its nodes hold.
+    """
+
+    __slots__ = ("_change", "_done")
+
+    def __init__(self, change: Callable[[Graph, Callable[[Graph], Graph]], Graph]) -> None:
+        self._change, self._done = change, dict[Graph, Graph]()
+
+    def __call__(self, graph: Graph) -> Graph:
+        if graph not in self._done:
+            made = self._change(graph, self)
+            self._done[graph] = self._done[made] = made
+        return self._done[graph]
 
 
 class Lowering:
@@ -209,6 +228,11 @@ class Lowering:
         if array.dtype == object or array.nbytes > 1024:
             return object()  # not worth comparing; equal contents share a buffer in the file anyway
         return array.dtype.str, array.shape, array.tobytes()
+
+    def show(self, rule: Rule, node: Node) -> None:
+        """Print what a rule made of a node, for the switch `show`."""
+        made = ", ".join(map(repr, self.emitted()))
+        print(f"  {rule.name:22} {node.at or '':16} {node!r}  ->  {made}", file=sys.stderr)
 
     def abandon(self) -> None:
         """Take back what was emitted since `begin`: the rule declined after all."""

@@ -7,7 +7,6 @@ older run times (older/).
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 
 from ...core import flags
@@ -19,7 +18,7 @@ from .activations import ACTIVATIONS
 from .fusing import FUSING
 from .identities import IDENTITIES
 from .layout import LAYOUT
-from .lowering import NoMatch, Rewriting, Rule, join
+from .lowering import EachOnce, NoMatch, Rewriting, Rule, join
 from .products import PRODUCTS
 from .scaling import SCALING
 
@@ -34,20 +33,15 @@ def optimize(graph: Graph) -> Graph:
     return rewrite(graph, lambda node: PATTERNS.get(node.op.name, ()))
 
 
-def rewrite(graph: Graph, rules: RulesOf, done: dict[Graph, Graph] | None = None) -> Graph:
+def rewrite(graph: Graph, rules: RulesOf) -> Graph:
     """The graph, and those that its nodes hold, with rules applied until none does.
 
-    rules: those that may replace a node, in order. done: what became of graphs so far, so that one that several nodes
-    hold stays one.
+    rules: those that may replace a node, in order.
     """
-    done = {} if done is None else done
+    return EachOnce(lambda held, inside: _until_nothing_changes(held, rules, inside))(graph)
 
-    def inside(held: Graph) -> Graph:
-        if held not in done:
-            made = rewrite(held, rules, done)
-            done[held] = done[made] = made
-        return done[held]
 
+def _until_nothing_changes(graph: Graph, rules: RulesOf, inside: Callable[[Graph], Graph]) -> Graph:
     graph, _dropped = dead_code(graph)
     for _ in range(MAX_WALKS):
         before = graph
@@ -76,8 +70,7 @@ def _walk(graph: Graph, rules: RulesOf, inside: Callable[[Graph], Graph]) -> Gra
                 low.replace(old, lowered)
                 changed = True
                 if show:
-                    print(f"  {rule.name:22} {node.at or '':16} {node!r}  ->  {', '.join(map(repr, low.emitted()))}",
-                          file=sys.stderr)  # fmt: skip
+                    low.show(rule, node)
                 break
             low.abandon()
         else:
