@@ -55,17 +55,18 @@ class TFLiteConverter:
     and there by default, int64.
     experimental_enable_resource_variables: variables that a function writes are variables of the model, too; False
     refuses such functions.
-    experimental_new_converter, experimental_new_quantizer, experimental_new_dynamic_range_quantizer: accepted and
-    without effect.
+    experimental_new_converter, experimental_new_quantizer, experimental_new_dynamic_range_quantizer,
+    experimental_lower_to_saved_model, legalize_custom_tensor_list_ops, unfold_batchmatmul,
+    _experimental_lower_tensor_list_ops, _experimental_default_to_single_batch_in_tensor_list_ops: accepted and without
+    effect. There is one converter, which makes ordinary tensors of lists, whatever the batch.
     """
 
     __slots__ = ("_experimental_disable_per_channel", "_experimental_disable_per_channel_quantization_for_dense_layers",
                  "_experimental_full_integer_quantization_bias_type", "allow_custom_ops", "custom_version_in",
                  "exclude_conversion_metadata", "experimental_enable_resource_variables",
-                 "experimental_new_converter", "experimental_new_dynamic_range_quantizer",
-                 "experimental_new_quantizer", "functions", "inference_input_type", "inference_output_type",
+                 "functions", "inference_input_type", "inference_output_type",
                  "optimizations", "representative_dataset", "signature_keys", "target_spec",
-                 "trackable_obj")  # fmt: skip
+                 "trackable_obj", *options.WITHOUT_EFFECT)  # fmt: skip
 
     def __init__(self, functions: Sequence[ConcreteFunction], trackable_obj: Any = None) -> None:
         self.functions = list(functions)
@@ -80,8 +81,8 @@ class TFLiteConverter:
         self.exclude_conversion_metadata = False
         self.custom_version_in = "code"
         self.experimental_enable_resource_variables = True
-        self.experimental_new_converter = self.experimental_new_quantizer = True
-        self.experimental_new_dynamic_range_quantizer = True
+        for name, value in options.WITHOUT_EFFECT.items():
+            setattr(self, name, value)
         self._experimental_disable_per_channel = False
         self._experimental_disable_per_channel_quantization_for_dense_layers = False
         self._experimental_full_integer_quantization_bias_type: Any = None
@@ -133,10 +134,14 @@ class TFLiteConverter:
     def from_keras_model(cls, model: Any) -> TFLiteConverter:
         """A converter of what calling a layer or model does, as for inference.
 
-        raises ValueError for a model whose inputs' shapes are not known yet
+        raises ValueError for what is neither, and for a model whose inputs' shapes are not known yet
         """
+        from ...nn.layer import Layer
         from ...saved.exporting import CALL, functions_of
 
+        if not isinstance(model, Layer):
+            raise InvalidArgumentError(what="from_keras_model takes a model or layer", found=type(model).__name__,
+                                       do="from_concrete_functions, of what ow.function traces")  # fmt: skip
         call = functions_of(model).get(CALL)
         if call is None:
             raise ValueError(f"{model!r} does not know the shapes of its inputs: build it with known ones, such as by "

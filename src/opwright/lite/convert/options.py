@@ -70,6 +70,17 @@ class TargetSpec:
         return f"TargetSpec(supported_ops=[{sets}], supported_types={self.supported_types}, runtime={self.runtime!r})"
 
 
+# Settings of the official converter that choose among its ways to what is always so here, and their defaults there.
+WITHOUT_EFFECT = {
+    "experimental_new_converter": True,
+    "experimental_new_quantizer": True,
+    "experimental_new_dynamic_range_quantizer": True,
+    "experimental_lower_to_saved_model": True,
+    "legalize_custom_tensor_list_ops": False,
+    "unfold_batchmatmul": False,
+    "_experimental_lower_tensor_list_ops": True,
+    "_experimental_default_to_single_batch_in_tensor_list_ops": False,
+}
 CUSTOM_VERSION_PLACES = ("code", "options")
 
 
@@ -86,10 +97,16 @@ def check(settings: Any) -> None:
         raise InvalidArgumentError(what="converter.custom_version_in is not understood",
                                    found=repr(settings.custom_version_in),
                                    wanted="one of " + ", ".join(map(repr, CUSTOM_VERSION_PLACES)))  # fmt: skip
+    for name, found in (("target_spec.supported_ops", target.supported_ops),
+                        ("target_spec.supported_types", target.supported_types),
+                        ("optimizations", settings.optimizations)):  # fmt: skip
+        if found is not None and not isinstance(found, list | tuple | set | frozenset):
+            raise InvalidArgumentError(what=f"converter.{name} is no list", found=repr(found), do=f"[{found}]")
+    types = list(map(as_type, target.supported_types or ()))
     for name, found, allowed, kind in (
         ("target_spec.supported_ops", target.supported_ops, None, OpsSet),
         ("optimizations", settings.optimizations, None, Optimize),
-        ("target_spec.supported_types", [as_type(t) for t in target.supported_types], (float32, float16, int8), DType),
+        ("target_spec.supported_types", types, (float32, float16, int8), DType),
         ("inference_input_type", [as_type(settings.inference_input_type)], None, DType),
         ("inference_output_type", [as_type(settings.inference_output_type)], None, DType),
     ):
