@@ -110,14 +110,12 @@ class Delegate:
         return f"<delegate {self.name}>"
 
 
-DYNAMIC_TENSORS = ("forbid", "split", "allow")
-"""Of SimpleDelegate(dynamic_tensors=...): the flags that each means."""
-
-_FLAGS = {
+DYNAMIC_TENSORS = {
     "forbid": DelegateFlags.NONE,
     "split": DelegateFlags.ALLOW_DYNAMIC_TENSORS | DelegateFlags.REQUIRE_PROPAGATED_SHAPES,
     "allow": DelegateFlags.ALLOW_DYNAMIC_TENSORS,
 }
+"""Of SimpleDelegate(dynamic_tensors=...): the flags that each means."""
 
 
 class SimpleDelegate(Delegate):
@@ -149,7 +147,7 @@ class SimpleDelegate(Delegate):
         self.max_delegated_partitions = max_delegated_partitions
         self.min_nodes_per_partition = min_nodes_per_partition
         self.dynamic_tensors = dynamic_tensors
-        self.flags = self.flags | _FLAGS[dynamic_tensors]
+        self.flags = self.flags | DYNAMIC_TENSORS[dynamic_tensors]
 
     def initialize(self, context: DelegateContext) -> Any:
         """Before the nodes are looked at. Fails as prepare does."""

@@ -22,11 +22,11 @@ from ..core.errors import InternalError, InvalidArgumentError, OpError, Unimplem
 from ..core.specs import TensorSpec
 from .ops.definition import LiteOperator
 from .ops.quantized.fixed_point import BLOCK
-from .ops.quantized.operand import Operand
+from .ops.quantized.operand import LIMITS, Operand
 from .runtime.node import Node
 from .runtime.tensor import Tensor
 
-NARROW = frozenset({"INT8", "UINT8", "INT16", "UINT16", "INT4", "INT2", "UINT4"})
+NARROW = frozenset(name for name, (_, high) in LIMITS.items() if high < 1 << 16)
 
 
 def is_narrow(t: Tensor | None) -> bool:

@@ -1,7 +1,7 @@
 """Operators of others in the graph that is converted: known by the name, version and options that the file will have.
 
-Lives here: `Foreign`.  Not here: fused operators (fused.py), those of the framework (flex.py), operators of one's own,
-which have definitions (custom.py).
+Lives here: `Foreign`.  Not here: fused operators (fused.py), those of the framework (lite/flex/), operators of one's
+own, which have definitions (custom.py).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Preparing: a frozen graph made as small as it gets before its operators are replaced.
 
-Lives here: the order of the passes, and names that only rename.  Not here: the passes themselves (graph/passes.py).
+Lives here: the order of the passes, and names that only rename.  Not here: the passes themselves (graph/passes/).
 """
 
 from __future__ import annotations

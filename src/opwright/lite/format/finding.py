@@ -1,6 +1,6 @@
 """`Finding`: one thing wrong with a model, as the rules of verify.py and constants.py report it.
 
-Not here: the rules, and the error made of the first finding (verify.py).
+Lives here: `Finding`.  Not here: the rules, and the error made of the first finding (verify.py).
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """String tensors: the one way that .tflite keeps a list of byte strings in a tensor's buffer.
 
-Lives here: `pack_strings`, `unpack_strings`.    Layout, all little-endian:
+Lives here: `pack_strings`, `unpack_strings`, the check of a buffer.  Not here: strings as tensors (lite/runtime).
+
+The layout, all little-endian:
 
     int32 count | int32 offsets[count + 1] | the bytes of all strings, one after the other
 

@@ -1,6 +1,6 @@
 """Tensor types of the file format and the dtypes that they are here.
 
-Lives here: the table, both ways.  Not here: packing of types below a byte (runtime/constants.py).
+Lives here: the table, both ways.  Not here: unpacking of types below a byte (runtime/tensor.py).
 """
 
 from __future__ import annotations

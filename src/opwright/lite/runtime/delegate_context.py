@@ -183,7 +183,7 @@ class DelegateContext:
         for index in indices:
             node = self._node(index)
             place = places.get(node.number)
-            if place is None or place in claimed or getattr(node, "delegate", None) is not None:
+            if place is None or place in claimed or node.delegate is not None:
                 what = "was replaced before" if place is None else "is claimed twice" if place in claimed else \
                     "is a delegate's"  # fmt: skip
                 raise InvalidArgumentError(what=f"node {node.number} ({node.name}) {what}",
@@ -198,7 +198,7 @@ def view_of(node: Node) -> tuple[NodeView, RegistrationView]:
     def numbers(tensors: Iterable[Any]) -> tuple[int, ...]:
         return tuple(-1 if t is None else t.index for t in tensors)
 
-    delegate = getattr(node, "delegate", None)
+    delegate = node.delegate
     is_custom = type(node.options) is bytes
     if delegate is not None:
         code = schema.BuiltinOperator["DELEGATE"]
@@ -227,7 +227,7 @@ def _has_effects(node: Node) -> bool:
         not node.tensors_out
         or node.name in CALLERS
         or any(t is not None and (t.is_variable or getattr(t.type, "name", "") in HANDLES) for t in touched)
-        or any(_has_effects(n) for n in getattr(node, "replaced", ()))
+        or any(_has_effects(n) for n in node.replaced)
     )
 
 

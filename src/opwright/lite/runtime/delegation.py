@@ -44,7 +44,7 @@ class DelegateNode(Node):
                          [tensors[i] for i in params.input_tensors], [tensors[i] for i in params.output_tensors],
                          [])  # fmt: skip
         self.delegate, self.params = delegate, params
-        self.replaced = [subgraph.nodes[i] for i in params.nodes_to_replace]
+        self.replaced: Sequence[Node] = [subgraph.nodes[i] for i in params.nodes_to_replace]
         self.made: list[Tensor] = []
 
 
@@ -183,7 +183,7 @@ class Delegation:
         if any(t in (*node.tensors_in, *node.tensors_out) for node in self.subgraph.execution_plan):
             return None
         for node in self.subgraph.nodes[self.count :]:
-            if any(t in n.tensors_out for n in node.replaced):  # type: ignore[attr-defined]
+            if any(t in n.tensors_out for n in node.replaced):
                 return f"{t!r} inside node {node.number}, which delegate {node.name} runs"
         return None
 

@@ -1,6 +1,7 @@
 """Details of tensors and nodes as dictionaries, with the keys of the official interpreter.
 
 Lives here: what get_input_details, get_tensor_details and _get_ops_details return.
+Not here: elements and shapes given from outside (values.py).
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def node_details(node: Node) -> dict[str, Any]:
     """One node's details."""
     return {
         "index": node.number,
-        "op_name": node.name if getattr(node, "delegate", None) is None else "DELEGATE",
+        "op_name": node.name if node.delegate is None else "DELEGATE",
         "inputs": np.array([-1 if t is None else t.index for t in node.tensors_in], np.int32),
         "outputs": np.array([t.index for t in node.tensors_out], np.int32),
         "operand_types": [dtype_class(t) for t in node.tensors_in if t is not None],

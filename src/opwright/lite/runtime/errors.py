@@ -42,7 +42,7 @@ def of_node(error: Exception, node: Any, phase: str, reported: list[str]) -> OpE
     phase: init, prepare, invoke or free. reported: what the method said through context.report_error.
     """
     said = "".join(f"\n  said    {line}" for line in reported)
-    delegate = getattr(node, "delegate", None)
+    delegate = node.delegate
     if delegate is not None:
         inside = ", ".join(f"{n.number} ({n.name})" for n in node.replaced[:8])
         said += f"\n  found   delegate {delegate.name} in place of {len(node.replaced)} nodes: {inside}"

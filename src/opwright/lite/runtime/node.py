@@ -15,6 +15,7 @@ from ..ops import types
 from .tensor import ARENA, CONSTANT, DYNAMIC, OWN, Tensor, TensorView
 
 if TYPE_CHECKING:
+    from ..delegate import Delegate
     from ..registration import Registration
     from .subgraph import Subgraph
 
@@ -24,12 +25,16 @@ class Node:
 
     inputs: TensorViews, None for one left out; outputs; temporaries: scratch tensors, set in prepare from
     `context.add_tensor`; user_data: what `init` returned; options: the builtin's options object, or a custom
-    operator's bytes; name: of the operator; version: in the file; number: in the execution order.
+    operator's bytes; name: of the operator; version: in the file; number: in the execution order. delegate: whose
+    kernel it runs, in place of the nodes `replaced`; None for a node of the file.
     """
 
     __slots__ = ("added", "inited", "inputs", "intermediates", "kernel", "name", "number", "options", "outputs",
                  "prepared_for", "registration", "subgraph", "temporaries", "tensors_in", "tensors_out", "user_data",
                  "version")  # fmt: skip
+
+    delegate: Delegate | None = None
+    replaced: Sequence[Node] = ()
 
     def __init__(self, subgraph: Subgraph, number: int, name: str, version: int, options: Any,
                  registration: Registration | None, tensors_in: Sequence[Tensor | None], tensors_out: Sequence[Tensor],

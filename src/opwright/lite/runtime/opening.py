@@ -1,6 +1,6 @@
 """Opening a model for an interpreter: from a path, from bytes or from a Model; official words when it is not there.
 
-Not here: reading the bytes (format/), finding kernels (resolution.py).
+Lives here: `open_model`.  Not here: reading the bytes (format/), finding kernels (resolution.py).
 """
 
 from __future__ import annotations

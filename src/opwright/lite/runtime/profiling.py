@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from ..delegate import DelegateFlags
 from .subgraph import Subgraph
-
-PER_OPERATOR = 4  # DelegateFlags.PER_OPERATOR_PROFILING
 
 
 def profile_rows(subgraph: Subgraph, runs: int) -> list[dict[str, Any]]:
@@ -26,19 +25,19 @@ def profile_rows(subgraph: Subgraph, runs: int) -> list[dict[str, Any]]:
     times, events = _timed(subgraph, runs)
     rows: list[dict[str, Any]] = []
     for node, seconds in zip(subgraph.execution_plan, zip(*times)):
-        delegate = getattr(node, "delegate", None)
+        delegate = node.delegate
         row: dict[str, Any] = {"node": node.number, "operator": node.name, "seconds": float(np.median(seconds))}
         if delegate is None:
             rows.append(row)
             continue
-        replaced: list[Any] = node.replaced  # type: ignore[attr-defined]
-        inside = [n for n in replaced if delegate.flags & PER_OPERATOR and any(n.number in run for run in events)]
+        told = delegate.flags & DelegateFlags.PER_OPERATOR_PROFILING
+        inside = [n for n in node.replaced if told and any(n.number in run for run in events)]
         for n in inside:
             took = [run[n.number] for run in events if n.number in run]
             rows.append({"node": n.number, "operator": n.name, "seconds": float(np.median(took)),
                          "delegate": delegate.name})  # fmt: skip
         if not inside:
-            row |= {"operator": "DELEGATE", "delegate": delegate.name, "nodes": [n.number for n in replaced]}
+            row |= {"operator": "DELEGATE", "delegate": delegate.name, "nodes": [n.number for n in node.replaced]}
             rows.append(row)
     return rows
 

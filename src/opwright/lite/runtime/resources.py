@@ -1,7 +1,7 @@
 """Resources: what an interpreter keeps from run to run under a name: variables and hash tables.
 
 Lives here: `Resources` (one an interpreter, shared by its subgraphs), `ResourceVariable`, `HashTable`.
-Not here: the operators that use them (lite/ops/state.py, tables.py), variable tensors (tensor.py).
+Not here: the operators that use them (lite/ops/state.py, lite/ops/tables.py), variable tensors (tensor.py).
 
 A tensor of type RESOURCE holds one of these objects. `reset_all_variables` is for variable tensors and leaves resources
 as they are, as in the official run time.

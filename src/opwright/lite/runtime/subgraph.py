@@ -119,6 +119,7 @@ class Subgraph(Called):
             raise also(type(error), RuntimeError)(f"{error.message}\nAllocateTensors() failed.") from error
         except MemoryError as error:
             raise also(errors.ResourceExhaustedError, RuntimeError)(f"{error}\nAllocateTensors() failed.") from error
+        self.reset_variables()  # as the official run time does where it allocates anew
 
     def prepare_all(self, nodes: Iterable[Node], prepare: Callable[[Node], None]) -> set[int]:
         """Prepare nodes in order, but those with an input of unknown shape; the numbers of these."""

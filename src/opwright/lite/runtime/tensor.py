@@ -17,6 +17,7 @@ from ...core.errors import UnimplementedError
 from ...core.shapes import of_known
 from ...core.specs import TensorSpec
 from ..format import unpack_strings
+from ..format.constants import BITS
 from ..ops import types
 from .sparse import dense_of
 
@@ -231,7 +232,7 @@ def of_file(index: int, source: Any, buffer: Any) -> Tensor:
     return made
 
 
-PACKED = {"INT4": 4, "UINT4": 4, "INT2": 2}
+PACKED = {name: bits for name, bits in BITS.items() if bits < 8}
 """Bits an element of the types that are packed in bytes, the first element in the lowest bits."""
 
 
