@@ -63,10 +63,10 @@ def join(*tables: Table) -> Table:
 # Types that the operator's definition has, but the official kernel (2.3) refuses or gets wrong: found by trying all.
 REFUSED: dict[str, tuple[str, ...]] = {
     "BATCH_TO_SPACE_ND": ("complex128",), "BROADCAST_TO": ("string",), "CAST": ("uint64", "complex128"),
-    "CONCATENATION": ("string",), "MIRROR_PAD": ("complex128",), "NOT_EQUAL": ("int16",), "PACK": ("float16", "bool"),
-    "SELECT_V2": ("string", "complex128"), "SLICE": ("complex128",), "SPACE_TO_BATCH_ND": ("complex128",),
-    "STRIDED_SLICE": ("complex128",), "TILE": ("complex128",), "TRANSPOSE": ("string", "complex128"),
-    "UNPACK": ("int64",),
+    "CEIL": ("float16",), "CONCATENATION": ("string",), "MIRROR_PAD": ("complex128",), "NOT_EQUAL": ("int16",),
+    "PACK": ("float16", "bfloat16", "bool"), "SELECT_V2": ("string", "complex128"), "SLICE": ("complex128",),
+    "SPACE_TO_BATCH_ND": ("complex128",), "STRIDED_SLICE": ("complex128",), "TILE": ("complex128",),
+    "TRANSPOSE": ("string", "complex128"), "UNPACK": ("int64",),
 }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import float16, float32
+from ...core.dtypes import bfloat16, float16, float32
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
 from .definition import lite_operator
@@ -43,8 +43,8 @@ ACTIVATIONS = (
      (float32,), None, (1, 1)),
     ("HARD_SWISH",   lambda x: x * np.clip(x + _f(3), _f(0), _f(6)) / _f(6), r"x \min(\max(x + 3, 0), 6) / 6",
      (float32,), "HardSwishOptions", (1, 1)),
-    ("TANH",     np.tanh,     r"\tanh x",     (float32, float16), None, (1, 3)),
-    ("LOGISTIC",     logistic,     "1 / (1 + e^{-x})",    (float32, float16), None, (1, 3)),
+    ("TANH",     np.tanh,     r"\tanh x",     (float32, float16, bfloat16), None, (1, 3)),
+    ("LOGISTIC",     logistic,     "1 / (1 + e^{-x})",    (float32, float16, bfloat16), None, (1, 3)),
 )  # fmt: skip
 
 for row in ACTIVATIONS:

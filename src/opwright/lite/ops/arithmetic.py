@@ -10,7 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import DType, complex64, float16, float32, float64, int8, int16, int32, int64, uint8, uint32
+from ...core.dtypes import (
+    DType,
+    bfloat16,
+    complex64,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint32,
+)
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
 from .definition import LiteOperator, lite_operator
@@ -115,6 +128,7 @@ def squared_difference(x: Any, y: Any) -> Any:
 
 
 _NUMBERS = (float32, int32, int64)
+_ORDERED = (float32, float16, bfloat16, int32, int64, int16, int8, uint8)
 _FLOAT_AND_RAW = (float32, float16, int32, int64, int16)
 Rows = tuple[tuple[str, Callable[..., Any], str, tuple[DType, ...], str, tuple[int, int], Any], ...]
 
@@ -133,12 +147,12 @@ BINARY = (
     ("FLOOR_MOD",          floor_mod,       r"x - y \lfloor x / y \rfloor", (*_NUMBERS, int16, int8),
      "FloorModOptions", (1, 2)),
     ("POW",                power,           "x^y",                  (float32, int32),             "PowOptions", (1, 1)),
-    ("MAXIMUM",            np.maximum,      r"\max(x, y)", (float32, float16, int32, int64, int16, int8, uint8),
+    ("MAXIMUM",            np.maximum,      r"\max(x, y)", _ORDERED,
      "MaximumMinimumOptions", (1, 4)),
-    ("MINIMUM",            np.minimum,      r"\min(x, y)", (float32, float16, int32, int64, int16, int8, uint8),
+    ("MINIMUM",            np.minimum,      r"\min(x, y)", _ORDERED,
      "MaximumMinimumOptions", (1, 4)),
     ("SQUARED_DIFFERENCE", squared_difference, "(x - y)^2", (float32, int32), "SquaredDifferenceOptions", (1, 2)),
-    ("ATAN2",              np.arctan2,      r"\operatorname{atan2}(x, y)", (float32, float16, float64),
+    ("ATAN2",              np.arctan2,      r"\operatorname{atan2}(x, y)", (float32, float16, bfloat16, float64),
      "ATan2Options", (1, 1)),
 )  # fmt: skip
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import ALL, float16, float32, int8, int16, int32, int64, string, uint8, uint32
+from ...core.dtypes import ALL, bfloat16, float16, float32, int8, int16, int32, int64, string, uint8, uint32
 from ...core.dtypes import bool as bool_
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
@@ -25,9 +25,9 @@ _EQUATED = (*_ORDERED, bool_, string)
 COMPARISONS: tuple[Any, ...] = (
     ("EQUAL",         np.equal,          "x = y",   _EQUATED,  "EqualOptions",        (1, 5)),
     ("NOT_EQUAL",     np.not_equal,      r"x \ne y", _EQUATED, "NotEqualOptions",     (1, 4)),
-    ("LESS",          np.less,           "x < y",   _ORDERED,  "LessOptions",         (1, 3)),
+    ("LESS",          np.less,           "x < y",   (*_ORDERED, bfloat16),  "LessOptions",         (1, 3)),
     ("LESS_EQUAL",    np.less_equal,     r"x \le y", _ORDERED, "LessEqualOptions",    (1, 2)),
-    ("GREATER",       np.greater,        "x > y",   _ORDERED,  "GreaterOptions",      (1, 2)),
+    ("GREATER",       np.greater,        "x > y",   (*_ORDERED, bfloat16),  "GreaterOptions",      (1, 2)),
     ("GREATER_EQUAL", np.greater_equal,  r"x \ge y", _ORDERED, "GreaterEqualOptions", (1, 3)),
     ("LOGICAL_AND",   np.logical_and,    r"x \wedge y", (bool_,), "LogicalAndOptions", (1, 1)),
     ("LOGICAL_OR",    np.logical_or,     r"x \vee y", (bool_,), "LogicalOrOptions",   (1, 1)),

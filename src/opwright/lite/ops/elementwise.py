@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...core import dtypes
-from ...core.dtypes import DType, float16, float32, float64, int16, int32, int64
+from ...core.dtypes import DType, bfloat16, float16, float32, float64, int8, int16, int32, int64
 from ...core.dtypes import bool as bool_
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
@@ -45,7 +45,8 @@ def unary(name: str, compute: Any, formula: str, taken: tuple[DType, ...] = (flo
 #    name          compute         formula                     dtypes                 options           versions
 UNARY = (
     ("ABS",         np.absolute,    "|x|",                      (float32, int32, int16), "AbsOptions",  (1, 5)),
-    ("NEG",         np.negative,    "-x",                       (float32, float16, int32, int64), "NegOptions", (1, 1)),
+    ("NEG",         np.negative,    "-x",                       (float32, float16, bfloat16, int8, int16, int32, int64),
+     "NegOptions", (1, 1)),
     ("EXP",         np.exp,         "e^x",                      (float32,),            "ExpOptions",    (1, 2)),
     ("LOG",         np.log,         r"\ln x",                   (float32,),            None,            (1, 2)),
     ("SQRT",        np.sqrt,        r"\sqrt{x}",                (float32,),            None,            (1, 2)),
@@ -53,9 +54,10 @@ UNARY = (
     ("SQUARE",      np.square,      "x^2",                      (float32,),            "SquareOptions", (1, 1)),
     ("SIN",         np.sin,         r"\sin x",                  (float32, float16),    None,            (1, 2)),
     ("COS",         np.cos,         r"\cos x",                  (float32, float16),    "CosOptions",    (1, 2)),
-    ("FLOOR",       np.floor,       r"\lfloor x \rfloor",       (float32, float16),    None,            (1, 1)),
+    ("FLOOR",       np.floor,       r"\lfloor x \rfloor",       (float32, float16, bfloat16), None,     (1, 1)),
     ("CEIL",        np.ceil,        r"\lceil x \rceil",         (float32, float16),    None,            (1, 1)),
-    ("ROUND",       np.rint,        "x to the nearest integer, halves to even", (float32,), None,       (1, 1)),
+    ("ROUND",       np.rint,        "x to the nearest integer, halves to even",
+     (float32, float16, bfloat16), None, (1, 1)),
     ("SIGN",        np.sign,        r"\operatorname{sgn} x",    (float32, float64, int32), "SignOptions", (1, 2)),
     ("LOGICAL_NOT", np.logical_not, r"\neg x",                  (bool_,),              "LogicalNotOptions", (1, 1)),
     ("ZEROS_LIKE",  np.zeros_like,  "0",                        (float32, int32, int64), "ZerosLikeOptions", (1, 1)),

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from ...core.dtypes import bfloat16, float16, float32, int8, int16, int32, int64, string, uint8, uint32
 from ...core.dtypes import bool as bool_
-from ...core.dtypes import float16, float32, int8, int16, int32, int64, string, uint8, uint32
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
@@ -22,7 +22,7 @@ from .shapes import axes_in, axis_in, ints, refuse, same, spec, text
 from .shaping import ANY, INDEX
 
 _COMMON = (float32, int32, int64, int8, uint8, int16)
-_PADDED = (*_COMMON, float16, bool_)
+_PADDED = (*_COMMON, float16, bfloat16, bool_)
 
 
 @lite_operator("CONCATENATION", options="ConcatenationOptions", versions=(1, 6))

@@ -18,7 +18,7 @@ from .definition import lite_operator
 from .shapes import axis_in, ints, refuse, same, spec, text
 from .shaping import ANY, INDEX
 
-_GATHERED = (float32, float16, int32, int64, int8, uint8, int16, bool_, string)
+_GATHERED = (float32, float16, bfloat16, int32, int64, int8, uint8, int16, bool_, string)
 
 
 @lite_operator("SLICE", options="SliceOptions", versions=(1, 8))

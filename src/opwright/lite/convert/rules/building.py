@@ -91,6 +91,8 @@ def padded(low: Lowering, x: Value, pads: Sequence[tuple[int, int]], value: floa
     """Zeros, or another number, around `x`."""
     if not any(a or b for a, b in pads):
         return x
+    if len(pads) > 5:
+        raise Unfit("PAD takes ranks up to 5")
     table = low.int32([list(p) for p in pads])
     return low.emit("PAD", x, table) if value is None else low.emit("PADV2", x, table, number(low, value, x))
 

@@ -119,6 +119,8 @@ def _by_weights(low: Lowering, a: Factor, b: Factor, rows: list[str], summed: li
 def _by_matrices(low: Lowering, a: Factor, b: Factor, batch: list[str], rows: list[str], summed: list[str],
                  columns: list[str]) -> Value:  # fmt: skip
     """A batch of matrix products; a factor that lies the other way round is left so, and a flag set."""
+    if len(batch) > 3:
+        raise Unfit("BATCH_MATMUL takes ranks up to 5")
     turned_a = list(a.term) == [*batch, *summed, *rows]
     turned_b = list(b.term) != [*batch, *summed, *columns]
     left = _ordered(low, a, [*batch, *summed, *rows] if turned_a else [*batch, *rows, *summed])
