@@ -144,6 +144,7 @@ def _run(interpreter: Any, loops: bool) -> str:
     return "ran"
 
 
+@functools.cache
 def warm() -> None:
     """Import what cases need, which takes memory of its own: outside the limits."""
     for data in fuzz_mutants.seeds():
