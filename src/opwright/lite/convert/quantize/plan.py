@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ...format import versions
+from .masks import narrowed
 from .modes import Mode
 from .parameters import Parameters, of_range
 from .rules import ALL, FREE, JOIN, NONE, RULES, SAME, Linear, Rule
@@ -35,6 +36,7 @@ class Graph:
 
     def __init__(self, model: Any, subgraph: Any, ranges: Mapping[int, Range]) -> None:
         self.model, self.subgraph, self.ranges = model, subgraph, dict(ranges)
+        self.narrowed: dict[int, Range] = {}  # what is used in place of what was seen
         self.tensors = subgraph.tensors
         self.operators = subgraph.operators
         self.names = [versions.op_name(model.operator_codes[op.opcode_index]) for op in self.operators]
@@ -65,6 +67,8 @@ class Graph:
 
     def range_of(self, t: int) -> Range | None:
         """The least and greatest element that was seen, of a constant those it has; None where none was."""
+        if t in self.narrowed:
+            return self.narrowed[t]
         array = self.constant(t)
         if array is None:
             return self.ranges.get(t)
@@ -90,6 +94,7 @@ class Plan:
 def plan(graph: Graph, mode: Mode, late: Mapping[int, str] = MappingProxyType({})) -> Plan:
     """The plan of a subgraph for a mode with calibrated activations. late: operators to leave float, and why."""
     made = Plan()
+    graph.narrowed = graph.narrowed or narrowed(graph)
     for i, name in enumerate(graph.names):
         operands = [t for t in graph.inputs[i] + graph.outputs[i] if graph.is_float(t)]
         if not operands:
