@@ -203,7 +203,7 @@ if _typing.TYPE_CHECKING:
     from .eager import debugging
     from .eager.calling import numpy_function, py_function
     from .nn.module import Module
-    from .ops import bitwise, dtypes, image, linalg, random, sequence, signal, strings
+    from .ops import bitwise, dtypes, image, linalg, quantization, random, sequence, signal, strings
     from .ops.clock import timestamp
     from .ops.debugging import Assert, assert_equal, assert_greater, assert_less, assert_rank
     from .ops.indexed_slices import IndexedSlicesSpec
@@ -306,6 +306,7 @@ _LATER = {
     "optimizers": (".optimizers", None),
     "print": (".ops.printing", "print"),
     "py_function": (".eager.calling", "py_function"),
+    "quantization": (".ops.quantization", None),
     "random": (".ops.random", None),
     "recompute_grad": (".tracing.derivatives", "recompute_grad"),
     "rfftnd": (".ops.signal", "rfftnd"),
@@ -378,7 +379,7 @@ __all__ = [  # noqa: RUF022  grouped as in docs/api.md
     # modules and switches
     "autograph", "experimental", "types",
     "bitwise", "config", "data", "debugging", "dtypes", "errors", "flags", "image", "keras", "linalg", "lite", "math",
-    "nest", "nn", "optimizers", "random", "saved_model", "sequence", "show", "signal", "strings",
+    "nest", "nn", "optimizers", "quantization", "random", "saved_model", "sequence", "show", "signal", "strings",
     "testing", "train",
     # element by element
     "abs", "acos", "acosh", "add", "add_n", "as_string", "asin", "asinh", "atan", "atan2", "atanh",

@@ -20,6 +20,8 @@ OTHERWISE = {
     "Bitcast": "bits are read as another dtype",
     "UnsortedSegmentMax": "an empty segment has the lowest number of the dtype",
     "UnsortedSegmentMin": "an empty segment has the highest number of the dtype",
+    "FakeQuantWithMinMaxArgs": "the zero point of -1..1 is a half, which each size rounds its way",
+    "FakeQuantWithMinMaxVars": "the zero point of -1..1 is a half, which each size rounds its way",
     "nn.stateless_dropout": "each dtype has its own random numbers",
 }
 # These give float32 whatever they are given, as TensorFlow has them.

@@ -21,8 +21,8 @@ _catalogue: dict[str, Operator] = {}
 _users: dict[str, Operator] = {}
 _functions: dict[str, Operator] = {}
 FAMILIES = (
-    "array", "math", "linalg", "nn", "random", "strings", "signal", "image", "bitwise", "state", "printing",
-    "debugging", "calling", "clock", "control", "fusion", "iteration", "lists", "list_rows",
+    "array", "math", "linalg", "nn", "random", "strings", "signal", "image", "bitwise", "quantization", "state",
+    "printing", "debugging", "calling", "clock", "control", "fusion", "iteration", "lists", "list_rows",
     "updates", "sequence",
 )  # fmt: skip
 

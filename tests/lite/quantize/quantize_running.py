@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
+from lite_kit import op_names
 from quantize_networks import NETWORKS, SPARSE, samples_of, weights_of
 
 import opwright as ow
 from opwright.core import nest
-from opwright.lite.format import Model, versions
+from opwright.lite.format import Model
 
 INT16 = ow.lite.OpsSet.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8
 OFFICIAL = json.loads(Path(__file__).with_name("quantize_official.json").read_text("utf-8"))
@@ -110,8 +111,7 @@ def snr(pairs: Any) -> float:
 
 def operators(content: bytes) -> list[str]:
     """Names of the operators of all subgraphs, in order."""
-    model = Model.read(content)
-    return [versions.op_name(model.operator_codes[op.opcode_index]) for s in model.subgraphs for op in s.operators]
+    return op_names(content, None)
 
 
 def tensor_types(content: bytes, subgraph: int = 0) -> set[str]:

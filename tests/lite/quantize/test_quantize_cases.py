@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lite_kit import op_names
 from quantize_running import answers, convert, litert, operators, run
 
 import opwright as ow
 from opwright.lite.convert.quantize import Mode, calibrate, quantize
-from opwright.lite.format import Model, versions
+from opwright.lite.format import Model
 
 RANDOM = np.random.RandomState(3)
 W = RANDOM.randn(16, 8).astype(np.float32)
@@ -112,11 +113,6 @@ def test_answers_in_the_official_interpreter_are_near_float64(name: str, kind: s
                 assert np.abs(found - wanted).max() <= max(case.error, KINDS[kind]) * most
 
 
-def names_of(content: bytes, subgraph: int) -> list[str]:
-    model = Model.read(content)
-    return [versions.op_name(model.operator_codes[op.opcode_index]) for op in model.subgraphs[subgraph].operators]
-
-
 def test_operators_that_share_scales_share_them_without_requantizing() -> None:
     content = convert(CASES["concat of fixed outputs"].call, FLAT, FLAT)
     assert operators(content) == ["QUANTIZE", "LOGISTIC", "QUANTIZE", "LOGISTIC", "CONCATENATION", "DEQUANTIZE"]
@@ -129,9 +125,9 @@ def test_operators_that_share_scales_share_them_without_requantizing() -> None:
 def test_subgraphs_are_quantised_inside_and_float_at_their_borders() -> None:
     content = convert(loop, FLAT)
     model = Model.read(content)
-    assert all("FULLY_CONNECTED" not in names_of(content, i) or "QUANTIZE" in names_of(content, i)
+    assert all("FULLY_CONNECTED" not in op_names(content, i) or "QUANTIZE" in op_names(content, i)
                for i in range(len(model.subgraphs)))  # fmt: skip
-    assert any("FULLY_CONNECTED" in names_of(content, i) for i in range(1, len(model.subgraphs)))
+    assert any("FULLY_CONNECTED" in op_names(content, i) for i in range(1, len(model.subgraphs)))
     for subgraph in model.subgraphs[1:]:
         ends = [*subgraph.inputs, *subgraph.outputs]
         assert {subgraph.tensors[int(i)].type.name for i in ends} <= {"FLOAT32", "INT32", "BOOL"}

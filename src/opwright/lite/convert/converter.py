@@ -1,7 +1,8 @@
 """TFLiteConverter: from traced functions to the bytes of a .tflite file.
 
 Lives here: the public class and the order of the stages.
-Not here: the stages: freeze.py, prepare.py, lists/, legalize.py (with rules/), optimize.py, handing.py, export.py, quantize/.
+Not here: the stages: freeze.py, prepare.py, lists/, legalize.py (with rules/), optimize.py, handing.py, export.py,
+quantize/.
 """
 
 from __future__ import annotations

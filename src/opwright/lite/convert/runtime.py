@@ -21,6 +21,8 @@ def check(model: Any, graphs: Sequence[Graph], runtime: str) -> None:
         nodes = [node for node in graph.nodes if node.op.name != "Const"]
         for operator in subgraph.operators:
             name = versions.op_name(model.operator_codes[operator.opcode_index])
+            while nodes and nodes[0].op.name == "FAKE_QUANT" != name:  # quantisation took it out
+                nodes = nodes[1:]
             node = nodes[0] if nodes else graph.nodes[-1]
             if nodes and (node.op.name == name or name == "CUSTOM"):  # else quantisation put it before the node
                 nodes = nodes[1:]

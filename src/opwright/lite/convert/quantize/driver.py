@@ -13,10 +13,11 @@ from ..errors import ConverterError
 from . import modes, weights
 from .calibrate import calibrate
 from .modes import Mode
-from .plan import Graph, Plan
+from .plan import Graph, Plan, Range
 from .releases import plan_for
 from .rewrite import Rewriter
 from .tables import Tables
+from .trained import carried, trained
 
 SHOWN = 5  # nodes named for each reason
 
@@ -25,8 +26,9 @@ def quantize(model: Model, mode: Mode, dataset: Any = None, *, custom_ops: Any =
              at: Callable[[int, int], str | None] = lambda subgraph, operator: None) -> Model:  # fmt: skip
     """The quantised form of a float model, which is left as it was.
 
-    dataset: representative data, where the mode wants it. custom_ops, op_resolver: what the model needs to run, as for
-    the Interpreter. at: the user's line behind an operator of a subgraph, for errors.
+    dataset: representative data, where the mode wants it; None where FAKE_QUANTs say all ranges. custom_ops,
+    op_resolver: what the model needs to run, as for the Interpreter. at: the user's line behind an operator of a
+    subgraph, for errors.
     raises ConverterError where the mode wants integers alone and an operator has none; InvalidArgumentError for data
     that does not fit the model
     """
@@ -35,10 +37,26 @@ def quantize(model: Model, mode: Mode, dataset: Any = None, *, custom_ops: Any =
     model = Model.read(model.to_bytes())  # as a reader sees it: vectors are arrays, however they were made
     if mode.kind == modes.FLOAT16:
         return weights.float16(model)
+    learned = trained(model)
+    given = [part.ranges for part in learned]
+
+    def line(s: int, i: int) -> str | None:
+        return at(s, learned[s].numbers[i])
+
     if mode.kind == modes.DYNAMIC:
+        if any(given):  # then their operators run on integers, and what is left is quantised by its weights
+            model = _integers(model, mode._replace(kind=modes.INT8), given, line)
         return weights.dynamic_range(model, mode)
-    ranges = calibrate(model, dataset, custom_ops, op_resolver)
-    graphs = [Graph(model, subgraph, seen) for subgraph, seen in zip(model.subgraphs, ranges)]
+    if dataset is None:
+        return _integers(model, mode, given, line)
+    seen = calibrate(model, dataset, custom_ops, op_resolver)
+    return _integers(model, mode, [a | b for a, b in zip(seen, given)], line)
+
+
+def _integers(model: Model, mode: Mode, ranges: list[dict[int, Range]], at: Callable[[int, int], str | None]) -> Model:
+    graphs = [Graph(model, subgraph, known) for subgraph, known in zip(model.subgraphs, ranges)]
+    for graph in graphs:
+        carried(graph)
     plans = [plan_for(graph, mode) for graph in graphs]
     if not mode.allow_float:
         _refuse_floats(graphs, plans, at)

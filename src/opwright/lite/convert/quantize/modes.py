@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from ....core.dtypes import DType, float16, float32, int8, int16, int32, int64, uint8
 from ....core.errors import InvalidArgumentError
+from ....graph import Graph
 from ...format import versions
 from ..errors import ConverterError
 from ..options import OpsSet, Optimize, as_type
@@ -18,6 +19,7 @@ from ..options import OpsSet, Optimize, as_type
 FLOAT, FLOAT16, DYNAMIC, INT8, INT16 = "float", "float16", "dynamic range", "int8", "int16x8"
 # Before these run times there are no kernels at all for what a kind writes, whatever the rules of versions say.
 SINCE = {FLOAT16: "1.15.0", DYNAMIC: "1.14.0", INT8: "1.14.0", INT16: "2.3.0"}
+TRAINED = frozenset({"FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxVars"})
 INT16_SET = OpsSet.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8
 
 
@@ -87,7 +89,7 @@ def _kind(settings: Any) -> tuple[str, bool]:
             "{tf.lite.OpsSet.TFLITE_BUILTINS_INT8}, thus `target_spec.supported_types` should be left uninitizalized "
             "or set to {tf.int8}.", found=", ".join(sorted(str(t) for t in types)))  # fmt: skip
     integers = OpsSet.TFLITE_BUILTINS_INT8 in sets or INT16_SET in sets or types == {int8}
-    if integers and data is None:
+    if integers and data is None and not _is_trained(settings):
         raise InvalidArgumentError(
             what="For full integer quantization, a `representative_dataset` must be specified.",
             do="converter.representative_dataset = a function that yields lists of inputs")  # fmt: skip
@@ -107,11 +109,23 @@ def _kind(settings: Any) -> tuple[str, bool]:
     if INT16_SET in sets:
         return INT16, allow_float
     smallest = min((t.size for t in types), default=1)
-    if data is not None and smallest == 1:
+    if (data is not None or integers) and smallest == 1:
         return INT8, allow_float
     if smallest == 1:
         return DYNAMIC, True
     return (FLOAT16, True) if float16 in types else (FLOAT, True)
+
+
+def _is_trained(settings: Any) -> bool:
+    """Whether the functions hold ranges from training for quantisation."""
+    graphs = [f.graph for f in settings.functions]
+    for graph in graphs:  # grows as it is walked
+        for node in graph.nodes:
+            if node.op.name in TRAINED:
+                return True
+            held = [getattr(node.attrs[name], "graph", node.attrs[name]) for name in node.attrs]
+            graphs += [found for found in held if isinstance(found, Graph)]
+    return False
 
 
 def _bias(settings: Any, kind: str) -> str:

@@ -1,0 +1,161 @@
+"""Training for quantisation: float32 moved to the numbers that few bits can tell apart.
+
+Lives here: FakeQuantWithMinMaxArgs, FakeQuantWithMinMaxVars, FakeQuantWithMinMaxVarsPerChannel.
+Not here: quantisation of finished models (lite/convert/quantize).
+
+With q the least and Q the greatest integer (0, or 1 with narrow_range, and 2^num_bits - 1)
+
+    scale = (max - min) / (Q - q)      zero = round(q - min / scale), clipped to [q, Q]
+    y = round((clip(x, low, high) - low) / scale) scale + low,   low = (q - zero) scale,   high = (Q - zero) scale
+
+so that 0 is one of the numbers. Gradients pass straight through where low <= x <= high; below they are those of min,
+above those of max.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..core.dtypes import float32, float64
+from ..core.errors import InvalidArgumentError
+from . import array, math
+from .attributes import Attr
+from .attributes import between as bounded
+from .definition import Input, Output, operator
+
+SIZES = (float32, float64)
+
+
+def _nudged(low: Any, high: Any, op: Any, clip: Callable[..., Any], floor: Callable[..., Any]) -> tuple[Any, Any, Any]:
+    """Scale, and the bounds moved so that 0 is an integer's."""
+    least, most = float(op.narrow_range), float(2**op.num_bits - 1)
+    scale = (high - low) / (most - least)
+    zero = floor(clip(least - low / scale, least, most) + 0.5)
+    return scale, (least - zero) * scale, (most - zero) * scale
+
+
+def _rounded(x: np.ndarray, low: Any, high: Any, op: Any) -> np.ndarray:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale, least, most = _nudged(low, high, op, np.clip, np.floor)
+        y = np.floor((np.clip(x, least, most) - least) * (1.0 / scale) + 0.5) * scale + least
+    return np.where((low == 0) & (high == 0), 0.0, y).astype(x.dtype)
+
+
+def _parts(op: Any, low: Any, high: Any, dy: Any) -> tuple[Any, Any, Any]:
+    """The gradient that goes to x, to min and to max, each at the elements that have it."""
+    _, least, most = _nudged(low, high, op, math.clip_by_value, math.floor)
+    none = array.zeros_like(dy)
+    empty = math.logical_and(math.equal(low, 0.0), math.equal(high, 0.0))
+    below = math.logical_and(op.inputs < least, math.logical_not(empty))
+    above = math.logical_and(op.inputs > most, math.logical_not(empty))
+    inside = math.logical_not(math.logical_or(below, above))
+    return tuple(array.where(where, dy, none) for where in (inside, below, above))
+
+
+@operator
+class FakeQuantWithMinMaxArgs:
+    """The numbers of `num_bits` bits between `min` and `max` that are nearest to those of `inputs`.
+
+    .. math:: outputs = round((clip(inputs, low, high) - low) / s) s + low
+
+    narrow_range: without the least integer
+    raises InvalidArgumentError unless min < max
+    """
+
+    inputs = Input(SIZES)
+    outputs = Output(like="inputs")
+    min = Attr(float, default=-6.0)
+    max = Attr(float, default=6.0)
+    num_bits = Attr(int, default=8, check=bounded(2, 16))
+    narrow_range = Attr(bool, default=False)
+
+    def infer(op) -> Any:
+        if not op.min < op.max:
+            raise InvalidArgumentError(what="min has to be smaller than max", found={"min": op.min, "max": op.max})
+        return op.inputs.spec
+
+    def compute(op, inputs) -> Any:
+        return _rounded(inputs, inputs.dtype.type(op.min), inputs.dtype.type(op.max), op)
+
+    def gradient(op, dy) -> Any:
+        kind = op.inputs.dtype.np.type
+        _, least, most = _nudged(kind(op.min), kind(op.max), op, np.clip, np.floor)
+        inside = math.logical_and(op.inputs >= least, op.inputs <= most)
+        return array.where(inside, dy, array.zeros_like(dy))
+
+
+fake_quant_with_min_max_args = FakeQuantWithMinMaxArgs.as_function("fake_quant_with_min_max_args")
+
+
+@operator
+class FakeQuantWithMinMaxVars:
+    """As FakeQuantWithMinMaxArgs, between bounds that are tensors and may be learned. Both 0: everything becomes 0.
+
+    .. math:: outputs = round((clip(inputs, low, high) - low) / s) s + low
+
+    min, max: scalars. num_bits: of an integer. narrow_range: without the least integer
+    """
+
+    inputs = Input(SIZES)
+    min = Input(SIZES, rank=0)
+    max = Input(SIZES, rank=0)
+    outputs = Output(like="inputs")
+    num_bits = Attr(int, default=8, check=bounded(2, 16))
+    narrow_range = Attr(bool, default=False)
+
+    def infer(op) -> Any:
+        return op.inputs.spec
+
+    def compute(op, inputs, min, max) -> Any:
+        return _rounded(inputs, min, max, op)
+
+    def gradient(op, dy) -> Any:
+        dx, below, above = _parts(op, op.min, op.max, dy)
+        return dx, math.reduce_sum(below), math.reduce_sum(above)
+
+
+fake_quant_with_min_max_vars = FakeQuantWithMinMaxVars.as_function("fake_quant_with_min_max_vars")
+
+
+@operator
+class FakeQuantWithMinMaxVarsPerChannel:
+    """As FakeQuantWithMinMaxVars, with bounds for each slice of the last dimension.
+
+    .. math:: outputs_{..c} = round((clip(inputs_{..c}, low_c, high_c) - low_c) / s_c) s_c + low_c
+
+    inputs: [..., d]. min, max: [d]. num_bits: of an integer. narrow_range: without the least integer
+    raises InvalidArgumentError where d differs
+    """
+
+    inputs = Input(SIZES)
+    min = Input(SIZES, rank=1)
+    max = Input(SIZES, rank=1)
+    outputs = Output(like="inputs")
+    num_bits = Attr(int, default=8, check=bounded(2, 16))
+    narrow_range = Attr(bool, default=False)
+
+    def infer(op) -> Any:
+        spec = op.inputs.spec
+        last = spec.shape[-1:] if spec.shape.rank else spec.shape
+        if spec.shape.rank == 0 or any(not v.spec.shape.is_compatible_with(last) for v in (op.min, op.max)):
+            raise InvalidArgumentError(what="min or max has another size than the last dimension of inputs",
+                                       found={v: getattr(op, v).spec.short() for v in ("inputs", "min", "max")})
+        return spec
+
+    def compute(op, inputs, min, max) -> Any:
+        return _rounded(inputs, min, max, op)
+
+    def gradient(op, dy) -> Any:
+        dx, below, above = _parts(op, op.min, op.max, dy)
+        rows = array.concat([[-1], array.shape(op.min)], 0)
+        return dx, *(math.reduce_sum(array.reshape(part, rows), 0) for part in (below, above))
+
+
+fake_quant_with_min_max_vars_per_channel = FakeQuantWithMinMaxVarsPerChannel.as_function(
+    "fake_quant_with_min_max_vars_per_channel"
+)
+
+__all__ = ["fake_quant_with_min_max_args", "fake_quant_with_min_max_vars", "fake_quant_with_min_max_vars_per_channel"]
