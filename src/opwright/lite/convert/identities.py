@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...core.dtypes import float32
+from ...core.errors import InvalidArgumentError
 from ...graph import Node, Value
 from .fusing import NO, is_number
 from .lowering import Lowered, Rewriting, Rule, table
@@ -31,7 +32,10 @@ def _fold(node: Node, low: Rewriting) -> Lowered:
     size = node.outputs[0].spec.shape.num_elements()
     if size is None or size > max(MOST_ELEMENTS, *(c.size for c in constants if c is not None)):
         return NO
-    (array,) = node.op.evaluate(node.inputs, node.attrs)
+    try:
+        (array,) = node.op.evaluate(node.inputs, node.attrs)
+    except InvalidArgumentError:  # such as a division by 0, which is the model's to fail at
+        return NO
     return low.constant(np.ascontiguousarray(array).reshape(array.shape), node.outputs[0].dtype)
 
 
