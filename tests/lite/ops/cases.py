@@ -550,5 +550,7 @@ ELSEWHERE = {
     **dict.fromkeys(("CALL", "IF", "STABLEHLO_CASE", "WHILE"), "subgraphs"),
     **dict.fromkeys(("ASSIGN_VARIABLE", "CALL_ONCE", "READ_VARIABLE", "VAR_HANDLE"), "variables"),
     **dict.fromkeys(("HASHTABLE", "HASHTABLE_FIND", "HASHTABLE_IMPORT", "HASHTABLE_SIZE"), "hash tables"),
+    **dict.fromkeys(("LSTM", "RNN", "SVDF", "UNIDIRECTIONAL_SEQUENCE_LSTM", "UNIDIRECTIONAL_SEQUENCE_RNN",
+                     "BIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_RNN"), "recurrent layers"),
     **dict.fromkeys(("DEQUANTIZE", "FAKE_QUANT", "QUANTIZE"), "quantised tensors"),
 }
