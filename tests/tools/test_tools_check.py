@@ -5,6 +5,7 @@ Oracles: the run times in tflite_versions (as versions.json has them), official 
 
 from __future__ import annotations
 
+import json
 import pathlib
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from tools_running import opwright, result_of
 
 import opwright as ow
-from opwright.lite.format import objects, schema, versions
+from opwright.lite.format import flex, objects, schema, versions
 
 CORPUS = sorted((pathlib.Path(__file__).parents[1] / "data" / "tflite").glob("*.tflite"))
 T = schema.TensorType
@@ -117,7 +118,7 @@ def test_versions_nobody_has(saved):
     path = saved(model(("NEG", 1, None, "FLOAT32", 1), ("NEG", 40, None, "FLOAT32", 1)))
     stdout = opwright("check", path, "--runtime", "99.0", exit_code=1).stdout
     assert "needs a run time newer than is known here; 99.0 stops at NEG version 40, node 1" in stdout
-    assert "NEG version 40 is not in this interpreter, which has 1..1" in stdout
+    assert "NEG version 40 is not in this interpreter, which has version 1" in stdout
     assert result_of("check", path, "--json", exit_code=1)["operators"][1]["here"] == "no"
     cbrt = saved(model(("STABLEHLO_CBRT", 1, None, "FLOAT32", 1)), "cbrt.tflite")  # in the table, and has no kernel
     stops = result_of("check", cbrt, "--runtime", "2.23", "--json", exit_code=1)["stops"]
@@ -161,8 +162,21 @@ def test_custom_operators_that_are_brought(saved, tmp_path):
     assert (found["operators"][0]["here"], found["problems"], found["ok"]) == ("yes", [], True)
     newer = saved(customs(("CheckTestMine", 3), ("CheckTestOther", 1)), "newer.tflite")
     result = opwright("check", newer, "--custom", tmp_path / "mine.py", exit_code=1)
-    assert "CheckTestMine version 3: the definition given has 1..2; get a newer one" in result.stdout
+    assert "CheckTestMine version 3: the definition given has version 1..2; get a newer one" in result.stdout
     assert "custom operator CheckTestOther: pass it" in result.stdout
+
+
+def test_versions_in_the_options_of_custom_operators_count(saved, tmp_path):
+    (tmp_path / "mine.py").write_text(MINE)
+    changed = customs(("CheckTestMine", 1), ("CheckTestMine", 1), ("CheckTestMine", 1))
+    for node, version in zip(changed.subgraphs[0].operators, (None, 2, 3)):
+        node.custom_options = flex.encode_options({} if version is None else {"_version": version})
+    path = saved(changed)
+    found = json.loads(opwright("check", path, "--custom", tmp_path / "mine.py", "--json", exit_code=1).stdout)
+    rows = [(row["version"], row["nodes"], row["here"]) for row in found["operators"] if row["nodes"]]
+    assert rows == [(1, 1, "yes"), (2, 1, "yes"), (3, 1, "no")]
+    assert found["problems"] == ["custom operator CheckTestMine version 3: the definition given has version 1..2; "
+                                 "get a newer one"]  # fmt: skip
 
 
 def test_custom_operators_of_a_module(saved, tmp_path, monkeypatch):

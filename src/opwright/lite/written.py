@@ -19,11 +19,11 @@ from ..core.dtypes import as_dtype
 from ..core.errors import InvalidArgumentError, SignatureError
 from ..ops.call import Call
 from ..ops.definition import Operator
+from .format.carried import VERSION_KEY
 from .format.flex import decode_options
 from .runtime.node import Node
 
 NEWER = "get a newer definition of the operator, or convert the model again with the one that is here"
-VERSION_KEY = "_version"  # the operator's version, in files whose operator code must say 1 for other run times
 
 
 def written_version(name: str, given: Mapping[str, Any], code_version: int) -> int:

@@ -19,7 +19,7 @@ from .. import lite
 from ..lite.format import versions
 from ..lite.format.needs import Need, late, needs, stored_runtime
 from ..lite.resolver import with_customs
-from ..lite.runtime.resolution import OFFICIAL_CUSTOMS
+from ..lite.runtime.resolution import OFFICIAL_CUSTOMS, in_words
 from ..ops.definition import Operator
 from .catalogue import operators_in
 from .models import read_model
@@ -42,7 +42,10 @@ def check_model(path: str, runtime: str | None, customs: Sequence[str], strict: 
             print_json({"file": path, "verified": False, "problems": [str(error)], "ok": False})
         raise
     found = needs(model)
-    rows = [_row(model, i, [n for n in found if n.code == i], resolver) for i in range(len(model.operator_codes))]
+    users: dict[tuple[int, int], list[Need]] = {}  # by operator code, and version where options carry it
+    for n in found:
+        users.setdefault((n.code, n.version), []).append(n)
+    rows = [_row(model, code, users[code, version], resolver) for code, version in sorted(users)]
     stops = [] if runtime is None else late(found, runtime)
     problems = [text for row in rows for text in _missing(row, resolver)]
     warnings = _warnings(model, found)
@@ -95,7 +98,7 @@ def _row(model: Any, index: int, users: Sequence[Need], resolver: Any) -> dict[s
     row: dict[str, Any] = {"operator": name, "custom": first.custom, "version": version, "nodes": len(nodes),
                            "needed": max((n.needed for n in nodes), default=version)}  # fmt: skip
     if first.custom:
-        row["here"] = YES if resolver.find_custom(name, version) else BRING
+        row["here"] = YES if resolver.find_custom(name, version) else NO if resolver.custom_versions(name) else BRING
         row["known"] = _known(name)
         return row
     code = model.operator_codes[index]
@@ -118,11 +121,12 @@ def _missing(row: dict[str, Any], resolver: Any) -> list[str]:
     if row["here"] == YES:
         return []
     if not row["custom"]:
-        there = ", ".join(f"{a}..{b}" for a, b in row["here_versions"])
-        return [f"{name} version {version} is not in this interpreter" + (f", which has {there}" if there else "")]
-    others = ", ".join(f"{a}..{b}" for a, b in resolver.custom_versions(name))
+        there = f", which has version {in_words(row['here_versions'])}" if row["here_versions"] else ""
+        return [f"{name} version {version} is not in this interpreter{there}"]
+    others = resolver.custom_versions(name)
     if others:
-        return [f"custom operator {name} version {version}: the definition given has {others}; get a newer one"]
+        return [f"custom operator {name} version {version}: the definition given has version {in_words(others)}; "
+                "get a newer one"]  # fmt: skip
     known = f" ({row['known']})" if row["known"] else ""
     return [f"custom operator {name}: pass it as custom_ops=[{name}]{known}"]
 

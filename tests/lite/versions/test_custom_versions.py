@@ -15,7 +15,10 @@ from hypothesis import strategies as st
 import opwright as ow
 from opwright.lite import Interpreter, Model, MutableOpResolver, Registration, TFLiteConverter
 from opwright.lite.format import flex, schema
+from opwright.lite.format.carried import custom_version
+from opwright.lite.format.needs import needs
 from opwright.ops.versioning import least_version
+from opwright.tools.resolvers import used_by
 
 X = np.float32([[-1.5, 0.25, 2.0], [4.0, -0.5, 1.0]])
 # attribute: the version that brought it, its default, what it is multiplied by
@@ -223,8 +226,12 @@ def test_versions_that_can_be(version, inside):
     np.testing.assert_allclose(run(content, definition(3)), expected({"a": 2}, False), rtol=1e-6)
 
 
-def test_a_resolver_says_itself_which_versions_a_definition_serves():
-    content = file(3, {"d": 0.25}, False, "code")
+PLACES = pytest.mark.parametrize("place", ["code", "options"])
+
+
+@PLACES
+def test_a_resolver_says_itself_which_versions_a_definition_serves(place):
+    content = file(3, {"d": 0.25}, False, place)
     for most, works in ((1, False), (2, False), (3, True)):
         resolver = MutableOpResolver()
         resolver.add_custom(NAME, definition(3), 1, most)
@@ -236,8 +243,9 @@ def test_a_resolver_says_itself_which_versions_a_definition_serves():
                 interpreter.allocate_tensors()
 
 
-def test_hand_written_registrations_have_versions_too():
-    content = file(3, {"b": 2}, False, "code")
+@PLACES
+def test_hand_written_registrations_have_versions_too(place):
+    content = file(3, {"b": 2}, False, place)
     for version in (1, 2):
         kernel = Registration(prepare=lambda c, n: c.resize_tensor(n.outputs[0], n.inputs[0].shape),
                               invoke=lambda c, n: None, version=version)  # fmt: skip
@@ -246,3 +254,26 @@ def test_hand_written_registrations_have_versions_too():
             continue
         with pytest.raises(RuntimeError, match=rf"unresolved custom op: {NAME}"):
             interpreter.allocate_tensors()
+
+
+@PLACES
+def test_all_nodes_whose_version_is_not_there_are_listed_and_reported(place, tmp_path):
+    op = definition(3)
+    function = ow.function(lambda x: op(op(op(x, a=2), b=3), d=0.25))
+    converter = TFLiteConverter.from_concrete_functions([function.get_concrete_function(ow.TensorSpec([2, 3]))])
+    converter.allow_custom_ops, converter.custom_version_in = True, place
+    content = converter.convert()
+    says = rf"{NAME} version 2 at node number 1; {NAME} version 3 at node number 2\n *wanted *{NAME} version 1\n"
+    with pytest.raises(RuntimeError, match=says):
+        Interpreter(model_content=content, custom_ops=[definition(1)]).allocate_tensors()
+    model = Model.read(content)
+    assert [(n.operator, n.version) for n in needs(model)] == [(NAME, 1), (NAME, 2), (NAME, 3)]
+    assert used_by([model]).customs == {NAME: (1, 3)}
+
+
+def test_options_that_are_no_map_carry_no_version():
+    for options in (None, b"", b"_version\0", b"\xff" * 40 + b"_version\0", flex.encode_options({"_version": "2"}),
+                    flex.encode_options({"_version": -2}), flex.encode_options({"x": "_version"})):  # fmt: skip
+        assert custom_version(1, options) == 1
+    assert custom_version(1, flex.encode_options({"_version": 2})) == 2
+    assert custom_version(4, flex.encode_options({"_version": 2})) == 4

@@ -21,7 +21,7 @@ from ...core.shapes import TensorShape
 from ...graph import Graph, Node, Value
 from ...graph.ir import Operand
 from ...ops.versioning import least_version
-from ..written import VERSION_KEY
+from ..format.carried import VERSION_KEY
 from .foreign import Foreign
 
 

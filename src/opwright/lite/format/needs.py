@@ -10,15 +10,16 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from . import versions
+from .carried import custom_version
 
 
 class Need(NamedTuple):
     """One node of a model, or an operator code that no node uses.
 
     subgraph, node: where it is, None for a code without nodes; code: the index of its operator code. operator: the
-    builtin's or the custom operator's name. version: as the file says. needed, why: the least version that expresses
-    the node and the rule that asks for it; a custom operator's is what the file says. runtime: the first official run
-    time with the file's version, "" where none is known.
+    builtin's or the custom operator's name. version: as the file says, a custom operator's in its code or its options.
+    needed, why: the least version that expresses the node and the rule that asks for it; a custom operator's is what
+    the file says. runtime: the first official run time with the file's version, "" where none is known.
     """
 
     subgraph: int | None
@@ -45,14 +46,17 @@ def needs(model: Any) -> list[Need]:
     for index, subgraph in enumerate(model.subgraphs):
         for number, operator in enumerate(subgraph.operators):
             used.add(operator.opcode_index)
-            found.append(_need(model, operator.opcode_index, index, number, versions.view(subgraph, operator)))
+            found.append(_need(model, operator.opcode_index, index, number, versions.view(subgraph, operator),
+                               operator.custom_options))  # fmt: skip
     return found + [_need(model, i) for i in range(len(model.operator_codes)) if i not in used]
 
 
-def _need(model: Any, code_index: int, subgraph: int | None = None, node: int | None = None, view: Any = None) -> Need:
+def _need(model: Any, code_index: int, subgraph: int | None = None, node: int | None = None, view: Any = None,
+          options: Any = None) -> Need:  # fmt: skip
     code = model.operator_codes[code_index]
     name, version = versions.op_name(code), int(code.version)
     if name == "CUSTOM":
+        version = custom_version(version, options)
         return Need(subgraph, node, code_index, code.custom_code or "", True, version, version, "", "")
     needed, why = (version, "") if view is None else (versions.stamp(name, view), versions.reason(name, view))
     least, most = versions.resolver_range(name) or (1, 0)  # some have a run time in the table and no kernel there

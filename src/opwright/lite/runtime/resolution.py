@@ -6,11 +6,13 @@ Not here: resolvers (lite/resolver.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...core.errors import InvalidArgumentError, NotFoundError, OpError
 from ..format import schema, versions
+from ..format.carried import custom_version
 from .errors import also
 
 if TYPE_CHECKING:
@@ -26,12 +28,20 @@ _MOST_NODES = 4
 
 
 class Resolved(NamedTuple):
-    """An operator code with what serves it; registration is None for a custom operator that nothing serves."""
+    """An operator code with what serves it; registration is None for a custom operator that nothing serves.
+
+    carried: for a custom operator, what serves the nodes whose options carry another version, by that version.
+    """
 
     name: str
     version: int
     is_custom: bool
     registration: Registration | None
+    carried: Mapping[int, Resolved] = MappingProxyType({})
+
+    def of(self, options: bytes) -> Resolved:
+        """What serves a custom node with these options."""
+        return self.carried.get(custom_version(self.version, options), self) if self.carried else self
 
 
 class Missing(NamedTuple):
@@ -49,12 +59,12 @@ def resolve(model: Any, resolver: OpResolver) -> list[Resolved]:
     raises InvalidArgumentError where a builtin operator or its version is not there, listing everything that is not.
     Custom operators alone are an error when tensors are allocated, as a delegate may still take them.
     """
-    found = []
+    found: list[Resolved] = []
+    carried = _carried(model)
     for code in model.operator_codes:
         number, version = versions.builtin_code(code), int(code.version)
         if number == schema.BuiltinOperator.CUSTOM:
-            name = code.custom_code
-            found.append(Resolved(name, version, True, resolver.find_custom(name, version)))
+            found.append(_custom(code.custom_code, version, carried.get(len(found), ()), resolver))
             continue
         member = schema.enum_members("BuiltinOperator")[number]
         found.append(Resolved(member.name, version, False, resolver.find_op(member, version)))
@@ -63,13 +73,39 @@ def resolve(model: Any, resolver: OpResolver) -> list[Resolved]:
     return found
 
 
+def _carried(model: Any) -> dict[int, set[int]]:
+    """By operator code, the versions that the options of its custom nodes carry instead of 1."""
+    customs = {i for i, code in enumerate(model.operator_codes)
+               if versions.builtin_code(code) == schema.BuiltinOperator.CUSTOM and code.version == 1}  # fmt: skip
+    found: dict[int, set[int]] = {}
+    if customs:
+        for operator in (op for subgraph in model.subgraphs for op in subgraph.operators):
+            if operator.opcode_index in customs:
+                version = custom_version(1, operator.custom_options)
+                if version != 1:
+                    found.setdefault(operator.opcode_index, set()).add(version)
+    return found
+
+
+def _custom(name: str, version: int, carried: Iterable[int], resolver: OpResolver) -> Resolved:
+    others = {v: Resolved(name, v, True, resolver.find_custom(name, v)) for v in carried}
+    return Resolved(name, version, True, resolver.find_custom(name, version), others)
+
+
 def _missing(model: Any, found: Sequence[Resolved]) -> list[Missing]:
-    nodes: dict[int, list[str]] = {i: [] for i, r in enumerate(found) if r.registration is None}
+    nodes: dict[tuple[str, int, bool], list[str]] = {}
+    unused = set(range(len(found)))
     for index, subgraph in enumerate(model.subgraphs):
         for number, operator in enumerate(subgraph.operators):
-            if operator.opcode_index in nodes:
-                nodes[operator.opcode_index].append(place(number, index))
-    return [Missing(found[i].name, found[i].version, found[i].is_custom, where) for i, where in nodes.items()]
+            r = found[operator.opcode_index]
+            unused.discard(operator.opcode_index)
+            if r.is_custom:
+                r = r.of(b"" if operator.custom_options is None else bytes(operator.custom_options))
+            if r.registration is None:
+                nodes.setdefault((r.name, r.version, r.is_custom), []).append(place(number, index))
+    for r in (found[i] for i in sorted(unused) if found[i].registration is None):
+        nodes.setdefault((r.name, r.version, r.is_custom), [])
+    return [Missing(*what, where) for what, where in nodes.items()]
 
 
 def place(number: int, subgraph: int) -> str:
@@ -117,7 +153,7 @@ def _wanted(missing: Sequence[Missing], resolver: OpResolver) -> str:
     for m in missing:
         ranges = resolver.custom_versions(m.name) if m.is_custom else resolver.builtin_versions(m.name)
         if ranges or not m.is_custom:
-            parts.append(f"{m.name} version {_ranges(ranges)}")
+            parts.append(f"{m.name} version {in_words(ranges)}")
     if any(m.is_custom and not resolver.custom_versions(m.name) for m in missing):
         parts.append(f"custom operators among those given: {', '.join(resolver.custom_names()) or 'none'}")
     return ", ".join(dict.fromkeys(parts))
@@ -130,7 +166,8 @@ def _ways_out(builtins: Sequence[Missing], own: Sequence[Missing], flex: Sequenc
         ways.append("convert the model for an older run time, or give the interpreter an op_resolver that has the "
                     "operator")  # fmt: skip
     older = [m for m in own if resolver.custom_versions(m.name)]
-    ways += [f"get a newer definition of {m.name}, or convert the model again with the one that is here" for m in older]
+    ways += dict.fromkeys(f"get a newer definition of {m.name}, or convert the model again with the one that is here"
+                          for m in older)  # fmt: skip
     absent = list(dict.fromkeys(m.name for m in [*own, *flex] if m not in older))
     if absent:
         ways.append(f"Interpreter(..., custom_ops=[{', '.join(absent)}]), each an @ow.operator, or a dict from names "
@@ -138,8 +175,9 @@ def _ways_out(builtins: Sequence[Missing], own: Sequence[Missing], flex: Sequenc
     return ways
 
 
-def _ranges(ranges: Sequence[tuple[int, int]]) -> str:
-    return ", ".join(f"{a}..{b}" if a != b else str(a) for a, b in ranges) or "none"
+def in_words(ranges: Iterable[tuple[int, int]]) -> str:
+    """Ranges of versions: 1..3, 5; none."""
+    return ", ".join(f"{a}..{b}" if a != b else str(a) for a, b in sorted(set(ranges))) or "none"
 
 
 def _few(nodes: Sequence[str]) -> list[str]:

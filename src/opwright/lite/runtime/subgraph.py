@@ -76,6 +76,7 @@ class Subgraph(Called):
         options = op.builtin_options if op.builtin_options is not None else op.builtin_options_2
         if code.is_custom:
             options = b"" if op.custom_options is None else bytes(op.custom_options)
+            code = code.of(options)
         outputs: Any = tensors(op.outputs)
         return Node(self, number, code.name, code.version, options, code.registration, tensors(op.inputs), outputs,
                     tensors(op.intermediates))  # fmt: skip
