@@ -248,7 +248,7 @@ def test_custom_operators_run_in_calibration_and_stay_float() -> None:
             return x * np.float32(0.5)
 
     content = convert(lambda x: Half(ow.nn.relu(x)) + x, FLAT, allow_custom_ops=True)
-    assert operators(content) == ["QUANTIZE", "RELU", "DEQUANTIZE", "CUSTOM", "QUANTIZE", "ADD", "DEQUANTIZE"]
+    assert operators(content) == ["QUANTIZE", "RELU", "DEQUANTIZE", "QuantizeTestHalf", "QUANTIZE", "ADD", "DEQUANTIZE"]
     own = ow.lite.Interpreter(model_content=content, custom_ops=[Half])
     own.allocate_tensors()
     x = np.linspace(-0.9, 0.9, 32, dtype=np.float32).reshape(FLAT)
