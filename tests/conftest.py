@@ -15,7 +15,8 @@ import sys
 import pytest
 from hypothesis import settings
 
-sys.path.append(str(pathlib.Path(__file__).parent / "data" / "tflite"))  # for `import official`, the corpus of files
+HERE = pathlib.Path(__file__).parent
+sys.path += [str(HERE / "data" / "tflite"), str(HERE / "lite")]  # for `import official`, the corpus; `import lite_kit`
 
 settings.register_profile("opwright", deadline=None, derandomize=not os.environ.get("OPWRIGHT_EXPLORE"))
 settings.load_profile("opwright")

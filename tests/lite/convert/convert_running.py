@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from lite_kit import run
 
 import opwright as ow
 
@@ -62,43 +63,10 @@ def converted(row: Case) -> bytes:
     return converter(row.concrete()).convert()
 
 
-def op_names(content: bytes, subgraph: int = 0) -> list[str]:
-    """The operators of a file in order, by name; custom ones by their own."""
-    from opwright.lite.format import Model, versions
-
-    model = Model.read(content)
-    names = []
-    for operator in model.subgraphs[subgraph].operators:
-        code = model.operator_codes[operator.opcode_index]
-        name = versions.op_name(code)
-        names.append(code.custom_code if name == "CUSTOM" else name)
-    return names
-
-
-def op_versions(content: bytes) -> dict[str, int]:
-    """The version stamped for each builtin operator."""
-    from opwright.lite.format import Model, versions
-
-    return {versions.op_name(code): code.version for code in Model.read(content).operator_codes}
-
-
 def eager(row: Case) -> list[np.ndarray]:
     """What the function gives now."""
     result = row.function(*(ow.constant(x) for x in row.inputs))
     return [np.asarray(y.numpy()) for y in ow.nest.flatten(result)]
-
-
-def run(interpreter: Any, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Run an interpreter, official or ours, on inputs in order."""
-    details = interpreter.get_input_details()
-    for detail, x in zip(details, inputs):
-        if tuple(detail["shape"]) != x.shape:
-            interpreter.resize_tensor_input(detail["index"], x.shape)
-    interpreter.allocate_tensors()
-    for detail, x in zip(details, inputs):
-        interpreter.set_tensor(detail["index"], x)
-    interpreter.invoke()
-    return [np.array(interpreter.get_tensor(d["index"])) for d in interpreter.get_output_details()]
 
 
 def official(content: bytes, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from control_cases import CONTROL, LISTS, weights_inside
-from convert_running import Case, assert_same, converted, converter, eager, f32, official, op_names, ours
+from convert_running import Case, assert_same, converted, converter, eager, f32, official, ours
+from lite_kit import op_names
 
 import opwright as ow
 from opwright.core.dtypes import variant

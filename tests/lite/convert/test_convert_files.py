@@ -6,7 +6,8 @@ import re
 
 import numpy as np
 import pytest
-from convert_running import converter, f32, official, op_names
+from convert_running import converter, f32, official
+from lite_kit import op_names
 from test_convert_refusals import ConvertTestClip
 
 import opwright as ow

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from convert_running import assert_same, converter, f32, official, op_names, ours
+from convert_running import assert_same, converter, f32, official, ours
+from lite_kit import op_names
 
 import opwright as ow
 from opwright.core.errors import InvalidArgumentError

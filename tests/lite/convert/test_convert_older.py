@@ -6,7 +6,8 @@ import re
 
 import numpy as np
 import pytest
-from convert_running import assert_same, bools, case, converter, eager, f32, ints, official, op_names, ours
+from convert_running import assert_same, bools, case, converter, eager, f32, ints, official, ours
+from lite_kit import op_names
 
 import opwright as ow
 from opwright.core import flags

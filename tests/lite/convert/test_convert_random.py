@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from convert_running import converter, op_names
+from convert_running import converter
+from lite_kit import op_names
 
 import opwright as ow
 

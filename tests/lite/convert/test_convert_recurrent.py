@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from convert_running import assert_same, converter, f32, official, op_names, ours
+from convert_running import assert_same, converter, f32, official, ours
+from lite_kit import op_names
 
 import opwright as ow
 from opwright.lite.format import Model

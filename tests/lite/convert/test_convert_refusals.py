@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from convert_running import converter, f32, op_names
+from convert_running import converter, f32
+from lite_kit import op_names
 
 import opwright as ow
 from opwright.core.errors import InvalidArgumentError, UnimplementedError

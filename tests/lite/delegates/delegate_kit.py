@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import sys
-
 import numpy as np
+from lite_kit import Build
 
 import opwright.lite as lite
 from opwright.lite.format import Model, objects
-
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), os.pardir, "interpreter"))
-from small_models import Build
 
 X = np.float32([1, 2, 3, 4, 5])
 RUN = {"ADD": np.add, "MUL": np.multiply, "SUB": np.subtract, "SIN": np.sin, "NEG": np.negative,

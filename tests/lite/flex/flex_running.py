@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import lite_kit
 import numpy as np
 
 import opwright as ow
@@ -30,22 +31,14 @@ def converted(function: Callable[..., Any], inputs: Sequence[np.ndarray], sets: 
 
 def run(content: bytes, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Our interpreter's results."""
-    interpreter = ow.lite.Interpreter(model_content=content)
-    interpreter.allocate_tensors()
-    for detail, x in zip(interpreter.get_input_details(), inputs):
-        interpreter.set_tensor(detail["index"], x)
-    interpreter.invoke()
-    return [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
+    return lite_kit.run(ow.lite.Interpreter(model_content=content), inputs)
 
 
 def flex_nodes(content: bytes, inputs: Sequence[np.ndarray]) -> list[tuple[str, bytes, list[np.ndarray]]]:
     """Of each Flex operator in TensorFlow's form: its name, its NodeDef's bytes, its operands when the model runs."""
     model = Model.read(content)
     interpreter = ow.lite.Interpreter(model_content=content, experimental_preserve_all_tensors=True)
-    interpreter.allocate_tensors()
-    for detail, x in zip(interpreter.get_input_details(), inputs):
-        interpreter.set_tensor(detail["index"], x)
-    interpreter.invoke()
+    lite_kit.run(interpreter, inputs)
     found = []
     for operator in model.subgraphs[0].operators:
         code = model.operator_codes[operator.opcode_index].custom_code or ""

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from flex_cases import CASES, X, f32
 from flex_running import ALONE, SETS, converted, flex_nodes, run
+from lite_kit import op_names
 
 import opwright as ow
 from opwright.core.errors import DataLossError, InvalidArgumentError
@@ -27,12 +28,6 @@ OPEN = ("Svd", "SelfAdjointEig")  # TensorFlow leaves outputs that were not aske
 def answers():
     with np.load(Path(__file__).parent / "answers.npz") as kept:
         return {name: kept[name] for name in kept.files}
-
-
-def names_of(content):
-    model = Model.read(content)
-    codes = [model.operator_codes[op.opcode_index] for op in model.subgraphs[0].operators]
-    return [code.custom_code or versions.op_name(code) for code in codes]
 
 
 def close(found, wanted, name):
@@ -114,7 +109,7 @@ def test_builtins_go_first_and_users_operators_stay_custom():
     def function(x):
         return Twice(ow.math.lgamma(ow.exp(x)))
 
-    assert names_of(converted(function, [X], SETS, allow_custom_ops=True)) == ["EXP", "FlexLgamma", "Twice"]
+    assert op_names(converted(function, [X], SETS, allow_custom_ops=True)) == ["EXP", "FlexLgamma", "Twice"]
     with pytest.raises(ConverterError, match=r"'tf\.Twice' op is neither a custom op nor a flex op"):
         converted(function, [X], SETS)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from small_models import Build
+from lite_kit import Build
 
-from opwright.lite.format import Model, objects, pack_strings, versions
+from opwright.lite.format import Model, objects, versions
 
 OPTIONS = {"IF": "IfOptions", "WHILE": "WhileOptions", "CALL": "CallOptions", "STABLEHLO_CASE": "StablehloCaseOptions"}
 
@@ -15,30 +15,11 @@ OPTIONS = {"IF": "IfOptions", "WHILE": "WhileOptions", "CALL": "CallOptions", "S
 class Part(Build):
     """One subgraph of a model that others share."""
 
-    def __init__(self, model: Model, name: str) -> None:
-        self.model, self.names = model, {}
-        self.main = objects.SubGraph(name=name)
-        model.subgraphs.append(self.main)
-
-    def texts(self, name: str, items: list[bytes]) -> Part:
-        """A constant of strings."""
-        self.model.buffers.append(objects.Buffer(data=np.frombuffer(pack_strings(items), np.uint8)))
-        self.names[name] = len(self.main.tensors)
-        kind = objects.Tensor(name=name, shape=[len(items)], type=5, buffer=len(self.model.buffers) - 1)
-        self.main.tensors.append(kind)
-        return self
-
     def run(self, name: str, inputs: str, outputs: str, **fields: Any) -> Part:
         """A node that runs subgraphs: fields of its options."""
         options = objects.table_class(OPTIONS[name])(**fields)
         union = "builtin_options_2" if name == "STABLEHLO_CASE" else "builtin_options"
-        self._operator(versions.operator_code(name), inputs, outputs, **{union: options})
-        return self
-
-    def ends(self, inputs: str, outputs: str) -> Part:
-        """What goes in and comes out."""
-        self.main.inputs = [self.names[n] for n in inputs.split()]
-        self.main.outputs = [self.names[n] for n in outputs.split()]
+        self.operator(versions.operator_code(name), inputs, outputs, **{union: options})
         return self
 
 
@@ -50,7 +31,7 @@ class Parts:
 
     def part(self, name: str, **tensors: Any) -> Part:
         """A subgraph; tensors: shape, or (shape, type), by name."""
-        made = Part(self.model, name)
+        made = Part(name, self.model)
         for key, given in tensors.items():
             typed = isinstance(given, tuple) and bool(given) and isinstance(given[-1], str)
             made.tensor(key, *(given if typed else (given, "FLOAT32")))

@@ -7,7 +7,8 @@ import threading
 
 import numpy as np
 import pytest
-from small_models import Build, atan_model, dynamic_model, sin_model
+from lite_kit import Build
+from small_models import atan_model, dynamic_model, sin_model
 
 import opwright.lite as lite
 from opwright.core import flags

@@ -6,7 +6,8 @@ import gc
 
 import numpy as np
 import pytest
-from small_models import Build, atan_model, dynamic_model
+from lite_kit import Build
+from small_models import atan_model, dynamic_model
 
 import opwright.lite as lite
 from opwright.core import dtypes

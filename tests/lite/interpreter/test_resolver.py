@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from small_models import Build, atan_model, sin_model
+from lite_kit import Build
+from small_models import atan_model, sin_model
 
 import opwright.lite as lite
 from opwright.core.errors import InvalidArgumentError

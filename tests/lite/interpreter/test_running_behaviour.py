@@ -12,7 +12,8 @@ import threading
 
 import numpy as np
 import pytest
-from small_models import Build, sin_model
+from lite_kit import Build
+from small_models import sin_model
 
 import opwright.lite as lite
 from opwright.core.errors import OpError

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from lite_kit import run
 
 from opwright.core.dtypes import of_numpy
 from opwright.core.shapes import TensorShape
@@ -136,14 +137,6 @@ def model_of(name: str, row: Case, outputs: list[str], all_dynamic: bool = False
 
 def feeds(row: Case, all_dynamic: bool = False) -> list[np.ndarray]:
     return [array_of(v) for v in row.inputs if v is not None and (all_dynamic or not isinstance(v, Const))]
-
-
-def run(interpreter: Any, values: list[np.ndarray]) -> list[np.ndarray]:
-    interpreter.allocate_tensors()
-    for detail, value in zip(interpreter.get_input_details(), values, strict=True):
-        interpreter.set_tensor(detail["index"], value)
-    interpreter.invoke()
-    return [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
 
 
 def ours(model: Model, values: list[np.ndarray]) -> list[np.ndarray]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from one_operator import run
+from lite_kit import run
 
 from opwright.lite import Interpreter
 from opwright.lite.format import Model, objects, schema, versions

@@ -7,7 +7,7 @@ import official
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from one_operator import run
+from lite_kit import run
 
 from opwright.lite import Interpreter
 from opwright.lite.format import Model, objects, schema, versions

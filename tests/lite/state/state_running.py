@@ -8,48 +8,30 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import lite_kit
 import numpy as np
+from lite_kit import T
 
 import opwright as ow
-from opwright.lite.format import Model, objects, pack_strings, schema, versions
+from opwright.lite.format import objects, versions
 
-T = schema.TensorType
 Call = tuple[str, dict[str, Any]]
 
 
-class Build:
-    """Writes a model line by line: subgraphs, tensors by name, operators in order."""
+class Build(lite_kit.Build):
+    """With operators of variables and tables. options: an options object. No subgraph has begun."""
 
     def __init__(self) -> None:
-        self.model = Model(buffers=[objects.Buffer()])
-        self.codes: dict[str, int] = {}
+        super().__init__(None)
 
-    def subgraph(self, name: str) -> Build:
-        self.graph = objects.SubGraph(name=name)
-        self.names: dict[str, int] = {}
-        self.model.subgraphs.append(self.graph)
-        return self
+    def tensor(self, name: str, shape: Any = (), *more: Any, **fields: Any) -> Build:
+        return super().tensor(name, shape, *more, **fields)
 
-    def tensor(self, name: str, shape: Any = (), type: str = "FLOAT32", data: Any = None, **fields: Any) -> Build:
-        buffer = 0
-        if data is not None:
-            raw = pack_strings(list(data)) if type == "STRING" else np.asarray(data).tobytes()
-            self.model.buffers.append(objects.Buffer(data=np.frombuffer(raw, np.uint8)))
-            buffer, shape = len(self.model.buffers) - 1, np.shape(data)
-        self.names[name] = len(self.graph.tensors)
-        self.graph.tensors.append(objects.Tensor(name=name, shape=list(shape), type=T[type], buffer=buffer, **fields))
-        return self
+    def op(self, name: str, inputs: str = "", outputs: str = "", options: Any = None) -> Build:  # type: ignore[override]
+        return self.operator(versions.operator_code(name), inputs, outputs, builtin_options=options)
 
-    def op(self, name: str, inputs: str = "", outputs: str = "", options: Any = None) -> Build:
-        if name not in self.codes:
-            self.codes[name] = len(self.model.operator_codes)
-            self.model.operator_codes.append(versions.operator_code(name, 1))
-        places = [[self.names[n] for n in side.split()] for side in (inputs, outputs)]
-        more = {} if options is None else {"builtin_options": options}
-        self.graph.operators.append(
-            objects.Operator(opcode_index=self.codes[name], inputs=places[0], outputs=places[1], **more)
-        )
-        return self
+    def done(self) -> bytes:  # type: ignore[override]
+        return super().done(None)
 
     def handle(self, name: str, variable: str = "v", container: str = "") -> Build:
         options = objects.VarHandleOptions(container=container, shared_name=variable)
@@ -61,14 +43,6 @@ class Build:
 
     def once(self, index: int = 1) -> Build:
         return self.op("CALL_ONCE", options=objects.CallOnceOptions(init_subgraph_index=index))
-
-    def ends(self, inputs: str = "", outputs: str = "") -> Build:
-        self.graph.inputs = [self.names[n] for n in inputs.split()]
-        self.graph.outputs = [self.names[n] for n in outputs.split()]
-        return self
-
-    def done(self) -> bytes:
-        return self.model.to_bytes()
 
 
 def ours(content: bytes) -> Any:

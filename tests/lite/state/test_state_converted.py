@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from lite_kit import op_names
 from state_running import Call, answers, assert_agree, assert_equal, converted, official, ours
 
 import opwright as ow
@@ -49,8 +50,7 @@ def check(functions: dict[str, tuple[Any, list[Any]]], calls: list[Call], delega
 
 
 def names(content: bytes, subgraph: int = 0) -> str:
-    model = Model.read(content)
-    return " ".join(versions.op_name(model.operator_codes[o.opcode_index]) for o in model.subgraphs[subgraph].operators)
+    return " ".join(op_names(content, subgraph))
 
 
 class Counter(ow.Module):

@@ -1,0 +1,112 @@
+"""What tests of several areas of lite share: models written line by line, running files, looking into them.
+
+Not here: what one area needs (its own *_running.py, *_models.py), the corpus of official files (data/tflite).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from opwright.lite.format import Model, objects, pack_strings, schema, versions
+from opwright.lite.format.flex import encode_options
+from opwright.lite.ops import get
+
+T = schema.TensorType
+
+
+class Build:
+    """Writes a model line by line: subgraphs, tensors by name, operators in order.
+
+    Tensors that an operator names first are float32 [5]. `subgraph` begins the next one; the first has begun, unless
+    its name is None.
+    """
+
+    def __init__(self, name: str | None = "main", model: Model | None = None) -> None:
+        self.model = Model(buffers=[objects.Buffer()]) if model is None else model
+        if name is not None:
+            self.subgraph(name)
+
+    def subgraph(self, name: str) -> Any:
+        self.main = objects.SubGraph(name=name)
+        self.names: dict[str, int] = {}
+        self.model.subgraphs.append(self.main)
+        return self
+
+    def tensor(self, name: str, shape: Any = (5,), type: str = "FLOAT32", data: Any = None, **fields: Any) -> Any:
+        """data: of a constant, which has its shape."""
+        buffer = 0
+        if data is not None:
+            raw = pack_strings(list(data)) if type == "STRING" else np.asarray(data).tobytes()
+            self.model.buffers.append(objects.Buffer(data=np.frombuffer(raw, np.uint8)))
+            buffer, shape = len(self.model.buffers) - 1, np.shape(data)
+        self.names[name] = len(self.main.tensors)
+        self.main.tensors.append(objects.Tensor(name=name, shape=list(shape), type=T[type], buffer=buffer, **fields))
+        return self
+
+    def operator(self, code: Any, inputs: str, outputs: str, **fields: Any) -> Any:
+        """code: an OperatorCode; fields: of the Operator. A name "_" is an input left out."""
+        self.model.operator_codes.append(code)
+        for name in [*inputs.split(), *outputs.split()]:
+            if name != "_" and name not in self.names:
+                self.tensor(name)
+        indices = [[-1 if n == "_" else self.names[n] for n in side.split()] for side in (inputs, outputs)]
+        place = len(self.model.operator_codes) - 1
+        self.main.operators.append(
+            objects.Operator(opcode_index=place, inputs=indices[0], outputs=indices[1], **fields)
+        )
+        return self
+
+    def op(self, name: str, inputs: str = "", outputs: str = "", version: int = 1, **options: Any) -> Any:
+        return self.operator(versions.operator_code(name, version), inputs, outputs,
+                             builtin_options=get(name).to_options(options))  # fmt: skip
+
+    def custom(self, name: str, inputs: str, outputs: str, version: int = 1, **options: Any) -> Any:
+        raw = np.frombuffer(encode_options(options), np.uint8) if options else None
+        return self.operator(versions.operator_code("CUSTOM", version, name), inputs, outputs, custom_options=raw)
+
+    def ends(self, inputs: str = "", outputs: str = "") -> Any:
+        """What goes in and comes out of the subgraph."""
+        self.main.inputs = [self.names[n] for n in inputs.split()]
+        self.main.outputs = [self.names[n] for n in outputs.split()]
+        return self
+
+    def done(self, inputs: str | None = "x", outputs: str = "y", signature: str | None = None) -> bytes:
+        """The file. inputs, outputs: of the last subgraph; None where `ends` has said them."""
+        if inputs is not None:
+            self.ends(inputs, outputs)
+        if signature and inputs is not None:
+            maps = [[objects.TensorMap(name=n, tensor_index=self.names[n]) for n in side.split()]
+                    for side in (inputs, outputs)]  # fmt: skip
+            self.model.signature_defs.append(
+                objects.SignatureDef(signature_key=signature, inputs=maps[0], outputs=maps[1])
+            )
+        return self.model.to_bytes()
+
+
+def op_names(content: bytes, subgraph: int | None = 0) -> list[str]:
+    """The operators of a file in order, by name; custom ones by their own. subgraph: None for all."""
+    model = Model.read(content)
+    chosen = model.subgraphs if subgraph is None else [model.subgraphs[subgraph]]
+    codes = [model.operator_codes[op.opcode_index] for part in chosen for op in part.operators]
+    return [code.custom_code or versions.op_name(code) for code in codes]
+
+
+def op_versions(content: bytes) -> dict[str, int]:
+    """The version stamped for each builtin operator."""
+    return {versions.op_name(code): code.version for code in Model.read(content).operator_codes}
+
+
+def run(interpreter: Any, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Run an interpreter, official or ours, on inputs in order, which are resized where they differ."""
+    details = interpreter.get_input_details()
+    for detail, x in zip(details, inputs, strict=True):
+        if tuple(detail["shape"]) != x.shape:
+            interpreter.resize_tensor_input(detail["index"], x.shape)
+    interpreter.allocate_tensors()
+    for detail, x in zip(details, inputs, strict=True):
+        interpreter.set_tensor(detail["index"], x)
+    interpreter.invoke()
+    return [np.array(interpreter.get_tensor(d["index"])) for d in interpreter.get_output_details()]
