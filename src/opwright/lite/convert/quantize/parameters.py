@@ -18,6 +18,7 @@ import numpy as np
 from ...format import objects, schema
 
 TINY = float(np.finfo(np.float32).tiny)  # scales below are denormal, which some devices read as zero
+BLOCK = 1 << 18  # elements computed on at a time
 # One number wider than these is scaled so that the sum of 2**k terms still fits the accumulator.
 BIAS_LIMIT = {np.dtype(np.int32): 2.0**30, np.dtype(np.int64): 2.0**44}
 
@@ -107,11 +108,20 @@ def of_weights(array: np.ndarray, axis: int | None, floor: np.ndarray | float = 
 
 
 def quantized(array: np.ndarray, parameters: Parameters, narrow: bool = False) -> np.ndarray:
-    """The integers nearest to real numbers, halves away from zero, clipped to the dtype (narrow: without the least)."""
+    """The integers nearest to real numbers, halves away from zero, clipped to the dtype (narrow: without the least).
+
+    In double precision, some rows at a time: large weights are not held several times over.
+    """
     least, most = limits(parameters.dtype)
     scales = np.array(parameters.scales, np.float32).astype(np.float64)
+    rows = array.reshape(1) if array.ndim == 0 else array
     if len(parameters.scales) > 1:
         scales = scales.reshape([-1 if i == parameters.axis else 1 for i in range(array.ndim)])
-    real = array.astype(np.float64) / scales
-    rounded = np.copysign(np.floor(np.abs(real) + 0.5), real) + parameters.zero_point
-    return np.clip(rounded, least + narrow, most).astype(parameters.dtype)
+    out = np.empty(rows.shape, parameters.dtype)
+    step = max(1, BLOCK // max(1, rows[:1].size))
+    for start in range(0, len(rows), step):
+        part = slice(start, start + step)
+        real = rows[part] / (scales[part] if scales.ndim == rows.ndim and len(scales) > 1 else scales)
+        rounded = np.copysign(np.floor(np.abs(real) + 0.5), real) + parameters.zero_point
+        out[part] = np.clip(rounded, least + narrow, most)
+    return out.reshape(array.shape)
