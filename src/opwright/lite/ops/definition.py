@@ -99,7 +99,7 @@ class LiteOperator(Operator):
                 setattr(cls, field.name, _attr(field, since.get(field.name, 1)))
         self.registration: Callable[[LiteOperator], Any] | None = vars(cls).get("registration")
         if self.registration is not None:
-            del cls.registration  # type: ignore[attr-defined]
+            del cls.registration
         self.graphs = graphs
         self.quantized: str | None = _taken(cls, "quantized")
         self.hybrid: str | None = _taken(cls, "hybrid")
