@@ -39,7 +39,7 @@ def command_line(*arguments, **environment):
 
 def test_there_are_the_documented_commands():
     assert {" ".join(c) for c in commands()} == {
-        "demo", "inspect", "check", "resolver", "run", "bench", "doctor", "explain",
+        "demo", "inspect", "check", "convert", "resolver", "run", "bench", "doctor", "explain",
         "op list", "op show", "op spec", "op compat", "op test",
     }  # fmt: skip
 
@@ -89,6 +89,28 @@ def test_lines_are_not_broken_where_no_terminal_is():
     rows = [line for line in lines if "Pool" in line]
     assert len({len(line) for line in lines}) == 1
     assert all(row.count("│") == 6 for row in rows)
+
+
+@pytest.mark.parametrize(("name", "exit_code"), [("cnn_float", 0), ("activations", 1)])
+@pytest.mark.parametrize("options", [(), ("--json",)], ids=["table", "json"])
+def test_the_exit_code_is_that_of_the_command_when_nobody_reads(name, exit_code, options):
+    model = Path(__file__).parents[1] / "data" / "tflite" / f"{name}.tflite"
+    ours, theirs = os.pipe()
+    os.close(ours)
+    try:
+        call = [sys.executable, "-m", "opwright", "check", str(model), "--runtime", "2.8", *options]
+        found = subprocess.run(call, stdout=theirs, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+    finally:
+        os.close(theirs)
+    assert (found.returncode, found.stderr) == (exit_code, "")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no /dev/full")
+def test_a_full_disk_is_said_in_a_line():
+    with open("/dev/full", "w") as full:
+        found = subprocess.run([sys.executable, "-m", "opwright", "op", "list"], stdout=full, stderr=subprocess.PIPE,
+                               text=True, timeout=120, check=False)  # fmt: skip
+    assert (found.returncode, len(found.stderr.splitlines())) == (3, 1)
 
 
 def test_a_reader_that_stops_early_is_no_error():

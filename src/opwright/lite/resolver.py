@@ -13,6 +13,8 @@ import functools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..core.errors import InvalidArgumentError
 from ..ops.definition import Operator
 from .format import schema
@@ -237,7 +239,7 @@ def _code(op: Any, finding: bool = False) -> int:
     member = None
     if isinstance(op, str):
         member = schema.BuiltinOperator.__members__.get(op)
-    elif isinstance(op, int):
+    elif isinstance(op, int | np.integer):
         member = schema.enum_members("BuiltinOperator").get(int(op))
     if member is None or (member.name in _NO_OPERATORS and not finding):
         raise InvalidArgumentError(

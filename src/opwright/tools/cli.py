@@ -8,9 +8,11 @@ Results go to stdout, notes and progress to stderr.
 
 from __future__ import annotations
 
+import errno
 import re
 import sys
 from collections.abc import Callable
+from inspect import cleandoc
 from typing import Any
 
 import click
@@ -34,13 +36,20 @@ class _Group(click.Group):
         except OpError as error:
             click.echo(f"opwright: {error}", err=True)
             ctx.exit(EXIT_FAILED)
+        except OSError as error:
+            if error.errno != errno.ENOSPC or error.filename is not None:
+                raise
+            click.echo(f"opwright: what was found cannot be written: {error.strerror}", err=True)
+            sys.stdout = None  # what it still holds cannot be written at the end either
+            ctx.exit(EXIT_BAD_FILE)
 
 
 def _examples(*lines: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Two examples at the end of a command's help."""
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
-        command.__doc__ = (command.__doc__ or "").rstrip() + "\n\n\b\nExamples:\n" + "\n".join(f"  {x}" for x in lines)
+        text = cleandoc(command.__doc__ or "")
+        command.__doc__ = text + "\n\n\b\nExamples:\n" + "\n".join(f"  {x}" for x in lines)
         return command
 
     return add
@@ -80,8 +89,9 @@ def demo(out: str, steps: int, as_json: bool) -> None:
 @_json
 @_examples("opwright inspect model.tflite", "opwright inspect saved_model_folder --json")
 def inspect(model: str, as_json: bool) -> None:
-    """What is in a .tflite file (signatures, operators with versions, tensors, metadata), in the folder of a saved
-    model (signatures, functions, variables), or in a checkpoint.
+    """What is in a file: .tflite (signatures, operators with versions, tensors, metadata), saved model, checkpoint.
+
+    A saved model is a folder; of it signatures, functions and variables are shown.
     """
     from .saved import inspect_saved, is_saved
 

@@ -9,6 +9,7 @@ import functools
 import io
 import json
 import math
+import os
 import sys
 import textwrap
 from typing import Any
@@ -35,10 +36,24 @@ def out() -> Console:
     return _stdout()
 
 
+class _Stdout(Console):
+    """A console for which a pipe that nobody reads any more is no error."""
+
+    def on_broken_pipe(self) -> None:
+        _nobody_reads()
+
+
+def _nobody_reads() -> None:
+    """From here on stdout goes nowhere: the exit code is to be the command's, and not that of `opwright ... | head`."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
 @functools.cache
 def _stdout() -> Console:
-    console = Console(**PLAIN)  # type: ignore[arg-type]
-    return console if console.is_terminal else Console(width=10_000, **PLAIN)  # type: ignore[arg-type]
+    console = _Stdout(**PLAIN)  # type: ignore[arg-type]
+    return console if console.is_terminal else _Stdout(width=10_000, **PLAIN)  # type: ignore[arg-type]
 
 
 @functools.cache
@@ -58,7 +73,10 @@ def print_json(value: Any) -> None:
 
     What JSON has no words for is text: bytes as UTF-8, "nan", "inf" and "-inf", anything else as `str` gives it.
     """
-    click.echo(json.dumps(plain(value), indent=1, allow_nan=False))
+    try:
+        click.echo(json.dumps(plain(value), indent=1, allow_nan=False))
+    except BrokenPipeError:
+        _nobody_reads()
 
 
 def plain(value: Any) -> Any:

@@ -125,3 +125,8 @@ def test_reprs_and_names():
     assert "2 custom" in repr(resolver)
     with pytest.raises(InvalidArgumentError):
         resolver.add_builtin("Nothing", kernel())
+
+
+def test_numbers_of_numpy_are_numbers():
+    resolver = BuiltinOpResolver()
+    assert resolver.find_op(np.int32(59)) is resolver.find_op("NEG")

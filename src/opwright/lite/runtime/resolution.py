@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..resolver import OpResolver
 
 INSTRUCTIONS = "https://www.tensorflow.org/lite/guide/ops_custom"
+FLEX_INSTRUCTIONS = "https://www.tensorflow.org/lite/guide/ops_select"
 FLEX = ("Select TensorFlow op(s), included in the given model, is(are) not supported by this interpreter. "
         "Make sure you apply/link the Flex delegate before inference.")  # fmt: skip
 OFFICIAL_CUSTOMS = ("NumericVerify", "Mfcc", "AudioSpectrogram", "TFLite_Detection_PostProcess",
@@ -124,7 +125,8 @@ def unresolved(missing: Sequence[Missing], resolver: OpResolver) -> OpError:
              "might be supported. Are you using an old Opwright with a newer model?" for m in builtins]  # fmt: skip
     lines += dict.fromkeys(f"Encountered unresolved custom op: {m.name}." for m in own)
     if flex:
-        lines.append(f"{FLEX} They are: {', '.join(dict.fromkeys(m.name for m in flex))}.")
+        lines.append(f"{FLEX} They are: {', '.join(dict.fromkeys(m.name for m in flex))}. "
+                     f"See instructions: {FLEX_INSTRUCTIONS}")  # fmt: skip
     if own:
         lines.append(f"See instructions: {INSTRUCTIONS}")
     if builtins:
