@@ -22,7 +22,7 @@ from ...core.dtypes import float32
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
 from .definition import lite_operator
-from .quantized.operand import Operand
+from .quantized.operand import Operand, present
 from .recurrent import (
     ACTIVATIONS,
     Products,
@@ -31,7 +31,6 @@ from .recurrent import (
     check_state,
     check_weights,
     no_kernel,
-    present,
     products_for,
     sequence,
     sigmoid,
@@ -67,7 +66,9 @@ class Names:
 
 def check_direction(op: Any, names: Names, x: TensorSpec, aux: TensorSpec | None = None) -> tuple[Any, Any]:
     """Check one direction's inputs against each other. -> its number of outputs, whether it is known"""
-    get = lambda name: getattr(op, name, None)  # noqa: E731
+    def get(name: str) -> Any:
+        return getattr(op, name, None)
+
     given = get(names.input_weights["output"])
     n_cell = given.spec.shape[0] if given.spec.shape.rank == 2 else None
     recurrent = get(names.recurrent_weights["output"])

@@ -14,7 +14,7 @@ from ...core.dtypes import float32
 from ...ops.definition import Input, Output
 from .definition import lite_operator
 from .lstm import Cell, Names, check_direction, needed, optional, steps_and_batch
-from .quantized.operand import Operand
+from .quantized.operand import Operand, present
 from .recurrent import (
     RecurrentRegistration,
     activation_attr,
@@ -22,7 +22,6 @@ from .recurrent import (
     check_state,
     linked,
     outputs_of,
-    present,
     products_for,
     sequence,
 )

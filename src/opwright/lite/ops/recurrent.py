@@ -10,7 +10,7 @@ function of the node's arrays. Arrays of state are the tensors themselves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -167,12 +167,6 @@ def _scale(weights: Operand) -> Any:
     if weights.type == "INT8":
         check_symmetric(weights)
     return weights.scale
-
-
-def present(operands: Mapping[str, Operand | None], *names: str) -> list[Operand]:
-    """Operands that `infer` saw to be there."""
-    found = [operands[name] for name in names]
-    return [o for o in found if o is not None]
 
 
 def products_for(op: Any, x: Operand, weights: Operand) -> Products:

@@ -16,7 +16,7 @@ from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
 from .definition import lite_operator
 from .lstm import steps_and_batch
-from .quantized.operand import Operand
+from .quantized.operand import Operand, present
 from .recurrent import (
     ACTIVATIONS,
     Products,
@@ -27,7 +27,6 @@ from .recurrent import (
     check_weights,
     linked,
     outputs_of,
-    present,
     products_for,
     sequence,
 )
@@ -133,6 +132,11 @@ class UnidirectionalSequenceRnn:
         return RecurrentRegistration(operator, _steps, ("hidden_state",))
 
 
+def _linked(op: Any, x: Any, aux: Any, has_weights: bool) -> tuple[Any, Any]:
+    """As `linked`; but where time_major is not set the official kernel has no eyes for aux without weights."""
+    return linked(x, aux, has_weights) if op.time_major or has_weights else (x, None)
+
+
 def _both(op: Any, operands: Mapping[str, Operand | None], outs: Sequence[Operand], node: Any) -> Any:
     x, weights = present(operands, "input", "fw_weights")
     by = products_for(op, x, weights)
@@ -141,7 +145,7 @@ def _both(op: Any, operands: Mapping[str, Operand | None], outs: Sequence[Operan
 
     def run(arrays: Mapping[str, Any]) -> Any:
         given = arrays["input"]
-        second, aux = linked(given, arrays["aux_input"], arrays["fw_aux_weights"] is not None)
+        second, aux = _linked(op, given, arrays["aux_input"], arrays["fw_aux_weights"] is not None)
         x, other = sequence(given, op.time_major), sequence(second, op.time_major)
         aux = None if aux is None else sequence(aux, op.time_major)
         made = [np.empty((*x.shape[:2], n), np.float32) for n in sizes]
@@ -158,7 +162,8 @@ class BidirectionalSequenceRnn:
 
     .. math:: y_t = h' = act(W x_t + A a_t + R h + b)
 
-    aux_input: with fw_aux_weights and bw_aux_weights a second input a of both; without, the input of the second layer.
+    aux_input: with fw_aux_weights and bw_aux_weights a second input a of both; without,
+    the input of the second layer if time_major is set.
     fw_y, bw_y: [batch, time, units] ([time, batch, units] where time_major is set), or one after another in one where
     merge_outputs is set; the others as RNN's.
     """
@@ -173,7 +178,7 @@ class BidirectionalSequenceRnn:
     def infer(op: Any) -> Any:
         x = op.input.spec
         _, batch = steps_and_batch(op, x)
-        second, aux = linked(op.input, op.aux_input, op.fw_aux_weights is not None)
+        second, aux = _linked(op, op.input, op.aux_input, op.fw_aux_weights is not None)
         sizes = []
         for prefix, given in (("fw_", op.input), ("bw_", second)):
             sizes.append(_check(op, prefix, given, batch))

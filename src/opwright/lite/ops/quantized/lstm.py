@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from . import narrow_fixed_point as narrow
-from .fixed_point import inverse_root, multiplier, rescale, shifted_right
-from .operand import Operand, check_scaled, check_symmetric, check_types
+from .fixed_point import high_product, inverse_root, multiplier, rescale, shifted_right
+from .operand import Operand, check_scaled, check_symmetric, check_types, present
 
 GATES = ("input", "forget", "cell", "output")
 
@@ -62,7 +62,7 @@ class _Named:
 class _Gate:
     """One gate: products, peephole, normalisation and activation."""
 
-    def __init__(self, gate: str, operands: Mapping[str, Operand | None], intermediate: Operand, cell_power: int) -> None:
+    def __init__(self, gate: str, operands: Mapping[str, Operand | None], intermediate: Operand, power: int) -> None:
         self.gate, self.norm, self.bias = gate, f"{gate}_layer_norm_coefficients", f"{gate}_gate_bias"
         coefficients = operands.get(self.norm)
         scale = 2.0**-12
@@ -72,14 +72,13 @@ class _Gate:
             self.norm_by = multiplier(float(coefficients.scale))
             self.guard = max(1, int(10000 * float(coefficients.scale)))
         self.normal = coefficients is not None
-        x, h = operands["input"], operands["output_state"]
-        w, r = operands[f"input_to_{gate}_weights"], operands[f"recurrent_to_{gate}_weights"]
-        assert x and h and w and r
+        x, h = present(operands, "input", "output_state")
+        w, r = present(operands, f"input_to_{gate}_weights", f"recurrent_to_{gate}_weights")
         self.outside = _Product(f"input_to_{gate}_weights", w, x, scale, "" if self.normal else self.bias)
         self.inside = _Product(f"recurrent_to_{gate}_weights", r, h, scale)
         self.peephole = f"cell_to_{gate}_weights"
         p = operands.get(self.peephole)
-        self.peephole_by = None if p is None else multiplier(2.0**cell_power * float(p.scale) / scale)
+        self.peephole_by = None if p is None else multiplier(2.0**power * float(p.scale) / scale)
 
     def ready(self, arrays: Mapping[str, Any]) -> Any:
         return self.outside.ready(arrays), self.inside.ready(arrays)
@@ -115,8 +114,7 @@ def _truncated(a: Any, b: int) -> Any:
 
 def integer_lstm(op: Any, operands: Mapping[str, Operand | None], y: Operand, node: Any) -> Any:
     """UNIDIRECTIONAL_SEQUENCE_LSTM and LSTM of int8 with int16 cells. The node's intermediate tensors say scales."""
-    x, h, c = operands["input"], operands["output_state"], operands["cell_state"]
-    assert x and h and c
+    x, h, c = present(operands, "input", "output_state", "cell_state")
     check_types(op, ("INT8 INT8 INT16 INT8",), x, h, c, y)
     check_scaled(x, h, c, y)
     power = _power_of_two(c, -15, -9)
@@ -131,8 +129,8 @@ def integer_lstm(op: Any, operands: Mapping[str, Operand | None], y: Operand, no
     weights, projection = operands["projection_weights"], None
     if weights is not None:
         projection = _Product("projection_weights", weights, hidden, float(h.scale), "projection_bias")
-    cell_clip = int(min(max(op.cell_clip / float(c.scale), -32768), 32767))
-    proj_clip = int(min(max(op.proj_clip / float(y.scale), -128), 127))
+    cell_clip = _clip(op.cell_clip, c, 32767)
+    proj_clip = _clip(op.proj_clip, y, 127)
     time_major, shape = getattr(op, "time_major", True), y.shape
 
     def step(shares: Any, h: Any, c: Any, ready: Any, arrays: Any) -> Any:
@@ -177,16 +175,26 @@ def integer_lstm(op: Any, operands: Mapping[str, Operand | None], y: Operand, no
     return run
 
 
+def _clip(most: float, o: Operand, high: int) -> int:
+    """An option of a clip as an integer of o's scale, which is float32's arithmetic."""
+    return int(np.minimum(np.float32(most) / o.scale, high))
+
+
 def _cast16(x: Any) -> Any:
     return x.astype(np.int16).astype(np.int64)
+
+
+def _halves_up(x: Any, m: int, e: int) -> Any:
+    """`rescale` as the official run time's matrix library has it, which rounds halves of the last shift up."""
+    right = max(-e, 0)
+    return (high_product(x << max(e, 0), np.int64(m)) + ((1 << right) >> 1)) >> right
 
 
 def basic_lstm(op: Any, operands: Mapping[str, Operand | None], outs: Any) -> Any:
     """LSTM of kernel_type BASIC: uint8 activations of scale 1/128, int16 cells of scale 2^-11, gates of scale 2^-12."""
     names = ("input", "input_to_input_weights", "input_to_forget_weights", "input_to_cell_weights",
              "input_to_output_weights")  # fmt: skip
-    x, h, w, b, c = (operands[n] for n in names)
-    assert x and h and w and b and c
+    x, h, w, b, c = present(operands, *names)
     check_types(op, ("UINT8 UINT8 UINT8 INT32 INT16 UINT8 INT16",), x, h, w, b, c, outs[0], outs[1])
     check_scaled(x, h, w, c, outs[0], outs[1])
     for o in (x, h, outs[0]):
@@ -199,7 +207,7 @@ def basic_lstm(op: Any, operands: Mapping[str, Operand | None], outs: Any) -> An
         x, h, weights, bias, c = (arrays[n] for n in names)
         joined = np.concatenate([x, h], 1)
         sums = np.matmul(joined - 128.0, weights.T - float(w.zero_point)).astype(np.int64) + bias
-        gates = narrow.saturated(rescale(sums, m, e))
+        gates = narrow.saturated(_halves_up(sums, m, e))
         let_in, new, forget, let_out = np.split(gates, 4, 1)
         fresh = shifted_right(narrow.product(narrow.logistic(let_in), narrow.tanh(new, 3)), 15 + power)
         state = narrow.saturated(fresh + narrow.product(narrow.logistic(forget), c.astype(np.int64)))

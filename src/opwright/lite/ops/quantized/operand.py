@@ -5,7 +5,7 @@ Lives here: `Operand`, types that go together, bounds of fused activations.  Not
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -72,6 +72,12 @@ class Operand:
         if self.zero_point:
             wide -= dtype(self.zero_point)
         return wide
+
+
+def present(operands: Mapping[str, Operand | None], *names: str) -> list[Operand]:
+    """Operands that `infer` saw to be there."""
+    found = [operands[name] for name in names]
+    return [o for o in found if o is not None]
 
 
 def types_of(operands: Iterable[Operand | None]) -> tuple[str, ...]:

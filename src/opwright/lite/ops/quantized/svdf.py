@@ -11,13 +11,11 @@ from typing import Any
 import numpy as np
 
 from .fixed_point import multiplier, rescale
-from .operand import Operand, check_scaled, check_symmetric, check_types
+from .operand import Operand, check_scaled, check_symmetric, check_types, present
 
 
 def svdf(op: Any, operands: Mapping[str, Operand | None], y: Operand) -> Any:
-    x, feature, time = operands["input"], operands["weights_feature"], operands["weights_time"]
-    state = operands["state"]
-    assert x and feature and time and state
+    x, feature, time, state = present(operands, "input", "weights_feature", "weights_time", "state")
     check_types(op, ("INT8 INT8 INT16 INT16 INT8",), x, feature, time, state, y)
     check_scaled(x, feature, time, state, y)
     check_symmetric(feature, time)
