@@ -128,5 +128,5 @@ def test_reprs_and_names():
 
 
 def test_numbers_of_numpy_are_numbers():
-    resolver = BuiltinOpResolver()
+    resolver = lite.BuiltinOpResolver()
     assert resolver.find_op(np.int32(59)) is resolver.find_op("NEG")
