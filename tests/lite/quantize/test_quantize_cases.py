@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lite_kit import op_names
-from quantize_running import answers, convert, litert, operators, run
+from quantize_running import answers, convert, converter_of, litert, operators, run, snr
 
 import opwright as ow
 from opwright.lite.convert.quantize import Mode, calibrate, quantize
@@ -281,3 +281,35 @@ def test_progress_is_shown_on_terminals_after_a_second(monkeypatch: pytest.Monke
     monkeypatch.setattr(calibrate.sys.stderr, "isatty", lambda: False, raising=False)
     convert(ow.nn.relu, FLAT)
     assert shown == []
+
+
+@pytest.mark.parametrize("name", ["a loop", "a branch"])
+def test_integers_alone_hold_for_what_is_computed_not_for_what_is_passed(name: str) -> None:
+    """As in the official converter's files, IF and WHILE pass real numbers, and their subgraphs compute on integers."""
+    case = CASES[name]
+    random = np.random.RandomState(9)
+    samples = [[random.uniform(-m, m, s).astype(np.float32) for s in case.shapes] for m in (0.4, 1.0) * 4]
+    content = convert(case.call, *case.shapes, kind="integers", samples=samples)
+    assert {"IF", "WHILE"} & set(operators(content))
+    for sample in samples[:3]:
+        (wanted,), (found,) = answers(ow.function(case.call), sample), run(litert(content), sample)
+        assert np.abs(found - wanted).max() <= case.error * np.abs(wanted).max()
+
+
+@pytest.mark.parametrize("layer", ["LSTM", "GRU"])
+@pytest.mark.parametrize("unroll", [False, True])
+@pytest.mark.parametrize("kind", ["dynamic", "int8", "integers", "int16x8"])
+def test_recurrent_layers(layer: str, unroll: bool, kind: str) -> None:
+    ow.random.set_seed(1)
+    layers = ow.keras.layers
+    recurrent = getattr(layers, layer)(8, unroll=unroll, return_sequences=True)
+    model = ow.keras.Sequential([ow.keras.Input((5, 6)), recurrent, layers.Flatten(), layers.Dense(4)])
+    random = np.random.RandomState(3)
+    samples = [[random.uniform(-1, 1, (1, 5, 6)).astype(np.float32)] for _ in range(16)]
+    source = converter_of(ow.function(lambda x: model(x)), [(1, 5, 6)], samples, kind)
+    made = ow.lite.TFLiteConverter.from_keras_model(model)
+    made.optimizations, made.target_spec = source.optimizations, source.target_spec
+    made.representative_dataset = source.representative_dataset
+    content = made.convert()
+    assert "FULLY_CONNECTED" in operators(content)
+    assert snr((answers(model, sample), run(litert(content), sample)) for sample in samples[:4]) > 20

@@ -261,6 +261,7 @@ class DynamicUpdateSlice:
     start_indices = Input(INDEX, rank=1)
     y = Output(like="x")
     inplace = {"y": "x"}
+    moves = True
 
     def infer(op: Any) -> TensorSpec:
         x, update = op.x.spec.shape.dims, op.update.spec.shape.dims

@@ -19,6 +19,7 @@ from .rewrite import Rewriter
 from .tables import Tables
 from .trained import carried, trained
 
+PASSING = ("IF", "WHILE", "CALL")  # pass real numbers on and compute nothing; what they call is quantised inside
 SHOWN = 5  # nodes named for each reason
 
 
@@ -67,10 +68,12 @@ def _integers(model: Model, mode: Mode, ranges: list[dict[int, Range]], at: Call
 
 
 def _refuse_floats(graphs: list[Graph], plans: list[Plan], at: Callable[[int, int], str | None]) -> None:
-    """Raises ConverterError listing every operator that would stay float."""
+    """Raises ConverterError listing every operator that would compute on real numbers."""
     found: dict[tuple[str, str], list[str]] = {}
     for s, (graph, made) in enumerate(zip(graphs, plans)):
         for i, reason in made.kept.items():
+            if graph.names[i] in PASSING:
+                continue
             name = f"{graph.tensors[graph.outputs[i][0]].name!r}" if graph.outputs[i] else f"operator {i}"
             line = at(s, i)
             found.setdefault((graph.names[i], reason), []).append(name + (f" at {line}" if line else ""))

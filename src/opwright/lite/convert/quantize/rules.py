@@ -86,6 +86,7 @@ RULES: dict[str, Rule] = {
     **_rows("SPLIT FILL", Rule(operands=(1,), results=SAME)),
     **_rows("CONCATENATION", Rule(operands=ALL, results=JOIN, unfused=True)),
     **_rows("PACK", Rule(operands=ALL, results=JOIN)),
+    "DYNAMIC_UPDATE_SLICE": Rule(operands=(0, 1), results=JOIN, types=INT8),
     **_rows("MAXIMUM MINIMUM", Rule(operands=(0, 1), results=JOIN)),
     **_rows("SELECT SELECT_V2", Rule(operands=(1, 2), results=JOIN)),
     "ONE_HOT": Rule(operands=(2, 3), results=JOIN, types=INT8),
