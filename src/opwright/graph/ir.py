@@ -1,6 +1,6 @@
 """Graph, Node and Value: an SSA program that never changes once built, and the builder that makes one.
 
-Lives here: the three types, `flat` operands, `GraphBuilder`, structural equality (`same`).
+Lives here: the three types, `flat` operands, `unused` names, `GraphBuilder`, structural equality (`same`).
 Not here: text (text.py), validity (verify.py), rewriting (passes/).
 
 Nodes stand in program order, which is also the order of their effects: running them first to last is always right.
@@ -63,6 +63,16 @@ class Value:
 
 Operand = Value | None | tuple[Value, ...]
 """What fills one input of an operator: a value, nothing (optional and absent), or several (repeated)."""
+
+
+def unused(wanted: str, taken: set[str]) -> str:
+    """`wanted`, or with _1, _2 ... behind it where that is taken; it is taken then."""
+    name, count = wanted, 0
+    while name in taken:
+        count += 1
+        name = f"{wanted}_{count}"
+    taken.add(name)
+    return name
 
 
 def flat(operands: Iterable[Any]) -> list[Any]:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..ir import Graph, Node, Operand, Value
+from ..ir import Graph, Node, Operand, Value, unused
 
 Answer = Sequence[Value] | Node | None
 Pass = Callable[[Graph], tuple[Graph, list[str]]]
@@ -81,12 +81,7 @@ class Rewrite:
         """A name that nothing in the old graph and nothing new has."""
         if self._names is None:
             self._names = {v.name for v in self.graph.values()} | {n.name for n in self.graph.nodes}
-        found, i = name, 0
-        while found in self._names:
-            i += 1
-            found = f"{name}_{i}"
-        self._names.add(found)
-        return found
+        return unused(name, self._names)
 
     def inline(self, graph: Graph, operands: Sequence[Value], prefix: str) -> list[Value]:
         """Put a graph's nodes here, under new names, and the rules to them; gives its outputs."""

@@ -17,7 +17,7 @@ import numpy as np
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from ...graph import Graph, Node, Value
-from ...graph.ir import Operand, flat
+from ...graph.ir import Operand, flat, unused
 from ..format import Model, objects, pack_strings, schema, versions
 from ..format.flex import encode_options
 from ..ops import types
@@ -115,15 +115,6 @@ class _Exporter:
             self.codes.append(versions.operator_code(name) if lite else versions.operator_code("CUSTOM", version, name))
         return index
 
-    def name(self, graph: Graph) -> str:
-        """The graph's name, with _1, _2 ... where another subgraph has it."""
-        name, count = graph.name, 0
-        while name in self.names:
-            count += 1
-            name = f"{graph.name}_{count}"
-        self.names.add(name)
-        return name
-
     def subgraph(self, graph: Graph) -> Any:
         index: dict[Value, int] = {}
         tensors: list[Any] = []
@@ -145,7 +136,7 @@ class _Exporter:
             elif not _is_const(node):
                 operators.append(self.builtin(node, index))
         return objects.SubGraph(
-            tensors=tensors, operators=operators, name=self.name(graph),
+            tensors=tensors, operators=operators, name=unused(graph.name, self.names),
             inputs=np.array([index[v] for v in graph.inputs], np.int32),
             outputs=np.array([index[v] for v in graph.outputs], np.int32),
         )  # fmt: skip

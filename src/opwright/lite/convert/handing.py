@@ -20,6 +20,7 @@ import numpy as np
 from ...core.dtypes import int32, string
 from ...core.errors import InvalidArgumentError
 from ...graph import Graph, Node, Value
+from ...graph.ir import unused
 from ...graph.passes.rewriting import holds_graphs
 from .lowering import EachOnce, Lowering
 
@@ -128,10 +129,7 @@ def _texts_from_outside(low: Lowering, graphs: list[Graph], operands: tuple[Valu
                 continue
             operands = (*operands, low.constant(value.constant, string))
             for i, other in enumerate(graphs):
-                name, taken = value.name, {v.name for v in other.values()}
-                while name in taken:
-                    name += "_"
-                fresh = Value(name, value.spec)
+                fresh = Value(unused(value.name, {v.name for v in other.values()}), value.spec)
                 outputs = [fresh if v is value and i == place else v for v in other.outputs]
                 graphs[i] = Graph(other.name, (*other.inputs, fresh), other.nodes, outputs)
     return graphs, operands

@@ -17,7 +17,7 @@ from ...core.dtypes import DType, int32, of_numpy
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from ...graph import Graph, Node, Value
-from ...graph.ir import Operand, flat
+from ...graph.ir import Operand, flat, unused
 from ...ops import registry
 from .. import ops as dialect
 from ..ops import types
@@ -171,12 +171,7 @@ class Lowering:
 
     def unique(self, wanted: str) -> str:
         """A name that no value of the graph has."""
-        name, count = wanted, 0
-        while name in self.names:
-            count += 1
-            name = f"{wanted}_{count}"
-        self.names.add(name)
-        return name
+        return unused(wanted, self.names)
 
     def with_operands(self, node: Node) -> Node:
         """The node reading what its operands became."""

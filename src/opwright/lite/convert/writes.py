@@ -17,6 +17,7 @@ from ...core.errors import UnimplementedError
 from ...core.specs import TensorSpec
 from ...eager.variable import Variable
 from ...graph import Graph, Node, Value
+from ...graph.ir import unused
 from ...ops import registry
 from ...ops.update_rules import RULES
 from .errors import ConverterError
@@ -40,12 +41,7 @@ class Emitter:
         """A name that no value and no node of the old graph has, and nothing emitted."""
         if self._names is None:
             self._names = {v.name for v in self.graph.values()} | {n.name for n in self.graph.nodes}
-        name, count = wanted, 0
-        while name in self._names:
-            count += 1
-            name = f"{wanted}_{count}"
-        self._names.add(name)
-        return name
+        return unused(wanted, self._names)
 
     def constant(self, array: Any, dtype: DType, name: str, at: str | None) -> Value:
         """A Const node."""

@@ -124,7 +124,6 @@ class Bucketize:
 
 
 MOST_GRAMS = 1 << 20
-SPACE = b" \t\n\v\f\r"
 
 
 @lite_operator("SKIP_GRAM", options="SkipGramOptions")

@@ -19,7 +19,7 @@ from ....core.dtypes import DType, int32, variant
 from ....core.dtypes import bool as bool_
 from ....core.specs import TensorSpec
 from ....graph import Graph, Node, Value
-from ....graph.ir import Operand
+from ....graph.ir import Operand, unused
 from ....graph.passes.rewriting import Rewrite, replaced
 from ....ops import registry
 from ... import ops as dialect
@@ -270,7 +270,7 @@ class Scope:
 
         def graph_of(held: Graph, specs: Sequence[TensorSpec]) -> Graph:
             names = {v.name for v in held.values()}
-            more = [Value(_fresh("offset", names), TensorSpec((), int32)) for _ in offsets]
+            more = [Value(unused("offset", names), TensorSpec((), int32)) for _ in offsets]
             place: dict[Node, tuple[Value, Size]] = {}
             if held is body and counter is not None:
                 inside = {i: value for (i, _), value in zip(offsets, more)}
@@ -341,10 +341,3 @@ class Scope:
         except Unlowerable:
             return None
 
-
-def _fresh(wanted: str, names: set[str]) -> str:
-    name = wanted
-    while name in names:
-        name += "_"
-    names.add(name)
-    return name
