@@ -1,0 +1,41 @@
+"""Every file of the official corpus runs here, with the answers that the official interpreter gave.
+
+The official interpreter's answers are those of its optimised kernels. Its reference kernels
+(OpResolverType.BUILTIN_REF) differ from these in one place: LOCAL_RESPONSE_NORMALIZATION of spatial.tflite, where they
+leave out the last channel of each window; ours and TensorFlow's have it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import official
+import pytest
+
+from opwright.lite import Interpreter
+
+# The official interpreter brings this custom operator along.
+LACKING = {"detection_postprocess": "Encountered unresolved custom op: TFLite_Detection_PostProcess."}
+
+
+@pytest.mark.parametrize("name", [case.name for case in official.cases() if case.calls and case.name not in LACKING])
+def test_answers_are_the_official_ones(name):
+    case = official.case(name)
+    interpreter = Interpreter(model_path=str(case.path))
+    for call in case.calls:
+        found = interpreter.get_signature_runner(call.signature)(**call.inputs)
+        assert set(found) == set(call.outputs)
+        for output, want in call.outputs.items():
+            got = np.asarray(found[output])
+            assert got.shape == want.shape, output
+            if want.dtype.kind == "S":
+                assert got.astype("S").tolist() == want.tolist(), output
+            else:
+                assert got.dtype == want.dtype, output
+                exact = want.dtype.kind in "biu"
+                np.testing.assert_allclose(got, want, 0 if exact else 1e-5, 0 if exact else 1e-5, err_msg=output)
+
+
+@pytest.mark.parametrize("name", LACKING)
+def test_what_is_lacking_is_said(name):
+    with pytest.raises(RuntimeError, match=LACKING[name]):
+        Interpreter(model_path=str(official.case(name).path)).allocate_tensors()
