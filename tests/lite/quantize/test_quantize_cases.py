@@ -285,7 +285,7 @@ def test_progress_is_shown_on_terminals_after_a_second(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("name", ["a loop", "a branch"])
 def test_integers_alone_hold_for_what_is_computed_not_for_what_is_passed(name: str) -> None:
-    """As in the official converter's files, IF and WHILE pass real numbers, and their subgraphs compute on integers."""
+    """IF and WHILE pass real numbers, as those of the official converter do at IF; what they call is on integers."""
     case = CASES[name]
     random = np.random.RandomState(9)
     samples = [[random.uniform(-m, m, s).astype(np.float32) for s in case.shapes] for m in (0.4, 1.0) * 4]
