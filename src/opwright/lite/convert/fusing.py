@@ -37,7 +37,8 @@ def with_number(node: Node, number: float) -> Value | None:
     return x if is_number(y, number) else y if is_number(x, number) else None
 
 
-def _channels(producer: Node) -> int:
+def channels_of(producer: Node) -> int:
+    """How many output channels a linear operator has."""
     at, _, axis = LINEAR[producer.op.name]
     filter = producer.inputs[at]
     assert isinstance(filter, Value)
@@ -51,7 +52,7 @@ def _linear_and_vector(node: Node, low: Rewriting, commutes: bool) -> tuple[Node
         producer, constant = low.producer(x, *LINEAR), c.constant
         if producer is None or constant is None or x.dtype is not float32:
             continue
-        n, rank = _channels(producer), x.spec.shape.rank
+        n, rank = channels_of(producer), x.spec.shape.rank
         one_a_channel = constant.shape[-1:] == (n,) and constant.size == n
         if producer.attrs["fused_activation_function"] != "NONE" or rank is None or constant.ndim > rank:
             continue
@@ -60,12 +61,12 @@ def _linear_and_vector(node: Node, low: Rewriting, commutes: bool) -> tuple[Node
     return None
 
 
-def _bias_of(producer: Node) -> np.ndarray | None:
+def bias_of(producer: Node) -> np.ndarray | None:
     """The bias as an array; None where it is no constant."""
     at = LINEAR[producer.op.name][1]
     bias = producer.inputs[at] if at < len(producer.inputs) else None
     if bias is None:
-        return np.zeros(_channels(producer), np.float32)
+        return np.zeros(channels_of(producer), np.float32)
     assert isinstance(bias, Value)
     return bias.constant
 
@@ -82,7 +83,7 @@ def _bias(node: Node, low: Rewriting) -> Lowered:
     if found is None:
         return NO
     producer, vector, _ = found
-    bias = _bias_of(producer)
+    bias = bias_of(producer)
     if bias is None:
         return NO
     total = bias - vector if node.op.name == "SUB" else bias + vector
@@ -97,7 +98,7 @@ def _scale(node: Node, low: Rewriting) -> Lowered:
         return NO
     producer, vector, _ = found
     at, bias_at, axis = LINEAR[producer.op.name]
-    filter, bias = producer.inputs[at], _bias_of(producer)
+    filter, bias = producer.inputs[at], bias_of(producer)
     if not isinstance(filter, Value) or filter.constant is None or bias is None or low.uses.get(filter, 0) > 1:
         return NO  # shared weights would be in the file twice
     factor = vector if node.op.name == "MUL" else np.float32(1) / vector

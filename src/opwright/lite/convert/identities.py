@@ -120,7 +120,7 @@ def _chain(node: Node, low: Rewriting) -> Lowered:
 
 IDENTITIES = table(
     *(Rule("fold", op, _fold, "its operands are constants") for op in FOLDED),
-    Rule("add_zero", "ADD", _neutral(0, True), "x + 0 is x"),
+    Rule("add_zero", "ADD", _neutral(0, True), "x + 0 is x, but for the sign of a zero"),
     Rule("subtract_zero", "SUB", _neutral(0, False), "x - 0 is x"),
     Rule("multiply_by_one", "MUL", _neutral(1, True), "x * 1 is x"),
     Rule("divide_by_one", "DIV", _neutral(1, False), "x / 1 is x"),

@@ -22,7 +22,7 @@ REDUCING = ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD")
 NO = NoMatch("")
 
 
-def _order(node: Node | None) -> list[int] | None:
+def order_of(node: Node | None) -> list[int] | None:
     """The order of a TRANSPOSE with constant order."""
     if node is None or node.op.name != "TRANSPOSE":
         return None
@@ -37,12 +37,12 @@ def _inverse(order: Sequence[int]) -> list[int]:
 def _transpose(node: Node, low: Rewriting) -> Lowered:
     """Twice is once, or not at all."""
     x, _ = node.operands
-    order = _order(node)
+    order = order_of(node)
     if order is None:
         return NO
     if order == [*range(len(order))]:
         return x
-    inner = _order(x.node)
+    inner = order_of(x.node)
     if inner is None or x.node is None:
         return NO
     joined = [inner[i] for i in order]
@@ -76,7 +76,7 @@ def _put_in(node: Node, low: Rewriting) -> Lowered:
 def _move_ones(node: Node, low: Rewriting) -> Lowered:
     """A transpose that moves dimensions of size 1 only."""
     x, _ = node.operands
-    order, dims = _order(node), x.spec.shape.dims
+    order, dims = order_of(node), x.spec.shape.dims
     if order is None or dims is None or dims.count(None) > 1:
         return NO
     left = [i for i in order if dims[i] != 1]
@@ -89,7 +89,7 @@ def _move_ones(node: Node, low: Rewriting) -> Lowered:
 def _sink_unary(node: Node, low: Rewriting) -> Lowered:
     (x,) = node.operands
     inner = low.producer(x, "TRANSPOSE")
-    order = _order(inner)
+    order = order_of(inner)
     if inner is None or order is None:
         return NO
     source, perm = inner.operands
@@ -100,7 +100,7 @@ def _sink_binary(node: Node, low: Rewriting) -> Lowered:
     """Both operands transposed alike, or one of them a constant, which is then transposed the other way."""
     operands = list(node.operands)
     found = [low.producer(v, "TRANSPOSE") for v in operands]
-    orders = [_order(n) for n in found]
+    orders = [order_of(n) for n in found]
     perm = next((p for p in orders if p is not None), None)
     rank = node.outputs[0].spec.shape.rank
     if perm is None or rank != len(perm):
@@ -132,7 +132,7 @@ def _reduce_transposed(node: Node, low: Rewriting) -> Lowered:
     """Reduce the same elements where they were, if what is left then stands in order."""
     x, axes = node.operands
     inner = low.producer(x, "TRANSPOSE")
-    order = _order(inner)
+    order = order_of(inner)
     if inner is None or order is None or axes.constant is None or node.attrs["keep_dims"]:
         return NO
     gone = {int(a) % len(order) for a in axes.constant.reshape(-1)}

@@ -12,8 +12,8 @@ import numpy as np
 
 from ...core.dtypes import float32
 from ...graph import Node, Value
-from .fusing import LINEAR, NO, _bias_of, _channels
-from .layout import _order
+from .fusing import LINEAR, NO, bias_of, channels_of
+from .layout import order_of
 from .lowering import Lowered, Rewriting, Rule, table
 
 
@@ -36,7 +36,7 @@ def _transposed_operand(node: Node, low: Rewriting) -> Lowered:
     operands = list(node.operands)
     for i, (value, flag) in enumerate(zip(operands, ("adj_x", "adj_y"))):
         inner = low.producer(value, "TRANSPOSE")
-        order = _order(inner)
+        order = order_of(inner)
         if inner is None or order is None or len(order) < 2:
             continue
         n = len(order)
@@ -101,9 +101,9 @@ def _through_reshape(node: Node, low: Rewriting) -> Lowered:
             continue
         source = next(shaping.operands)
         linear = low.producer(source, *LINEAR)
-        if linear is None or linear.attrs["fused_activation_function"] != "NONE" or _bias_of(linear) is None:
+        if linear is None or linear.attrs["fused_activation_function"] != "NONE" or bias_of(linear) is None:
             continue
-        vector = _per_channel(x, constant, _channels(linear))
+        vector = _per_channel(x, constant, channels_of(linear))
         if vector is None or (source.spec.shape.dims or (None,))[-1] != len(vector):
             continue
         joined = low.again(node, source, low.constant(vector, float32), like=source.spec)

@@ -13,7 +13,7 @@ import numpy as np
 from ...core.dtypes import float32
 from ...graph import Node, Value
 from ...ops.nn.windows import window
-from .fusing import LINEAR, NO, _bias_of, _channels
+from .fusing import LINEAR, NO, bias_of, channels_of
 from .lowering import Lowered, Rewriting, Rule, table
 
 # Operators whose filter has the channels of x, and along which of its axes; their x is operand 0.
@@ -64,7 +64,7 @@ def _scale_before(node: Node, low: Rewriting) -> Lowered:
 
 def _offset_before(node: Node, low: Rewriting) -> Lowered:
     found = _before(node, low, "ADD", "SUB")
-    bias = _bias_of(node)
+    bias = bias_of(node)
     if found is None or bias is None or (node.attrs.get("padding", "VALID") != "VALID" and not _is_point(node)):
         return NO
     made, y, vector, filter = found
@@ -76,7 +76,7 @@ def _offset_before(node: Node, low: Rewriting) -> Lowered:
     inputs = list(node.inputs)
     inputs[0] = y
     inputs += [None] * (bias_at + 1 - len(inputs))
-    inputs[bias_at] = low.constant((bias + added).reshape(_channels(node)), float32)
+    inputs[bias_at] = low.constant((bias + added).reshape(channels_of(node)), float32)
     return low.again(node, *inputs)
 
 

@@ -68,7 +68,7 @@ class Rewriter:
         self.born[t] = form = self._end(t, self.ends[0])
         return self._add(t, form)
 
-    def _add(self, t: int, form: Form, shape_as: np.ndarray | None = None) -> int:
+    def _add(self, t: int, form: Form) -> int:
         """A new tensor for this form, without elements."""
         source = self.graph.tensors[t]
         tensor = copy.copy(source)
@@ -103,15 +103,8 @@ class Rewriter:
         was = self.born[t]
         source = self.places[t, was]
         target = self._add(t, form)
-        self._insert("DEQUANTIZE" if form is FLOAT else "QUANTIZE", source, target)
+        self.operators.append(self.tables.step("DEQUANTIZE" if form is FLOAT else "QUANTIZE", source, target))
         return target
-
-    def _insert(self, name: str, source: int, target: int) -> None:
-        options = {"QUANTIZE": objects.QuantizeOptions, "DEQUANTIZE": objects.DequantizeOptions}[name]
-        written = options() if self.tables.writes_options(name) else None
-        self.operators.append(objects.Operator(
-            opcode_index=self.tables.code(name), builtin_options=written,
-            inputs=np.array([source], np.int32), outputs=np.array([target], np.int32)))  # fmt: skip
 
     def _constant(self, t: int, form: Form, narrow: bool = False) -> int:
         array = self.graph.constant(t)

@@ -16,7 +16,7 @@ The rows follow the quantisation specification and what the kernels of the offic
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 FREE, SAME, JOIN, NONE = "free", "same", "join", "none"
 ALL = (-1,)  # every operand
@@ -39,7 +39,7 @@ class Rule(NamedTuple):
     operand that must be a constant no element of which becomes zero, as the kernel stops at one."""
 
     operands: tuple[int, ...] = (0,)
-    results: Any = FREE
+    results: str | Fixed = FREE
     types: tuple[str, ...] = ("int8", "int16")
     linear: Linear | None = None
     unfused: bool = False

@@ -94,7 +94,7 @@ class _Sparse(Edited):
         if layout.size + CODE < array.nbytes and self._densifies(t):
             sparse = self._stored(t, layout)
             self.dense[t] = self._new(t, "_dense")
-            self._insert("DENSIFY", sparse, self.dense[t])
+            self.operators.append(self.tables.step("DENSIFY", sparse, self.dense[t]))
 
     def _readers(self, t: int) -> list[tuple[int, str, str]]:
         """Operators that read a tensor: number, name, type of the first operand."""

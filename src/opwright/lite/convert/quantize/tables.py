@@ -64,10 +64,14 @@ class Tables:
                 self.codes.append(copy.copy(source))
         return self._kept_codes[index]
 
-    @staticmethod
-    def writes_options(name: str) -> bool:
-        """Whether the official converter writes the options table of an operator."""
-        return versions.facts(name).get("converter_writes_options") is not False
+    def step(self, name: str, source: int, target: int) -> Any:
+        """An operator from one tensor to another, such as QUANTIZE; with options where the official converter writes
+        them."""
+        facts = versions.facts(name)
+        written = facts["options"] and facts.get("converter_writes_options") is not False
+        return objects.Operator(
+            opcode_index=self.code(name), builtin_options=objects.table_class(facts["options"])() if written else None,
+            inputs=np.array([source], np.int32), outputs=np.array([target], np.int32))  # fmt: skip
 
     def finish(self, subgraphs: Sequence[Any]) -> Model:
         """The new model, versions stamped."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...format import Model, objects, schema, versions
+from ...format import Model, schema
 from .layouts import in_blocks
 from .modes import Mode
 from .parameters import of_weights, quantized
@@ -115,13 +115,6 @@ class Edited:
         op.inputs = np.array(inputs, np.int32)
         return op
 
-    def _insert(self, name: str, source: int, target: int) -> None:
-        options = versions.facts(name)["options"] if self.tables.writes_options(name) else None
-        self.operators.append(objects.Operator(
-            opcode_index=self.tables.code(name),
-            builtin_options=getattr(objects, options)() if options else None,
-            inputs=np.array([source], np.int32), outputs=np.array([target], np.int32)))  # fmt: skip
-
     def _new(self, source: int, suffix: str = "") -> int:
         self.tensors.append(copy.copy(self.graph.tensors[source]))
         self.tensors[-1].buffer = 0
@@ -144,7 +137,7 @@ class Edited:
             back = self._new(t)
             self.tensors[back].name = graph.tensors[t].name
             halves[t] = back
-            self._insert("DEQUANTIZE", half, back)
+            self.operators.append(self.tables.step("DEQUANTIZE", half, back))
         for i, ins in enumerate(graph.inputs):
             self.operators.append(self._operator(i, [halves.get(t, t) for t in ins]))
         return self._with_buffers(len(graph.tensors))
@@ -170,7 +163,7 @@ class Edited:
                 self.tensors[moved].type = self.tensors[fresh].type
                 self.tensors[moved].quantization = self.tensors[fresh].quantization
                 op.outputs = np.array([moved], np.int32)
-                self._insert("DEQUANTIZE", moved, real)
+                self.operators.append(self.tables.step("DEQUANTIZE", moved, real))
         return self._with_buffers(len(graph.tensors))
 
     def _form(self, i: int, row: Hybrid, mode: Mode) -> Form | None:
