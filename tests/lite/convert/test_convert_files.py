@@ -179,3 +179,7 @@ def test_large_weights_fold_too() -> None:
     weights = ow.Variable(f32(600, 700))
     function = concrete(lambda x: ow.matmul(x, ow.transpose(weights * 2.0)), spec(None, 700))
     assert op_names(converter(function).convert()) == ["FULLY_CONNECTED"]
+
+
+def test_the_sets_of_operators_say_their_names():
+    assert ow.lite.OpsSet.get_options()[:3] == ["TFLITE_BUILTINS", "SELECT_TF_OPS", "TFLITE_BUILTINS_INT8"]

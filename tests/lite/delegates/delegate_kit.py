@@ -43,7 +43,7 @@ class Formulas(lite.DelegateKernel):
         values = {i: t.data for i, t in zip(self.params.input_tensors, node.inputs)}
         for n, registration in self.nodes:
             values[n.outputs[0]] = RUN[registration.name](*[values[i] for i in n.inputs])
-            if self.report:
+            if self.report and context.is_profiling:
                 context.add_profiling_event(n.number, 0.25)
         for i, t in zip(self.params.output_tensors, node.outputs):
             if t.is_dynamic:

@@ -72,7 +72,7 @@ def test_what_a_delegate_sees():
 
     class Looks(lite.Delegate):
         def prepare(self, context):
-            seen["plan"] = context.execution_plan
+            seen["plan"] = context.get_execution_plan()
             node, registration = context.get_node_and_registration(1)
             seen["node"], seen["registration"] = node, registration
             seen["tensors"] = [(t.name, t.shape, t.is_constant, t.is_dynamic) for t in context.tensors]
