@@ -75,6 +75,13 @@ CASES["CAST"] = [
         if not (x in (f32, ints, i64) and t in ("INT16", "INT8"))
     ],
     case(f32(2, 3, low=0), out_data_type="UINT8"),
+    *[
+        case(np.array([-1e20, -70000, -300, -128.5, -1.5, 127.5, 255.9, 300, 3e9, 1e20, np.nan, -np.inf], kind),
+             out_data_type=t)
+        for kind in (np.float32, np.float64)
+        for t in ("INT8", "UINT8", "INT16", "INT32", "UINT32", "INT64")
+    ],
+    case(np.float16([-np.inf, -300, 300, 65504, np.nan]), out_data_type="INT16"),
     case(np.complex64([1 + 2j]), out_data_type="FLOAT32"),
     case(np.float64([1.5]), out_data_type="FLOAT32"),
     case(np.float16([1.5]), out_data_type="FLOAT32"),

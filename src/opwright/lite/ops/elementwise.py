@@ -71,9 +71,11 @@ for row in UNARY:
 
 @lite_operator("CAST", options="CastOptions", versions=(1, 7), typed_by="out_data_type")
 class Cast:
-    """Every element converted to another type, as C does: fractions are cut off, truth is "not 0".
+    """Every element converted to another type: fractions are cut off, integers wrap, truth is "not 0".
 
     .. math:: y = (\\text{out\\_data\\_type}) x
+
+    Floats beyond the range of an integer type become its least or greatest number, NaN the greatest.
 
     The types are the tensors'; what the file's options say of them is ignored, as converters leave them out.
     """
@@ -92,4 +94,10 @@ class Cast:
         wanted = types.dtype_of(op.out_data_type).np
         if x.dtype.kind == "c" and wanted.kind != "c":
             x = x.real
-        return x.astype(wanted)
+        y = x.astype(wanted)
+        if x.dtype.kind == "f" and wanted.kind in "iu":
+            limits = np.iinfo(wanted)
+            x = x.astype(np.float32) if x.dtype.itemsize == 2 else x  # float16 does not hold the limits
+            np.copyto(y, limits.max, where=~(x < limits.max + 1))
+            np.copyto(y, limits.min, where=x < limits.min)
+        return y
