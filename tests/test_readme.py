@@ -17,8 +17,8 @@ README = (ROOT / "README.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```", README, flags=re.M | re.S)
 
 
-def run(file):
-    found = subprocess.run([sys.executable, file], capture_output=True, text=True, timeout=120, check=False)
+def run(file, folder=None):
+    found = subprocess.run([sys.executable, file], capture_output=True, text=True, timeout=120, check=False, cwd=folder)
     assert found.returncode == 0, found.stderr
     return found
 
@@ -28,7 +28,7 @@ def test_blocks_of_the_docs_run(page, tmp_path):
     blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs" / page).read_text("utf-8"), flags=re.M | re.S)
     if blocks:
         (tmp_path / "page.py").write_text("\n".join(blocks), "utf-8")
-        run(tmp_path / "page.py")
+        run(tmp_path / "page.py", tmp_path)
 
 
 def test_there_is_an_example():
