@@ -2,8 +2,8 @@
 
     python tests/data/tflite/make_official.py [NAME ...]     where TensorFlow is installed; some only: listed, not kept
 
-Lives here: converting each model of the tables (official_float.py, official_quantized.py, official_state.py), running
-it, writing NAME.tflite beside this file and all inputs and outputs into official.npz. Tests read them with
+Lives here: converting each model of the tables (official_float.py, official_layers.py, official_quantized.py,
+official_state.py), running it, writing NAME.tflite beside this file and all inputs and outputs into official.npz. Tests read them with
 tests/data/tflite/official.py and need no TensorFlow.
 
 A key of official.npz is NAME|CALL|SIGNATURE|in or out|ARGUMENT; calls of a model follow each other on one interpreter,
@@ -17,12 +17,13 @@ import traceback
 
 import numpy as np
 import official_float
+import official_layers
 import official_quantized
 import official_state
 import tensorflow as tf
 
 HERE = pathlib.Path(__file__).parent
-TABLE = {**official_float.MODELS, **official_quantized.MODELS, **official_state.MODELS}
+TABLE = {**official_float.MODELS, **official_layers.MODELS, **official_quantized.MODELS, **official_state.MODELS}
 
 
 def convert(made):

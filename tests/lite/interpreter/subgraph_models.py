@@ -9,16 +9,17 @@ from lite_kit import Build
 
 from opwright.lite.format import Model, objects, versions
 
-OPTIONS = {"IF": "IfOptions", "WHILE": "WhileOptions", "CALL": "CallOptions", "STABLEHLO_CASE": "StablehloCaseOptions"}
+OPTIONS = {"IF": "IfOptions", "WHILE": "WhileOptions", "CALL": "CallOptions", "STABLEHLO_CASE": "StablehloCaseOptions",
+           "STABLEHLO_COMPOSITE": "StableHLOCompositeOptions"}  # fmt: skip
 
 
 class Part(Build):
     """One subgraph of a model that others share."""
 
-    def run(self, name: str, inputs: str, outputs: str, **fields: Any) -> Part:
+    def run(self, name: str, inputs: str, outputs: str, /, **fields: Any) -> Part:
         """A node that runs subgraphs: fields of its options."""
         options = objects.table_class(OPTIONS[name])(**fields)
-        union = "builtin_options_2" if name == "STABLEHLO_CASE" else "builtin_options"
+        union = "builtin_options_2" if name.startswith("STABLEHLO") else "builtin_options"
         self.operator(versions.operator_code(name), inputs, outputs, **{union: options})
         return self
 

@@ -17,6 +17,7 @@ import opwright as ow
 from opwright import lite
 from opwright.core import flags
 from opwright.core.errors import InvalidArgumentError, OpError
+from opwright.lite.format import flex
 
 X = np.array([1.0, -2.0, 3.0], np.float32)
 
@@ -247,6 +248,20 @@ def test_call_and_case() -> None:
     interpreter = lite.Interpreter(model_content=parts.bytes())
     for n, factor in ((0, 2), (1, 3), (2, 5), (-1, 5), (9, 5)):
         np.testing.assert_array_equal(run(interpreter, n, X)[0], X * 2 * factor)
+
+
+def test_a_composite_is_what_its_decomposition_says() -> None:
+    parts = Parts()
+    main = parts.part("main", x=(3,), y=(3,))
+    attributes = np.frombuffer(flex.encode_options({}), np.uint8)
+    main.run("STABLEHLO_COMPOSITE", "x", "y", name="own.double", decomposition_subgraph_index=1,
+             composite_attributes=attributes).ends("x", "y")  # fmt: skip
+    part = parts.part("double", x=(3,))
+    times(2)(part)
+    part.ends("x", "y")
+    found = run(lite.Interpreter(model_content=parts.bytes()), X)[0]
+    np.testing.assert_array_equal(found, run(Official(model_content=parts.bytes()), X)[0])
+    np.testing.assert_array_equal(found, X * 2)
 
 
 def test_calls_may_be_nested_and_have_a_bound() -> None:

@@ -73,7 +73,7 @@ def _while(node: Node, low: Lowering) -> Changed:
 
 
 _CHANGES: dict[str, Callable[[Node, Lowering], Changed]] = {
-    "IF": _branches, "STABLEHLO_CASE": _branches, "CALL": _call, "WHILE": _while,
+    "IF": _branches, "STABLEHLO_CASE": _branches, "CALL": _call, "STABLEHLO_COMPOSITE": _call, "WHILE": _while,
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Operators that run other subgraphs: IF, WHILE, CALL, STABLEHLO_CASE.
+"""Operators that run other subgraphs: IF, WHILE, CALL, STABLEHLO_CASE, STABLEHLO_COMPOSITE.
 
 Lives here: their declarations and what is known of their outputs.
 Not here: running them (runtime/control.py), which programs they come from (convert/rules/control.py).
@@ -120,6 +120,35 @@ class Call:
         from ..runtime.control import Branches
 
         return Branches(operator.name, ("subgraph",))
+
+
+@lite_operator("STABLEHLO_COMPOSITE", options="StableHLOCompositeOptions",
+               graphs={"decomposition_subgraph_index": "decomposition"})  # fmt: skip
+class Composite:
+    """An operator of this name, which a delegate may know; else the subgraph that says what it means.
+
+    .. math:: outputs = decomposition(inputs)
+
+    composite_attributes: a FlexBuffer.
+    """
+
+    inputs = Input(anything, repeated=True, mixed=True)
+    outputs = Output(repeated=True)
+    composite_name = Attr(str, default="")
+    decomposition = Attr(Graph)
+    control = True
+
+    def infer(op: Any) -> list[TensorSpec]:
+        _takes(op.decomposition, op.inputs, "decomposition")
+        return [v.spec for v in op.decomposition.outputs]
+
+    def infer_kinds(op: Any) -> Any:
+        return kinds.of_branches([op.decomposition], op.inputs)
+
+    def registration(operator: Any) -> Any:
+        from ..runtime.control import Branches
+
+        return Branches(operator.name, ("decomposition_subgraph_index",))
 
 
 @lite_operator("WHILE", options="WhileOptions",

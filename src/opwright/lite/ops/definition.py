@@ -52,6 +52,9 @@ class EnumAttr(Attr):
         raise TypeError(f"a member of {self.enum}: {', '.join(shown)}")
 
 
+RENAMED = {"name": "composite_name"}
+"""Fields of options whose attribute is called otherwise: `name` names a call."""
+
 _SCALARS: dict[str, type] = {"bool": bool, "float32": float}
 _CHECKS = {"ActivationFunctionType": one_of("NONE", "RELU", "RELU_N1_TO_1", "RELU6")}  # what run times can fuse
 
@@ -95,7 +98,7 @@ class LiteOperator(Operator):
         fields = schema.table(options).fields if options else ()
         since = options_since(name)
         for field in fields:
-            if field.name not in vars(cls) and field.name not in graphs:
+            if RENAMED.get(field.name, field.name) not in vars(cls) and field.name not in graphs:
                 setattr(cls, field.name, _attr(field, since.get(field.name, 1)))
         self.registration: Callable[[LiteOperator], Any] | None = vars(cls).get("registration")
         if self.registration is not None:
@@ -152,7 +155,8 @@ class LiteOperator(Operator):
                 held = getattr(bound, self.graphs[name])
                 values[name] = list(map(subgraph_index, held)) if isinstance(held, tuple) else subgraph_index(held)
                 continue
-            definition, value = self.attr_defs[name], getattr(bound, name)
+            attr = RENAMED.get(name, name)
+            definition, value = self.attr_defs[attr], getattr(bound, attr)
             if isinstance(definition, EnumAttr):
                 value = schema.enum(definition.enum)[value]
             if isinstance(definition.type, list) and not value:

@@ -1,4 +1,4 @@
-"""Nodes that run other subgraphs: IF, STABLEHLO_CASE, CALL.
+"""Nodes that run other subgraphs: IF, STABLEHLO_CASE, CALL, STABLEHLO_COMPOSITE.
 
 Lives here: their registration, and a subgraph as a node runs it.
 Not here: WHILE (loop.py), the declarations (ops/control.py), the life of a subgraph (subgraph.py).
@@ -130,13 +130,13 @@ class Branches(Registration):
         indices = node.user_data if type(node.user_data) is list else [c.subgraph.index for c in node.user_data]
         if not indices:
             raise InvalidArgumentError(op=node.name, what="no branch to run", wanted="at least one subgraph")
-        if self.name != "CALL":
+        if self.name in CHOOSERS:
             which = node.tensors_in[0] if node.tensors_in else None
             if which is None or np.prod(which.shape) != 1 or which._dtype is not CHOOSERS[self.name]:
                 wanted = f"one {CHOOSERS[self.name].name}"
                 raise InvalidArgumentError(op=node.name, what="the first input says which branch runs",
                                            found=repr(which), wanted=wanted)  # fmt: skip
-        branches = callees(context, node, indices, 0 if self.name == "CALL" else 1)
+        branches = callees(context, node, indices, 1 if self.name in CHOOSERS else 0)
         known: list[tuple[int, ...] | None] = []
         for n, branch in enumerate(branches):
             branch.accept()
@@ -147,7 +147,7 @@ class Branches(Registration):
 
     def bind(self, context: Context, node: Node) -> Callable[[], Any]:
         branches = node.user_data
-        if self.name == "CALL":
+        if self.name not in CHOOSERS:
             return branches[0].run
         which: Any = node.tensors_in[0].array  # type: ignore[union-attr]
         which = which.reshape(-1)
@@ -159,7 +159,7 @@ class Branches(Registration):
             if branch.subgraph.connected is branch:
                 branch.subgraph.connected = None
         which: Any = node.tensors_in[0].array if node.tensors_in[0] is not None else None
-        if self.name == "CALL":
+        if self.name not in CHOOSERS:
             node.user_data[0].run()
         else:
             (_one_of_two if self.name == "IF" else _by_number)(which.reshape(-1), node.user_data)
