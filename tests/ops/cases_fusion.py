@@ -12,12 +12,11 @@ CASES = {
     "FusionInputs": [
         case([f64(4, 13), f64(6, 9)], implements="my_op", expect=lambda xs: xs),
         case([f32(2, 3), i32(2)], implements="my_op", expect=lambda xs: xs),
-        case([], implements="", expect=lambda xs: []),
         bad([f64(2)], implements=3, says="implements"),
     ],
     "FusionResults": [
         case([f64(4, 13), f64(6, 9)], [f64(2)], implements="my_op", expect=lambda ys, xs: ys),
-        case([f32(2, 3), i32(2)], [], implements="my_op", expect=lambda ys, xs: ys),
+        case([f32(2, 3), i32(2)], [f32(3), i32(1)], implements="my_op", expect=lambda ys, xs: ys),
         bad([f64(2)], [f64(3)], implements=None, says="implements"),
     ],
 }

@@ -53,6 +53,7 @@ class FusionResults:
     outputs = Output(repeated=True)
     implements = Attr(str, doc="the fused operator, as `function(experimental_implements=...)` was told")
     inplace = {"outputs": "results"}
+    shape_only = ("inputs",)
     no_need_buffer = ("inputs",)
 
     def infer(op) -> Any:

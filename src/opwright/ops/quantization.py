@@ -15,7 +15,7 @@ above those of max.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,28 +29,37 @@ from .definition import Input, Output, operator
 SIZES = (float32, float64)
 
 
-def _nudged(low: Any, high: Any, op: Any, clip: Callable[..., Any], floor: Callable[..., Any]) -> tuple[Any, Any, Any]:
+class Bits(NamedTuple):
+    """Which integers: of num_bits bits, without the least one where the range is narrow."""
+
+    num_bits: int
+    narrow: bool
+
+
+def _nudged(
+    low: Any, high: Any, bits: Bits, clip: Callable[..., Any], floor: Callable[..., Any]
+) -> tuple[Any, Any, Any]:
     """Scale, and the bounds moved so that 0 is an integer's."""
-    least, most = float(op.narrow_range), float(2**op.num_bits - 1)
+    least, most = float(bits.narrow), float(2**bits.num_bits - 1)
     scale = (high - low) / (most - least)
     zero = floor(clip(least - low / scale, least, most) + 0.5)
     return scale, (least - zero) * scale, (most - zero) * scale
 
 
-def _rounded(x: np.ndarray, low: Any, high: Any, op: Any) -> np.ndarray:
+def _rounded(x: np.ndarray, low: Any, high: Any, bits: Bits) -> np.ndarray:
     with np.errstate(divide="ignore", invalid="ignore"):
-        scale, least, most = _nudged(low, high, op, np.clip, np.floor)
+        scale, least, most = _nudged(low, high, bits, np.clip, np.floor)
         y = np.floor((np.clip(x, least, most) - least) * (1.0 / scale) + 0.5) * scale + least
     return np.where((low == 0) & (high == 0), 0.0, y).astype(x.dtype)
 
 
-def _parts(op: Any, low: Any, high: Any, dy: Any) -> tuple[Any, Any, Any]:
+def _parts(x: Any, low: Any, high: Any, bits: Bits, dy: Any) -> tuple[Any, Any, Any]:
     """The gradient that goes to x, to min and to max, each at the elements that have it."""
-    _, least, most = _nudged(low, high, op, math.clip_by_value, math.floor)
+    _, least, most = _nudged(low, high, bits, math.clip_by_value, math.floor)
     none = array.zeros_like(dy)
     empty = math.logical_and(math.equal(low, 0.0), math.equal(high, 0.0))
-    below = math.logical_and(op.inputs < least, math.logical_not(empty))
-    above = math.logical_and(op.inputs > most, math.logical_not(empty))
+    below = math.logical_and(x < least, math.logical_not(empty))
+    above = math.logical_and(x > most, math.logical_not(empty))
     inside = math.logical_not(math.logical_or(below, above))
     return tuple(array.where(where, dy, none) for where in (inside, below, above))
 
@@ -78,11 +87,12 @@ class FakeQuantWithMinMaxArgs:
         return op.inputs.spec
 
     def compute(op, inputs) -> Any:
-        return _rounded(inputs, inputs.dtype.type(op.min), inputs.dtype.type(op.max), op)
+        return _rounded(inputs, inputs.dtype.type(op.min), inputs.dtype.type(op.max), Bits(op.num_bits, op.narrow_range))
 
     def gradient(op, dy) -> Any:
         kind = op.inputs.dtype.np.type
-        _, least, most = _nudged(kind(op.min), kind(op.max), op, np.clip, np.floor)
+        bits = Bits(op.num_bits, op.narrow_range)
+        _, least, most = _nudged(kind(op.min), kind(op.max), bits, np.clip, np.floor)
         inside = math.logical_and(op.inputs >= least, op.inputs <= most)
         return array.where(inside, dy, array.zeros_like(dy))
 
@@ -110,10 +120,10 @@ class FakeQuantWithMinMaxVars:
         return op.inputs.spec
 
     def compute(op, inputs, min, max) -> Any:
-        return _rounded(inputs, min, max, op)
+        return _rounded(inputs, min, max, Bits(op.num_bits, op.narrow_range))
 
     def gradient(op, dy) -> Any:
-        dx, below, above = _parts(op, op.min, op.max, dy)
+        dx, below, above = _parts(op.inputs, op.min, op.max, Bits(op.num_bits, op.narrow_range), dy)
         return dx, math.reduce_sum(below), math.reduce_sum(above)
 
 
@@ -146,10 +156,10 @@ class FakeQuantWithMinMaxVarsPerChannel:
         return spec
 
     def compute(op, inputs, min, max) -> Any:
-        return _rounded(inputs, min, max, op)
+        return _rounded(inputs, min, max, Bits(op.num_bits, op.narrow_range))
 
     def gradient(op, dy) -> Any:
-        dx, below, above = _parts(op, op.min, op.max, dy)
+        dx, below, above = _parts(op.inputs, op.min, op.max, Bits(op.num_bits, op.narrow_range), dy)
         rows = array.concat([[-1], array.shape(op.min)], 0)
         return dx, *(math.reduce_sum(array.reshape(part, rows), 0) for part in (below, above))
 
