@@ -87,7 +87,8 @@ class FakeQuantWithMinMaxArgs:
         return op.inputs.spec
 
     def compute(op, inputs) -> Any:
-        return _rounded(inputs, inputs.dtype.type(op.min), inputs.dtype.type(op.max), Bits(op.num_bits, op.narrow_range))
+        kind = inputs.dtype.type
+        return _rounded(inputs, kind(op.min), kind(op.max), Bits(op.num_bits, op.narrow_range))
 
     def gradient(op, dy) -> Any:
         kind = op.inputs.dtype.np.type
