@@ -3,8 +3,8 @@
     python tests/data/tflite/make_official.py [NAME ...]     where TensorFlow is installed; some only: listed, not kept
 
 Lives here: converting each model of the tables (official_float.py, official_layers.py, official_quantized.py,
-official_state.py), running it, writing NAME.tflite beside this file and all inputs and outputs into official.npz. Tests read them with
-tests/data/tflite/official.py and need no TensorFlow.
+official_state.py), running it, writing NAME.tflite beside this file and all inputs and outputs into official.npz. Tests
+read them with tests/data/tflite/official.py and need no TensorFlow.
 
 A key of official.npz is NAME|CALL|SIGNATURE|in or out|ARGUMENT; calls of a model follow each other on one interpreter,
 as models with state need. Answers of models with Flex operators are TensorFlow's own.

@@ -555,6 +555,7 @@ CASES |= cases_more.CASES
 # Operators that a model of them alone does not run, and where they are tested.
 ELSEWHERE = {
     **dict.fromkeys(("CALL", "IF", "STABLEHLO_CASE", "STABLEHLO_COMPOSITE", "WHILE"), "subgraphs"),
+    **dict.fromkeys(("STABLEHLO_REDUCE_WINDOW", "STABLEHLO_SCATTER"), "test_stablehlo_reducing.py"),
     **dict.fromkeys(("ASSIGN_VARIABLE", "CALL_ONCE", "READ_VARIABLE", "VAR_HANDLE"), "variables"),
     **dict.fromkeys(("HASHTABLE", "HASHTABLE_FIND", "HASHTABLE_IMPORT", "HASHTABLE_SIZE"), "hash tables"),
     **dict.fromkeys(("LSTM", "RNN", "SVDF", "UNIDIRECTIONAL_SEQUENCE_LSTM", "UNIDIRECTIONAL_SEQUENCE_RNN",

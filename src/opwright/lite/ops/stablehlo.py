@@ -141,14 +141,14 @@ class StablehloGather:
         if not 0 <= at <= len(i):
             raise refuse("index_vector_dim is out of range", found=at, wanted=f"0 to {len(i)}")
         depth = i[at] if at < len(i) else 1
-        if (depth is not None and depth != len(op.start_index_map)) or not _distinct(op.start_index_map, len(x)):
+        if (depth is not None and depth != len(op.start_index_map)) or not distinct(op.start_index_map, len(x)):
             raise refuse("start_index_map does not fit the index vectors", found=list(op.start_index_map))
-        if not _distinct(op.collapsed_slice_dims, len(x)) or any(sizes[d] != 1 for d in op.collapsed_slice_dims):
+        if not distinct(op.collapsed_slice_dims, len(x)) or any(sizes[d] != 1 for d in op.collapsed_slice_dims):
             raise refuse("collapsed_slice_dims are not dimensions of size 1", found=list(op.collapsed_slice_dims))
         kept = [s for d, s in enumerate(sizes) if d not in op.collapsed_slice_dims]
         batch = [d for j, d in enumerate(i) if j != at]
         rank = len(kept) + len(batch)
-        if len(op.offset_dims) != len(kept) or not _distinct(op.offset_dims, rank):
+        if len(op.offset_dims) != len(kept) or not distinct(op.offset_dims, rank):
             raise refuse("offset_dims do not fit the slices", found=[*op.offset_dims], wanted=f"{len(kept)} of {rank}")
         kept_, batch_ = iter(kept), iter(batch)
         return spec((next(kept_) if d in op.offset_dims else next(batch_) for d in range(rank)), op.x.spec.dtype)
@@ -172,5 +172,5 @@ class StablehloGather:
         return np.moveaxis(kept, range(rank), places)
 
 
-def _distinct(dims: Any, rank: int) -> bool:
+def distinct(dims: Any, rank: int) -> bool:
     return len(set(dims)) == len(dims) and all(0 <= d < rank for d in dims)

@@ -1,0 +1,193 @@
+"""Operators of StableHLO that bring numbers together as a subgraph says: STABLEHLO_SCATTER, STABLEHLO_REDUCE_WINDOW.
+
+Lives here: the two operators.  Not here: windows (windows.py), operators without subgraphs (stablehlo.py).
+
+As in the official run time the subgraph holds one operator of two numbers, or for SCATTER none, which gives the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import any_dtype
+from ...core.errors import UnimplementedError
+from ...core.specs import TensorSpec
+from ...graph import Graph
+from ...ops.attributes import Attr
+from ...ops.definition import Input, Output
+from ..registration import Registration
+from .definition import lite_operator
+from .shapes import bounded, refuse, text
+from .stablehlo import distinct
+from .windows import reduce_windows, windows_over
+
+UFUNCS: Mapping[str, np.ufunc] = {
+    "STABLEHLO_ADD": np.add, "STABLEHLO_MULTIPLY": np.multiply, "STABLEHLO_MAXIMUM": np.maximum,
+    "STABLEHLO_MINIMUM": np.minimum, "STABLEHLO_AND": np.logical_and, "STABLEHLO_OR": np.logical_or,
+    "ADD": np.add, "MUL": np.multiply, "MAXIMUM": np.maximum, "MINIMUM": np.minimum, "LOGICAL_AND": np.logical_and,
+    "LOGICAL_OR": np.logical_or,
+}  # fmt: skip
+
+
+def computation(node: Any, index: int, may_be_second: bool = False) -> np.ufunc | None:
+    """What a subgraph does with two numbers; None where it gives the second. Raises UnimplementedError for others."""
+    family = node.subgraph.family
+    if not 0 <= index < len(family):
+        raise refuse("no such subgraph", found=index, wanted=f"below {len(family)}")
+    graph = family[index]
+    if may_be_second and not graph.nodes and len(graph.inputs) == 2 and list(graph.outputs) == [graph.inputs[1]]:
+        return None
+    found = [n.name for n in graph.nodes]
+    if len(found) != 1 or found[0] not in UFUNCS or len(graph.inputs) != 2:
+        raise UnimplementedError(what=f"subgraph {index} brings numbers together in a way that has no kernel",
+                                 found=found, wanted=f"one of {', '.join(UFUNCS)}")  # fmt: skip
+    return UFUNCS[found[0]]
+
+
+class _Reducing(Registration):
+    """prepare(options, node) -> (output's shape, function of the inputs' arrays)."""
+
+    __slots__ = ("rule",)
+
+    def __init__(self, rule: Callable[[Any, Any], tuple[Any, Callable[..., Any]]], inputs: int) -> None:
+        def init(context: Any, options: Any) -> list[Any]:
+            return [options, None]
+
+        def prepare(context: Any, node: Any) -> None:
+            if node.user_data[0] is None:
+                raise refuse("the node has no options")
+            if len(node.tensors_in) != inputs or None in node.tensors_in or len(node.tensors_out) != 1:
+                raise refuse("the node has the wrong number of inputs or outputs",
+                             found=(len(node.tensors_in), len(node.tensors_out)), wanted=(inputs, 1))  # fmt: skip
+            if node.tensors_out[0].type != node.tensors_in[0].type:
+                raise refuse("input and output differ in type", found=[t.short() for t in node.tensors_out])
+            shape, node.user_data[1] = rule(node.user_data[0], node)
+            context.resize(node.tensors_out[0], shape)
+
+        def invoke(context: Any, node: Any) -> None:
+            np.copyto(node.tensors_out[0].array, node.user_data[1](*(t.readonly for t in node.tensors_in)))
+
+        super().__init__(init, None, prepare, invoke)
+        self.rule = rule
+
+
+def _numbers(options: Any, name: str) -> list[int]:
+    given = getattr(options, name)
+    return [] if given is None else [int(v) for v in given]
+
+
+def _scatter(options: Any, node: Any) -> tuple[Any, Callable[..., Any]]:
+    operand, indices, updates = (t.shape for t in node.tensors_in)
+    window, inserted, to = (_numbers(options, n) for n in (
+        "update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims"))  # fmt: skip
+    at, rank = int(options.index_vector_dim), len(operand)
+    depth = indices[at] if 0 <= at < len(indices) else 1
+    batch = [d for i, d in enumerate(indices) if i != at]
+    if not (0 <= at <= len(indices) and depth == len(to) and distinct(to, rank) and distinct(inserted, rank)
+            and distinct(window, len(updates)) and len(window) + len(inserted) == rank
+            and [d for i, d in enumerate(updates) if i not in window] == batch):  # fmt: skip
+        raise refuse("operand, indices and updates do not fit each other",
+                     found={"operand": text(operand), "indices": text(indices), "updates": text(updates)})  # fmt: skip
+    if node.tensors_in[1].dtype.np.kind not in "iu" or node.tensors_in[2].type != node.tensors_in[0].type:
+        raise refuse("indices are integers, updates of the operand's type", found=[t.short() for t in node.tensors_in])
+    apply = computation(node, int(options.update_computation_subgraph_index), may_be_second=True)
+    kept = [d for d in range(rank) if d not in inserted]
+
+    def run(x: Any, vectors: Any, new: Any) -> Any:
+        vectors = np.moveaxis(vectors if at < vectors.ndim else vectors[..., None], at, -1).astype(np.int64)
+        new = np.moveaxis(new, window, range(new.ndim - len(window), new.ndim))
+        places = [np.zeros(new.shape, np.int64) for _ in range(rank)]
+        for k, d in enumerate(to):
+            places[d] += vectors[..., k].reshape(*batch, *(1,) * len(window))
+        for k, d in enumerate(kept):
+            places[d] += np.arange(new.shape[len(batch) + k]).reshape(-1, *(1,) * (len(window) - k - 1))
+        inside = np.ones(new.shape, bool)
+        for place, size in zip(places, operand):
+            inside &= (place >= 0) & (place < size)
+        y, chosen = x.copy(), tuple(place[inside] for place in places)
+        if apply is None:
+            y[chosen] = new[inside]
+        else:
+            apply.at(y, chosen, new[inside])
+        return y
+
+    return operand, run
+
+
+@lite_operator("STABLEHLO_SCATTER", options="StablehloScatterOptions",
+               graphs={"update_computation_subgraph_index": "update_computation"})  # fmt: skip
+class StablehloScatter:
+    """A tensor with updates brought in at index vectors; what would lie outside is left out.
+
+    .. math:: y_{p} = computation(y_{p}, u),\\ p = start + window
+
+    x: any shape; indices: integers, vectors along index_vector_dim, each number of the dimension of x that
+    scatter_dims_to_operand_dims says; updates: the dimensions update_window_dims are those of x but for
+    inserted_window_dims.
+    """
+
+    x = Input(any_dtype)
+    indices = Input(any_dtype)
+    updates = Input(any_dtype)
+    y = Output(like="x")
+    update_computation = Attr(Graph)
+
+    def infer(op: Any) -> TensorSpec:
+        return TensorSpec(op.x.spec.shape, op.x.spec.dtype)
+
+    def registration(operator: Any) -> Any:
+        return _Reducing(_scatter, 3)
+
+
+def _windows(options: Any, node: Any) -> tuple[Any, Callable[..., Any]]:
+    shape, initial = (t.shape for t in node.tensors_in)
+    rank = len(shape)
+    window, strides, base, dilations = (_numbers(options, n) or [1] * rank for n in (
+        "window_dimensions", "window_strides", "base_dilations", "window_dilations"))  # fmt: skip
+    padding = _numbers(options, "padding") or [0] * (2 * rank)
+    lists = (window, strides, base, dilations)
+    if any(len(v) != rank for v in lists) or len(padding) != 2 * rank or np.prod(initial) != 1 or min(base) < 1:
+        raise refuse("the windows do not fit the input", found={"input": text(shape), "window": window})
+    if node.tensors_in[1].type != node.tensors_in[0].type:
+        raise refuse("init_value is of the input's type", found=node.tensors_in[1].short())
+    apply = computation(node, int(options.body_subgraph_index))
+    low, high = padding[::2], padding[1::2]
+    apart = [(d - 1) * b + 1 if d else 0 for d, b in zip(shape, base)]
+    wide = [max(d + a + b, 0) for d, a, b in zip(apart, low, high)]
+    bounded(wide, node.tensors_in[0].dtype, "the padded input")
+    cut = tuple(slice(max(-a, 0), max(d - max(-b, 0), max(-a, 0))) for d, a, b in zip(apart, low, high))
+    inner = tuple(slice(max(a, 0), max(a, 0) + s.stop - s.start) for a, s in zip(low, cut))
+
+    def run(x: Any, init: Any) -> Any:
+        start = init.reshape(-1)[0]
+        spread, padded = np.full(apart, start, x.dtype), np.full(wide, start, x.dtype)
+        spread[tuple(slice(None, None, b) for b in base)] = x
+        padded[inner] = spread[cut]
+        return reduce_windows(padded, apply, start, window, strides, dilations)
+
+    return windows_over(wide, window, strides, dilations), run
+
+
+@lite_operator("STABLEHLO_REDUCE_WINDOW", options="StablehloReduceWindowOptions",
+               graphs={"body_subgraph_index": "body"})  # fmt: skip
+class StablehloReduceWindow:
+    """Each window of a tensor, which is spread and padded with init_value first, brought to one element.
+
+    .. math:: y_p = \\operatorname{body}_q x_{p \\cdot strides + q \\cdot dilations}
+
+    padding: before and after each dimension, in turn; base_dilations: spread the tensor; window_dilations: the window.
+    """
+
+    x = Input(any_dtype)
+    init_value = Input(any_dtype)
+    y = Output(like="x")
+    body = Attr(Graph)
+
+    def infer(op: Any) -> TensorSpec:
+        return TensorSpec(None, op.x.spec.dtype)
+
+    def registration(operator: Any) -> Any:
+        return _Reducing(_windows, 2)
