@@ -1,7 +1,8 @@
-"""Long short-term memory: LSTM, UNIDIRECTIONAL_SEQUENCE_LSTM, BIDIRECTIONAL_SEQUENCE_LSTM.
+"""Long short-term memory: LSTM and UNIDIRECTIONAL_SEQUENCE_LSTM.
 
-Lives here: the three operators, with float activations (weights float or int8).
-Not here: products and time (recurrent.py), LSTMs on integers alone (quantized/lstm.py), simple recurrence (rnn.py).
+Lives here: the two operators, with float activations (weights float or int8).
+Not here: both directions (lstm_both.py), products and time (recurrent.py), LSTMs on integers alone (quantized/lstm.py),
+simple recurrence (rnn.py).
 
     i, f, o = sigmoid(W x + A a + R h + p c + b)    g = act(W x + A a + R h + b)    each with its own W, A, R, p and b
     c' = f c + i g                                   h' = P (o act(c')) + p_b
