@@ -140,3 +140,34 @@ def test_a_saved_model_keeps_it(tmp_path):
 def test_text_that_cannot_be_read(text, says):
     with pytest.raises(InvalidArgumentError, match=says):
         read_implements(text)
+
+
+def test_quantising_calibrates_with_the_kernels_given():
+    weight = f32(3, 3)
+
+    @ow.function(experimental_implements="my_relu")
+    def fused(x):
+        return ow.nn.relu(x)
+
+    @ow.function(input_signature=[ow.TensorSpec([2, 3], "float32")])
+    def main(x):
+        return ow.matmul(fused(ow.matmul(x, weight)), weight)
+
+    def invoke(context, node):
+        node.outputs[0].data[...] = np.maximum(node.inputs[0].data, 0)
+
+    def prepare(context, node):
+        context.resize_tensor(node.outputs[0], node.inputs[0].shape)
+
+    kernels = {"my_relu": ow.lite.Registration(prepare=prepare, invoke=invoke)}
+    made = converter(main.get_concrete_function(), allow_custom_ops=True, optimizations=[ow.lite.Optimize.DEFAULT],
+                     representative_dataset=lambda: [[X], [-X]])  # fmt: skip
+    with pytest.raises(ow.errors.NotFoundError, match=r"custom op: my_relu(.|\n)*calibration_custom_ops"):
+        made.convert()
+    made.calibration_custom_ops = kernels
+    content = made.convert()
+    wanted = ["QUANTIZE", "FULLY_CONNECTED", "DEQUANTIZE", "my_relu", "QUANTIZE", "FULLY_CONNECTED", "DEQUANTIZE"]
+    assert op_names(content) == wanted
+    found = ow.lite.Interpreter(model_content=content, custom_ops=kernels).get_signature_runner()(x=X)
+    answer = main(X).numpy()
+    np.testing.assert_allclose(found["output_0"], answer, atol=0.03 * np.abs(answer).max())

@@ -227,3 +227,26 @@ def test_a_user_s_operator_of_a_catalogue_name_is_not_carried():
     node = next(n for n in concrete.graph.nodes if n.op.name == "Lgamma")
     with pytest.raises(InvalidArgumentError, match="not the catalogue's"):
         carry(node)
+
+
+def test_a_model_with_flex_operators_is_quantised_around_them():
+    """Also in a loop, which calibration sees in all of its turns. Expected: the function itself, in float."""
+    weight = f32(8, 8)
+
+    @ow.function(input_signature=[ow.TensorSpec([2, 8], name="x")])
+    def main(x):
+        for _ in ow.range(2):
+            x = ow.math.lgamma(ow.sigmoid(ow.matmul(x, weight)) + 1.0)
+        return x
+
+    samples = [f32(2, 8) * k for k in (-1, 1)]
+    converter = ow.lite.TFLiteConverter.from_concrete_functions([main.get_concrete_function()], main)
+    converter.target_spec.supported_ops = SETS
+    converter.optimizations = [ow.lite.Optimize.DEFAULT]
+    converter.representative_dataset = lambda: [[x] for x in samples]
+    content = converter.convert()
+    body = max((op_names(content, i) for i in range(len(Model.read(content).subgraphs))), key=len)
+    assert {"QUANTIZE", "FULLY_CONNECTED", "FlexLgamma"} <= set(body)
+    runner = ow.lite.Interpreter(model_content=content).get_signature_runner()
+    for x in samples:
+        np.testing.assert_allclose(runner(x=x)["output_0"], main(x).numpy(), atol=0.02)

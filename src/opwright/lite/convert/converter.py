@@ -22,6 +22,7 @@ from ..ops.definition import LiteOperator
 from . import options, runtime
 from .errors import Offender, report
 from .export import all_graphs, export
+from .foreign import Foreign
 from .freeze import freeze
 from .fused import fuse
 from .handing import hand_over
@@ -49,6 +50,8 @@ class TFLiteConverter:
     Optimize.EXPERIMENTAL_SPARSITY stores weights of many zeros without them.
     representative_dataset: a function that yields samples, or a RepresentativeDataset of one. inference_input_type,
     inference_output_type: of the model's inputs and outputs that are float32; integers only where activations are.
+    calibration_custom_ops: kernels of fused operators, for running over representative data, as an Interpreter's
+    custom_ops; operators that have a definition need none.
     exclude_conversion_metadata: no version of what made it in the file. custom_version_in: where the versions of custom
     operators are kept, "code" (the operator code) or "options" (the official 2.x run time wants 1 in the code).
     _experimental_disable_per_channel, _experimental_disable_per_channel_quantization_for_dense_layers: one scale for
@@ -63,9 +66,9 @@ class TFLiteConverter:
     """
 
     __slots__ = ("_experimental_disable_per_channel", "_experimental_disable_per_channel_quantization_for_dense_layers",
-                 "_experimental_full_integer_quantization_bias_type", "allow_custom_ops", "custom_version_in",
-                 "exclude_conversion_metadata", "experimental_enable_resource_variables",
-                 "functions", "inference_input_type", "inference_output_type",
+                 "_experimental_full_integer_quantization_bias_type", "allow_custom_ops",
+                 "calibration_custom_ops", "custom_version_in", "exclude_conversion_metadata",
+                 "experimental_enable_resource_variables", "functions", "inference_input_type", "inference_output_type",
                  "optimizations", "representative_dataset", "signature_keys", "target_spec",
                  "trackable_obj", *options.WITHOUT_EFFECT)  # fmt: skip
 
@@ -77,6 +80,7 @@ class TFLiteConverter:
         self.target_spec = TargetSpec()
         self.optimizations: Iterable[Optimize] = []
         self.representative_dataset: RepresentativeDataset | Callable[[], Iterable[Any]] | None = None
+        self.calibration_custom_ops: Any = ()
         self.inference_input_type: Any = dtypes.float32
         self.inference_output_type: Any = dtypes.float32
         self.exclude_conversion_metadata = False
@@ -183,7 +187,9 @@ class TFLiteConverter:
         from .quantize import quantize  # most conversions do without
 
         nodes = [[node for node in graph.nodes if node.op.name != "Const"] for graph in all_graphs(graphs)]
-        customs = {n.op.name: n.op for inner in nodes for n in inner if not isinstance(n.op, LiteOperator)}
+        others = (LiteOperator, Foreign)  # the interpreter has builtin and Flex operators, and nobody has fused ones
+        own = {n.op.name: n.op for inner in nodes for n in inner if not isinstance(n.op, others)}
+        customs = [own, self.calibration_custom_ops]
         return quantize(model, mode, self.representative_dataset, custom_ops=customs, at=lambda s, i: nodes[s][i].at)
 
     def _allowed(self) -> Allowed:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ....core.dtypes import float32
-from ....core.errors import InvalidArgumentError
+from ....core.errors import InvalidArgumentError, NotFoundError
 from ...format import Model
 from ...interpreter import Interpreter
 from .dataset import samples
@@ -59,7 +59,13 @@ def _run(interpreter: Interpreter, seen: list[dict[int, Range]], index: int, arr
         arrays = list(arrays)
         for t, array in arrays:
             interpreter._resize(t, array.shape, False, index)
-        interpreter._allocate(index)
+        try:
+            interpreter._allocate(index)
+        except NotFoundError as error:  # fused operators: all others have kernels
+            lines = [line for line in error.message.splitlines() if line.startswith("Encountered")]
+            raise NotFoundError(what="\n".join(["calibration cannot run the model", *lines]),
+                                do="converter.calibration_custom_ops, as an Interpreter's custom_ops; "
+                                "or without representative_dataset") from error  # fmt: skip
         subgraph = interpreter._subgraphs[index]
         for t, array in arrays:
             interpreter._set(t, array, index)
