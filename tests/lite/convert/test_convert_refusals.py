@@ -48,6 +48,30 @@ def test_all_offenders_are_in_one_error_each_once() -> None:
     assert "tf.Sin" not in text
 
 
+def test_ways_out_for_operators_of_one_s_own_beside_others() -> None:
+    @ow.operator
+    class RefusedTwice:
+        x = ow.Input("float32")
+        y = ow.Output(like="x")
+
+        def compute(op, x):
+            return x * 2
+
+    def function(x: object) -> object:
+        return RefusedTwice(ow.math.lgamma(x))
+
+    text = refusal(function)
+    assert "SELECT_TF_OPS] for Lgamma (the others as custom operators)" in text
+    assert "(Lgamma is ow.ops.get('Lgamma'))" in text
+    both = [ow.lite.OpsSet.TFLITE_BUILTINS, ow.lite.OpsSet.SELECT_TF_OPS]
+    x = np.linspace(1, 3, 5, dtype=np.float32)
+    for sets, ops in ((both, [RefusedTwice]), (both[:1], [ow.ops.get("Lgamma"), RefusedTwice])):  # as the error says
+        made = converter(concrete(function), allow_custom_ops=True)
+        made.target_spec.supported_ops = sets
+        run = ow.lite.Interpreter(model_content=made.convert(), custom_ops=ops).get_signature_runner()
+        np.testing.assert_allclose(run(x=x)["output_0"], function(ow.constant(x)).numpy(), rtol=1e-6)
+
+
 def test_offenders_of_several_functions() -> None:
     with pytest.raises(ConverterError, match=r"implementations: Atan, Asin\."):
         converter(concrete(ow.atan), concrete(ow.asin)).convert()

@@ -51,12 +51,18 @@ def report(offenders: Sequence[Offender]) -> ConverterError:
     blocked = sorted({o.node.op.name for o in offenders if not o.custom})
     possible = [name for name in by_name if name not in blocked]
     ways = []
-    if offenders and all(o.flex for o in offenders if o.node.op.name in possible) and possible:
-        ways.append("converter.target_spec.supported_ops = [lite.OpsSet.TFLITE_BUILTINS, lite.OpsSet.SELECT_TF_OPS], "
-                    "for run times that have TensorFlow's operators, as this interpreter has")  # fmt: skip
+    unable = {o.node.op.name for o in offenders if not o.flex}
+    flex = [name for name in possible if name not in unable]
+    if flex:
+        which = "" if flex == possible else f" for {', '.join(flex)} (the others as custom operators)"
+        ways.append("converter.target_spec.supported_ops = [lite.OpsSet.TFLITE_BUILTINS, lite.OpsSet.SELECT_TF_OPS]"
+                    f"{which}, for run times that have TensorFlow's operators, as this interpreter has")  # fmt: skip
     if possible:
+        own = {o.node.op.name for o in offenders if not getattr(o.node.op, "catalogue", True)}
+        taken = next((name for name in possible if name not in own), None)
+        where = "" if taken is None else f" ({taken} is ow.ops.get({taken!r}))"
         ways.append("converter.allow_custom_ops = True, then give the operator to the interpreter: "
-                    f"lite.Interpreter(model_content=..., custom_ops=[{', '.join(possible)}])")  # fmt: skip
+                    f"lite.Interpreter(model_content=..., custom_ops=[{', '.join(possible)}]){where}")  # fmt: skip
     if blocked:
         ways.append(f"rewriting the function without {', '.join(blocked)}")
     alone = len(offenders) == 1
