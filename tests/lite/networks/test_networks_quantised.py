@@ -18,11 +18,7 @@ Found = list[tuple[np.ndarray, float]]
 REFERENCE = OpResolverType.BUILTIN_REF
 LEAST = {"float16": 45, "dynamic": 25, "int8": 18, "integers": 18, "int16x8": 25}  # dB of the worst output
 # Operators that no integer kernel has, where integers alone are allowed.
-NO_INTEGERS = {
-    "bilstm_mask": "WHILE", "gru_unknown_length": "WHILE", "simple_rnn_unrolled": "WHILE",
-    "rnn_cells_states": "WHILE", "video_gru": "WHILE", "wide_deep": "ELU", "dict_io": "ELU", "activations": "ELU",
-    "volumes": "CONV_3D", "norms": "SQUARE",
-}  # fmt: skip
+NO_INTEGERS = {"wide_deep": "ELU", "dict_io": "ELU", "activations": "ELU", "volumes": "CONV_3D", "norms": "SQUARE"}
 # The official kernels, all but the reference ones, round some sums of products otherwise; through many layers this is
 # more than a step, with official files as with these.
 DEEP = 4.0
