@@ -13,7 +13,7 @@ HERE = pathlib.Path(__file__).parent
 
 
 def nodes():
-    sys.path.insert(0, str(HERE))
+    sys.path[:0] = [str(HERE), str(HERE.parent)]  # as pytest has them
     from flex_cases import CASES
     from flex_running import ALONE, converted, flex_nodes
 

@@ -143,15 +143,20 @@ def ours(model: Model, values: list[np.ndarray]) -> list[np.ndarray]:
     return run(Interpreter(model_content=model.to_bytes()), values)
 
 
-def official(model: Model, values: list[np.ndarray]) -> list[np.ndarray]:
-    """What the official reference kernels give; for operators they lack (CEIL, ELU, ROUND) the optimised ones.
+PATHS = {"REF": "BUILTIN_REF", "OPT": "BUILTIN_WITHOUT_DEFAULT_DELEGATES"}
 
-    Their resolver lags behind some versions; the kernels do not.
+
+def official(model: Model, values: list[np.ndarray], *paths: str) -> list[np.ndarray]:
+    """What official kernels give: those of the first of `paths` (see PATHS) that has the operator; by default the
+    reference ones, and for operators they lack (CEIL, ELU, ROUND) the optimised ones.
+
+    Some versions are not registered for kernels that are there; older ones lead to the same kernel.
     """
     import ai_edge_litert.interpreter as peer
 
     newest = model.operator_codes[0].version
-    for kind in (peer.OpResolverType.BUILTIN_REF, peer.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES):
+    for path in paths or PATHS:
+        kind = peer.OpResolverType[PATHS[path]]
         for version in range(newest, 0, -1):
             model.operator_codes[0].version = version
             try:

@@ -1,7 +1,8 @@
 """Models of one operator on quantised tensors, drawn at random, and how its answers compare with the official kernels'.
 
-Lives here: tensors with scales, the builder, the comparison, and the table that `python quantized_models.py [models]`
-prints: operator, types, elements compared, how many differ, the greatest difference.
+Lives here: tensors with scales, the builder, the comparison, and the table that
+`PYTHONPATH=tests/lite python tests/lite/ops/quantized_models.py [models]` prints: operator, types, elements compared, how
+many differ, the greatest difference.
 Not here: the rows (quantized_rows.py), the tests (test_quantized_ops.py).
 """
 
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from lite_kit import run
+from one_operator import official
 
 from opwright.lite import Interpreter
 from opwright.lite.format import Model, objects, schema, versions
@@ -170,27 +172,6 @@ def feeds(drawn: Drawn, all_dynamic: bool = False) -> list[np.ndarray]:
 
 def ours(model: Model, values: list[np.ndarray]) -> list[np.ndarray]:
     return run(Interpreter(model_content=model.to_bytes()), values)
-
-
-def official(model: Model, values: list[np.ndarray], path: str) -> list[np.ndarray]:
-    """The official answers. path: REF, the reference kernels; OPT, the optimised ones.
-
-    Some versions are not registered for reference kernels that are there; older ones lead to the same kernel.
-    """
-    import ai_edge_litert.interpreter as peer
-
-    kinds = peer.OpResolverType
-    kind = kinds.BUILTIN_REF if path == "REF" else kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES
-    for version in range(model.operator_codes[0].version, 0, -1):
-        model.operator_codes[0].version = version
-        try:
-            interpreter = peer.Interpreter(model_content=model.to_bytes(), experimental_op_resolver_type=kind)
-        except ValueError as error:
-            if "Didn't find op" not in str(error):
-                raise
-        else:
-            return run(interpreter, values)
-    raise AssertionError("the official run time has no version of it")
 
 
 def differences(name: str, drawn: Drawn, path: str) -> list[np.ndarray]:
