@@ -1,8 +1,8 @@
 """Models of one operator on quantised tensors, drawn at random, and how its answers compare with the official kernels'.
 
 Lives here: tensors with scales, the builder, the comparison, and the table that
-`PYTHONPATH=tests/lite python tests/lite/ops/quantized_models.py [models]` prints: operator, types, elements compared, how
-many differ, the greatest difference.
+`PYTHONPATH=tests/lite python tests/lite/ops/quantized_models.py [models]` prints: operator, types, elements compared,
+how many differ, the greatest difference.
 Not here: the rows (quantized_rows.py), the tests (test_quantized_ops.py).
 """
 

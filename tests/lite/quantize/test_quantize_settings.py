@@ -248,3 +248,14 @@ def test_a_run_time_too_old_for_the_integer_operator_is_named() -> None:
     made.target_spec.runtime = "1.10"
     with pytest.raises(ValueError, match=r"run time 1\.10"):
         made.convert()
+
+
+def test_integers_alone_name_custom_operators_by_their_own_names() -> None:
+    concrete = ow.function(lambda x: ow.math.lgamma(x) + 1.0).get_concrete_function(ow.TensorSpec([4], ow.float32))
+    converter = ow.lite.TFLiteConverter.from_concrete_functions([concrete])
+    converter.allow_custom_ops = True
+    converter.optimizations = [ow.lite.Optimize.DEFAULT]
+    converter.target_spec.supported_ops = [ow.lite.OpsSet.TFLITE_BUILTINS_INT8]
+    converter.representative_dataset = lambda: [[np.ones(4, np.float32)]]
+    with pytest.raises(ValueError, match=r"Quantization not yet supported for op: 'Lgamma' .*settings\.py:\d+"):
+        converter.convert()

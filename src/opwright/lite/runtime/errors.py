@@ -45,7 +45,8 @@ def of_node(error: Exception, node: Any, phase: str, reported: list[str]) -> OpE
     delegate = node.delegate
     if delegate is not None:
         inside = ", ".join(f"{n.number} ({n.name})" for n in node.replaced[:8])
-        said += f"\n  found   delegate {delegate.name} in place of {len(node.replaced)} nodes: {inside}"
+        count = f"{len(node.replaced)} node{'' if len(node.replaced) == 1 else 's'}"
+        said += f"\n  found   delegate {delegate.name} in place of {count}: {inside}"
         said += ", ..." if len(node.replaced) > 8 else ""
     last = said + failed(node, phase)
     if isinstance(error, OpError):

@@ -76,7 +76,9 @@ def _refuse_floats(graphs: list[Graph], plans: list[Plan], at: Callable[[int, in
                 continue
             name = f"{graph.tensors[graph.outputs[i][0]].name!r}" if graph.outputs[i] else f"operator {i}"
             line = at(s, i)
-            found.setdefault((graph.names[i], reason), []).append(name + (f" at {line}" if line else ""))
+            code = graph.model.operator_codes[graph.operators[i].opcode_index]
+            op = code.custom_code or graph.names[i]
+            found.setdefault((op, reason), []).append(name + (f" at {line}" if line else ""))
     if not found:
         return
     lines = []
