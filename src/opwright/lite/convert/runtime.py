@@ -34,7 +34,7 @@ def check(model: Any, graphs: Sequence[Graph], runtime: str) -> None:
                 where = f" at {node.at}" if node.at else ""
                 late.append(f"{name} version {version} needs {since}: {node.name!r}{where}")
     if late:
-        found = "\n          ".join(dict.fromkeys(late))  # signatures set up the same variables, each in its own subgraph
+        found = "\n          ".join(dict.fromkeys(late))  # signatures set up the same variables, each for itself
         raise ConverterError(what=f"the model does not run on run time {runtime}", found=found,
                              wanted=f"operators that {runtime} has",
                              do="a later target_spec.runtime, or other operators at the lines named")  # fmt: skip
