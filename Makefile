@@ -4,6 +4,7 @@
 #   make test       layers check and tests      make test-all   with the slow ones
 #   make lint       ruff, mypy, layers check    make bench      figures against their targets
 #   make fuzz       200,000 mutants of .tflite files (CASES=...): nightly
+#   make operator-table  the table operator x type against the official kernels, into docs/ (MODELS=30 a row)
 #   make snapshot   the operator catalogue of this version for tests/compat; refuses what would break users
 #   make clean      remove what was built and cached; .venv stays
 #
@@ -14,6 +15,7 @@ BIN := $(VENV)/bin
 PYTHON ?=
 WORKERS ?= 2
 CASES ?= 200000
+MODELS ?= 30
 RUNTIME := $(VENV)/.installed-runtime
 DEV := $(VENV)/.installed-dev
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
@@ -22,7 +24,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint layers bench bench-strategies fuzz snapshot clean
+.PHONY: help demo test test-all lint layers bench bench-strategies fuzz operator-table snapshot clean
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -51,6 +53,9 @@ bench-strategies: $(DEV)
 
 fuzz: $(DEV)
 	@$(ONE_THREAD) $(BIN)/python tests/lite/fuzz/run_fuzz.py --cases $(CASES) --workers $(WORKERS)
+
+operator-table: $(DEV)
+	@$(ONE_THREAD) PYTHONPATH=tests/lite:tests/lite/ops $(BIN)/python tests/lite/ops/drawn_table.py $(MODELS) --write
 
 snapshot: $(DEV)
 	@UNRELEASED=$(UNRELEASED) $(BIN)/python tests/compat/make_snapshot.py

@@ -143,27 +143,30 @@ def ours(model: Model, values: list[np.ndarray]) -> list[np.ndarray]:
     return run(Interpreter(model_content=model.to_bytes()), values)
 
 
-PATHS = {"REF": "BUILTIN_REF", "OPT": "BUILTIN_WITHOUT_DEFAULT_DELEGATES"}
+PATHS = {"REF": "BUILTIN_REF", "OPT": "BUILTIN_WITHOUT_DEFAULT_DELEGATES", "AUTO": "BUILTIN"}
 
 
-def official(model: Model, values: list[np.ndarray], *paths: str) -> list[np.ndarray]:
-    """What official kernels give: those of the first of `paths` (see PATHS) that has the operator; by default the
-    reference ones, and for operators they lack (CEIL, ELU, ROUND) the optimised ones.
+def official_interpreter(model: Model, *paths: str) -> Any:
+    """An official interpreter with the kernels of the first of `paths` (see PATHS) that has the operator; by default
+    the reference ones, and for operators they lack (CEIL, ELU, ROUND) the optimised ones.
 
     Some versions are not registered for kernels that are there; older ones lead to the same kernel.
     """
     import ai_edge_litert.interpreter as peer
 
     newest = model.operator_codes[0].version
-    for path in paths or PATHS:
+    for path in paths or ("REF", "OPT"):
         kind = peer.OpResolverType[PATHS[path]]
         for version in range(newest, 0, -1):
             model.operator_codes[0].version = version
             try:
-                interpreter = peer.Interpreter(model_content=model.to_bytes(), experimental_op_resolver_type=kind)
+                return peer.Interpreter(model_content=model.to_bytes(), experimental_op_resolver_type=kind)
             except ValueError as error:
                 if "Didn't find op" not in str(error):
                     raise
-            else:
-                return run(interpreter, values)
     raise AssertionError("the official run time has no version of it")
+
+
+def official(model: Model, values: list[np.ndarray], *paths: str) -> list[np.ndarray]:
+    """What official kernels give; paths as for `official_interpreter`."""
+    return run(official_interpreter(model, *paths), values)

@@ -1,39 +1,15 @@
-"""The table of quantised operators: for each, its types of activations and how to draw a model of it.
-
-within: how far answers may be from the official ones: 0, equal; of integers in steps, of floats relative to the
-greatest. path: REF, the official reference kernels; OPT, the optimised ones where the reference kernel is known to be
-wrong (SUM of int8 and int16) or not registered (ELU).
-"""
+"""Rows of operators on quantised tensors (see drawn.Row)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
-from quantized_models import Draw, Drawn, T, const, like, plain
+from drawn import Draw, Drawn, Row, T, const, like, plain
 
 ALL = ("INT8", "UINT8", "INT16")
 BYTES = ("INT8", "UINT8")
 SIGNED = ("INT8", "INT16")
-
-
-@dataclass
-class Row:
-    """One operator. label: tells rows of one operator apart."""
-
-    name: str
-    kinds: tuple[str, ...]
-    draw: Callable[[Draw], Drawn]
-    within: float = 0
-    path: str = "REF"
-    label: str = ""
-
-    def __post_init__(self) -> None:
-        self.label = self.label or self.name
-
-    def __str__(self) -> str:
-        return self.label
 
 
 def _slides(d: Draw) -> dict[str, object]:

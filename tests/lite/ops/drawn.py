@@ -1,29 +1,34 @@
-"""Models of one operator on quantised tensors, drawn at random, and how its answers compare with the official kernels'.
+"""Models of one operator, drawn at random, and how our answers compare with the official kernels'.
 
-Lives here: tensors with scales, the builder, the comparison, and the table that
-`PYTHONPATH=tests/lite python tests/lite/ops/quantized_models.py [models]` prints: operator, types, elements compared,
-how many differ, the greatest difference.
-Not here: the rows (quantized_rows.py), the tests (test_quantized_ops.py).
+Lives here: `Row` (an operator, its types, how to draw a model of it), tensors, the builder, the comparison.
+Not here: the rows (drawn_rows_*.py), the tests (test_drawn_ops.py, test_quantized_ops.py), the table over all of them
+(drawn_table.py).
 """
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from lite_kit import run
-from one_operator import official
+from one_operator import official_interpreter
 
 from opwright.lite import Interpreter
-from opwright.lite.format import Model, objects, schema, versions
+from opwright.lite.format import Model, objects, pack_strings, schema, versions
 from opwright.lite.ops import get
 
-NUMPY = {"INT8": np.int8, "UINT8": np.uint8, "INT16": np.int16, "INT32": np.int32, "INT64": np.int64,
-         "FLOAT32": np.float32, "FLOAT16": np.float16, "BOOL": np.bool_, "INT4": np.int8, "INT2": np.int8}  # fmt: skip
-LIMITS = {"INT8": (-128, 127), "UINT8": (0, 255), "INT16": (-32768, 32767), "INT4": (-8, 7), "INT2": (-2, 1),
-          "BOOL": (0, 1)}  # fmt: skip
+NUMPY = {"INT8": np.int8, "UINT8": np.uint8, "INT16": np.int16, "UINT16": np.uint16, "INT32": np.int32,
+         "UINT32": np.uint32, "INT64": np.int64, "UINT64": np.uint64, "FLOAT16": np.float16, "FLOAT32": np.float32,
+         "FLOAT64": np.float64, "BFLOAT16": ml_dtypes.bfloat16, "BOOL": np.bool_, "COMPLEX64": np.complex64,
+         "COMPLEX128": np.complex128, "INT4": np.int8, "INT2": np.int8, "UINT4": np.uint8,
+         "STRING": object}  # fmt: skip
+LIMITS = {"INT8": (-128, 127), "UINT8": (0, 255), "INT16": (-32768, 32767), "UINT16": (0, 65535), "INT4": (-8, 7),
+          "INT2": (-2, 1), "UINT4": (0, 15), "BOOL": (0, 1)}  # fmt: skip
+PACKED = {"INT4": 4, "UINT4": 4, "INT2": 2}
+"""Bits an element, of the types that share bytes."""
 
 
 @dataclass
@@ -46,6 +51,33 @@ class Drawn:
     inputs: list[T | None]
     outputs: list[T]
     options: dict[str, Any] = field(default_factory=dict)
+    model: Model | None = None
+    """Where the operator needs more than that: the whole model, of which `inputs` that are not constant are fed."""
+    runs: int = 1
+    """How often it runs, on the same inputs: answers of operators with state change."""
+
+
+@dataclass
+class Row:
+    """One operator, the types it is tried with and how to draw a model of it.
+
+    within: how far answers may be from the official ones: 0, equal; of integers in steps, of floats relative to the
+    greatest of the output. path: REF, the official reference kernels; OPT, the optimised ones (where the reference
+    kernel is known to be wrong or is not registered); AUTO, with XNNPACK. label: tells rows of one operator apart.
+    """
+
+    name: str
+    kinds: tuple[str, ...]
+    draw: Callable[[Draw], Drawn]
+    within: float = 0
+    path: str = "REF"
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        self.label = self.label or self.name
+
+    def __str__(self) -> str:
+        return self.label
 
 
 class Draw:
@@ -80,6 +112,27 @@ class Draw:
         """An activation that is given when the model runs."""
         values = self.integers(self.kind, shape)
         return T(self.kind, shape, scale or self.scale(), self.zero() if zero is None else zero, values=values)
+
+    def values(self, kind: str, shape: Sequence[int], low: float = -9, high: float = 9) -> np.ndarray:
+        """Elements of any type; numbers between low and high, as far as the type goes."""
+        if kind == "STRING":
+            words = np.empty(tuple(shape), object)
+            flat = words.reshape(-1)
+            flat[:] = [bytes(self.rng.integers(97, 100, self.size(0, 3)).astype(np.uint8)) for _ in range(flat.size)]
+            return words
+        dtype = np.dtype(NUMPY[kind])
+        if kind == "BOOL":
+            return self.rng.integers(0, 2, shape).astype(bool)
+        if dtype.kind in "iu":
+            least, most = LIMITS.get(kind, (np.iinfo(dtype).min, np.iinfo(dtype).max))
+            return self.rng.integers(max(int(low), least), min(int(high), most), shape, endpoint=True).astype(dtype)
+        real = self.rng.uniform(low, high, shape)
+        return (real + 1j * self.rng.uniform(low, high, shape) if dtype.kind == "c" else real).astype(dtype)
+
+    def t(self, *shape: int, kind: str | None = None, low: float = -9, high: float = 9, constant: bool = False) -> T:
+        """A tensor without scale, of the row's type or another."""
+        kind = kind or self.kind
+        return T(kind, tuple(shape), values=self.values(kind, shape, low, high), constant=constant)
 
     def real(self, *shape: int, spread: float = 2.0) -> T:
         return T("FLOAT32", shape, values=self.rng.normal(0, spread, shape).astype(np.float32))
@@ -125,16 +178,20 @@ def plain(kind: str) -> T:
 
 
 def _bytes(t: T) -> np.ndarray:
-    if t.type in ("INT4", "INT2"):
-        bits = int(t.type[3:])
+    if t.type in PACKED:
+        bits = PACKED[t.type]
         parts = np.zeros((-(-t.values.size * bits // 8), 8 // bits), np.uint8)
         parts.reshape(-1)[: t.values.size] = t.values.reshape(-1).astype(np.uint8) & ((1 << bits) - 1)
         return np.bitwise_or.reduce(parts << np.arange(0, 8, bits, dtype=np.uint8), 1)
+    if t.type == "STRING":
+        return np.frombuffer(pack_strings(t.values.reshape(-1).tolist()), np.uint8)
     return np.frombuffer(np.ascontiguousarray(t.values).tobytes(), np.uint8)
 
 
 def model_of(name: str, drawn: Drawn, all_dynamic: bool = False) -> Model:
     """A model of the operator alone. all_dynamic: integers that are not quantised are given when it runs, too."""
+    if drawn.model is not None:
+        return drawn.model
     buffers, tensors, indices, inputs = [objects.Buffer()], [], [], []
 
     def add(t: T, label: str, place: int = 0) -> int:
@@ -158,7 +215,8 @@ def model_of(name: str, drawn: Drawn, all_dynamic: bool = False) -> Model:
         if not fixed:
             inputs.append(indices[-1])
     results = [add(t, f"y{i}") for i, t in enumerate(drawn.outputs)]
-    operator = objects.Operator(inputs=indices, outputs=results, builtin_options=get(name).to_options(drawn.options))
+    operator = objects.Operator(inputs=indices, outputs=results)
+    set_options(operator, get(name).to_options(drawn.options))
     main = objects.SubGraph(tensors=tensors, inputs=inputs, outputs=results, operators=[operator], name="main")
     model = Model(operator_codes=[versions.operator_code(name)], subgraphs=[main], buffers=buffers)
     versions.stamp_model(model)
@@ -170,34 +228,52 @@ def feeds(drawn: Drawn, all_dynamic: bool = False) -> list[np.ndarray]:
     return [t.values for t in given if not t.constant or (all_dynamic and t.scale is None and t.type[:3] == "INT")]
 
 
+def set_options(operator: Any, options: Any) -> None:
+    """Put an options table into the union that has it."""
+    if options is None or options.table_name in schema.union_tags("BuiltinOptions"):
+        operator.builtin_options = options
+    else:
+        operator.builtin_options_2 = options
+
+
 def ours(model: Model, values: list[np.ndarray]) -> list[np.ndarray]:
     return run(Interpreter(model_content=model.to_bytes()), values)
 
 
-def differences(name: str, drawn: Drawn, path: str) -> list[np.ndarray]:
-    """|ours - official| of each output; of floats in units of the greatest of the two's magnitude."""
-    model = model_of(name, drawn)
-    found, wanted = ours(model, feeds(drawn)), official(model, feeds(drawn), path)
-    gaps = []
+def answers(interpreter: Any, values: list[np.ndarray], runs: int) -> list[np.ndarray]:
+    """The outputs of each run, one after the other."""
+    found = run(interpreter, values)
+    for _ in range(runs - 1):
+        interpreter.invoke()
+        found += [np.array(interpreter.get_tensor(d["index"])) for d in interpreter.get_output_details()]
+    return found
+
+
+def gap_of(found: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """|found - wanted|; of floats in units of the greatest of wanted's magnitudes (at least 1), and 0 where both are
+    NaN or the same infinity; of strings 0 or 1."""
+    if found.dtype.kind in "OSU":
+        return np.array([float(a != b) for a, b in zip(found.reshape(-1), wanted.reshape(-1), strict=True)])
+    if found.dtype.kind in "iub":
+        exact = object if found.dtype.itemsize == 8 else np.int64
+        return np.abs(found.astype(exact) - wanted.astype(exact)).astype(np.float64)
+    wide = np.complex128 if found.dtype.kind == "c" else np.float64
+    a, b = (np.atleast_1d(x).astype(wide) for x in (found, wanted))
+    with np.errstate(all="ignore"):
+        gap = np.abs(a - b)
+        gap[(a == b) | (np.isnan(a) & np.isnan(b))] = 0
+        gap[np.isnan(gap)] = np.inf
+        magnitudes = np.abs(b)[np.isfinite(b)]
+    return gap / max(1.0, float(magnitudes.max(initial=0)))
+
+
+def differences(row: Row, kind: str, seed: int) -> list[np.ndarray]:
+    """The gaps of each output of each run of one drawn model. Fails where shapes or dtypes differ."""
+    drawn = row.draw(Draw(seed, kind))
+    model = model_of(row.name, drawn)
+    found = answers(Interpreter(model_content=model.to_bytes()), feeds(drawn), drawn.runs)
+    wanted = answers(official_interpreter(model, row.path), feeds(drawn), drawn.runs)
     for a, b in zip(found, wanted, strict=True):
-        assert (a.shape, a.dtype) == (b.shape, b.dtype), (a.shape, a.dtype, b.shape, b.dtype)
-        gap = np.abs(a.astype(np.float64) - b.astype(np.float64))
-        gaps.append(gap / max(1.0, float(np.abs(b).max(initial=0))) if a.dtype.kind == "f" else gap)
-    return gaps
-
-
-def main(models: int) -> None:
-    """Print the table over so many models a row."""
-    from quantized_rows import ROWS
-
-    print(f"{'operator':28}{'types':10}{'path':5}{'elements':>10}{'differ':>8}{'most':>10}{'allowed':>10}")
-    for row in ROWS:
-        for kind in row.kinds:
-            gaps = [g for seed in range(models) for g in differences(row.name, row.draw(Draw(seed, kind)), row.path)]
-            flat = np.concatenate([g.reshape(-1) for g in gaps])
-            counted = f"{flat.size:10}{(flat > 0).sum():8}{flat.max(initial=0):10.2g}"
-            print(f"{row.label:28}{kind:10}{row.path:5}{counted}{row.within:10.2g}")
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 50)
+        assert (a.shape, a.dtype.kind) == (b.shape, b.dtype.kind), (a.shape, a.dtype, b.shape, b.dtype)
+        assert a.dtype == b.dtype or a.dtype.kind in "OS", (a.dtype, b.dtype)
+    return [gap_of(a, b) for a, b in zip(found, wanted, strict=True)]

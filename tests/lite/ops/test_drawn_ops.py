@@ -1,0 +1,36 @@
+"""Every row of the table operator x type: our answers are those of the official kernels, as far as the row says."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+from drawn_table import PAGE, ROWS, counted
+
+PAIRS = [(row, kind) for row in ROWS for kind in row.kinds]
+EACH = [pytest.param(row, kind, id=f"{row.label}-{kind}-{row.path}".replace(" ", "_")) for row, kind in PAIRS]
+MODELS = 6
+
+
+@pytest.mark.parametrize(("row", "kind"), EACH)
+def test_agrees_with_the_official_kernels(row, kind, record_property):
+    pytest.importorskip("ai_edge_litert.interpreter")
+    exploring = os.environ.get("OPWRIGHT_EXPLORE") == "1"
+    seeds = [random.SystemRandom().getrandbits(32) for _ in range(MODELS)] if exploring else range(MODELS)
+    count = counted(row, kind, seeds)
+    record_property("operator x type", [row.label, kind, row.path, count.tried, count.passed])
+    assert count.passed == count.tried, count.failed
+
+
+def test_the_page_has_every_row():
+    lines = [line.split("|") for line in PAGE.read_text("utf-8").splitlines() if line.startswith("| ")][1:]
+    kept = {tuple(cell.strip() for cell in cells[1:4]): cells[4:6] for cells in lines}
+    missing = [key for row, kind in PAIRS if (key := (row.label, kind, row.path)) not in kept]
+    assert not missing, "draw the table anew: make operator-table"
+    assert all(int(tried) == int(passed) > 0 for tried, passed in kept.values())
+
+
+def test_no_row_is_twice_there():
+    keys = [(row.label, kind, row.path) for row, kind in PAIRS]
+    assert len(keys) == len(set(keys)), sorted({k for k in keys if keys.count(k) > 1})
