@@ -1,6 +1,6 @@
 """Bytes of activations: what the subgraphs of one interpreter hold together, and the limit on it.
 
-Lives here: `Holding` (of one subgraph), `check_bytes`, `bytes_for`.
+Lives here: `Holding` (of one subgraph), `check_bytes`, `bytes_for`, `subgraph_memory` with its `Footprint`.
 Not here: where tensors lie (memory.py), values of resources (resources.py, which asks `check_bytes`, too).
 """
 
@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from ...core import flags
 from ...core.errors import InvalidArgumentError, ResourceExhaustedError
 from ..format.constants import countable
-from .tensor import Tensor
+from .tensor import CONSTANT, Tensor
 
 
 class Holding:
@@ -30,9 +33,14 @@ class Holding:
         family.append(self)
 
     @property
+    def own(self) -> int:
+        """Bytes of the tensors with memory of their own: variables, persistent and dynamic ones."""
+        return sum(self._own.values())
+
+    @property
     def nbytes(self) -> int:
         """Bytes of all of it."""
-        return self.arena + sum(self._own.values())
+        return self.arena + self.own
 
     def check(self, t: Tensor, sizes: tuple[int, ...], running: bool) -> None:
         """Raises ResourceExhaustedError where a tensor of these sizes, beside what there is, passes the limit.
@@ -63,6 +71,32 @@ class Holding:
         """Nothing is held any more."""
         self.arena = 0
         self._own.clear()
+
+
+class Footprint(NamedTuple):
+    """Bytes that a subgraph takes. arena: of planned tensors; own: of tensors with memory of their own (variables,
+    persistent and dynamic ones); mapped: of constants that are views on the file; copied: of constants that are not
+    (packed, sparse and unaligned ones, strings), each array once."""
+
+    arena: int
+    own: int
+    mapped: int
+    copied: int
+
+
+def subgraph_memory(subgraph: Any) -> Footprint:
+    """What a `Subgraph` takes now: arena and own are 0 before its tensors are allocated."""
+    mapped, copied = 0, {}
+    for t in subgraph.tensors:
+        if t.kind == CONSTANT and t.array is not None:
+            root = t.array
+            while isinstance(root.base, np.ndarray):
+                root = root.base
+            if root.flags.owndata:
+                copied[id(root)] = root.nbytes
+            else:  # the file's bytes are no array's own
+                mapped += t.array.nbytes
+    return Footprint(subgraph.holding.arena, subgraph.holding.own, mapped, sum(copied.values()))
 
 
 def check_bytes(size: int, what: str) -> None:
