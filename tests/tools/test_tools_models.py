@@ -248,8 +248,11 @@ def test_run_of_files_that_are_no_arrays(models, tmp_path):
 
 def test_bench_prints_times(models):
     result = opwright("bench", models / "sin.tflite", "--runs", 5, "--ops")
-    for text in ("load", "allocate", "invoke median", "SIN", "share"):
+    for text in ("load", "allocate", "invoke median", "Run order", "Top by computation time", "By operator"):
         assert text in result.stdout
+    for column in ("node type", "first us", "avg us", "cdf %", "mem KB", "times called", "name", "count"):
+        assert column in result.stdout
+    assert "nodes executed: 2 a run" in result.stdout
 
 
 def test_bench_as_json(models):
@@ -257,9 +260,41 @@ def test_bench_as_json(models):
     seconds = found["seconds"]
     assert found["runs"] == 5
     assert 0 < seconds["invoke_fastest"] <= seconds["invoke_median"] <= seconds["invoke_slowest"]
-    assert [(o["node"], o["operator"]) for o in found["operators"]] == [(0, "ADD"), (1, "SIN")]
-    assert all(o["seconds"] > 0 for o in found["operators"])
-    assert result_of("bench", models / "sin.tflite", "--runs", 5, "--json")["operators"] == []
+    assert [(o["node"], o["operator"], o["calls"]) for o in found["nodes"]] == [(0, "ADD", 10), (1, "SIN", 10)]
+    for rows in (found["nodes"], found["operators"]):
+        assert all(o["average"] > 0 and o["memory"] >= 0 for o in rows)
+        assert sum(o["share"] for o in rows) == pytest.approx(1)
+        assert rows[-1]["cumulative"] == pytest.approx(1)
+    assert {o["operator"]: o["count"] for o in found["operators"]} == {"ADD": 1, "SIN": 1}
+    assert result_of("bench", models / "sin.tflite", "--runs", 5, "--json")["nodes"] == []
+
+
+def test_bench_of_other_shapes_and_given_inputs(models, tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    result_of("bench", models / "sin.tflite", "--runs", 1, "--input", tmp_path / "x.npy", "--json")
+    result = opwright("bench", models / "sin.tflite", "--runs", 1, "--shape", "7")
+    assert "to [7]" in result.stderr
+    opwright("bench", models / "sin.tflite", "--shape", "two,3", exit_code=2)
+    opwright("bench", models / "sin.tflite", "--shape", "nobody=3", exit_code=2)
+
+
+def test_bench_writes_a_page(models, tmp_path):
+    opwright("bench", models / "sin.tflite", "--runs", 1, "--html", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert page.startswith("<!doctype html>")
+    assert page.count("<td class=text>SIN</td>") == 2  # by operator and by node
+    opwright("bench", models / "sin.tflite", "--runs", 1, "--html", tmp_path / "no" / "page.html", exit_code=3)
+
+
+def test_bench_against_the_official_interpreter(models):
+    pytest.importorskip("ai_edge_litert.interpreter")
+    found = result_of("bench", models / "sin.tflite", "--runs", 3, "--vs", "litert", "--json")
+    assert set(found["litert"]) == set(found["seconds"])
+    assert all(seconds > 0 for label, seconds in found["litert"].items() if label != "invoke_deviation")
+    assert "litert / ours" in opwright("bench", models / "sin.tflite", "--runs", 3, "--vs", "litert").stdout
+    opwright("bench", models / "sin.tflite", "--vs", "nobody", exit_code=2)
+    failed = opwright("bench", models / "atan.tflite", "--vs", "litert", exit_code=1)
+    assert "Atan" in failed.stderr
 
 
 @pytest.mark.parametrize("option", [("--runs", 0), ("--threads", 0), ("--runs", "many")], ids=str)

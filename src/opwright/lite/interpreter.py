@@ -10,7 +10,7 @@ import enum
 import functools
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from .runtime.signatures import SignatureRunner
 from .runtime.subgraph import Subgraph
 from .runtime.tensor import ARENA, OWN, Tensor
 from .runtime.values import elements, new_shape, put
+
+if TYPE_CHECKING:
+    from .runtime.profiling import Profile
 
 
 @functools.cache
@@ -117,8 +120,12 @@ class Interpreter:
         """Run the model. Raises RuntimeError (errors.OpError, too) naming the node that failed."""
         self._subgraphs[0].invoke()
 
-    def profile(self, runs: int = 20) -> list[dict[str, Any]]:
-        """Invoke `runs` times and time each node: its number, its operator, the median of its seconds.
+    def profile(self, runs: int = 20, *, memory: bool = False) -> Profile:
+        """Invoke `runs` times and time each node; memory: once more, to see what each allocates beside the arena.
+
+        Gives a list with a row (a dict) for each node in the order they run: node, operator, name (of the outputs),
+        calls, first, average, seconds (the median), fastest, slowest, share, cumulative, bytes, memory. `operators()`
+        sums them up by operator; `called` has the rows of other subgraphs, by index.
 
         A delegate's node is the operator DELEGATE, with two more keys: the delegate's name and the nodes it stands for.
         (DelegateFlags.PER_OPERATOR_PROFILING: the nodes it stands for, if its kernels tell.)
@@ -128,9 +135,9 @@ class Interpreter:
         if runs < 1:
             raise InvalidArgumentError(op="Interpreter.profile", what="no runs to time", found=f"runs={runs}",
                                        wanted="1 or more")  # fmt: skip
-        from .runtime.profiling import profile_rows  # who profiles nothing need not load it
+        from .runtime.profiling import profile  # who profiles nothing need not load it
 
-        return profile_rows(self._subgraphs[0], runs)
+        return profile(self._subgraphs, runs, memory)
 
     def close(self) -> None:
         """Free every operator's state, once; the interpreter cannot run any more. Happens by itself at the end.

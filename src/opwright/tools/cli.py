@@ -216,15 +216,21 @@ def run(model: str, inputs: tuple[str, ...], outputs: str | None, seed: int, as_
 @cli.command()
 @_model
 @click.option("--runs", default=200, show_default=True, type=_at_least_1, help="Timed runs.")
+@click.option("--warmup", type=click.IntRange(min=0), help="Runs before them; by default a twentieth, at least 3.")
 @click.option("--threads", default=1, show_default=True, type=_at_least_1, help="Threads to use.")
-@click.option("--ops", "by_operator", is_flag=True, help="Also the time of each operator.")
+@click.option("--ops", "by_operator", is_flag=True, help="Also time and memory of each node and operator.")
+@click.option("--vs", "rival", type=click.Choice(["litert"]), help="Another interpreter to time on the same inputs.")
+@click.option("--html", "page", type=click.Path(dir_okay=False), help="Write the figures of each node as a page.")
+@click.option("--input", "inputs", multiple=True, metavar="[NAME=]FILE.npy", help="An input; random where left out.")
+@click.option("--shape", "shapes", multiple=True, metavar="[NAME=]SIZES", help="Another shape: x=1,224,224,3.")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of random inputs.")
 @_json
-@_examples("opwright bench model.tflite", "opwright bench model.tflite --runs 1000 --ops")
-def bench(model: str, runs: int, threads: int, by_operator: bool, as_json: bool) -> None:
-    """Time a .tflite file: load, allocate, invoke (median, fastest, slowest)."""
-    from .running import bench_model
+@_examples("opwright bench model.tflite --ops", "opwright bench model.tflite --vs litert --shape x=8,224,224,3")
+def bench(model: str, as_json: bool, **settings: Any) -> None:
+    """Time a .tflite file: load, allocate, invoke; and where the time goes."""
+    from .benching import Settings, bench_model
 
-    bench_model(model, runs, threads, by_operator, as_json)
+    bench_model(model, Settings(**settings), as_json)
 
 
 @cli.group(cls=_Group)

@@ -1,12 +1,11 @@
-"""`opwright run | bench`: what a model file gives, and how fast.
+"""`opwright run`: what a model file gives; and the inputs that `opwright bench` takes, too.
 
-Lives here: the two reports and the inputs they take.  Not here: running itself (lite/interpreter).
+Lives here: the report, inputs from files and random ones.  Not here: running itself (lite/interpreter).
 """
 
 from __future__ import annotations
 
 import os
-import time
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,8 +13,6 @@ from typing import Any
 
 import click
 import numpy as np
-from rich.progress import track
-from rich.table import Table
 
 from .. import lite
 from .models import read_model
@@ -51,39 +48,44 @@ def _load(file: str) -> np.ndarray:
     return array
 
 
-def _match_inputs(texts: Sequence[str], details: Sequence[Detail], model: Any) -> dict[int, str]:
-    """The file of each input by tensor index: NAME=FILE by name, others in order. Raises click.UsageError."""
+def _matched(texts: Sequence[str], details: Sequence[Detail], model: Any) -> dict[int, str]:
+    """What is given for inputs, by tensor index: NAME=WHAT by name, others in order. Raises click.UsageError."""
     by_name = {d["name"]: d["index"] for d in details}
     by_name |= {m.name: m.tensor_index for s in model.signature_defs or [] if not s.subgraph_index for m in s.inputs}
-    files: dict[int, str] = {}
+    found: dict[int, str] = {}
     in_order = []
     for text in texts:
-        name, equals, file = text.partition("=")
+        name, equals, what = text.partition("=")
         if not equals or (name not in by_name and Path(text).exists()):
             in_order.append(text)
         elif name not in by_name:
             raise click.UsageError(f"the model has no input {name!r}; its inputs: {', '.join(by_name) or 'none'}")
-        elif by_name[name] in files:
+        elif by_name[name] in found:
             raise click.UsageError(f"input {name!r} is given twice")
         else:
-            files[by_name[name]] = file
-    left = [d["index"] for d in details if d["index"] not in files]
+            found[by_name[name]] = what
+    left = [d["index"] for d in details if d["index"] not in found]
     if len(in_order) > len(left):
         raise click.UsageError(f"{len(texts)} inputs are given, and the model has {len(details)}")
-    return files | dict(zip(left, in_order))
+    return found | dict(zip(left, in_order))
 
 
-def run_model(path: str, inputs: Sequence[str], folder: str | None, seed: int, as_json: bool) -> None:
-    """Run once, print the outputs, save them where asked."""
-    model = read_model(path)
-    interpreter = lite.Interpreter(model_content=model)
+def feed(interpreter: lite.Interpreter, model: Any, inputs: Sequence[str], seed: int,
+         shapes: Sequence[str] = ()) -> None:  # fmt: skip
+    """Give every input its elements: those of its file, else random ones, and allocate tensors.
+
+    inputs: [NAME=]FILE.npy; shapes: [NAME=]SIZES, such as x=1,224,224,3, for those without a file.
+    raises BadFile, click.UsageError
+    """
     details = interpreter.get_input_details()
-    given = {index: _load(file) for index, file in _match_inputs(inputs, details, model).items()}
+    given = {index: _load(file) for index, file in _matched(inputs, details, model).items()}
+    sizes = {index: _sizes(text) for index, text in _matched(shapes, details, model).items()}
     for detail in details:
         array, shape = given.get(detail["index"]), np.asarray(detail["shape"]).tolist()
-        if array is not None and list(array.shape) != shape:
-            notes().print(f"input {detail['name']}: resized from {shape} to {list(array.shape)}")
-            interpreter.resize_tensor_input(detail["index"], array.shape)
+        wanted = sizes.get(detail["index"], shape) if array is None else list(array.shape)
+        if wanted != shape:
+            notes().print(f"input {detail['name']}: resized from {shape} to {wanted}")
+            interpreter.resize_tensor_input(detail["index"], wanted)
     interpreter.allocate_tensors()
     rng = np.random.default_rng(seed)
     for detail in interpreter.get_input_details():
@@ -92,6 +94,20 @@ def run_model(path: str, inputs: Sequence[str], folder: str | None, seed: int, a
             notes().print(f"input {detail['name']}: random, seed {seed}")
             value = _random_input(detail, rng)
         interpreter.set_tensor(detail["index"], value)
+
+
+def _sizes(text: str) -> list[int]:
+    try:
+        return [int(size) for size in text.split(",")] if text else []
+    except ValueError:
+        raise click.UsageError(f"{text!r} is no shape such as 1,224,224,3") from None
+
+
+def run_model(path: str, inputs: Sequence[str], folder: str | None, seed: int, as_json: bool) -> None:
+    """Run once, print the outputs, save them where asked."""
+    model = read_model(path)
+    interpreter = lite.Interpreter(model_content=model)
+    feed(interpreter, model, inputs, seed)
     interpreter.invoke()
     results = [(d["name"], interpreter.get_tensor(d["index"])) for d in interpreter.get_output_details()]
     if folder is not None:
@@ -123,49 +139,3 @@ def _storable(array: np.ndarray) -> np.ndarray:
     if array.dtype.isbuiltin == 1:
         return array
     return array.astype(np.int8 if "int" in array.dtype.name else np.float32)
-
-
-def bench_model(path: str, runs: int, threads: int, by_operator: bool, as_json: bool) -> None:
-    """Time loading, allocation and runs."""
-    read_model(path)  # a bad file is told of as such
-    loads, allocations = [], []
-    for _ in range(5):
-        start = time.perf_counter()
-        interpreter = lite.Interpreter(model_path=path, num_threads=threads)
-        middle = time.perf_counter()
-        interpreter.allocate_tensors()
-        loads.append(middle - start)
-        allocations.append(time.perf_counter() - middle)
-    rng = np.random.default_rng(0)
-    for detail in interpreter.get_input_details():
-        interpreter.set_tensor(detail["index"], _random_input(detail, rng))
-    for _ in range(max(3, runs // 20)):
-        interpreter.invoke()
-    times = []
-    for _ in track(range(runs), "running", console=notes(), transient=True, disable=not notes().is_terminal):
-        start = time.perf_counter()
-        interpreter.invoke()
-        times.append(time.perf_counter() - start)
-    figures = {
-        "load": float(np.median(loads)), "allocate": float(np.median(allocations)),
-        "invoke_median": float(np.median(times)), "invoke_fastest": min(times), "invoke_slowest": max(times),
-    }  # fmt: skip
-    profile = interpreter.profile(runs=max(10, runs // 10)) if by_operator else []
-    if as_json:
-        print_json({"file": path, "runs": runs, "threads": threads, "seconds": figures, "operators": profile})
-        return
-    table = Table("", "time", title=path)
-    for name, seconds in figures.items():
-        table.add_row(name.replace("_", " "), f"{seconds * 1e6:.1f} us")
-    out().print(table)
-    if profile:
-        out().print(_profile_table(profile))
-
-
-def _profile_table(profile: Sequence[dict[str, Any]]) -> Table:
-    table = Table("node", "operator", "median", "share")
-    total = sum(p["seconds"] for p in profile) or 1.0
-    for p in profile:
-        share = f"{100 * p['seconds'] / total:.1f} %"
-        table.add_row(str(p["node"]), p["operator"], f"{p['seconds'] * 1e6:.2f} us", share)
-    return table

@@ -1,32 +1,175 @@
-"""Timing the nodes of a subgraph.
+"""Timing the nodes of a model, and what memory they take.
 
-Lives here: `profile_rows`.  Not here: what runs them (subgraph.py).
+Lives here: `Profile`, `profile`.  Not here: the tables that people read (tools/profiles.py), what runs the nodes.
+
+Nodes are timed by observers of all subgraphs, those that other nodes run included; memory is traced in one more run,
+since tracing slows everything down.
 """
 
 from __future__ import annotations
 
-import itertools
 import time
-from collections.abc import Callable
+import tracemalloc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from ..delegate import DelegateFlags
+from .node import Node
 from .subgraph import Subgraph
 
+Row = dict[str, Any]
+Key = tuple[int, int]  # of a node: its subgraph and its number
 
-def profile_rows(subgraph: Subgraph, runs: int) -> list[dict[str, Any]]:
-    """Invoke so many times; of each node its number, its operator and the median of its seconds.
 
-    A delegate's node is DELEGATE, with the delegate's name and the nodes it stands for. Where the delegate says that
-    its kernels time operators themselves, these are there instead, if any were reported.
+class Profile(list[Row]):
+    """A row for each node of the main subgraph, in the order they run; it is a list of dicts.
+
+    subgraph, node: numbers; operator: name; name: of the outputs; calls: how often it ran in all runs; first, average,
+    seconds (the median), fastest, slowest: seconds a run, of all its calls in it; share, cumulative: of the average of
+    all rows of the subgraph, 0 to 1; bytes: of the outputs; memory: the greatest number of bytes that the node had
+    allocated at a time, beside the arena (None where it was not asked for). A delegate's node is the operator DELEGATE
+    and has `delegate`, its name, and `nodes`, those it stands for.
+
+    runs: how many; called: the rows of each other subgraph that ran, by its index.
     """
-    times, events = _timed(subgraph, runs)
-    rows: list[dict[str, Any]] = []
-    for node, seconds in zip(subgraph.execution_plan, zip(*times)):
+
+    def __init__(self, runs: int, rows: Sequence[Row] = (), called: dict[int, list[Row]] | None = None) -> None:
+        super().__init__(rows)
+        self.runs = runs
+        self.called = called or {}
+
+    def operators(self, subgraph: int = 0) -> list[Row]:
+        """A row for each operator of a subgraph, the slowest first: operator, count (of nodes), calls, average (seconds
+        a run), share, cumulative, memory (the greatest of a node)."""
+        found: dict[str, Row] = {}
+        for row in self if subgraph == 0 else self.called[subgraph]:
+            kind = found.setdefault(row["operator"], {"operator": row["operator"], "count": 0, "calls": 0,
+                                                      "average": 0.0, "memory": row["memory"]})  # fmt: skip
+            kind["count"] += 1
+            kind["calls"] += row["calls"]
+            kind["average"] += row["average"]
+            kind["memory"] = None if row["memory"] is None else max(kind["memory"], row["memory"])
+        return _shared(sorted(found.values(), key=lambda row: -row["average"]))
+
+
+def _shared(rows: list[Row]) -> list[Row]:
+    """The rows with share and cumulative."""
+    total = sum(row["average"] for row in rows) or 1.0
+    so_far = 0.0
+    for row in rows:
+        so_far += row["average"]
+        row["share"], row["cumulative"] = row["average"] / total, so_far / total
+    return rows
+
+
+def profile(family: Sequence[Subgraph], runs: int, memory: bool) -> Profile:
+    """Invoke the first of the model's subgraphs so many times, and once more where memory is asked for.
+
+    raises RuntimeError (errors.OpError, too) as invoke does
+    """
+    main = family[0]
+    if not main.ready:
+        main.invoke()  # raises
+    watch = _Timing()
+    events: list[dict[int, float]] = []
+    with _observed(family, watch):
+        for _ in range(runs):
+            main.context.events = {}
+            watch.begin()
+            try:
+                main.invoke()
+                events.append(main.context.events)
+            finally:
+                main.context.events = None
+    taken = _Memory() if memory else None
+    if taken is not None:
+        with _observed(family, taken), taken.tracing():
+            main.invoke()
+    rows = [_rows(subgraph, watch, taken, events if subgraph is main else ()) for subgraph in family]
+    return Profile(runs, rows[0], {i: found for i, found in enumerate(rows) if i and found})
+
+
+@contextmanager
+def _observed(family: Sequence[Subgraph], observer: Any) -> Iterator[None]:
+    """Every node tells the observer."""
+    before = [subgraph.observer for subgraph in family]
+    try:
+        for subgraph in family:
+            subgraph.observe(observer)
+        yield
+    finally:
+        for subgraph, was in zip(family, before):
+            subgraph.observe(was)
+
+
+class _Timing:
+    """An observer: of each run the seconds of each node, and how often it was called."""
+
+    def __init__(self) -> None:
+        self.seconds: list[dict[Key, float]] = []
+        self.calls: dict[Key, int] = {}
+        self._started: list[float] = []
+
+    def begin(self) -> None:
+        self.seconds.append({})
+        self._started.clear()
+
+    def __call__(self, node: Node, after: bool, clock: Any = time.perf_counter) -> None:
+        if not after:
+            self._started.append(clock())
+            return
+        took = clock() - self._started.pop()
+        key = node.subgraph.index, node.number
+        run = self.seconds[-1]
+        run[key] = run.get(key, 0.0) + took
+        self.calls[key] = self.calls.get(key, 0) + 1
+
+
+class _Memory:
+    """An observer: the greatest number of bytes each node had allocated at a time, of its own and of what it ran."""
+
+    def __init__(self) -> None:
+        self.bytes: dict[Key, int] = {}
+        self._open: list[tuple[int, int]] = []  # of nodes that run: what there was before; the most inside, so far
+
+    @contextmanager
+    def tracing(self) -> Iterator[None]:
+        """Traces what NumPy and Python allocate, unless somebody does so already."""
+        mine = not tracemalloc.is_tracing()
+        if mine:
+            tracemalloc.start(1)
+        try:
+            yield
+        finally:
+            if mine:
+                tracemalloc.stop()
+
+    def __call__(self, node: Node, after: bool) -> None:
+        now, peak = tracemalloc.get_traced_memory()
+        if self._open:  # what peaked since the last event belongs to the nodes that are open
+            self._open = [(before, max(most, peak)) for before, most in self._open]
+        if not after:
+            self._open.append((now, now))
+        else:
+            before, most = self._open.pop()
+            key = node.subgraph.index, node.number
+            self.bytes[key] = max(self.bytes.get(key, 0), most - before)
+        tracemalloc.reset_peak()
+
+
+def _rows(subgraph: Subgraph, watch: _Timing, taken: _Memory | None, events: Sequence[dict[int, float]]) -> list[Row]:
+    """The rows of one subgraph; of a delegate whose kernels time operators themselves, these, if any were reported."""
+    rows = []
+    for node in subgraph.execution_plan:
+        key = subgraph.index, node.number
+        times = [run.get(key, 0.0) for run in watch.seconds]
+        if key not in watch.calls:
+            continue
+        row = _row(node, times, watch.calls[key]) | {"memory": None if taken is None else taken.bytes.get(key, 0)}
         delegate = node.delegate
-        row: dict[str, Any] = {"node": node.number, "operator": node.name, "seconds": float(np.median(seconds))}
         if delegate is None:
             rows.append(row)
             continue
@@ -34,38 +177,17 @@ def profile_rows(subgraph: Subgraph, runs: int) -> list[dict[str, Any]]:
         inside = [n for n in node.replaced if told and any(n.number in run for run in events)]
         for n in inside:
             took = [run[n.number] for run in events if n.number in run]
-            rows.append({"node": n.number, "operator": n.name, "seconds": float(np.median(took)),
-                         "delegate": delegate.name})  # fmt: skip
+            rows.append(_row(n, took, len(took)) | {"memory": None, "delegate": delegate.name})
         if not inside:
             row |= {"operator": "DELEGATE", "delegate": delegate.name, "nodes": [n.number for n in node.replaced]}
             rows.append(row)
-    return rows
+    return _shared(rows)
 
 
-def _timed(subgraph: Subgraph, runs: int) -> tuple[list[list[float]], list[dict[int, float]]]:
-    """Of each run the seconds of each node of the plan, and those that delegates' kernels reported, by node."""
-    marks: list[float] = []
-    clock = time.perf_counter
-
-    def timed(step: Callable[[], Any]) -> Callable[[], None]:
-        def run() -> None:
-            step()
-            marks.append(clock())
-
-        return run
-
-    plain, taken = subgraph.steps, []
-    events: list[dict[int, float]] = []
-    subgraph.steps = [timed(step) for step in plain]
-    try:
-        for _ in range(runs):
-            found: dict[int, float] = {}
-            subgraph.context.events = found
-            marks[:] = [clock()]
-            subgraph.invoke()
-            taken.append([end - start for start, end in itertools.pairwise(marks)])
-            events.append(found)
-    finally:
-        subgraph.steps = plain
-        subgraph.context.events = None
-    return taken, events
+def _row(node: Node, times: Sequence[float], calls: int) -> Row:
+    return {
+        "subgraph": node.subgraph.index, "node": node.number, "operator": node.name,
+        "name": ";".join(t.name for t in node.tensors_out), "calls": calls, "first": times[0],
+        "average": float(np.mean(times)), "seconds": float(np.median(times)), "fastest": min(times),
+        "slowest": max(times), "bytes": sum(t.nbytes for t in node.tensors_out),
+    }  # fmt: skip

@@ -48,7 +48,7 @@ class Subgraph(Called):
         self.family: list[Subgraph] = [] if family is None else family  # all subgraphs of the model, itself included
         self.resources: Resources = self.family[0].resources if self.family else Resources()
         self.index, self.name = index, source.name or ""
-        self.observer: Callable[[Node, bool], None] | None = None  # see run_observed; set before allocation
+        self.observer: Callable[[Node, bool], None] | None = None  # see run_observed; `observe` sets it
         self.tensors = [of_file(i, t, model.buffers[t.buffer]) for i, t in enumerate(source.tensors)]
         self.file_tensors = len(self.tensors)
         self.inputs: list[int] = np.asarray(source.inputs).tolist()
@@ -100,6 +100,13 @@ class Subgraph(Called):
         if self.observer is not None:
             pairs = zip(self.execution_plan, self.steps)
             self.steps = [functools.partial(run_observed, node, step, self.observer) for node, step in pairs]
+
+    def observe(self, observer: Callable[[Node, bool], None] | None) -> None:
+        """Let an observer be told of each node (see run_observed), or none any more; also where it is ready to run."""
+        self.observer = observer
+        self.connected = None  # who runs it connects it again, which binds the steps
+        if self.ready:
+            self._bind_steps()
 
     def _plan(self, outside: bool = False) -> None:
         """Init, prepare, place. outside: the inputs are in the memory of who runs it."""

@@ -33,7 +33,7 @@ def calibrate(model: Model, dataset: Any, custom_ops: Any = (), op_resolver: Any
     seen: list[dict[int, Range]] = [{} for _ in model.subgraphs]
     with Interpreter(model_content=model, custom_ops=custom_ops, op_resolver=op_resolver) as interpreter:
         for ranges, subgraph in zip(seen, interpreter._subgraphs):
-            subgraph.observer = _observer(subgraph, ranges)
+            subgraph.observe(_observer(subgraph, ranges))
         count, show, met = 0, _Progress(), set()
         try:
             for sample in samples(dataset, model):

@@ -1,0 +1,120 @@
+"""A profile of a model as people read it: tables in the manner of TensorFlow Lite's benchmark tool, and a page.
+
+Lives here: `print_profile`, `html_page`.  Not here: timing (lite/runtime/profiling.py), other figures (benching.py).
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+
+from rich.table import Table
+
+from ..lite.runtime.profiling import Profile, Row
+from .report import out
+
+SLOWEST = 10
+
+
+def print_profile(profile: Profile, names: Sequence[str]) -> None:
+    """Of each subgraph that ran: nodes in the order they run, the slowest of them, and operators.
+
+    names: of the model's subgraphs. Times are for one run of the model.
+    """
+    for index in (0, *profile.called):
+        rows = profile if index == 0 else profile.called[index]
+        of = f" of subgraph {index} {names[index]!r}" if profile.called else ""
+        out().print(_nodes(rows, f"Run order{of}"))
+        slowest = sorted(rows, key=lambda row: -row["average"])[:SLOWEST]
+        out().print(_nodes(_running(slowest), f"Top by computation time{of}"))
+        out().print(_operators(profile.operators(index), f"By operator{of}"))
+        calls = sum(row["calls"] for row in rows) / profile.runs
+        total = sum(row["average"] for row in rows)
+        out().print(f"nodes executed: {calls:g} a run, {total * 1e6:.1f} us of {profile.runs} runs' average\n")
+
+
+def _running(rows: Sequence[Row]) -> list[Row]:
+    """The rows in this order, `cumulative` as the sum of the shares so far."""
+    so_far, found = 0.0, []
+    for row in rows:
+        so_far += row["share"]
+        found.append(row | {"cumulative": so_far})
+    return found
+
+
+_NODE = ("node", "node type", "first us", "avg us", "%", "cdf %", "mem KB", "times called", "name")
+_OPERATOR = ("node type", "count", "avg us", "avg %", "cdf %", "mem KB", "times called")
+
+
+def _node_cells(row: Row) -> tuple[str, ...]:
+    return (str(row["node"]), row["operator"], _us(row["first"]), _us(row["average"]), _percent(row["share"]),
+            _percent(row["cumulative"]), _kilobytes(row["memory"]), str(row["calls"]),
+            f"[{row['name']}]:{row['node']}")  # fmt: skip
+
+
+def _operator_cells(row: Row) -> tuple[str, ...]:
+    return (row["operator"], str(row["count"]), _us(row["average"]), _percent(row["share"]),
+            _percent(row["cumulative"]), _kilobytes(row["memory"]), str(row["calls"]))  # fmt: skip
+
+
+def _us(seconds: float) -> str:
+    return f"{seconds * 1e6:.2f}"
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.2f}"
+
+
+def _kilobytes(size: int | None) -> str:
+    return "" if size is None else f"{size / 1024:.1f}"
+
+
+def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    table = Table(title=title)
+    for column in columns:
+        table.add_column(column, justify="left" if column in ("node type", "name") else "right")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _nodes(rows: Iterable[Row], title: str) -> Table:
+    return _table(title, _NODE, map(_node_cells, rows))
+
+
+def _operators(rows: Iterable[Row], title: str) -> Table:
+    return _table(title, _OPERATOR, map(_operator_cells, rows))
+
+
+_STYLE = """body{font:14px system-ui,sans-serif;margin:2em;color:#222}table{border-collapse:collapse;margin:0 0 2em}
+th,td{padding:.15em .7em;text-align:right;border-bottom:1px solid #ddd}th{background:#f4f4f4}
+td.text{text-align:left;max-width:40em;overflow-wrap:anywhere}td.bar{width:12em;text-align:left}
+td.bar i{display:block;height:.8em;background:#4a7ebb}"""
+
+
+def html_page(path: str, figures: dict[str, float], profile: Profile) -> str:
+    """A page of its own, without scripts or anything from elsewhere: the figures, operators, and nodes with bars."""
+    parts = [f"<!doctype html><html lang=en><meta charset=utf-8><title>{html.escape(path)}</title>"
+             f"<style>{_STYLE}</style><h1>{html.escape(path)}</h1>"]  # fmt: skip
+    timed = [(label.replace("_", " "), f"{_us(seconds)} us") for label, seconds in figures.items()]
+    parts.append(_html_table(("", "time"), [(cells, None) for cells in timed]))
+    for index in (0, *profile.called):
+        rows = profile if index == 0 else profile.called[index]
+        parts.append(f"<h2>Subgraph {index}</h2>")
+        kinds = [(_operator_cells(row), row["share"]) for row in profile.operators(index)]
+        parts.append(_html_table((*_OPERATOR, ""), kinds))
+        parts.append(_html_table((*_NODE, ""), [(_node_cells(row), row["share"]) for row in rows]))
+    return "\n".join(parts) + "\n"
+
+
+def _html_table(columns: Sequence[str], rows: Iterable[tuple[Sequence[str], float | None]]) -> str:
+    lines = ["<table><tr>" + "".join(f"<th>{html.escape(column)}</th>" for column in columns) + "</tr>"]
+    for cells, share in rows:
+        line = "".join(f"<td{'' if _is_number(cell) else ' class=text'}>{html.escape(cell)}</td>" for cell in cells)
+        bar = "" if share is None else f'<td class=bar><i style="width:{share * 100:.1f}%"></i></td>'
+        lines.append(f"<tr>{line}{bar}</tr>")
+    return "\n".join([*lines, "</table>"])
+
+
+def _is_number(text: str) -> bool:
+    return text.replace(".", "", 1).replace(" us", "").isdigit()
