@@ -1,7 +1,7 @@
 """Random numbers as the official run time draws them: Philox 4x32-10, and what floats it makes of its words.
 
-Lives here: the generator and the distributions over it.  Not here: operators (random.py), the library's own random
-numbers (opwright.ops.random), which are other ones.
+Lives here: the generator and the distributions over it.  Not here: operators (random.py, stablehlo_random.py),
+another generator (threefry.py), the library's own random numbers (opwright.ops.random), which are other ones.
 
 After Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3": ten rounds of multiplications mix a counter of
 four words with a key of two. The key is the first seed, the upper half of the counter begins as the second.
@@ -13,7 +13,7 @@ import secrets
 
 import numpy as np
 
-_MASK = 0xFFFFFFFF
+_MASK, _WIDE = 0xFFFFFFFF, (1 << 64) - 1
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 _WEYL = (0x9E3779B9, 0xBB67AE85)
 
@@ -27,30 +27,30 @@ class Philox:
         """Both seeds 0: a sequence nobody knows beforehand."""
         if seed == 0 and seed2 == 0:
             seed, seed2 = secrets.randbits(64), secrets.randbits(64)
-        self.key = (seed & _MASK, seed >> 32 & _MASK)
-        self.upper, self.at = seed2 & (1 << 64) - 1, 0
+        self.key, self.upper, self.at = seed, seed2, 0
 
     def words(self, count: int) -> np.ndarray:
         """The next `count` words, uint32; what is left of the last block is lost."""
-        blocks = -(-count // 4)
-        found = self._blocks(self.at, blocks)
-        self.at += blocks
+        used = -(-count // 4)
+        found = blocks(self.key, self.at, self.upper + (self.at >> 64), used)
+        self.at += used
         return found.reshape(-1)[:count]
 
-    def _blocks(self, first: int, count: int) -> np.ndarray:
-        low = np.arange(count, dtype=np.uint64) + np.uint64(first & (1 << 64) - 1)
-        carry = low < np.uint64(first & (1 << 64) - 1)
-        high = np.where(carry, np.uint64(self.upper + 1 & (1 << 64) - 1), np.uint64(self.upper))
-        high = high + np.uint64(first >> 64 & (1 << 64) - 1)
-        mask, half = np.uint64(_MASK), np.uint64(32)
-        c0, c1, c2, c3 = low & mask, low >> half, high & mask, high >> half
-        k0, k1 = self.key
-        m0, m1 = map(np.uint64, _MULTIPLIERS)
-        for _ in range(10):
-            p0, p1 = m0 * c0, m1 * c2
-            c0, c1, c2, c3 = (p1 >> half) ^ c1 ^ np.uint64(k0), p1 & mask, (p0 >> half) ^ c3 ^ np.uint64(k1), p0 & mask
-            k0, k1 = k0 + _WEYL[0] & _MASK, k1 + _WEYL[1] & _MASK
-        return np.stack([c0, c1, c2, c3], -1).astype(np.uint32)
+
+def blocks(key: int, first: int, upper: int, count: int) -> np.ndarray:
+    """The words of the counters upper 2^64 + first, + 1, ...: uint32 [count, 4]. All modulo their bits."""
+    first, upper = first & _WIDE, upper & _WIDE
+    low = np.arange(count, dtype=np.uint64) + np.uint64(first)
+    high = np.where(low < np.uint64(first), np.uint64(upper + 1 & _WIDE), np.uint64(upper))
+    mask, half = np.uint64(_MASK), np.uint64(32)
+    c0, c1, c2, c3 = low & mask, low >> half, high & mask, high >> half
+    k0, k1 = key & _MASK, key >> 32 & _MASK
+    m0, m1 = map(np.uint64, _MULTIPLIERS)
+    for _ in range(10):
+        p0, p1 = m0 * c0, m1 * c2
+        c0, c1, c2, c3 = (p1 >> half) ^ c1 ^ np.uint64(k0), p1 & mask, (p0 >> half) ^ c3 ^ np.uint64(k1), p0 & mask
+        k0, k1 = k0 + _WEYL[0] & _MASK, k1 + _WEYL[1] & _MASK
+    return np.stack([c0, c1, c2, c3], -1).astype(np.uint32)
 
 
 def uniform(words: np.ndarray) -> np.ndarray:
