@@ -253,6 +253,7 @@ def test_bench_prints_times(models):
     for column in ("node type", "first us", "avg us", "cdf %", "mem KB", "times called", "name", "count"):
         assert column in result.stdout
     assert "nodes executed: 2 a run" in result.stdout
+    assert "memory: arena " in result.stdout
 
 
 def test_bench_as_json(models):

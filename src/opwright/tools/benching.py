@@ -151,9 +151,9 @@ def _rival(path: str, interpreter: lite.Interpreter, settings: Settings) -> dict
 
 def _document(path: str, settings: Settings, figures: dict[str, float], profile: Any, rival: Any) -> dict[str, Any]:
     found = {"file": path, "runs": settings.runs, "threads": settings.threads, "seconds": figures,
-             "nodes": [], "operators": [], "subgraphs": {}}  # fmt: skip
+             "bytes": {}, "nodes": [], "operators": [], "subgraphs": {}}  # fmt: skip
     if profile is not None:
-        found |= {"nodes": list(profile), "operators": profile.operators()}
+        found |= {"bytes": profile.footprint._asdict(), "nodes": list(profile), "operators": profile.operators()}
         found["subgraphs"] = {i: {"nodes": rows, "operators": profile.operators(i)}
                               for i, rows in profile.called.items()}  # fmt: skip
     if rival is not None:
@@ -162,7 +162,7 @@ def _document(path: str, settings: Settings, figures: dict[str, float], profile:
 
 
 def _table(path: str, figures: dict[str, float], rival: dict[str, float] | None, name: str | None) -> Table:
-    table = Table("", "time", *([name, f"{name} / ours"] if rival else []), title=path)
+    table = Table("", "time", *([str(name), f"{name} / ours"] if rival else []), title=path)
     for label, seconds in figures.items():
         cells = [] if rival is None else [f"{rival[label] * 1e6:.1f} us", f"{rival[label] / seconds:.2f}"]
         table.add_row(label.replace("_", " "), f"{seconds * 1e6:.1f} us", *cells)

@@ -14,6 +14,7 @@ from ..lite.runtime.profiling import Profile, Row
 from .report import out
 
 SLOWEST = 10
+NAME = 60  # columns; the converter's names of fused nodes may have hundreds
 
 
 def print_profile(profile: Profile, names: Sequence[str]) -> None:
@@ -31,6 +32,9 @@ def print_profile(profile: Profile, names: Sequence[str]) -> None:
         calls = sum(row["calls"] for row in rows) / profile.runs
         total = sum(row["average"] for row in rows)
         out().print(f"nodes executed: {calls:g} a run, {total * 1e6:.1f} us of {profile.runs} runs' average\n")
+    arena, own, mapped, copied = map(_kilobytes, profile.footprint)
+    out().print(f"memory: arena {arena} KB, tensors of their own {own} KB; constants in the file's memory {mapped} KB, "
+                f"copies of constants {copied} KB")  # fmt: skip
 
 
 def _running(rows: Sequence[Row]) -> list[Row]:
@@ -49,7 +53,11 @@ _OPERATOR = ("node type", "count", "avg us", "avg %", "cdf %", "mem KB", "times 
 def _node_cells(row: Row) -> tuple[str, ...]:
     return (str(row["node"]), row["operator"], _us(row["first"]), _us(row["average"]), _percent(row["share"]),
             _percent(row["cumulative"]), _kilobytes(row["memory"]), str(row["calls"]),
-            f"[{row['name']}]:{row['node']}")  # fmt: skip
+            f"[{_short(row['name'])}]:{row['node']}")  # fmt: skip
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= NAME else f"{name[: NAME - 3]}..."
 
 
 def _operator_cells(row: Row) -> tuple[str, ...]:

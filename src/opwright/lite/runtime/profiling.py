@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..delegate import DelegateFlags
+from .holding import Footprint, subgraph_memory
 from .node import Node
 from .subgraph import Subgraph
 
@@ -33,13 +34,13 @@ class Profile(list[Row]):
     allocated at a time, beside the arena (None where it was not asked for). A delegate's node is the operator DELEGATE
     and has `delegate`, its name, and `nodes`, those it stands for.
 
-    runs: how many; called: the rows of each other subgraph that ran, by its index.
+    runs: how many; called: the rows of each other subgraph that ran, by its index; footprint: bytes of the model's
+    arenas, of tensors with memory of their own, of constants in the file's memory and of those that are copies.
     """
 
-    def __init__(self, runs: int, rows: Sequence[Row] = (), called: dict[int, list[Row]] | None = None) -> None:
+    def __init__(self, runs: int, rows: Sequence[Row], called: dict[int, list[Row]], footprint: Footprint) -> None:
         super().__init__(rows)
-        self.runs = runs
-        self.called = called or {}
+        self.runs, self.called, self.footprint = runs, called, footprint
 
     def operators(self, subgraph: int = 0) -> list[Row]:
         """A row for each operator of a subgraph, the slowest first: operator, count (of nodes), calls, average (seconds
@@ -89,7 +90,8 @@ def profile(family: Sequence[Subgraph], runs: int, memory: bool) -> Profile:
         with _observed(family, taken), taken.tracing():
             main.invoke()
     rows = [_rows(subgraph, watch, taken, events if subgraph is main else ()) for subgraph in family]
-    return Profile(runs, rows[0], {i: found for i, found in enumerate(rows) if i and found})
+    footprint = Footprint(*map(sum, zip(*(subgraph_memory(subgraph) for subgraph in family))))
+    return Profile(runs, rows[0], {i: found for i, found in enumerate(rows) if i and found}, footprint)
 
 
 @contextmanager
