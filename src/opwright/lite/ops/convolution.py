@@ -138,6 +138,7 @@ class TransposeConv:
     bias = Input(_F, like="filter", optional=True)
     y = Output(like="x")
     quantized = "convolution.transpose_conv"
+    hybrid = "hybrid.transpose_conv"
 
     def infer(op: Any) -> TensorSpec:
         _positive(op, "stride_w", "stride_h")

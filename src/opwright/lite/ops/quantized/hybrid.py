@@ -1,5 +1,5 @@
-"""Rules of float activations with integer weights: CONV_2D, DEPTHWISE_CONV_2D, FULLY_CONNECTED, BATCH_MATMUL,
-EMBEDDING_LOOKUP.
+"""Rules of float activations with integer weights: CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV, FULLY_CONNECTED,
+BATCH_MATMUL, EMBEDDING_LOOKUP.
 
 Lives here: these rules.  Not here: integer activations (convolution.py, matmul.py).
 
@@ -136,6 +136,24 @@ def depthwise_conv_2d(op: Any, x: Operand, filter: Operand, bias: Operand | None
         images = asymmetric(real, (1, 2, 3))
         sums = conv_arrays.depthwise(images.values.astype(w.dtype), by_channel,
                                      windows_of(op, real.shape[1:3], f.shape[1:3])).astype(_f)  # fmt: skip
+        return _finish(op, sums * (scales * images.scale), b)
+
+    return run
+
+
+def transpose_conv(op: Any, output_shape: Operand, filter: Operand, x: Operand, bias: Operand | None, y: Operand
+                   ) -> Any:  # fmt: skip
+    check_types(op, ("INT8 FLOAT32 FLOAT32",), filter, x, y)
+    weights = _weights(filter, lambda w: w.transpose(1, 2, 0, 3), (1, 2, 3))
+    if filter.per_channel and filter.axis != 0:
+        raise filter.wrong("has scales along another dimension than that of the output channels", filter.axis, 0)
+    scales = filter.scales if filter.per_channel else filter.scale
+
+    def run(shape: Any, f: Any, real: Any, b: Any) -> Any:
+        w, sizes = weights(f), [int(s) for s in shape]
+        images = asymmetric(real, (1, 2, 3))
+        sums = conv_arrays.by_input(images.values.astype(w.dtype), w, sizes,
+                                    windows_of(op, sizes[1:3], f.shape[1:3])).astype(_f)  # fmt: skip
         return _finish(op, sums * (scales * images.scale), b)
 
     return run
