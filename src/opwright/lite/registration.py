@@ -122,7 +122,7 @@ class OperatorRegistration(Registration):
         return specs
 
     def _prepare(self, context: Context, node: Node) -> None:
-        call, operands = self._call(node), node.tensors_in
+        call, asked = self._call(node), [False]
         if is_kept(self.operator, node):
             for t in node.tensors_out:
                 t.set_kind(OWN)
@@ -130,9 +130,17 @@ class OperatorRegistration(Registration):
         if restart is not None:  # what the node keeps from run to run begins anew
             restart()
         node.kernel = self.quantized_kernel(call, node) if is_quantized(node) else None
+
+        def seen(t: Tensor) -> Any:
+            return t if t.kind == CONSTANT else Asked(t, asked)
+
         if node.kernel is not None:
-            operands = as_real(self.operator, operands)
-        for spec, t in zip(self.infer(call, node, operands), node.tensors_out):
+            operands = as_real(self.operator, node.tensors_in, seen)
+        else:
+            operands = [None if t is None else seen(t) for t in node.tensors_in]
+        specs = self.infer(call, node, operands)
+        node.asks = asked[0]
+        for spec, t in zip(specs, node.tensors_out):
             if spec.shape.is_fully_defined():
                 context.resize(t, spec.shape.as_list())
             else:
@@ -146,7 +154,21 @@ class OperatorRegistration(Registration):
         if is_kept(self.operator, node):
             quietly(self._step(context, node))
             return _nothing
-        return self._step(context, node)
+        step = self._step(context, node)
+        if node.asks and all(t.kind != DYNAMIC for t in node.tensors_out):
+            return functools.partial(self._run_asked, node, step)
+        return step
+
+    def _run_asked(self, node: Node, step: Callable[[], Any]) -> None:
+        """Run a step after the shape rules have seen the values that were not there before: axes, for instance."""
+        self.infer(self._call(node), node, self._known(node))
+        step()
+
+    def _known(self, node: Node) -> list[Any]:
+        """The inputs for shape rules, now that their elements are there."""
+        if node.kernel is None:
+            return [None if t is None else Known(t) for t in node.tensors_in]
+        return as_real(self.operator, node.tensors_in, Known)
 
     def _step(self, context: Context, node: Node) -> Callable[[], Any]:
         operator, call, outputs = self.operator, self._call(node), node.tensors_out
@@ -172,11 +194,7 @@ class OperatorRegistration(Registration):
         What `infer` cannot know even so has the shape of what is computed.
         """
         call = self._call(node)
-        if node.kernel is None:
-            known: list[Any] = [None if t is None else Known(t) for t in node.tensors_in]
-        else:
-            known = as_real(self.operator, node.tensors_in, Known)
-        specs = self.infer(call, node, known)
+        specs = self.infer(call, node, self._known(node))
         for spec, t in zip(specs, node.tensors_out):
             if spec.shape.is_fully_defined() or node.kernel is not None:
                 context.resize(t, spec.shape.as_list())
@@ -227,6 +245,19 @@ class Known:
     @property
     def shape(self) -> TensorShape:
         return self.spec.shape
+
+
+class Asked(Known):
+    """A tensor without elements yet, which notes whether shape rules ask for them."""
+
+    __slots__ = ("asked",)
+
+    def __init__(self, t: Tensor, asked: list[bool]) -> None:
+        self.spec, self.asked = t.spec, asked
+
+    @property
+    def constant(self) -> None:  # type: ignore[override]
+        self.asked[0] = True
 
 
 def _run_single(kernel: Callable[..., Any], arrays: Sequence[Any], out: np.ndarray, name: str) -> None:

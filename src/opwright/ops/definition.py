@@ -261,7 +261,8 @@ class Operator:
         for declared, dtype in zip(self.inputs, found):
             if dtype is None:
                 if not declared.optional:
-                    raise SignatureError(op=self.name, node=name, what=f"input {declared.name!r} is missing")
+                    raise SignatureError(op=self.name, node=name, what=f"input {declared.name!r} is missing",
+                                         wanted=f"{declared.name}, {_dtype_names(declared.dtypes)}")  # fmt: skip
                 continue
             for one in dtype if isinstance(dtype, tuple) else (dtype,):
                 if one not in declared.dtypes:

@@ -74,7 +74,7 @@ class _Lines(Build):
         return self.operator(versions.operator_code(name), inputs, outputs, **{union: made})
 
 
-def _calling(name: str, inputs: str, **options: Any) -> Good:
+def _calling(name: str, inputs: str, /, **options: Any) -> Good:
     """y = of two subgraphs x + x and x; c: what chooses; n: a loop's counter."""
     b = _Lines().tensor("c", (), "BOOL").tensor("i", (), "INT32").tensor("x", (2, 3)).tensor("y", (2, 3))
     b.node(name, inputs, "y", **options).ends(inputs, "y")

@@ -17,9 +17,16 @@ BY_NAME: dict[str, DType] = {
     "COMPLEX64": dtypes.complex64, "INT8": dtypes.int8, "FLOAT64": dtypes.float64, "COMPLEX128": dtypes.complex128,
     "UINT64": dtypes.uint64, "RESOURCE": dtypes.resource, "UINT32": dtypes.uint32, "UINT16": dtypes.uint16,
     "INT4": dtypes.int4, "BFLOAT16": dtypes.bfloat16,
-    # Of constants alone: no operator of the catalogue knows them.
+    # Of files alone: no operator of the catalogue knows them.
     "INT2": DType("int2", "i2", ml_dtypes.int2, "i"), "UINT4": DType("uint4", "u4", ml_dtypes.uint4, "u"),
 }  # fmt: skip
+
+ANY = (*dtypes.ALL, BY_NAME["INT2"], BY_NAME["UINT4"])
+"""Every type with elements that operators may move: all but handles."""
+INDEX = (dtypes.int32, dtypes.int64)
+"""The types of axes, sizes and places."""
+NUMBER = (dtypes.int32, dtypes.uint32, dtypes.int64, dtypes.uint64)
+"""The types of one small number: the official kernels look at its low four bytes, whatever its type."""
 
 _NAMES = {dtype: name for name, dtype in BY_NAME.items()}
 
@@ -39,4 +46,4 @@ def dtype_of(name: str, tensor: str = "") -> DType:
         return BY_NAME[name]
     except KeyError:
         raise UnimplementedError(what=f"tensor {tensor!r} has type {name}" if tensor else f"tensor type {name}",
-                                 wanted=", ".join(BY_NAME), explain="OW103") from None  # fmt: skip
+                                 found=name, wanted=", ".join(BY_NAME), explain="OW103") from None  # fmt: skip

@@ -1,6 +1,7 @@
 """Errors of running a model: those of core/errors.py that are also what the official interpreter raises.
 
-Lives here: `also` (an error class joined with RuntimeError or ValueError), `of_node` (the error of a failed method).
+Lives here: `also` (an error class joined with RuntimeError or ValueError), `of_node` (the error of a failed method:
+what was wrong, the node's tensors, its number).
 Not here: the texts of single checks.
 
 The official interpreter raises ValueError from its constructor and accessors, RuntimeError from allocate_tensors,
@@ -12,6 +13,10 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.errors import OpError, ResourceExhaustedError
+from .. import ops
+
+MOST_TENSORS = 12
+"""So many tensors of a node an error names."""
 
 _joined: dict[tuple[Any, Any], type[OpError]] = {}  # one class a pair, so that errors of one kind have one type
 
@@ -49,21 +54,49 @@ def of_node(error: Exception, node: Any, phase: str, reported: list[str]) -> OpE
         said += f"\n  found   delegate {delegate.name} in place of {count}: {inside}"
         said += ", ..." if len(node.replaced) > 8 else ""
     last = said + failed(node, phase)
+    inside = isinstance(error, OpError) and told(error)  # it came out of a subgraph that the node runs
+    if delegate is None and not inside:
+        last = tensors_of(node, "found" if "\n  found " not in str(error) else "tensors") + last
     if isinstance(error, OpError):
         text = error.message if error.op else f"{node.name}: {error.message}"
         cls = type(error)
     elif isinstance(error, MemoryError):
         text, cls = f"{node.name}: out of memory: {error}", ResourceExhaustedError
     else:
-        tensors = ", ".join(f"{t.name!r} {t.short()}" for t in node.inputs if t is not None) or "no inputs"
-        text, cls = f"{node.name}: {type(error).__name__}: {error}\n  found   {tensors}", OpError
+        text, cls = f"{node.name}: {type(error).__name__}: {error}", OpError
     new = also(cls, RuntimeError)(text + last)
     new.op, new.node, new.explain = node.name, str(node.number), getattr(error, "explain", None)
     if delegate is not None:
         new.delegate = delegate  # type: ignore[attr-defined]  # whom an allocation leaves out
-    if isinstance(error, OpError) and told(error):  # it came out of a subgraph that the node runs
+    if isinstance(error, OpError) and inside:
         new.op, new.node = error.op, error.node
     return new
+
+
+def tensors_of(node: Any, label: str) -> str:
+    """The line of an error that names a node's tensors, by the operator's names for them where it has any."""
+    declared = declared_names(node)
+    inputs = [_named(i, t, declared) for i, t in enumerate(node.tensors_in)]
+    outputs = [f"{t.name!r} {t.short()}" for t in node.tensors_out]
+    parts = (f"{', '.join(side[:MOST_TENSORS])}{', ...' if len(side) > MOST_TENSORS else ''}" if side else "none"
+             for side in (inputs, outputs))  # fmt: skip
+    return f"\n  {label:8}{' -> '.join(parts)}"
+
+
+def _named(i: int, t: Any, declared: list[str]) -> str:
+    name = f"{declared[i]} " if i < len(declared) else ""
+    return f"{name}left out" if t is None else f"{name}{t.name!r} {t.short()}"
+
+
+def declared_names(node: Any) -> list[str]:
+    """What the operator calls the node's inputs; none where it takes any number of them, or has no definition here."""
+    operator = getattr(node.registration, "operator", None)
+    if operator is None:
+        try:
+            operator = ops.get(node.name)
+        except OpError:
+            return []
+    return [] if any(i.repeated for i in operator.inputs) else [i.name for i in operator.inputs]
 
 
 def failed(node: Any, phase: str) -> str:

@@ -14,6 +14,9 @@ from ..format import schema
 from ..ops import types
 from .tensor import ARENA, CONSTANT, DYNAMIC, OWN, Tensor, TensorView
 
+LARGEST = 2**31 - 1
+"""The largest size of a dimension."""
+
 if TYPE_CHECKING:
     from ..delegate import Delegate
     from ..registration import Registration
@@ -29,7 +32,7 @@ class Node:
     kernel it runs, in place of the nodes `replaced`; None for a node of the file.
     """
 
-    __slots__ = ("added", "inited", "inputs", "intermediates", "kernel", "name", "number", "options", "outputs",
+    __slots__ = ("added", "asks", "inited", "inputs", "intermediates", "kernel", "name", "number", "options", "outputs",
                  "prepared_for", "registration", "subgraph", "temporaries", "tensors_in", "tensors_out", "user_data",
                  "version")  # fmt: skip
 
@@ -48,6 +51,7 @@ class Node:
         self.temporaries: Sequence[TensorView] = []
         self.user_data: Any = None
         self.kernel: Any = None  # on raw integers, made by prepare where tensors are quantised
+        self.asks = False  # whether shape rules ask for values that are there only when it runs
         self.inited = False
         self.added: list[Tensor] = []  # by the last prepare
         self.prepared_for: Any = None  # the shapes of the inputs then
@@ -183,8 +187,13 @@ def _sizes(shape: Iterable[Any], t: Tensor) -> tuple[int, ...]:
         sizes = tuple(s.__index__() for s in shape)
     except (TypeError, AttributeError):
         raise InvalidArgumentError(
-            what=f"the shape given to tensor {t.name!r} is no list of integers", found=repr(shape)[:80]
+            what=f"the shape given to tensor {t.name!r} is no list of integers", found=repr(shape)[:80],
+            wanted="sizes",
         ) from None
     if any(s < 0 for s in sizes):
-        raise InvalidArgumentError(what=f"the shape given to tensor {t.name!r} has a negative size", found=list(sizes))
+        raise InvalidArgumentError(what=f"the shape given to tensor {t.name!r} has a negative size", found=list(sizes),
+                                   wanted="sizes of at least 0")  # fmt: skip
+    if any(s > LARGEST for s in sizes):
+        raise InvalidArgumentError(what=f"the shape given to tensor {t.name!r} has a size that no file can hold",
+                                   found=list(sizes), wanted=f"sizes of at most {LARGEST}, an int32")  # fmt: skip
     return sizes

@@ -61,6 +61,7 @@ class Subgraph(Called):
         self.ready = self.running = False
         self.holding: Holding = Holding(self.family[0].holding.family if self.family else [])
         self._dynamic: set[int] = set()  # indices of tensors that a prepare made dynamic
+        self._touched: dict[int, Node] = {}  # by identity of a tensor, the last node prepared that reads or writes it
         self.steps: list[Callable[[], Any]] = []
         self._deferred: set[int] = set()
         self.accepted: Any = None  # what `accept` made it ready for; None where it is no node that runs it
@@ -132,6 +133,7 @@ class Subgraph(Called):
     def prepare_all(self, nodes: Iterable[Node], prepare: Callable[[Node], None]) -> set[int]:
         """Prepare nodes in order, but those with an input of unknown shape; the numbers of these."""
         self._dynamic.clear()
+        self._touched.clear()
         for t in self.tensors:
             if t.kind in (DYNAMIC, OUTSIDE):
                 self.holding.forget((t,))
@@ -181,7 +183,8 @@ class Subgraph(Called):
     def _refuse_constant(self, node: Node, t: Tensor) -> None:
         if t.kind == CONSTANT or t.is_variable or t.kind == OUTSIDE or t.index in self._changing:
             what = "a constant" if t.kind == CONSTANT else "a variable" if t.is_variable else "an input of the subgraph"
-            raise of_node(InvalidArgumentError(op=node.name, what=f"output {t.name!r} is {what}", found=repr(t)),
+            raise of_node(InvalidArgumentError(op=node.name, what=f"output {t.name!r} is {what}", found=repr(t),
+                                               wanted="a tensor that this node may write"),
                           node, "prepare", [])  # fmt: skip
 
     def prepare(self, node: Node) -> None:
@@ -193,6 +196,7 @@ class Subgraph(Called):
             self.drop_tensors(node.added)
             node.added, node.temporaries = [], []
         node.prepared_for = tuple(None if t is None else t.shape for t in node.tensors_in)
+        given = [t.shape for t in node.tensors_out]
         context = self.context
         context.begin(node)
         try:
@@ -202,9 +206,23 @@ class Subgraph(Called):
             if registration.prepare is not None:
                 check_status(registration.prepare(context, node), node.name, "prepare")
             check_temporaries(node, self.tensors)
+            self._check_shared(node, given)
         except Exception as error:
             node.prepared_for = None
             raise of_node(error, node, "prepare", context.reported) from error
+
+    def _check_shared(self, node: Node, given: list[tuple[int, ...]]) -> None:
+        """Raises InvalidArgumentError where a prepare gave another shape to an output that the node itself, or one
+        prepared before it, reads or writes. given: the shapes of the outputs before."""
+        touched = {} if self.running else self._touched
+        touched.update((id(t), node) for t in node.tensors_in if t is not None)
+        for t, shape in zip(node.tensors_out, given):
+            other = touched.get(id(t))
+            if other is not None and t.shape != shape:
+                what = f"output {t.name!r} is a tensor of {'this node' if other is node else f'node {other.number}'} too"
+                raise InvalidArgumentError(op=node.name, what=f"{what}, and would get another shape",
+                                           found=list(t.shape), wanted=list(shape))  # fmt: skip
+        touched.update((id(t), node) for t in node.tensors_out)
 
     def drop_tensors(self, gone: Sequence[Tensor]) -> None:
         """Forget tensors that the file does not have; those that stay may get another index."""
