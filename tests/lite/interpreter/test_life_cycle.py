@@ -284,7 +284,8 @@ def test_resizing_in_invoke_needs_a_dynamic_tensor():
 @pytest.mark.parametrize(
     ("shape", "says"),
     [((-1,), "negative"), (("a",), "no list of integers"), (3, "no list"), ((1 << 30,), "would take"),
-     ((0, 1 << 40, 1 << 40), "a size that no file can hold"), ((1 << 30,) * 3, "no array can have the shape"), ((1,) * 65, "no array can have the shape")],
+     ((0, 1 << 40, 1 << 40), "a size that no file can hold"), ((1 << 30,) * 3, "no array can have the shape"),
+     ((1,) * 65, "no array can have the shape")],
 )
 def test_shapes_that_are_none(shape, says):
     kernel = lite.Registration(prepare=lambda c, n: c.resize_tensor(n.outputs[0], shape), invoke=lambda c, n: None)

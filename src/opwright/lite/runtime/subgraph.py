@@ -219,9 +219,10 @@ class Subgraph(Called):
         for t, shape in zip(node.tensors_out, given):
             other = touched.get(id(t))
             if other is not None and t.shape != shape:
-                what = f"output {t.name!r} is a tensor of {'this node' if other is node else f'node {other.number}'} too"
-                raise InvalidArgumentError(op=node.name, what=f"{what}, and would get another shape",
-                                           found=list(t.shape), wanted=list(shape))  # fmt: skip
+                whose = "this node" if other is node else f"node {other.number}"
+                raise InvalidArgumentError(
+                    op=node.name, what=f"output {t.name!r} is a tensor of {whose} too, and would get another shape",
+                    found=list(t.shape), wanted=list(shape))  # fmt: skip
         touched.update((id(t), node) for t in node.tensors_out)
 
     def drop_tensors(self, gone: Sequence[Tensor]) -> None:
