@@ -22,7 +22,7 @@ from ..core.errors import InternalError, InvalidArgumentError, OpError, Unimplem
 from ..core.specs import TensorSpec
 from .ops.definition import LiteOperator
 from .ops.quantized.fixed_point import BLOCK
-from .ops.quantized.operand import LIMITS, Operand
+from .ops.quantized.operand import LIMITS, Operand, check_same
 from .runtime.node import Node
 from .runtime.tensor import Tensor
 
@@ -46,12 +46,10 @@ def rule_named(path: str) -> Callable[..., Any]:
     return getattr(importlib.import_module(f".ops.quantized.{module}", __package__), name)
 
 
-def kernel_of(operator: Any, call: Any, node: Node, group: Callable[..., list[Any]]) -> Callable[..., Any] | None:
-    """The kernel on raw integers of a quantised node; None for an operator that moves integers as they are.
+def rule_of(operator: Any, node: Node) -> str | None:
+    """The rule, "module.function", of a quantised node; None for an operator that moves integers as they are.
 
-    group: flat tensors -> by declared input.
-    raises UnimplementedError naming operator, tensors and types where there is no rule, InvalidArgumentError for
-    parameters that the operator does not take
+    raises UnimplementedError naming operator, tensors and types where there is none
     """
     path = None
     if isinstance(operator, LiteOperator):
@@ -67,6 +65,15 @@ def kernel_of(operator: Any, call: Any, node: Node, group: Callable[..., list[An
         raise UnimplementedError(op=node.name, what="this operator has no kernel for quantized tensors", found=named,
                                  wanted="tensors without scales", do="convert the model with this operator in float",
                                  explain="OW103")  # fmt: skip
+    return path
+
+
+def kernel_of(operator: Any, path: str, call: Any, node: Node, group: Callable[..., list[Any]]) -> Callable[..., Any]:
+    """The kernel on raw integers of a quantised node whose shapes have been found to fit, by the rule of this path.
+
+    group: flat tensors -> by declared input.
+    raises UnimplementedError for types that it does not take, InvalidArgumentError for such parameters
+    """
     inputs = group(operator, [None if t is None else Operand(t) for t in node.tensors_in], node)
     outputs: list[Any] = [Operand(t) for t in node.tensors_out]
     if len(outputs) != len(operator.outputs) and not any(o.repeated for o in operator.outputs):
@@ -81,6 +88,14 @@ def kernel_of(operator: Any, call: Any, node: Node, group: Callable[..., list[An
         if error.op is None:
             raise type(error)(op=node.name, what=error.message) from None
         raise
+
+
+def _check_alike(operator: LiteOperator, node: Node) -> None:
+    """Raises InvalidArgumentError for an output with other parameters than the input whose elements it holds."""
+    place = next(i for i, declared in enumerate(operator.inputs) if declared.name == operator.outputs[0].like)
+    moved = node.tensors_in[place] if place < len(node.tensors_in) else None
+    if moved is not None:
+        check_same(Operand(moved), *map(Operand, node.tensors_out))
 
 
 class Real:
@@ -103,7 +118,8 @@ def as_real(operator: Any, tensors: Sequence[Any], known: Callable[[Tensor], Any
     for i, t in enumerate(tensors):
         if t is None:
             seen.append(None)
-        elif t.is_quantized or (t.dtype.is_integer and i < len(declared) and t.dtype not in declared[i].dtypes):
+        elif t.is_quantized or (t.dtype.is_integer and not t.is_variable
+                                and i < len(declared) and t.dtype not in declared[i].dtypes):
             seen.append(Real(t))
         else:
             seen.append(t if known is None else known(t))

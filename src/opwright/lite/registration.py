@@ -21,7 +21,7 @@ from ..ops.call import Call
 from ..ops.definition import Operator
 from ..ops.dispatch import quietly
 from .ops.definition import LiteOperator
-from .quantized_registration import as_real, is_quantized, kernel_of, real_dtype, run_quantized
+from .quantized_registration import as_real, is_quantized, kernel_of, real_dtype, rule_of, run_quantized
 from .runtime.node import Context, Node, check_status
 from .runtime.tensor import CONSTANT, DYNAMIC, OWN, Tensor
 from .written import bind_options, group
@@ -129,7 +129,7 @@ class OperatorRegistration(Registration):
         restart = getattr(call, "restart", None)
         if restart is not None:  # what the node keeps from run to run begins anew
             restart()
-        node.kernel = self.quantized_kernel(call, node) if is_quantized(node) else None
+        node.kernel = self.quantized_rule(node) if is_quantized(node) else None
 
         def seen(t: Tensor) -> Any:
             return t if t.kind == CONSTANT else Asked(t, asked)
@@ -140,15 +140,21 @@ class OperatorRegistration(Registration):
             operands = [None if t is None else seen(t) for t in node.tensors_in]
         specs = self.infer(call, node, operands)
         node.asks = asked[0]
+        if node.kernel is not None:
+            node.kernel = self.quantized_kernel(call, node)
         for spec, t in zip(specs, node.tensors_out):
             if spec.shape.is_fully_defined():
                 context.resize(t, spec.shape.as_list())
             else:
                 context.set_tensor_to_dynamic(node.outputs[node.tensors_out.index(t)])
 
+    def quantized_rule(self, node: Node) -> Any:
+        """What makes the kernel on the integers of a quantised node; None where it takes them as any others."""
+        return rule_of(self.operator, node)
+
     def quantized_kernel(self, call: Call, node: Node) -> Any:
-        """The kernel on the integers of a quantised node; None where it takes them as any others."""
-        return kernel_of(self.operator, call, node, group)
+        """That kernel. node.kernel: the rule."""
+        return kernel_of(self.operator, node.kernel, call, node, group)
 
     def bind(self, context: Context, node: Node) -> Callable[[], Any]:
         if is_kept(self.operator, node):

@@ -79,8 +79,12 @@ class RecurrentRegistration(OperatorRegistration):
         operands = {n: None if t is None else Operand(t) for n, t in self._named(node, node.tensors_in).items()}
         return self.rule(call, operands, [Operand(t) for t in node.tensors_out], node)
 
+    def quantized_rule(self, node: Node) -> Any:
+        """A mark that integers stand for reals in what `infer` sees."""
+        return self.rule
+
     def quantized_kernel(self, call: Any, node: Node) -> Any:
-        """A mark that integers stand for reals in what `infer` sees; the kernel itself is made by `bind`."""
+        """The mark still; `bind` makes the kernel."""
         return self.rule
 
     def bind(self, context: Context, node: Node) -> Callable[[], Any]:
