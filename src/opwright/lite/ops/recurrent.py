@@ -97,6 +97,8 @@ class RecurrentRegistration(OperatorRegistration):
             for name, t in self._named(node, node.tensors_in).items()
         }
         name = self.operator.name
+        if not any(out.size for out in outs):  # a batch of nothing, or no step of time: states stay
+            return lambda: None
 
         def step() -> None:
             store(kernel(arrays), outs, name)
