@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from ...core.dtypes import float32
-from ...core.errors import UnimplementedError
 from ...core.shapes import UNKNOWN, TensorShape
 from ...core.shapes import broadcast as broadcast_two
 from ...core.specs import TensorSpec
@@ -37,11 +36,16 @@ class FullyConnected:
     quantized = "matmul.fully_connected"
     hybrid = "hybrid.fully_connected"
 
+    def registration(operator: Any) -> Any:
+        from ..runtime.shuffled import Shuffled
+
+        return Shuffled(operator)
+
     def infer(op: Any) -> TensorSpec:
-        if op.weights_format != "DEFAULT":
-            raise UnimplementedError(what=f"weights_format {op.weights_format}", wanted="DEFAULT")
         shape, dtype = op.x.spec.shape, op.x.spec.dtype
         n, k = op.weights.spec.shape.dims or (None, None)
+        if op.weights_format != "DEFAULT":
+            _check_shuffled(op, shape, n, k)
         if op.bias is not None and not same(product(op.bias.spec.shape.dims or (None,)), n):
             raise refuse("the bias does not fit the weights",
                          found={"weights": text(op.weights.spec.shape), "bias": text(op.bias.spec.shape)},
@@ -66,6 +70,16 @@ class FullyConnected:
         if bias is not None:
             y += bias.reshape(-1)
         return fuse(op, y.reshape((*x.shape[:-1], n)) if op.keep_num_dims else y)
+
+
+def _check_shuffled(op: Any, x: TensorShape, n: int | None, k: int | None) -> None:
+    """Weights in blocks of 4 rows by 16 columns, for 1 or 4 rows of activations."""
+    total = product(x.dims or (None,))
+    if op.bias is None or (n is not None and n % 4) or (k is not None and (k == 0 or k % 16)):
+        raise refuse("shuffled weights are blocks of 4 by 16, and go with a bias", found={"weights": [n, k]},
+                     wanted="a multiple of 4 rows, and of 16 columns")  # fmt: skip
+    if total is not None and k and total // k not in (1, 4):
+        raise refuse("shuffled weights go with 1 or 4 rows of activations", found=text(x), wanted=f"[1,{k}] or [4,{k}]")
 
 
 def _does_not_fit(x: TensorShape, weights: TensorShape) -> Any:
