@@ -81,13 +81,15 @@ class LiteOperator(Operator):
     """A builtin operator of `.tflite` files.
 
     options: name of its options table, or None. versions: (least, greatest) version of it that is implemented.
-    typed_by: the attribute that says the output's dtype and is read off the output tensor, as files leave it out.
+    typed_by: the attribute that says the dtype of output `typed_output` and is read off that tensor, as files leave it
+    out.
     graphs: by field of the options that holds the index of a subgraph (or a vector of them), the attribute that holds
     the Graph (a tuple of them) in the IR; the definition declares it.
     registration: the definition's method of that name, where running takes more than `compute`: it gives the
     Registration (such as one that runs other subgraphs, or keeps state).
     quantized, hybrid: the rule for quantised tensors, and the one for float activations with integer weights, each as
-    "module.function" of ops/quantized. moves: True where it treats their integers as any others.
+    "module.function" of ops/quantized (or the function itself). moves: True where it treats their integers as any others.
+    alike: True where it moves them only to outputs that stand for the same numbers.
     once: True where, of constants, it is computed when tensors get their memory, and its output kept.
     """
 
@@ -100,18 +102,22 @@ class LiteOperator(Operator):
         for field in fields:
             if RENAMED.get(field.name, field.name) not in vars(cls) and field.name not in graphs:
                 setattr(cls, field.name, _attr(field, since.get(field.name, 1)))
-        self.registration: Callable[[LiteOperator], Any] | None = vars(cls).get("registration")
-        if self.registration is not None:
-            del cls.registration
+        self._take_settings(cls)
         self.graphs = graphs
-        self.quantized: str | None = _taken(cls, "quantized")
-        self.hybrid: str | None = _taken(cls, "hybrid")
-        self.moves: bool = _taken(cls, "moves") or False
-        self.once: bool = _taken(cls, "once") or False
         super().__init__(cls, name, versions[1], catalogue=False)
         self.options, self.versions, self.typed_by = options, versions, typed_by
         self.option_names = tuple(field.name for field in fields)
         self.code = int(versions_code(name))
+
+    def _take_settings(self, cls: type) -> None:
+        """Take out of the class body what only this dialect has."""
+        self.registration: Callable[[Any], Any] | None = _taken(cls, "registration")
+        self.quantized: str | Callable[..., Any] | None = _taken(cls, "quantized")
+        self.hybrid: str | Callable[..., Any] | None = _taken(cls, "hybrid")
+        self.moves: bool = _taken(cls, "moves") or False
+        self.alike: bool = _taken(cls, "alike") or False
+        self.typed_output: int = _taken(cls, "typed_output") or 0
+        self.once: bool = _taken(cls, "once") or False
 
     def from_options(self, options: Any, outputs: Sequence[DType] = ()) -> Call:
         """The attributes in an options object (None: every option is 0, as the official run time has it).
@@ -120,9 +126,7 @@ class LiteOperator(Operator):
         raises InvalidArgumentError for options of another operator or a value that is not allowed
         """
         attrs: dict[str, Any] = {}
-        if options is not None and self.options and options.table_name != self.options:
-            raise InvalidArgumentError(op=self.name, what="the options are those of another operator",
-                                       found=options.table_name, wanted=self.options)  # fmt: skip
+        self.check_options(options)
         if self.graphs:
             raise InternalError(op=self.name, what="its attributes are graphs, which options do not hold",
                                 do="define `registration`, which reads the options itself")  # fmt: skip
@@ -135,9 +139,15 @@ class LiteOperator(Operator):
                 elif definition.type is bool:
                     value = bool(value)
                 attrs[name] = value
-        if self.typed_by and outputs:
-            attrs[self.typed_by] = types.name_of(outputs[0])
+        if self.typed_by and len(outputs) > self.typed_output:
+            attrs[self.typed_by] = types.name_of(outputs[self.typed_output])
         return self.bind(attrs)
+
+    def check_options(self, options: Any) -> None:
+        """Raises InvalidArgumentError for an options object of another operator."""
+        if options is not None and self.options and options.table_name != self.options:
+            raise InvalidArgumentError(op=self.name, what="the options are those of another operator",
+                                       found=options.table_name, wanted=self.options)  # fmt: skip
 
     def to_options(self, attrs: Mapping[str, Any], subgraph_index: Callable[[Any], int] | None = None) -> Any:
         """The options object that holds these attributes; None for an operator without options.

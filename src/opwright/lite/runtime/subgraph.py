@@ -25,6 +25,7 @@ from ...core import errors, flags
 from ...core.errors import FailedPreconditionError, InvalidArgumentError, OpError, UnimplementedError
 from ...ops.dispatch import quietly
 from ..format.verify import called_subgraphs
+from ..ops.definition import defined
 from . import memory
 from .called import Called
 from .errors import also, failed, of_node, told
@@ -175,6 +176,9 @@ class Subgraph(Called):
         if registration.init is not None:
             self.context.begin(node)
             try:
+                definition = defined.get(node.name)  # of a builtin operator; its registration has imported it
+                if definition is not None and not isinstance(node.options, bytes):
+                    definition.check_options(node.options)
                 node.user_data = registration.init(self.context, node.options)
             except Exception as error:
                 raise of_node(error, node, "init", self.context.reported) from error
