@@ -5,18 +5,22 @@ Lives here: the two operators.  Not here: convolutions (convolution.py).
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import float32
+from ...core.dtypes import float16, float32
 from ...core.shapes import UNKNOWN, TensorShape
 from ...core.shapes import broadcast as broadcast_two
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
+from ...ops.nn.windows import wide
 from .definition import lite_operator
 from .fusing import fuse
 from .shapes import product, refuse, same, spec, text
+
+_FLOATS = (float32, float16)
 
 
 @lite_operator("FULLY_CONNECTED", options="FullyConnectedOptions", versions=(1, 14))
@@ -26,12 +30,12 @@ class FullyConnected:
     .. math:: y_{ij} = act(\\sum_k x_{ik} w_{jk} + b_j)
 
     x: any shape, read as [rows, k]; weights: [n, k]; bias: [n]; y: [rows, n], or x's shape with n for its last size
-    where keep_num_dims is set.
+    where keep_num_dims is set. 16-bit floats are added up in float32. Without columns, k = 0, y is 0 whatever the bias.
     """
 
-    x = Input((float32,))
-    weights = Input((float32,), like="x", rank=2)
-    bias = Input((float32,), like="x", optional=True)
+    x = Input(_FLOATS)
+    weights = Input(_FLOATS, like="x", rank=2)
+    bias = Input(_FLOATS, optional=True)
     y = Output(like="x")
     quantized = "matmul.fully_connected"
     hybrid = "hybrid.fully_connected"
@@ -50,8 +54,12 @@ class FullyConnected:
             raise refuse("the bias does not fit the weights",
                          found={"weights": text(op.weights.spec.shape), "bias": text(op.bias.spec.shape)},
                          wanted=f"{n} elements, one a row of the weights")  # fmt: skip
+        if op.bias is not None and op.bias.spec.dtype not in (dtype, float32):
+            raise refuse("the bias is no float32", found=op.bias.spec.short(), wanted="float32")
         if shape.dims is None:
             return TensorSpec(UNKNOWN, dtype)
+        if k == 0 and 0 in shape.dims:
+            return spec((*shape.dims[:-1], n) if op.keep_num_dims else (product(shape.dims[:-1]), n), dtype)
         if op.keep_num_dims:
             if not shape.dims or not same(shape.dims[-1], k):
                 raise _does_not_fit(shape, op.weights.spec.shape)
@@ -60,16 +68,28 @@ class FullyConnected:
         if total is None or k is None:
             last = shape.dims[-1] if shape.dims else None
             return spec((shape.dims[0] if shape.rank == 2 and last is not None and last == k else None, n), dtype)
-        if k == 0 or total % k:
+        if not k or total % k:
             raise _does_not_fit(shape, op.weights.spec.shape)
         return spec((total // k, n), dtype)
 
     def compute(op: Any, x: Any, weights: Any, bias: Any) -> Any:
         n, k = weights.shape
-        y = np.matmul(x.reshape(-1, k), weights.T)
+        if not k:
+            return without_columns(op, x, n)
+        y = np.matmul(_widened(x).reshape(-1, k), _widened(weights).T)
         if bias is not None:
             y += bias.reshape(-1)
-        return fuse(op, y.reshape((*x.shape[:-1], n)) if op.keep_num_dims else y)
+        return fuse(op, y.reshape((*x.shape[:-1], n)) if op.keep_num_dims else y).astype(x.dtype, copy=False)
+
+
+def _widened(x: Any) -> Any:
+    """16-bit floats as float32, others as they are."""
+    return x.astype(wide(x.dtype), copy=False)
+
+
+def without_columns(op: Any, x: Any, n: int) -> np.ndarray:
+    """What FULLY_CONNECTED gives where weights are [n, 0]: zeros."""
+    return np.zeros((*x.shape[:-1], n) if op.keep_num_dims else (math.prod(x.shape[:-1]), n), x.dtype)
 
 
 def _check_shuffled(op: Any, x: TensorShape, n: int | None, k: int | None) -> None:
@@ -94,8 +114,8 @@ class BatchMatMul:
     .. math:: z_{ij} = \\sum_k x_{ik} y_{kj}
     """
 
-    x = Input((float32,))
-    y = Input((float32,), like="x")
+    x = Input(_FLOATS)
+    y = Input(_FLOATS, like="x")
     z = Output(like="x")
     quantized = "matmul.batch_matmul"
     hybrid = "hybrid.batch_matmul"
@@ -105,13 +125,17 @@ class BatchMatMul:
         if a.dims is None or b.dims is None:
             return TensorSpec(UNKNOWN, op.x.spec.dtype)
         if len(a) < 2 or len(b) < 2:
-            raise refuse("operands of a matrix product have two dimensions or more", found={"x": text(a), "y": text(b)})
+            raise refuse("operands of a matrix product have two dimensions or more", found={"x": text(a), "y": text(b)},
+                         wanted="rank 2 or more")  # fmt: skip
         m, k = reversed(a.dims[-2:]) if op.adj_x else a.dims[-2:]
         k2, n = reversed(b.dims[-2:]) if op.adj_y else b.dims[-2:]
         if not same(k, k2):
             raise refuse(f"inner sizes differ, {k} and {k2}",
-                         found={"x": text(a), "y": text(b), "adj_x": op.adj_x, "adj_y": op.adj_y})  # fmt: skip
+                         found={"x": text(a), "y": text(b), "adj_x": op.adj_x, "adj_y": op.adj_y},
+                         wanted="equal inner sizes, after adj_x and adj_y")  # fmt: skip
         return TensorSpec(broadcast_two(a[:-2], b[:-2]).concatenate((m, n)), op.x.spec.dtype)
 
     def compute(op: Any, x: Any, y: Any) -> Any:
-        return np.matmul(x.swapaxes(-1, -2) if op.adj_x else x, y.swapaxes(-1, -2) if op.adj_y else y)
+        a, b = _widened(x), _widened(y)
+        z = np.matmul(a.swapaxes(-1, -2) if op.adj_x else a, b.swapaxes(-1, -2) if op.adj_y else b)
+        return z.astype(x.dtype, copy=False)

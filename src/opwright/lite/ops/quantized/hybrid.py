@@ -17,6 +17,7 @@ import numpy as np
 
 from ....ops.nn import conv_arrays
 from ..fusing import fuse
+from ..matmul import without_columns
 from ..sliding import windows_of
 from .convolution import Weights
 from .fixed_point import round_away
@@ -61,8 +62,22 @@ class _Activations:
     reach = 255
 
 
+DENSE = tuple(f"{real} {weights} {real}" for real in ("FLOAT32", "FLOAT16") for weights in ("INT8", "INT4", "INT2"))
+DENSE += ("FLOAT32 UINT8 FLOAT32",)
+
+
+def signed(q: Any) -> Any:
+    """Weights of the first files quantised after training: their type is UINT8, but their bytes are int8."""
+    return q.view(np.int8) if q.dtype == np.uint8 else q
+
+
+def _check_bias(op: Any, bias: Operand | None) -> None:
+    check_types(op, ("FLOAT32", "FLOAT16"), bias) if bias is not None else None
+
+
 def _weights(filter: Operand, layout: Any, axes: Any) -> Weights:
     check_symmetric(filter)
+    filter.constant = None if filter.constant is None else signed(filter.constant)
     return Weights(filter, _Activations, layout, axes)  # type: ignore[arg-type]
 
 
@@ -73,8 +88,8 @@ def _finish(op: Any, y: Any, bias: Any) -> Any:
 
 
 def fully_connected(op: Any, x: Operand, weights: Operand, bias: Operand | None, y: Operand) -> Any:
-    check_types(op, ("FLOAT32 INT8 FLOAT32", "FLOAT32 INT4 FLOAT32", "FLOAT32 INT2 FLOAT32", "FLOAT32 UINT8 FLOAT32"),
-                x, weights, y)  # fmt: skip
+    check_types(op, DENSE, x, weights, y)
+    _check_bias(op, bias)
     matrix = _weights(weights, lambda w: w.T, (1,))
     if weights.per_channel and weights.axis != 0:
         raise weights.wrong("has scales along another dimension than that of the outputs", weights.axis, 0)
@@ -83,8 +98,10 @@ def fully_connected(op: Any, x: Operand, weights: Operand, bias: Operand | None,
 
     def run(real: Any, w: Any, b: Any) -> Any:
         n, k = w.shape
-        factors = matrix(w)
-        rows = quantize(real.reshape(-1, k), (1,))
+        if not k:
+            return without_columns(op, real, n)
+        factors = matrix(signed(w))
+        rows = quantize(real.reshape(-1, k).astype(_f, copy=False), (1,))
         acc = np.matmul(rows.values.astype(factors.dtype), factors).astype(_f)
         out = _finish(op, acc * (rows.scale * scales), b)
         return out.reshape((*real.shape[:-1], n)) if op.keep_num_dims else out
@@ -95,6 +112,10 @@ def fully_connected(op: Any, x: Operand, weights: Operand, bias: Operand | None,
 def batch_matmul(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
     check_types(op, ("FLOAT32 INT8 FLOAT32",), x, y, z)
     check_symmetric(y)
+    columns = len(y.shape) - (2 if op.adj_y else 1)
+    if y.per_channel and y.axis != columns:
+        raise y.wrong("has scales along another dimension than that of the outputs", y.axis, columns)
+    scales = y.scales if y.per_channel else y.scale
     quantize = asymmetric if op.asymmetric_quantize_inputs else symmetric
 
     def run(a: Any, b: Any) -> Any:
@@ -102,19 +123,20 @@ def batch_matmul(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
         rows = quantize(a, (-1,))
         exact = np.float32 if a.shape[-1] * 255 * 128 <= 1 << 24 else np.float64
         acc = np.matmul(rows.values.astype(exact), b.astype(exact)).astype(_f)
-        return acc * (rows.scale * y.scale)
+        return acc * (rows.scale * scales)
 
     return run
 
 
 def conv_2d(op: Any, x: Operand, filter: Operand, bias: Operand | None, y: Operand) -> Any:
     check_types(op, ("FLOAT32 INT8 FLOAT32", "FLOAT32 INT4 FLOAT32", "FLOAT32 UINT8 FLOAT32"), x, filter, y)
+    _check_bias(op, bias)
     weights = _weights(filter, lambda w: w.transpose(1, 2, 3, 0), (1, 2, 3))
     by_channel = bool(np.any(filter.scales != filter.scale))
     quantize = asymmetric if by_channel else symmetric
 
     def run(real: Any, f: Any, b: Any) -> Any:
-        w = weights(f)
+        w = weights(signed(f))
         images = quantize(real, (1, 2, 3))
         sums = conv_arrays.convolve(op, images.values.astype(w.dtype), w,
                                     windows_of(op, real.shape[1:3], f.shape[1:3])).astype(_f)  # fmt: skip
@@ -127,6 +149,7 @@ def conv_2d(op: Any, x: Operand, filter: Operand, bias: Operand | None, y: Opera
 
 def depthwise_conv_2d(op: Any, x: Operand, filter: Operand, bias: Operand | None, y: Operand) -> Any:
     check_types(op, ("FLOAT32 INT8 FLOAT32",), x, filter, y)
+    _check_bias(op, bias)
     weights = _weights(filter, lambda w: w[0], (0, 1, 2))
     scales = filter.scales if filter.per_channel else filter.scale
 
@@ -144,6 +167,7 @@ def depthwise_conv_2d(op: Any, x: Operand, filter: Operand, bias: Operand | None
 def transpose_conv(op: Any, output_shape: Operand, filter: Operand, x: Operand, bias: Operand | None, y: Operand
                    ) -> Any:  # fmt: skip
     check_types(op, ("INT8 FLOAT32 FLOAT32",), filter, x, y)
+    _check_bias(op, bias)
     weights = _weights(filter, lambda w: w.transpose(1, 2, 0, 3), (1, 2, 3))
     if filter.per_channel and filter.axis != 0:
         raise filter.wrong("has scales along another dimension than that of the output channels", filter.axis, 0)
@@ -161,12 +185,13 @@ def transpose_conv(op: Any, output_shape: Operand, filter: Operand, x: Operand, 
 
 def embedding_lookup(op: Any, lookup: Operand, value: Operand, y: Operand) -> Any:
     """Rows of integers as the reals they stand for."""
-    check_types(op, ("INT8 FLOAT32", "INT4 FLOAT32", "INT2 FLOAT32", "UINT8 FLOAT32"), value, y)
+    check_types(op, [f"{value} {y}" for value in ("INT8", "INT4", "INT2", "UINT8") for y in ("FLOAT32", "FLOAT16")],
+                value, y)  # fmt: skip
     check_symmetric(value)
     rank = len(value.shape)
 
     def run(ids: Any, table: Any) -> Any:
         scale = value.scales[ids].reshape((-1,) + (1,) * (rank - 1)) if value.per_channel else value.scale
-        return op.reference(ids, table).astype(_f) * scale
+        return op.reference(ids, signed(table)).astype(_f) * scale
 
     return run

@@ -9,16 +9,19 @@ FULLY_CONNECTED multiplies by M in double precision and rounds once, as the offi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from .convolution import Weights
+from ..matmul import without_columns
+from ..parts import Part
 from .fixed_point import multiplier, rescale, rescale_wide, round_away
 from .operand import Operand, check_scaled, check_symmetric, check_types, fused_bounds
+from .sums import Weights, multiplied
 
 TYPES = ("INT8 INT8 INT8", "INT8 INT4 INT8", "INT8 INT2 INT8", "UINT8 UINT8 UINT8", "UINT8 UINT8 INT16",
-         "INT16 INT8 INT16", "INT16 INT4 INT16", "INT16 INT16 INT16")  # fmt: skip
+         "INT16 INT8 INT16", "INT16 INT4 INT16", "INT16 INT2 INT16", "INT16 INT16 INT16")  # fmt: skip
 BIASES = {"INT8": ("", "INT32"), "UINT8": ("", "INT32"), "INT16": ("", "INT64", "INT32")}
 
 
@@ -35,24 +38,31 @@ def fully_connected(op: Any, x: Operand, weights: Operand, bias: Operand | None,
         check_scaled(weights, zero=True)
     if kind == "INT16":
         check_symmetric(x, y)
-    matrix = Weights(weights, x, lambda w: w.T, (1,))
+    matrix = Weights(weights, x.reach, 0)
     low, high = fused_bounds(op.fused_activation_function, y)
     real = float(x.scale) * weights.scales.astype(np.float64) / float(y.scale)
     real = real if weights.per_channel else real[0]
 
-    def run(q: Any, w: Any, b: Any) -> Any:
+    def parts(q: Any, w: Any, b: Any) -> Iterator[Part]:
         n, k = w.shape
-        factors = matrix(w)
-        acc = np.matmul(x.centred(q, factors.dtype.type).reshape(-1, k), factors)
-        acc = acc.astype(np.float64) if b is None else acc + b.reshape(-1).astype(np.float64)
-        out = np.clip(round_away(acc * real) + y.zero_point, low, high)
-        return out.reshape((*q.shape[:-1], n)) if op.keep_num_dims else out
+        vectors = q if op.keep_num_dims else q.reshape(-1, k)
+        for where, outputs, sums in multiplied((*vectors.shape[:-1], n), w, matrix,
+                                               lambda rows, t: x.centred(vectors[rows], t)):  # fmt: skip
+            acc = sums.astype(np.float64) if b is None else sums + b.reshape(-1)[outputs].astype(np.float64)
+            acc *= real[outputs] if np.ndim(real) else real
+            yield where, np.clip(round_away(acc) + y.zero_point, low, high)
+
+    def run(q: Any, w: Any, b: Any) -> Any:
+        return parts(q, w, b) if w.shape[1] else without_columns(op, q, len(w))
 
     return run
 
 
 def batch_matmul(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
-    kind = check_types(op, ("INT8 INT8 INT8", "INT16 INT16 INT16"), x, y, z)
+    """Integers of the output; of output type INT32, which has no scale, the sums of raw products."""
+    kind = check_types(op, ("INT8 INT8 INT8", "INT8 INT8 INT32", "INT16 INT16 INT16", "INT16 INT8 INT16"), x, y, z)
+    if z.type == "INT32":
+        return lambda a, b: _products(op, a, b, 128 * 128)
     check_scaled(x, y, z)
     if kind == "INT16":
         check_symmetric(x, y, z)
@@ -60,9 +70,14 @@ def batch_matmul(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
     scaled = rescale_wide if kind == "INT16" else rescale
 
     def run(a: Any, b: Any) -> Any:
-        a, b = a.swapaxes(-1, -2) if op.adj_x else a, b.swapaxes(-1, -2) if op.adj_y else b
-        exact = np.float32 if a.shape[-1] * x.reach * y.reach <= 1 << 24 else np.float64
-        acc = np.matmul(x.centred(a, exact), y.centred(b, exact)).astype(np.int64)
+        acc = _products(op, a, b, x.reach * y.reach, x.zero_point, y.zero_point)
         return np.clip(scaled(acc, m, e) + z.zero_point, z.low, z.high)
 
     return run
+
+
+def _products(op: Any, a: Any, b: Any, most: int, a_zero: int = 0, b_zero: int = 0) -> Any:
+    """Exact sums of products of integers less their zero points, int64. most: the greatest |product|."""
+    a, b = a.swapaxes(-1, -2) if op.adj_x else a, b.swapaxes(-1, -2) if op.adj_y else b
+    exact = np.float32 if a.shape[-1] * most <= 1 << 24 else np.float64
+    return np.matmul(a.astype(exact) - exact(a_zero), b.astype(exact) - exact(b_zero)).astype(np.int64)
