@@ -26,7 +26,7 @@ from .runtime.resolution import Missing, place, resolve, unresolved
 from .runtime.signatures import SignatureRunner
 from .runtime.subgraph import Subgraph
 from .runtime.tensor import ARENA, OWN, Tensor
-from .runtime.values import elements, new_shape, put
+from .runtime.values import elements, new_shape, put, taken
 
 if TYPE_CHECKING:
     from .runtime.profiling import Profile
@@ -168,7 +168,7 @@ class Interpreter:
 
     def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> np.ndarray:
         """A copy of a tensor's elements. Raises ValueError for an index that is none or before allocate_tensors."""
-        return self._elements(tensor_index, subgraph_index).copy()
+        return taken(self._elements(tensor_index, subgraph_index), self._tensor(tensor_index, subgraph_index))
 
     def tensor(self, tensor_index: int) -> Callable[[], np.ndarray]:
         """A function that gives the tensor's elements in place, as a view; constants are read-only.

@@ -67,6 +67,10 @@ REFUSED: dict[str, tuple[str, ...]] = {
     "PACK": ("float16", "bfloat16", "bool"), "SELECT_V2": ("string", "complex128"), "SLICE": ("complex128",),
     "SPACE_TO_BATCH_ND": ("complex128",), "STRIDED_SLICE": ("complex128",), "TILE": ("complex128",),
     "TRANSPOSE": ("string", "complex128"), "UNPACK": ("int64",),
+    # Half precision that XNNPACK alone takes, and truth values that the reference kernels alone reduce.
+    **dict.fromkeys(("ABS", "DIV", "ELU", "EXP", "HARD_SWISH", "LEAKY_RELU", "LOG", "MEAN", "PRELU", "RELU", "RELU6",
+                     "RELU_N1_TO_1", "RSQRT", "SQRT", "SQUARE", "SQUARED_DIFFERENCE", "SUB"), ("float16",)),
+    **dict.fromkeys(("REDUCE_MAX", "REDUCE_MIN", "SUM"), ("float16", "bool")), "REDUCE_PROD": ("bool",),
 }  # fmt: skip
 
 

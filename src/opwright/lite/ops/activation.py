@@ -14,35 +14,50 @@ import numpy as np
 from ...core.dtypes import bfloat16, float16, float32
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
+from ...ops.math.special_arrays import erfc
 from .definition import lite_operator
-from .elementwise import unary
+from .elementwise import in_float32, unary
 from .fusing import fuse
 from .shapes import broadcast, refuse, text
 
-_erf = np.frompyfunc(math.erf, 1, 1)
 _f = np.float32
 
 
 def _clip(low: float, high: float) -> Any:
-    return lambda x: np.clip(x, _f(low), _f(high))
+    return lambda x: np.clip(x, x.dtype.type(low), x.dtype.type(high))
 
 
+@in_float32
 def logistic(x: Any) -> Any:
-    """1 / (1 + e^-x)"""
+    """1 / (1 + e^-x), and e^x below -9, where the sum would lose what e^x has."""
     one = x.dtype.type(1)
-    return one / (one + np.exp(-x))
+    y = one / (one + np.exp(-x))
+    below = np.less(x, -9)
+    return np.where(below, np.exp(x), y) if below.any() else y
 
 
+@in_float32
+def elu(x: Any) -> Any:
+    """x, and e^x - 1 below 0."""
+    return np.where(x < 0, np.expm1(np.minimum(x, x.dtype.type(0))), x)
+
+
+@in_float32
+def hard_swish(x: Any) -> Any:
+    """x min(max(x + 3, 0), 6) / 6"""
+    three, six = x.dtype.type(3), x.dtype.type(6)
+    return x * np.clip(x + three, x.dtype.type(0), six) / six
+
+
+_REALS = (float32, float16)
 #    name           compute                                            formula                        dtypes
 ACTIVATIONS = (
-    ("RELU",         lambda x: np.maximum(x, _f(0)),               r"\max(x, 0)",            (float32,), None, (1, 3)),
-    ("RELU6",     _clip(0, 6),     r"\min(\max(x, 0), 6)",     (float32,), None, (1, 3)),
-    ("RELU_N1_TO_1", _clip(-1, 1),     r"\min(\max(x, -1), 1)",     (float32,), None, (1, 1)),
+    ("RELU",         lambda x: np.maximum(x, x.dtype.type(0)),      r"\max(x, 0)",            _REALS, None, (1, 3)),
+    ("RELU6",     _clip(0, 6),     r"\min(\max(x, 0), 6)",     _REALS, None, (1, 3)),
+    ("RELU_N1_TO_1", _clip(-1, 1),     r"\min(\max(x, -1), 1)",     _REALS, None, (1, 1)),
     ("RELU_0_TO_1",  _clip(0, 1),     r"\min(\max(x, 0), 1)",     (float32,), None, (1, 1)),
-    ("ELU",          lambda x: np.where(x < 0, np.expm1(np.minimum(x, _f(0))), x), r"x \ge 0: x,\ \text{else}\ e^x - 1",
-     (float32,), None, (1, 1)),
-    ("HARD_SWISH",   lambda x: x * np.clip(x + _f(3), _f(0), _f(6)) / _f(6), r"x \min(\max(x + 3, 0), 6) / 6",
-     (float32,), "HardSwishOptions", (1, 1)),
+    ("ELU",          elu,     r"x \ge 0: x,\ \text{else}\ e^x - 1",     _REALS, None, (1, 1)),
+    ("HARD_SWISH",   hard_swish,     r"x \min(\max(x + 3, 0), 6) / 6",     _REALS, "HardSwishOptions", (1, 1)),
     ("TANH",     np.tanh,     r"\tanh x",     (float32, float16, bfloat16), None, (1, 3)),
     ("LOGISTIC",     logistic,     "1 / (1 + e^{-x})",    (float32, float16, bfloat16), None, (1, 3)),
 )  # fmt: skip
@@ -55,13 +70,13 @@ for row in ACTIVATIONS:
 class LeakyRelu:
     """.. math:: y = x > 0: x,\\ \\text{else}\\ \\alpha x"""
 
-    x = Input((float32,))
+    x = Input(_REALS)
     y = Output(like="x")
     quantized = "activation.leaky_relu"
     elementwise = True
 
     def compute(op: Any, x: Any) -> Any:
-        return np.where(x > 0, x, x * _f(op.alpha))
+        return np.where(x > 0, x, x * x.dtype.type(op.alpha))
 
 
 @lite_operator("PRELU")
@@ -71,8 +86,8 @@ class PRelu:
     .. math:: y = x \\ge 0: x,\\ \\text{else}\\ \\alpha x
     """
 
-    x = Input((float32,))
-    alpha = Input((float32,), like="x")
+    x = Input(_REALS)
+    alpha = Input(_REALS, like="x")
     y = Output(like="x")
     quantized = "activation.prelu"
 
@@ -80,7 +95,8 @@ class PRelu:
         shape = broadcast(op.x, op.alpha)
         if not shape.is_compatible_with(op.x.spec.shape):
             raise refuse("alpha is not broadcastable to x",
-                         found={"x": text(op.x.spec.shape), "alpha": text(op.alpha.spec.shape)})  # fmt: skip
+                         found={"x": text(op.x.spec.shape), "alpha": text(op.alpha.spec.shape)},
+                         wanted="sizes of alpha that are 1 or those of x, aligned at the last dimension")  # fmt: skip
         return TensorSpec(shape, op.x.spec.dtype)
 
     def compute(op: Any, x: Any, alpha: Any) -> Any:
@@ -100,12 +116,10 @@ class Gelu:
     elementwise = True
 
     def compute(op: Any, x: Any) -> Any:
-        wide = x.astype(np.float64)
+        of = x.dtype.type  # every step is rounded, of float16, too
         if op.approximate:  # Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016
-            inner = np.tanh(math.sqrt(2 / math.pi) * (wide + 0.044715 * wide**3))
-        else:
-            inner = np.asarray(_erf(wide * math.sqrt(0.5))).astype(np.float64)
-        return (0.5 * wide * (1 + inner)).astype(x.dtype)
+            return of(0.5) * x * (of(1) + np.tanh(of(math.sqrt(2 / math.pi)) * (x + of(0.044715) * (x * x * x))))
+        return of(0.5) * x * erfc((x * of(-math.sqrt(0.5))).astype(np.float64)).astype(x.dtype)
 
 
 def _has_rank(op: Any) -> TensorSpec:
@@ -129,8 +143,9 @@ class Softmax:
     infer = _has_rank
 
     def compute(op: Any, x: Any) -> Any:
-        e = np.exp(_shifted(x) * x.dtype.type(op.beta))
-        return e / e.sum(-1, keepdims=True)
+        e = np.exp(_shifted(x.astype(np.float32, copy=False)) * _f(op.beta))
+        total = e.sum(-1, keepdims=True)
+        return (e.astype(x.dtype, copy=False) / total).astype(x.dtype, copy=False)
 
 
 @lite_operator("LOG_SOFTMAX", options="LogSoftmaxOptions", versions=(1, 2))
@@ -170,7 +185,7 @@ class LocalResponseNormalization:
 
     def infer(op: Any) -> TensorSpec:
         if op.radius < 0:
-            raise refuse("radius is negative", found=op.radius)
+            raise refuse("radius is negative", found=op.radius, wanted="at least 0")
         return TensorSpec(op.x.spec.shape, op.x.spec.dtype)
 
     def compute(op: Any, x: Any) -> Any:

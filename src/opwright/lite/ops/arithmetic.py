@@ -135,9 +135,9 @@ Rows = tuple[tuple[str, Callable[..., Any], str, tuple[DType, ...], str, tuple[i
 #    name   compute      formula   dtypes    options       versions  ufunc where nothing is fused
 FUSED: Rows = (
     ("ADD", np.add,      "x + y",  _FLOAT_AND_RAW,                     "AddOptions", (1, 6), np.add),
-    ("SUB", np.subtract, "x - y",  _NUMBERS,                           "SubOptions", (1, 5), np.subtract),
+    ("SUB", np.subtract, "x - y",  (*_NUMBERS, float16),               "SubOptions", (1, 5), np.subtract),
     ("MUL", np.multiply, "x y",    (*_FLOAT_AND_RAW, uint32, complex64), "MulOptions", (1, 8), np.multiply),
-    ("DIV", divide,      "x / y",  (float32, int32),                   "DivOptions", (1, 2), None),
+    ("DIV", divide,      "x / y",  (float32, float16, int32),          "DivOptions", (1, 2), None),
 )  # fmt: skip
 
 #    name                 compute          formula                 dtypes                        options, versions
@@ -151,7 +151,8 @@ BINARY = (
      "MaximumMinimumOptions", (1, 4)),
     ("MINIMUM",            np.minimum,      r"\min(x, y)", _ORDERED,
      "MaximumMinimumOptions", (1, 4)),
-    ("SQUARED_DIFFERENCE", squared_difference, "(x - y)^2", (float32, int32), "SquaredDifferenceOptions", (1, 2)),
+    ("SQUARED_DIFFERENCE", squared_difference, "(x - y)^2", (float32, float16, int32), "SquaredDifferenceOptions",
+     (1, 2)),
     ("ATAN2",              np.arctan2,      r"\operatorname{atan2}(x, y)", (float32, float16, bfloat16, float64),
      "ATan2Options", (1, 1)),
 )  # fmt: skip
@@ -163,6 +164,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "MUL": {"quantized": "arithmetic.multiply"},
     "DIV": {"quantized": "arithmetic.divide"},
     "SQUARED_DIFFERENCE": {"quantized": "arithmetic.squared_difference"},
+    "FLOOR_DIV": {"moves": True},
+    "FLOOR_MOD": {"moves": True},
     "MAXIMUM": {"moves": True},
     "MINIMUM": {"moves": True},
 }
@@ -189,7 +192,8 @@ class AddN:
         shape = op.xs[0].spec.shape
         for x in op.xs[1:]:
             if not shape.is_compatible_with(x.spec.shape):
-                raise refuse("inputs differ in shape", found=", ".join(text(i.spec.shape) for i in op.xs[:8]))
+                raise refuse("inputs differ in shape", found=", ".join(text(i.spec.shape) for i in op.xs[:8]),
+                             wanted="one shape")  # fmt: skip
             shape = shape.merge_with(x.spec.shape)
         return TensorSpec(shape, op.xs[0].spec.dtype)
 

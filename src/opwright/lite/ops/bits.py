@@ -26,4 +26,4 @@ BINARY = (
 )
 
 for row in BINARY:
-    binary(*row)
+    binary(*row, moves=True)

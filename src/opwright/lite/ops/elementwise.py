@@ -42,20 +42,40 @@ def unary(name: str, compute: Any, formula: str, taken: tuple[DType, ...] = (flo
     return lite_operator(name, options=options, versions=versions)(type(name, (), body))
 
 
+def in_float32(compute: Any) -> Any:
+    """A function of float arrays that computes on 16-bit floats in float32 and rounds once."""
+
+    def computed(*arrays: Any) -> Any:
+        dtype = arrays[0].dtype
+        if dtype.itemsize > 2:
+            return compute(*arrays)
+        return compute(*(a.astype(np.float32) for a in arrays)).astype(dtype)
+
+    return computed
+
+
+@in_float32
+def rsqrt(x: Any) -> Any:
+    """1 / sqrt(x)"""
+    return np.divide(x.dtype.type(1), np.sqrt(x))
+
+
+_REALS = (float32, float16)
+
 #    name          compute         formula                     dtypes                 options           versions
 UNARY = (
-    ("ABS",         np.absolute,    "|x|",                      (float32, int32, int16), "AbsOptions",  (1, 5)),
+    ("ABS",         np.absolute,    "|x|",                      (*_REALS, int32, int16), "AbsOptions",  (1, 5)),
     ("NEG",         np.negative,    "-x",                       (float32, float16, bfloat16, int8, int16, int32, int64),
      "NegOptions", (1, 1)),
-    ("EXP",         np.exp,         "e^x",                      (float32,),            "ExpOptions",    (1, 2)),
-    ("LOG",         np.log,         r"\ln x",                   (float32,),            None,            (1, 2)),
-    ("SQRT",        np.sqrt,        r"\sqrt{x}",                (float32,),            None,            (1, 2)),
-    ("RSQRT",       lambda x: np.divide(np.float32(1), np.sqrt(x)), r"1 / \sqrt{x}", (float32,), None,  (1, 3)),
-    ("SQUARE",      np.square,      "x^2",                      (float32,),            "SquareOptions", (1, 1)),
-    ("SIN",         np.sin,         r"\sin x",                  (float32, float16),    None,            (1, 2)),
-    ("COS",         np.cos,         r"\cos x",                  (float32, float16),    "CosOptions",    (1, 2)),
+    ("EXP",         np.exp,         "e^x",                      _REALS,                "ExpOptions",    (1, 2)),
+    ("LOG",         np.log,         r"\ln x",                   _REALS,                None,            (1, 2)),
+    ("SQRT",        np.sqrt,        r"\sqrt{x}",                _REALS,                None,            (1, 2)),
+    ("RSQRT",       rsqrt,          r"1 / \sqrt{x}",            _REALS,                None,            (1, 3)),
+    ("SQUARE",      np.square,      "x^2",                      _REALS,                "SquareOptions", (1, 1)),
+    ("SIN",         np.sin,         r"\sin x",                  _REALS,                None,            (1, 2)),
+    ("COS",         np.cos,         r"\cos x",                  _REALS,                "CosOptions",    (1, 2)),
     ("FLOOR",       np.floor,       r"\lfloor x \rfloor",       (float32, float16, bfloat16), None,     (1, 1)),
-    ("CEIL",        np.ceil,        r"\lceil x \rceil",         (float32, float16),    None,            (1, 1)),
+    ("CEIL",        np.ceil,        r"\lceil x \rceil",         _REALS,                None,            (1, 1)),
     ("ROUND",       np.rint,        "x to the nearest integer, halves to even",
      (float32, float16, bfloat16), None, (1, 1)),
     ("SIGN",        np.sign,        r"\operatorname{sgn} x",    (float32, float64, int32), "SignOptions", (1, 2)),
@@ -63,10 +83,18 @@ UNARY = (
     ("ZEROS_LIKE",  np.zeros_like,  "0",                        (float32, int32, int64), "ZerosLikeOptions", (1, 1)),
 )  # fmt: skip
 
-QUANTIZED = {"ABS": "absolute", "EXP": "exp", "LOG": "log", "SQRT": "sqrt", "RSQRT": "rsqrt"}
+# On quantised tensors: a rule, or the raw integers.
+SETTINGS: dict[str, dict[str, Any]] = {
+    "ABS": {"quantized": "elementwise.absolute"},
+    "NEG": {"moves": True},
+    "EXP": {"quantized": "elementwise.exp"},
+    "LOG": {"quantized": "elementwise.log"},
+    "SQRT": {"quantized": "elementwise.sqrt"},
+    "RSQRT": {"quantized": "elementwise.rsqrt"},
+}
 
 for row in UNARY:
-    unary(*row, quantized=f"elementwise.{QUANTIZED[row[0]]}" if row[0] in QUANTIZED else None)
+    unary(*row, **SETTINGS.get(row[0], {}))
 
 
 @lite_operator("CAST", options="CastOptions", versions=(1, 7), typed_by="out_data_type")
@@ -75,29 +103,31 @@ class Cast:
 
     .. math:: y = (\\text{out\\_data\\_type}) x
 
-    Floats beyond the range of an integer type become its least or greatest number, NaN the greatest.
+    Floats beyond the range of an integer type become its least or greatest number, NaN the greatest; complex numbers
+    lose their imaginary part.
 
     The types are the tensors'; what the file's options say of them is ignored, as converters leave them out.
     """
 
-    x = Input(tuple(d for d in dtypes.ALL if d is not dtypes.string))
+    x = Input(tuple(d for d in types.BY_NAME.values() if d.size))
     y = Output(like="x")
     moves = True
 
     def infer(op: Any) -> TensorSpec:
         wanted = types.dtype_of(op.out_data_type)
         if not wanted.size:
-            raise refuse("no number can be cast to this type", found=op.out_data_type)
+            raise refuse("no number can be cast to this type", found=op.out_data_type,
+                         wanted="a type of numbers, or BOOL")  # fmt: skip
         return TensorSpec(op.x.spec.shape, wanted)
 
     def compute(op: Any, x: Any) -> Any:
-        wanted = types.dtype_of(op.out_data_type).np
-        if x.dtype.kind == "c" and wanted.kind != "c":
+        wanted = types.dtype_of(op.out_data_type)
+        if x.dtype.kind == "c" and not wanted.is_complex:
             x = x.real
-        y = x.astype(wanted)
-        if x.dtype.kind == "f" and wanted.kind in "iu":
-            limits = np.iinfo(wanted)
-            x = x.astype(np.float32) if x.dtype.itemsize == 2 else x  # float16 does not hold the limits
-            np.copyto(y, limits.max, where=~(x < limits.max + 1))
-            np.copyto(y, limits.min, where=x < limits.min)
+        y = x.astype(wanted.np)
+        if wanted.is_integer and (x.dtype.kind == "f" or x.dtype == bfloat16.np):
+            x = x.astype(np.float32) if x.dtype.itemsize == 2 else x  # 16 bits do not hold the limits
+            low, high = int(wanted.min), int(wanted.max)
+            np.copyto(y, wanted.max, where=~(x < high + 1))
+            np.copyto(y, wanted.min, where=x < low)
         return y

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import DType, float32, int8, int16, int32, int64, of_numpy, uint8
+from ...core.dtypes import DType, float16, float32, int8, int16, int32, int64, of_numpy, uint8
 from ...core.dtypes import bool as bool_
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
 from . import types
-from .definition import LiteOperator, lite_operator
+from .definition import EnumAttr, LiteOperator, lite_operator
 from .shapes import axis_in, ints, refuse, spec
 
 
@@ -69,27 +69,40 @@ def _highest(dtype: Any) -> Any:
     return np.inf if dtype.kind == "f" else of_numpy(dtype).max
 
 
+def _sum(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
+    """The sum, of 16-bit floats in float32; of truth values, whether one is true."""
+    if x.dtype.kind == "b":
+        return x.any(axes, keepdims=keep)
+    if x.dtype.itemsize == 2:
+        return x.sum(axes, keepdims=keep, dtype=np.float32).astype(x.dtype)
+    return x.sum(axes, keepdims=keep, dtype=x.dtype)
+
+
 def _mean(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
     """The mean; of integers, truncated toward zero."""
     count = int(np.prod([x.shape[a] for a in axes]))
     if x.dtype.kind == "f":
-        return x.sum(axes, keepdims=keep, dtype=x.dtype) / x.dtype.type(count)
+        total = x.sum(axes, keepdims=keep, dtype=np.float32)
+        return (total / np.float32(count)).astype(x.dtype, copy=False)
     if count == 0:
-        raise refuse("the mean of no elements", found=f"axes {list(axes)} of {list(x.shape)}")
+        raise refuse("the mean of no elements", found=f"axes {list(axes)} of {list(x.shape)}",
+                     wanted="at least one element along the axes")  # fmt: skip
     total = x.sum(axes, keepdims=keep, dtype=np.int64)
     return (np.sign(total) * (np.abs(total) // count)).astype(x.dtype)
 
 
 _NUMBERS = (float32, int32, int64)
-_ORDERED = (*_NUMBERS, int8, uint8, int16)
+_SUMMED = (*_NUMBERS, float16)
+_RAW = (*_NUMBERS, int8, uint8, int16, bool_)
+_ORDERED = (*_RAW, float16)
 
 #    name           function of array, axes, keepdims                                  formula           dtypes
 REDUCTIONS = (
-    ("SUM",   lambda x, a, k: x.sum(a, keepdims=k, dtype=x.dtype),   r"\sum x",   _NUMBERS, (1, 2)),
-    ("MEAN",   _mean,   r"\bar x",   _NUMBERS, (1, 3)),
+    ("SUM",   _sum,   r"\sum x",   (*_SUMMED, bool_), (1, 2)),
+    ("MEAN",   _mean,   r"\bar x",   _SUMMED, (1, 3)),
     ("REDUCE_MAX",  lambda x, a, k: x.max(a, keepdims=k, initial=_lowest(x.dtype)),    r"\max x",   _ORDERED, (1, 3)),
     ("REDUCE_MIN",  lambda x, a, k: x.min(a, keepdims=k, initial=_highest(x.dtype)),   r"\min x",   _ORDERED, (1, 3)),
-    ("REDUCE_PROD", lambda x, a, k: x.prod(a, keepdims=k, dtype=x.dtype),   r"\prod x",   _NUMBERS, (1, 2)),
+    ("REDUCE_PROD", lambda x, a, k: x.prod(a, keepdims=k, dtype=x.dtype),   r"\prod x",   _RAW, (1, 2)),
     ("REDUCE_ANY",  lambda x, a, k: x.any(a, keepdims=k),   r"\bigvee x",     (bool_,), (1, 1)),
     ("REDUCE_ALL",  lambda x, a, k: x.all(a, keepdims=k),   r"\bigwedge x",   (bool_,), (1, 1)),
 )  # fmt: skip
@@ -110,7 +123,7 @@ for row in REDUCTIONS:
 def _single(operand: Any, what: str) -> int | None:
     """The one integer in an operand, None where it is not known. Raises InvalidArgumentError for any other count."""
     if operand.spec.shape.is_fully_defined() and operand.spec.shape.num_elements() != 1:
-        raise refuse(f"{what} is one number", found=operand.spec.short())
+        raise refuse(f"{what} is one number", found=operand.spec.short(), wanted="one number")
     found = ints(operand)
     return None if found is None else found[0]
 
@@ -126,7 +139,7 @@ def _without(op: Any) -> TensorSpec:
         return spec((None,) * max(len(shape.dims) - 1, 0), dtype)
     axis = axis_in(axis, len(shape.dims))
     if shape.dims[axis] == 0:
-        raise refuse("the axis to search is empty", found=op.x.spec.short())
+        raise refuse("the axis to search is empty", found=op.x.spec.short(), wanted="at least one element along it")
     return spec((d for i, d in enumerate(shape.dims) if i != axis), dtype)
 
 
@@ -151,34 +164,41 @@ ArgMax = _search("ARG_MAX", "ArgMaxOptions", np.argmax, "maximal")
 ArgMin = _search("ARG_MIN", "ArgMinOptions", np.argmin, "minimal")
 
 
-@lite_operator("TOPK_V2", options="TopKV2Options", versions=(1, 3))
+@lite_operator("TOPK_V2", options="TopKV2Options", versions=(1, 3), typed_by="indices_type")
 class TopK:
-    """The k greatest along the last dimension, greatest first, and their indices; of equals the first comes first."""
+    """The k greatest along the last dimension, greatest first, and their indices; of equals the first comes first.
+
+    indices: int32, or int16 where the file has that type
+    """
 
     x = Input((float32, int32, int64, int8, uint8, int16))
     k = Input((int32, int16))
     values = Output(like="x")
     indices = Output(dtype=int32)
     moves = True
+    indices_type = EnumAttr("TensorType", default=2)
+    typed_output = 1
 
     def infer(op: Any) -> Any:
-        shape, k = op.x.spec.shape, _single(op.k, "k")
+        shape, k, places = op.x.spec.shape, _single(op.k, "k"), types.dtype_of(op.indices_type)
+        if places not in (int32, int16):
+            raise refuse("the indices have a type they cannot have", found=places.name, wanted="int32 or int16")
         if shape.dims is None:
-            return TensorSpec(UNKNOWN, op.x.spec.dtype), TensorSpec(UNKNOWN, int32)
+            return TensorSpec(UNKNOWN, op.x.spec.dtype), TensorSpec(UNKNOWN, places)
         if not shape.dims:
             raise refuse("the input is a scalar", wanted="at least one dimension")
         last = shape.dims[-1]
         if k is not None and (k < 0 or (last is not None and k > last)):
             raise refuse("TopK k is higher than the internal dimension.", found={"k": k, "last dimension": last},
                          wanted="k between 0 and the last dimension")  # fmt: skip
-        return spec((*shape.dims[:-1], k), op.x.spec.dtype), spec((*shape.dims[:-1], k), int32)
+        return spec((*shape.dims[:-1], k), op.x.spec.dtype), spec((*shape.dims[:-1], k), places)
 
     def compute(op: Any, x: Any, k: Any) -> Any:
         falling = (
             -x if x.dtype.kind == "f" else ~x
         )  # ~x reverses the order of integers of either sign, and never overflows
         order = np.argsort(falling, axis=-1, kind="stable")[..., : int(k.reshape(-1)[0])]
-        return np.take_along_axis(x, order, -1), order.astype(np.int32)
+        return np.take_along_axis(x, order, -1), order.astype(types.dtype_of(op.indices_type).np)
 
 
 @lite_operator("CUMSUM", options="CumsumOptions")

@@ -6,6 +6,7 @@ Lives here: the table, both ways.  Not here: unpacking of types below a byte (ru
 from __future__ import annotations
 
 import ml_dtypes
+import numpy as np
 
 from ...core import dtypes
 from ...core.dtypes import DType
@@ -27,6 +28,9 @@ INDEX = (dtypes.int32, dtypes.int64)
 """The types of axes, sizes and places."""
 NUMBER = (dtypes.int32, dtypes.uint32, dtypes.int64, dtypes.uint64)
 """The types of one small number: the official kernels look at its low four bytes, whatever its type."""
+
+IN_BYTES = {"INT4": np.int8, "UINT4": np.uint8, "INT2": np.int8}
+"""Types below a byte, by name, and the NumPy type that holds an element of one outside of the interpreter."""
 
 _NAMES = {dtype: name for name, dtype in BY_NAME.items()}
 

@@ -17,11 +17,12 @@ from .tensor import Tensor
 
 
 def dtype_class(t: Tensor) -> Any:
-    """The NumPy type of the elements; None for types that NumPy does not hold. Strings are bytes, handles objects."""
+    """The NumPy type of the elements; None for types that NumPy does not hold. Strings are bytes, handles objects,
+    and what is less than a byte is one."""
     dtype = types.BY_NAME.get(getattr(t.type, "name", ""))
     if dtype is None:
         return None
-    return _OBJECTS.get(dtype.name) or dtype.as_numpy_dtype
+    return _OBJECTS.get(dtype.name) or types.IN_BYTES.get(t.type.name) or dtype.as_numpy_dtype
 
 
 _OBJECTS = {"string": np.bytes_, "resource": np.object_}

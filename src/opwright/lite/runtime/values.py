@@ -27,14 +27,18 @@ def elements(t: Tensor, where: str | None = None) -> np.ndarray:
 
 
 def put(t: Tensor, value: Any) -> None:
-    """Copy a value of exactly its dtype and shape into a tensor. Raises InvalidArgumentError."""
+    """Copy a value of exactly its dtype and shape into a tensor; for a type below a byte, of bytes within its range.
+
+    raises InvalidArgumentError
+    """
     given = np.asarray(value)
     if t.dtype is string and given.dtype.kind in "SUO":
         given = _as_bytes(given, t)
-    if given.dtype != t.dtype.np:
+    if given.dtype != t.dtype.np and given.dtype != types.IN_BYTES.get(t.type.name):
         what = f"Cannot set tensor: Got value of type {_type_name(given)} but expected type "
         what += f"{types.name_of(t.dtype)} for input {t.index}, name: {t.name} "
-        raise InvalidArgumentError(what=what, do=f"value.astype({t.dtype.np.name!r})")
+        wanted = np.dtype(types.IN_BYTES.get(t.type.name, t.dtype.np))
+        raise InvalidArgumentError(what=what, do=f"value.astype({wanted.name!r})")
     if given.shape != t.shape:
         raise _mismatch(t, given.shape)
     if t.array is None:
@@ -42,7 +46,17 @@ def put(t: Tensor, value: Any) -> None:
         raise InvalidArgumentError(what=what, found=repr(t))
     if t.kind == CONSTANT:
         raise InvalidArgumentError(what="Cannot set tensor: it is a constant of the model", found=repr(t))
-    np.copyto(t.array, given)
+    if given.dtype != t.array.dtype and given.size:
+        low, high = int(t.dtype.min), int(t.dtype.max)
+        if given.min() < low or given.max() > high:
+            what = f"Cannot set tensor: Values for {t.type.name} input must be between {low} and {high}."
+            raise InvalidArgumentError(what=what, found=[int(given.min()), int(given.max())])
+    np.copyto(t.array, given, casting="unsafe")
+
+
+def taken(array: np.ndarray, t: Tensor) -> np.ndarray:
+    """A copy of a tensor's elements; those below a byte get a byte each."""
+    return array.astype(types.IN_BYTES.get(t.type.name, array.dtype))
 
 
 def _mismatch(t: Tensor, given: tuple[int, ...]) -> OpError:

@@ -51,7 +51,8 @@ def _sum(op: Any, x: Operand, y: Operand, z: Operand, combine: Any) -> _Pair:
     my, ey = multiplier(float(y.scale) / twice)
     mz, ez = multiplier(twice / float(np.float32(1 << bits) * z.scale))
     if combine is np.add and ez > 0:
-        raise z.wrong("has too small a scale for the sum of such inputs", float(z.scale))
+        raise z.wrong("has too small a scale for the sum of such inputs", float(z.scale),
+                      wanted="a larger scale of the output")  # fmt: skip
 
     def run(a: Any, b: Any) -> Any:
         a = rescale(x.centred(a) << bits, mx, ex)
@@ -94,8 +95,9 @@ def multiply(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
 
 
 def divide(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
-    """8 bits: times the divisor's reciprocal in fixed point."""
-    _checked(op, ("INT8 INT8 INT8", "UINT8 UINT8 UINT8"), x, y, z)
+    """Times the divisor's reciprocal in fixed point."""
+    check_types(op, TYPES, x, y, z)
+    check_scaled(x, y, z)
     m, e = multiplier(float(x.scale / (y.scale * z.scale)))
     low, high = fused_bounds(op.fused_activation_function, z)
 
