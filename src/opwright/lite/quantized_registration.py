@@ -56,6 +56,8 @@ def rule_of(operator: Any, node: Node) -> str | None:
         if operator.hybrid and all(t.dtype.is_floating for t in node.tensors_out):
             path = operator.hybrid
         elif operator.moves:
+            if operator.alike:
+                _check_alike(operator, node)
             return None
         else:
             path = operator.quantized
@@ -66,6 +68,14 @@ def rule_of(operator: Any, node: Node) -> str | None:
                                  wanted="tensors without scales", do="convert the model with this operator in float",
                                  explain="OW103")  # fmt: skip
     return path
+
+
+def _check_alike(operator: LiteOperator, node: Node) -> None:
+    """Raises InvalidArgumentError for an output with other parameters than the input whose elements it holds."""
+    place = next(i for i, declared in enumerate(operator.inputs) if declared.name == operator.outputs[0].like)
+    moved = node.tensors_in[place] if place < len(node.tensors_in) else None
+    if moved is not None:
+        check_same(Operand(moved), *map(Operand, node.tensors_out))
 
 
 def kernel_of(operator: Any, path: str, call: Any, node: Node, group: Callable[..., list[Any]]) -> Callable[..., Any]:
@@ -127,8 +137,8 @@ def as_real(operator: Any, tensors: Sequence[Any], known: Callable[[Tensor], Any
 
 
 def real_dtype(t: Tensor) -> Any:
-    """The dtype of an output in shape rules."""
-    return float32 if t.is_quantized else t.dtype
+    """The dtype of an output in shape rules. (An integer without scale counts as scaled; rules check types.)"""
+    return float32 if t.is_quantized or t.type.name in NARROW else t.dtype
 
 
 def _run_in_blocks(kernel: Callable[..., Any], arrays: Sequence[np.ndarray], out: np.ndarray) -> None:

@@ -17,12 +17,12 @@ from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
 from .definition import lite_operator
 from .shapes import axis_in, ints, refuse, spec
-from .shaping import ANY, INDEX
+from .types import ANY, INDEX, NUMBER
 
 
 def _scalar(operand: Any, what: str) -> None:
     if operand.spec.shape.num_elements() not in (None, 1):
-        raise refuse(f"{what} is one number", found=operand.spec.short())
+        raise refuse(f"{what} is one number", found=operand.spec.short(), wanted="one number")
 
 
 @lite_operator("FILL", options="FillOptions", versions=(1, 4))
@@ -32,7 +32,7 @@ class Fill:
     dims = Input(INDEX, rank=1)
     value = Input(ANY, rank=0)
     y = Output(like="value")
-    moves = True
+    moves = alike = True
 
     def infer(op: Any) -> TensorSpec:
         sizes = ints(op.dims)
@@ -40,7 +40,7 @@ class Fill:
             rank = op.dims.spec.shape[0]
             return spec(None if rank is None else (None,) * rank, op.value.spec.dtype)
         if min(sizes, default=0) < 0:
-            raise refuse("Fill dimensions must be >= 0", found=sizes)
+            raise refuse("Fill dimensions must be >= 0", found=sizes, wanted="sizes of at least 0")
         return spec(sizes, op.value.spec.dtype)
 
     def compute(op: Any, dims: Any, value: Any) -> Any:
@@ -74,12 +74,14 @@ class Range:
 
 def _count(start: Any, limit: Any, delta: Any) -> int:
     if delta == 0 or (start > limit and delta > 0) or (start < limit and delta < 0):
-        raise refuse("delta does not lead from start to limit", found={"start": start, "limit": limit, "delta": delta})
+        raise refuse("delta does not lead from start to limit", found={"start": start, "limit": limit, "delta": delta},
+                     wanted="a delta other than 0, of the sign of limit - start")  # fmt: skip
     if isinstance(delta, int):
         return -((start - limit) // delta) if delta > 0 else -((limit - start) // -delta)
     count = (limit - start) / delta
     if not math.isfinite(count) or count >= 2**62:
-        raise refuse("the range has no end", found={"start": start, "limit": limit, "delta": delta})
+        raise refuse("the range has no end", found={"start": start, "limit": limit, "delta": delta},
+                     wanted="finite numbers")  # fmt: skip
     return math.ceil(count)
 
 
@@ -88,7 +90,7 @@ class OneHot:
     """For each index a vector of `depth`, on_value at the index and off_value elsewhere, put along `axis`."""
 
     indices = Input((int32, int64))
-    depth = Input((int32,))
+    depth = Input(NUMBER)
     on_value = Input((float32, int32, int64, int8, uint8, bool_))
     off_value = Input((float32, int32, int64, int8, uint8, bool_), like="on_value")
     y = Output(like="on_value")
@@ -99,7 +101,7 @@ class OneHot:
             _scalar(operand, name)
         dims, depth, dtype = op.indices.spec.shape.dims, ints(op.depth), op.on_value.spec.dtype
         if depth is not None and depth[0] < 0:
-            raise refuse("depth is negative", found=depth[0])
+            raise refuse("depth is negative", found=depth[0], wanted="at least 0")
         if dims is None:
             return TensorSpec(UNKNOWN, dtype)
         at = axis_in(op.axis, len(dims) + 1)

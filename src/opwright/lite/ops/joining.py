@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import bfloat16, float16, float32, int8, int16, int32, int64, string, uint8, uint32
+from ...core.dtypes import bfloat16, float16, float32, int4, int8, int16, int32, int64, string, uint8, uint32
 from ...core.dtypes import bool as bool_
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
@@ -19,17 +19,18 @@ from ...ops.definition import Input, Output
 from .definition import lite_operator
 from .fusing import fuse
 from .shapes import axes_in, axis_in, ints, refuse, same, spec, text
-from .shaping import ANY, INDEX
+from .types import ANY, INDEX, NUMBER
 
 _COMMON = (float32, int32, int64, int8, uint8, int16)
 _PADDED = (*_COMMON, float16, bfloat16, bool_)
+_WIDTHS = (*INDEX, int8, int16, bool_)
 
 
 @lite_operator("CONCATENATION", options="ConcatenationOptions", versions=(1, 6))
 class Concatenation:
     """Tensors one after the other along an axis; their other sizes agree."""
 
-    xs = Input((*_PADDED, uint32, string), repeated=True)
+    xs = Input((*_PADDED, uint32, int4, string), repeated=True)
     y = Output(like="xs")
     quantized = "joining.concatenation"
 
@@ -38,7 +39,8 @@ class Concatenation:
             raise refuse("CONCATENATION has no inputs", wanted="at least one")
         dtype = op.xs[0].spec.dtype
         if op.fused_activation_function != "NONE" and not dtype.is_floating:
-            raise refuse("a fused activation on a concatenation of no floats", found=dtype.name)
+            raise refuse("a fused activation on a concatenation of no floats", found=dtype.name,
+                         wanted="float32, or no fused activation")  # fmt: skip
         shapes = [x.spec.shape.dims for x in op.xs]
         if None in shapes:
             return TensorSpec(UNKNOWN, dtype)
@@ -46,7 +48,8 @@ class Concatenation:
         axis = axis_in(op.axis, rank)
         for shape in shapes:
             if len(shape) != rank or not all(same(a, b) for i, (a, b) in enumerate(zip(shapes[0], shape)) if i != axis):
-                raise refuse(f"inputs differ beside axis {axis}", found=", ".join(map(text, shapes[:8])))
+                raise refuse(f"inputs differ beside axis {axis}", found=", ".join(map(text, shapes[:8])),
+                             wanted="sizes that are equal along all other axes")  # fmt: skip
         dims = [functools.reduce(lambda a, b: b if a is None else a, column) for column in zip(*shapes)]
         along = [shape[axis] for shape in shapes]
         dims[axis] = None if None in along else sum(along)
@@ -72,7 +75,8 @@ class Pack:
         shape = op.xs[0].spec.shape
         for x in op.xs[1:]:
             if not shape.is_compatible_with(x.spec.shape):
-                raise refuse("inputs differ in shape", found=", ".join(text(i.spec.shape) for i in op.xs[:8]))
+                raise refuse("inputs differ in shape", found=", ".join(text(i.spec.shape) for i in op.xs[:8]),
+                             wanted="one shape")  # fmt: skip
             shape = shape.merge_with(x.spec.shape)
         if shape.dims is None:
             return TensorSpec(UNKNOWN, op.xs[0].spec.dtype)
@@ -89,7 +93,7 @@ class Unpack:
 
     x = Input(_PADDED)
     ys = Output(like="x", repeated=True)
-    moves = True
+    moves = alike = True
 
     def infer(op: Any) -> Any:
         dims, dtype = op.x.spec.shape.dims, op.x.spec.dtype
@@ -118,7 +122,7 @@ def _known_axis(operand: Any, rank: int | None) -> int | None:
     if found is None or rank is None:
         return None
     if len(found) != 1:
-        raise refuse("axis is one number", found=found)
+        raise refuse("axis is one number", found=found, wanted="one number")
     return axis_in(found[0], rank)
 
 
@@ -126,8 +130,8 @@ def _known_axis(operand: Any, rank: int | None) -> int | None:
 class Split:
     """num_splits equal parts along an axis."""
 
-    axis = Input((int32,))
-    x = Input(_COMMON)
+    axis = Input(NUMBER)
+    x = Input((*_COMMON, float16))
     ys = Output(like="x", repeated=True)
     moves = True
 
@@ -141,7 +145,8 @@ class Split:
             return [spec((None,) * len(dims), dtype)] * n
         size = dims[axis]
         if n == 0 or (size is not None and size % n):
-            raise refuse("the axis does not split evenly", found={"size": size, "num_splits": n})
+            raise refuse("the axis does not split evenly", found={"size": size, "num_splits": n},
+                         wanted="a size that num_splits divides")  # fmt: skip
         return [spec((*dims[:axis], None if size is None else size // n, *dims[axis + 1 :]), dtype)] * n
 
     def compute(op: Any, axis: Any, x: Any) -> Any:
@@ -154,7 +159,7 @@ class SplitV:
 
     x = Input(_COMMON)
     sizes = Input(INDEX, rank=1)
-    axis = Input((int32,))
+    axis = Input(NUMBER)
     ys = Output(like="x", repeated=True)
     moves = True
 
@@ -214,7 +219,7 @@ def _padded(op: Any) -> TensorSpec:
     if flat is None:
         return spec((None,) * len(dims), op.x.spec.dtype)
     if min(flat, default=0) < 0:
-        raise refuse("Pad value has to be greater than equal to 0.", found=flat)
+        raise refuse("Pad value has to be greater than equal to 0.", found=flat, wanted="numbers of at least 0")
     return spec((None if d is None else d + a + b for d, a, b in zip(dims, flat[::2], flat[1::2])), op.x.spec.dtype)
 
 
@@ -234,7 +239,7 @@ class Pad:
     """Zeros around the input: paddings[i] = (before, after) dimension i."""
 
     x = Input(_PADDED)
-    paddings = Input(INDEX)
+    paddings = Input(_WIDTHS)
     y = Output(like="x")
     quantized = "joining.pad"
     infer = _padded
@@ -248,14 +253,14 @@ class PadV2:
     """One value around the input: paddings[i] = (before, after) dimension i."""
 
     x = Input(_PADDED)
-    paddings = Input(INDEX)
+    paddings = Input(_WIDTHS)
     value = Input(_PADDED, like="x")
     y = Output(like="x")
     quantized = "joining.pad_v2"
 
     def infer(op: Any) -> TensorSpec:
         if op.value.spec.shape.num_elements() not in (None, 1):
-            raise refuse("the padding value is one number", found=op.value.spec.short())
+            raise refuse("the padding value is one number", found=op.value.spec.short(), wanted="one number")
         return _padded(op)
 
     def compute(op: Any, x: Any, paddings: Any, value: Any) -> Any:
@@ -269,7 +274,7 @@ class MirrorPad:
     x = Input(tuple(d for d in ANY if d is not string))
     paddings = Input(INDEX)
     y = Output(like="x")
-    moves = True
+    moves = alike = True
 
     def infer(op: Any) -> TensorSpec:
         dims, flat = op.x.spec.shape.dims, ints(op.paddings)

@@ -18,8 +18,7 @@ from ...ops.definition import Input, Output
 from . import types
 from .definition import lite_operator
 from .shapes import ints, refuse, same, spec, text
-
-_INDEX = (int32, int64)
+from .types import INDEX
 
 
 @lite_operator("REVERSE_SEQUENCE", options="ReverseSequenceOptions")
@@ -30,7 +29,7 @@ class ReverseSequence:
     """
 
     x = Input((float32, uint8, int16, int32, int64))
-    seq_lengths = Input(_INDEX, rank=1)
+    seq_lengths = Input(INDEX, rank=1)
     y = Output(like="x")
     moves = True
 
@@ -41,10 +40,11 @@ class ReverseSequence:
                 if not 0 <= getattr(op, name) < len(dims):
                     raise refuse(f"{name} is out of range", found=getattr(op, name), wanted=f"0 to {len(dims) - 1}")
             if op.seq_dim == op.batch_dim:
-                raise refuse("seq_dim and batch_dim are one dimension", found=op.seq_dim)
+                raise refuse("seq_dim and batch_dim are one dimension", found=op.seq_dim, wanted="two dimensions")
             if not same(dims[op.batch_dim], op.seq_lengths.spec.shape[0]):
                 raise refuse("there is not one length for each slice of the batch",
-                             found={"x": text(dims), "seq_lengths": text(op.seq_lengths.spec.shape)})  # fmt: skip
+                             found={"x": text(dims), "seq_lengths": text(op.seq_lengths.spec.shape)},
+                             wanted="seq_lengths [x.shape[batch_dim]]")  # fmt: skip
             _check_lengths(lengths, dims[op.seq_dim])
         return TensorSpec(op.x.spec.shape, op.x.spec.dtype)
 
@@ -114,7 +114,8 @@ class Bucketize:
 
     def infer(op: Any) -> TensorSpec:
         if any(not a <= b for a, b in itertools.pairwise(op.boundaries)):
-            raise refuse("Expected sorted boundaries", found=list(op.boundaries)[:32])
+            raise refuse("Expected sorted boundaries", found=list(op.boundaries)[:32],
+                         wanted="numbers that do not fall")  # fmt: skip
         return op.x.spec.with_dtype(int32)
 
     def compute(op: Any, x: Any) -> Any:
@@ -139,9 +140,10 @@ class SkipGram:
     def infer(op: Any) -> TensorSpec:
         if op.ngram_size < 1 or op.max_skip_size < 0:
             raise refuse("no runs of words have these sizes",
-                         found={"ngram_size": op.ngram_size, "max_skip_size": op.max_skip_size})  # fmt: skip
+                         found={"ngram_size": op.ngram_size, "max_skip_size": op.max_skip_size},
+                         wanted="ngram_size of at least 1, max_skip_size of at least 0")  # fmt: skip
         if op.x.spec.shape.num_elements() not in (None, 1):
-            raise refuse("the input is not one string", found=op.x.spec.short())
+            raise refuse("the input is not one string", found=op.x.spec.short(), wanted="one string")
         return spec((None if op.x.constant is None else len(_grams(op, op.x.constant)),), string)
 
     def compute(op: Any, x: Any) -> Any:

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import dtypes
-from ...core.dtypes import int32, int64
+from ...core.dtypes import int32, uint32
 from ...core.shapes import UNKNOWN, TensorShape
 from ...core.shapes import broadcast as broadcast_two
 from ...core.specs import TensorSpec
@@ -19,20 +18,18 @@ from ...ops.definition import Input, Output
 from . import types
 from .definition import EnumAttr, lite_operator
 from .shapes import axis_in, ints, product, refuse, same, spec, text
-
-ANY = dtypes.ALL
-INDEX = (int32, int64)
+from .types import ANY, INDEX
 
 
 @lite_operator("RESHAPE", options="ReshapeOptions")
 class Reshape:
     """The elements in row-major order, in another shape; one size may be -1, which follows from the others.
 
-    shape: int32 [rank]; where it is left out, the option new_shape counts.
+    shape: int32 [rank]; where it is left out, or is no such list, the option new_shape counts.
     """
 
     x = Input(ANY)
-    shape = Input((int32,), optional=True)
+    shape = Input(ANY, optional=True)
     y = Output(like="x")
     moves = True
     inplace = {"y": "x"}
@@ -40,24 +37,21 @@ class Reshape:
     def infer(op: Any) -> TensorSpec:
         dims, dtype = op.x.spec.shape.dims, op.x.spec.dtype
         wanted: Any
-        if op.shape is not None:
-            if op.shape.spec.shape.rank not in (None, 1):
-                raise refuse("shape is no list of sizes", found=op.shape.spec.short(), wanted="rank 1")
+        if op.shape is not None and _lists_sizes(op.shape.spec.dtype, op.shape.spec.shape.rank):
             wanted = ints(op.shape)
             if wanted is None:
                 rank = op.shape.spec.shape[0]
                 return spec(None if rank is None else (None,) * rank, dtype)
         else:
-            wanted = list(op.new_shape)
-            if wanted == [0]:  # old files write a scalar's shape so
-                wanted = []
+            wanted = _new_shape(op)
         if any(d < -1 for d in wanted) or wanted.count(-1) > 1:
             raise refuse("the new shape is none", found=wanted, wanted="sizes, at most one of them -1")
         total = None if dims is None else product(dims)
         known: Any = product([d for d in wanted if d != -1])
         if -1 in wanted:
             if total is not None and (total % known if known else total):
-                raise refuse(f"{total} elements do not fit the new shape", found=wanted)
+                raise refuse(f"{total} elements do not fit the new shape", found=wanted,
+                             wanted="sizes whose product divides the number of elements")  # fmt: skip
             rest = None if total is None or not known else total // known
             wanted[wanted.index(-1)] = 0 if total == 0 and not known else rest
         elif total is not None and total != known:
@@ -66,12 +60,20 @@ class Reshape:
         return spec(wanted, dtype)
 
     def compute(op: Any, x: Any, shape: Any) -> Any:
-        wanted = [int(d) for d in shape] if shape is not None else [*op.new_shape]
-        if shape is None and wanted == [0]:
-            wanted = []
+        given = shape is not None and _lists_sizes(shape.dtype, shape.ndim)
+        wanted = shape.tolist() if given else _new_shape(op)
         if -1 in wanted and not x.size:  # NumPy cannot tell a size from nothing
             wanted[wanted.index(-1)] = 0
         return x.reshape(wanted)
+
+
+def _lists_sizes(dtype: Any, rank: int | None) -> bool:
+    return int32 == dtype and rank in (None, 1)
+
+
+def _new_shape(op: Any) -> list[Any]:
+    """The option; old files write a scalar's shape [0]."""
+    return [] if op.new_shape == (0,) else list(op.new_shape)
 
 
 @lite_operator("EXPAND_DIMS", options="ExpandDimsOptions")
@@ -81,13 +83,13 @@ class ExpandDims:
     x = Input(ANY)
     axis = Input(INDEX)
     y = Output(like="x")
-    moves = True
+    moves = alike = True
     inplace = {"y": "x"}
 
     def infer(op: Any) -> TensorSpec:
         dims, axis = op.x.spec.shape.dims, ints(op.axis)
         if axis is not None and len(axis) != 1:
-            raise refuse("axis is one number", found=axis)
+            raise refuse("axis is one number", found=axis, wanted="one number")
         if dims is None or axis is None:
             return spec(None if dims is None else (None,) * (len(dims) + 1), op.x.spec.dtype)
         at = axis_in(axis[0], len(dims) + 1)
@@ -113,7 +115,7 @@ class Squeeze:
         named = {axis_in(a, len(dims), "squeeze_dims") for a in op.squeeze_dims}
         for axis in named:
             if not same(dims[axis], 1):
-                raise refuse(f"dimension {axis} is not of size 1", found=text(dims))
+                raise refuse(f"dimension {axis} is not of size 1", found=text(dims), wanted="dimensions of size 1")
         if not named and None in dims:
             return TensorSpec(UNKNOWN, op.x.spec.dtype)
         named = named or {i for i, d in enumerate(dims) if d == 1}
@@ -163,7 +165,7 @@ class Transpose:
     """
 
     x = Input(ANY)
-    perm = Input((int32,))
+    perm = Input((int32, uint32))
     y = Output(like="x")
     moves = True
 
@@ -196,13 +198,14 @@ class BroadcastTo:
             rank = op.shape.spec.shape[0]
             return spec(None if rank is None else (None,) * rank, op.x.spec.dtype)
         if any(d < 0 for d in wanted):
-            raise refuse("the shape has a negative size", found=wanted)
+            raise refuse("the shape has a negative size", found=wanted, wanted="sizes of at least 0")
         if dims.rank is not None and (
             dims.rank > len(wanted)
             or any(not same(d, w) and d != 1 for d, w in zip(reversed(dims.dims), reversed(wanted)))
         ):
             raise refuse(
-                "Output shape must be broadcastable from input shape.", found={"input": text(dims), "shape": wanted}
+                "Output shape must be broadcastable from input shape.", found={"input": text(dims), "shape": wanted},
+                wanted="sizes of the input that are 1 or those of the shape, aligned at the last dimension",
             )
         return spec(wanted, op.x.spec.dtype)
 
@@ -231,7 +234,7 @@ class BroadcastArgs:
 
 def _broadcast_args(a: list[int], b: list[int]) -> list[int]:
     if min((*a, *b), default=0) < 0:
-        raise refuse("a shape has a negative size", found=[a, b])
+        raise refuse("a shape has a negative size", found=[a, b], wanted="sizes of at least 0")
     return [d or 0 for d in broadcast_two(TensorShape(a), TensorShape(b)).dims or ()]
 
 
@@ -242,7 +245,7 @@ class Bitcast:
     To a smaller type a last dimension is added, to a larger one the last dimension is taken.
     """
 
-    x = Input(tuple(d for d in dtypes.ALL if d.size))
+    x = Input(tuple(d for d in ANY if d.size))
     y = Output(like="x")
     moves = True
     output_type = EnumAttr("TensorType")
@@ -251,7 +254,8 @@ class Bitcast:
         dtype, dims = types.dtype_of(op.output_type), op.x.spec.shape.dims
         old, new = op.x.spec.dtype.size, dtype.size
         if not new:
-            raise refuse("a type whose elements have no fixed size", found=op.output_type)
+            raise refuse("a type whose elements have no fixed size", found=op.output_type,
+                         wanted="a type of numbers, or BOOL")  # fmt: skip
         if dims is None:
             return TensorSpec(UNKNOWN, dtype)
         if old > new:

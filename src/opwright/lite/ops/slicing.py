@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import bfloat16, float16, float32, int8, int16, int32, int64, string, uint8
+from ...core.dtypes import bfloat16, float16, float32, int4, int8, int16, int32, int64, string, uint8
 from ...core.dtypes import bool as bool_
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
 from .definition import lite_operator
 from .shapes import axis_in, ints, refuse, same, spec, text
-from .shaping import ANY, INDEX
+from .types import ANY, INDEX
 
-_GATHERED = (float32, float16, bfloat16, int32, int64, int8, uint8, int16, bool_, string)
+_GATHERED = (float32, float16, bfloat16, int32, int64, int4, int8, uint8, int16, bool_, string)
 
 
 @lite_operator("SLICE", options="SliceOptions", versions=(1, 8))
@@ -43,7 +43,8 @@ class Slice:
         out = []
         for d, b, s in zip(dims, begin, size):
             if b < 0 or s < -1 or (d is not None and b + max(s, 0) > d):
-                raise refuse("the slice leaves the input", found={"begin": begin, "size": size, "input": text(dims)})
+                raise refuse("the slice leaves the input", found={"begin": begin, "size": size, "input": text(dims)},
+                             wanted="0 <= begin, and begin + size <= the input's size; or a size of -1")  # fmt: skip
             out.append(s if s >= 0 else None if d is None else d - b)
         return spec(out, op.x.spec.dtype)
 
@@ -72,7 +73,8 @@ class StridedSlice:
         count = op.begin.spec.shape[0]
         if not same(count, op.end.spec.shape[0], op.strides.spec.shape[0]):
             raise refuse("begin, end and strides differ in length",
-                         found=[i.spec.short() for i in (op.begin, op.end, op.strides)])  # fmt: skip
+                         found=[i.spec.short() for i in (op.begin, op.end, op.strides)],
+                         wanted="one length")  # fmt: skip
         if dims is None or count is None:
             return TensorSpec(UNKNOWN, op.x.spec.dtype)
         if None in lists:
@@ -102,7 +104,8 @@ def _index(op: Any, dims: tuple[int, ...], begin: list[int], end: list[int], str
     if taken > len(dims):
         raise refuse("more entries than dimensions", found=f"{taken} entries", wanted=f"at most {len(dims)}")
     if kinds.count("...") > 1:
-        raise refuse("multiple ellipses in slice are not allowed", found=bin(op.ellipsis_mask))
+        raise refuse("multiple ellipses in slice are not allowed", found=bin(op.ellipsis_mask),
+                     wanted="at most one bit of ellipsis_mask")  # fmt: skip
     index: list[Any] = []
     at = 0
     for i, kind in enumerate(kinds):
@@ -116,13 +119,15 @@ def _index(op: Any, dims: tuple[int, ...], begin: list[int], end: list[int], str
         size, b, e, s = dims[at], begin[i], end[i], strides[i]
         at += 1
         if s == 0:
-            raise refuse("strides[i] must be non-zero", found=strides)
+            raise refuse("strides[i] must be non-zero", found=strides, wanted="strides other than 0")
         if kind == "one":
             b = 0 if op.begin_mask & bit[i] else b
             if not -size <= b < size:
-                raise refuse(f"slice index {b} of dimension {at - 1} out of bounds", found=text(dims))
+                raise refuse(f"slice index {b} of dimension {at - 1} out of bounds", found=text(dims),
+                             wanted=f"{-size} to {size - 1}")  # fmt: skip
             if s < 0:
-                raise refuse("only stride 1 allowed on non-range indexing", found=strides)
+                raise refuse("only stride 1 allowed on non-range indexing", found=strides,
+                             wanted="strides above 0 where shrink_axis_mask is set")  # fmt: skip
             index.append(b)
             continue
         if op.offset and not op.end_mask & bit[i]:
@@ -199,7 +204,8 @@ class GatherNd:
             return TensorSpec(UNKNOWN, op.x.spec.dtype)
         if not x or not i or i[-1] > len(x):
             raise refuse(
-                "Index innermost dimension length must be <= params rank.", found={"x": text(x), "indices": text(i)}
+                "Index innermost dimension length must be <= params rank.", found={"x": text(x), "indices": text(i)},
+                wanted="indices.shape[-1] <= rank of x",
             )
         return spec((*i[:-1], *x[i[-1] :]), op.x.spec.dtype)
 
@@ -226,10 +232,11 @@ class ScatterNd:
             rank = op.shape.spec.shape[0]
             return spec(None if rank is None else (None,) * rank, dtype)
         if min(wanted, default=0) < 0:
-            raise refuse("the shape has a negative size", found=wanted)
+            raise refuse("the shape has a negative size", found=wanted, wanted="sizes of at least 0")
         if i is not None and u is not None:
             if not i or (i[-1] is not None and i[-1] > len(wanted)):
-                raise refuse("the indices do not fit the shape", found={"indices": text(i), "shape": wanted})
+                raise refuse("the indices do not fit the shape", found={"indices": text(i), "shape": wanted},
+                             wanted="indices.shape[-1] <= the number of sizes")  # fmt: skip
             if i[-1] is not None:
                 fits = (*i[:-1], *wanted[i[-1] :])
                 if len(fits) != len(u) or not all(map(same, fits, u)):
@@ -246,7 +253,7 @@ class ScatterNd:
         return y
 
 
-_UPDATED = (float32, float16, bfloat16, bool_, int8, int16, int32, int64)
+_UPDATED = tuple(d for d in ANY if d is not string)
 
 
 @lite_operator("DYNAMIC_UPDATE_SLICE", options="DynamicUpdateSliceOptions", versions=(1, 6))

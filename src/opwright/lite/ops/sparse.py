@@ -15,8 +15,8 @@ from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
 from .definition import lite_operator
 from .shapes import ints, refuse, same, spec, text
+from .types import INDEX
 
-_INDEX = (int32, int64)
 _VALUES = (float32, int32, int64, int8, uint8)
 
 
@@ -30,8 +30,8 @@ class SparseToDense:
     default_value: one number. validate_indices has no effect: indices out of range are errors always.
     """
 
-    indices = Input(_INDEX)
-    output_shape = Input(_INDEX, rank=1)
+    indices = Input(INDEX)
+    output_shape = Input(INDEX, rank=1)
     values = Input(_VALUES)
     default_value = Input(_VALUES, like="values")
     y = Output(like="values")
@@ -48,9 +48,9 @@ class SparseToDense:
                 raise refuse("the values do not fit the indices", found={"indices": text(i), "values": text(v)},
                              wanted="one value, or one an index")  # fmt: skip
         if op.default_value.spec.shape.num_elements() not in (None, 1):
-            raise refuse("default_value is one number", found=op.default_value.spec.short())
+            raise refuse("default_value is one number", found=op.default_value.spec.short(), wanted="one number")
         if sizes is not None and min(sizes, default=0) < 0:
-            raise refuse("output_shape has a negative size", found=sizes)
+            raise refuse("output_shape has a negative size", found=sizes, wanted="sizes of at least 0")
         return spec(sizes if sizes is not None else None if rank is None else (None,) * rank, op.values.spec.dtype)
 
     def compute(op: Any, indices: Any, output_shape: Any, values: Any, default_value: Any) -> Any:

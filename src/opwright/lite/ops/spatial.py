@@ -9,28 +9,30 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...core.dtypes import float32, int8, int32, int64, string, uint8
+from ...core.dtypes import float16, float32, int8, int32, int64, string, uint8, uint32
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
 from .definition import lite_operator
 from .joining import surround
 from .shapes import ints, refuse, same, spec, text
-from .shaping import ANY
+from .types import ANY
 
 _DEPTH = (float32, int32, int64, int8, uint8)
+_BLOCK = (int32, uint32)
 _MOVED = tuple(d for d in ANY if d is not string)
 
 
 def _block(op: Any) -> int:
     if op.block_size < 1:
-        raise refuse("block_size must be positive", found=op.block_size)
+        raise refuse("block_size must be positive", found=op.block_size, wanted="at least 1")
     return int(op.block_size)
 
 
 def _divided(size: int | None, by: int, what: str, dims: Any) -> int | None:
     if size is not None and size % by:
-        raise refuse(f"{what} is not a multiple of the block", found={"input": text(dims), "block": by})
+        raise refuse(f"{what} is not a multiple of the block", found={"input": text(dims), "block": by},
+                     wanted="a size that the block divides")  # fmt: skip
     return None if size is None else size // by
 
 
@@ -61,7 +63,7 @@ class SpaceToDepth:
 class DepthToSpace:
     """The inverse of SPACE_TO_DEPTH. x: [n, h, w, c b²]"""
 
-    x = Input(_DEPTH, rank=4)
+    x = Input((*_DEPTH, float16), rank=4)
     y = Output(like="x")
     moves = True
 
@@ -82,14 +84,15 @@ def _blocks(op: Any, pairs: Any, what: str) -> tuple[list[int] | None, list[int]
     shape = pairs.spec.shape
     if rank is not None and m is not None and m + 1 > rank:
         raise refuse("block_shape has more entries than the input has spatial dimensions",
-                     found={"input": text(op.x.spec.shape), "block_shape": m})  # fmt: skip
+                     found={"input": text(op.x.spec.shape), "block_shape": m},
+                     wanted="one entry for each spatial dimension")  # fmt: skip
     if shape.rank not in (None, 2) or not same(shape[0], m) or not same(shape[1], 2):
         raise refuse(f"{what} is no list of pairs", found=text(shape), wanted=f"[{m},2]")
     block, flat = ints(op.block_shape), ints(pairs)
     if block is not None and min(block, default=1) < 1:
-        raise refuse("block_shape must be positive", found=block)
+        raise refuse("block_shape must be positive", found=block, wanted="numbers of at least 1")
     if flat is not None and min(flat, default=0) < 0:
-        raise refuse(f"{what} must not be negative", found=flat)
+        raise refuse(f"{what} must not be negative", found=flat, wanted="numbers of at least 0")
     return block, flat
 
 
@@ -101,8 +104,8 @@ class SpaceToBatch:
     """
 
     x = Input(_MOVED)
-    block_shape = Input((int32,), rank=1)
-    paddings = Input((int32,))
+    block_shape = Input(_BLOCK, rank=1)
+    paddings = Input(_BLOCK)
     y = Output(like="x")
     quantized = "joining.space_to_batch"
 
@@ -141,10 +144,10 @@ class BatchToSpace:
     """The inverse of SPACE_TO_BATCH_ND: blocks of the batch moved to space, then cropped."""
 
     x = Input(_MOVED)
-    block_shape = Input((int32,), rank=1)
-    crops = Input((int32,))
+    block_shape = Input(_BLOCK, rank=1)
+    crops = Input(_BLOCK)
     y = Output(like="x")
-    moves = True
+    moves = alike = True
 
     def infer(op: Any) -> TensorSpec:
         dims = op.x.spec.shape.dims

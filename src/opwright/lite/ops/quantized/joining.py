@@ -21,19 +21,20 @@ _f = np.float32
 
 
 def concatenation(op: Any, xs: tuple[Operand, ...], y: Operand) -> Any:
-    """int8, int16 and int4: parameters are equal, integers are copied. uint8: inputs are rescaled to the output's."""
+    """int8, int16 and int4: integers are copied, and for int8 parameters are equal. uint8: inputs are rescaled to the
+    output's."""
     for x in xs:
         check_types(op, ("INT8 INT8", "UINT8 UINT8", "INT16 INT16", "INT4 INT4"), x, y)
-    check_scaled(*xs, y)
     if op.fused_activation_function != "NONE":
         raise InvalidArgumentError(what="a fused activation on a concatenation of integers",
                                    found=op.fused_activation_function, wanted="NONE")  # fmt: skip
-    if y.type in ("INT8", "INT4"):
+    if y.type == "INT8":
         check_same(y, *xs)
     elif y.type == "INT16":
         check_symmetric(*xs, y)
     if y.type != "UINT8":
         return lambda arrays: np.concatenate(arrays, op.axis)
+    check_scaled(*xs, y)
     inverse = _f(1) / y.scale
 
     def rescaled(x: Operand, q: Any) -> Any:
@@ -49,14 +50,12 @@ def concatenation(op: Any, xs: tuple[Operand, ...], y: Operand) -> Any:
 def pack(op: Any, xs: tuple[Operand, ...], y: Operand) -> Any:
     for x in xs:
         check_types(op, tuple(f"{t} {t}" for t in BYTES), x, y)
-    check_scaled(*xs, y)
     check_same(y, *xs)
     return op.reference
 
 
-def _check_pad(op: Any, x: Operand, y: Operand) -> None:
-    check_types(op, tuple(f"{t} {t}" for t in BYTES), x, y)
-    check_scaled(x, y)
+def _check_pad(op: Any, x: Operand, y: Operand, *more: str) -> None:
+    check_types(op, tuple(f"{t} {t}" for t in (*BYTES, *more)), x, y)
 
 
 def pad(op: Any, x: Operand, paddings: Operand, y: Operand) -> Any:
@@ -73,5 +72,5 @@ def pad_v2(op: Any, x: Operand, paddings: Operand, value: Operand, y: Operand) -
 
 
 def space_to_batch(op: Any, x: Operand, block_shape: Operand, paddings: Operand, y: Operand) -> Any:
-    _check_pad(op, x, y)
+    _check_pad(op, x, y, "UINT16")
     return lambda q, block, pairs: blocks_to_batch(q, block, pairs, y.zero_point)

@@ -41,14 +41,18 @@ class Operand:
         given = np.zeros(0, np.int64) if q is None or q.zero_point is None else np.asarray(q.zero_point, np.int64)
         n = len(self.scales)
         if len(given) not in (0, 1, n):
-            raise self.wrong("has another number of zero points than scales", f"{len(given)} and {n}")
+            raise self.wrong("has another number of zero points than scales", f"{len(given)} and {n}",
+                             wanted="as many, or one")  # fmt: skip
         self.zero_points = np.zeros(n, np.int64) if not len(given) else np.resize(given, n)
         if n and not (np.isfinite(self.scales).all() and (self.scales >= 0).all()):
-            raise self.wrong("has a scale that is negative or not finite", self.scales[:8].tolist())
+            raise self.wrong("has a scale that is negative or not finite", self.scales[:8].tolist(),
+                             wanted="finite scales of at least 0")  # fmt: skip
         if n and (self.zero_points.min() < self.low or self.zero_points.max() > self.high):
-            raise self.wrong("has a zero point outside its type", self.zero_points[:8].tolist())
+            raise self.wrong("has a zero point outside its type", self.zero_points[:8].tolist(),
+                             wanted=f"{self.low} to {self.high}")  # fmt: skip
         if n > 1 and not (0 <= self.axis < len(self.shape) and self.shape[self.axis] == n):
-            raise self.wrong("has scales that fit none of its sizes", f"{n} along {self.axis} of {self.shape}")
+            raise self.wrong("has scales that fit none of its sizes", f"{n} along {self.axis} of {self.shape}",
+                             wanted="one scale, or one for each slice of the quantized dimension")  # fmt: skip
         self.scale = self.scales[0] if n else np.float32(0)
         self.zero_point = int(self.zero_points[0]) if n else 0
 
@@ -60,6 +64,11 @@ class Operand:
     def wrong(self, what: str, found: object, wanted: object = None) -> InvalidArgumentError:
         """The error about this tensor."""
         return InvalidArgumentError(what=f"tensor {self.name!r} ({self.type}) {what}", found=found, wanted=wanted)
+
+    @property
+    def single(self) -> tuple[float, int]:
+        """Scale and zero point, where there is one of them; else zeros."""
+        return (float(self.scale), self.zero_point) if len(self.scales) == 1 else (0.0, 0)
 
     @property
     def reach(self) -> int:
@@ -117,12 +126,14 @@ def check_symmetric(*operands: Operand | None) -> None:
 
 
 def check_same(*operands: Operand) -> None:
-    """Raises InvalidArgumentError where operands differ in scale or zero point."""
+    """Raises InvalidArgumentError where operands differ in scale or zero point.
+
+    As the official kernels have it, an operand with several scales counts as one with none.
+    """
     first = operands[0]
     for o in operands[1:]:
-        if o.scale != first.scale or o.zero_point != first.zero_point:
-            raise o.wrong("differs in scale or zero point", [float(o.scale), o.zero_point],
-                          [float(first.scale), first.zero_point])  # fmt: skip
+        if o.single != first.single:
+            raise o.wrong("differs in scale or zero point", list(o.single), list(first.single))
 
 
 def check_output(y: Operand, scale: float, zero_point: int, slack: float = 0.0) -> None:
