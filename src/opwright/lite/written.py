@@ -109,7 +109,7 @@ def group(operator: Operator, flat: Sequence[Any], node: Node) -> list[Any]:
         wanted = ", ".join(i.name + (" ..." if i.repeated else "?" if i.optional else "") for i in declared)
         raise SignatureError(op=node.name, what="the node has the wrong number of inputs", found=n, wanted=wanted)
     if any(type(g) is tuple and any(x is None for x in g) for g in grouped):
-        raise SignatureError(op=node.name, what="an input that is one of several is left out")
+        raise SignatureError(op=node.name, what="an input that is one of several is left out", wanted="this input")
     return [*grouped, *(None for _ in operator.inputs[len(declared) :])]
 
 

@@ -55,7 +55,7 @@ class Select:
     def infer(op: Any) -> TensorSpec:
         c, x, y = (i.spec.shape for i in (op.condition, op.x, op.y))
         if not x.is_compatible_with(y):
-            raise refuse("x and y differ in shape", found={"x": text(x), "y": text(y)})
+            raise refuse("x and y differ in shape", found={"x": text(x), "y": text(y)}, wanted="one shape")
         rows = c.rank == 1 and x.rank and (c[0] is None or x[0] is None or c[0] == x[0] or c[0] == 1)
         if c.rank and not rows and not c.is_compatible_with(x):
             raise refuse("the condition does not fit x", found={"condition": text(c), "x": text(x)},

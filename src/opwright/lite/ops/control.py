@@ -34,7 +34,7 @@ def _takes(graph: Graph, operands: Sequence[Any], role: str) -> None:
 
 def _one(operand: Any, what: str) -> None:
     if operand.spec.shape.num_elements() not in (None, 1):
-        raise refuse(f"{what} is one element", found=operand.spec.short())
+        raise refuse(f"{what} is one element", found=operand.spec.short(), wanted="one element")
 
 
 @lite_operator("IF", options="IfOptions",
@@ -171,7 +171,8 @@ class While:
         _takes(op.cond, op.variables, "condition")
         _takes(op.body, op.variables, "body")
         if [v.dtype.name for v in op.cond.outputs] != ["bool"]:
-            raise refuse("the condition gives one bool", found=[v.spec.short() for v in op.cond.outputs])
+            raise refuse("the condition gives one bool", found=[v.spec.short() for v in op.cond.outputs],
+                         wanted="one bool")  # fmt: skip
         if (found := [v.dtype.name for v in op.body.outputs]) != (wanted := [v.dtype.name for v in op.body.inputs]):
             raise InvalidArgumentError(what="the body gives other types than it takes", found=found, wanted=wanted)
         return [v.spec for v in op.body.inputs]

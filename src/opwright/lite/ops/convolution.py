@@ -83,9 +83,14 @@ class Conv2D:
         _check_bias(op, o)
         return _slide(op, x, (kh, kw), o, op.x.spec.dtype)
 
+    def parts(op: Any, x: Any, filter: Any, bias: Any) -> Iterator[Part]:
+        w, windows = filter.transpose(1, 2, 3, 0), windows_of(op, x.shape[1:3], filter.shape[1:3])
+        for band in bands(len(x), windows, _cost(x, w.size // max(w.shape[3], 1) * _groups(x, w) + w.shape[3], windows)):
+            yield band.y, _finish(op, conv_arrays.convolve(op, x[band.x], w, band.windows), bias)
+
     def compute(op: Any, x: Any, filter: Any, bias: Any) -> Any:
-        y = conv_arrays.convolve(op, x, filter.transpose(1, 2, 3, 0), windows_of(op, x.shape[1:3], filter.shape[1:3]))
-        return _finish(op, y, bias)
+        windows = windows_of(op, x.shape[1:3], filter.shape[1:3])
+        return whole(op.parts(x, filter, bias), (len(x), *(w.out for w in windows), len(filter)), x.dtype)
 
 
 @lite_operator("DEPTHWISE_CONV_2D", options="DepthwiseConv2DOptions", versions=(1, 7))
@@ -113,14 +118,20 @@ class DepthwiseConv2D:
         _positive(op, "depth_multiplier")
         if channels is not None and not same(channels * op.depth_multiplier, depth):
             raise refuse("the filter's depth is not that of x by depth_multiplier",
-                         found={"x": text(x), "filter": text(f), "depth_multiplier": op.depth_multiplier})  # fmt: skip
+                         found={"x": text(x), "filter": text(f), "depth_multiplier": op.depth_multiplier},
+                         wanted="filter.shape[3] == x.shape[3] * depth_multiplier")  # fmt: skip
         _check_bias(op, depth)
         return _slide(op, x, (kh, kw), depth, op.x.spec.dtype)
 
-    def compute(op: Any, x: Any, filter: Any, bias: Any) -> Any:
+    def parts(op: Any, x: Any, filter: Any, bias: Any) -> Iterator[Part]:
+        windows = windows_of(op, x.shape[1:3], filter.shape[1:3])
         by_channel = filter.reshape(*filter.shape[1:3], x.shape[3], -1 if x.shape[3] else op.depth_multiplier)
-        y = conv_arrays.depthwise(x, by_channel, windows_of(op, x.shape[1:3], filter.shape[1:3]))
-        return _finish(op, y, bias)
+        for band in bands(len(x), windows, _cost(x, 2 * filter.shape[3], windows)):
+            yield band.y, _finish(op, conv_arrays.depthwise(x[band.x], by_channel, band.windows), bias)
+
+    def compute(op: Any, x: Any, filter: Any, bias: Any) -> Any:
+        windows = windows_of(op, x.shape[1:3], filter.shape[1:3])
+        return whole(op.parts(x, filter, bias), (len(x), *(w.out for w in windows), filter.shape[3]), x.dtype)
 
 
 @lite_operator("TRANSPOSE_CONV", options="TransposeConvOptions", versions=(1, 5))
@@ -145,14 +156,15 @@ class TransposeConv:
         f, x, sizes = op.filter.spec.shape, op.x.spec.shape, ints(op.output_shape)
         o, kh, kw, c = f.dims or (None,) * 4
         if not same(op.output_shape.spec.shape[0], 4):
-            raise refuse("output_shape has not four sizes", found=text(op.output_shape.spec.shape))
+            raise refuse("output_shape has not four sizes", found=text(op.output_shape.spec.shape), wanted="[4]")
         if x.rank and not same(x[3], c):
-            raise refuse("channels of filter and x differ", found={"filter": text(f), "x": text(x)})
+            raise refuse("channels of filter and x differ", found={"filter": text(f), "x": text(x)},
+                         wanted="equal last sizes")  # fmt: skip
         _check_bias(op, o)
         if sizes is None:
             return spec((x[0] if x.rank else None, None, None, o), op.x.spec.dtype)
         if min(sizes) < 0:
-            raise refuse("output_shape has a negative size", found=sizes)
+            raise refuse("output_shape has a negative size", found=sizes, wanted="sizes of at least 0")
         if None not in (*(x.dims or (None,)), o, kh, kw):
             windows = windows_of(op, sizes[1:3], (kh, kw))
             if [w.out for w in windows] != list(x.dims[1:3]) or sizes[0] != x[0] or sizes[3] != o:
@@ -162,10 +174,16 @@ class TransposeConv:
             bounded((x[0], *(w.before + w.size + w.after for w in windows), o), op.x.spec.dtype, "the padded image")
         return spec(sizes, op.x.spec.dtype)
 
+    def parts(op: Any, output_shape: Any, filter: Any, x: Any, bias: Any) -> Iterator[Part]:
+        n, h, w, outputs = map(int, output_shape)
+        windows = windows_of(op, (h, w), filter.shape[1:3])
+        for band in bands(n, windows, 3 * outputs * x.itemsize, spread):
+            part = x[band.x]
+            y = conv_arrays.by_input(part, filter.transpose(1, 2, 0, 3), (len(part), 0, 0, outputs), band.windows)
+            yield band.y, _finish(op, y, bias)
+
     def compute(op: Any, output_shape: Any, filter: Any, x: Any, bias: Any) -> Any:
-        shape = [int(s) for s in output_shape]
-        windows = windows_of(op, shape[1:3], filter.shape[1:3])
-        return _finish(op, conv_arrays.by_input(x, filter.transpose(1, 2, 0, 3), shape, windows), bias)
+        return whole(op.parts(output_shape, filter, x, bias), output_shape, x.dtype)
 
 
 def _pooled(op: Any) -> TensorSpec:

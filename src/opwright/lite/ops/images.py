@@ -30,7 +30,8 @@ _f = np.float32
 def resized(op: Any) -> TensorSpec:
     """The output of a resize: x [n, h, w, c] with h and w from `size`, int32 [2]."""
     if op.half_pixel_centers and op.align_corners:
-        raise refuse("half_pixel_centers and align_corners exclude each other", found="both are true")
+        raise refuse("half_pixel_centers and align_corners exclude each other", found="both are true",
+                     wanted="at most one of them")  # fmt: skip
     n, h, w, c = op.x.spec.shape.dims or (None,) * 4
     if 0 in (h, w):
         raise refuse("the image is empty", found=text(op.x.spec.shape), wanted="at least one pixel")

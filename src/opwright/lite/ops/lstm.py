@@ -92,13 +92,16 @@ def check_direction(op: Any, names: Names, x: TensorSpec, aux: TensorSpec | None
     cifg = get(names.input_weights["input"]) is None
     for name in (names.recurrent_weights["input"], names.biases["input"]):
         if (get(name) is None) != cifg:
-            raise refuse(f"{name} and {names.input_weights['input']} are both there or neither is")
+            raise refuse(f"{name} and {names.input_weights['input']} are both there or neither is",
+                         wanted="both, or neither")  # fmt: skip
     peepholes = [g for g in (PEEPHOLES[1:] if cifg else PEEPHOLES) if get(names.peepholes[g]) is not None]
     if peepholes and len(peepholes) != len(PEEPHOLES) - cifg:
-        raise refuse("some gates have a peephole and others have none", found=peepholes)
+        raise refuse("some gates have a peephole and others have none", found=peepholes,
+                     wanted="peepholes of all gates, or of none")  # fmt: skip
     if get(names.projection_weights) is None and (get(names.projection_bias) is not None or (
             None not in (n_cell, n_out) and n_cell != n_out)):  # fmt: skip
-        raise refuse("an LSTM without projection has as many outputs as cells", found={"cells": n_cell, "out": n_out})
+        raise refuse("an LSTM without projection has as many outputs as cells", found={"cells": n_cell, "out": n_out},
+                     wanted="out == cells, or projection weights")  # fmt: skip
     return n_cell, n_out
 
 
@@ -106,7 +109,8 @@ def steps_and_batch(op: Any, x: TensorSpec) -> tuple[Any, Any]:
     if x.shape.dims is None:
         return None, None
     if len(x.shape) != 3:
-        raise refuse("the input of a sequence has 3 dimensions", found=text(x.shape))
+        raise refuse("the input of a sequence has 3 dimensions", found=text(x.shape),
+                     wanted="[time, batch, n], or [batch, time, n]")  # fmt: skip
     steps, batch = x.shape.dims[:2]
     return (steps, batch) if op.time_major else (batch, steps)
 
@@ -253,12 +257,12 @@ previous state."""
 def _infer_basic(op: Any) -> Any:
     x, h, w, b, c = (getattr(op, name) for name in BASIC)
     if any(o is None for o in (x, h, w, b, c)):
-        raise refuse("LSTM of kernel_type BASIC has 5 inputs")
+        raise refuse("LSTM of kernel_type BASIC has 5 inputs", wanted="input, state, weights, bias, cell state")
     dims = [o.spec.shape.dims for o in (x, h)]
     if dims[0] is None or dims[1] is None:
         return [TensorSpec(None, x.spec.dtype)] * 4
     if len(dims[0]) != 2 or len(dims[1]) != 2:
-        raise refuse("input and state have 2 dimensions", found=[text(d) for d in dims])
+        raise refuse("input and state have 2 dimensions", found=[text(d) for d in dims], wanted="[batch, n]")
     (batch, n_in), (_, n) = dims
     total = None if n_in is None or n is None else n_in + n
     four = None if n is None else 4 * n
@@ -312,10 +316,10 @@ class Lstm:
         for name in (*[t[g] for t in (Names().input_weights, Names().recurrent_weights, Names().biases)
                        for g in GATES[1:]], "output_state", "cell_state"):  # fmt: skip
             if getattr(op, name) is None:
-                raise refuse(f"input {name} is left out")
+                raise refuse(f"input {name} is left out", wanted="this input")
         x = op.input.spec
         if x.shape.dims is not None and len(x.shape) not in (2, 3):
-            raise refuse("the input of LSTM has 2 or 3 dimensions", found=text(x.shape))
+            raise refuse("the input of LSTM has 2 or 3 dimensions", found=text(x.shape), wanted="[batch, n]")
         n_out = _check_one(op, None if x.shape.dims is None else x.shape.dims[-2])
         return [TensorSpec(None, x.dtype) if x.shape.dims is None else spec((*x.shape.dims[:-1], n_out), x.dtype)]
 

@@ -45,7 +45,7 @@ def _shaped(op: Any) -> TensorSpec:
         rank = op.shape.spec.shape[0]
         return spec(None if rank is None else (None,) * rank, float32)
     if min(sizes, default=0) < 0:
-        raise refuse("the shape has a negative size", found=sizes)
+        raise refuse("the shape has a negative size", found=sizes, wanted="sizes of at least 0")
     bounded((*sizes, 8), int64, "the random words")  # of which arithmetic keeps some eight at a time
     return spec(sizes, float32)
 
@@ -99,10 +99,11 @@ class Multinomial:
             raise refuse("the output is no index type", found=op.output_type, wanted="INT32 or INT64")
         batch, classes = op.logits.spec.shape.dims or (None, None)
         if classes == 0:
-            raise refuse("there are no classes", found=text(op.logits.spec.shape))
+            raise refuse("there are no classes", found=text(op.logits.spec.shape),
+                         wanted="[batch, classes], with at least one class")  # fmt: skip
         found = ints(op.num_samples)
         if found is not None and found[0] < 0:
-            raise refuse("num_samples is negative", found=found[0])
+            raise refuse("num_samples is negative", found=found[0], wanted="at least 0")
         if found is not None and batch is not None:
             bounded((batch, found[0], 8), int64, "the random words")
         return spec((batch, None if found is None else found[0]), dtype)

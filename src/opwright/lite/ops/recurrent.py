@@ -73,7 +73,8 @@ class RecurrentRegistration(OperatorRegistration):
         super()._prepare(context, node)
         if any(t.kind == DYNAMIC for t in node.tensors_out):
             raise UnimplementedError(what="recurrent operators need inputs of known shape",
-                                     found=[repr(t) for t in node.tensors_in if t is not None][:1])  # fmt: skip
+                                     found=[repr(t) for t in node.tensors_in if t is not None][:1],
+                                     wanted="shapes that are known before the model runs")  # fmt: skip
 
     def kernel(self, context: Context, node: Node, call: Any) -> Any:
         operands = {n: None if t is None else Operand(t) for n, t in self._named(node, node.tensors_in).items()}
@@ -143,7 +144,7 @@ class HybridProducts(Products):
         self.Rows = hybrid.Rows
 
     def rows(self, x: Any) -> Any:
-        return self.quantize(x, (1,))
+        return self.quantize(x, (1,)).rows(x)
 
     def matrix(self, weights: Operand | None) -> Callable[[Any], Any]:
         assert weights is not None

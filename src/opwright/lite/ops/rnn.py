@@ -247,7 +247,8 @@ class Svdf:
         if op.rank < 1 or not same(filters, other) or not same(features, n) or (filters or 0) % op.rank or memory == 0:
             raise refuse("input, filters and rank do not fit each other",
                          found={"input": text(op.input.spec.shape), "features": text(op.weights_feature.spec.shape),
-                                "time": text(op.weights_time.spec.shape), "rank": op.rank})  # fmt: skip
+                                "time": text(op.weights_time.spec.shape), "rank": op.rank},
+                         wanted="features [filters, n], time [filters, memory], rank that divides filters")  # fmt: skip
         units = None if filters is None else filters // op.rank
         check_weights("bias", op.bias, units)
         check_state("state", op.state, batch, None if None in (memory, filters) else memory * filters)

@@ -39,9 +39,11 @@ class SegmentSum:
             return TensorSpec(UNKNOWN, op.x.spec.dtype)
         if not x.dims or not same(x.dims[0], op.segment_ids.spec.shape[0]):
             raise refuse("there is not one segment for each row",
-                         found={"x": text(x), "segment_ids": text(op.segment_ids.spec.shape)})  # fmt: skip
+                         found={"x": text(x), "segment_ids": text(op.segment_ids.spec.shape)},
+                         wanted="segment_ids [x.shape[0]]")  # fmt: skip
         if found and (found[0] < 0 or any(b < a for a, b in itertools.pairwise(found))):
-            raise refuse("the segment ids are not sorted, or negative", found=found[:32])
+            raise refuse("the segment ids are not sorted, or negative", found=found[:32],
+                         wanted="numbers of at least 0 that do not fall")  # fmt: skip
         return spec((None if found is None else found[-1] + 1 if found else 0, *x.dims[1:]), op.x.spec.dtype)
 
     def compute(op: Any, x: Any, segment_ids: Any) -> Any:
@@ -53,16 +55,17 @@ class SegmentSum:
 def _unsorted(op: Any) -> TensorSpec:
     x, s, count = op.x.spec.shape.dims, op.segment_ids.spec.shape.dims, ints(op.num_segments)
     if op.num_segments.spec.shape.num_elements() not in (None, 1):
-        raise refuse("num_segments is one number", found=op.num_segments.spec.short())
+        raise refuse("num_segments is one number", found=op.num_segments.spec.short(), wanted="one number")
     found = ints(op.segment_ids)
     if count is not None:
         if count[0] < 0:
-            raise refuse("num_segments is negative", found=count[0])
+            raise refuse("num_segments is negative", found=count[0], wanted="at least 0")
         _check_range(max(found, default=-1) if found is not None else -1, count[0])
     if x is None or s is None:
         return TensorSpec(UNKNOWN, op.x.spec.dtype)
     if len(s) > len(x) or not all(map(same, x, s)):
-        raise refuse("the shape of segment_ids does not begin that of x", found={"x": text(x), "segment_ids": text(s)})
+        raise refuse("the shape of segment_ids does not begin that of x", found={"x": text(x), "segment_ids": text(s)},
+                     wanted="x.shape beginning with segment_ids.shape")  # fmt: skip
     return spec((None if count is None else count[0], *x[len(s) :]), op.x.spec.dtype)
 
 

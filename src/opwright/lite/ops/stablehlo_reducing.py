@@ -58,12 +58,13 @@ class _Reducing(Registration):
 
         def prepare(context: Any, node: Any) -> None:
             if node.user_data[0] is None:
-                raise refuse("the node has no options")
+                raise refuse("the node has no options", wanted="its options")
             if len(node.tensors_in) != inputs or None in node.tensors_in or len(node.tensors_out) != 1:
                 raise refuse("the node has the wrong number of inputs or outputs",
                              found=(len(node.tensors_in), len(node.tensors_out)), wanted=(inputs, 1))  # fmt: skip
             if node.tensors_out[0].type != node.tensors_in[0].type:
-                raise refuse("input and output differ in type", found=[t.short() for t in node.tensors_out])
+                raise refuse("input and output differ in type", found=[t.short() for t in node.tensors_out],
+                             wanted=node.tensors_in[0].dtype.name)  # fmt: skip
             shape, node.user_data[1] = rule(node.user_data[0], node)
             context.resize(node.tensors_out[0], shape)
 
@@ -90,9 +91,11 @@ def _scatter(options: Any, node: Any) -> tuple[Any, Callable[..., Any]]:
             and distinct(window, len(updates)) and len(window) + len(inserted) == rank
             and [d for i, d in enumerate(updates) if i not in window] == batch):  # fmt: skip
         raise refuse("operand, indices and updates do not fit each other",
-                     found={"operand": text(operand), "indices": text(indices), "updates": text(updates)})  # fmt: skip
+                     found={"operand": text(operand), "indices": text(indices), "updates": text(updates)},
+                     wanted="updates of a window, at each index vector, that lie in the operand")  # fmt: skip
     if node.tensors_in[1].dtype.np.kind not in "iu" or node.tensors_in[2].type != node.tensors_in[0].type:
-        raise refuse("indices are integers, updates of the operand's type", found=[t.short() for t in node.tensors_in])
+        raise refuse("indices are integers, updates of the operand's type", found=[t.short() for t in node.tensors_in],
+                     wanted="int32 or int64 indices, and updates of the operand's type")  # fmt: skip
     apply = computation(node, int(options.update_computation_subgraph_index), may_be_second=True)
     kept = [d for d in range(rank) if d not in inserted]
 
@@ -150,9 +153,11 @@ def _windows(options: Any, node: Any) -> tuple[Any, Callable[..., Any]]:
     padding = _numbers(options, "padding") or [0] * (2 * rank)
     lists = (window, strides, base, dilations)
     if any(len(v) != rank for v in lists) or len(padding) != 2 * rank or np.prod(initial) != 1 or min(base) < 1:
-        raise refuse("the windows do not fit the input", found={"input": text(shape), "window": window})
+        raise refuse("the windows do not fit the input", found={"input": text(shape), "window": window},
+                     wanted="one window, stride, dilation and pair of paddings for each dimension")  # fmt: skip
     if node.tensors_in[1].type != node.tensors_in[0].type:
-        raise refuse("init_value is of the input's type", found=node.tensors_in[1].short())
+        raise refuse("init_value is of the input's type", found=node.tensors_in[1].short(),
+                     wanted=node.tensors_in[0].dtype.name)  # fmt: skip
     apply = computation(node, int(options.body_subgraph_index))
     low, high = padding[::2], padding[1::2]
     apart = [(d - 1) * b + 1 if d else 0 for d, b in zip(shape, base)]

@@ -30,7 +30,7 @@ def _count(op: Any) -> int | None:
     if most is None:
         return None
     if most[0] < 0:
-        raise refuse("max_output_size is negative", found=most[0])
+        raise refuse("max_output_size is negative", found=most[0], wanted="at least 0")
     bounded((most[0], 2), float32, "the list of boxes")
     return most[0]
 
@@ -135,14 +135,14 @@ class NonMaxSuppressionV5:
         count = _count(op)
         sigma = op.soft_nms_sigma.constant
         if sigma is not None and not sigma >= 0:
-            raise refuse("soft_nms_sigma is negative", found=float(sigma))
+            raise refuse("soft_nms_sigma is negative", found=float(sigma), wanted="at least 0")
         return spec((count,), int32), spec((count,), float32), TensorSpec((), int32)
 
     def compute(op: Any, boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any, score_threshold: Any,
                 soft_nms_sigma: Any) -> Any:  # fmt: skip
         most = int(max_output_size)
         if not soft_nms_sigma >= 0:
-            raise refuse("soft_nms_sigma is negative", found=float(soft_nms_sigma))
+            raise refuse("soft_nms_sigma is negative", found=float(soft_nms_sigma), wanted="at least 0")
         chosen, kept = select(boxes, scores, most, _number(iou_threshold), _number(score_threshold),
                               _number(soft_nms_sigma))  # fmt: skip
         return _filled(chosen, most, np.int32), _filled(kept, most, np.float32), np.array(len(chosen), np.int32)

@@ -47,7 +47,8 @@ class Hashtable:
 
 def _check_kinds(key: str, value: str) -> None:
     if (key, value) not in KINDS:
-        raise refuse("a hash table goes from INT64 to STRING or from STRING to INT64", found=f"{key} to {value}")
+        raise refuse("a hash table goes from INT64 to STRING or from STRING to INT64", found=f"{key} to {value}",
+                     wanted="INT64 to STRING, or STRING to INT64")  # fmt: skip
 
 
 @lite_operator("HASHTABLE_IMPORT", options="HashtableImportOptions")
@@ -65,12 +66,14 @@ class HashtableImport:
     def infer(op: Any) -> Any:
         keys, values = op.keys.spec.shape, op.values.spec.shape
         if not keys.is_compatible_with(values):
-            raise refuse("keys and values differ in shape", found={"keys": text(keys), "values": text(values)})
+            raise refuse("keys and values differ in shape", found={"keys": text(keys), "values": text(values)},
+                         wanted="one shape")  # fmt: skip
         return ()
 
     def compute(op: Any, table: Any, keys: Any, values: Any) -> Any:
         if keys.shape != values.shape:
-            raise refuse("keys and values differ in shape", found={"keys": keys.shape, "values": values.shape})
+            raise refuse("keys and values differ in shape", found={"keys": keys.shape, "values": values.shape},
+                         wanted="one shape")  # fmt: skip
         _table(table, keys, values).fill(keys, values)
         return ()
 
@@ -90,7 +93,7 @@ class HashtableFind:
 
     def infer(op: Any) -> TensorSpec:
         if op.default.spec.shape.num_elements() == 0:
-            raise refuse("the default is one element", found=op.default.spec.short())
+            raise refuse("the default is one element", found=op.default.spec.short(), wanted="one element")
         return TensorSpec(op.keys.spec.shape, op.default.spec.dtype)
 
     def compute(op: Any, table: Any, keys: Any, default: Any) -> Any:

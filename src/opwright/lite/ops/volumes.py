@@ -61,7 +61,8 @@ class Conv3D:
         *kernel, c, o = f.dims or (None,) * 5
         n, *volume, channels = x.dims or (None,) * 5
         if not same(channels, c):
-            raise refuse("channels of x and filter differ", found={"x": text(x), "filter": text(f)})
+            raise refuse("channels of x and filter differ", found={"x": text(x), "filter": text(f)},
+                         wanted="x.shape[4] == filter.shape[3]")  # fmt: skip
         _check_bias(op, o)
         out = [out_size(size, k, s, d, op.padding) for size, k, (s, d) in zip(volume, kernel, _steps(op))]
         if None not in (n, *volume, channels, *kernel):
@@ -99,14 +100,15 @@ class Conv3DTranspose:
         *kernel, o, c = f.dims or (None,) * 5
         _steps(op)
         if not same(op.output_shape.spec.shape[0], 5):
-            raise refuse("output_shape has not five sizes", found=text(op.output_shape.spec.shape))
+            raise refuse("output_shape has not five sizes", found=text(op.output_shape.spec.shape), wanted="[5]")
         if x.rank and not same(x[4], c):
-            raise refuse("channels of filter and x differ", found={"filter": text(f), "x": text(x)})
+            raise refuse("channels of filter and x differ", found={"filter": text(f), "x": text(x)},
+                         wanted="equal last sizes")  # fmt: skip
         _check_bias(op, o)
         if sizes is None:
             return spec((x[0] if x.rank else None, None, None, None, o), float32)
         if min(sizes) < 0:
-            raise refuse("output_shape has a negative size", found=sizes)
+            raise refuse("output_shape has a negative size", found=sizes, wanted="sizes of at least 0")
         if None not in (*(x.dims or (None,)), o, *kernel):
             windows = _windows(op, sizes[1:4], kernel)
             if [w.out for w in windows] != list(x.dims[1:4]) or sizes[0] != x[0] or sizes[4] != o:

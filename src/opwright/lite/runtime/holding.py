@@ -111,5 +111,6 @@ def bytes_for(t: Tensor, sizes: tuple[int, ...]) -> int:
     """Bytes that a tensor of these sizes takes. Raises InvalidArgumentError where no array has such sizes."""
     if not countable(sizes):
         raise InvalidArgumentError(what=f"no array can have the shape given to tensor {t.name!r}",
-                                   found=f"{len(sizes)} dimensions: {str(list(sizes))[:120]}")  # fmt: skip
+                                   found=f"{len(sizes)} dimensions: {str(list(sizes))[:120]}",
+                                   wanted="at most 64 dimensions, and a number of bytes below 2**63")  # fmt: skip
     return math.prod(sizes) * max(t.dtype.np.itemsize, 1)

@@ -110,7 +110,8 @@ class Context:
         """As resize_tensor, of the state itself."""
         sizes = _sizes(shape, t)
         if t.kind == CONSTANT:
-            raise InvalidArgumentError(what="Attempting to resize a fixed-size tensor.", found=repr(t))
+            raise InvalidArgumentError(what="Attempting to resize a fixed-size tensor.", found=repr(t),
+                                       wanted="an output that is no constant")  # fmt: skip
         if sizes == t.shape and (t.array is not None or t.kind == ARENA):
             return
         if t.kind == ARENA and self._subgraph.running:

@@ -85,7 +85,8 @@ class ResourceVariable:
         """The elements, not to be written to. Raises FailedPreconditionError before the first assignment."""
         if self.value is None:
             raise FailedPreconditionError(what=f"{self!r} is read before anything was assigned to it",
-                                          do="assign to it first, or let a CALL_ONCE initialise it")  # fmt: skip
+                                          do="assign to it first, or let a CALL_ONCE initialise it",
+                                          wanted="a value")  # fmt: skip
         return self.value
 
     def __repr__(self) -> str:
@@ -116,7 +117,8 @@ class HashTable:
         items = self.items
         if items is None:
             raise FailedPreconditionError(what="hashtable need to be initialized before using", found=repr(self),
-                                          do="import keys and values first, such as in a CALL_ONCE")  # fmt: skip
+                                          do="import keys and values first, such as in a CALL_ONCE",
+                                          wanted="a table that was filled")  # fmt: skip
         found = np.empty(keys.shape, default.dtype)
         other = default.reshape(-1)[0]
         found.reshape(-1)[...] = [items.get(key, other) for key in keys.reshape(-1).tolist()]

@@ -81,7 +81,8 @@ def hard_swish(op: Any, x: Operand, y: Operand) -> Any:
     m_relu, e_relu = multiplier(float(fine / _f(3.0 / 32768.0)))
     short_out, short_relu = _short(m_out), _short(m_relu)
     if e_out > 0:
-        raise y.wrong("has a scale too small for this input", [float(x.scale), float(y.scale)])
+        raise y.wrong("has a scale too small for this input", [float(x.scale), float(y.scale)],
+                      wanted="a larger scale of the output")  # fmt: skip
 
     def run(q: Any) -> Any:
         v = x.centred(q) * 128
