@@ -93,7 +93,7 @@ class Graph:
 
 
 def _unary(g: Graph) -> None:
-    name = ("RELU", "ABS", "NEG", "SQUARE", "SIN", "TANH", "RELU6", "FLOOR")[g._int(0, 7)]
+    name = ("RELU", "ABS", "NEG", "SQUARE", "SIN", "TANH", "RELU6")[g._int(0, 6)]
     i, shape, kind = g.pick(("FLOAT32",))
     g.add(name, [i], [shape], kind)
 
