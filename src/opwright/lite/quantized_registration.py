@@ -74,7 +74,7 @@ def _check_alike(operator: LiteOperator, node: Node) -> None:
     """Raises InvalidArgumentError for an output with other parameters than the input whose elements it holds."""
     place = next(i for i, declared in enumerate(operator.inputs) if declared.name == operator.outputs[0].like)
     moved = node.tensors_in[place] if place < len(node.tensors_in) else None
-    if moved is not None:
+    if moved is not None and moved.type.name in ("INT8", "UINT8", "INT16"):  # kernels differ about others
         check_same(Operand(moved), *map(Operand, node.tensors_out))
 
 
@@ -98,14 +98,6 @@ def kernel_of(operator: Any, path: str, call: Any, node: Node, group: Callable[.
         if error.op is None:
             raise type(error)(op=node.name, what=error.message) from None
         raise
-
-
-def _check_alike(operator: LiteOperator, node: Node) -> None:
-    """Raises InvalidArgumentError for an output with other parameters than the input whose elements it holds."""
-    place = next(i for i, declared in enumerate(operator.inputs) if declared.name == operator.outputs[0].like)
-    moved = node.tensors_in[place] if place < len(node.tensors_in) else None
-    if moved is not None:
-        check_same(Operand(moved), *map(Operand, node.tensors_out))
 
 
 class Real:

@@ -73,4 +73,6 @@ def pad_v2(op: Any, x: Operand, paddings: Operand, value: Operand, y: Operand) -
 
 def space_to_batch(op: Any, x: Operand, block_shape: Operand, paddings: Operand, y: Operand) -> Any:
     _check_pad(op, x, y, "UINT16")
+    if x.type in BYTES:
+        check_same(x, y)
     return lambda q, block, pairs: blocks_to_batch(q, block, pairs, y.zero_point)
