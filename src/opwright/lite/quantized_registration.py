@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..core.dtypes import float32
+from ..core.dtypes import DType, float32
 from ..core.errors import InternalError, InvalidArgumentError, OpError, UnimplementedError
 from ..core.specs import TensorSpec
 from .ops.definition import LiteOperator
-from .ops.quantized.fixed_point import BLOCK
+from .ops.parts import BLOCK, elements, store_parts
 from .ops.quantized.operand import LIMITS, Operand, check_same
 from .runtime.node import Node
 from .runtime.tensor import Tensor
@@ -93,7 +93,7 @@ def kernel_of(operator: Any, path: str, call: Any, node: Node, group: Callable[.
         outputs = [tuple(outputs)]
     try:
         with np.errstate(all="ignore"):  # of scales as they come; what they make is checked
-            return rule_named(path)(call, *inputs, *outputs)
+            return (rule_named(path) if isinstance(path, str) else path)(call, *inputs, *outputs)
     except OpError as error:
         if error.op is None:
             raise type(error)(op=node.name, what=error.message) from None
@@ -106,23 +106,25 @@ class Real:
     __slots__ = ("spec",)
     constant = None
 
-    def __init__(self, t: Tensor) -> None:
-        self.spec = TensorSpec(t.spec.shape, float32)
+    def __init__(self, t: Tensor, dtype: DType = float32) -> None:
+        self.spec = TensorSpec(t.spec.shape, dtype)
 
 
 def as_real(operator: Any, tensors: Sequence[Any], known: Callable[[Tensor], Any] | None = None) -> list[Any]:
     """What shape rules see of each tensor: reals for quantised ones and for integers where only floats are declared.
 
-    (Files may leave a bias without scales.) known: what stands for other tensors, by default they themselves.
+    (Files may leave a bias without scales.) The reals are of the type of the first float among the tensors, float32
+    where there is none. known: what stands for other tensors, by default they themselves.
     """
     declared = operator.inputs if not any(i.repeated for i in operator.inputs) else ()
+    real = next((t.dtype for t in tensors if t is not None and t.dtype.is_floating), float32)
     seen: list[Any] = []
     for i, t in enumerate(tensors):
         if t is None:
             seen.append(None)
         elif t.is_quantized or (t.dtype.is_integer and not t.is_variable
                                 and i < len(declared) and t.dtype not in declared[i].dtypes):
-            seen.append(Real(t))
+            seen.append(Real(t, real))
         else:
             seen.append(t if known is None else known(t))
     return seen
@@ -133,25 +135,21 @@ def real_dtype(t: Tensor) -> Any:
     return float32 if t.is_quantized or t.type.name in NARROW else t.dtype
 
 
-def _run_in_blocks(kernel: Callable[..., Any], arrays: Sequence[np.ndarray], out: np.ndarray) -> None:
-    """A kernel that works element by element, some at a time, so that its wide integers stay few and in the cache."""
-    flat, to = [a.reshape(-1) for a in arrays], out.reshape(-1)  # views, as tensors are contiguous
-    for first in range(0, out.size, BLOCK):
-        part = slice(first, first + BLOCK)
-        np.copyto(to[part], kernel(*(a[part] for a in flat)), casting="unsafe")
-
-
 def run_quantized(
     kernel: Callable[..., Any], arrays: Sequence[Any], outs: Sequence[np.ndarray], name: str, elementwise: bool
 ) -> None:
     """Run a kernel; its results, already within range, are stored in the outputs' type.
 
-    elementwise: whether it works element by element where all shapes are equal
+    elementwise: whether it works element by element, and broadcasts: some at a time, so that its wide integers stay few
+    and in the cache
     """
-    if elementwise and outs[0].size > BLOCK and all(a is not None and a.shape == outs[0].shape for a in arrays):
-        _run_in_blocks(kernel, arrays, outs[0])
+    if elementwise and outs[0].size > BLOCK:
+        store_parts(elements(kernel, arrays, outs[0].shape), outs[0])
         return
     results = kernel(*arrays)
+    if isinstance(results, Iterator):
+        store_parts(results, outs[0])
+        return
     if not isinstance(results, (tuple, list)):
         results = (results,)
     if len(results) != len(outs):

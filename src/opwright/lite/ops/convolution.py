@@ -7,6 +7,8 @@ Not here: what windows see (sliding.py), convolutions on arrays, which the catal
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,8 +20,9 @@ from ...ops.nn import conv_arrays
 from ...ops.nn.windows import Window, out_size
 from .definition import lite_operator
 from .fusing import fuse
+from .parts import Part, whole
 from .shapes import bounded, ints, product, refuse, same, spec, text
-from .sliding import along, counts, windows_of
+from .sliding import along, bands, counts, pool_windows, pooled, spread, windows_of
 
 _F = (float32,)
 
@@ -47,6 +50,15 @@ def _slide(op: Any, x: Any, kernel: Any, depth: Any, dtype: DType) -> TensorSpec
 def _check_bias(op: Any, depth: Any) -> None:
     if op.bias is not None and not same(product(op.bias.spec.shape.dims or (None,)), depth):
         raise refuse("the bias does not fit the filter", found=text(op.bias.spec.shape), wanted=f"[{depth}]")
+
+
+def _cost(x: Any, channels: int, windows: Sequence[Window]) -> int:
+    """Bytes that a pixel of the result takes: so many numbers, and its share of the padded image."""
+    return x.itemsize * (channels + math.prod(w.stride for w in windows) * x.shape[3])
+
+
+def _shape(x: Any, windows: Sequence[Window], depth: int) -> tuple[int, ...]:
+    return (len(x), *(w.out for w in windows), depth)
 
 
 def _finish(op: Any, y: Any, bias: Any) -> Any:
@@ -85,12 +97,13 @@ class Conv2D:
 
     def parts(op: Any, x: Any, filter: Any, bias: Any) -> Iterator[Part]:
         w, windows = filter.transpose(1, 2, 3, 0), windows_of(op, x.shape[1:3], filter.shape[1:3])
-        for band in bands(len(x), windows, _cost(x, w.size // max(w.shape[3], 1) * _groups(x, w) + w.shape[3], windows)):
+        seen = math.prod(filter.shape[1:3]) * x.shape[3]
+        for band in bands(len(x), windows, _cost(x, seen + 2 * len(filter), windows)):
             yield band.y, _finish(op, conv_arrays.convolve(op, x[band.x], w, band.windows), bias)
 
     def compute(op: Any, x: Any, filter: Any, bias: Any) -> Any:
         windows = windows_of(op, x.shape[1:3], filter.shape[1:3])
-        return whole(op.parts(x, filter, bias), (len(x), *(w.out for w in windows), len(filter)), x.dtype)
+        return whole(op.parts(x, filter, bias), _shape(x, windows, len(filter)), x.dtype)
 
 
 @lite_operator("DEPTHWISE_CONV_2D", options="DepthwiseConv2DOptions", versions=(1, 7))
@@ -131,7 +144,7 @@ class DepthwiseConv2D:
 
     def compute(op: Any, x: Any, filter: Any, bias: Any) -> Any:
         windows = windows_of(op, x.shape[1:3], filter.shape[1:3])
-        return whole(op.parts(x, filter, bias), (len(x), *(w.out for w in windows), filter.shape[3]), x.dtype)
+        return whole(op.parts(x, filter, bias), _shape(x, windows, filter.shape[3]), x.dtype)
 
 
 @lite_operator("TRANSPOSE_CONV", options="TransposeConvOptions", versions=(1, 5))
@@ -192,8 +205,22 @@ def _pooled(op: Any) -> TensorSpec:
     return _slide(op, x, (op.filter_height, op.filter_width), x[3] if x.rank else None, op.x.spec.dtype)
 
 
-def _pool_windows(op: Any, x: Any) -> list[Window]:
-    return windows_of(op, x.shape[1:3], (op.filter_height, op.filter_width))
+def _pool(op: Any, x: Any) -> Any:
+    return whole(op.parts(x), _shape(x, pool_windows(op, x), x.shape[3]), x.dtype)
+
+
+def _mean(x: Any, rows: Window, columns: Window) -> Any:
+    total = along(along(x, rows, 1, np.add, 0.0), columns, 2, np.add, 0.0)
+    total /= np.multiply.outer(counts(rows), counts(columns))[..., None]
+    return total
+
+
+def _greatest(x: Any, rows: Window, columns: Window) -> Any:
+    return along(along(x, rows, 1, np.maximum, -np.inf), columns, 2, np.maximum, -np.inf)
+
+
+def _root_mean_square(x: Any, rows: Window, columns: Window) -> Any:
+    return np.sqrt(_mean(np.square(x), rows, columns))
 
 
 @lite_operator("AVERAGE_POOL_2D", options="Pool2DOptions", versions=(1, 3))
@@ -208,10 +235,10 @@ class AveragePool2D:
     quantized = "pooling.average"
     infer = _pooled
 
-    def compute(op: Any, x: Any) -> Any:
-        rows, columns = _pool_windows(op, x)
-        total = along(along(x, rows, 1, np.add, 0.0), columns, 2, np.add, 0.0)
-        return fuse(op, total / np.multiply.outer(counts(rows), counts(columns))[..., None])
+    compute = _pool
+
+    def parts(op: Any, x: Any) -> Iterator[Part]:
+        return pooled(op, x, lambda *seen: fuse(op, _mean(*seen)))
 
 
 @lite_operator("MAX_POOL_2D", options="Pool2DOptions", versions=(1, 3))
@@ -226,9 +253,10 @@ class MaxPool2D:
     quantized = "pooling.maximum"
     infer = _pooled
 
-    def compute(op: Any, x: Any) -> Any:
-        rows, columns = _pool_windows(op, x)
-        return fuse(op, along(along(x, rows, 1, np.maximum, -np.inf), columns, 2, np.maximum, -np.inf))
+    compute = _pool
+
+    def parts(op: Any, x: Any) -> Iterator[Part]:
+        return pooled(op, x, lambda *seen: fuse(op, _greatest(*seen)))
 
 
 @lite_operator("L2_POOL_2D", options="Pool2DOptions")
@@ -242,7 +270,7 @@ class L2Pool2D:
     y = Output(like="x")
     infer = _pooled
 
-    def compute(op: Any, x: Any) -> Any:
-        rows, columns = _pool_windows(op, x)
-        total = along(along(np.square(x), rows, 1, np.add, 0.0), columns, 2, np.add, 0.0)
-        return fuse(op, np.sqrt(total / np.multiply.outer(counts(rows), counts(columns))[..., None]))
+    compute = _pool
+
+    def parts(op: Any, x: Any) -> Iterator[Part]:
+        return pooled(op, x, lambda *seen: fuse(op, _root_mean_square(*seen)))

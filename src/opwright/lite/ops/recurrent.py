@@ -78,7 +78,12 @@ class RecurrentRegistration(OperatorRegistration):
 
     def kernel(self, context: Context, node: Node, call: Any) -> Any:
         operands = {n: None if t is None else Operand(t) for n, t in self._named(node, node.tensors_in).items()}
-        return self.rule(call, operands, [Operand(t) for t in node.tensors_out], node)
+        outs = [Operand(t) for t in node.tensors_out]
+        x = operands["input"]
+        for out in outs if x is not None and x.type == "FLOAT32" else ():
+            if out.type != "FLOAT32":
+                raise out.wrong("is the output of floats", out.type, "FLOAT32")
+        return self.rule(call, operands, outs, node)
 
     def quantized_rule(self, node: Node) -> Any:
         """A mark that integers stand for reals in what `infer` sees."""

@@ -1,16 +1,25 @@
 """What windows sliding over images see: shared by convolutions and pools, of floats and of integers.
 
-Lives here: windows from an operator's options, combining what each position sees.
+Lives here: windows from an operator's options, combining what each position sees, bands of positions.
 Not here: operators (convolution.py).
 """
 
 from __future__ import annotations
 
-from typing import Any
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...ops.nn.windows import Window, window
+from .parts import SCRATCH, Part
+
+
+def pool_windows(op: Any, x: Any) -> list[Window]:
+    """The windows of a pool over x [n, h, w, c]."""
+    return windows_of(op, x.shape[1:3], (op.filter_height, op.filter_width))
 
 
 def windows_of(op: Any, image: Any, kernel: Any) -> list[Window]:
@@ -25,16 +34,97 @@ def counts(w: Window, dtype: Any = np.float32) -> np.ndarray:
     return (np.minimum(first + w.kernel, w.size) - np.maximum(first, 0)).astype(dtype)
 
 
+def places(w: Window, i: int) -> tuple[slice, slice] | None:
+    """The positions of a window at which element i of the kernel lies on the image, and what it sees there."""
+    first = max(0, -((i - w.before) // w.stride))
+    last = min(w.out - 1, (w.size - 1 + w.before - i) // w.stride)
+    if first > last:
+        return None
+    pixel = first * w.stride + i - w.before
+    return slice(first, last + 1), slice(pixel, pixel + (last - first) * w.stride + 1, w.stride)
+
+
 def along(x: Any, w: Window, axis: int, combine: np.ufunc, initial: float) -> np.ndarray:
     """Combine what each position of a window sees along one axis; what lies outside the image is left out."""
     before = (slice(None),) * axis
     y = np.full((*x.shape[:axis], w.out, *x.shape[axis + 1 :]), initial, x.dtype)
     for i in range(max(0, w.before - (w.out - 1) * w.stride), min(w.kernel, w.before + w.size)):
-        first = max(0, -((i - w.before) // w.stride))
-        last = min(w.out - 1, (w.size - 1 + w.before - i) // w.stride)
-        if first <= last:
-            pixel = first * w.stride + i - w.before
-            target = y[(*before, slice(first, last + 1))]
-            seen = x[(*before, slice(pixel, pixel + (last - first) * w.stride + 1, w.stride))]
-            combine(target, seen, out=target)
+        found = places(w, i)
+        if found is not None:
+            target = y[(*before, found[0])]
+            combine(target, x[(*before, found[1])], out=target)
     return y
+
+
+class Band(NamedTuple):
+    """Some images of a batch, or a piece of one. x, y: where that is in the image and in the result, each
+    [n, *spatial]; windows: how the kernel slides over it."""
+
+    x: tuple[slice, ...]
+    y: tuple[slice, ...]
+    windows: list[Window]
+
+
+class Piece(NamedTuple):
+    """Of one dimension: the pixels needed, the pixels made, and the window between them."""
+
+    x: slice
+    y: slice
+    window: Window
+
+
+def gathered(w: Window, first: int, last: int) -> Piece:
+    """What positions first to last (excluded) of a window see."""
+    start, stop = first * w.stride - w.before, (last - 1) * w.stride - w.before + w.extent
+    low = min(max(start, 0), w.size)
+    high = min(max(stop, low), w.size)
+    before = min(max(-start, 0), stop - start)
+    after = stop - start - before - (high - low)
+    return Piece(slice(low, high), slice(first, last),
+                 Window(high - low, w.kernel, w.stride, w.dilation, before, after, last - first))  # fmt: skip
+
+
+def spread(w: Window, first: int, last: int) -> Piece:
+    """Which positions of a window reach pixels first to last (excluded): x are positions, y the pixels."""
+    start, stop = first + w.before, last + w.before  # of the padded image
+    low = max(min(-((w.extent - 1 - start) // w.stride), start // w.stride), 0)
+    low = min(low, max(w.out - 1, 0))
+    high = max(min((stop - 1) // w.stride + 1, w.out), min(low + 1, w.out))
+    reach = (high - low - 1) * w.stride + w.extent
+    before = start - low * w.stride
+    return Piece(slice(low, high), slice(first, last),
+                 Window(last - first, w.kernel, w.stride, w.dilation, before,
+                        max(reach - before - (last - first), 0), high - low))  # fmt: skip
+
+
+def bands(n: int, windows: Sequence[Window], cost: int, piece: Callable[[Window, int, int], Piece] = gathered
+          ) -> Iterator[Band]:  # fmt: skip
+    """The results of n images in bands for which SCRATCH is enough, as far as single pixels go.
+
+    cost: bytes that a pixel of the result takes. piece: `gathered` for a convolution or a pool, whose result has the
+    windows' positions; `spread` for its adjoint, whose result has the pixels.
+    """
+    sizes = [w.out if piece is gathered else w.size for w in windows]
+    room = max(SCRATCH // max(cost, 1), 1)
+    image = math.prod(sizes)
+    if image == 0 or n == 0:
+        return
+    tile = list(sizes)
+    for axis in sorted(range(len(sizes)), key=lambda a: -sizes[a]):
+        pieces = min(-(-math.prod(tile) // room), sizes[axis])
+        tile[axis] = -(-sizes[axis] // pieces)
+    cuts = [[piece(w, i, min(i + step, size)) for i in range(0, size, step)]
+            for w, size, step in zip(windows, sizes, tile)]  # fmt: skip
+    images = max(room // image, 1)
+    for first in range(0, n, images):
+        batch = slice(first, min(first + images, n))
+        for cut in itertools.product(*cuts):
+            yield Band((batch, *(c.x for c in cut)), (batch, *(c.y for c in cut)), [c.window for c in cut])
+
+
+def pooled(op: Any, x: Any, pool: Callable[..., Any], itemsize: int = 8) -> Iterator[Part]:
+    """The result of a pool over x [n, h, w, c] in parts. pool: fn(images, rows, columns); itemsize: of what it adds."""
+    windows = pool_windows(op, x)
+    strides = math.prod(w.stride for w in windows)
+    for band in bands(len(x), windows, itemsize * x.shape[3] * (2 + strides)):
+        yield band.y, pool(x[band.x], *band.windows)

@@ -24,7 +24,7 @@ Windows = Sequence[Window]
 COLUMN_BYTES = 1 << 26  # im2col copies every pixel once a kernel element; so many bytes at a time, at least one image
 
 
-def _columns(x: np.ndarray, windows: Windows, groups: int) -> Iterator[tuple[slice, np.ndarray]]:
+def columns(x: np.ndarray, windows: Windows, groups: int) -> Iterator[tuple[slice, np.ndarray]]:
     """im2col: for parts of the batch, [groups, positions, kernel elements * channels / groups]."""
     n, channels = x.shape[0], x.shape[-1]
     kernel = math.prod(w.kernel for w in windows)
@@ -41,8 +41,8 @@ def _columns(x: np.ndarray, windows: Windows, groups: int) -> Iterator[tuple[sli
         view = view[(slice(None), *starts, slice(None), *holes)]  # [n, *out, channels, *kernel]
         view = np.moveaxis(view, 1 + len(windows), -1)
         rows = math.prod(view.shape[: 1 + len(windows)])
-        columns = view.reshape(rows, kernel, groups, channels // groups).transpose(2, 0, 1, 3)
-        yield part, columns.reshape(groups, rows, kernel * (channels // groups))
+        seen = view.reshape(rows, kernel, groups, channels // groups).transpose(2, 0, 1, 3)
+        yield part, seen.reshape(groups, rows, kernel * (channels // groups))
 
 
 def _by_group(y: np.ndarray, groups: int) -> np.ndarray:
@@ -69,8 +69,8 @@ def _by_columns(op: Any, x: np.ndarray, w: np.ndarray, windows: Windows) -> np.n
     matrix = (
         w.reshape(kernel, depth, groups, filters // groups).transpose(2, 0, 1, 3).reshape(groups, kernel * depth, -1)
     )
-    for part, columns in _columns(x, windows, groups):
-        product = np.matmul(columns, matrix)
+    for part, seen in columns(x, windows, groups):
+        product = np.matmul(seen, matrix)
         y[part] = product.transpose(1, 0, 2).reshape(-1, *out, filters)
     return y.astype(dtype, copy=False)
 
@@ -106,7 +106,9 @@ def _by_taps(op: Any, x: np.ndarray, w: np.ndarray, windows: Windows) -> np.ndar
     dtype, y = x.dtype, None
     padded, w = pad(x.astype(wide(dtype), copy=False), windows), w.astype(wide(dtype), copy=False)
     for index, seen in taps(windows):
-        part = np.matmul(padded[(slice(None), *seen)], w[index])
+        image = padded[(slice(None), *seen)]
+        flat = image.reshape(-1, image.shape[-1]) if image.flags.c_contiguous else image  # one product instead of many
+        part = np.matmul(flat, w[index]).reshape(*image.shape[:-1], -1)
         y = part if y is None else np.add(y, part, out=y)
     assert y is not None
     return y.astype(dtype, copy=False)
@@ -154,8 +156,8 @@ def by_filter(x: np.ndarray, dy: np.ndarray, kernel: Sequence[int], depth: int, 
     total = np.zeros((groups, math.prod(kernel) * depth, filters // groups), wide(dtype))
     if total.size and dy.size:
         x, dy = x.astype(wide(dtype), copy=False), dy.astype(wide(dtype), copy=False)
-        for part, columns in _columns(x, windows, groups):
-            total += np.matmul(columns.transpose(0, 2, 1), _by_group(dy[part], groups))
+        for part, seen in columns(x, windows, groups):
+            total += np.matmul(seen.transpose(0, 2, 1), _by_group(dy[part], groups))
     dw = total.reshape(groups, -1, depth, filters // groups).transpose(1, 2, 0, 3) if total.size else total
     return dw.reshape(*kernel, depth, filters).astype(dtype, copy=False)
 

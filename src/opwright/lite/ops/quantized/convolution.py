@@ -1,53 +1,28 @@
 """Integer rules of CONV_2D, DEPTHWISE_CONV_2D and TRANSPOSE_CONV: int8 by channel, uint8, int16 with int8 weights.
 
-Lives here: these rules.  Not here: float activations with integer weights (hybrid.py).
+Lives here: these rules.  Not here: the sums (sums.py), float activations with integer weights (hybrid.py).
 
 .. math:: q_y = clamp(z_y + M_o (b_o + \\sum (q_w - z_w)(q_x - z_x))),   M_o = s_x s_{w,o} / s_y
 
-The sums run through the float kernels: they are integers, and exact in floats whose mantissa holds the greatest sum
-that the weights allow (`sum_dtype`).
+The sums are exact (sums.py); each band of the result is finished before the next is begun.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from ....ops.nn import conv_arrays
-from ..sliding import windows_of
+from ..parts import Part
 from .fixed_point import by_rows, multipliers, rescale, rescale_wide
 from .operand import Operand, check_scaled, check_symmetric, check_types, fused_bounds
+from .sums import Weights, convolved, convolved_by_channel, transposed
 
 TYPES = ("INT8 INT8 INT8", "INT8 INT4 INT8", "INT8 INT2 INT8", "UINT8 UINT8 UINT8", "INT16 INT8 INT16",
          "INT16 INT4 INT16")  # fmt: skip
 STORED = {"INT8": np.int8, "UINT8": np.uint8, "INT16": np.int16}
 BIASES = {"INT8": ("", "INT32"), "UINT8": ("", "INT32"), "INT16": ("", "INT64", "INT32")}
-
-
-def sum_dtype(weights: np.ndarray, reach: int, axes: tuple[int, ...]) -> Any:
-    """The narrowest float in which sums of products with `weights` over `axes` are exact; inputs go up to `reach`."""
-    if not weights.size:
-        return np.float32
-    greatest = int(np.abs(weights.astype(np.int64)).sum(axes).max()) * reach
-    return np.float32 if greatest <= 1 << 24 else np.float64
-
-
-class Weights:
-    """The filter as floats, centred and laid out for the float kernels; made once where it is constant."""
-
-    def __init__(self, filter: Operand, x: Operand, layout: Callable[[np.ndarray], np.ndarray], axes: Any) -> None:
-        self.filter, self.reach, self.layout, self.axes = filter, x.reach, layout, axes
-        self.made = None if filter.constant is None else self.make(filter.constant)
-
-    def make(self, q: np.ndarray) -> np.ndarray:
-        """The weights of integers."""
-        centred = self.filter.centred(q, np.int32)
-        return np.ascontiguousarray(self.layout(centred.astype(sum_dtype(centred, self.reach, self.axes))))
-
-    def __call__(self, q: np.ndarray) -> np.ndarray:
-        return self.made if self.made is not None else self.make(q)
 
 
 def check_conv(op: Any, x: Operand, filter: Operand, bias: Operand | None, y: Operand, axis: int) -> None:
@@ -68,8 +43,8 @@ def check_conv(op: Any, x: Operand, filter: Operand, bias: Operand | None, y: Op
 
 
 def finisher(op: Any, x: Operand, weights: Operand, bias: Operand | None, y: Operand, low: int, high: int
-             ) -> Callable[[Any, Any], Any]:  # fmt: skip
-    """From exact sums (floats) and the bias to integers of the output."""
+             ) -> Callable[..., Any]:  # fmt: skip
+    """From exact sums (floats) and the bias to integers of the output, of all channels or a block of them."""
     if x.type == "UINT8":
         m, e = multipliers(float(x.scale * weights.scale) / float(y.scale))
     else:
@@ -79,14 +54,15 @@ def finisher(op: Any, x: Operand, weights: Operand, bias: Operand | None, y: Ope
 
     dtype = STORED[y.type]
 
-    def finish(sums: Any, b: Any) -> Any:
-        offsets = None if b is None else b.reshape(-1)
+    def finish(sums: Any, b: Any, block: slice = slice(None)) -> Any:
+        offsets = None if b is None else b.reshape(-1)[block]
+        factor, shift = (m, e) if np.ndim(m) == 0 else (m[block], e[block])
 
         def rows(part: Any) -> Any:
             acc = part.astype(np.int64)
             if offsets is not None:
                 acc += offsets
-            out = scaled(acc, m, e)
+            out = scaled(acc, factor, shift)
             if zero_point:
                 out += zero_point
             return np.clip(out, low, high, out=out)
@@ -98,27 +74,24 @@ def finisher(op: Any, x: Operand, weights: Operand, bias: Operand | None, y: Ope
 
 def conv_2d(op: Any, x: Operand, filter: Operand, bias: Operand | None, y: Operand) -> Any:
     check_conv(op, x, filter, bias, y, 0)
-    weights = Weights(filter, x, lambda w: w.transpose(1, 2, 3, 0), (1, 2, 3))
+    weights = Weights(filter, x.reach, 0)
     finish = finisher(op, x, filter, bias, y, *fused_bounds(op.fused_activation_function, y))
 
-    def run(q: Any, f: Any, b: Any) -> Any:
-        w = weights(f)
-        image = x.centred(q, w.dtype.type)
-        return finish(conv_arrays.convolve(op, image, w, windows_of(op, q.shape[1:3], f.shape[1:3])), b)
+    def run(q: Any, f: Any, b: Any) -> Iterator[Part]:
+        for where, block, sums in convolved(op, q.shape, f, weights, lambda band, t: x.centred(q[band], t)):
+            yield where, finish(sums, b, block)
 
     return run
 
 
 def depthwise_conv_2d(op: Any, x: Operand, filter: Operand, bias: Operand | None, y: Operand) -> Any:
     check_conv(op, x, filter, bias, y, 3)
-    weights = Weights(filter, x, lambda w: w[0], (0, 1, 2))
+    weights = Weights(filter, x.reach, 3)
     finish = finisher(op, x, filter, bias, y, *fused_bounds(op.fused_activation_function, y))
 
-    def run(q: Any, f: Any, b: Any) -> Any:
-        w = weights(f)
-        by_channel = w.reshape(*w.shape[:2], q.shape[3], -1 if q.shape[3] else op.depth_multiplier)
-        image = x.centred(q, w.dtype.type)
-        return finish(conv_arrays.depthwise(image, by_channel, windows_of(op, q.shape[1:3], f.shape[1:3])), b)
+    def run(q: Any, f: Any, b: Any) -> Iterator[Part]:
+        for where, sums in convolved_by_channel(op, q.shape, f, weights, lambda band, t: x.centred(q[band], t)):
+            yield where, finish(sums, b)
 
     return run
 
@@ -126,12 +99,11 @@ def depthwise_conv_2d(op: Any, x: Operand, filter: Operand, bias: Operand | None
 def transpose_conv(op: Any, output_shape: Operand, filter: Operand, x: Operand, bias: Operand | None, y: Operand
                    ) -> Any:  # fmt: skip
     check_conv(op, x, filter, bias, y, 0)
-    weights = Weights(filter, x, lambda w: w.transpose(1, 2, 0, 3), (1, 2, 3))
+    weights = Weights(filter, x.reach, 0)
     finish = finisher(op, x, filter, bias, y, *fused_bounds(op.fused_activation_function, y))
 
-    def run(shape: Any, f: Any, q: Any, b: Any) -> Any:
-        w, sizes = weights(f), [int(s) for s in shape]
-        image = x.centred(q, w.dtype.type)
-        return finish(conv_arrays.by_input(image, w, sizes, windows_of(op, sizes[1:3], f.shape[1:3])), b)
+    def run(shape: Any, f: Any, q: Any, b: Any) -> Iterator[Part]:
+        for where, block, sums in transposed(op, shape, f, weights, lambda band, t: x.centred(q[band], t)):
+            yield where, finish(sums, b, block)
 
     return run

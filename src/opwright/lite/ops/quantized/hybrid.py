@@ -11,17 +11,17 @@ at a time; sums are exact integers; the result is a float, to which bias and act
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....ops.nn import conv_arrays
 from ..fusing import fuse
 from ..matmul import without_columns
-from ..sliding import windows_of
-from .convolution import Weights
+from ..parts import Part
 from .fixed_point import round_away
 from .operand import Operand, check_symmetric, check_types
+from .sums import Image, Weights, convolved, convolved_by_channel, multiplied, transposed
 
 _f = np.float32
 
@@ -33,15 +33,46 @@ class Rows(NamedTuple):
     scale: Any
 
 
-def symmetric(x: Any, axes: tuple[int, ...]) -> Rows:
+class Steps(NamedTuple):
+    """Rows to integers: by a factor and an offset each, [rows, 1...], within limits. scale: what 1 stands for."""
+
+    factor: Any
+    offset: Any
+    limits: tuple[int, int]
+    scale: Any
+
+    def of(self, x: Any, where: tuple[slice, ...] = (slice(None),)) -> Any:
+        """The part `where` of x as integers less their zero points, as floats."""
+        factor, offset = _seen(self.factor, where), _seen(self.offset, where)
+        values = x[where] * factor
+        values += offset
+        values = np.clip(round_away(values), *self.limits, out=values)
+        values -= offset
+        return values
+
+    def rows(self, x: Any) -> Rows:
+        """All rows."""
+        return Rows(self.of(x), self.scale)
+
+    def scale_of(self, where: tuple[slice, ...]) -> Any:
+        """The scales of the rows in a part."""
+        return _seen(self.scale, where)
+
+
+def _seen(vector: Any, where: tuple[slice, ...]) -> Any:
+    """What is there of an array that has one element where it is the same for all."""
+    return vector[tuple(slice(None) if size == 1 else part for size, part in zip(vector.shape, where))]
+
+
+def symmetric(x: Any, axes: tuple[int, ...]) -> Steps:
     """Rows over `axes` as integers of -127..127 with zero point 0; a row of zeros has scale 1."""
-    reach = np.abs(x).max(axes, keepdims=True, initial=_f(0))
+    reach = np.maximum(x.max(axes, keepdims=True, initial=_f(0)), -x.min(axes, keepdims=True, initial=_f(0)))
     nothing = reach == 0
-    values = np.clip(round_away(x * np.where(nothing, _f(0), _f(127) / np.where(nothing, _f(1), reach))), -127, 127)
-    return Rows(values, np.where(nothing, _f(1), reach / _f(127)))
+    factor = np.where(nothing, _f(0), _f(127) / np.where(nothing, _f(1), reach))
+    return Steps(factor, np.zeros_like(factor), (-127, 127), np.where(nothing, _f(1), reach / _f(127)))
 
 
-def asymmetric(x: Any, axes: tuple[int, ...]) -> Rows:
+def asymmetric(x: Any, axes: tuple[int, ...]) -> Steps:
     """Rows over `axes` as integers of -128..127 less a zero point; a row of zeros has scale 1."""
     low = x.min(axes, keepdims=True, initial=_f(0)).astype(np.float64)
     high = x.max(axes, keepdims=True, initial=_f(0)).astype(np.float64)
@@ -51,20 +82,14 @@ def asymmetric(x: Any, axes: tuple[int, ...]) -> Rows:
     exact = np.where(128 + np.abs(low / step) < 127 + np.abs(high / step), from_low, from_high)
     offset = np.where(nothing, 0.0, round_away(np.clip(exact, -128, 127)))
     scale = step.astype(_f)
-    offset = offset.astype(_f)
-    values = np.clip(round_away(offset + x * (_f(1) / scale)), -128, 127) - offset
-    return Rows(np.where(nothing, _f(0), values), scale)
+    return Steps(_f(1) / scale, offset.astype(_f), (-128, 127), scale)
 
 
-class _Activations:
-    """What the layout of the weights asks about activations: how far an integer can be from its zero point."""
-
-    reach = 255
-
+REACH = 255
+"""How far an integer can be from its zero point."""
 
 DENSE = tuple(f"{real} {weights} {real}" for real in ("FLOAT32", "FLOAT16") for weights in ("INT8", "INT4", "INT2"))
 DENSE += ("FLOAT32 UINT8 FLOAT32",)
-
 
 def signed(q: Any) -> Any:
     """Weights of the first files quantised after training: their type is UINT8, but their bytes are int8."""
@@ -75,36 +100,43 @@ def _check_bias(op: Any, bias: Operand | None) -> None:
     check_types(op, ("FLOAT32", "FLOAT16"), bias) if bias is not None else None
 
 
-def _weights(filter: Operand, layout: Any, axes: Any) -> Weights:
+def _weights(filter: Operand, axis: int) -> Weights:
     check_symmetric(filter)
     filter.constant = None if filter.constant is None else signed(filter.constant)
-    return Weights(filter, _Activations, layout, axes)  # type: ignore[arg-type]
+    return Weights(filter, REACH, axis)
 
 
-def _finish(op: Any, y: Any, bias: Any) -> Any:
+def _finish(op: Any, y: Any, bias: Any, block: slice = slice(None)) -> Any:
     if bias is not None:
-        y += bias.reshape(-1)
+        y += bias.reshape(-1)[block]
     return fuse(op, y)
+
+
+def _image(steps: Steps, real: Any) -> Image:
+    """Floats as the integers that exact sums are made of."""
+    return lambda where, dtype: steps.of(real, where).astype(dtype, copy=False)
 
 
 def fully_connected(op: Any, x: Operand, weights: Operand, bias: Operand | None, y: Operand) -> Any:
     check_types(op, DENSE, x, weights, y)
     _check_bias(op, bias)
-    matrix = _weights(weights, lambda w: w.T, (1,))
+    matrix = _weights(weights, 0)
     if weights.per_channel and weights.axis != 0:
         raise weights.wrong("has scales along another dimension than that of the outputs", weights.axis, 0)
     quantize = asymmetric if op.asymmetric_quantize_inputs else symmetric
     scales = weights.scales if weights.per_channel else weights.scale
 
-    def run(real: Any, w: Any, b: Any) -> Any:
+    def parts(real: Any, w: Any, b: Any) -> Iterator[Part]:
         n, k = w.shape
-        if not k:
-            return without_columns(op, real, n)
-        factors = matrix(signed(w))
-        rows = quantize(real.reshape(-1, k).astype(_f, copy=False), (1,))
-        acc = np.matmul(rows.values.astype(factors.dtype), factors).astype(_f)
-        out = _finish(op, acc * (rows.scale * scales), b)
-        return out.reshape((*real.shape[:-1], n)) if op.keep_num_dims else out
+        vectors = real if op.keep_num_dims else real.reshape(-1, k)
+        vectors = vectors.astype(_f, copy=False)
+        steps = quantize(vectors, (-1,))
+        for where, outputs, sums in multiplied((*vectors.shape[:-1], n), w, matrix, _image(steps, vectors)):
+            real_sums = sums.astype(_f) * (steps.scale_of(where) * (scales[outputs] if np.ndim(scales) else scales))
+            yield where, _finish(op, real_sums, b, outputs)
+
+    def run(real: Any, w: Any, b: Any) -> Any:
+        return parts(real, signed(w), b) if w.shape[1] else without_columns(op, real, len(w))
 
     return run
 
@@ -120,10 +152,10 @@ def batch_matmul(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
 
     def run(a: Any, b: Any) -> Any:
         a, b = a.swapaxes(-1, -2) if op.adj_x else a, b.swapaxes(-1, -2) if op.adj_y else b
-        rows = quantize(a, (-1,))
-        exact = np.float32 if a.shape[-1] * 255 * 128 <= 1 << 24 else np.float64
-        acc = np.matmul(rows.values.astype(exact), b.astype(exact)).astype(_f)
-        return acc * (rows.scale * scales)
+        steps = quantize(a, (-1,))
+        exact = np.float32 if a.shape[-1] * REACH * 128 <= 1 << 24 else np.float64
+        acc = np.matmul(steps.of(a).astype(exact, copy=False), b.astype(exact)).astype(_f)
+        return acc * (steps.scale * scales)
 
     return run
 
@@ -131,18 +163,17 @@ def batch_matmul(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
 def conv_2d(op: Any, x: Operand, filter: Operand, bias: Operand | None, y: Operand) -> Any:
     check_types(op, ("FLOAT32 INT8 FLOAT32", "FLOAT32 INT4 FLOAT32", "FLOAT32 UINT8 FLOAT32"), x, filter, y)
     _check_bias(op, bias)
-    weights = _weights(filter, lambda w: w.transpose(1, 2, 3, 0), (1, 2, 3))
+    weights = _weights(filter, 0)
     by_channel = bool(np.any(filter.scales != filter.scale))
     quantize = asymmetric if by_channel else symmetric
 
-    def run(real: Any, f: Any, b: Any) -> Any:
-        w = weights(signed(f))
-        images = quantize(real, (1, 2, 3))
-        sums = conv_arrays.convolve(op, images.values.astype(w.dtype), w,
-                                    windows_of(op, real.shape[1:3], f.shape[1:3])).astype(_f)  # fmt: skip
-        if by_channel:
-            return _finish(op, sums * filter.scales * images.scale, b)
-        return _finish(op, sums * (images.scale * filter.scale), b)
+    def run(real: Any, f: Any, b: Any) -> Iterator[Part]:
+        steps = quantize(real, (1, 2, 3))
+        for where, block, sums in convolved(op, real.shape, signed(f), weights, _image(steps, real)):
+            scale = steps.scale_of(where)
+            reals = sums.astype(_f)
+            reals = reals * filter.scales[block] * scale if by_channel else reals * (scale * filter.scale)
+            yield where, _finish(op, reals, b, block)
 
     return run
 
@@ -150,16 +181,13 @@ def conv_2d(op: Any, x: Operand, filter: Operand, bias: Operand | None, y: Opera
 def depthwise_conv_2d(op: Any, x: Operand, filter: Operand, bias: Operand | None, y: Operand) -> Any:
     check_types(op, ("FLOAT32 INT8 FLOAT32",), x, filter, y)
     _check_bias(op, bias)
-    weights = _weights(filter, lambda w: w[0], (0, 1, 2))
+    weights = _weights(filter, 3)
     scales = filter.scales if filter.per_channel else filter.scale
 
-    def run(real: Any, f: Any, b: Any) -> Any:
-        w = weights(f)
-        by_channel = w.reshape(*w.shape[:2], real.shape[3], -1 if real.shape[3] else op.depth_multiplier)
-        images = asymmetric(real, (1, 2, 3))
-        sums = conv_arrays.depthwise(images.values.astype(w.dtype), by_channel,
-                                     windows_of(op, real.shape[1:3], f.shape[1:3])).astype(_f)  # fmt: skip
-        return _finish(op, sums * (scales * images.scale), b)
+    def run(real: Any, f: Any, b: Any) -> Iterator[Part]:
+        steps = asymmetric(real, (1, 2, 3))
+        for where, sums in convolved_by_channel(op, real.shape, f, weights, _image(steps, real)):
+            yield where, _finish(op, sums.astype(_f) * (scales * steps.scale_of(where)), b)
 
     return run
 
@@ -168,17 +196,16 @@ def transpose_conv(op: Any, output_shape: Operand, filter: Operand, x: Operand, 
                    ) -> Any:  # fmt: skip
     check_types(op, ("INT8 FLOAT32 FLOAT32",), filter, x, y)
     _check_bias(op, bias)
-    weights = _weights(filter, lambda w: w.transpose(1, 2, 0, 3), (1, 2, 3))
+    weights = _weights(filter, 0)
     if filter.per_channel and filter.axis != 0:
         raise filter.wrong("has scales along another dimension than that of the output channels", filter.axis, 0)
     scales = filter.scales if filter.per_channel else filter.scale
 
-    def run(shape: Any, f: Any, real: Any, b: Any) -> Any:
-        w, sizes = weights(f), [int(s) for s in shape]
-        images = asymmetric(real, (1, 2, 3))
-        sums = conv_arrays.by_input(images.values.astype(w.dtype), w, sizes,
-                                    windows_of(op, sizes[1:3], f.shape[1:3])).astype(_f)  # fmt: skip
-        return _finish(op, sums * (scales * images.scale), b)
+    def run(shape: Any, f: Any, real: Any, b: Any) -> Iterator[Part]:
+        steps = asymmetric(real, (1, 2, 3))
+        for where, block, sums in transposed(op, shape, f, weights, _image(steps, real)):
+            of = scales[block] if filter.per_channel else scales
+            yield where, _finish(op, sums.astype(_f) * (of * steps.scale_of(where)), b, block)
 
     return run
 

@@ -11,14 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ..sliding import along, counts, windows_of
+from ..sliding import along, counts, pooled
 from .operand import Operand, check_scaled, check_types, fused_bounds
 
 TYPES = ("INT8 INT8", "UINT8 UINT8", "INT16 INT16")
-
-
-def _windows(op: Any, q: Any) -> Any:
-    return windows_of(op, q.shape[1:3], (op.filter_height, op.filter_width))
 
 
 def average(op: Any, x: Operand, y: Operand) -> Any:
@@ -26,14 +22,13 @@ def average(op: Any, x: Operand, y: Operand) -> Any:
     check_scaled(x, y)
     low, high = fused_bounds(op.fused_activation_function, y)
 
-    def run(q: Any) -> Any:
-        rows, columns = _windows(op, q)
+    def mean(q: Any, rows: Any, columns: Any) -> Any:
         total = along(along(q.astype(np.int32), rows, 1, np.add, 0), columns, 2, np.add, 0)
         n = np.multiply.outer(counts(rows, np.int32), counts(columns, np.int32))[..., None]
         rounded = np.abs(total) + (n >> 1)
         return np.clip(np.sign(total) * (rounded // n), low, high)
 
-    return run
+    return lambda q: pooled(op, q, mean)
 
 
 def maximum(op: Any, x: Operand, y: Operand) -> Any:
@@ -41,9 +36,8 @@ def maximum(op: Any, x: Operand, y: Operand) -> Any:
     check_scaled(x, y)
     low, high = fused_bounds(op.fused_activation_function, y)
 
-    def run(q: Any) -> Any:
-        rows, columns = _windows(op, q)
+    def most(q: Any, rows: Any, columns: Any) -> Any:
         greatest = along(along(q, rows, 1, np.maximum, y.low), columns, 2, np.maximum, y.low)
         return np.clip(greatest, low, high)
 
-    return run
+    return lambda q: pooled(op, q, most, q.itemsize)

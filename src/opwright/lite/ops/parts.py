@@ -1,0 +1,73 @@
+"""Results in parts: kernels that work through a tensor piece by piece, so that what they need beside it is bounded.
+
+Lives here: `tiles` of a shape, `elements` and `rows`: kernels run in parts, parts put together.
+Not here: pieces of what windows slide over (sliding.py), who calls kernels (registration.py).
+
+A kernel gives its result whole, or yields parts of it: (where, part), `where` being an index into the result.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+SCRATCH = 1 << 19
+"""Bytes that a kernel may take at a time beside its inputs and outputs, where it can choose: half of a core's cache."""
+
+BLOCK = 1 << 14
+"""Elements at a time of kernels on elements and rows: SCRATCH for four arrays of eight bytes each."""
+
+Part = tuple[tuple[slice, ...], np.ndarray]
+
+
+def tiles(shape: Sequence[int], room: int) -> Iterator[tuple[slice, ...]]:
+    """Indices into an array of this shape that cover it once, in order, each of at most max(room, 1) elements that lie
+    together."""
+    inner = math.prod(shape)
+    steps = []
+    for size in shape:
+        inner //= max(size, 1)
+        steps.append(min(max(room // max(inner, 1), 1), max(size, 1)))
+    if 0 in shape:
+        return iter(())
+    return itertools.product(*([slice(i, min(i + step, size)) for i in range(0, size, step)]
+                               for size, step in zip(shape, steps)))  # fmt: skip
+
+
+def seen(array: Any, where: tuple[slice, ...]) -> Any:
+    """What a tile of a broadcast result sees of one operand."""
+    last = where[len(where) - array.ndim :]
+    return array[tuple(slice(None) if size == 1 else part for size, part in zip(array.shape, last))]
+
+
+def elements(kernel: Callable[..., Any], arrays: Sequence[np.ndarray], shape: tuple[int, ...]) -> Iterator[Part]:
+    """A kernel that broadcasts and works element by element, in parts. shape: of the result."""
+    for where in tiles(shape, BLOCK):
+        yield where, kernel(*(seen(a, where) for a in arrays))
+
+
+def rows(kernel: Callable[..., Any], arrays: Sequence[Any], shape: tuple[int, ...]) -> Iterator[Part]:
+    """A kernel that makes of each row of its first input one of the result, in parts; other inputs it sees whole.
+
+    A row is a line along the last dimension; shape: of the result.
+    """
+    x, *others = arrays
+    for where in tiles(shape[:-1], BLOCK // max(x.shape[-1], shape[-1], 1)):
+        yield where, kernel(x[where], *others)
+
+
+def store_parts(parts: Iterable[Part], out: np.ndarray) -> None:
+    """Put the parts of a result, within its type's range, where they belong."""
+    for where, part in parts:
+        np.copyto(out[where], part, casting="unsafe")
+
+
+def whole(parts: Iterable[Part], shape: Sequence[int], dtype: Any) -> np.ndarray:
+    """The result of which these are the parts."""
+    result = np.empty(tuple(shape), dtype)
+    store_parts(parts, result)
+    return result

@@ -1,0 +1,119 @@
+"""Exact sums of products of integers: what convolutions and FULLY_CONNECTED of quantised tensors add up.
+
+Lives here: weights as floats, sums over windows and rows.
+Not here: what becomes of the sums (convolution.py, matmul.py, hybrid.py), products of floats (ops/nn/conv_arrays.py).
+
+The sums are integers, and floats hold them exactly if their mantissa holds the greatest that the weights allow; so
+products of matrices of floats give them. Images become floats a band at a time and weights a block of outputs at a
+time: the integers stay where they are, and what is needed beside them is bounded (`SCRATCH`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ....ops.nn import conv_arrays
+from ..parts import SCRATCH, tiles
+from ..sliding import bands, spread, windows_of
+from .operand import Operand
+
+Image = Callable[[tuple[slice, ...], Any], np.ndarray]
+"""From an index into the image, [n, h, w], and a dtype: the integers there less their zero point, in that dtype."""
+
+
+class Weights:
+    """The filter as floats, centred, some of its outputs at a time: the integers stay where they are in the file.
+
+    A constant filter's type of sums is found once. axis: of the outputs in the filter; sums go over all others.
+    """
+
+    def __init__(self, filter: Operand, reach: int, axis: int) -> None:
+        self.filter, self.reach, self.axis = filter, reach, axis
+        self.dtype = None if filter.constant is None else self._sum_dtype(filter.constant)
+
+    def _sum_dtype(self, q: np.ndarray) -> Any:
+        if not q.size:
+            return np.float32
+        axes = tuple(i for i in range(q.ndim) if i != self.axis)
+        most = max(int(np.abs(self.filter.centred(q[part], np.int32)).sum(axes, dtype=np.int64).max())
+                   for part in self._parts(q, 4))  # fmt: skip
+        return np.float32 if most * self.reach <= 1 << 24 else np.float64
+
+    def _parts(self, q: np.ndarray, itemsize: int) -> list[tuple[slice, ...]]:
+        outputs = q.shape[self.axis]
+        step = max(SCRATCH * outputs // max(q.size * itemsize, 1), 1)
+        before = (slice(None),) * self.axis
+        return [(*before, slice(i, min(i + step, outputs))) for i in range(0, outputs, step)]
+
+    def whole(self, q: np.ndarray) -> np.ndarray:
+        """All of them, as floats in which sums are exact."""
+        return self.filter.centred(q, self._sum_dtype(q) if self.dtype is None else self.dtype)
+
+    def blocks(self, q: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+        """Blocks of outputs, each with its part of the filter as floats in which sums are exact."""
+        dtype = self._sum_dtype(q) if self.dtype is None else self.dtype
+        for part in self._parts(q, np.dtype(dtype).itemsize):
+            yield part[-1], self.filter.centred(q[part], dtype)
+
+
+def convolved(op: Any, shape: Sequence[int], f: np.ndarray, weights: Weights, image: Image
+              ) -> Iterator[tuple[tuple[slice, ...], slice, np.ndarray]]:  # fmt: skip
+    """CONV_2D, in groups where the filter has fewer channels: parts of the result as (where, channels, sums).
+
+    shape: of the image, [n, h, w, c]; f: [o, kh, kw, c / groups]
+    """
+    windows = windows_of(op, shape[1:3], f.shape[1:3])
+    outputs, groups = len(f), shape[3] // f.shape[3]
+    depth = math.prod(f.shape[1:])
+    blocks = weights.blocks(f) if groups == 1 else iter([(slice(0, outputs), weights.whole(f))])
+    first = next(blocks, None)
+    if first is None:
+        return
+    itemsize, alone = first[1].itemsize, first[0].stop == outputs
+    strides = math.prod(w.stride for w in windows)
+    for band in bands(shape[0], windows, itemsize * (depth * groups + 2 * outputs + strides * shape[3])):
+        for _, columns in conv_arrays.columns(image(band.x, first[1].dtype.type), band.windows, groups):
+            for block, w in iter([first]) if alone else weights.blocks(f):
+                matrix = w.reshape(groups, -1, depth).transpose(0, 2, 1)
+                sums = np.matmul(columns, matrix).transpose(1, 0, 2)
+                yield (*band.y, block), block, sums.reshape(*(s.stop - s.start for s in band.y), -1)
+
+
+def convolved_by_channel(op: Any, shape: Sequence[int], f: np.ndarray, weights: Weights, image: Image
+                         ) -> Iterator[tuple[tuple[slice, ...], np.ndarray]]:  # fmt: skip
+    """DEPTHWISE_CONV_2D: parts of the result as (where, sums). f: [1, kh, kw, c * multiplier]"""
+    windows = windows_of(op, shape[1:3], f.shape[1:3])
+    w = weights.whole(f)
+    w = w.reshape(*f.shape[1:3], shape[3], -1 if shape[3] else op.depth_multiplier)
+    strides = math.prod(v.stride for v in windows)
+    for band in bands(shape[0], windows, w.itemsize * (2 * f.shape[3] + 2 * strides * shape[3])):
+        yield band.y, conv_arrays.depthwise(image(band.x, w.dtype.type), w, band.windows)
+
+
+def transposed(op: Any, sizes: Any, f: np.ndarray, weights: Weights, image: Image
+               ) -> Iterator[tuple[tuple[slice, ...], slice, np.ndarray]]:  # fmt: skip
+    """TRANSPOSE_CONV: parts of the result, of these sizes, as (where, channels, sums). f: [o, kh, kw, c]"""
+    n, h, w, _ = map(int, sizes)
+    windows = windows_of(op, (h, w), f.shape[1:3])
+    for block, made in weights.blocks(f):
+        outputs = len(made)
+        for band in bands(n, windows, made.itemsize * (2 * outputs + f.shape[3]), spread):
+            x = image(band.x, made.dtype.type)
+            yield (*band.y, block), block, conv_arrays.by_input(x, made.transpose(1, 2, 0, 3),
+                                                                (len(x), 0, 0, outputs), band.windows)  # fmt: skip
+
+
+def multiplied(shape: Sequence[int], f: np.ndarray, weights: Weights, rows: Image
+               ) -> Iterator[tuple[tuple[slice, ...], slice, np.ndarray]]:  # fmt: skip
+    """FULLY_CONNECTED of rows [..., k] with f [n, k]: parts of the result [..., n] as (where, outputs, sums).
+
+    shape: of the result
+    """
+    for block, w in weights.blocks(f):
+        for where in tiles(shape[:-1], SCRATCH // (w.itemsize * (w.shape[1] + 4 * len(w)))):
+            x = rows(where, w.dtype.type)
+            yield (*where, block), block, np.matmul(x.reshape(-1, w.shape[1]), w.T).reshape(*x.shape[:-1], len(w))
