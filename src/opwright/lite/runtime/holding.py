@@ -103,7 +103,7 @@ def check_bytes(size: int, what: str) -> None:
     """Raises ResourceExhaustedError where memory for activations would pass the flag max_activation_bytes."""
     limit = flags.get("max_activation_bytes")
     if size > limit:
-        raise ResourceExhaustedError(what=f"{what} would take {size} bytes", wanted=f"at most {limit}",
+        raise ResourceExhaustedError(what=f"{what} would take {size} bytes", found=size, wanted=f"at most {limit}",
                                      do="set the flag max_activation_bytes higher if the model is right")  # fmt: skip
 
 

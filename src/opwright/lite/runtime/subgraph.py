@@ -201,6 +201,8 @@ class Subgraph(Called):
             node.added, node.temporaries = [], []
         node.prepared_for = tuple(None if t is None else t.shape for t in node.tensors_in)
         given = [t.shape for t in node.tensors_out]
+        if not self.running:
+            self._touched.update((id(t), node) for t in node.tensors_in if t is not None)
         context = self.context
         context.begin(node)
         try:
@@ -218,8 +220,7 @@ class Subgraph(Called):
     def _check_shared(self, node: Node, given: list[tuple[int, ...]]) -> None:
         """Raises InvalidArgumentError where a prepare gave another shape to an output that the node itself, or one
         prepared before it, reads or writes. given: the shapes of the outputs before."""
-        touched = {} if self.running else self._touched
-        touched.update((id(t), node) for t in node.tensors_in if t is not None)
+        touched = {id(t): node for t in node.tensors_in if t is not None} if self.running else self._touched
         for t, shape in zip(node.tensors_out, given):
             other = touched.get(id(t))
             if other is not None and t.shape != shape:
@@ -250,8 +251,10 @@ class Subgraph(Called):
 
     def make_dynamic(self, t: Tensor) -> None:
         """From here on its shape is known only when it is computed."""
-        if t.kind == CONSTANT or t.is_variable or t.index in self.inputs:
-            raise InvalidArgumentError(what=f"tensor {t.name!r} cannot be dynamic", found=repr(t), wanted="an output")
+        shared = id(t) in self._touched and not self.running
+        if t.kind == CONSTANT or t.is_variable or t.index in self.inputs or shared:
+            raise InvalidArgumentError(what=f"tensor {t.name!r} cannot be dynamic", found=repr(t),
+                                       wanted="an output that is no tensor of a node before")  # fmt: skip
         self._dynamic.add(t.index)
         if self.running and t.kind != DYNAMIC:
             raise FailedPreconditionError(what=f"tensor {t.name!r} was made dynamic while the model runs",
