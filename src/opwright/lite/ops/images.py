@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import float32, int8, int16, int32, uint8
+from ...core.dtypes import bfloat16, float16, float32, int8, int16, int32, uint8, uint16, uint32
+from ...core.dtypes import bool as bool_
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
 from .definition import lite_operator
@@ -104,7 +105,7 @@ class ResizeNearestNeighbor:
     x: [n, h, w, c]; size: int32 [2], height and width
     """
 
-    x = Input((float32, uint8, int8, int16), rank=4)
+    x = Input((float32, uint8, int8, int16, float16, bfloat16, uint16, int32, uint32, bool_), rank=4)
     size = Input((int32,), rank=1)
     y = Output(like="x")
     moves = True

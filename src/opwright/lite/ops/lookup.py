@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from ...core import dtypes
-from ...core.dtypes import float32, int8, int32, string, uint8
+from ...core.dtypes import float32, int32, string
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
 from ...ops.strings.fingerprints import fingerprint64
+from . import types
 from .definition import lite_operator
 from .shapes import ints, product, refuse, same, spec, text
 
@@ -35,13 +36,13 @@ def _check_ids(ids: Any, rows: int) -> None:
 
 @lite_operator("EMBEDDING_LOOKUP", versions=(1, 5))
 class EmbeddingLookup:
-    """Rows of a table by number.
+    """Rows of a table by number; of a quantised table as integers, or as the reals that they stand for.
 
     .. math:: y_i = value_{lookup_i}
     """
 
     lookup = Input((int32,), rank=1)
-    value = Input((float32, uint8, int8))
+    value = Input(types.FIXED)
     y = Output(like="value")
     hybrid = "hybrid.embedding_lookup"
     moves = True

@@ -24,6 +24,8 @@ BY_NAME: dict[str, DType] = {
 
 ANY = (*dtypes.ALL, BY_NAME["INT2"], BY_NAME["UINT4"])
 """Every type with elements that operators may move: all but handles."""
+FIXED = tuple(d for d in ANY if d is not dtypes.string)
+"""Those whose elements are of one size."""
 INDEX = (dtypes.int32, dtypes.int64)
 """The types of axes, sizes and places."""
 NUMBER = (dtypes.int32, dtypes.uint32, dtypes.int64, dtypes.uint64)
