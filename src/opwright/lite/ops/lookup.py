@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...core import dtypes
-from ...core.dtypes import float32, int32, string
+from ...core.dtypes import float32, int32, string, uint8
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
