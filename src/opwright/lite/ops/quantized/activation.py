@@ -59,7 +59,7 @@ def leaky_relu(op: Any, x: Operand, y: Operand) -> Any:
 
 
 def prelu(op: Any, x: Operand, alpha: Operand, y: Operand) -> Any:
-    check_types(op, ("INT8 INT8 INT8", "UINT8 UINT8 UINT8"), x, alpha, y)
+    check_types(op, ("INT8 INT8 INT8", "UINT8 UINT8 UINT8", "INT16 INT8 INT16"), x, alpha, y)
     check_scaled(x, alpha, y)
     m, e = multiplier(float(x.scale / y.scale))
     m_below, e_below = multiplier(float(x.scale * alpha.scale / y.scale))

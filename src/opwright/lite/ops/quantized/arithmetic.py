@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..arithmetic import nonzero
-from .fixed_point import high_product, leading_zeros, multiplier, reciprocal_of, rescale, shifted_right
+from .fixed_point import high_product, leading_zeros, multiplier, reciprocal_of, rescale, saturated, shifted_right
 from .operand import Operand, check_scaled, check_symmetric, check_types, fused_bounds
 
 TYPES = ("INT8 INT8 INT8", "UINT8 UINT8 UINT8", "INT16 INT16 INT16")
@@ -84,7 +84,11 @@ def _by_shifts(x: Operand, y: Operand, z: Operand, px: int, py: int, pz: int, co
 
 
 def multiply(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
-    _checked(op, (*TYPES, "INT16 INT16 INT8", "INT16 INT16 UINT8"), x, y, z)
+    """int16 inputs may give 8 bits, which may have a zero point."""
+    kind = check_types(op, (*TYPES, "INT16 INT16 INT8", "INT16 INT16 UINT8"), x, y, z)
+    check_scaled(x, y, z)
+    if kind == "INT16":
+        check_symmetric(x, y, *([z] if z.type == kind else []))
     m, e = multiplier(float(x.scale * y.scale / z.scale))
     low, high = fused_bounds(op.fused_activation_function, z)
 
@@ -109,7 +113,9 @@ def divide(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
         headroom = leading_zeros(np.maximum(np.where(above < 0, ~above, above), 1)) - 1
         headroom = np.where((above == 0) | (above == -1), 31, headroom)
         quotient = high_product(np.left_shift(above, headroom), inverse)
-        return np.clip(rescale(quotient, m, e - shift - headroom) + z.zero_point, low, high)
+        exponent = e - shift - headroom
+        quotient = saturated(np.left_shift(quotient, np.clip(exponent, 0, 31)))  # officially it wraps
+        return np.clip(rescale(quotient, m, np.minimum(exponent, 0)) + z.zero_point, low, high)
 
     return run
 
