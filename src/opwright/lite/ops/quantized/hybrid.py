@@ -91,6 +91,7 @@ REACH = 255
 DENSE = tuple(f"{real} {weights} {real}" for real in ("FLOAT32", "FLOAT16") for weights in ("INT8", "INT4", "INT2"))
 DENSE += ("FLOAT32 UINT8 FLOAT32",)
 
+
 def signed(q: Any) -> Any:
     """Weights of the first files quantised after training: their type is UINT8, but their bytes are int8."""
     return q.view(np.int8) if q.dtype == np.uint8 else q
@@ -161,7 +162,7 @@ def batch_matmul(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
 
 
 def conv_2d(op: Any, x: Operand, filter: Operand, bias: Operand | None, y: Operand) -> Any:
-    check_types(op, ("FLOAT32 INT8 FLOAT32", "FLOAT32 INT4 FLOAT32", "FLOAT32 UINT8 FLOAT32"), x, filter, y)
+    check_types(op, [f"FLOAT32 {filters} FLOAT32" for filters in ("INT8", "INT4", "INT2", "UINT8")], x, filter, y)
     _check_bias(op, bias)
     weights = _weights(filter, 0)
     by_channel = bool(np.any(filter.scales != filter.scale))
