@@ -34,7 +34,7 @@ def put(t: Tensor, value: Any) -> None:
     given = np.asarray(value)
     if t.dtype is string and given.dtype.kind in "SUO":
         given = _as_bytes(given, t)
-    if given.dtype != t.dtype.np and given.dtype != types.IN_BYTES.get(t.type.name):
+    if given.dtype != t.dtype.np and given.dtype != types.IN_BYTES.get(t.type.name, t.dtype.np):
         what = f"Cannot set tensor: Got value of type {_type_name(given)} but expected type "
         what += f"{types.name_of(t.dtype)} for input {t.index}, name: {t.name} "
         wanted = np.dtype(types.IN_BYTES.get(t.type.name, t.dtype.np))
