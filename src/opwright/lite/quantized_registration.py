@@ -21,7 +21,7 @@ from ..core.dtypes import DType, float32
 from ..core.errors import InternalError, InvalidArgumentError, OpError, UnimplementedError
 from ..core.specs import TensorSpec
 from .ops.definition import LiteOperator
-from .ops.parts import BLOCK, elements, store_parts
+from .ops.parts import BLOCK, elements, rows, store_parts
 from .ops.quantized.operand import LIMITS, Operand, check_same
 from .runtime.node import Node
 from .runtime.tensor import Tensor
@@ -110,14 +110,15 @@ class Real:
         self.spec = TensorSpec(t.spec.shape, dtype)
 
 
-def as_real(operator: Any, tensors: Sequence[Any], known: Callable[[Tensor], Any] | None = None) -> list[Any]:
-    """What shape rules see of each tensor: reals for quantised ones and for integers where only floats are declared.
+def as_real(operator: Any, node: Node, known: Callable[[Tensor], Any]) -> list[Any]:
+    """What shape rules see of each input: reals for quantised ones and for integers where only floats are declared.
 
-    (Files may leave a bias without scales.) The reals are of the type of the first float among the tensors, float32
-    where there is none. known: what stands for other tensors, by default they themselves.
+    (Files may leave a bias without scales.) The reals are of the type of the node's first float, float32 where it has
+    none. known: what stands for other inputs.
     """
+    tensors = node.tensors_in
     declared = operator.inputs if not any(i.repeated for i in operator.inputs) else ()
-    real = next((t.dtype for t in tensors if t is not None and t.dtype.is_floating), float32)
+    real = next((t.dtype for t in (*tensors, *node.tensors_out) if t is not None and t.dtype.is_floating), float32)
     seen: list[Any] = []
     for i, t in enumerate(tensors):
         if t is None:
@@ -126,7 +127,7 @@ def as_real(operator: Any, tensors: Sequence[Any], known: Callable[[Tensor], Any
                                 and i < len(declared) and t.dtype not in declared[i].dtypes):
             seen.append(Real(t, real))
         else:
-            seen.append(t if known is None else known(t))
+            seen.append(known(t))
     return seen
 
 
@@ -135,16 +136,23 @@ def real_dtype(t: Tensor) -> Any:
     return float32 if t.is_quantized or t.type.name in NARROW else t.dtype
 
 
+def divided(operator: Any) -> Callable[..., Any] | None:
+    """How results of an operator's kernels may be made in parts: by elements, by rows, or None for neither."""
+    if not isinstance(operator, LiteOperator):
+        return None
+    return elements if operator.elementwise else rows if operator.by_row else None
+
+
 def run_quantized(
-    kernel: Callable[..., Any], arrays: Sequence[Any], outs: Sequence[np.ndarray], name: str, elementwise: bool
-) -> None:
+    kernel: Callable[..., Any], arrays: Sequence[Any], outs: Sequence[np.ndarray], name: str,
+    divide: Callable[..., Any] | None = None,
+) -> None:  # fmt: skip
     """Run a kernel; its results, already within range, are stored in the outputs' type.
 
-    elementwise: whether it works element by element, and broadcasts: some at a time, so that its wide integers stay few
-    and in the cache
+    divide: of a large result how it is made in parts (`divided`), so that wide integers stay few and in the cache
     """
-    if elementwise and outs[0].size > BLOCK:
-        store_parts(elements(kernel, arrays, outs[0].shape), outs[0])
+    if divide is not None and outs[0].size > BLOCK:
+        store_parts(divide(kernel, arrays, outs[0].shape), outs[0])
         return
     results = kernel(*arrays)
     if isinstance(results, Iterator):

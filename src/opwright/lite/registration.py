@@ -21,7 +21,8 @@ from ..ops.call import Call
 from ..ops.definition import Operator
 from ..ops.dispatch import quietly
 from .ops.definition import LiteOperator
-from .quantized_registration import as_real, is_quantized, kernel_of, real_dtype, rule_of, run_quantized
+from .ops.parts import BLOCK, store_parts
+from .quantized_registration import as_real, divided, is_quantized, kernel_of, real_dtype, rule_of, run_quantized
 from .runtime.node import Context, Node, check_status
 from .runtime.tensor import CONSTANT, DYNAMIC, OWN, Tensor
 from .written import bind_options, group
@@ -135,7 +136,7 @@ class OperatorRegistration(Registration):
             return t if t.kind == CONSTANT else Asked(t, asked)
 
         if node.kernel is not None:
-            operands = as_real(self.operator, node.tensors_in, seen)
+            operands = as_real(self.operator, node, seen)
         else:
             operands = [None if t is None else seen(t) for t in node.tensors_in]
         specs = self.infer(call, node, operands)
@@ -174,7 +175,7 @@ class OperatorRegistration(Registration):
         """The inputs for shape rules, now that their elements are there."""
         if node.kernel is None:
             return [None if t is None else Known(t) for t in node.tensors_in]
-        return as_real(self.operator, node.tensors_in, Known)
+        return as_real(self.operator, node, Known)
 
     def _step(self, context: Context, node: Node) -> Callable[[], Any]:
         operator, call, outputs = self.operator, self._call(node), node.tensors_out
@@ -183,13 +184,20 @@ class OperatorRegistration(Registration):
         arrays = self.group(node, [None if t is None else t.readonly for t in node.tensors_in])
         outs: list[Any] = [t.array for t in outputs]
         if node.kernel is not None:
-            return functools.partial(run_quantized, node.kernel, arrays, outs, operator.name, operator.elementwise)
+            return functools.partial(run_quantized, node.kernel, arrays, outs, operator.name, divided(operator))
         dtype = self.dtype(node)
         if len(outs) == 1 and arrays and not operator.cpu_kernels:
             ufunc = direct(operator, call, dtype)
             if ufunc is not None and outs[0].dtype.kind != "O":
                 return functools.partial(ufunc, *arrays, out=outs[0])
         kernel = operator.kernel(call, dtype)
+        if operator.single and isinstance(operator, LiteOperator) and outs[0].dtype.kind != "O":
+            parts = getattr(call, "parts", None)
+            if parts is not None and not operator.cpu_kernels:
+                return functools.partial(_run_parts, parts, arrays, outs[0])
+            divide = divided(operator)
+            if divide is not None and outs[0].size > BLOCK:
+                return functools.partial(_run_parts, divide, (kernel, arrays, outs[0].shape), outs[0])
         if operator.single:
             return functools.partial(_run_single, kernel, arrays, outs[0], operator.name)
         return functools.partial(_run_several, kernel, arrays, outs, operator)
@@ -207,7 +215,7 @@ class OperatorRegistration(Registration):
         arrays = self.group(node, [None if t is None else t.readonly for t in node.tensors_in])
         if node.kernel is not None:
             outs: list[Any] = [t.array for t in node.tensors_out]
-            run_quantized(node.kernel, arrays, outs, node.name, self.operator.elementwise)
+            run_quantized(node.kernel, arrays, outs, node.name, divided(self.operator))
             return
         dtype = self.dtype(node)
         flat = self.operator.flat_outputs(self.operator.kernel(call, dtype)(*arrays))
@@ -271,6 +279,10 @@ def _run_single(kernel: Callable[..., Any], arrays: Sequence[Any], out: np.ndarr
     if getattr(result, "shape", None) != out.shape or result.dtype != out.dtype:
         result = _fitting(result, out, name)
     np.copyto(out, result)
+
+
+def _run_parts(parts: Callable[..., Any], arguments: Sequence[Any], out: np.ndarray) -> None:
+    store_parts(parts(*arguments), out)
 
 
 def _run_several(kernel: Callable[..., Any], arrays: Sequence[Any], outs: Sequence[Any], operator: Operator) -> None:

@@ -140,6 +140,7 @@ class Softmax:
     x = Input((float32, float16))
     y = Output(like="x")
     quantized = "softmax.softmax"
+    by_row = True
     infer = _has_rank
 
     def compute(op: Any, x: Any) -> Any:
@@ -150,16 +151,22 @@ class Softmax:
 
 @lite_operator("LOG_SOFTMAX", options="LogSoftmaxOptions", versions=(1, 2))
 class LogSoftmax:
-    """.. math:: y_i = x_i - \\ln \\sum_j e^{x_j}    over the last dimension"""
+    """.. math:: y_i = x_i - \\ln \\sum_j e^{x_j}    over the last dimension
+
+    Also of a scalar, which is a row of one.
+    """
 
     x = Input((float32,))
     y = Output(like="x")
     quantized = "softmax.log_softmax"
-    infer = _has_rank
+    by_row = True
+
+    def infer(op: Any) -> TensorSpec:
+        return TensorSpec(op.x.spec.shape, op.x.spec.dtype)
 
     def compute(op: Any, x: Any) -> Any:
-        shifted = _shifted(x)
-        return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
+        shifted = _shifted(np.atleast_1d(x))  # a scalar is a row of its own
+        return (shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))).reshape(x.shape)
 
 
 @lite_operator("L2_NORMALIZATION", options="L2NormOptions", versions=(1, 2))
@@ -169,6 +176,7 @@ class L2Normalization:
     x = Input((float32,))
     y = Output(like="x")
     quantized = "normalization.l2_normalization"
+    by_row = True
     infer = _has_rank
 
     def compute(op: Any, x: Any) -> Any:
@@ -182,6 +190,7 @@ class LocalResponseNormalization:
 
     x = Input((float32,), rank=4)
     y = Output(like="x")
+    by_row = True
 
     def infer(op: Any) -> TensorSpec:
         if op.radius < 0:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import DType, float32, int32
+from ...core.dtypes import DType, float16, float32, int32
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
 from ...ops.nn import conv_arrays
@@ -225,12 +225,12 @@ def _root_mean_square(x: Any, rows: Window, columns: Window) -> Any:
 
 @lite_operator("AVERAGE_POOL_2D", options="Pool2DOptions", versions=(1, 3))
 class AveragePool2D:
-    """The mean over each window; padding does not count.
+    """The mean over each window; padding does not count. float16 is added up in float32.
 
     .. math:: y_{npqc} = act(\\operatorname{mean}_{ij} x_{n, p s + i, q s + j, c})
     """
 
-    x = Input(_F, rank=4)
+    x = Input((float32, float16), rank=4)
     y = Output(like="x")
     quantized = "pooling.average"
     infer = _pooled
@@ -238,7 +238,7 @@ class AveragePool2D:
     compute = _pool
 
     def parts(op: Any, x: Any) -> Iterator[Part]:
-        return pooled(op, x, lambda *seen: fuse(op, _mean(*seen)))
+        return pooled(op, x, lambda seen, *windows: fuse(op, _mean(seen.astype(np.float32, copy=False), *windows)))
 
 
 @lite_operator("MAX_POOL_2D", options="Pool2DOptions", versions=(1, 3))

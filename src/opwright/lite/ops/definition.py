@@ -88,8 +88,10 @@ class LiteOperator(Operator):
     registration: the definition's method of that name, where running takes more than `compute`: it gives the
     Registration (such as one that runs other subgraphs, or keeps state).
     quantized, hybrid: the rule for quantised tensors, and the one for float activations with integer weights, each as
-    "module.function" of ops/quantized (or the function itself). moves: True where it treats their integers as any others.
+    "module.function" of ops/quantized (or the function itself). moves: True where it treats their integers as any
+    others.
     alike: True where it moves them only to outputs that stand for the same numbers.
+    by_row: True where each line of the result along the last dimension follows from that of the first input.
     once: True where, of constants, it is computed when tensors get their memory, and its output kept.
     """
 
@@ -118,6 +120,7 @@ class LiteOperator(Operator):
         self.alike: bool = _taken(cls, "alike") or False
         self.typed_output: int = _taken(cls, "typed_output") or 0
         self.once: bool = _taken(cls, "once") or False
+        self.by_row: bool = _taken(cls, "by_row") or False
 
     def from_options(self, options: Any, outputs: Sequence[DType] = ()) -> Call:
         """The attributes in an options object (None: every option is 0, as the official run time has it).

@@ -14,6 +14,7 @@ of an image of that size. Positions are computed in float32, as the official ker
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from ...core.dtypes import bool as bool_
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
 from .definition import lite_operator
+from .parts import SCRATCH, Part, tiles, whole
 from .shapes import ints, refuse, same, spec, text
 
 _f = np.float32
@@ -63,6 +65,31 @@ def between(op: Any, size: int, out: int) -> tuple[np.ndarray, np.ndarray, np.nd
     return np.minimum(before, size - 1), after, at - before.astype(np.float32)
 
 
+Places = tuple[Any, Any, Any]
+"""For each position along a dimension: the pixel before, the pixel after, the weight of the latter."""
+
+
+def stretched(op: Any, x: Any, size: Any, places: Callable[[Any, int, int], Places], blend: Callable[..., Any],
+              itemsize: int) -> Iterator[Part]:  # fmt: skip
+    """A resize of x [n, h, w, c] in parts.
+
+    blend: fn(images, rows, columns) -> images, the weights of rows and columns being [rows, 1, 1] and [columns, 1];
+    itemsize: of the numbers that it computes with.
+    """
+    height, width = int(size[0]), int(size[1])
+    rows, (left, right, across) = places(op, x.shape[1], height), places(op, x.shape[2], width)
+    for where in tiles((len(x), height), SCRATCH // max(6 * itemsize * width * x.shape[3], 1)):
+        top, bottom, down = (v[where[1]] for v in rows)
+        yield where, blend(x[where[0]], (top[:, None], bottom[:, None], down[:, None, None]),
+                           (left, right, across[:, None]))  # fmt: skip
+
+
+def _of_four(x: Any, rows: Places, columns: Places) -> Any:
+    left, right, across = columns
+    above, below = (x[:, r, left] * (_f(1) - across) + x[:, r, right] * across for r in rows[:2])
+    return above * (_f(1) - rows[2]) + below * rows[2]
+
+
 def nearest(op: Any, size: int, out: int) -> np.ndarray:
     """For each position along one dimension: the pixel it falls on."""
     at = np.arange(out, dtype=np.float32)
@@ -88,12 +115,11 @@ class ResizeBilinear:
     quantized = "images.resize_bilinear"
     infer = resized
 
+    def parts(op: Any, x: Any, size: Any) -> Iterator[Part]:
+        return stretched(op, x, size, between, _of_four, x.itemsize)
+
     def compute(op: Any, x: Any, size: Any) -> Any:
-        top, bottom, down = between(op, x.shape[1], int(size[0]))
-        left, right, across = between(op, x.shape[2], int(size[1]))
-        down, across = down[:, None, None], across[:, None]
-        rows = [x[:, r[:, None], left] * (_f(1) - across) + x[:, r[:, None], right] * across for r in (top, bottom)]
-        return rows[0] * (_f(1) - down) + rows[1] * down
+        return whole(op.parts(x, size), (len(x), *map(int, size), x.shape[3]), x.dtype)
 
 
 @lite_operator("RESIZE_NEAREST_NEIGHBOR", options="ResizeNearestNeighborOptions", versions=(1, 4))
@@ -111,5 +137,10 @@ class ResizeNearestNeighbor:
     moves = True
     infer = resized
 
+    def parts(op: Any, x: Any, size: Any) -> Iterator[Part]:
+        rows, columns = nearest(op, x.shape[1], int(size[0])), nearest(op, x.shape[2], int(size[1]))
+        for where in tiles((len(x), len(rows)), SCRATCH // max(x.itemsize * len(columns) * x.shape[3], 1)):
+            yield where, x[where[0]][:, rows[where[1]][:, None], columns]
+
     def compute(op: Any, x: Any, size: Any) -> Any:
-        return x[:, nearest(op, x.shape[1], int(size[0]))[:, None], nearest(op, x.shape[2], int(size[1]))]
+        return whole(op.parts(x, size), (len(x), *map(int, size), x.shape[3]), x.dtype)

@@ -63,7 +63,7 @@ def rows(kernel: Callable[..., Any], arrays: Sequence[Any], shape: tuple[int, ..
 def store_parts(parts: Iterable[Part], out: np.ndarray) -> None:
     """Put the parts of a result, within its type's range, where they belong."""
     for where, part in parts:
-        np.copyto(out[where], part, casting="unsafe")
+        np.copyto(out[(*where, ...)], part, casting="unsafe")  # "...": of a scalar, too, a view
 
 
 def whole(parts: Iterable[Part], shape: Sequence[int], dtype: Any) -> np.ndarray:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..images import between
+from ..images import Places, between, stretched
 from .operand import Operand, check_scaled, check_types
 
 _ONE, _f = 1 << 10, np.float32
@@ -29,15 +29,13 @@ def _positions(op: Any, size: int, out: int) -> tuple[Any, Any, Any]:
     return np.minimum(before, size - 1), np.maximum(after, 0), at - _ONE * before
 
 
-def _in_floats(op: Any, q: Any, size: Any) -> Any:
+def _in_floats(q: Any, rows: Places, columns: Places) -> Any:
     """The mean of four in float32, cut off after adding a half: how uint8 is done."""
-    top, bottom, down = between(op, q.shape[1], int(size[0]))
-    left, right, across = between(op, q.shape[2], int(size[1]))
-    down, across, real = down[:, None, None], across[:, None], q.astype(np.float32)
-    v = real[:, top[:, None], left] * (_f(1) - down) * (_f(1) - across)
-    v += real[:, bottom[:, None], left] * down * (_f(1) - across)
-    v += real[:, top[:, None], right] * (_f(1) - down) * across
-    v += real[:, bottom[:, None], right] * down * across
+    (top, bottom, down), (left, right, across) = rows, columns
+    v = q[:, top, left].astype(np.float32) * (_f(1) - down) * (_f(1) - across)
+    v += q[:, bottom, left].astype(np.float32) * down * (_f(1) - across)
+    v += q[:, top, right].astype(np.float32) * (_f(1) - down) * across
+    v += q[:, bottom, right].astype(np.float32) * down * across
     return np.clip(np.trunc(v + _f(0.5)), 0, 255)
 
 
@@ -45,16 +43,14 @@ def resize_bilinear(op: Any, x: Operand, size: Operand, y: Operand) -> Any:
     check_types(op, ("INT8 INT8", "UINT8 UINT8", "INT16 INT16"), x, y)
     check_scaled(x, y)
     if x.type == "UINT8":
-        return lambda q, size: _in_floats(op, q, size)
+        return lambda q, size: stretched(op, q, size, between, _in_floats, 4)
 
-    def run(q: Any, sizes: Any) -> Any:
-        top, bottom, down = _positions(op, q.shape[1], int(sizes[0]))
-        left, right, across = _positions(op, q.shape[2], int(sizes[1]))
-        wide, down, across = q.astype(np.int64), down[:, None, None], across[:, None]
-        rows = [wide[:, r[:, None], left] * (_ONE - across) + wide[:, r[:, None], right] * across
-                for r in (top, bottom)]  # fmt: skip
-        v = rows[0] * (_ONE - down) + rows[1] * down
+    def in_steps(q: Any, rows: Places, columns: Places) -> Any:
+        left, right, across = columns
+        above, below = (q[:, r, left] * (_ONE - across) + q[:, r, right] * across for r in rows[:2])
+        v = above * (_ONE - rows[2]) + below * rows[2]
         half = np.where(v > 0, 1 << 19, -(1 << 19))
-        return np.clip(np.sign(v + half) * (np.abs(v + half) >> 20), y.low, y.high)
+        v += half
+        return np.clip(np.sign(v) * (np.abs(v) >> 20), y.low, y.high)
 
-    return run
+    return lambda q, size: stretched(op, q, size, _positions, in_steps, 8)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ....core.errors import InvalidArgumentError
-from ..joining import surround
+from ..joining import joined, surrounded
 from ..spatial import blocks_to_batch
 from .fixed_point import round_away
 from .operand import Operand, check_same, check_scaled, check_symmetric, check_types
@@ -33,7 +33,7 @@ def concatenation(op: Any, xs: tuple[Operand, ...], y: Operand) -> Any:
     elif y.type == "INT16":
         check_symmetric(*xs, y)
     if y.type != "UINT8":
-        return lambda arrays: np.concatenate(arrays, op.axis)
+        return lambda arrays: joined(arrays, op.axis)
     check_scaled(*xs, y)
     inverse = _f(1) / y.scale
 
@@ -51,7 +51,7 @@ def pack(op: Any, xs: tuple[Operand, ...], y: Operand) -> Any:
     for x in xs:
         check_types(op, tuple(f"{t} {t}" for t in BYTES), x, y)
     check_same(y, *xs)
-    return op.reference
+    return op.parts
 
 
 def _check_pad(op: Any, x: Operand, y: Operand, *more: str) -> None:
@@ -60,7 +60,7 @@ def _check_pad(op: Any, x: Operand, y: Operand, *more: str) -> None:
 
 def pad(op: Any, x: Operand, paddings: Operand, y: Operand) -> Any:
     _check_pad(op, x, y)
-    return lambda q, pairs: surround(q, [(int(a), int(b)) for a, b in pairs], y.zero_point)
+    return lambda q, pairs: surrounded(q, [(int(a), int(b)) for a, b in pairs], y.zero_point)
 
 
 def pad_v2(op: Any, x: Operand, paddings: Operand, value: Operand, y: Operand) -> Any:
@@ -68,7 +68,7 @@ def pad_v2(op: Any, x: Operand, paddings: Operand, value: Operand, y: Operand) -
     if len(value.scales):
         check_types(op, tuple(f"{t} {t}" for t in BYTES), value, y)
         check_same(y, value)
-    return lambda q, pairs, v: surround(q, [(int(a), int(b)) for a, b in pairs], v.reshape(-1)[0])
+    return lambda q, pairs, v: surrounded(q, [(int(a), int(b)) for a, b in pairs], v.reshape(-1)[0])
 
 
 def space_to_batch(op: Any, x: Operand, block_shape: Operand, paddings: Operand, y: Operand) -> Any:
