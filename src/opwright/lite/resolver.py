@@ -17,6 +17,7 @@ import numpy as np
 
 from ..core.errors import InvalidArgumentError
 from ..ops.definition import Operator
+from . import customs
 from .format import schema
 from .ops import LiteOperator, get, list_names
 from .registration import Registration, registration_of
@@ -134,7 +135,8 @@ class MutableOpResolver(OpResolver):
 
 
 class BuiltinOpResolver(MutableOpResolver):
-    """A resolver that starts with all of Opwright's builtin operators, each imported when a model has it."""
+    """A resolver that starts with all of Opwright's builtin operators and the custom ones that are shipped
+    (lite/customs), each imported when a model has it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -143,16 +145,22 @@ class BuiltinOpResolver(MutableOpResolver):
 
     def find_custom(self, name: str, version: int = 1) -> Registration | None:
         found = super().find_custom(name, version)
+        if found is None:
+            shipped = customs.find(name, version)
+            found = None if shipped is None else registration_of(shipped)
         if found is None and name.startswith("Flex") and version == 1:
             from .flex import flex_registration  # with it comes the catalogue, which other models do without
 
             return flex_registration(name)
         return found
 
+    def custom_versions(self, name: str) -> list[tuple[int, int]]:
+        return super().custom_versions(name) + customs.versions_of(name)
+
 
 @functools.cache
 def default_resolver() -> OpResolver:
-    """The builtin operators, made once; not to be changed."""
+    """The builtin and the shipped custom operators, made once; not to be changed."""
     return BuiltinOpResolver()
 
 

@@ -143,7 +143,9 @@ def ours(model: Model, values: list[np.ndarray]) -> list[np.ndarray]:
     return run(Interpreter(model_content=model.to_bytes()), values)
 
 
-PATHS = {"REF": "BUILTIN_REF", "OPT": "BUILTIN_WITHOUT_DEFAULT_DELEGATES", "AUTO": "BUILTIN"}
+PATHS = {"REF": "BUILTIN_REF", "OPT": "BUILTIN_WITHOUT_DEFAULT_DELEGATES", "AUTO": "BUILTIN",
+         "GENAI": "BUILTIN_WITHOUT_DEFAULT_DELEGATES"}  # fmt: skip
+"""GENAI: OPT with the custom operators of generative models, which the package has beside its interpreter."""
 
 
 def official_interpreter(model: Model, *paths: str) -> Any:
@@ -157,6 +159,12 @@ def official_interpreter(model: Model, *paths: str) -> Any:
     newest = model.operator_codes[0].version
     for path in paths or ("REF", "OPT"):
         kind = peer.OpResolverType[PATHS[path]]
+        if path == "GENAI":
+            from ai_edge_litert.pywrap_genai_ops import GenAIOpsRegisterer
+
+            return peer.InterpreterWithCustomOps(
+                [GenAIOpsRegisterer], model_content=model.to_bytes(), experimental_op_resolver_type=kind
+            )
         for version in range(newest, 0, -1):
             model.operator_codes[0].version = version
             try:

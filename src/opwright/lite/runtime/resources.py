@@ -1,6 +1,7 @@
-"""Resources: what an interpreter keeps from run to run under a name: variables and hash tables.
+"""Resources: what an interpreter keeps from run to run under a name: variables, hash tables, caches.
 
-Lives here: `Resources` (one an interpreter, shared by its subgraphs), `ResourceVariable`, `HashTable`.
+Lives here: `Resources` (one an interpreter, shared by its subgraphs), `ResourceVariable`,
+`HashTable`, `KeptEntries`.
 Not here: the operators that use them (lite/ops/state.py, lite/ops/tables.py), variable tensors (tensor.py).
 
 A tensor of type RESOURCE holds one of these objects. `reset_all_variables` is for variable tensors and leaves resources
@@ -9,6 +10,7 @@ as they are, as in the official run time.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -26,11 +28,12 @@ class Resources:
     busy: whether the interpreter runs.
     """
 
-    __slots__ = ("busy", "initialized", "nbytes", "tables", "variables")
+    __slots__ = ("busy", "caches", "initialized", "nbytes", "tables", "variables")
 
     def __init__(self) -> None:
         self.variables: dict[tuple[str, str], ResourceVariable] = {}
         self.tables: dict[int, HashTable] = {}
+        self.caches: dict[int, KeptEntries] = {}
         self.initialized: set[int] = set()
         self.busy = False
         self.nbytes = 0  # of all values together
@@ -56,11 +59,33 @@ class Resources:
                                        wanted=f"{found.key_dtype} to {found.value_dtype}")  # fmt: skip
         return found
 
+    def cache(self, layer: int, shape: tuple[int, ...]) -> KeptEntries:
+        """The keys and values kept for a layer. Raises InvalidArgumentError where another node gave it another shape,
+        ResourceExhaustedError."""
+        found = self.caches.get(layer)
+        if found is None:
+            self.resize(0, 8 * math.prod(shape), f"the cache of layer {layer}")
+            found = self.caches[layer] = KeptEntries(shape)
+        if found.keys.shape != shape:
+            raise InvalidArgumentError(what=f"the cache of layer {layer} has another shape elsewhere in the model",
+                                       found=list(shape), wanted=list(found.keys.shape))  # fmt: skip
+        return found
+
     def resize(self, old: int, new: int, what: str) -> None:
         """Count a value of `new` bytes for one of `old`. Raises ResourceExhaustedError above max_activation_bytes."""
         if new > old:
             check_bytes(self.nbytes - old + new, what)
         self.nbytes += new - old
+
+
+class KeptEntries:
+    """Keys and values of what a layer of a generative model has read. first: by node, the position of entry 0."""
+
+    __slots__ = ("first", "keys", "values")
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.keys, self.values = np.zeros((2, *shape), np.float32)
+        self.first: dict[Any, int] = {}
 
 
 class ResourceVariable:

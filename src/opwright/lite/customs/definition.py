@@ -1,0 +1,103 @@
+"""Custom operators that are shipped: a class body becomes the `CustomOperator` of a name that files write as text.
+
+Lives here: `custom_operator`, `CustomOperator`, reading the two forms of options (FlexBuffers, a C structure).
+Not here: the table of names (lite/customs/__init__.py), the operators (the other modules of lite/customs/), operators
+that users write (`@ow.operator`; lite/written.py reads their options).
+
+Options are read as the official kernels read them: a key that is not known is no error (converters add their own), a
+missing one has the declared default, and numbers are converted. What cannot be converted is an error that names it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ...core.dtypes import DType
+from ...core.errors import InternalError, InvalidArgumentError
+from ...ops.call import Call
+from ...ops.definition import Operator
+from ..format import schema
+from ..format.flex import decode_options
+from ..ops import types
+from ..ops.definition import EnumAttr, LiteOperator
+
+defined: dict[str, list[CustomOperator]] = {}  # by the modules imported so far; several where versions differ
+
+
+class CustomOperator(LiteOperator):
+    """A custom operator that the interpreter knows by itself.
+
+    versions: (least, greatest) it serves. layout: the attributes that its options are as a C structure of int32, in
+    order; empty where options are a FlexBuffers map. Everything else as for the builtin ones: `typed_by`,
+    `registration`, `quantized` (here the rule itself), `moves`.
+    """
+
+    def __init__(self, cls: type, name: str, versions: tuple[int, int], typed_by: str | None) -> None:
+        self._take_settings(cls)
+        self.layout: tuple[str, ...] = tuple(vars(cls).get("layout", ()))
+        if self.layout:
+            delattr(cls, "layout")
+        Operator.__init__(self, cls, name, versions[1], catalogue=False)
+        self.graphs: Mapping[str, str] = {}
+        self.options, self.option_names = None, tuple(self.attr_defs)
+        self.versions, self.typed_by = versions, typed_by
+        self.code = int(schema.BuiltinOperator.CUSTOM)
+
+    def from_options(self, options: Any, outputs: Sequence[DType] = ()) -> Call:
+        """The attributes in a node's option bytes (None or empty: every one has its default).
+
+        raises InvalidArgumentError for an option that cannot be converted or is out of its range, DataLossError for
+        damaged bytes
+        """
+        raw = b"" if options is None else bytes(options)
+        given = self._structure(raw) if self.layout else decode_options(raw)
+        attrs = {name: self._converted(name, given[name]) for name in self.attr_defs if name in given}
+        if self.typed_by and outputs:
+            attrs[self.typed_by] = types.name_of(outputs[0])
+        return self.bind(attrs)
+
+    def _structure(self, raw: bytes) -> dict[str, Any]:
+        """The fields of a C structure, of which a file may have left out the last ones."""
+        n = min(len(raw) // 4, len(self.layout))
+        return dict(zip(self.layout, struct.unpack(f"<{n}i", raw[: 4 * n])))
+
+    def _converted(self, name: str, value: Any) -> Any:
+        wanted = self.attr_defs[name].type
+        if isinstance(self.attr_defs[name], EnumAttr) or wanted is object:
+            return value
+        try:
+            if isinstance(wanted, list):
+                return tuple(wanted[0](v) for v in value)
+            if wanted in (int, float, bool):
+                return wanted(0 if value is None else value)
+            return value
+        except (TypeError, ValueError, OverflowError):
+            raise InvalidArgumentError(op=self.name, what=f"option {name!r} has the wrong type",
+                                       found=type(value).__name__,
+                                       wanted=self.attr_defs[name].type_name()) from None  # fmt: skip
+
+    def to_options(self, attrs: Mapping[str, Any], subgraph_index: Callable[[Any], int] | None = None) -> Any:
+        raise InternalError(op=self.name, what="custom options are bytes; the converter writes no such operator")
+
+    def __reduce__(self) -> Any:
+        from . import get  # which knows the modules; they import this one
+
+        return get, (self.name, self.versions[1])
+
+    __hash__ = Operator.__hash__
+
+
+def custom_operator(
+    name: str, *also: str, versions: tuple[int, int] = (1, 1), typed_by: str | None = None
+) -> Callable[[type], CustomOperator]:
+    """Class decorator: define the custom operator of that name, and of the others that files give it."""
+
+    def define(cls: type) -> CustomOperator:
+        made = CustomOperator(cls, name, versions, typed_by)
+        for known in (name, *also):
+            defined.setdefault(known, []).append(made)
+        return made
+
+    return define

@@ -1,0 +1,176 @@
+"""Boxes of detected objects from what a detector says of its anchors: TFLite_Detection_PostProcess.
+
+Lives here: the operator.  Not here: sorting (ordering.py), NON_MAX_SUPPRESSION_V4 and _V5 (lite/ops/suppression.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import float32
+from ...core.errors import UnimplementedError
+from ...core.specs import TensorSpec
+from ...ops.attributes import Attr
+from ...ops.definition import Input, Output
+from ..ops.quantized.operand import Operand
+from ..ops.shapes import bounded, refuse, same, text
+from .definition import custom_operator
+from .ordering import falling
+
+_F = (float32,)
+
+
+def decoded(op: Any, codes: np.ndarray, anchors: np.ndarray) -> np.ndarray:
+    """Boxes (ymin, xmin, ymax, xmax) as float32 [n, 4]. codes: (y, x, h, w, ...) by anchor (y, x, h, w)."""
+    y, x, h, w = (codes[:, i].astype(np.float64) for i in range(4))
+    ay, ax, ah, aw = (anchors[:, i].astype(np.float64) for i in range(4))
+    with np.errstate(all="ignore"):
+        middles = [(y / np.float32(op.y_scale) * ah + ay), (x / np.float32(op.x_scale) * aw + ax)]
+        halves = [0.5 * np.exp(h / np.float32(op.h_scale)) * ah, 0.5 * np.exp(w / np.float32(op.w_scale)) * aw]
+        ym, xm = (m.astype(np.float32) for m in middles)
+        hh, hw = (m.astype(np.float32) for m in halves)
+        return np.stack([ym - hh, xm - hw, ym + hh, xm + hw], 1)
+
+
+def chosen(op: Any, boxes: np.ndarray, areas: np.ndarray, scores: np.ndarray, most: int) -> list[int]:
+    """The boxes kept, the best first: each takes away those after it that share more than nms_iou_threshold."""
+    kept = np.flatnonzero(scores >= np.float32(op.nms_score_threshold))
+    order = kept[np.argsort(-scores[kept], kind="stable")]
+    found: list[int] = []
+    while len(order) and len(found) < most:
+        best, order = int(order[0]), order[1:]
+        found.append(best)
+        a, b = boxes[best], boxes[order]
+        height = np.minimum(a[2], b[:, 2]) - np.maximum(a[0], b[:, 0])
+        width = np.minimum(a[3], b[:, 3]) - np.maximum(a[1], b[:, 1])
+        both = np.maximum(height, np.float32(0)) * np.maximum(width, np.float32(0))
+        flat = (areas[best] <= 0) | (areas[order] <= 0)
+        shared = both / np.where(flat, np.float32(1), areas[best] + areas[order] - both)
+        order = order[flat | ~(shared > np.float32(op.nms_iou_threshold))]
+    return found
+
+
+def detections(op: Any, codes: np.ndarray, scores: np.ndarray, anchors: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The four outputs. codes: float32 [n, 4 or more]; scores: [n, classes, background first]; anchors: [n, 4]."""
+    boxes = decoded(op, codes, anchors)
+    if np.any((boxes[:, 0] > boxes[:, 2]) | (boxes[:, 1] > boxes[:, 3])):
+        raise refuse("a box ends before it begins", wanted="anchors of positive size, positive scales")
+    areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
+    scores = scores[:, scores.shape[1] - op.num_classes :]
+    rows = op.max_detections * op.max_classes_per_detection
+    where, classes, values = np.zeros((1, rows, 4), np.float32), *np.zeros((2, 1, rows), np.float32)
+    choose = _by_class if op.use_regular_nms else _by_best_class
+    count, found = choose(op, boxes, areas, scores)
+    for row, box, kind in found:
+        where[0, row], classes[0, row], values[0, row] = boxes[box], kind, scores[box, kind]
+    return where, classes, values, np.array([count], np.float32)
+
+
+def _by_best_class(op: Any, boxes: Any, areas: Any, scores: Any) -> tuple[int, list[tuple[int, int, int]]]:
+    """Each box counts with its best class; the best classes of those kept are given."""
+    n = min(op.max_classes_per_detection, op.num_classes)
+    best = scores.max(1) if len(scores) else np.zeros(0, np.float32)
+    kept = chosen(op, boxes, areas, best, op.max_detections)
+    found = [(op.max_classes_per_detection * i + j, box, kind)
+             for i, box in enumerate(kept) for j, kind in enumerate(falling(scores[box], n))]  # fmt: skip
+    return len(kept), found
+
+
+def _by_class(op: Any, boxes: Any, areas: Any, scores: Any) -> tuple[int, list[tuple[int, int, int]]]:
+    """Each class by itself; of all that is kept, the best."""
+    best: list[tuple[int, int]] = []
+    for kind in range(op.num_classes):
+        best += [(box, kind) for box in chosen(op, boxes, areas, scores[:, kind], op.detections_per_class)]
+        k = min(len(best), op.max_detections)
+        if k:
+            best = [best[i] for i in falling(np.array([scores[b, c] for b, c in best], np.float32), k)]
+        else:
+            best = []
+    return len(best), [(row, box, kind) for row, (box, kind) in enumerate(best)]
+
+
+def _quantized(op: Any, codes: Operand, scores: Operand, anchors: Operand, *outputs: Operand) -> Any:
+    """The same on uint8: codes and anchors together, scores by themselves."""
+    kinds = (codes.type, scores.type, anchors.type)
+    if kinds[0] != kinds[2] or any(k not in ("FLOAT32", "UINT8") for k in kinds):
+        raise UnimplementedError(op=op.operator.name, what="no kernel for these types", found=", ".join(kinds),
+                                 wanted="FLOAT32 or UINT8, boxes and anchors alike")  # fmt: skip
+
+    def real(operand: Operand, q: np.ndarray) -> np.ndarray:
+        return q if operand.type == "FLOAT32" else operand.centred(q, np.int32).astype(np.float32) * operand.scale
+
+    def run(c: Any, s: Any, a: Any) -> Any:
+        return detections(op, real(codes, c)[0], real(scores, s)[0], real(anchors, a))
+
+    return run
+
+
+@custom_operator("TFLite_Detection_PostProcess")
+class DetectionPostProcess:
+    """Boxes, classes and scores of what was detected, the best first, without boxes that overlap better ones.
+
+    .. math:: y_c = y / s_y h_a + y_a, \\quad h = e^{h / s_h} h_a, \\quad
+              box = (y_c - h / 2, x_c - w / 2, y_c + h / 2, x_c + w / 2)
+
+    codes: [1, n, 4 or more], of which (y, x, h, w) count; scores: [1, n, num_classes, or one more with the background
+    first]; anchors: [n, 4] as (y, x, h, w). float32, or uint8 with scales.
+    boxes: float32 [1, m, 4], classes and scores: [1, m], count: [1]; m = max_detections * max_classes_per_detection.
+    Rows that hold nothing are 0. use_regular_nms: overlaps within each class by itself, of which detections_per_class
+    are kept; else by each box's best class, and of a box kept the max_classes_per_detection best classes are given.
+    """
+
+    codes = Input(_F, rank=3)
+    scores = Input(_F, rank=3)
+    anchors = Input(_F, rank=2)
+    boxes = Output(dtype=float32)
+    classes = Output(dtype=float32)
+    values = Output(dtype=float32)
+    count = Output(dtype=float32)
+    max_detections = Attr(int, default=0)
+    max_classes_per_detection = Attr(int, default=0)
+    detections_per_class = Attr(int, default=100)
+    use_regular_nms = Attr(bool, default=False)
+    nms_score_threshold = Attr(float, default=0.0)
+    nms_iou_threshold = Attr(float, default=0.0)
+    num_classes = Attr(int, default=0)
+    y_scale = Attr(float, default=0.0)
+    x_scale = Attr(float, default=0.0)
+    h_scale = Attr(float, default=0.0)
+    w_scale = Attr(float, default=0.0)
+    quantized = _quantized
+
+    def infer(op: Any) -> Any:
+        codes, scores, anchors = op.codes.spec.shape, op.scores.spec.shape, op.anchors.spec.shape
+        _check_options(op)
+        depth, classes = codes[2], scores[2]
+        if not same(codes[0], 1) or not same(scores[0], 1):
+            raise refuse("there is more than one image", found={"codes": text(codes), "scores": text(scores)},
+                         wanted="a batch of 1")  # fmt: skip
+        if not same(codes[1], scores[1], anchors[0]) or not same(anchors[1], 4) or (depth is not None and depth < 4):
+            raise refuse("codes, scores and anchors do not fit each other", wanted="[1,n,4 or more], [1,n,c], [n,4]",
+                         found={"codes": text(codes), "scores": text(scores), "anchors": text(anchors)})  # fmt: skip
+        if classes is not None and not 0 <= classes - op.num_classes <= 1:
+            raise refuse("scores are of another number of classes", found=classes,
+                         wanted=f"num_classes, {op.num_classes}, or one more for the background")  # fmt: skip
+        rows = op.max_detections * op.max_classes_per_detection
+        bounded((rows, 4), float32, "the list of boxes")
+        return (TensorSpec((1, rows, 4), float32), TensorSpec((1, rows), float32), TensorSpec((1, rows), float32),
+                TensorSpec((1,), float32))  # fmt: skip
+
+    def compute(op: Any, codes: Any, scores: Any, anchors: Any) -> Any:
+        return detections(op, codes[0], scores[0], anchors)
+
+
+def _check_options(op: Any) -> None:
+    least = (("max_detections", 0), ("num_classes", 1), ("max_classes_per_detection", 1),
+             ("detections_per_class", 1))  # fmt: skip
+    for name, low in least:
+        if getattr(op, name) < low:
+            raise refuse(f"{name} is too small", found=getattr(op, name), wanted=f"at least {low}")
+    if not 0 < op.nms_iou_threshold <= 1:
+        raise refuse("nms_iou_threshold is out of its range", found=op.nms_iou_threshold, wanted="above 0, at most 1")
+    for name in ("y_scale", "x_scale", "h_scale", "w_scale"):
+        if not getattr(op, name) > 0:
+            raise refuse(f"{name} is not positive", found=getattr(op, name))

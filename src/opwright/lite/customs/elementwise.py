@@ -1,0 +1,99 @@
+"""Functions element by element that were custom operators before they were builtin ones, or never became one: Sign,
+Atan2, Table.
+
+Lives here: these operators.  Not here: SIGN and ATAN2 (lite/ops/), the tables of quantised functions
+(lite/ops/quantized/tables.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import float32, float64, int8, int16, int32
+from ...core.specs import TensorSpec
+from ...ops.definition import Input, Output
+from ..ops.quantized.tables import interpolated
+from ..ops.shapes import refuse, text
+from .definition import custom_operator
+
+
+@custom_operator("Sign")
+class Sign:
+    """-1, 0 or 1.
+
+    .. math:: y = \\operatorname{sign} x
+    """
+
+    x = Input((float32, float64, int32))
+    y = Output(like="x")
+    elementwise = True
+
+    def compute(op: Any, x: Any) -> Any:
+        return np.sign(x)
+
+
+@custom_operator("Atan2")
+class Atan2:
+    """The angle of a point.
+
+    .. math:: y = \\operatorname{atan2}(a, b)
+
+    a, b: of one shape
+    """
+
+    a = Input((float32, float64))
+    b = Input((float32, float64), like="a")
+    y = Output(like="a")
+
+    def infer(op: Any) -> TensorSpec:
+        a, b = op.a.spec.shape, op.b.spec.shape
+        if not a.is_compatible_with(b):
+            raise refuse("a and b differ in shape", found={"a": text(a), "b": text(b)})
+        return op.a.spec
+
+    def compute(op: Any, a: Any, b: Any) -> Any:
+        return np.arctan2(a, b)
+
+
+def _table_rule(op: Any, x: Any, table: Any, y: Any) -> Any:
+    """The table as it is: what scales mean is in its entries."""
+    for operand in (x, y):
+        if operand.type == "INT16" and operand.zero_point:
+            raise operand.wrong("has a zero point", operand.zero_point, "zero point 0")
+    return lambda q, entries: _looked_up(q, entries)
+
+
+def _looked_up(x: np.ndarray, table: np.ndarray) -> np.ndarray:
+    if x.dtype == np.int8:
+        return table[x.astype(np.int16) + 128]
+    return interpolated(table.astype(np.int64), x).astype(table.dtype)
+
+
+@custom_operator("Table")
+class Table:
+    """The table's entry for each integer: of int8, one for each of -128..127; of int16, 513, with linear interpolation
+    between the two around it.
+
+    .. math:: y = table_{x + 128}
+
+    x: int8 or int16; table: int8 or int16 [256], [513] where x is int16
+    """
+
+    x = Input((int8, int16))
+    table = Input((int8, int16), rank=1)
+    y = Output(like="table")
+    quantized = _table_rule
+
+    def infer(op: Any) -> TensorSpec:
+        # shape rules see quantised tensors as floats, so the size alone says which it is; `compute` is for the others
+        entries = op.table.spec.shape[0]
+        wanted = {int8: (256,), int16: (513,)}.get(op.x.spec.dtype, (256, 513))
+        if entries is not None and entries not in wanted:
+            raise refuse("the table has not the size that the type of x asks for", found=entries,
+                         wanted="256 entries for int8, 513 for int16")  # fmt: skip
+        return TensorSpec(op.x.spec.shape, op.table.spec.dtype)
+
+    def compute(op: Any, x: Any, table: Any) -> Any:
+        return _looked_up(x, table)

@@ -1,0 +1,84 @@
+"""Elements put elsewhere, and the axes that a broadcast's gradient sums: Roll, BroadcastGradientArgs.
+
+Lives here: the two operators, as TensorFlow's converter writes them.  Not here: the catalogue's (ops/array/moving.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import any_dtype, int32, int64
+from ...core.specs import TensorSpec
+from ...ops.definition import Input, Output
+from ..ops.shapes import ints, refuse, same, spec, text
+from .definition import custom_operator
+
+_INDEX = (int32, int64)
+
+
+@custom_operator("Roll")
+class Roll:
+    """Elements moved along axes; those that pass the end come in at the front.
+
+    .. math:: y_{..., (i + shift) \\bmod n, ...} = x_{..., i, ...}
+
+    x: any type and shape; shift, axis: one number each, or lists of one length; axes may be negative, and of an axis
+    named twice the shifts add up.
+    """
+
+    x = Input(any_dtype)
+    shift = Input(_INDEX)
+    axis = Input(_INDEX)
+    y = Output(like="x")
+    moves = True
+
+    def infer(op: Any) -> TensorSpec:
+        shift, axis = op.shift.spec.shape, op.axis.spec.shape
+        if (shift.rank or 0) > 1 or (axis.rank or 0) > 1 or not same(shift.num_elements(), axis.num_elements()):
+            raise refuse("shift and axis do not fit each other", found={"shift": text(shift), "axis": text(axis)},
+                         wanted="one number each, or lists of one length")  # fmt: skip
+        axes = ints(op.axis)
+        if axes is not None and op.x.spec.shape.rank is not None:
+            for one in axes:
+                _axis(one, op.x.spec.shape.rank)
+        return op.x.spec
+
+    def compute(op: Any, x: Any, shift: Any, axis: Any) -> Any:
+        axes = [_axis(int(a), x.ndim) for a in axis.reshape(-1)]
+        return np.roll(x, [int(s) for s in shift.reshape(-1)], axes)
+
+
+def _axis(axis: int, rank: int) -> int:
+    if not -rank <= axis < rank:
+        raise refuse("an axis is out of range", found=axis, wanted=f"{-rank} to {rank - 1}")
+    return axis % rank
+
+
+@custom_operator("BroadcastGradientArgs")
+class BroadcastGradientArgs:
+    """By which axes of a broadcast result the gradients of its two operands are summed.
+
+    .. math:: axes_a = \\{i : a_i = 1 \\ne b_i\\} \\cup \\{i : a_i = b_i = 1\\}, \\quad axes_b \\text{ likewise}
+
+    a, b: shapes, int32 or int64 [rank]; the shorter one has ones before it. Both lists are empty where a = b.
+    """
+
+    a = Input(_INDEX, rank=1)
+    b = Input(_INDEX, like="a", rank=1)
+    axes_a = Output(like="a")
+    axes_b = Output(like="a")
+
+    def infer(op: Any) -> Any:
+        found = spec((None,), op.a.spec.dtype)
+        return found, found
+
+    def compute(op: Any, a: Any, b: Any) -> Any:
+        if a.shape == b.shape and np.array_equal(a, b):
+            return np.zeros(0, a.dtype), np.zeros(0, a.dtype)
+        rank = max(len(a), len(b))
+        one, other = (np.concatenate([np.ones(rank - len(s), s.dtype), s]) for s in (a, b))
+        if np.any((one != other) & (one != 1) & (other != 1)):
+            raise refuse("the shapes do not broadcast", found={"a": a.tolist(), "b": b.tolist()})
+        return tuple(np.flatnonzero(s == 1).astype(a.dtype) for s in (one, other))

@@ -1,0 +1,160 @@
+"""Random numbers under TensorFlow's names: RandomUniform, RandomUniformInt, RandomStandardNormal, Multinomial.
+
+Lives here: these operators.  Not here: the builtin ones (lite/ops/random.py), the generator (lite/ops/philox.py).
+
+The official kernels of these draw from the C++ library's generator, whatever the seeds, so only the law is the same.
+Here they draw as the builtin operators do: from the seeds in the options, other numbers each time where both are 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import float32, float64, int8, int32, int64
+from ...core.specs import TensorSpec
+from ...ops.attributes import Attr
+from ...ops.definition import Input, Output
+from ..ops import types
+from ..ops.definition import EnumAttr
+from ..ops.philox import doubles
+from ..ops.random import generator_of, restart
+from ..ops.shapes import bounded, ints, refuse, spec, text
+from .definition import CustomOperator, custom_operator
+
+_INDEX = (int32, int64)
+
+
+def _shaped(op: Any, dtype: Any) -> TensorSpec:
+    sizes = ints(op.shape)
+    if sizes is None:
+        rank = op.shape.spec.shape[0]
+        return spec(None if rank is None else (None,) * rank, dtype)
+    if min(sizes, default=0) < 0:
+        raise refuse("the shape has a negative size", found=sizes)
+    bounded((*sizes, 8), int64, "the random words")
+    return spec(sizes, dtype)
+
+
+def _numbers(op: Any, sizes: Any) -> np.ndarray:
+    """Independent float64 in [0, 1) of these sizes."""
+    count = int(np.prod(sizes, dtype=np.int64))
+    return doubles(generator_of(op).words(2 * count)).reshape(sizes)
+
+
+def _normal(op: Any, sizes: Any) -> np.ndarray:
+    """Independent standard normal float64, by Box and Muller."""
+    radii, turns = _numbers(op, (2, *sizes))
+    return np.sqrt(-2.0 * np.log1p(-radii)) * np.cos(2.0 * np.pi * turns)
+
+
+def _filled(name: str, draw: Any, law: str) -> CustomOperator:
+    """Define an operator that fills a shape with floats."""
+
+    def infer(op: Any) -> TensorSpec:
+        dtype = types.dtype_of(op.dtype)
+        if dtype not in (float32, float64):
+            raise refuse("the output is of no type that is drawn", found=op.dtype, wanted="FLOAT32 or FLOAT64")
+        return _shaped(op, dtype)
+
+    def compute(op: Any, shape: Any) -> Any:
+        dtype = types.dtype_of(op.dtype).np
+        found = draw(op, [int(d) for d in shape]).astype(dtype)
+        # rounding to float32 may give 1, which is outside the law
+        return np.minimum(found, np.nextafter(dtype(1), dtype(0))) if draw is _numbers else found
+
+    body = {
+        "__doc__": f"A tensor of independent random numbers.\n\n.. math:: y_i \\sim {law}\n\nshape: int32 or int64 [rank]",
+        "__module__": __name__,
+        "shape": Input(_INDEX, rank=1),
+        "y": Output(),
+        "seed": Attr(int, default=0),
+        "seed2": Attr(int, default=0),
+        "dtype": EnumAttr("TensorType", 0),
+        "generator": Attr(object, default=None),
+        "infer": infer,
+        "compute": compute,
+        "restart": restart,
+    }
+    return custom_operator(name, typed_by="dtype")(type(name, (), body))
+
+
+_filled("RandomUniform", _numbers, "U[0, 1)")
+_filled("RandomStandardNormal", _normal, "N(0, 1)")
+
+
+@custom_operator("RandomUniformInt", typed_by="dtype")
+class RandomUniformInt:
+    """A tensor of independent random integers.
+
+    .. math:: y_i \\sim U\\{minval, ..., maxval - 1\\}
+
+    shape: int32 or int64 [rank]; minval, maxval: one number each, of the output's type
+    """
+
+    shape = Input(_INDEX, rank=1)
+    minval = Input((int8, int32, int64))
+    maxval = Input((int8, int32, int64), like="minval")
+    y = Output()
+    seed = Attr(int, default=0)
+    seed2 = Attr(int, default=0)
+    dtype = EnumAttr("TensorType", 2)
+    generator = Attr(object, default=None)
+    restart = restart
+
+    def infer(op: Any) -> TensorSpec:
+        for operand in (op.minval, op.maxval):
+            if operand.spec.shape.num_elements() not in (None, 1):
+                raise refuse("a limit is not one number", found=operand.spec.short())
+        return _shaped(op, op.minval.spec.dtype)
+
+    def compute(op: Any, shape: Any, minval: Any, maxval: Any) -> Any:
+        low, high = int(minval.reshape(-1)[0]), int(maxval.reshape(-1)[0])
+        if low >= high:
+            raise refuse("minval is not below maxval", found=[low, high])
+        span = high - low
+        numbers = _numbers(op, [int(d) for d in shape])
+        drawn = (numbers * span).astype(np.uint64) if span < 2**63 else (numbers * 2.0**63).astype(np.uint64) * 2
+        return (np.minimum(drawn, np.uint64(span - 1)) + np.uint64(low % 2**64)).astype(np.int64).astype(minval.dtype)
+
+
+@custom_operator("Multinomial", typed_by="output_dtype")
+class Multinomial:
+    """Random classes, each by the weights that its row of logits gives.
+
+    .. math:: P(y_{ij} = c) = e^{logits_{ic}} / \\sum_k e^{logits_{ik}}
+
+    logits: [batch, classes]; num_samples: int32, one number; y: [batch, num_samples]
+    """
+
+    logits = Input((float32, float64), rank=2)
+    num_samples = Input((int32,), rank=0)
+    y = Output()
+    seed = Attr(int, default=0)
+    seed2 = Attr(int, default=0)
+    output_dtype = EnumAttr("TensorType", 4)
+    generator = Attr(object, default=None)
+    restart = restart
+
+    def infer(op: Any) -> TensorSpec:
+        dtype = types.dtype_of(op.output_dtype)
+        if dtype not in _INDEX:
+            raise refuse("the output is no index type", found=op.output_dtype, wanted="INT32 or INT64")
+        batch, classes = op.logits.spec.shape.dims or (None, None)
+        if classes == 0:
+            raise refuse("there are no classes", found=text(op.logits.spec.shape))
+        found = ints(op.num_samples)
+        if found is not None and found[0] < 0:
+            raise refuse("num_samples is negative", found=found[0])
+        if found is not None and batch is not None:
+            bounded((batch, found[0], 8), int64, "the random words")
+        return spec((batch, None if found is None else found[0]), dtype)
+
+    def compute(op: Any, logits: Any, num_samples: Any) -> Any:
+        numbers = _numbers(op, (len(logits), int(num_samples)))
+        y = np.empty(numbers.shape, types.dtype_of(op.output_dtype).np)
+        for row, found, out in zip(logits.astype(np.float64), numbers, y):
+            sums = np.cumsum(np.exp(row - row.max()))
+            out[:] = np.minimum(np.searchsorted(sums, found * sums[-1], side="right"), len(row) - 1)
+        return y

@@ -1,0 +1,195 @@
+"""Hash tables as custom operators: HashTableV2, LookupTableImportV2, LookupTableFindV2, LookupTableSizeV2.
+
+Lives here: these operators, which TensorFlow's converter wrote before there were builtin ones.
+Not here: HASHTABLE and its kin (lite/ops/tables.py), where the entries are kept (runtime/resources.py).
+
+A handle is an int32 (of the table's name) or a tensor of type RESOURCE. Keys are int32, int64 or strings, values these
+or float32. The first of equal keys counts; a table is filled once.
+"""
+
+from __future__ import annotations
+
+import functools
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import float32, int32, int64, resource, string
+from ...core.errors import InvalidArgumentError
+from ...core.specs import TensorSpec
+from ...ops.attributes import Attr
+from ...ops.definition import Input, Output
+from ..ops import types
+from ..ops.definition import EnumAttr
+from ..ops.shapes import refuse, text
+from ..registration import OperatorRegistration
+from ..runtime.resources import HashTable
+from .definition import custom_operator
+
+KEYS = ("INT32", "INT64", "STRING")
+VALUES = (*KEYS, "FLOAT32")
+_HANDLE = (int32, resource)
+_KEY = (int32, int64, string)
+_VALUE = (*_KEY, float32)
+
+
+def number_of(name: str) -> int:
+    """The number that stands for a table's name: an int32, the same for equal names, beside those of builtin ones."""
+    return zlib.crc32(name.encode()) - (1 << 31)
+
+
+class TableRegistration(OperatorRegistration):
+    """The operator's shape rules, and `run(call, resources, arrays) -> results` in place of `compute`, as handles stand
+    for what the interpreter keeps."""
+
+    __slots__ = ("run",)
+
+    def __init__(self, operator: Any, run: Callable[..., Any]) -> None:
+        super().__init__(operator)
+        self.run = run
+
+    def bind(self, context: Any, node: Any) -> Any:
+        return functools.partial(self._invoke, context, node)
+
+    def _invoke(self, context: Any, node: Any) -> None:
+        results = self.run(self._call(node), node.subgraph.resources, [t.readonly for t in node.tensors_in])
+        for t, result in zip(node.tensors_out, results):
+            if t.array is None or t.shape != np.shape(result):
+                context.resize(t, np.shape(result))
+            np.copyto(t.array, result)
+
+
+def _handled(operator: Any) -> Any:
+    def run(op: Any, resources: Any, arrays: Any) -> Any:
+        number = number_of(op.table_name or op.shared_name)
+        table = resources.table(number, op.key_dtype, op.value_dtype)
+        if op.handle == "INT32":
+            return (np.array([number], np.int32),)
+        held = np.empty(1, object)
+        held[0] = table
+        return (held,)
+
+    return TableRegistration(operator, run)
+
+
+@custom_operator("HashTableV2", typed_by="handle")
+class HashTableV2:
+    """The hash table of this name; one in all subgraphs.
+
+    .. math:: table = table(name)
+
+    table_name, else shared_name: its name; key_dtype: INT32, INT64 or STRING; value_dtype: these or FLOAT32, by their
+    numbers in the schema (1 counts as FLOAT32, as in the older kernels' own numbering)
+    """
+
+    table = Output()
+    table_name = Attr(str, default="")
+    shared_name = Attr(str, default="")
+    key_dtype = EnumAttr("TensorType", 5)
+    value_dtype = EnumAttr("TensorType", 5)
+    handle = EnumAttr("TensorType", 2)
+
+    def infer(op: Any) -> TensorSpec:
+        value = "FLOAT32" if op.value_dtype == "FLOAT16" else op.value_dtype
+        if not (op.table_name or op.shared_name):
+            raise refuse("the table has no name", wanted="table_name or shared_name")
+        if op.key_dtype not in KEYS or value not in VALUES:
+            raise refuse("no hash table has these types", found=f"{op.key_dtype} to {op.value_dtype}",
+                         wanted=f"{', '.join(KEYS)} to {', '.join(VALUES)}")  # fmt: skip
+        dtype = types.dtype_of(op.handle)
+        if dtype not in _HANDLE:
+            raise refuse("the handle is of no type for handles", found=op.handle, wanted="INT32 or RESOURCE")
+        return TensorSpec((1,), dtype)
+
+    registration = _handled
+
+
+def _table(resources: Any, handle: np.ndarray, *entries: np.ndarray) -> HashTable:
+    """The table of a handle, after checking that keys (and values) are of its types."""
+    found: Any = handle.reshape(-1)[0] if handle.size else None
+    if handle.dtype != object:
+        found = resources.tables.get(int(found)) if found is not None else None
+    if not isinstance(found, HashTable):
+        raise refuse("the handle is that of no hash table", found=repr(found), wanted="the output of a HashTableV2")
+    names = [{"O": "STRING"}.get(x.dtype.kind, x.dtype.name.upper()) for x in entries]
+    wanted = [found.key_dtype, "FLOAT32" if found.value_dtype == "FLOAT16" else found.value_dtype][: len(names)]
+    if names != wanted:
+        raise InvalidArgumentError(what=f"{found!r} has other types", found=" to ".join(names),
+                                   wanted=" to ".join(wanted))  # fmt: skip
+    return found
+
+
+@custom_operator("LookupTableImportV2")
+class LookupTableImportV2:
+    """Fill a table that is empty still; another import changes nothing. The first of equal keys counts.
+
+    .. math:: table_{keys_i} \\leftarrow values_i
+    """
+
+    table = Input(_HANDLE)
+    keys = Input(_KEY)
+    values = Input(_VALUE)
+    effect = "write"
+
+    def infer(op: Any) -> Any:
+        keys, values = op.keys.spec.shape, op.values.spec.shape
+        if not keys.is_compatible_with(values):
+            raise refuse("keys and values differ in shape", found={"keys": text(keys), "values": text(values)})
+        return ()
+
+    def registration(operator: Any) -> Any:
+        def run(op: Any, resources: Any, arrays: Any) -> Any:
+            _table(resources, *arrays).fill(*arrays[1:])
+            return ()
+
+        return TableRegistration(operator, run)
+
+
+@custom_operator("LookupTableFindV2")
+class LookupTableFindV2:
+    """The value of each key, or the default where a key is not there.
+
+    .. math:: values_i = table_{keys_i}
+
+    default: one element
+    """
+
+    table = Input(_HANDLE)
+    keys = Input(_KEY)
+    default = Input(_VALUE)
+    values = Output(like="default")
+    effect = "read"
+
+    def infer(op: Any) -> TensorSpec:
+        if op.default.spec.shape.num_elements() not in (None, 1):
+            raise refuse("the default is one element", found=op.default.spec.short())
+        return TensorSpec(op.keys.spec.shape, op.default.spec.dtype)
+
+    def registration(operator: Any) -> Any:
+        def run(op: Any, resources: Any, arrays: Any) -> Any:
+            return (_table(resources, *arrays).find(*arrays[1:]),)
+
+        return TableRegistration(operator, run)
+
+
+@custom_operator("LookupTableSizeV2")
+class LookupTableSizeV2:
+    """The number of keys in a table.
+
+    .. math:: size = |table|
+    """
+
+    table = Input(_HANDLE)
+    size = Output(dtype=int64)
+    effect = "read"
+
+    def infer(op: Any) -> TensorSpec:
+        return TensorSpec((1,), int64)
+
+    def registration(operator: Any) -> Any:
+        def run(op: Any, resources: Any, arrays: Any) -> Any:
+            return (np.array([len(_table(resources, *arrays))], np.int64),)
+
+        return TableRegistration(operator, run)

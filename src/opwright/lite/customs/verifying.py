@@ -1,0 +1,72 @@
+"""How far a quantised tensor is from the floats it stands for: NumericVerify.
+
+Lives here: the operator, which TensorFlow's converter adds where it is asked to verify quantisation.
+Not here: DEQUANTIZE (lite/ops/quantization.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import float16, float32
+from ...core.errors import InvalidArgumentError
+from ...core.specs import TensorSpec
+from ...ops.attributes import Attr
+from ...ops.definition import Input, Output
+from ..ops.quantized.operand import Operand, check_scaled
+from ..ops.shapes import refuse, text
+from .definition import custom_operator
+
+LEAST = 0.1
+"""The least tolerance with which anything is refused; below, differences are given alone."""
+
+
+def _difference(op: Any, real: np.ndarray, reference: np.ndarray, scale: Any) -> np.ndarray:
+    y = real - reference
+    most = np.float32(op.tolerance) * np.float32(scale)
+    if op.log_if_failed and op.tolerance >= LEAST and np.any(np.abs(y) > most):
+        at = int(np.argmax(np.abs(y) > most))
+        raise InvalidArgumentError(
+            what=f"element {at} is quantised to {real.reshape(-1)[at]:g}, too far from {reference.reshape(-1)[at]:g}",
+            found=f"a difference of {abs(y.reshape(-1)[at]):g}",
+            wanted=f"at most tolerance * scale, {op.tolerance:g} * {scale:g}",
+        )
+    return y
+
+
+def _quantized(op: Any, x: Operand, reference: Operand, y: Operand) -> Any:
+    if x.type not in ("INT8", "UINT8", "INT16"):
+        raise x.wrong("is no quantised activation", x.type, "INT8, UINT8, INT16 or FLOAT16")
+    check_scaled(x)
+    return lambda q, r: _difference(op, x.centred(q, np.int32).astype(np.float32) * x.scale, r, x.scale)
+
+
+@custom_operator("NumericVerify")
+class NumericVerify:
+    """The difference between a quantised tensor and its reference.
+
+    .. math:: y = dequantized(x) - expected
+
+    x: int8, uint8 or int16 with a scale, or float16 (whose scale counts as 0); expected: float32 of x's shape.
+    log_if_failed, with a tolerance of 0.1 or more: a difference above tolerance * scale is an error.
+    """
+
+    x = Input((float32, float16))
+    expected = Input((float32,))
+    y = Output(dtype=float32)
+    tolerance = Attr(float, default=0.0)
+    log_if_failed = Attr(bool, default=False)
+    quantized = _quantized
+
+    def infer(op: Any) -> TensorSpec:
+        x, expected = op.x.spec.shape, op.expected.spec.shape
+        if not x.is_compatible_with(expected):
+            raise refuse("x and expected differ in shape", found={"x": text(x), "expected": text(expected)})
+        return TensorSpec(x, float32)
+
+    def compute(op: Any, x: Any, expected: Any) -> Any:
+        if x.dtype != np.float16:
+            raise refuse("x is not quantised", found=str(x.dtype), wanted="int8, uint8, int16 or float16")
+        return _difference(op, x.astype(np.float32), expected, 0.0)
