@@ -70,6 +70,9 @@ def check_direction(op: Any, names: Names, x: TensorSpec, aux: TensorSpec | None
     def get(name: str) -> Any:
         return getattr(op, name, None)
 
+    for clip in ("cell_clip", "proj_clip"):
+        if not getattr(op, clip) >= 0:
+            raise refuse(f"{clip} is negative or no number", found=getattr(op, clip), wanted="at least 0")
     given = get(names.input_weights["output"])
     n_cell = given.spec.shape[0] if given.spec.shape.rank == 2 else None
     recurrent = get(names.recurrent_weights["output"])

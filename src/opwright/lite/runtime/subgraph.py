@@ -148,7 +148,7 @@ class Subgraph(Called):
                 deferred.add(node.number)
                 node.prepared_for = None
                 for t in node.tensors_out:
-                    self._refuse_constant(node, t)
+                    self._refuse_output(node, t)
                     t.set_kind(DYNAMIC)
             else:
                 prepare(node)
@@ -184,9 +184,13 @@ class Subgraph(Called):
                 raise of_node(error, node, "init", self.context.reported) from error
         node.inited = True
 
-    def _refuse_constant(self, node: Node, t: Tensor) -> None:
-        if t.kind == CONSTANT or t.is_variable or t.kind == OUTSIDE or t.index in self._changing:
-            what = "a constant" if t.kind == CONSTANT else "a variable" if t.is_variable else "an input of the subgraph"
+    def _refuse_output(self, node: Node, t: Tensor) -> None:
+        """Raises InvalidArgumentError for an output that the node may not write; custom operators may write an input."""
+        builtin = node.delegate is None and not isinstance(node.options, bytes)
+        what = ("a constant" if t.kind == CONSTANT else "a variable" if t.is_variable else
+                "an input of the subgraph" if t.kind == OUTSIDE or t.index in self._changing else
+                "an input of the node, too" if t in node.tensors_in and builtin else "")
+        if what:
             raise of_node(InvalidArgumentError(op=node.name, what=f"output {t.name!r} is {what}", found=repr(t),
                                                wanted="a tensor that this node may write"),
                           node, "prepare", [])  # fmt: skip
@@ -195,7 +199,7 @@ class Subgraph(Called):
         """Call prepare. Temporaries that the last prepare made are dropped."""
         registration: Any = node.registration
         for t in node.tensors_out:
-            self._refuse_constant(node, t)
+            self._refuse_output(node, t)
         if node.added:
             self.drop_tensors(node.added)
             node.added, node.temporaries = [], []
