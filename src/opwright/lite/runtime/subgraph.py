@@ -185,7 +185,7 @@ class Subgraph(Called):
         node.inited = True
 
     def _refuse_output(self, node: Node, t: Tensor) -> None:
-        """Raises InvalidArgumentError for an output that the node may not write; custom operators may write an input."""
+        """Raises InvalidArgumentError for an output that may not be written; custom operators may write an input."""
         builtin = node.delegate is None and not isinstance(node.options, bytes)
         what = ("a constant" if t.kind == CONSTANT else "a variable" if t.is_variable else
                 "an input of the subgraph" if t.kind == OUTSIDE or t.index in self._changing else
