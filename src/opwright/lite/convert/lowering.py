@@ -62,6 +62,7 @@ def join(*tables: Table) -> Table:
 
 # Types that the operator's definition has, but the official kernel (2.3) refuses or gets wrong: found by trying all.
 REFUSED: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("AVERAGE_POOL_2D", "BATCH_MATMUL", "FULLY_CONNECTED"), ("float16",)),  # XNNPACK alone has them
     "BATCH_TO_SPACE_ND": ("complex128",), "BROADCAST_TO": ("string",), "CAST": ("uint64", "complex128"),
     "CEIL": ("float16",), "CONCATENATION": ("string",), "MIRROR_PAD": ("complex128",), "NOT_EQUAL": ("int16",),
     "PACK": ("float16", "bfloat16", "bool"), "SELECT_V2": ("string", "complex128"), "SLICE": ("complex128",),

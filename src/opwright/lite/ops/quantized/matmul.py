@@ -30,7 +30,7 @@ def fully_connected(op: Any, x: Operand, weights: Operand, bias: Operand | None,
     if bias is not None:
         check_types(op, BIASES[kind], bias)
     check_scaled(x, y)
-    if weights.per_channel:
+    if weights.per_channel and kind != "UINT8":
         check_symmetric(weights)
         if weights.axis != 0:
             raise weights.wrong("has scales along another dimension than that of the outputs", weights.axis, 0)
