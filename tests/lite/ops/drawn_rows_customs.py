@@ -16,7 +16,7 @@ from opwright.lite.format.flex import encode_options
 
 def _detected(d: Draw, regular: bool, most: int) -> Drawn:
     """A detector's outputs on a grid of anchors; scores of few values, so that many are equal."""
-    n, classes, background = d.size(1, 30), d.size(1, 6), int(d.rng.integers(2))
+    n, classes, background = d.size(1, 30), d.size(1, 4 * most), int(d.rng.integers(2))
     anchors = np.concatenate([d.rng.uniform(0.2, 0.8, (n, 2)), d.rng.uniform(0.1, 0.4, (n, 2))], 1).astype(np.float32)
     options = {
         "max_detections": d.size(1, 12), "max_classes_per_detection": d.size(1, most), "num_classes": classes,
@@ -38,13 +38,15 @@ def _detected(d: Draw, regular: bool, most: int) -> Drawn:
         tensors = [T("FLOAT32", (1, n, 4 + extra), values=d.rng.normal(0, 1, (1, n, 4 + extra)).astype(np.float32)),
                    T("FLOAT32", (1, n, depth), values=scores.astype(np.float32)),
                    T("FLOAT32", (n, 4), values=anchors, constant=True)]  # fmt: skip
+        if d.one(True, False, False):  # scores may be quantised alone
+            tensors[1] = T("UINT8", (1, n, depth), 1 / 16, 0, values=d.integers("UINT8", (1, n, depth)) % 17)
     kinds = min(options["max_classes_per_detection"], classes)
 
     def filled(answers: list[np.ndarray]) -> list[np.ndarray]:
-        """The rows of what was detected; the fast way leaves the others as they were."""
-        if regular:
-            return answers
+        """The rows of what was detected, or what is 0 beyond; the others hold what was in their memory."""
         *lists, count = answers
+        if regular:
+            return [*(a[:, : options["max_detections"]] for a in lists), count]
         rows = [a.reshape(options["max_detections"], -1, *a.shape[2:])[: int(count[0]), :kinds] for a in lists]
         return [*rows, count]
 
@@ -53,15 +55,15 @@ def _detected(d: Draw, regular: bool, most: int) -> Drawn:
 
 
 def fast(d: Draw) -> Drawn:
-    return _detected(d, False, 1)
+    return _detected(d, False, 2)
 
 
 def several(d: Draw) -> Drawn:
-    return _detected(d, False, 4)
+    return _detected(d, False, 5)
 
 
 def regular(d: Draw) -> Drawn:
-    return _detected(d, True, 1)
+    return _detected(d, True, 2)
 
 
 def spectrogram(d: Draw) -> Drawn:

@@ -83,11 +83,7 @@ def _by_class(op: Any, boxes: Any, areas: Any, scores: Any) -> tuple[int, list[t
     best: list[tuple[int, int]] = []
     for kind in range(op.num_classes):
         best += [(box, kind) for box in chosen(op, boxes, areas, scores[:, kind], op.detections_per_class)]
-        k = min(len(best), op.max_detections)
-        if k:
-            best = [best[i] for i in falling(np.array([scores[b, c] for b, c in best], np.float32), k)]
-        else:
-            best = []
+        best = sorted(best, key=lambda found: -scores[found])[: op.max_detections]  # stable: the first class goes first
     return len(best), [(row, box, kind) for row, (box, kind) in enumerate(best)]
 
 
