@@ -97,17 +97,23 @@ def nonzero(y: Any) -> None:
 
 
 def divide(x: Any, y: Any) -> Any:
-    """x / y; integers are truncated toward zero, as in C."""
+    """x / y; integers are truncated toward zero, as in C, and the one overflow gives the greatest."""
     if x.dtype.kind == "f":
         return np.divide(x, y)
     nonzero(y)
     quotient = np.floor_divide(x, y)
-    return quotient + ((quotient * y != x) & ((x < 0) != (y < 0)))
+    quotient += (quotient * y != x) & ((x < 0) != (y < 0))
+    limits = np.iinfo(x.dtype)
+    np.copyto(quotient, limits.max, where=(x == limits.min) & (y == -1))
+    return quotient
 
 
 def floor_divide(x: Any, y: Any) -> Any:
+    """The quotient rounded down; of floats, that of float64, so that a quotient just below an integer stays below."""
     nonzero(y)
-    return np.floor(np.divide(x, y)) if x.dtype.kind == "f" else np.floor_divide(x, y)
+    if x.dtype.kind != "f":
+        return np.floor_divide(x, y)
+    return np.floor(np.divide(x, y, dtype=np.float64)).astype(x.dtype)
 
 
 def floor_mod(x: Any, y: Any) -> Any:
@@ -117,9 +123,32 @@ def floor_mod(x: Any, y: Any) -> Any:
 
 
 def power(x: Any, y: Any) -> Any:
-    if x.dtype.kind != "f" and np.any(y < 0):
+    """x to the y; integers beyond their type's range become its least."""
+    if x.dtype.kind == "f":
+        return np.power(x, y)
+    if np.any(y < 0):
         raise refuse("POW does not support negative exponent for int32", wanted="exponents of at least 0")
-    return np.power(x, y)
+    limits, wide = np.iinfo(x.dtype), np.power(x, y, dtype=np.float64)
+    return np.where(np.abs(wide) <= limits.max, wide, limits.min).astype(x.dtype)
+
+
+def maximum(x: Any, y: Any) -> Any:
+    """The greater of each two; y where x is NaN."""
+    z = np.maximum(x, y)
+    np.copyto(z, y, where=np.isnan(x))
+    return z
+
+
+def minimum(x: Any, y: Any) -> Any:
+    """The less of each two; y where x is NaN."""
+    z = np.minimum(x, y)
+    np.copyto(z, y, where=np.isnan(x))
+    return z
+
+
+def _integers_by(ufunc: np.ufunc) -> Any:
+    """The setting `writes` of an operator whose integers a ufunc alone computes."""
+    return lambda op, dtype: ufunc if dtype.is_integer else None
 
 
 def squared_difference(x: Any, y: Any) -> Any:
@@ -147,9 +176,9 @@ BINARY = (
     ("FLOOR_MOD",          floor_mod,       r"x - y \lfloor x / y \rfloor", (*_NUMBERS, int16, int8),
      "FloorModOptions", (1, 2)),
     ("POW",                power,           "x^y",                  (float32, int32),             "PowOptions", (1, 1)),
-    ("MAXIMUM",            np.maximum,      r"\max(x, y)", _ORDERED,
+    ("MAXIMUM",            maximum,      r"\max(x, y)", _ORDERED,
      "MaximumMinimumOptions", (1, 4)),
-    ("MINIMUM",            np.minimum,      r"\min(x, y)", _ORDERED,
+    ("MINIMUM",            minimum,      r"\min(x, y)", _ORDERED,
      "MaximumMinimumOptions", (1, 4)),
     ("SQUARED_DIFFERENCE", squared_difference, "(x - y)^2", (float32, float16, int32), "SquaredDifferenceOptions",
      (1, 2)),
@@ -166,8 +195,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "SQUARED_DIFFERENCE": {"quantized": "arithmetic.squared_difference"},
     "FLOOR_DIV": {"moves": True},
     "FLOOR_MOD": {"moves": True},
-    "MAXIMUM": {"moves": True},
-    "MINIMUM": {"moves": True},
+    "MAXIMUM": {"moves": True, "writes": _integers_by(np.maximum)},
+    "MINIMUM": {"moves": True, "writes": _integers_by(np.minimum)},
 }
 
 for row in FUSED:

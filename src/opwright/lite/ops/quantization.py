@@ -13,24 +13,34 @@ from ...core.dtypes import float16, float32
 from ...core.errors import UnimplementedError
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
-from .definition import lite_operator
+from . import types
+from .definition import EnumAttr, lite_operator
 from .shapes import refuse
 
 
-@lite_operator("QUANTIZE", options="QuantizeOptions", versions=(1, 6))
+@lite_operator("QUANTIZE", options="QuantizeOptions", versions=(1, 6), typed_by="output_type")
 class Quantize:
-    """Real numbers as integers by the output's scale and zero point; integers by those of both, rescaled.
+    """Real numbers as integers by the output's scale and zero point; integers by those of both, rescaled; float32 and
+    float16 into each other.
 
     .. math:: q = clamp(round(x / s) + z)
     """
 
-    x = Input((float32,))
+    x = Input((float32, float16))
     y = Output(like="x")
+    output_type = EnumAttr("TensorType")
     quantized = "quantizing.quantize"
 
+    def infer(op: Any) -> TensorSpec:
+        dtype = types.dtype_of(op.output_type)
+        return TensorSpec(op.x.spec.shape, dtype if dtype.is_floating else float32)  # integers stand for float32
+
     def compute(op: Any, x: Any) -> Any:
-        raise UnimplementedError(op="QUANTIZE", what="the output has no scale", wanted="integers with scales",
-                                 explain="OW103")  # fmt: skip
+        dtype = types.dtype_of(op.output_type)
+        if dtype not in (float32, float16):
+            raise UnimplementedError(op="QUANTIZE", what="the output has no scale", found=op.output_type,
+                                     wanted="integers with scales", explain="OW103")  # fmt: skip
+        return x.astype(dtype.np)
 
 
 @lite_operator("DEQUANTIZE", options="DequantizeOptions", versions=(1, 9))
@@ -76,5 +86,5 @@ class FakeQuant:
         zero = np.clip(np.floor(least - f(op.min) / scale + f(0.5)), least, most)
         low, high = (least - zero) * scale, (most - zero) * scale
         inverse = f(1) / scale
-        steps = (np.clip(x, low, high) - low) * inverse
+        steps = (np.fmin(np.fmax(x, low), high) - low) * inverse  # NaN becomes the least
         return np.floor(steps + f(0.5)) * scale + low

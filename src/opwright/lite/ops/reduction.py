@@ -20,8 +20,13 @@ from .definition import EnumAttr, LiteOperator, lite_operator
 from .shapes import axis_in, ints, refuse, spec
 
 
-def _axes(found: list[int], rank: int) -> tuple[int, ...]:
-    """Axes counted from the front, each once; a second naming of one is ignored, as the official run time has it."""
+def axes_of(found: list[int], rank: int) -> tuple[int, ...]:
+    """Axes counted from the front, each once; a second naming of one is ignored, as the official run time has it.
+
+    A scalar may be reduced over 0 and -1: over nothing, then.
+    """
+    if rank == 0:
+        found = [a for a in found if a not in (0, -1)]
     return tuple(sorted({axis_in(a, rank) for a in found}))
 
 
@@ -33,7 +38,7 @@ def _reduced(op: Any) -> TensorSpec:
         return TensorSpec(UNKNOWN, dtype)
     if found is None:
         return spec((None,) * shape.rank if op.keep_dims else None, dtype)
-    axes = _axes(found, shape.rank)
+    axes = axes_of(found, shape.rank)
     if op.keep_dims:
         return spec((1 if i in axes else d for i, d in enumerate(shape.dims)), dtype)
     return spec((d for i, d in enumerate(shape.dims) if i not in axes), dtype)
@@ -45,7 +50,7 @@ def reduction(
     """Define a reduction. reduce: function of an array, a tuple of axes and keepdims."""
 
     def computed(op: Any, x: Any, axes: Any) -> Any:
-        found = _axes([int(a) for a in axes.reshape(-1)], x.ndim)
+        found = axes_of(axes.reshape(-1).tolist(), x.ndim)
         return reduce(x, found, op.keep_dims) if found or x.ndim else np.array(x)
 
     body = {
@@ -69,6 +74,11 @@ def _highest(dtype: Any) -> Any:
     return np.inf if dtype.kind == "f" else of_numpy(dtype).max
 
 
+def _extreme(of_two: np.ufunc, least: Any) -> Any:
+    """The reduction by a ufunc that leaves out NaN. least: of a dtype, what is there before the first element."""
+    return lambda x, axes, keep: of_two.reduce(x, axes, keepdims=keep, initial=least(x.dtype))
+
+
 def _sum(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
     """The sum, of 16-bit floats in float32; of truth values, whether one is true."""
     if x.dtype.kind == "b":
@@ -79,7 +89,7 @@ def _sum(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
 
 
 def _mean(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
-    """The mean; of integers, truncated toward zero."""
+    """The mean; of integers, truncated toward zero, and 0 where there are none."""
     count = int(np.prod([x.shape[a] for a in axes]))
     if x.dtype.kind == "f":
         total = x.sum(axes, keepdims=keep, dtype=np.float32)
@@ -100,8 +110,8 @@ _ORDERED = (*_RAW, float16)
 REDUCTIONS = (
     ("SUM",   _sum,   r"\sum x",   (*_SUMMED, bool_), (1, 2)),
     ("MEAN",   _mean,   r"\bar x",   _SUMMED, (1, 3)),
-    ("REDUCE_MAX",  lambda x, a, k: x.max(a, keepdims=k, initial=_lowest(x.dtype)),    r"\max x",   _ORDERED, (1, 3)),
-    ("REDUCE_MIN",  lambda x, a, k: x.min(a, keepdims=k, initial=_highest(x.dtype)),   r"\min x",   _ORDERED, (1, 3)),
+    ("REDUCE_MAX",  _extreme(np.fmax, _lowest),    r"\max x",   _ORDERED, (1, 3)),
+    ("REDUCE_MIN",  _extreme(np.fmin, _highest),   r"\min x",   _ORDERED, (1, 3)),
     ("REDUCE_PROD", lambda x, a, k: x.prod(a, keepdims=k, dtype=x.dtype),   r"\prod x",   _RAW, (1, 2)),
     ("REDUCE_ANY",  lambda x, a, k: x.any(a, keepdims=k),   r"\bigvee x",     (bool_,), (1, 1)),
     ("REDUCE_ALL",  lambda x, a, k: x.all(a, keepdims=k),   r"\bigwedge x",   (bool_,), (1, 1)),
@@ -143,8 +153,12 @@ def _without(op: Any) -> TensorSpec:
     return spec((d for i, d in enumerate(shape.dims) if i != axis), dtype)
 
 
-def _search(name: str, options: str, find: Any, word: str) -> LiteOperator:
+def _search(name: str, options: str, find: Any, word: str, unlike: float) -> LiteOperator:
+    """unlike: what stands for NaN, which is never found."""
+
     def compute(op: Any, x: Any, axis: Any) -> Any:
+        if x.dtype.kind == "f" and np.isnan(x.max(initial=-np.inf)):
+            x = np.nan_to_num(x, nan=unlike, posinf=np.inf, neginf=-np.inf)
         return find(x, axis=int(axis.reshape(-1)[0])).astype(types.dtype_of(op.output_type).np)
 
     body = {
@@ -160,8 +174,8 @@ def _search(name: str, options: str, find: Any, word: str) -> LiteOperator:
     return lite_operator(name, options=options, versions=(1, 3))(type(name, (), body))
 
 
-ArgMax = _search("ARG_MAX", "ArgMaxOptions", np.argmax, "maximal")
-ArgMin = _search("ARG_MIN", "ArgMinOptions", np.argmin, "minimal")
+ArgMax = _search("ARG_MAX", "ArgMaxOptions", np.argmax, "maximal", -np.inf)
+ArgMin = _search("ARG_MIN", "ArgMinOptions", np.argmin, "minimal", np.inf)
 
 
 @lite_operator("TOPK_V2", options="TopKV2Options", versions=(1, 3), typed_by="indices_type")

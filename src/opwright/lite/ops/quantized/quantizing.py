@@ -13,9 +13,10 @@ from ...ops.quantized.operand import Operand
 from .fixed_point import multiplier, rescale, round_away
 from .operand import check_scaled, check_types
 
+REALS = ("FLOAT32", "FLOAT16")
 _NARROW = ("INT8", "UINT8", "INT16", "INT4", "INT2", "UINT4")
 QUANTIZED = (
-    *(f"FLOAT32 {t}" for t in (*_NARROW, "INT32")),
+    *(f"{a} {b}" for a in REALS for b in (*_NARROW, "INT32")),
     *(f"{a} {b}" for a in (*_NARROW[:3], "INT32") for b in (*_NARROW[:3], "INT32")),
 )
 
@@ -28,7 +29,7 @@ def _along(values: Any, o: Operand) -> Any:
 def quantize(op: Any, x: Operand, y: Operand) -> Any:
     """.. math:: q_y = clamp(round(x / s_y) + z_y)    of reals, halves away from zero"""
     check_types(op, QUANTIZED, x, y)
-    if x.type != "FLOAT32":
+    if x.type not in REALS:
         return _requantize(x, y)
     if not len(y.scales):
         check_scaled(y)
@@ -37,7 +38,7 @@ def quantize(op: Any, x: Operand, y: Operand) -> Any:
         raise y.wrong("has a scale of 0", y.scales[:8].tolist(), "positive scales")
 
     def run(real: Any) -> Any:
-        q = round_away(np.nan_to_num(real / scale, nan=0.0)).astype(np.float64)
+        q = round_away(np.nan_to_num(real.astype(np.float32, copy=False) / scale, nan=0.0)).astype(np.float64)
         return np.clip(q + zero_point, y.low, y.high)
 
     return run

@@ -11,16 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ..shapes import axis_in
+from ..reduction import axes_of
 from .fixed_point import multiplier, rescale, rescale_wide, round_away, wrapped
 from .operand import Operand, check_same, check_scaled, check_symmetric, check_types
 
 _f = np.float32
 TYPES = ("INT8 INT8", "UINT8 UINT8", "INT16 INT16")
-
-
-def _axes(axes: Any, rank: int) -> tuple[int, ...]:
-    return tuple(sorted({axis_in(int(a), rank) for a in axes.reshape(-1)}))
 
 
 def _count(q: Any, axes: tuple[int, ...]) -> int:
@@ -50,7 +46,7 @@ def mean(op: Any, x: Operand, axes: Operand, y: Operand) -> Any:
         return (m << shift) // n, e - shift
 
     def run(q: Any, a: Any) -> Any:
-        over = _axes(a, q.ndim)
+        over = axes_of(a.reshape(-1).tolist(), q.ndim)
         total = _centred_sum(op, x, q, over)
         return np.clip(rescale(total, *divided(_count(q, over))) + y.zero_point, y.low, y.high)
 
@@ -63,7 +59,7 @@ def sum(op: Any, x: Operand, axes: Operand, y: Operand) -> Any:
     scale = x.scale / y.scale
 
     def run(q: Any, a: Any) -> Any:
-        over = _axes(a, q.ndim)
+        over = axes_of(a.reshape(-1).tolist(), q.ndim)
         total = np.asarray(q.sum(over, keepdims=op.keep_dims, dtype=np.int64)).astype(_f)
         real = total * scale + _f(-x.zero_point) * scale * _f(_count(q, over))
         return np.clip(round_away(real).astype(np.float64) + y.zero_point, y.low, y.high)
@@ -80,7 +76,7 @@ def prod(op: Any, x: Operand, axes: Operand, y: Operand) -> Any:
         return multiplier(float(x.scale) / float(y.scale) ** (1.0 / max(n, 1)))
 
     def run(q: Any, a: Any) -> Any:
-        over = _axes(a, q.ndim)
+        over = axes_of(a.reshape(-1).tolist(), q.ndim)
         kept = [i for i in range(q.ndim) if i not in over]
         n = _count(q, over)
         shape = [1 if i in over else d for i, d in enumerate(q.shape)] if op.keep_dims else [q.shape[i] for i in kept]
