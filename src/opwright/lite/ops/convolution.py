@@ -17,12 +17,12 @@ from ...core.dtypes import DType, float16, float32, int32
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
 from ...ops.nn import conv_arrays
-from ...ops.nn.windows import Window, out_size
+from ...ops.nn.windows import Window
 from .definition import lite_operator
 from .fusing import fuse
 from .parts import Part, whole
 from .shapes import bounded, ints, product, refuse, same, spec, text
-from .sliding import along, bands, counts, pool_windows, pooled, spread, windows_of
+from .sliding import along, bands, counts, out_size, pool_windows, pooled, spread, windows_of
 
 _F = (float32,)
 
@@ -108,7 +108,7 @@ class Conv2D:
 
 @lite_operator("DEPTHWISE_CONV_2D", options="DepthwiseConv2DOptions", versions=(1, 7))
 class DepthwiseConv2D:
-    """A convolution of each channel by itself, giving depth_multiplier channels each.
+    """A convolution of each channel by itself, giving m channels each; depth_multiplier is not looked at.
 
     .. math:: y_{n, p, q, c m + j} = act(b_{c m + j} + \\sum_{ik} x_{n, p s + i d, q s + k d, c} f_{1, i, k, c m + j})
 
@@ -128,17 +128,15 @@ class DepthwiseConv2D:
         channels = x[3] if x.rank else None
         if not same(one, 1):
             raise refuse("the filter's first size is not 1", found=text(f), wanted="[1, kh, kw, channels]")
-        _positive(op, "depth_multiplier")
-        if channels is not None and not same(channels * op.depth_multiplier, depth):
-            raise refuse("the filter's depth is not that of x by depth_multiplier",
-                         found={"x": text(x), "filter": text(f), "depth_multiplier": op.depth_multiplier},
-                         wanted="filter.shape[3] == x.shape[3] * depth_multiplier")  # fmt: skip
+        if channels is not None and depth is not None and (depth % channels if channels else depth):
+            raise refuse("the filter's depth is no multiple of the channels", found={"x": text(x), "filter": text(f)},
+                         wanted="filter.shape[3] a multiple of x.shape[3]")  # fmt: skip
         _check_bias(op, depth)
         return _slide(op, x, (kh, kw), depth, op.x.spec.dtype)
 
     def parts(op: Any, x: Any, filter: Any, bias: Any) -> Iterator[Part]:
         windows = windows_of(op, x.shape[1:3], filter.shape[1:3])
-        by_channel = filter.reshape(*filter.shape[1:3], x.shape[3], -1 if x.shape[3] else op.depth_multiplier)
+        by_channel = filter.reshape(*filter.shape[1:3], x.shape[3], -1 if x.shape[3] else 1)
         for band in bands(len(x), windows, _cost(x, 2 * filter.shape[3], windows)):
             yield band.y, _finish(op, conv_arrays.depthwise(x[band.x], by_channel, band.windows), bias)
 

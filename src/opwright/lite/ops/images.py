@@ -30,11 +30,8 @@ from .shapes import ints, refuse, same, spec, text
 _f = np.float32
 
 
-def resized(op: Any) -> TensorSpec:
-    """The output of a resize: x [n, h, w, c] with h and w from `size`, int32 [2]."""
-    if op.half_pixel_centers and op.align_corners:
-        raise refuse("half_pixel_centers and align_corners exclude each other", found="both are true",
-                     wanted="at most one of them")  # fmt: skip
+def resized(op: Any, least: int) -> TensorSpec:
+    """The output of a resize: x [n, h, w, c] with h and w from `size`, int32 [2], each at least `least`."""
     n, h, w, c = op.x.spec.shape.dims or (None,) * 4
     if 0 in (h, w):
         raise refuse("the image is empty", found=text(op.x.spec.shape), wanted="at least one pixel")
@@ -43,8 +40,8 @@ def resized(op: Any) -> TensorSpec:
     sizes = ints(op.size)
     if sizes is None:
         return spec((n, None, None, c), op.x.spec.dtype)
-    if min(sizes) < 1:
-        raise refuse("the size is not positive", found=sizes, wanted="at least one pixel")
+    if min(sizes) < least:
+        raise refuse("the size is not positive", found=sizes, wanted=f"at least {least} pixels")
     return spec((n, *sizes, c), op.x.spec.dtype)
 
 
@@ -52,7 +49,7 @@ def scale_of(op: Any, size: int, out: int) -> Any:
     """Pixels of the image that a pixel of the result steps over, float32."""
     if op.align_corners and out > 1:
         return _f(size - 1) / _f(out - 1)
-    return _f(size) / _f(out)
+    return _f(size) / _f(max(out, 1))
 
 
 def between(op: Any, size: int, out: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -113,7 +110,12 @@ class ResizeBilinear:
     size = Input((int32,), rank=1)
     y = Output(like="x")
     quantized = "images.resize_bilinear"
-    infer = resized
+
+    def infer(op: Any) -> TensorSpec:
+        if op.half_pixel_centers and op.align_corners:
+            raise refuse("half_pixel_centers and align_corners exclude each other", found="both are true",
+                         wanted="at most one of them")  # fmt: skip
+        return resized(op, 1)
 
     def parts(op: Any, x: Any, size: Any) -> Iterator[Part]:
         return stretched(op, x, size, between, _of_four, x.itemsize)
@@ -124,7 +126,7 @@ class ResizeBilinear:
 
 @lite_operator("RESIZE_NEAREST_NEIGHBOR", options="ResizeNearestNeighborOptions", versions=(1, 4))
 class ResizeNearestNeighbor:
-    """An image stretched to a size, each pixel the one its position falls on.
+    """An image stretched to a size, each pixel the one its position falls on. Both flags may be set.
 
     .. math:: y_{pq} = x_{\\lfloor p h / h' \\rfloor, \\lfloor q w / w' \\rfloor}
 
@@ -135,7 +137,9 @@ class ResizeNearestNeighbor:
     size = Input((int32,), rank=1)
     y = Output(like="x")
     moves = True
-    infer = resized
+
+    def infer(op: Any) -> TensorSpec:
+        return resized(op, 0)
 
     def parts(op: Any, x: Any, size: Any) -> Iterator[Part]:
         rows, columns = nearest(op, x.shape[1], int(size[0])), nearest(op, x.shape[2], int(size[1]))

@@ -11,10 +11,11 @@ from ...core.dtypes import float32, int32
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
 from ...ops.nn import conv_arrays
-from ...ops.nn.windows import Window, out_size, window
+from ...ops.nn.windows import Window
 from .definition import lite_operator
 from .fusing import fuse
 from .shapes import bounded, ints, product, refuse, same, spec, text
+from .sliding import out_size, window
 
 _F = (float32,)
 _STEPS = ("stride_d", "stride_h", "stride_w", "dilation_d_factor", "dilation_h_factor", "dilation_w_factor")

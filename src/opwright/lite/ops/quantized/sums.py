@@ -88,7 +88,7 @@ def convolved_by_channel(op: Any, shape: Sequence[int], f: np.ndarray, weights: 
     """DEPTHWISE_CONV_2D: parts of the result as (where, sums). f: [1, kh, kw, c * multiplier]"""
     windows = windows_of(op, shape[1:3], f.shape[1:3])
     w = weights.whole(f)
-    w = w.reshape(*f.shape[1:3], shape[3], -1 if shape[3] else op.depth_multiplier)
+    w = w.reshape(*f.shape[1:3], shape[3], -1 if shape[3] else 1)
     strides = math.prod(v.stride for v in windows)
     for band in bands(shape[0], windows, w.itemsize * (2 * f.shape[3] + 2 * strides * shape[3])):
         yield band.y, conv_arrays.depthwise(image(band.x, w.dtype.type), w, band.windows)
