@@ -19,12 +19,13 @@ from .tensor import ARENA, Tensor
 ALIGNMENT = 64
 
 
-def place(nodes: list[Node], kept: Iterable[Tensor]) -> int:
+def place(nodes: list[Node], kept: Iterable[Tensor], results: Iterable[Tensor] = ()) -> int:
     """Plan one arena for the tensors of `nodes`, allocate it as zeros, and bind them; its size in bytes.
 
-    kept: tensors that live all the time, such as the subgraph's inputs and outputs. The others live from the first
-    node that touches them to the last, a node's temporaries only while it runs. An output that may be written into an
-    input that dies (`takers`) has its place.
+    kept: tensors that live all the time, such as the subgraph's inputs. results: tensors that live from the first node
+    that touches them on, such as its outputs. The others live from the first node that touches them to the last, a
+    node's temporaries only while it runs. An output that may be written into an input that dies (`takers`) has its
+    place.
     raises ResourceExhaustedError above the flag max_activation_bytes
     """
     lives: dict[int, tuple[int, int, Tensor]] = {}
@@ -34,7 +35,7 @@ def place(nodes: list[Node], kept: Iterable[Tensor]) -> int:
             known = lives.get(id(t))
             lives[id(t)] = (first, last, t) if known is None else (min(first, known[0]), max(last, known[1]), t)
 
-    kept = list(kept)
+    kept, results = list(kept), list(results)
     for t in kept:
         touch(t, 0, len(nodes))
     for i, node in enumerate(nodes):
@@ -44,8 +45,10 @@ def place(nodes: list[Node], kept: Iterable[Tensor]) -> int:
             touch(t, i, i)
         for view in (*node.temporaries, *node.intermediates):
             touch(None if view is None else view.tensor, i, i)
+    for t in results:
+        touch(t, len(nodes), len(nodes))
     tensors = [t for _, _, t in lives.values()]
-    share = takers(nodes, {id(t) for t in kept}) if flags.inplace else {}
+    share = takers(nodes, {id(t) for t in (*kept, *results)}) if flags.inplace else {}
     buffers: dict[int, Allocation] = {}
     for first, last, t in lives.values():
         at = share.get(id(t), id(t))

@@ -162,11 +162,10 @@ class Subgraph(Called):
                 self.allocate_own(t)
         static = [node for node in self.execution_plan if node.number not in deferred]
         used = {id(t) for node in self.execution_plan for t in (*node.tensors_in, *node.tensors_out)}
-        ends = {*self.inputs, *self.outputs}
-        kept = [t for t in self.tensors[: self.file_tensors] if preserve_all or t.index in ends]
+        kept = self.tensors[: self.file_tensors] if preserve_all else [self.tensors[i] for i in self.inputs]
         kept += [t for node in self.execution_plan if node.number in deferred for t in node.tensors_in
                  if t is not None and id(t) in used]  # fmt: skip  # a deferred node may run at any later step
-        self.holding.set_arena(memory.place(static, kept))
+        self.holding.set_arena(memory.place(static, kept, [self.tensors[i] for i in self.outputs]))
 
     def init(self, node: Node) -> None:
         """Call init of a node that has not been."""
