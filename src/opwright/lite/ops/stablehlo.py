@@ -4,7 +4,7 @@ Lives here: those without subgraphs.  Not here: STABLEHLO_CASE and _COMPOSITE (c
 subgraph (stablehlo_reducing.py); the others, which official converters write for delegates only and no official kernel
 runs.
 
-Arithmetic is of operands of one shape: nothing is broadcast.
+Arithmetic is of operands of one shape: nothing is broadcast. Quantised tensors are their integers, as officially.
 """
 
 from __future__ import annotations
@@ -14,16 +14,19 @@ from typing import Any
 import numpy as np
 
 from ...core import dtypes
-from ...core.dtypes import bool as bool_
-from ...core.dtypes import float16, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64
+from ...core.dtypes import int8, int16, int32, int64
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
+from . import types
 from .definition import LiteOperator, lite_operator
 from .shapes import refuse, spec, text
 
-NUMBERS = (float16, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64)
+INTEGERS = (dtypes.bool, *dtypes.integer)
+NUMBERS = (dtypes.float16, dtypes.float32, dtypes.float64, *INTEGERS)
 BITS = (int8, int16, int32)
+ELEMENTS = tuple(d for d in types.ANY if d.size)
+"""Every type but strings."""
 
 
 def _one_shape(op: Any) -> TensorSpec:
@@ -47,14 +50,15 @@ def binary(name: str, compute: Any, formula: str, taken: Any, options: str | Non
         "z": Output(like="x"),
         "infer": _one_shape,
         "compute": compute if isinstance(compute, np.ufunc) else computed,
+        "moves": True,
     }
     return lite_operator(name, options=options)(type(name, (), body))
 
 
 def shift_left(x: Any, y: Any) -> Any:
-    """x 2^y, with the bits beyond the type lost; nothing is left for y of as many bits or more."""
+    """x 2^y, with the bits beyond the type lost; nothing is left for y of as many bits or more, nor for negative y."""
     bits = x.dtype.itemsize * 8
-    wide = np.left_shift(x.astype(np.int64), np.clip(y, 0, bits).astype(np.int64))
+    wide = np.left_shift(x.astype(np.int64), np.where(y < 0, bits, np.minimum(y, bits)).astype(np.int64))
     return wide.astype(x.dtype)
 
 
@@ -63,7 +67,7 @@ BINARY = (
     ("STABLEHLO_MULTIPLY", np.multiply, "x y", NUMBERS, None),
     ("STABLEHLO_MAXIMUM", np.maximum, r"\max(x, y)", NUMBERS, None),
     ("STABLEHLO_MINIMUM", np.minimum, r"\min(x, y)", NUMBERS, None),
-    ("STABLEHLO_AND", np.bitwise_and, r"x \wedge y, \text{bit by bit}", (*BITS, bool_), None),
+    ("STABLEHLO_AND", np.bitwise_and, r"x \wedge y, \text{bit by bit}", INTEGERS, None),
     ("STABLEHLO_SHIFT_LEFT", shift_left, "x 2^y", BITS, "StablehloShiftLeftOptions"),
 )
 
@@ -79,16 +83,18 @@ class StablehloPad:
     two elements. padding_value: one number
     """
 
-    x = Input(tuple(d for d in dtypes.ALL if d.size))
-    padding_value = Input(tuple(d for d in dtypes.ALL if d.size), like="x")
+    x = Input(ELEMENTS)
+    padding_value = Input(ELEMENTS, like="x")
     y = Output(like="x")
+    moves = True
 
     def infer(op: Any) -> TensorSpec:
         dims = op.x.spec.shape.dims
         if op.padding_value.spec.shape.num_elements() not in (None, 1):
-            raise refuse("the padding value is one number", found=op.padding_value.spec.short())
+            raise refuse("the padding value is one number", found=op.padding_value.spec.short(), wanted="one number")
         if min(op.interior_padding, default=0) < 0:
-            raise refuse("interior_padding is negative", found=list(op.interior_padding))
+            raise refuse("interior_padding is negative", found=list(op.interior_padding),
+                         wanted="numbers of at least 0")  # fmt: skip
         if dims is None:
             return TensorSpec(UNKNOWN, op.x.spec.dtype)
         lists = (op.edge_padding_low, op.edge_padding_high, op.interior_padding)
@@ -127,9 +133,10 @@ class StablehloGather:
     offset_dims: where in y the others are.
     """
 
-    x = Input(NUMBERS)
+    x = Input((*NUMBERS, dtypes.bfloat16, dtypes.complex64))
     start_indices = Input((int32, int64))
     y = Output(like="x")
+    moves = True
 
     def infer(op: Any) -> TensorSpec:
         x, i = op.x.spec.shape.dims, op.start_indices.spec.shape.dims
@@ -142,9 +149,11 @@ class StablehloGather:
             raise refuse("index_vector_dim is out of range", found=at, wanted=f"0 to {len(i)}")
         depth = i[at] if at < len(i) else 1
         if (depth is not None and depth != len(op.start_index_map)) or not distinct(op.start_index_map, len(x)):
-            raise refuse("start_index_map does not fit the index vectors", found=list(op.start_index_map))
+            raise refuse("start_index_map does not fit the index vectors", found=list(op.start_index_map),
+                         wanted="a dimension of the operand for each element of an index vector")  # fmt: skip
         if not distinct(op.collapsed_slice_dims, len(x)) or any(sizes[d] != 1 for d in op.collapsed_slice_dims):
-            raise refuse("collapsed_slice_dims are not dimensions of size 1", found=list(op.collapsed_slice_dims))
+            raise refuse("collapsed_slice_dims are not dimensions of size 1", found=list(op.collapsed_slice_dims),
+                         wanted="dimensions whose slice_sizes are 1")  # fmt: skip
         kept = [s for d, s in enumerate(sizes) if d not in op.collapsed_slice_dims]
         batch = [d for j, d in enumerate(i) if j != at]
         rank = len(kept) + len(batch)
@@ -162,11 +171,12 @@ class StablehloGather:
             start = np.zeros(batch, np.int64)
             if d in op.start_index_map:
                 start = vectors[..., list(op.start_index_map).index(d)].astype(np.int64)
-            start = np.clip(start, 0, x.shape[d] - size).reshape(*batch, *(1,) * x.ndim)
+            start = np.clip(start, 0, x.shape[d] - size).reshape((*batch, *(1,) * x.ndim))
             within = np.arange(size).reshape([-1 if j == d else 1 for j in range(x.ndim)])
             index.append(start + within)
         slices = x[tuple(np.broadcast_arrays(*index))] if index else np.broadcast_to(x, batch)
-        kept = slices.reshape(*batch, *(s for d, s in enumerate(op.slice_sizes) if d not in op.collapsed_slice_dims))
+        sizes = [s for d, s in enumerate(op.slice_sizes) if d not in op.collapsed_slice_dims]
+        kept = slices.reshape((*batch, *sizes))
         rank = kept.ndim
         places = [d for d in range(rank) if d not in op.offset_dims] + sorted(op.offset_dims)
         return np.moveaxis(kept, range(rank), places)

@@ -19,6 +19,7 @@ from ...graph import Graph
 from ...ops.attributes import Attr
 from ...ops.definition import Input, Output
 from ..registration import Registration
+from . import types
 from .definition import lite_operator
 from .shapes import bounded, refuse, text
 from .stablehlo import distinct
@@ -62,6 +63,9 @@ class _Reducing(Registration):
             if len(node.tensors_in) != inputs or None in node.tensors_in or len(node.tensors_out) != 1:
                 raise refuse("the node has the wrong number of inputs or outputs",
                              found=(len(node.tensors_in), len(node.tensors_out)), wanted=(inputs, 1))  # fmt: skip
+            if node.tensors_in[0].is_object:
+                raise refuse("there are no numbers to bring together", found=node.tensors_in[0].short(),
+                             wanted="numbers")  # fmt: skip
             if node.tensors_out[0].type != node.tensors_in[0].type:
                 raise refuse("input and output differ in type", found=[t.short() for t in node.tensors_out],
                              wanted=node.tensors_in[0].dtype.name)  # fmt: skip
@@ -93,7 +97,7 @@ def _scatter(options: Any, node: Any) -> tuple[Any, Callable[..., Any]]:
         raise refuse("operand, indices and updates do not fit each other",
                      found={"operand": text(operand), "indices": text(indices), "updates": text(updates)},
                      wanted="updates of a window, at each index vector, that lie in the operand")  # fmt: skip
-    if node.tensors_in[1].dtype.np.kind not in "iu" or node.tensors_in[2].type != node.tensors_in[0].type:
+    if node.tensors_in[1].dtype not in types.INDEX or node.tensors_in[2].type != node.tensors_in[0].type:
         raise refuse("indices are integers, updates of the operand's type", found=[t.short() for t in node.tensors_in],
                      wanted="int32 or int64 indices, and updates of the operand's type")  # fmt: skip
     apply = computation(node, int(options.update_computation_subgraph_index), may_be_second=True)
@@ -101,12 +105,14 @@ def _scatter(options: Any, node: Any) -> tuple[Any, Callable[..., Any]]:
 
     def run(x: Any, vectors: Any, new: Any) -> Any:
         vectors = np.moveaxis(vectors if at < vectors.ndim else vectors[..., None], at, -1).astype(np.int64)
-        new = np.moveaxis(new, window, range(new.ndim - len(window), new.ndim))
-        places = [np.zeros(new.shape, np.int64) for _ in range(rank)]
+        last = range(new.ndim - len(window), new.ndim)
+        moved = np.moveaxis(new, window, last).shape
+        places = [np.zeros(moved, np.int64) for _ in range(rank)]
         for k, d in enumerate(to):
-            places[d] += vectors[..., k].reshape(*batch, *(1,) * len(window))
+            places[d] += vectors[..., k].reshape((*batch, *(1,) * len(window)))
         for k, d in enumerate(kept):
-            places[d] += np.arange(new.shape[len(batch) + k]).reshape(-1, *(1,) * (len(window) - k - 1))
+            places[d] += np.arange(moved[len(batch) + k]).reshape((-1, *(1,) * (len(window) - k - 1)))
+        places = [np.moveaxis(place, last, window) for place in places]  # of equal ones, the last in the file's order
         inside = np.ones(new.shape, bool)
         for place, size in zip(places, operand):
             inside &= (place >= 0) & (place < size)

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ...core import dtypes
 from ...core.dtypes import bool as bool_
 from ...core.dtypes import float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
+from . import types
 from .definition import lite_operator
 from .shapes import ints, refuse, same, spec, text
 
@@ -29,18 +29,19 @@ MOST_ELEMENTS = 1 << 16  # of one window, each of which is a pass over the outpu
 
 
 def windows_over(dims: Any, window: Any, strides: Any, dilations: Any) -> list[int | None]:
-    """How many windows there are along each dimension. Raises InvalidArgumentError where one is none or too large."""
+    """How many windows there are along each dimension: none where one is larger than that.
+
+    raises InvalidArgumentError for sizes below 1 and windows of too many elements
+    """
     out: list[int | None] = []
     if min((*window, *strides, *dilations), default=1) < 1:
         raise refuse("windows, strides and dilations are positive",
-                     found={"window": [*window], "strides": [*strides], "dilations": [*dilations]})  # fmt: skip
+                     found={"window": [*window], "strides": [*strides], "dilations": [*dilations]},
+                     wanted="numbers of at least 1")  # fmt: skip
     if np.prod(window, dtype=np.float64) > MOST_ELEMENTS:
         raise refuse("the window is too large", found=list(window), wanted=f"at most {MOST_ELEMENTS} elements")
     for size, w, s, d in zip(dims, window, strides, dilations):
-        extent = (w - 1) * d + 1
-        if size is not None and extent > size:
-            raise refuse("a window is larger than the tensor", found={"tensor": text(dims), "window": list(window)})
-        out.append(None if size is None else (size - extent) // s + 1)
+        out.append(None if size is None else max(0, (size - (w - 1) * d - 1) // s + 1))
     return out
 
 
@@ -48,6 +49,8 @@ def reduce_windows(x: Any, ufunc: Any, initial: Any, window: Any, strides: Any, 
     """Each window reduced to one element, from `initial`."""
     out: Any = windows_over(x.shape, window, strides, dilations)
     y = np.full(out, initial, x.dtype)
+    if 0 in out:
+        return y
     for place in itertools.product(*(range(w) for w in window)):
         seen = x[tuple(slice(i * d, i * d + (n - 1) * s + 1, s) for i, d, n, s in zip(place, dilations, out, strides))]
         y = ufunc(y, seen).astype(x.dtype, copy=False)
@@ -78,12 +81,13 @@ class ReduceWindow:
     window_strides = Input((int64,), rank=1)
     window_dilations = Input((int64,), rank=1)
     y = Output(like="x")
+    moves = True
 
     def infer(op: Any) -> TensorSpec:
         if op.reduce_function not in REDUCERS:
             raise refuse("reduce_function is none", found=op.reduce_function, wanted=", ".join(REDUCERS))
         if op.init_value.spec.shape.num_elements() not in (None, 1):
-            raise refuse("init_value is one number", found=op.init_value.spec.short())
+            raise refuse("init_value is one number", found=op.init_value.spec.short(), wanted="one number")
         dims = op.x.spec.shape.dims
         lists = _lists(op, "window_shape", "window_strides", "window_dilations")
         if dims is None:
@@ -104,24 +108,25 @@ class Dilate:
     dilations: int32 [rank]; padding_value: one number
     """
 
-    x = Input(tuple(d for d in dtypes.ALL if d.size))
+    x = Input(tuple(d for d in types.ANY if d.size))
     dilations = Input((int32,), rank=1)
-    padding_value = Input(tuple(d for d in dtypes.ALL if d.size), like="x")
+    padding_value = Input(tuple(d for d in types.ANY if d.size), like="x")
     y = Output(like="x")
+    moves = True
 
     def infer(op: Any) -> TensorSpec:
         dims = op.x.spec.shape.dims
         (found,) = _lists(op, "dilations")
         if op.padding_value.spec.shape.num_elements() not in (None, 1):
-            raise refuse("padding_value is one number", found=op.padding_value.spec.short())
+            raise refuse("padding_value is one number", found=op.padding_value.spec.short(), wanted="one number")
         if dims is None:
             return TensorSpec(UNKNOWN, op.x.spec.dtype)
         if not dims or 0 in dims:
-            raise refuse("there is nothing to move apart", found=text(dims))
+            raise refuse("there is nothing to move apart", found=text(dims), wanted="no dimension of size 0")
         if found is None:
             return spec((None,) * len(dims), op.x.spec.dtype)
         if min(found) < 1:
-            raise refuse("dilations are positive", found=found)
+            raise refuse("dilations are positive", found=found, wanted="numbers of at least 1")
         return spec((None if d is None else (d - 1) * k + 1 for d, k in zip(dims, found)), op.x.spec.dtype)
 
     def compute(op: Any, x: Any, dilations: Any, padding_value: Any) -> Any:
