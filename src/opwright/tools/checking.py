@@ -16,10 +16,11 @@ from rich.table import Table
 from rich.text import Text
 
 from .. import lite
+from ..lite.customs import list_names
 from ..lite.format import versions
 from ..lite.format.needs import Need, late, needs, stored_runtime
 from ..lite.resolver import with_customs
-from ..lite.runtime.resolution import OFFICIAL_CUSTOMS, in_words
+from ..lite.runtime.resolution import in_words
 from ..ops.definition import Operator
 from .catalogue import operators_in
 from .models import read_model
@@ -112,7 +113,7 @@ def _row(model: Any, index: int, users: Sequence[Need], resolver: Any) -> dict[s
 def _known(name: str) -> str:
     if name.startswith("Flex"):
         return f"TensorFlow's {name.removeprefix('Flex')}, run by the Flex delegate"
-    return "in the official run time" if name in OFFICIAL_CUSTOMS else ""
+    return "shipped" if name in list_names() else ""
 
 
 def _missing(row: dict[str, Any], resolver: Any) -> list[str]:

@@ -9,6 +9,7 @@ import keyword
 import os
 import re
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import click
@@ -16,6 +17,7 @@ from rich.table import Table
 
 from .. import lite
 from ..core.files import replacing
+from ..lite.customs import list_names
 from ..lite.format.needs import needs
 from ..lite.ops import family_of
 from .models import read_model
@@ -29,12 +31,14 @@ Range = tuple[int, int]
 class Used(NamedTuple):
     """What some models use: the least and the greatest version of each operator, sorted by name.
 
-    flex: TensorFlow's operators that the framework's own kernels run; the other custom ones have to be given.
+    shipped: custom operators that are here (lite/customs); flex: TensorFlow's operators that the framework's own
+    kernels run; the other custom ones have to be given.
     """
 
     builtins: Mapping[str, Range]
     customs: Mapping[str, Range]
     flex: Sequence[str] = ()
+    shipped: Mapping[str, Range] = MappingProxyType({})
 
 
 def write_resolver(paths: Sequence[str], output: str | None, as_json: bool) -> bool:
@@ -62,17 +66,19 @@ def write_resolver(paths: Sequence[str], output: str | None, as_json: bool) -> b
             click.echo(text, nl=False)
     if as_json:
         print_json({"models": list(paths), "output": None if missing else output,
-                    "builtins": used.builtins, "customs": used.customs, "flex": used.flex,
+                    "builtins": used.builtins, "customs": used.customs, "shipped": dict(used.shipped),
+                    "flex": used.flex,
                     "families": _families(used.builtins) if not missing else [],
                     "missing": missing, "ok": not missing})  # fmt: skip
     elif output is not None and not missing:
         table = Table("operator", "versions")
-        for name, (least, most) in (*used.builtins.items(), *used.customs.items()):
+        for name, (least, most) in (*used.builtins.items(), *used.shipped.items(), *used.customs.items()):
             table.add_row(name, f"{least}..{most}")
         for name in used.flex:
             table.add_row(name, "1, by the framework's kernels")
         notes().print(table)
-        notes().print(f"{output}: {len(used.builtins)} builtin and {len(used.customs)} custom operators")
+        count = len(used.shipped) + len(used.customs)
+        notes().print(f"{output}: {len(used.builtins)} builtin and {count} custom operators")
     return not missing
 
 
@@ -85,8 +91,12 @@ def used_by(models: Sequence[object]) -> Used:
         ranges[n.operator] = (min(least, n.version), max(most, n.version))
     builtins, customs = (dict(sorted(ranges.items())) for ranges in found)
     here = lite.BuiltinOpResolver()
-    flex = [name for name, versions in customs.items() if versions == (1, 1) and here.find_custom(name) is not None]
-    return Used(builtins, {name: r for name, r in customs.items() if name not in flex}, flex)
+    shipped = {name: (least, most) for name, (least, most) in customs.items() if name in list_names()
+               and all(here.find_custom(name, version) is not None for version in range(least, most + 1))}  # fmt: skip
+    flex = [name for name, versions in customs.items()
+            if versions == (1, 1) and name not in shipped and here.find_custom(name) is not None]  # fmt: skip
+    others = {name: r for name, r in customs.items() if name not in flex and name not in shipped}
+    return Used(builtins, others, flex, shipped)
 
 
 def _families(builtins: Mapping[str, Range]) -> list[str]:
@@ -111,6 +121,7 @@ def module_text(names: Sequence[str], used: Used) -> str:
         "",
         *(["from opwright.core.errors import InvalidArgumentError"] if given else []),
         "from opwright.lite import MutableOpResolver",
+        *(["from opwright.lite.customs import get as get_custom"] if used.shipped else []),
         *(["from opwright.lite.flex import flex_registration"] if used.flex else []),
         *(["from opwright.lite.ops import get"] if used.builtins else []),
         "",
@@ -119,7 +130,8 @@ def module_text(names: Sequence[str], used: Used) -> str:
         ")",
         "",
     ]
-    for title, ranges, what in (("BUILTINS", used.builtins, "builtin"), ("CUSTOMS", used.customs, "custom")):
+    for title, ranges, what in (("BUILTINS", used.builtins, "builtin"), ("SHIPPED", used.shipped, "shipped custom"),
+                                ("CUSTOMS", used.customs, "custom")):  # fmt: skip
         if ranges:
             lines += [f"# {what} operator: the least and the greatest version that the models use", f"{title} = {{"]
             lines += [f"    {_literal(name)}: ({least}, {most})," for name, (least, most) in ranges.items()]
@@ -145,6 +157,10 @@ def _class_lines(used: Used, given: Mapping[str, str]) -> list[str]:
     if used.builtins:
         lines += ["        for name, (least, most) in BUILTINS.items():",
                   "            self.add_builtin(name, get(name), least, most)"]  # fmt: skip
+    if used.shipped:
+        lines += ["        for name, (least, most) in SHIPPED.items():",
+                  "            for version in range(least, most + 1):",
+                  "                self.add_custom(name, get_custom(name, version), version, version)"]  # fmt: skip
     if used.flex:
         lines += ["        for name in FLEX:", "            self.add_custom(name, flex_registration(name))"]
     if given:

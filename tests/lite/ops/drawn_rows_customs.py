@@ -29,9 +29,10 @@ def _detected(d: Draw, regular: bool, most: int) -> Drawn:
     depth = classes + background
     extra = d.one(0, 0, 3)
     if d.kind == "UINT8":
+        bytes_ = np.round(anchors * 255).astype(np.uint8)
         tensors = [T("UINT8", (1, n, 4 + extra), 0.05, 128, values=d.integers("UINT8", (1, n, 4 + extra))),
                    T("UINT8", (1, n, depth), 1 / 16, 0, values=d.rng.integers(0, 17, (1, n, depth)).astype(np.uint8)),
-                   T("UINT8", (n, 4), 1 / 255, 0, values=np.round(anchors * 255).astype(np.uint8), constant=True)]  # fmt: skip
+                   T("UINT8", (n, 4), 1 / 255, 0, values=bytes_, constant=True)]  # fmt: skip
         tensors[0].values[..., 2:4] = d.rng.integers(100, 150, (1, n, 2))
     else:
         scores = d.rng.uniform(0, 1, (1, n, depth)) if d.one(True, False) else d.rng.integers(0, 5, (1, n, depth)) / 4

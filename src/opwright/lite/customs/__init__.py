@@ -31,7 +31,7 @@ FAMILIES: dict[str, str] = {
     "random": "Multinomial RandomStandardNormal RandomUniform RandomUniformInt",
     "recurrent": "UNIDIRECTIONAL_SEQUENCE_GRU",
     "rotation": "aeq.hadamard_rotation",
-    "spectral": "IRFFT2D Irfft2d RFFT2D Rfft2d",
+    "spectral": "Complex IRFFT2D Irfft2d RFFT2D Rfft2d",
     "tables": "HashTableV2 LookupTableFindV2 LookupTableImportV2 LookupTableSizeV2",
     "verifying": "NumericVerify",
     "volumes": "AveragePool3D AvgPool3D MaxPool3D",
@@ -51,8 +51,10 @@ def module_of(name: str) -> str:
     try:
         return _module_of[name]
     except KeyError:
-        raise NotFoundError(what="no custom operator of this name is shipped", found=repr(name),
-                            do="lite.customs.list_names() gives them all; others are given as custom_ops=") from None  # fmt: skip
+        raise NotFoundError(
+            what="no custom operator of this name is shipped", found=repr(name),
+            do="lite.customs.list_names() gives them all; others are given as custom_ops=",
+        ) from None  # fmt: skip
 
 
 def _all(name: str) -> list[CustomOperator]:

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from ...core.dtypes import float32, int32, int64
-from ...core.specs import TensorSpec
 from ...ops.attributes import Attr
 from ...ops.definition import Input, Output
 from ..ops.shapes import bounded, refuse, same, spec, text

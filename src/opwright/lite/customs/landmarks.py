@@ -41,7 +41,7 @@ def _moved(points: np.ndarray, matrix: np.ndarray, scale: float = 1.0) -> np.nda
 class TransformLandmarks:
     """Points through an affine map: (x, y) becomes the first two of matrix (x, y, 0, scale); a third number stays.
 
-    .. math:: y_0 = m_{00} x_0 + m_{01} x_1 + scale \\cdot m_{03}, \\quad y_1 = m_{10} x_0 + m_{11} x_1 + scale \\cdot m_{13}
+    .. math:: y_i = m_{i0} x_0 + m_{i1} x_1 + scale \\cdot m_{i3}, \\quad i \\in \\{0, 1\\}
 
     x: [1, h, w, points * dimensions]; matrix: [1, 4, 4]; y as x
     """

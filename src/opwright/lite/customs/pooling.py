@@ -108,7 +108,7 @@ class MaxPoolingWithArgmax2D:
         return fuse(op, y), at.astype(np.float32) + np.float32(0.1)
 
 
-@custom_operator("MaxPoolWithArgmax", typed_by="Targmax")
+@custom_operator("MaxPoolWithArgmax")
 class MaxPoolWithArgmax:
     """The greatest of each window, and where in the image it is: (row * w + column) * c + channel.
 
@@ -211,7 +211,7 @@ class MaxUnpooling2D:
 
     def infer(op: Any) -> TensorSpec:
         check_positive(op, *POOL[1:5])
-        padding = padding_of(op)
+        padding_of(op)
         x, index = op.x.spec.shape, op.index.spec.shape
         if not x.is_compatible_with(index):
             raise refuse("x and index differ in shape", found={"x": text(x), "index": text(index)})

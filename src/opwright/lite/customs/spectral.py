@@ -1,6 +1,6 @@
-"""Fourier transforms of images under TensorFlow's names: RFFT2D, IRFFT2D.
+"""Fourier transforms of images under TensorFlow's names, and what makes their input: RFFT2D, IRFFT2D, Complex.
 
-Lives here: the two operators.  Not here: the builtin RFFT2D (lite/ops/spectral.py), sound (audio.py).
+Lives here: these operators.  Not here: the builtin RFFT2D (lite/ops/spectral.py), sound (audio.py).
 
 Unlike the builtin one these take lengths that are no powers of 2, as TensorFlow's own do.
 """
@@ -14,7 +14,7 @@ import numpy as np
 from ...core.dtypes import complex64, complex128, float32, int32
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
-from ..ops.shapes import bounded, ints, refuse, same, spec, text
+from ..ops.shapes import bounded, broadcast, ints, refuse, same, spec, text
 from .definition import custom_operator
 
 
@@ -32,6 +32,28 @@ def _shape(op: Any, dtype: Any, columns: Any) -> TensorSpec:
     if None not in dims:
         bounded((*dims[:-2], *lengths), complex128, "the padded image")
     return spec((*dims[:-2], lengths[0], columns(lengths[1])), dtype)
+
+
+@custom_operator("Complex")
+class Complex:
+    """Complex numbers of their two parts.
+
+    .. math:: y = real + i \\cdot imag
+
+    real, imag: of shapes that broadcast
+    """
+
+    real = Input((float32,))
+    imag = Input((float32,))
+    y = Output(dtype=complex64)
+
+    def infer(op: Any) -> TensorSpec:
+        return TensorSpec(broadcast(op.real, op.imag), complex64)
+
+    def compute(op: Any, real: Any, imag: Any) -> Any:
+        y = np.empty(np.broadcast_shapes(real.shape, imag.shape), np.complex64)
+        y.real, y.imag = real, imag
+        return y
 
 
 @custom_operator("RFFT2D", "Rfft2d")

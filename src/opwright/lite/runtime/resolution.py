@@ -23,8 +23,6 @@ INSTRUCTIONS = "https://www.tensorflow.org/lite/guide/ops_custom"
 FLEX_INSTRUCTIONS = "https://www.tensorflow.org/lite/guide/ops_select"
 FLEX = ("Select TensorFlow op(s), included in the given model, is(are) not supported by this interpreter. "
         "Make sure you apply/link the Flex delegate before inference.")  # fmt: skip
-OFFICIAL_CUSTOMS = ("NumericVerify", "Mfcc", "AudioSpectrogram", "TFLite_Detection_PostProcess",
-                    "aeq.hadamard_rotation")  # fmt: skip  # registered by the official default resolver
 _MOST_NODES = 4
 
 
