@@ -31,6 +31,13 @@ def target_machine() -> Any:
 
 
 @functools.cache
+def vector_bytes() -> int:
+    """How wide this processor's vectors are: what a kernel's loop works on at a time, in bytes."""
+    features = llvm.get_host_cpu_features()
+    return 64 if features.get("avx512f") else 32 if features.get("avx2") else 16
+
+
+@functools.cache
 def _engine() -> Any:
     return llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
 
@@ -53,7 +60,7 @@ def compile_module(module: Any, entry: str) -> int:
         parsed.triple = machine.triple
         parsed.verify()
         options = llvm.create_pipeline_tuning_options(speed_level=3)
-        options.loop_vectorization = True
+        options.loop_vectorization = False  # kernels say themselves what is a vector
         options.slp_vectorization = True
         builder = llvm.create_pass_builder(machine, options)
         builder.getModulePassManager().run(parsed, builder)

@@ -1,0 +1,46 @@
+"""Running a function on lanes over arrays of float32, with vectors of any width."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+from opwright.compiler.engine import compile_module
+from opwright.compiler.lanes import F32, I64, Lanes
+
+_serial = iter(range(1 << 30))
+
+
+def compiled(function: Callable[..., Lanes], inputs: int, width: int) -> Callable[..., np.ndarray]:
+    """`f(*arrays)`; width: of the vectors, 0 for one element at a time. The arrays' length is a multiple of it."""
+    name = f"lanes.{next(_serial)}"
+    module, pointer = ir.Module(name), ir.PointerType()
+    loop = ir.Function(module, ir.FunctionType(ir.VoidType(), [pointer] * (inputs + 1) + [I64]), name)
+    entry, turn, done = (loop.append_basic_block(n) for n in ("entry", "turn", "done"))
+    b = ir.IRBuilder(entry)
+    b.branch(turn)
+    b.position_at_end(turn)
+    i = b.phi(I64)
+    i.add_incoming(ir.Constant(I64, 0), entry)
+    kind = ir.VectorType(F32, width) if width else F32
+    xs = [Lanes(b, b.load(b.gep(p, [i], source_etype=F32), typ=kind, align=4)) for p in loop.args[1:-1]]
+    b.store(function(*xs).x, b.gep(loop.args[0], [i], source_etype=F32), align=4)
+    following = b.add(i, ir.Constant(I64, width or 1))
+    i.add_incoming(following, b.block)
+    b.cbranch(b.icmp_signed("<", following, loop.args[-1]), turn, done)
+    b.position_at_end(done)
+    b.ret_void()
+    run: Any = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (inputs + 1), ctypes.c_int64)(
+        compile_module(module, name))
+
+    def call(*arrays: np.ndarray) -> np.ndarray:
+        given = [np.ascontiguousarray(a, np.float32) for a in arrays]
+        out = np.empty_like(given[0])
+        run(out.ctypes.data, *[a.ctypes.data for a in given], out.size)
+        return out
+
+    return call

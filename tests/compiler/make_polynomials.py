@@ -1,0 +1,114 @@
+"""Writes src/opwright/compiler/mathematics/polynomials.py: near-minimax polynomials, fitted with 60 digits by mpmath.
+
+`python tests/compiler/make_polynomials.py` writes the file; test_polynomials.py holds that it is what this makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import mpmath as mp
+
+TARGET = Path(__file__).parents[2] / "src/opwright/compiler/mathematics/polynomials.py"
+DIGITS = 60
+
+
+def _tail(f: Callable[[Any], Any], *first: Any) -> Callable[[Any], Any]:
+    """(f(x) - first[0] - first[1] x - ...) / x^n, by f's Taylor series where x is small."""
+    n = len(first)
+
+    def tail(x: Any) -> Any:
+        if abs(x) < mp.mpf(10) ** -12:
+            return mp.taylor(f, 0, n + 2)[n]
+        return (f(x) - sum(c * x**i for i, c in enumerate(first))) / x**n
+
+    return tail
+
+
+def _of_square(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """g with g(x^2) = f(x) / x, for an odd f."""
+
+    def g(z: Any) -> Any:
+        x = mp.sqrt(z) if z > mp.mpf(10) ** -30 else mp.mpf(10) ** -15
+        return f(x) / x
+
+    return g
+
+
+def _tail_of_square(f: Callable[[Any], Any], first: Any) -> Callable[[Any], Any]:
+    g = _of_square(f)
+
+    def tail(z: Any) -> Any:
+        z = z if z > mp.mpf(10) ** -20 else mp.mpf(10) ** -20
+        return (g(z) - first) / z
+
+    return tail
+
+
+CENTRE = mp.mpf(2)
+"""erfc(a) = exp(-a^2) q(t) / (1 + 2 a), with t = (a - CENTRE) / (a + CENTRE)."""
+
+
+def _scaled_erfc(t: Any) -> Any:
+    a = CENTRE * (1 + t) / (1 - t)
+    return mp.erfc(a) * mp.exp(a * a) * (1 + 2 * a)
+
+
+def _t_of(a: float) -> Any:
+    return (mp.mpf(a) - CENTRE) / (mp.mpf(a) + CENTRE)
+
+
+# name: (function, from, to, number of coefficients, what it is)
+FITS: dict[str, tuple[Callable[[Any], Any], Any, Any, int, str]] = {
+    "EXP": (_tail(mp.exp, 1, 1), -mp.log(2) / 2, mp.log(2) / 2, 6, "(exp(r) - 1 - r) / r^2, |r| <= ln 2 / 2"),
+    "EXP2": (_tail(lambda r: mp.power(2, r), 1), -mp.mpf(0.5), mp.mpf(0.5), 7, "(2^r - 1) / r, |r| <= 1/2"),
+    "LOG": (_tail_of_square(lambda s: 2 * mp.atanh(s), 2), 0, mp.mpf("0.0295"), 5,
+            "(2 atanh(s) / s - 2) / z of z = s^2, s = (m - 1) / (m + 1), m in [sqrt 1/2, sqrt 2]"),
+    "SIN": (_tail_of_square(mp.sin, 1), 0, (mp.pi / 4 + mp.mpf("0.001")) ** 2, 4,
+            "(sin(r) / r - 1) / z of z = r^2, |r| <= pi / 4"),
+    "COS": (lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2 if z > mp.mpf(10) ** -12 else mp.mpf(1) / 24,
+            0, (mp.pi / 4 + mp.mpf("0.001")) ** 2, 3, "(cos(r) - 1 + z / 2) / z^2 of z = r^2, |r| <= pi / 4"),
+    "ATAN": (_tail_of_square(mp.atan, 1), 0, mp.mpf(1), 11, "(atan(t) / t - 1) / z of z = t^2, |t| <= 1"),
+    "ASIN": (_tail_of_square(mp.asin, 1), 0, mp.mpf("0.25"), 7, "(asin(t) / t - 1) / z of z = t^2, |t| <= 1/2"),
+    "ERF": (_of_square(mp.erf), 0, mp.mpf(1), 8, "erf(x) / x of z = x^2, |x| <= 1"),
+    "ERFC": (_scaled_erfc, _t_of(1), _t_of(10.6), 12,
+             "erfc(a) exp(a^2) (1 + 2 a) of t = (a - 2) / (a + 2), 1 <= a <= 10.6"),
+}  # fmt: skip
+
+
+def fitted(name: str) -> tuple[list[float], float]:
+    """The coefficients, the lowest power first, and the error of the fit."""
+    with mp.workdps(DIGITS):
+        f, low, high, count, _ = FITS[name]
+        found, error = mp.chebyfit(f, [low, high], count, error=True, asc=True)
+        return [float(c) for c in found], float(error)
+
+
+def two_over_pi(words: int = 10) -> list[int]:
+    """The bits of 2 / pi behind the point, 32 a word."""
+    with mp.workdps(200):
+        whole = int(mp.floor(2 / mp.pi * mp.mpf(2) ** (32 * words)))
+    return [whole >> (32 * (words - 1 - i)) & 0xFFFFFFFF for i in range(words)]
+
+
+def text() -> str:
+    """The module."""
+    lines = ['"""Polynomials of the vector functions, the lowest power first: near-minimax fits in float64.', "",
+             "Made by tests/compiler/make_polynomials.py, which says how.  Not here: what they are for.",
+             '"""', ""]  # fmt: skip
+    for name, (_, _, _, _, what) in FITS.items():
+        found, error = fitted(name)
+        rows = [", ".join(repr(c) for c in found[i : i + 4]) for i in range(0, len(found), 4)]
+        joined = ",\n    ".join(rows)
+        lines += [f"{name} = (\n    {joined},\n)  # fmt: skip", f'"""{what}; within {error:.1e}."""', ""]
+    words = [f"0x{word:08X}" for word in two_over_pi()]
+    lines += [f"TWO_OVER_PI = (\n    {', '.join(words[:8])},\n    {', '.join(words[8:])},\n)",
+              '"""The bits of 2 / pi behind the point, 32 a word."""', ""]  # fmt: skip
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    TARGET.parent.mkdir(exist_ok=True)
+    TARGET.write_text(text(), "utf-8")
