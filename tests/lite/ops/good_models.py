@@ -1,7 +1,7 @@
 """Models that run, some of every operator of the dialect: what tests of bad models begin with.
 
 Lives here: `GOOD` (models by operator), `Good`, handwritten models of operators that run subgraphs or keep state.
-Not here: the tables these come from (cases.py, drawn_rows_quantized.py, recurrent_models.py), what is broken in them
+Not here: the tables these come from (cases.py, drawn_rows_*.py, recurrent_models.py), what is broken in them
 (breaking.py).
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 import one_operator
 import recurrent_models
 from drawn import Draw, feeds, model_of
-from drawn_rows_quantized import ROWS as QUANTIZED
+from drawn_table import ROWS
 from lite_kit import Build
 
 from opwright.lite import ops
@@ -51,8 +51,8 @@ def _of_cases() -> Iterator[Good]:
 
 
 def _of_rows() -> Iterator[Good]:
-    for row in QUANTIZED:
-        for kind in row.kinds:
+    for row in ROWS:
+        for kind in row.kinds if row.name in ops.list_names() else ():
             drawn = row.draw(Draw(5, kind))
             yield Good(row.name, f"{row.label} {kind}", model_of(row.name, drawn).to_bytes(), feeds(drawn))
 

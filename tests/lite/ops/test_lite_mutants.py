@@ -1,28 +1,37 @@
-"""Valid models of every operator, changed at random where it hurts: shapes, types, indices, options, constants.
+"""Models of every operator that run, broken: one thing at a time (breaking.py), and several things at random.
 
-Each must run or be refused with an OpError: no other exception, no crash, no hang, no big memory.
+Each must run or be refused, when it is loaded, allocated, given its inputs or run, with an OpError that a user can act
+on: it is what the official interpreter raises (a RuntimeError or ValueError), names node, operator and tensors, and
+says what was found and what is wanted, in words that are not Python's or NumPy's. No other exception, no crash, no
+hang, no big memory.
 """
 
 from __future__ import annotations
 
 import random
+import re
 import resource
 import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import cases
 import numpy as np
 import pytest
+from breaking import Change, changes
+from good_models import Good, good
 from one_operator import model_of, output_types
 
 import opwright.lite as lite
 from opwright.core import flags
-from opwright.core.errors import OpError
+from opwright.core.errors import InternalError, OpError
 from opwright.lite.format import Model, objects, schema
 
 ROWS = [(name, row) for name, rows in cases.CASES.items() for row in rows if not row.says]
 EXTREME = (-(2**31), -65536, -7, -2, -1, 0, 1, 2, 3, 5, 7, 127, 255, 1 << 16, 1 << 20, 2**31 - 1)
 SLOW = 5.0  # seconds that one mutant may take
+SAMPLE = 25  # of each operator's changes, so many are tried each time
 
 
 def pick(rng: random.Random, items: Any) -> Any:
@@ -135,34 +144,145 @@ def mutant(seed: int) -> tuple[str, bytes]:
     return f"{name} {row}: {done}", model.to_bytes()
 
 
-def run(content: bytes, seed: int) -> str:
-    """What became of a mutant: where it was refused, or that it ran."""
+FOREIGN = re.compile(
+    r"\w+(Error|Exception|Warning): |NoneType|object has no|index out of range|out of bounds (for axis|with size)|"
+    r"broadcast (together|input)|could not be broadcast|shape mismatch|cannot (reshape|convert)|Cannot cast array|"
+    r"same_kind|ufunc|negative dimensions are|array is too big|not supported between|only integer scalar|mend infer"
+)
+"""Words of Python and NumPy, which mean that a check is missing."""
+
+
+def fitting(detail: Any, value: Any, rng: np.random.Generator) -> np.ndarray:
+    """A value of an input's type and shape, from what a case has or drawn."""
+    dtype, shape = np.dtype(detail["dtype"]), detail["shape"]
+    if dtype.kind in "SUO":
+        return np.full(shape, b"s", object)
+    if value is None or not value.size or value.dtype.kind in "OSU":
+        value = rng.integers(0, 2, shape)
+    with np.errstate(all="ignore"):
+        return np.resize(value, shape).astype(dtype)
+
+
+def run(content: bytes, feeds: dict[int, np.ndarray], seed: int = 0) -> tuple[str, OpError | None]:
+    """Where a model was refused, and the error; or that it ran. feeds: values for inputs, as far as known."""
     rng = np.random.default_rng(seed)
+    stage = "load"
     try:
         interpreter = lite.Interpreter(model_content=content)
-    except OpError:
-        return "refused at load"
-    try:
+        stage = "allocation"
         interpreter.allocate_tensors()
-    except OpError:
-        return "refused at allocation"
-    for detail in interpreter.get_input_details():
-        dtype = np.dtype(detail["dtype"])
-        value = rng.integers(-3, 4, detail["shape"]).astype(object if dtype.kind == "S" else dtype)
-        if dtype.kind == "S":
-            value[...] = b"s"
-        try:
-            interpreter.set_tensor(detail["index"], value)
-        except OpError:
-            return "refused an input"
-    for _ in range(2):
-        try:
+        stage = "an input"
+        for detail in interpreter.get_input_details():
+            interpreter.set_tensor(detail["index"], fitting(detail, feeds.get(detail["index"]), rng))
+        stage = "a run"
+        for _ in range(2):
             interpreter.invoke()
-        except OpError:
-            return "refused in a run"
+    except OpError as error:
+        return f"refused at {stage}", error
     for detail in interpreter.get_output_details():
         interpreter.get_tensor(detail["index"])
-    return "ran"
+    return "ran", None
+
+
+def complaints(stage: str, error: OpError | None, name: str) -> Iterator[str]:
+    """What is wrong with an error. name: of the operator that was changed."""
+    if error is None:
+        return
+    said = str(error)
+    if isinstance(error, InternalError) or FOREIGN.search(said):
+        yield "words that are not ours"
+    if not isinstance(error, ValueError if stage in ("refused at load", "refused at an input") else RuntimeError):
+        yield f"a {type(error).__name__}, which is not what the official interpreter raises there"
+    if stage not in ("refused at allocation", "refused at a run"):
+        return
+    if "\n  wanted  " not in said or "\n  found   " not in said:
+        yield "it does not say what was found and what is wanted"
+    about_memory = "AllocateTensors() failed" in said  # of a tensor that no node need be named for
+    if not about_memory and not re.search(r"\nNode number \d+[^\n]* \(\w+\) failed to ", said):
+        yield "it names no node"
+    if not about_memory and "'" not in said and "none -> none" not in said:
+        yield "it names no tensor"
+    if not about_memory and name not in said and not STATEFUL.search(said):
+        yield "it does not name the operator"
+
+
+STATEFUL = re.compile(r"VAR_HANDLE|HASHTABLE|READ_VARIABLE|ASSIGN_VARIABLE|CALL_ONCE")
+"""Operators whose tensors are those of other nodes of their model, which may be the first to see what is wrong."""
+
+
+def feeds_of(made: Good, model: Model) -> dict[int, np.ndarray]:
+    return dict(zip(np.asarray(model.subgraphs[0].inputs).tolist(), made.feeds))
+
+
+def endless(made: Good, label: str) -> bool:
+    """A loop that may turn two thousand million times."""
+    return made.name == "WHILE" and f"{-(2**31)}" in label
+
+
+def broken(made: Good, label: str, change: Change) -> tuple[str, list[str]]:
+    """What became of a model with one change, and what is wrong with that."""
+    model = made.model()
+    try:
+        fed = feeds_of(made, model) | (change(model) or {})
+        content = model.to_bytes()
+    except OpError:  # what it should hold, no file can
+        return "no file", []
+    start = time.perf_counter()
+    try:
+        stage, error = run(content, fed)
+    except Exception as other:
+        return "crashed", [f"{made}, {label}: {type(other).__name__}: {other}"]
+    found = list(complaints(stage, error, made.name))
+    if time.perf_counter() - start > SLOW:
+        found.append("slow")
+    return stage, [f"{made}, {label}, {stage}: {what}\n{error}" for what in found]
+
+
+def check_one_by_one(tried: Iterable[tuple[Good, str, Any]]) -> Counter[str]:
+    outcomes: Counter[str] = Counter()
+    wrong: list[str] = []
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with flags.override(max_activation_bytes=32 << 20):
+        for made, label, change in tried:
+            if not endless(made, label):
+                stage, found = broken(made, label, change)
+                outcomes[stage] += 1
+                wrong += found
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert not wrong, f"{len(wrong)} complaints, such as\n" + "\n".join(wrong[:5])
+    assert grown < 400 << 10, f"memory grew by {grown >> 10} MB"
+    return outcomes
+
+
+def every_change(name: str, most: int | None = None) -> list[tuple[Good, str, Any]]:
+    """Each change of each model of an operator, or so many of them, evenly taken."""
+    found = [(made, *change) for made in good()[name] for change in changes(made.node, made.model())]
+    return found if most is None else found[:: max(1, len(found) // most)]
+
+
+def test_the_models_to_be_broken_run():
+    for made in (m for models in good().values() for m in models):
+        stage, error = run(made.content, feeds_of(made, made.model()))
+        assert stage == "ran", f"{made}: {error}"
+
+
+def test_every_operator_has_models():
+    assert not [name for name, models in good().items() if not models]
+
+
+def test_one_thing_broken_is_told():
+    outcomes = check_one_by_one(change for name in good() for change in every_change(name, SAMPLE))
+    assert outcomes["ran"] > 500
+    assert outcomes["refused at load"] > 100
+    assert outcomes["refused at allocation"] > 1000
+    assert outcomes["refused at a run"] > 20
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("name", sorted(lite.ops.list_names()))
+def test_each_thing_broken_is_told(name):
+    check_one_by_one(every_change(name))
 
 
 def check(seeds: range) -> dict[str, int]:
@@ -176,9 +296,11 @@ def check(seeds: range) -> dict[str, int]:
                 continue
             start = time.perf_counter()
             try:
-                outcome = run(content, seed)
-            except Exception as error:
-                pytest.fail(f"seed {seed}, {told}: {type(error).__name__}: {error}")
+                outcome, error = run(content, {}, seed)
+            except Exception as other:
+                pytest.fail(f"seed {seed}, {told}: {type(other).__name__}: {other}")
+            found = list(complaints(outcome, error, ""))
+            assert not found, f"seed {seed}, {told}: {found}\n{error}"
             assert time.perf_counter() - start < SLOW, f"seed {seed}, {told}"
             outcomes[outcome] = outcomes.get(outcome, 0) + 1
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
