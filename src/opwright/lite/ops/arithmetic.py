@@ -133,17 +133,13 @@ def power(x: Any, y: Any) -> Any:
 
 
 def maximum(x: Any, y: Any) -> Any:
-    """The greater of each two; y where x is NaN."""
-    z = np.maximum(x, y)
-    np.copyto(z, y, where=np.isnan(x))
-    return z
+    """The greater of each two; y where one of them is NaN."""
+    return np.where(x > y, x, y)
 
 
 def minimum(x: Any, y: Any) -> Any:
-    """The less of each two; y where x is NaN."""
-    z = np.minimum(x, y)
-    np.copyto(z, y, where=np.isnan(x))
-    return z
+    """The less of each two; y where one of them is NaN."""
+    return np.where(x < y, x, y)
 
 
 def _integers_by(ufunc: np.ufunc) -> Any:
