@@ -97,7 +97,7 @@ for row in UNARY:
     unary(*row, **SETTINGS.get(row[0], {}))
 
 
-@lite_operator("CAST", options="CastOptions", versions=(1, 7), typed_by="out_data_type")
+@lite_operator("CAST", options="CastOptions", versions=(1, 8), typed_by="out_data_type")
 class Cast:
     """Every element converted to another type: fractions are cut off, integers wrap, truth is "not 0".
 

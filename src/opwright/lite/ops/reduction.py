@@ -66,17 +66,16 @@ def reduction(
     return lite_operator(name, options="ReducerOptions", versions=versions)(type(name, (), body))
 
 
-def _lowest(dtype: Any) -> Any:
-    return -np.inf if dtype.kind == "f" else of_numpy(dtype).min
+def _maximum(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
+    """The greatest, NaN left out; of nothing the least number of the type that is finite."""
+    least = -np.inf if x.size and x.dtype.kind == "f" else of_numpy(x.dtype).min
+    return np.fmax.reduce(x, axes, keepdims=keep, initial=least)
 
 
-def _highest(dtype: Any) -> Any:
-    return np.inf if dtype.kind == "f" else of_numpy(dtype).max
-
-
-def _extreme(of_two: np.ufunc, least: Any) -> Any:
-    """The reduction by a ufunc that leaves out NaN. least: of a dtype, what is there before the first element."""
-    return lambda x, axes, keep: of_two.reduce(x, axes, keepdims=keep, initial=least(x.dtype))
+def _minimum(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
+    """The least, NaN left out; of nothing the greatest number of the type that is finite."""
+    greatest = np.inf if x.size and x.dtype.kind == "f" else of_numpy(x.dtype).max
+    return np.fmin.reduce(x, axes, keepdims=keep, initial=greatest)
 
 
 def _sum(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
@@ -94,11 +93,8 @@ def _mean(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
     if x.dtype.kind == "f":
         total = x.sum(axes, keepdims=keep, dtype=np.float32)
         return (total / np.float32(count)).astype(x.dtype, copy=False)
-    if count == 0:
-        raise refuse("the mean of no elements", found=f"axes {list(axes)} of {list(x.shape)}",
-                     wanted="at least one element along the axes")  # fmt: skip
     total = x.sum(axes, keepdims=keep, dtype=np.int64)
-    return (np.sign(total) * (np.abs(total) // count)).astype(x.dtype)
+    return (np.sign(total) * (np.abs(total) // max(count, 1))).astype(x.dtype)
 
 
 _NUMBERS = (float32, int32, int64)
@@ -110,8 +106,8 @@ _ORDERED = (*_RAW, float16)
 REDUCTIONS = (
     ("SUM",   _sum,   r"\sum x",   (*_SUMMED, bool_), (1, 2)),
     ("MEAN",   _mean,   r"\bar x",   _SUMMED, (1, 3)),
-    ("REDUCE_MAX",  _extreme(np.fmax, _lowest),    r"\max x",   _ORDERED, (1, 3)),
-    ("REDUCE_MIN",  _extreme(np.fmin, _highest),   r"\min x",   _ORDERED, (1, 3)),
+    ("REDUCE_MAX",  _maximum,   r"\max x",   _ORDERED, (1, 3)),
+    ("REDUCE_MIN",  _minimum,   r"\min x",   _ORDERED, (1, 3)),
     ("REDUCE_PROD", lambda x, a, k: x.prod(a, keepdims=k, dtype=x.dtype),   r"\prod x",   _RAW, (1, 2)),
     ("REDUCE_ANY",  lambda x, a, k: x.any(a, keepdims=k),   r"\bigvee x",     (bool_,), (1, 1)),
     ("REDUCE_ALL",  lambda x, a, k: x.all(a, keepdims=k),   r"\bigwedge x",   (bool_,), (1, 1)),
@@ -153,13 +149,16 @@ def _without(op: Any) -> TensorSpec:
     return spec((d for i, d in enumerate(shape.dims) if i != axis), dtype)
 
 
-def _search(name: str, options: str, find: Any, word: str, unlike: float) -> LiteOperator:
-    """unlike: what stands for NaN, which is never found."""
+def _search(name: str, options: str, find: Any, word: str, of_two: np.ufunc) -> LiteOperator:
+    """of_two: what is searched, as a ufunc that leaves out NaN."""
 
     def compute(op: Any, x: Any, axis: Any) -> Any:
+        along = int(axis.reshape(-1)[0])
         if x.dtype.kind == "f" and np.isnan(x.max(initial=-np.inf)):
-            x = np.nan_to_num(x, nan=unlike, posinf=np.inf, neginf=-np.inf)
-        return find(x, axis=int(axis.reshape(-1)[0])).astype(types.dtype_of(op.output_type).np)
+            x, first = x == of_two.reduce(x, along, keepdims=True), np.argmax
+        else:
+            first = find
+        return first(x, axis=along).astype(types.dtype_of(op.output_type).np)
 
     body = {
         "__doc__": f"The first index of the {word} element along an axis.\n\n.. math:: y = \\arg\\{word[:3]} x",
@@ -174,8 +173,8 @@ def _search(name: str, options: str, find: Any, word: str, unlike: float) -> Lit
     return lite_operator(name, options=options, versions=(1, 3))(type(name, (), body))
 
 
-ArgMax = _search("ARG_MAX", "ArgMaxOptions", np.argmax, "maximal", -np.inf)
-ArgMin = _search("ARG_MIN", "ArgMinOptions", np.argmin, "minimal", np.inf)
+ArgMax = _search("ARG_MAX", "ArgMaxOptions", np.argmax, "maximal", np.fmax)
+ArgMin = _search("ARG_MIN", "ArgMinOptions", np.argmin, "minimal", np.fmin)
 
 
 @lite_operator("TOPK_V2", options="TopKV2Options", versions=(1, 3), typed_by="indices_type")
