@@ -53,7 +53,7 @@ class Reshape:
                 raise refuse(f"{total} elements do not fit the new shape", found=wanted,
                              wanted="sizes whose product divides the number of elements")  # fmt: skip
             rest = None if total is None or not known else total // known
-            wanted[wanted.index(-1)] = 0 if total == 0 and not known else rest
+            wanted[wanted.index(-1)] = 1 if known == 0 else rest  # of 0 / 0 the official kernel makes 1
         elif total is not None and total != known:
             raise refuse(f"num_input_elements != num_output_elements: {total} elements do not fit the new shape",
                          found=wanted, wanted=f"{total} elements")  # fmt: skip
@@ -63,7 +63,8 @@ class Reshape:
         given = shape is not None and _lists_sizes(shape.dtype, shape.ndim)
         wanted = shape.tolist() if given else _new_shape(op)
         if -1 in wanted and not x.size:  # NumPy cannot tell a size from nothing
-            wanted[wanted.index(-1)] = 0
+            others = [d for d in wanted if d != -1]
+            wanted[wanted.index(-1)] = 0 if all(others) else 1
         return x.reshape(wanted)
 
 

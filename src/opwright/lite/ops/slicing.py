@@ -27,7 +27,7 @@ class Slice:
 
     x = Input(ANY)
     begin = Input(INDEX, rank=1)
-    size = Input(INDEX, rank=1, like="begin")
+    size = Input(INDEX, rank=1)
     y = Output(like="x")
     moves = True
 
@@ -57,7 +57,8 @@ class StridedSlice:
     """x[begin:end:strides, ...] as NumPy has it. Bit i of a mask is about entry i:
 
     begin_mask, end_mask: the bound is left out; ellipsis_mask: as many full dimensions as are left; new_axis_mask: a
-    new dimension of size 1; shrink_axis_mask: one element, and the dimension goes. offset: end counts from begin.
+    new dimension of size 1; shrink_axis_mask: one element, and the dimension goes. offset: end counts from begin, in
+    which case end_mask has no effect.
     """
 
     x = Input(ANY)
@@ -130,13 +131,20 @@ def _index(op: Any, dims: tuple[int, ...], begin: list[int], end: list[int], str
                              wanted="strides above 0 where shrink_axis_mask is set")  # fmt: skip
             index.append(b)
             continue
-        if op.offset and not op.end_mask & bit[i]:
-            b = 0 if op.begin_mask & bit[i] else b + size if b < 0 else b
-            e = b + e
-            if e < 0:
-                e = -size - 1  # before the first element; NumPy would count from the end
+        if op.offset:
+            index.append(_from_begin(size, None if op.begin_mask & bit[i] else b, e, s))
+            continue
         index.append(slice(None if op.begin_mask & bit[i] else b, None if op.end_mask & bit[i] else e, s))
     return tuple(index)
+
+
+def _from_begin(size: int, begin: int | None, count: int, stride: int) -> slice:
+    """`count` places from `begin`, in steps. Raises InvalidArgumentError where they leave the dimension."""
+    first, _, _ = slice(begin, None, stride).indices(size)
+    last = first + count
+    if (stride > 0 and last > size) or (stride < 0 and last < -1):
+        raise refuse("the slice leaves the input", found={"begin": first, "offset": count}, wanted=f"within {size}")
+    return slice(first, None if last == -1 and stride < 0 else max(last, 0), stride)
 
 
 def _check_range(indices: Any, size: int, what: str) -> None:
@@ -249,7 +257,11 @@ class ScatterNd:
         sizes = tuple(int(d) for d in shape)
         y = np.zeros(sizes, updates.dtype)
         add: Any = np.logical_or if updates.dtype.kind == "b" else np.add
-        add.at(y, _locate(indices, sizes, "scatter_nd") or Ellipsis, updates)
+        places = _locate(indices, sizes, "scatter_nd")
+        if places:
+            add.at(y, places, updates)
+        else:  # every update is of the whole
+            add.reduce(updates.reshape(-1, *sizes), 0, updates.dtype, y)
         return y
 
 
