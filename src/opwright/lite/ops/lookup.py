@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from ...core import dtypes
 from ...core.dtypes import float32, int32, string, uint8
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
 from ...ops.strings.fingerprints import fingerprint64
+from ..format import pack_strings
 from . import types
 from .definition import lite_operator
 from .shapes import ints, product, refuse, same, spec, text
@@ -124,7 +124,7 @@ class HashtableLookup:
 
     lookup = Input((int32,), rank=1)
     key = Input((int32,), rank=1)
-    value = Input(dtypes.ALL)
+    value = Input(types.ANY)
     y = Output(like="value")
     hits = Output(dtype=uint8)
     moves = True
@@ -162,7 +162,7 @@ class LshProjection:
     """
 
     hash = Input((float32,), rank=2)
-    x = Input(tuple(d for d in dtypes.ALL if d.size))
+    x = Input(types.ANY)
     weight = Input((float32,), optional=True)
     y = Output(dtype=int32)
 
@@ -185,7 +185,7 @@ class LshProjection:
         return spec((functions if op.type == "SPARSE" else product((functions, bits)),), int32)
 
     def compute(op: Any, hash: Any, x: Any, weight: Any) -> Any:
-        rows = [row.tobytes() for row in np.ascontiguousarray(x)]
+        rows = [row.tobytes() for row in np.ascontiguousarray(x)] if x.dtype != object else _parts(x)
         bits = np.array([[_sign(seed, rows, weight) for seed in function] for function in hash], np.int64)
         bits = bits.reshape(hash.shape)
         if op.type == "DENSE":
@@ -193,6 +193,13 @@ class LshProjection:
         powers = np.left_shift(np.int64(1), np.arange(hash.shape[1])[::-1])
         numbers = (bits * powers).sum(1) + np.arange(len(hash)) * (1 << hash.shape[1])
         return (numbers & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+
+
+def _parts(x: Any) -> list[bytes]:
+    """Strings as the official kernel sees them: their bytes in a file, cut into equal parts, one a row."""
+    packed = pack_strings(x.reshape(-1).tolist())
+    size = len(packed) // max(len(x), 1)
+    return [packed[i * size : (i + 1) * size] for i in range(len(x))]
 
 
 def _sign(seed: Any, rows: list[bytes], weight: Any) -> int:

@@ -25,8 +25,6 @@ from .shapes import refuse, spec, text
 INTEGERS = (dtypes.bool, *dtypes.integer)
 NUMBERS = (dtypes.float16, dtypes.float32, dtypes.float64, *INTEGERS)
 BITS = (int8, int16, int32)
-ELEMENTS = tuple(d for d in types.ANY if d.size)
-"""Every type but strings."""
 
 
 def _one_shape(op: Any) -> TensorSpec:
@@ -83,8 +81,8 @@ class StablehloPad:
     two elements. padding_value: one number
     """
 
-    x = Input(ELEMENTS)
-    padding_value = Input(ELEMENTS, like="x")
+    x = Input(types.FIXED)
+    padding_value = Input(types.FIXED, like="x")
     y = Output(like="x")
     moves = True
 

@@ -108,9 +108,9 @@ class Dilate:
     dilations: int32 [rank]; padding_value: one number
     """
 
-    x = Input(tuple(d for d in types.ANY if d.size))
+    x = Input(types.FIXED)
     dilations = Input((int32,), rank=1)
-    padding_value = Input(tuple(d for d in types.ANY if d.size), like="x")
+    padding_value = Input(types.FIXED, like="x")
     y = Output(like="x")
     moves = True
 
