@@ -50,6 +50,11 @@ FUNCTIONS = {
 }  # fmt: skip
 
 
+def with_names(function, names):
+    """A function of arguments by name that gives its answers by name, as a signature does."""
+    return tf.function(lambda **given: {f"y{i}": y for i, y in enumerate(function(*map(given.get, names)))})
+
+
 def main():
     """Convert and run every function."""
     kept = {}
@@ -59,7 +64,7 @@ def main():
                   for x in inputs]  # fmt: skip
         specs = [tf.TensorSpec(v.shape, v.dtype) for v in values]
         names = [f"x{i}" for i in range(len(specs))]
-        named = tf.function(lambda **given: {f"y{i}": y for i, y in enumerate(function(*map(given.get, names)))})
+        named = with_names(function, names)
         with tempfile.TemporaryDirectory() as folder:
             module = tf.Module()
             module.run = named.get_concrete_function(**dict(zip(names, specs)))

@@ -24,9 +24,8 @@ class Scaled:
         self.array, self.scale, self.zero = array, scale, zero
 
 
-def custom_model(
-    name: str, inputs: list[Any], outputs: list[Any], options: Any = b"", version: int = 1, constant: tuple[int, ...] = ()
-) -> Model:
+def custom_model(name: str, inputs: list[Any], outputs: list[Any], options: Any = b"", version: int = 1,
+                 constant: tuple[int, ...] = ()) -> Model:  # fmt: skip
     """A model of the operator alone.
 
     inputs: arrays or Scaled; outputs: dtype names of the schema, or (name, scale, zero). options: a dict for

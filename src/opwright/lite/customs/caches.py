@@ -131,7 +131,8 @@ class CacheRegistration(OperatorRegistration):
     def _invoke(self, context: Any, node: Any) -> None:
         """Put keys and values into the layer's cache and give all of it."""
         position, keys, values = (t.readonly for t in node.tensors_in)
-        call, (all_keys, all_values) = self._call(node), node.tensors_out
+        call: Any = self._call(node)
+        all_keys, all_values = node.tensors_out
         cache = node.subgraph.resources.cache(max(call.layer_index, 0), all_keys.shape[1:])
         entries, n = all_keys.shape[1], keys.shape[1]
         begin = int(position[0])

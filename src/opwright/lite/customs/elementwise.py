@@ -57,14 +57,6 @@ class Atan2:
         return np.arctan2(a, b)
 
 
-def _table_rule(op: Any, x: Any, table: Any, y: Any) -> Any:
-    """The table as it is: what scales mean is in its entries."""
-    for operand in (x, y):
-        if operand.type == "INT16" and operand.zero_point:
-            raise operand.wrong("has a zero point", operand.zero_point, "zero point 0")
-    return lambda q, entries: _looked_up(q, entries)
-
-
 def _looked_up(x: np.ndarray, table: np.ndarray) -> np.ndarray:
     if x.dtype == np.int8:
         return table[x.astype(np.int16) + 128]
@@ -78,21 +70,19 @@ class Table:
 
     .. math:: y = table_{x + 128}
 
-    x: int8 or int16; table: int8 or int16 [256], [513] where x is int16
+    x: int8 or int16; table: int8 or int16 [256], [513] where x is int16. What scales mean is in the table's entries.
     """
 
     x = Input((int8, int16))
     table = Input((int8, int16), rank=1)
     y = Output(like="table")
-    quantized = _table_rule
+    moves = True
 
     def infer(op: Any) -> TensorSpec:
-        # shape rules see quantised tensors as floats, so the size alone says which it is; `compute` is for the others
-        entries = op.table.spec.shape[0]
-        wanted = {int8: (256,), int16: (513,)}.get(op.x.spec.dtype, (256, 513))
-        if entries is not None and entries not in wanted:
+        entries, wanted = op.table.spec.shape[0], 256 if op.x.spec.dtype is int8 else 513
+        if entries not in (None, wanted):
             raise refuse("the table has not the size that the type of x asks for", found=entries,
-                         wanted="256 entries for int8, 513 for int16")  # fmt: skip
+                         wanted=f"{wanted} entries for {op.x.spec.dtype.name}")  # fmt: skip
         return TensorSpec(op.x.spec.shape, op.table.spec.dtype)
 
     def compute(op: Any, x: Any, table: Any) -> Any:

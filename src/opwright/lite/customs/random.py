@@ -59,13 +59,14 @@ def _filled(name: str, draw: Any, law: str) -> CustomOperator:
         return _shaped(op, dtype)
 
     def compute(op: Any, shape: Any) -> Any:
-        dtype = types.dtype_of(op.dtype).np
+        dtype = types.dtype_of(op.dtype).np.type
         found = draw(op, [int(d) for d in shape]).astype(dtype)
         # rounding to float32 may give 1, which is outside the law
         return np.minimum(found, np.nextafter(dtype(1), dtype(0))) if draw is _numbers else found
 
     body = {
-        "__doc__": f"A tensor of independent random numbers.\n\n.. math:: y_i \\sim {law}\n\nshape: int32 or int64 [rank]",
+        "__doc__": "A tensor of independent random numbers.\n\n"
+                   f".. math:: y_i \\sim {law}\n\nshape: int32 or int64 [rank]",
         "__module__": __name__,
         "shape": Input(_INDEX, rank=1),
         "y": Output(),
@@ -76,7 +77,7 @@ def _filled(name: str, draw: Any, law: str) -> CustomOperator:
         "infer": infer,
         "compute": compute,
         "restart": restart,
-    }
+    }  # fmt: skip
     return custom_operator(name, typed_by="dtype")(type(name, (), body))
 
 

@@ -43,7 +43,7 @@ class UnidirectionalSequenceGRU:
         units = op.state.spec.shape[1] if op.state.spec.shape.rank else None
         if not same(batch, op.state.spec.shape[0]):
             raise refuse("state is of another batch", found=text(op.state.spec.shape), wanted=f"[{batch},units]")
-        if None not in (units, inputs):
+        if units is not None and inputs is not None:
             wanted = {"gate_weights": (2 * units, inputs + units), "gate_bias": (2 * units,),
                       "candidate_weights": (units, inputs + units), "candidate_bias": (units,)}  # fmt: skip
             for name, dims in wanted.items():

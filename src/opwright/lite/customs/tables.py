@@ -21,7 +21,6 @@ from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from ...ops.attributes import Attr
 from ...ops.definition import Input, Output
-from ..ops import types
 from ..ops.definition import EnumAttr
 from ..ops.shapes import refuse, text
 from ..registration import OperatorRegistration
@@ -61,20 +60,42 @@ class TableRegistration(OperatorRegistration):
             np.copyto(t.array, result)
 
 
-def _handled(operator: Any) -> Any:
-    def run(op: Any, resources: Any, arrays: Any) -> Any:
+class HandleRegistration(OperatorRegistration):
+    """An output that stands for a table: its number, or the table itself."""
+
+    __slots__ = ()
+
+    def _prepare(self, context: Any, node: Any) -> None:
+        super()._prepare(context, node) if _is_number(node) else self._prepare_resource(context, node)
+
+    def _prepare_resource(self, context: Any, node: Any) -> None:
+        """Declarations know no tensors that hold resources, so the type is checked here."""
+        self.operator.infer(self._call(node), [])
+        if len(node.tensors_out) != 1 or node.tensors_out[0].dtype is not resource:
+            raise refuse("the handle is of no type for handles", found=[t.short() for t in node.tensors_out],
+                         wanted="INT32 or RESOURCE")  # fmt: skip
+        context.resize(node.tensors_out[0], (1,))
+
+    def bind(self, context: Any, node: Any) -> Any:
+        return functools.partial(self._invoke, context, node)
+
+    def _invoke(self, context: Any, node: Any) -> None:
+        op: Any = self._call(node)
         number = number_of(op.table_name or op.shared_name)
-        table = resources.table(number, op.key_dtype, op.value_dtype)
-        if op.handle == "INT32":
-            return (np.array([number], np.int32),)
-        held = np.empty(1, object)
-        held[0] = table
-        return (held,)
-
-    return TableRegistration(operator, run)
+        table = node.subgraph.resources.table(number, op.key_dtype, value_type(op.value_dtype))
+        node.tensors_out[0].array.fill(number if _is_number(node) else table)
 
 
-@custom_operator("HashTableV2", typed_by="handle")
+def _is_number(node: Any) -> bool:
+    return len(node.tensors_out) == 1 and node.tensors_out[0].dtype is int32
+
+
+def value_type(name: str) -> str:
+    """The type of values: 1 is FLOAT32 in the older kernels' numbering and FLOAT16 in the schema's."""
+    return "FLOAT32" if name == "FLOAT16" else name
+
+
+@custom_operator("HashTableV2")
 class HashTableV2:
     """The hash table of this name; one in all subgraphs.
 
@@ -84,26 +105,22 @@ class HashTableV2:
     numbers in the schema (1 counts as FLOAT32, as in the older kernels' own numbering)
     """
 
-    table = Output()
+    table = Output(dtype=int32)
     table_name = Attr(str, default="")
     shared_name = Attr(str, default="")
     key_dtype = EnumAttr("TensorType", 5)
     value_dtype = EnumAttr("TensorType", 5)
-    handle = EnumAttr("TensorType", 2)
 
     def infer(op: Any) -> TensorSpec:
-        value = "FLOAT32" if op.value_dtype == "FLOAT16" else op.value_dtype
         if not (op.table_name or op.shared_name):
             raise refuse("the table has no name", wanted="table_name or shared_name")
-        if op.key_dtype not in KEYS or value not in VALUES:
+        if op.key_dtype not in KEYS or value_type(op.value_dtype) not in VALUES:
             raise refuse("no hash table has these types", found=f"{op.key_dtype} to {op.value_dtype}",
                          wanted=f"{', '.join(KEYS)} to {', '.join(VALUES)}")  # fmt: skip
-        dtype = types.dtype_of(op.handle)
-        if dtype not in _HANDLE:
-            raise refuse("the handle is of no type for handles", found=op.handle, wanted="INT32 or RESOURCE")
-        return TensorSpec((1,), dtype)
+        return TensorSpec((1,), int32)
 
-    registration = _handled
+    def registration(operator: Any) -> Any:
+        return HandleRegistration(operator)
 
 
 def _table(resources: Any, handle: np.ndarray, *entries: np.ndarray) -> HashTable:
@@ -114,7 +131,7 @@ def _table(resources: Any, handle: np.ndarray, *entries: np.ndarray) -> HashTabl
     if not isinstance(found, HashTable):
         raise refuse("the handle is that of no hash table", found=repr(found), wanted="the output of a HashTableV2")
     names = [{"O": "STRING"}.get(x.dtype.kind, x.dtype.name.upper()) for x in entries]
-    wanted = [found.key_dtype, "FLOAT32" if found.value_dtype == "FLOAT16" else found.value_dtype][: len(names)]
+    wanted = [found.key_dtype, found.value_dtype][: len(names)]
     if names != wanted:
         raise InvalidArgumentError(what=f"{found!r} has other types", found=" to ".join(names),
                                    wanted=" to ".join(wanted))  # fmt: skip

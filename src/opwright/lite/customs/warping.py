@@ -164,7 +164,8 @@ def _transform(name: str, also: tuple[str, ...], version: int, attrs: dict[str, 
 
 
 _transform("TransformTensorBilinear", ("TransformTensor",), 1,
-           {"output_size": Attr([int], default=(0, 0), check=length(2)), "mode": Attr(str, default="bilinear", check=one_of("bilinear"))},
+           {"output_size": Attr([int], default=(0, 0), check=length(2)),
+            "mode": Attr(str, default="bilinear", check=one_of("bilinear"))},
            lambda op: op.output_size)  # fmt: skip
 _transform("TransformTensorBilinear", (), 2,
            {"output_height": Attr(int, default=0), "output_width": Attr(int, default=0)},
