@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import float16, float32
+from ...core.dtypes import float16, float32, int32
 from ...core.shapes import UNKNOWN, TensorShape
 from ...core.shapes import broadcast as broadcast_two
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
 from ...ops.nn.windows import wide
-from .definition import lite_operator
+from .definition import EnumAttr, lite_operator
 from .fusing import fuse
 from .shapes import product, refuse, same, spec, text
 
@@ -107,23 +107,26 @@ def _does_not_fit(x: TensorShape, weights: TensorShape) -> Any:
                   wanted="a multiple of weights.shape[1] elements")  # fmt: skip
 
 
-@lite_operator("BATCH_MATMUL", options="BatchMatMulOptions", versions=(1, 4))
+@lite_operator("BATCH_MATMUL", options="BatchMatMulOptions", versions=(1, 4), typed_by="output_type")
 class BatchMatMul:
     """Matrix products over the last two dimensions; the others are broadcast. adj_x, adj_y: swap the last two first.
 
     .. math:: z_{ij} = \\sum_k x_{ik} y_{kj}
+
+    output_type: INT32 for sums of int8 as they are, without scales; else that of x.
     """
 
     x = Input(_FLOATS)
     y = Input(_FLOATS, like="x")
     z = Output(like="x")
+    output_type = EnumAttr("TensorType")
     quantized = "matmul.batch_matmul"
     hybrid = "hybrid.batch_matmul"
 
     def infer(op: Any) -> TensorSpec:
-        a, b = op.x.spec.shape, op.y.spec.shape
+        a, b, dtype = op.x.spec.shape, op.y.spec.shape, int32 if op.output_type == "INT32" else op.x.spec.dtype
         if a.dims is None or b.dims is None:
-            return TensorSpec(UNKNOWN, op.x.spec.dtype)
+            return TensorSpec(UNKNOWN, dtype)
         if len(a) < 2 or len(b) < 2:
             raise refuse("operands of a matrix product have two dimensions or more", found={"x": text(a), "y": text(b)},
                          wanted="rank 2 or more")  # fmt: skip
@@ -133,7 +136,7 @@ class BatchMatMul:
             raise refuse(f"inner sizes differ, {k} and {k2}",
                          found={"x": text(a), "y": text(b), "adj_x": op.adj_x, "adj_y": op.adj_y},
                          wanted="equal inner sizes, after adj_x and adj_y")  # fmt: skip
-        return TensorSpec(broadcast_two(a[:-2], b[:-2]).concatenate((m, n)), op.x.spec.dtype)
+        return TensorSpec(broadcast_two(a[:-2], b[:-2]).concatenate((m, n)), dtype)
 
     def compute(op: Any, x: Any, y: Any) -> Any:
         a, b = _widened(x), _widened(y)

@@ -20,7 +20,7 @@ from ..fusing import fuse
 from ..matmul import without_columns
 from ..parts import Part
 from .fixed_point import round_away
-from .operand import Operand, check_symmetric, check_types
+from .operand import Operand, check_axis, check_symmetric, check_types
 from .sums import Image, Weights, convolved, convolved_by_channel, multiplied, transposed
 
 _f = np.float32
@@ -103,6 +103,7 @@ def _check_bias(op: Any, bias: Operand | None) -> None:
 
 def _weights(filter: Operand, axis: int) -> Weights:
     check_symmetric(filter)
+    check_axis(filter, axis)
     filter.constant = None if filter.constant is None else signed(filter.constant)
     return Weights(filter, REACH, axis)
 
@@ -122,8 +123,6 @@ def fully_connected(op: Any, x: Operand, weights: Operand, bias: Operand | None,
     check_types(op, DENSE, x, weights, y)
     _check_bias(op, bias)
     matrix = _weights(weights, 0)
-    if weights.per_channel and weights.axis != 0:
-        raise weights.wrong("has scales along another dimension than that of the outputs", weights.axis, 0)
     quantize = asymmetric if op.asymmetric_quantize_inputs else symmetric
     scales = weights.scales if weights.per_channel else weights.scale
 
@@ -145,9 +144,7 @@ def fully_connected(op: Any, x: Operand, weights: Operand, bias: Operand | None,
 def batch_matmul(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
     check_types(op, ("FLOAT32 INT8 FLOAT32",), x, y, z)
     check_symmetric(y)
-    columns = len(y.shape) - (2 if op.adj_y else 1)
-    if y.per_channel and y.axis != columns:
-        raise y.wrong("has scales along another dimension than that of the outputs", y.axis, columns)
+    check_axis(y, len(y.shape) - (2 if op.adj_y else 1))
     scales = y.scales if y.per_channel else y.scale
     quantize = asymmetric if op.asymmetric_quantize_inputs else symmetric
 
@@ -198,8 +195,6 @@ def transpose_conv(op: Any, output_shape: Operand, filter: Operand, x: Operand, 
     check_types(op, ("INT8 FLOAT32 FLOAT32",), filter, x, y)
     _check_bias(op, bias)
     weights = _weights(filter, 0)
-    if filter.per_channel and filter.axis != 0:
-        raise filter.wrong("has scales along another dimension than that of the output channels", filter.axis, 0)
     scales = filter.scales if filter.per_channel else filter.scale
 
     def run(shape: Any, f: Any, real: Any, b: Any) -> Iterator[Part]:

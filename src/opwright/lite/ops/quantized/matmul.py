@@ -4,19 +4,20 @@ Lives here: these rules.  Not here: float activations with integer weights (hybr
 
 .. math:: q_y = clamp(z_y + M (b + \\sum (q_w - z_w)(q_x - z_x))),   M = s_x s_w / s_y
 
-FULLY_CONNECTED multiplies by M in double precision and rounds once, as the official reference kernel does since 2025.
+FULLY_CONNECTED multiplies by M in double precision and rounds once, as the official reference kernel does since 2025;
+with int16 weights it multiplies as all kernels with sums of 64 bits do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from ..matmul import without_columns
 from ..parts import Part
-from .fixed_point import multiplier, rescale, rescale_wide, round_away
+from .fixed_point import multiplier, multipliers, rescale, rescale_wide, round_away
 from .operand import Operand, check_scaled, check_symmetric, check_types, fused_bounds
 from .sums import Weights, multiplied
 
@@ -42,6 +43,8 @@ def fully_connected(op: Any, x: Operand, weights: Operand, bias: Operand | None,
     low, high = fused_bounds(op.fused_activation_function, y)
     real = float(x.scale) * weights.scales.astype(np.float64) / float(y.scale)
     real = real if weights.per_channel else real[0]
+    scaled = _by_wide_sums(x, weights, y) if weights.type == "INT16" else lambda acc, outputs: round_away(
+        acc * (real[outputs] if np.ndim(real) else real))  # fmt: skip
 
     def parts(q: Any, w: Any, b: Any) -> Iterator[Part]:
         n, k = w.shape
@@ -49,13 +52,22 @@ def fully_connected(op: Any, x: Operand, weights: Operand, bias: Operand | None,
         for where, outputs, sums in multiplied((*vectors.shape[:-1], n), w, matrix,
                                                lambda rows, t: x.centred(vectors[rows], t)):  # fmt: skip
             acc = sums.astype(np.float64) if b is None else sums + b.reshape(-1)[outputs].astype(np.float64)
-            acc *= real[outputs] if np.ndim(real) else real
-            yield where, np.clip(round_away(acc) + y.zero_point, low, high)
+            yield where, np.clip(scaled(acc, outputs) + y.zero_point, low, high)
 
     def run(q: Any, w: Any, b: Any) -> Any:
         return parts(q, w, b) if w.shape[1] else without_columns(op, q, len(w))
 
     return run
+
+
+def _by_wide_sums(x: Operand, weights: Operand, y: Operand) -> Callable[[Any, slice], Any]:
+    """From exact sums (floats) of some outputs to integers, by the multipliers of these."""
+    if weights.per_channel:
+        m, e = multipliers(float(x.scale) * weights.scales.astype(np.float64) / float(y.scale))
+    else:
+        m, e = multipliers(float(x.scale * weights.scale) / float(y.scale))
+    m, e = np.broadcast_to(m, weights.shape[:1]), np.broadcast_to(e, weights.shape[:1])
+    return lambda acc, outputs: rescale_wide(acc.astype(np.int64), m[outputs], e[outputs])
 
 
 def batch_matmul(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
