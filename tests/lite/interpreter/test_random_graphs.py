@@ -7,8 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_graphs import Graph
+from random_quantized import QuantizedGraph
 
 from opwright import lite
+
+NEAR = {"rtol": 2e-5, "atol": 2e-5}
 
 
 def answers(interpreter, feeds):
@@ -18,9 +21,8 @@ def answers(interpreter, feeds):
     return [np.array(interpreter.get_tensor(d["index"])) for d in interpreter.get_output_details()]
 
 
-def check(seed: int, operators: int, dynamic: bool) -> None:
+def check(graph: Graph | QuantizedGraph, **tolerance: float) -> None:
     peer = pytest.importorskip("ai_edge_litert.interpreter")
-    graph = Graph(seed, operators, dynamic)
     content = graph.model().to_bytes()
     # with all tensors kept: without, it overwrites what is read later in 2 graphs of 3,000 (RESHAPE after EXPAND_DIMS)
     theirs = peer.Interpreter(model_content=content, experimental_preserve_all_tensors=True,
@@ -36,16 +38,22 @@ def check(seed: int, operators: int, dynamic: bool) -> None:
         for found in (kept, answers(plain, feeds)):
             for a, b in zip(found, wanted, strict=True):
                 assert (a.shape, a.dtype) == (b.shape, b.dtype)
-                np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5)
+                np.testing.assert_allclose(a, b, **tolerance)
 
 
 @settings(max_examples=60)
 @given(seed=st.integers(0, 2**32 - 1), operators=st.integers(1, 40))
 def test_graphs_of_known_shapes(seed, operators):
-    check(seed, operators, dynamic=False)
+    check(Graph(seed, operators), **NEAR)
 
 
 @settings(max_examples=60)
 @given(seed=st.integers(0, 2**32 - 1), operators=st.integers(1, 30))
 def test_graphs_of_shapes_known_when_they_run(seed, operators):
-    check(seed, operators, dynamic=True)
+    check(Graph(seed, operators, dynamic=True), **NEAR)
+
+
+@settings(max_examples=60)
+@given(seed=st.integers(0, 2**32 - 1), operators=st.integers(1, 25))
+def test_graphs_of_integers_are_equal(seed, operators):
+    check(QuantizedGraph(seed, operators), rtol=0, atol=0)
