@@ -39,7 +39,7 @@ class Build:
         """data: of a constant, which has its shape."""
         buffer = 0
         if data is not None:
-            raw = pack_strings(list(data)) if type == "STRING" else np.asarray(data).tobytes()
+            raw = pack_strings(np.ravel(data).tolist()) if type == "STRING" else np.asarray(data).tobytes()
             self.model.buffers.append(objects.Buffer(data=np.frombuffer(raw, np.uint8)))
             buffer, shape = len(self.model.buffers) - 1, np.shape(data)
         self.names[name] = len(self.main.tensors)
