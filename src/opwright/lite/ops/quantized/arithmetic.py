@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..arithmetic import nonzero
+from . import narrow_fixed_point
 from .fixed_point import high_product, leading_zeros, multiplier, reciprocal_of, rescale, saturated, shifted_right
 from .operand import Operand, check_scaled, check_symmetric, check_types, fused_bounds
 
@@ -84,7 +85,11 @@ def _by_shifts(x: Operand, y: Operand, z: Operand, px: int, py: int, pz: int, co
 
 
 def multiply(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
-    """int16 inputs may give 8 bits, which may have a zero point."""
+    """int16 inputs may give 8 bits, which may have a zero point.
+
+    The official kernel of that takes it that the scales are those of numbers below 1: z stands for 2^23 times the
+    product of x and y. With other scales we compute what they say.
+    """
     kind = check_types(op, (*TYPES, "INT16 INT16 INT8", "INT16 INT16 UINT8"), x, y, z)
     check_scaled(x, y, z)
     if kind == "INT16":
@@ -95,7 +100,11 @@ def multiply(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
     def run(a: Any, b: Any) -> Any:
         return np.clip(rescale(x.centred(a) * y.centred(b), m, e) + z.zero_point, low, high)
 
-    return run
+    def run_below_one(a: Any, b: Any) -> Any:
+        whole = narrow_fixed_point.product(a.astype(np.int64), b.astype(np.int64))
+        return np.clip(shifted_right(whole, 8) + z.zero_point, low, high)
+
+    return run_below_one if z.type != kind and (m, e) == (1 << 30, -22) else run
 
 
 def divide(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
