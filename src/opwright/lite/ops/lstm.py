@@ -101,6 +101,10 @@ def check_direction(op: Any, names: Names, x: TensorSpec, aux: TensorSpec | None
     if peepholes and len(peepholes) != len(PEEPHOLES) - cifg:
         raise refuse("some gates have a peephole and others have none", found=peepholes,
                      wanted="peepholes of all gates, or of none")  # fmt: skip
+    norms = [g for g in (GATES[1:] if cifg else GATES) if get(names.norms[g]) is not None]
+    if norms and len(norms) != len(GATES) - cifg:
+        raise refuse("some gates have layer normalisation and others have none", found=norms,
+                     wanted="coefficients of all gates, or of none")  # fmt: skip
     if get(names.projection_weights) is None and (get(names.projection_bias) is not None or (
             None not in (n_cell, n_out) and n_cell != n_out)):  # fmt: skip
         raise refuse("an LSTM without projection has as many outputs as cells", found={"cells": n_cell, "out": n_out},

@@ -61,7 +61,7 @@ class Tensor:
     def is_quantized(self) -> bool:
         """Whether the elements stand for real numbers by scale and zero point."""
         q = self.quantization
-        return q is not None and len(q.scale) > 0 and not self.dtype.is_floating
+        return q is not None and len(q.scale) > 0 and self.dtype.is_integer
 
     @property
     def nbytes(self) -> int:

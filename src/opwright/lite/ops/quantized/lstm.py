@@ -117,6 +117,11 @@ def integer_lstm(op: Any, operands: Mapping[str, Operand | None], y: Operand, no
     x, h, c = present(operands, "input", "output_state", "cell_state")
     check_types(op, ("INT8 INT8 INT16 INT8",), x, h, c, y)
     check_scaled(x, h, c, y)
+    for name, o in operands.items():
+        narrow_ones = name.startswith("cell_to_") or "_norm_" in name
+        wanted = "INT32" if name.endswith("_bias") else "INT16" if narrow_ones else ""
+        if o is not None and wanted and o.type != wanted:
+            raise o.wrong("has another type than an LSTM on integers takes", o.type, wanted)
     power = _power_of_two(c, -15, -9)
     intermediates = [Operand(t.tensor) for t in node.intermediates if t is not None]
     if len(intermediates) != 5:
@@ -195,7 +200,7 @@ def basic_lstm(op: Any, operands: Mapping[str, Operand | None], outs: Any) -> An
     names = ("input", "input_to_input_weights", "input_to_forget_weights", "input_to_cell_weights",
              "input_to_output_weights")  # fmt: skip
     x, h, w, b, c = present(operands, *names)
-    check_types(op, ("UINT8 UINT8 UINT8 INT32 INT16 UINT8 INT16",), x, h, w, b, c, outs[0], outs[1])
+    check_types(op, ("UINT8 UINT8 UINT8 INT32 INT16 UINT8 INT16 UINT8 INT16",), x, h, w, b, c, *outs)
     check_scaled(x, h, w, c, outs[0], outs[1])
     for o in (x, h, outs[0]):
         if o.scale != 1 / 128 or o.zero_point != 128:

@@ -118,6 +118,12 @@ def check_scaled(*operands: Operand | None, zero: bool = False) -> None:
             raise o.wrong("has a scale of 0", 0.0, "a positive scale")
 
 
+def check_axis(o: Operand, axis: int) -> None:
+    """Raises InvalidArgumentError for an operand with scales along another dimension."""
+    if o.per_channel and o.axis != axis:
+        raise o.wrong("has scales along another dimension than that of the outputs", o.axis, axis)
+
+
 def check_symmetric(*operands: Operand | None) -> None:
     """Raises InvalidArgumentError for an operand with a zero point other than 0."""
     for o in operands:

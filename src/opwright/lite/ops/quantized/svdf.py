@@ -17,6 +17,8 @@ from .operand import Operand, check_scaled, check_symmetric, check_types, presen
 def svdf(op: Any, operands: Mapping[str, Operand | None], y: Operand) -> Any:
     x, feature, time, state = present(operands, "input", "weights_feature", "weights_time", "state")
     check_types(op, ("INT8 INT8 INT16 INT16 INT8",), x, feature, time, state, y)
+    if operands["bias"] is not None:
+        check_types(op, ("INT32",), operands["bias"])
     check_scaled(x, feature, time, state, y)
     check_symmetric(feature, time)
     to_state = multiplier(float(x.scale) * float(feature.scale) / float(state.scale))
