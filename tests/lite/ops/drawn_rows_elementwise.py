@@ -212,10 +212,6 @@ def places(d: Draw) -> Drawn:
     return Drawn([x], [plain("INT64")])
 
 
-def _complex(d: Draw) -> Drawn:
-    return Drawn([d.t(*shape_of(d))], [plain("FLOAT32" if d.kind == "COMPLEX64" else "FLOAT64")])
-
-
 ORDERED = ("FLOAT32", "FLOAT16", "INT32", "INT64")
 ANY = ("FLOAT32", "FLOAT16", "BFLOAT16", "FLOAT64", "INT8", "UINT8", "INT16", "UINT16", "INT32", "UINT32", "INT64",
        "UINT64", "BOOL", "COMPLEX64")  # fmt: skip
@@ -293,8 +289,6 @@ ROWS = [
     Row("LOG_SOFTMAX", ("FLOAT32",), _rows(), within=SINGLE),
     Row("L2_NORMALIZATION", ("FLOAT32",), _rows(), within=SINGLE),
     Row("LOCAL_RESPONSE_NORMALIZATION", ("FLOAT32",), local_response, within=SINGLE, path="OPT"),
-    *(Row(n, ("COMPLEX64", "COMPLEX128"), _complex) for n in ("REAL", "IMAG")),
-    Row("COMPLEX_ABS", ("COMPLEX64", "COMPLEX128"), _complex, within=SINGLE),
     *(Row(n, ("FLOAT16",), filled(draw), within=0 if n in EXACT else HALF, path="AUTO") for n, draw in HALVES.items()),
     Row("PRELU", ("FLOAT16",), prelu_by_channel, path="AUTO"),
 ]  # fmt: skip
