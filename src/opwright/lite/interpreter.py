@@ -166,8 +166,11 @@ class Interpreter:
         """Copy a value, of exactly its dtype and shape, into a tensor. Raises ValueError."""
         self._set(tensor_index, value, 0)
 
-    def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> np.ndarray:
-        """A copy of a tensor's elements. Raises ValueError for an index that is none or before allocate_tensors."""
+    def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> Any:
+        """A copy of a tensor's elements; of rank 0, a NumPy scalar.
+
+        raises ValueError for an index that is none or before allocate_tensors
+        """
         return taken(self._elements(tensor_index, subgraph_index), self._tensor(tensor_index, subgraph_index))
 
     def tensor(self, tensor_index: int) -> Callable[[], np.ndarray]:

@@ -32,7 +32,7 @@ class SignatureRunner:
         self._inputs: dict[str, int] = {m.name: int(m.tensor_index) for m in definition.inputs}
         self._outputs: dict[str, int] = {m.name: int(m.tensor_index) for m in definition.outputs}
 
-    def __call__(self, **inputs: Any) -> dict[str, np.ndarray]:
+    def __call__(self, **inputs: Any) -> dict[str, Any]:
         if len(inputs) != len(self._inputs):
             raise InvalidArgumentError(
                 what="Invalid number of inputs provided for running a SignatureDef, "

@@ -54,9 +54,10 @@ def put(t: Tensor, value: Any) -> None:
     np.copyto(t.array, given, casting="unsafe")
 
 
-def taken(array: np.ndarray, t: Tensor) -> np.ndarray:
-    """A copy of a tensor's elements; those below a byte get a byte each."""
-    return array.astype(types.IN_BYTES.get(t.type.name, array.dtype))
+def taken(array: np.ndarray, t: Tensor) -> Any:
+    """A copy of a tensor's elements; those below a byte get a byte each. Of rank 0, a NumPy scalar, as officially."""
+    copy = array.astype(types.IN_BYTES.get(t.type.name, array.dtype))
+    return copy if array.ndim or t.is_object else copy[()]
 
 
 def _mismatch(t: Tensor, given: tuple[int, ...]) -> OpError:
