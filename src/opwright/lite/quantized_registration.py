@@ -26,6 +26,9 @@ from .ops.quantized.operand import LIMITS, Operand, check_same
 from .runtime.node import Node
 from .runtime.tensor import Tensor
 
+BLOCKWISE = {f"hybrid.{name}": f"blockwise.{name}" for name in ("fully_connected", "embedding_lookup")}
+"""By rule, the one for weights with scales by block."""
+
 NARROW = frozenset(name for name, (_, high) in LIMITS.items() if high < 1 << 16)
 
 
@@ -91,6 +94,11 @@ def kernel_of(operator: Any, path: str, call: Any, node: Node, group: Callable[.
                                    found=len(outputs), wanted=len(operator.outputs))  # fmt: skip
     if not operator.single and len(operator.outputs) == 1:
         outputs = [tuple(outputs)]
+    blocked = next((o for o in inputs if isinstance(o, Operand) and o.blocks is not None), None)
+    if blocked is not None and (path := BLOCKWISE.get(path, "")) == "":
+        raise UnimplementedError(op=node.name, what="this operator does not take scales by block",
+                                 found=f"{blocked.name!r} {blocked.type}", wanted="one scale, or one a channel",
+                                 explain="OW103")  # fmt: skip
     try:
         with np.errstate(all="ignore"):  # of scales as they come; what they make is checked
             return (rule_named(path) if isinstance(path, str) else path)(call, *inputs, *outputs)

@@ -10,8 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from drawn import Draw, Drawn, Row, T, const, like, plain
+from drawn import Draw, Drawn, Row, T, const, like, model_of, plain
 from drawn_rows_contractions import FLOAT, INTEGERS, SIGNED, SUMS, activations, biased, result, weights
+
+from opwright.lite.format import objects, schema
 
 HALF = 2e-3  # two steps of float16
 MOVED = ("FLOAT32", "FLOAT16", "BFLOAT16", "FLOAT64", "UINT16", "INT32", "UINT32", "INT64", "UINT64", "BOOL")
@@ -83,6 +85,62 @@ def _shuffled(d: Draw) -> Drawn:
     w = T("UINT8", (n, k), d.scale(), 128, values=d.integers("UINT8", (n, k)), constant=True)
     y = T("INT16", (), float(np.float32(x.scale * w.scale * 2 ** d.rng.uniform(-1, 9))), 0)
     return Drawn([x, w, d.bias(x, w, n)], [y, T("UINT8", (rows, k))], {"weights_format": "SHUFFLED4x16INT8"})
+
+
+def _sparse(kind: str, block: int) -> Callable[[Draw], Drawn]:
+    """Weights of which the file has some blocks of a row, in the formats that the official kernels take."""
+
+    def draw(d: Draw) -> Drawn:
+        rows, n, blocks = d.size(1, 3), d.size(1, 6), d.size(1, 4)
+        kept = d.rng.random((n, blocks)) < 0.5
+        kept[0, 0] = True
+        x, w = activations(d, rows, blocks * block), weights(d, n, blocks * block, axis=None, kind=None if kind == d.kind else kind)
+        drawn = Drawn([x, w, biased(d, x, w, n)], [result(d, x, w)])
+        w.values = w.values.reshape(n, blocks, block)[kept]
+        drawn.model = model_of("FULLY_CONNECTED", drawn)
+        vector = objects.table_class("Int32Vector")
+        levels = [objects.DimensionMetadata(format=0, dense_size=n), objects.DimensionMetadata(
+            format=1, array_segments=vector(values=np.append(0, np.cumsum(kept.sum(1))).astype(np.int32)),
+            array_indices=vector(values=np.nonzero(kept)[1].astype(np.int32)))]  # fmt: skip
+        if block > 1:
+            levels.append(objects.DimensionMetadata(format=0, dense_size=block))
+        drawn.model.subgraphs[0].tensors[1].sparsity = objects.SparsityParameters(
+            traversal_order=np.arange(len(levels), dtype=np.int32), dim_metadata=levels,
+            block_map=np.array([1] * (block > 1), np.int32))  # fmt: skip
+        return drawn
+
+    return draw
+
+
+def _by_block(d: Draw, name: str, kind: str, shape: tuple[int, int], before: list[T | None], *after: T | None) -> Drawn:
+    """Weights with a float16 scale for each block of a row."""
+    w = T(kind, shape, values=d.integers(kind, shape), constant=True)
+    drawn = Drawn([*before, w, *after], [plain(d.kind)])
+    drawn.model = model_of(name, drawn)
+    size = d.one(*(s for s in (8, 16, 32) if shape[1] % s == 0))
+    scales = d.rng.uniform(0.01, 0.05, (shape[0], shape[1] // size)).astype(np.float16)
+    drawn.model.buffers.append(objects.Buffer(data=scales.view(np.uint8).reshape(-1)))
+    tensors = drawn.model.subgraphs[0].tensors
+    tensors.append(objects.Tensor(shape=list(scales.shape), type=schema.TensorType.FLOAT16, name="scales",
+                                  buffer=len(drawn.model.buffers) - 1))  # fmt: skip
+    tensors[len(before)].quantization = objects.QuantizationParameters(details=objects.table_class(
+        "BlockwiseQuantization")(scales=len(tensors) - 1, zero_points=-1, block_size=size))  # fmt: skip
+    return drawn
+
+
+def _dense_by_block(d: Draw) -> Drawn:
+    n, k = 4 * d.size(1, 4), 32 * d.size(1, 3)
+    bias = d.real(n)
+    bias.constant = True
+    return _by_block(d, "FULLY_CONNECTED", "INT4", (n, k), [d.real(d.size(1, 4), k)], d.one(bias, None))
+
+
+def _lookup_by_block(kind: str) -> Callable[[Draw], Drawn]:
+    def draw(d: Draw) -> Drawn:
+        rows, columns = d.size(1, 6), 8 * d.size(1, 4)
+        return _by_block(d, "EMBEDDING_LOOKUP", kind, (rows, columns), [_ids(d, rows)])
+
+    return draw
 
 
 def _half_dense(d: Draw) -> Drawn:
@@ -230,6 +288,14 @@ ROWS = [
     _row("CONV_2D", FLOAT, _first_hybrid_conv, SUMS, label="hybrid uint8"),
     _row(_FC, ("UINT8",), _shuffled, label="shuffled"),
     _row(_FC, ("UINT8",), _shuffled, 0, "OPT", "shuffled"),
+    *(_row(_FC, FLOAT, _sparse("FLOAT32", b), SUMS, "OPT", f"sparse 1x{b}") for b in (1, 4)),
+    _row(_FC, FLOAT, _sparse("FLOAT32", 16), SUMS, label="sparse 1x16"),
+    _row(_FC, FLOAT, _sparse("INT8", 16), SUMS, label="hybrid, sparse"),
+    _row(_FC, ("INT8",), _sparse("INT8", 16), label="sparse"),
+    _row(_FC, FLOAT, _dense_by_block, SUMS, "OPT", "hybrid int4 by block"),
+    _row(_FC, FLOAT, _dense_by_block, 0.01, "AUTO", "hybrid int4 by block"),
+    *(_row(_EMBED, ("FLOAT32", "FLOAT16"), _lookup_by_block(k), label=f"of {k.lower()} by block")
+      for k in ("INT4", "INT2")),
     _row(_FC, ("FLOAT16",), _half_dense, HALF, "AUTO"),
     *(_row(_FC, ("FLOAT16",), _half_hybrid(k), 0.02, "AUTO", f"hybrid {k.lower()}") for k in ("INT8", "INT4")),
     _row(_BMM, FLOAT, _product(), SUMS),

@@ -33,7 +33,7 @@ from .holding import Holding
 from .node import Context, Node, check_status, check_temporaries
 from .resolution import Resolved
 from .resources import Resources
-from .tensor import ARENA, CONSTANT, DYNAMIC, OUTSIDE, OWN, Tensor, of_file
+from .tensor import ARENA, CONSTANT, DYNAMIC, OUTSIDE, OWN, Tensor, link_blocks, of_file
 from .watching import run_observed, run_watched
 
 NOT_READY = "Invoke called on model that is not ready."
@@ -51,6 +51,7 @@ class Subgraph(Called):
         self.index, self.name = index, source.name or ""
         self.observer: Callable[[Node, bool], None] | None = None  # see run_observed; `observe` sets it
         self.tensors = [of_file(i, t, model.buffers[t.buffer]) for i, t in enumerate(source.tensors)]
+        link_blocks(self.tensors)
         self.file_tensors = len(self.tensors)
         self.inputs: list[int] = np.asarray(source.inputs).tolist()
         self.outputs: list[int] = np.asarray(source.outputs).tolist()

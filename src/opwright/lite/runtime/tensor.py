@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,16 +27,24 @@ persistent tensors, objects); in memory of its own that is made when its shape i
 memory of the node that runs the subgraph, for its inputs."""
 
 
+class Blocks(NamedTuple):
+    """Scales by block along the last dimension. scales: float16 [..., blocks]; size: elements of a block."""
+
+    scales: Tensor
+    size: int
+
+
 class Tensor:
     """One tensor of a subgraph. array: its elements, None until allocated. kind: one of the five above."""
 
-    __slots__ = ("_dtype", "_readonly", "_spec", "array", "has_rank", "index", "is_variable", "kind", "name",
+    __slots__ = ("_dtype", "_readonly", "_spec", "array", "blocks", "has_rank", "index", "is_variable", "kind", "name",
                  "quantization", "shape", "signature", "sparsity", "type")  # fmt: skip
 
     def __init__(self, index: int, name: str, type: Any, shape: tuple[int, ...], kind: str) -> None:
         self.index, self.name, self.type, self.shape, self.kind = index, name, type, shape, kind
         self.signature: tuple[int, ...] | None = None
         self.quantization: Any = None
+        self.blocks: Blocks | None = None
         self.sparsity: Any = None
         self.is_variable = False
         self.has_rank = True
@@ -61,7 +69,7 @@ class Tensor:
     def is_quantized(self) -> bool:
         """Whether the elements stand for real numbers by scale and zero point."""
         q = self.quantization
-        return q is not None and len(q.scale) > 0 and self.dtype.is_integer
+        return q is not None and (len(q.scale) > 0 or self.blocks is not None) and self.dtype.is_integer
 
     @property
     def nbytes(self) -> int:
@@ -230,6 +238,14 @@ def of_file(index: int, source: Any, buffer: Any) -> Tensor:
     elif made.is_variable or (made._dtype is not None and made.is_object):
         made.kind = OWN
     return made
+
+
+def link_blocks(tensors: Sequence[Tensor]) -> None:
+    """Let tensors of a verified subgraph that are quantised by block know the tensors of their scales."""
+    for t in tensors:
+        details = getattr(t.quantization, "details", None)
+        if getattr(details, "table_name", "") == "BlockwiseQuantization":
+            t.blocks = Blocks(tensors[details.scales], int(details.block_size))
 
 
 PACKED = {name: bits for name, bits in BITS.items() if bits < 8}

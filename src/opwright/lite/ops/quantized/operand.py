@@ -24,16 +24,17 @@ class Operand:
 
     type: the schema's name, such as INT8; scales, zero_points: float32 and int64 vectors of one length, along the
     dimension `axis` where longer than one, empty for a tensor that is not quantised; scale, zero_point: the first of
-    each, as a np.float32 and an int; low, high: the type's range; constant: the elements where they never change.
+    each, as a np.float32 and an int; low, high: the type's range; constant: the elements where they never change;
+    blocks: scales by block instead (runtime/tensor.py), which blockwise.py alone knows.
     raises InvalidArgumentError for scales and zero points that do not fit each other or the type
     """
 
-    __slots__ = ("axis", "constant", "high", "low", "name", "scale", "scales", "shape", "type", "zero_point",
+    __slots__ = ("axis", "blocks", "constant", "high", "low", "name", "scale", "scales", "shape", "type", "zero_point",
                  "zero_points")  # fmt: skip
 
     def __init__(self, t: Any) -> None:
         self.name, self.type, self.shape = t.name, t.type.name, t.shape
-        self.constant = t.constant
+        self.constant, self.blocks = t.constant, t.blocks
         self.low, self.high = LIMITS.get(self.type, (0, 0))
         q = t.quantization if t.is_quantized else None
         self.axis = 0 if q is None else int(q.quantized_dimension)
