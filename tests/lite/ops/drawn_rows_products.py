@@ -94,7 +94,8 @@ def _sparse(kind: str, block: int) -> Callable[[Draw], Drawn]:
         rows, n, blocks = d.size(1, 3), d.size(1, 6), d.size(1, 4)
         kept = d.rng.random((n, blocks)) < 0.5
         kept[0, 0] = True
-        x, w = activations(d, rows, blocks * block), weights(d, n, blocks * block, axis=None, kind=None if kind == d.kind else kind)
+        x = activations(d, rows, blocks * block)
+        w = weights(d, n, blocks * block, axis=None, kind=None if kind == d.kind else kind)
         drawn = Drawn([x, w, biased(d, x, w, n)], [result(d, x, w)])
         w.values = w.values.reshape(n, blocks, block)[kept]
         drawn.model = model_of("FULLY_CONNECTED", drawn)

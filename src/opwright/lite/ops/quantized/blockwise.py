@@ -1,5 +1,5 @@
-"""Weights of int4 with a scale for each block of a row, as models of language have them: FULLY_CONNECTED of floats,
-EMBEDDING_LOOKUP.
+"""Weights of int4 or int2 with a scale for each block of a row, as models of language have them: FULLY_CONNECTED of
+floats, EMBEDDING_LOOKUP.
 
 Lives here: these two rules.  Not here: one scale a tensor or a channel (hybrid.py), where the scales are found
 (runtime/tensor.py).
@@ -38,7 +38,7 @@ def _scales(weights: Operand) -> np.ndarray:
 
 
 def fully_connected(op: Any, x: Operand, weights: Operand, bias: Operand | None, y: Operand) -> Any:
-    check_types(op, ("FLOAT32 INT4 FLOAT32",), x, weights, y)
+    check_types(op, ("FLOAT32 INT4 FLOAT32", "FLOAT32 INT2 FLOAT32"), x, weights, y)
     scales, size = _scales(weights), weights.blocks.size
 
     def run(real: Any, w: Any, b: Any) -> Any:
