@@ -11,6 +11,7 @@ import os
 import pathlib
 import re
 import sys
+import tempfile
 
 import pytest
 from hypothesis import settings
@@ -20,6 +21,9 @@ sys.path += [str(HERE / "data" / "tflite"), str(HERE / "lite")]  # for `import o
 
 settings.register_profile("opwright", deadline=None, derandomize=not os.environ.get("OPWRIGHT_EXPLORE"))
 settings.load_profile("opwright")
+
+_cache = tempfile.TemporaryDirectory(prefix="opwright-tests-")  # of kernels: what a person keeps stays out of it
+os.environ.setdefault("OPWRIGHT_CACHE_DIR", _cache.name)
 
 UNDER_TEST = os.environ.get("OPWRIGHT_TESTS_AGAINST", "opwright")
 

@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from opwright.compiler.engine import compile_module
+from opwright.compiler.engine import load
 from opwright.compiler.lanes import F32, I64, Lanes
-
-_serial = iter(range(1 << 30))
 
 
 def compiled(function: Callable[..., Lanes], inputs: int, width: int) -> Callable[..., np.ndarray]:
     """`f(*arrays)`; width: of the vectors, 0 for one element at a time. The arrays' length is a multiple of it."""
-    name = f"lanes.{next(_serial)}"
+    name = "lanes"
     module, pointer = ir.Module(name), ir.PointerType()
     loop = ir.Function(module, ir.FunctionType(ir.VoidType(), [pointer] * (inputs + 1) + [I64]), name)
     entry, turn, done = (loop.append_basic_block(n) for n in ("entry", "turn", "done"))
@@ -35,7 +33,7 @@ def compiled(function: Callable[..., Lanes], inputs: int, width: int) -> Callabl
     b.position_at_end(done)
     b.ret_void()
     run: Any = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (inputs + 1), ctypes.c_int64)(
-        compile_module(module, name))
+        load(module, name))
 
     def call(*arrays: np.ndarray) -> np.ndarray:
         given = [np.ascontiguousarray(a, np.float32) for a in arrays]

@@ -24,9 +24,10 @@ from ..core.specs import TensorSpec
 from ..ops import dispatch
 from ..ops.arguments import natural_dtype, tensors
 from ..ops.tensor import Tensor
-from .engine import compile_module, vector_bytes
+from .engine import load
 from .lanes import I1, I64, Lanes, constant
 from .lowering import FAST, KINDS, LOWER
+from .target import Target, host
 
 _BYTE, _POINTER = ir.IntType(8), ir.PointerType()
 
@@ -97,10 +98,11 @@ class KernelTrace:
         return KernelScalar(Lanes(self.builder, constant(KINDS[dtype], exact, self.count)), dtype)
 
 
-def emit(function: Callable[..., Any], name: str, inputs: Sequence[np.dtype], attrs: dict[str, Any]
-         ) -> tuple[ir.Module, DType]:  # fmt: skip
+def emit(function: Callable[..., Any], name: str, inputs: Sequence[np.dtype], attrs: dict[str, Any],
+         target: Target | None = None) -> tuple[ir.Module, DType]:  # fmt: skip
     """The module of one kernel, `void name(out, inputs..., n)` over contiguous arrays, and the dtype it gives.
 
+    target: by default this processor; its vectors are what the loop works on.
     raises UnimplementedError or SignatureError naming kernel and operator for what kernels cannot express
     """
     module = ir.Module(name)
@@ -120,7 +122,7 @@ def emit(function: Callable[..., Any], name: str, inputs: Sequence[np.dtype], at
         scalars = [KernelScalar(_load(b, p, i, d, count, arg_name), d) for p, d, arg_name in inputs]
         return _store(b, out, i, _staged(trace, function, scalars, attrs))
 
-    width = vector_bytes() // 4
+    width = (target or host()).vector_bytes // 4
     vectors = b.and_(n, ir.Constant(I64, -width), "n.vectors")
     _loop(b, "i.loop", ir.Constant(I64, 0), vectors, width, lambda i: body(width, i))
     dtype = _loop(b, "i.rest", vectors, n, 1, lambda i: body(0, i))
@@ -185,12 +187,9 @@ class CompiledKernel:
         self.run = ctypes.CFUNCTYPE(None, *kinds)(address)
 
 
-_serial = iter(range(1 << 62))
-
-
 def compile_elementwise(function: Callable[..., Any], name: str, inputs: Sequence[np.dtype], attrs: dict[str, Any]
                         ) -> CompiledKernel:  # fmt: skip
     """Stage, optimise and load one kernel."""
-    unique = f"{name}.{'_'.join(of_numpy(d).short for d in inputs)}.{next(_serial)}"  # one engine holds all functions
-    module, dtype = emit(function, unique, inputs, attrs)
-    return CompiledKernel(compile_module(module, unique), len(inputs) + 1, dtype.np)
+    full = f"{name}.{'_'.join(of_numpy(d).short for d in inputs)}"
+    module, dtype = emit(function, full, inputs, attrs)
+    return CompiledKernel(load(module, full), len(inputs) + 1, dtype.np)

@@ -1,45 +1,39 @@
-"""The machine: LLVM for this host, and code in memory.
+"""Machine code in this process: made once, kept in the object cache, loaded.
 
-Lives here: the host's target machine, optimisation, the execution engine.  Not here: what is compiled.
-llvmlite is imported here and nowhere above module level elsewhere: `import opwright` must not pay for it.
+Lives here: `load`, `has_symbol`.  Not here: what is compiled, targets (target.py), the files of the cache (cache.py).
+llvmlite is imported below this module and nowhere else at module level: `import opwright` must not pay for it.
 """
 
 from __future__ import annotations
 
 import functools
+import hashlib
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 from llvmlite import binding as llvm
 
 from ..core import flags
+from .cache import Objects
+from .target import host, optimised
 
-_lock = threading.Lock()
-
-
-@functools.cache
-def target_machine() -> Any:
-    """LLVM's description of this processor, with all its features."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    target = llvm.Target.from_default_triple()
-    return target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3, jit=True
-    )
-
-
-@functools.cache
-def vector_bytes() -> int:
-    """How wide this processor's vectors are: what a kernel's loop works on at a time, in bytes."""
-    features = llvm.get_host_cpu_features()
-    return 64 if features.get("avx512f") else 32 if features.get("avx2") else 16
+FORMAT = 1  # of what the cache holds: raised where the same module would be compiled otherwise
+_lock = threading.RLock()
+_loaded: dict[str, int] = {}  # by digest
+_MOST_SHOWN = ("llvm", "asm")
 
 
 @functools.cache
 def _engine() -> Any:
-    return llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
+    return llvm.create_mcjit_compiler(llvm.parse_assembly(""), host().machine(jit=True))
+
+
+@functools.cache
+def _objects(folder: Path) -> Objects:
+    return Objects(folder / "kernels")
 
 
 def has_symbol(name: str) -> bool:
@@ -48,30 +42,44 @@ def has_symbol(name: str) -> bool:
     return llvm.address_of_symbol(name) is not None
 
 
-def compile_module(module: Any, entry: str) -> int:
-    """Optimise and load a module; the address of its function `entry`. Kept for the process's life."""
+def load(module: Any, entry: str) -> int:
+    """The address of a module's function `entry`, as machine code that stays for the process's life.
+
+    The same module is compiled once a machine: the cache keeps it.
+    """
+    text = str(module)
+    target = host()
+    parts = (str(FORMAT), ".".join(map(str, llvm.llvm_version_info)), target.triple, target.cpu, target.features, text)
+    digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
     with _lock:
-        start = time.perf_counter()
-        machine = target_machine()
-        text = str(module)
-        if "kernel" in flags.show:
-            print(text, file=sys.stderr)
-        parsed = llvm.parse_assembly(text)
-        parsed.triple = machine.triple
-        parsed.verify()
-        options = llvm.create_pipeline_tuning_options(speed_level=3)
-        options.loop_vectorization = False  # kernels say themselves what is a vector
-        options.slp_vectorization = True
-        builder = llvm.create_pass_builder(machine, options)
-        builder.getModulePassManager().run(parsed, builder)
-        if "llvm" in flags.show:
-            print(parsed, file=sys.stderr)
-        if "asm" in flags.show:
-            print(machine.emit_assembly(parsed), file=sys.stderr)
-        engine = _engine()
-        engine.add_module(parsed)
-        engine.finalize_object()
-        address = engine.get_function_address(entry)
-        if "time" in flags.show:
-            print(f"compile {entry}  {(time.perf_counter() - start) * 1e3:.1f} ms", file=sys.stderr)
+        address = _loaded.get(digest)
+        if address is None:
+            start = time.perf_counter()
+            symbol = f"k{digest}"  # one engine holds all functions
+            code, how = _code(text.replace(f'@"{entry}"', f'@"{symbol}"'), digest)
+            engine = _engine()
+            engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+            engine.finalize_object()
+            address = _loaded[digest] = engine.get_function_address(symbol)
+            if "time" in flags.show:
+                print(f"{how} {entry}  {(time.perf_counter() - start) * 1e3:.1f} ms", file=sys.stderr)
         return address
+
+
+def _code(text: str, digest: str) -> tuple[bytes, str]:
+    """The object code of a module, and whether it was compiled or found."""
+    if "kernel" in flags.show:
+        print(text, file=sys.stderr)
+    objects = _objects(flags.cache_dir)
+    code = None if flags.show.intersection(_MOST_SHOWN) else objects.find(digest)
+    if code is not None:
+        return code, "found"
+    machine = host().machine(jit=True)
+    parsed = optimised(text, machine)
+    if "llvm" in flags.show:
+        print(parsed, file=sys.stderr)
+    if "asm" in flags.show:
+        print(machine.emit_assembly(parsed), file=sys.stderr)
+    code = machine.emit_object(parsed)
+    objects.keep(digest, code)
+    return code, "compile"

@@ -1,0 +1,71 @@
+"""The object cache: machine code of kernels, kept between processes.
+
+Lives here: `Objects`: finding, keeping, the limit on its size.  Not here: what the code is made of (engine.py).
+
+A file a kernel, named by a digest of all that its code hangs on. It holds the digest of its own bytes, so that one
+that is damaged counts as missing and is made anew. Files are replaced whole: processes may share the folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import warnings
+from pathlib import Path
+
+from ..core.files import replacing
+
+SUFFIX = ".kernel"
+MOST_BYTES = 1 << 28  # then the files that were not used for longest go, down to three quarters
+_DIGEST = hashlib.sha256().digest_size
+
+
+class Objects:
+    """The folder of objects. `find` and `keep` take a digest in hexadecimal."""
+
+    def __init__(self, folder: Path, most_bytes: int = MOST_BYTES) -> None:
+        self.folder, self.most_bytes = folder, most_bytes
+        self._told = False
+
+    def find(self, digest: str) -> bytes | None:
+        """The object of that digest; None where there is no whole one."""
+        path = self.folder / f"{digest}{SUFFIX}"
+        try:
+            content = path.read_bytes()
+        except OSError:
+            return None
+        if len(content) <= _DIGEST or hashlib.sha256(content[_DIGEST:]).digest() != content[:_DIGEST]:
+            with contextlib.suppress(OSError):
+                path.unlink()
+            return None
+        with contextlib.suppress(OSError):
+            os.utime(path)
+        return content[_DIGEST:]
+
+    def keep(self, digest: str, code: bytes) -> None:
+        """Write an object; where that cannot be, say so once and go on."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with replacing(self.folder / f"{digest}{SUFFIX}") as file:
+                file.write(hashlib.sha256(code).digest() + code)
+            self._shrink()
+        except OSError as error:
+            if not self._told:
+                self._told = True
+                warnings.warn(f"compiled kernels cannot be kept in {self.folder}: {error}; each process compiles "
+                              "them anew. OPWRIGHT_CACHE_DIR names another folder.",
+                              RuntimeWarning, stacklevel=2)  # fmt: skip
+
+    def _shrink(self) -> None:
+        with os.scandir(self.folder) as entries:
+            files = [(e.stat(), e.path) for e in entries if e.name.endswith(SUFFIX)]
+        total = sum(stat.st_size for stat, _ in files)
+        if total <= self.most_bytes:
+            return
+        for stat, path in sorted(files, key=lambda file: file[0].st_mtime):
+            if total <= self.most_bytes * 3 // 4:
+                break
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+            total -= stat.st_size
