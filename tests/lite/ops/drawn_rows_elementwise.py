@@ -221,6 +221,11 @@ HALVES = {  # float16 that XNNPACK alone takes: how it is drawn
     "SQUARE": _one(), "CEIL": _one(), "RELU": _one(), "RELU6": _one(), "RELU_N1_TO_1": _one(-2, 2), "ELU": _one(),
     "HARD_SWISH": _one(), "LEAKY_RELU": leaky, "SUB": _two(), "DIV": divided, "SQUARED_DIFFERENCE": _two(-3, 3),
 }  # fmt: skip
+XNNPACK = {  # float32 there: what the default interpreter computes
+    **HALVES, "ADD": _two(fused=True), "MUL": _two(fused=True), "MAXIMUM": _two(), "MINIMUM": _two(), "NEG": _one(),
+    "FLOOR": _one(), "ROUND": halves, "SIN": _one(), "COS": _one(), "TANH": _one(), "LOGISTIC": _one(),
+    "GELU": _one(), "PRELU": prelu_by_channel, "SOFTMAX": _rows(beta=lambda d: 1.0),
+}  # fmt: skip
 EXACT = ("ABS", "SQUARE", "CEIL", "RELU", "RELU6", "RELU_N1_TO_1", "SUB")
 
 ROWS = [
@@ -291,4 +296,5 @@ ROWS = [
     Row("LOCAL_RESPONSE_NORMALIZATION", ("FLOAT32",), local_response, within=SINGLE, path="OPT"),
     *(Row(n, ("FLOAT16",), filled(draw), within=0 if n in EXACT else HALF, path="AUTO") for n, draw in HALVES.items()),
     Row("PRELU", ("FLOAT16",), prelu_by_channel, path="AUTO"),
+    *(Row(n, ("FLOAT32",), filled(draw), within=SINGLE, path="AUTO") for n, draw in XNNPACK.items()),
 ]  # fmt: skip

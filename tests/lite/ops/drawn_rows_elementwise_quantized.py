@@ -217,6 +217,8 @@ SOFTMAX = _softmax(INT8=("INT8", 1 / 256, -128), UINT8=("UINT8", 1 / 256, 0), IN
 ROWS = [
     *(Row(n, ALL, summed, label=f"{n} broadcast") for n in ("ADD", "SUB")),
     Row("MUL", ALL, multiplied, label="MUL broadcast"),
+    *(Row(n, BYTES, filled(draw), within=1, path="AUTO", label=f"{n} broadcast")  # XNNPACK rounds otherwise
+      for n, draw in (("ADD", summed), ("SUB", summed), ("MUL", multiplied))),
     Row("MUL", ("INT16",), narrowed, label="MUL to 8 bits"),
     Row("DIV", ALL, quotient, label="DIV broadcast"),
     Row("SQUARED_DIFFERENCE", ("INT8",), squared, label="SQUARED_DIFFERENCE broadcast"),

@@ -102,10 +102,9 @@ def divide(x: Any, y: Any) -> Any:
         return np.divide(x, y)
     nonzero(y)
     quotient = np.floor_divide(x, y)
-    quotient += (quotient * y != x) & ((x < 0) != (y < 0))
+    quotient = quotient + ((quotient * y != x) & ((x < 0) != (y < 0)))
     limits = np.iinfo(x.dtype)
-    np.copyto(quotient, limits.max, where=(x == limits.min) & (y == -1))
-    return quotient
+    return np.where((x == limits.min) & (y == -1), x.dtype.type(limits.max), quotient)
 
 
 def floor_divide(x: Any, y: Any) -> Any:
@@ -123,11 +122,15 @@ def floor_mod(x: Any, y: Any) -> Any:
 
 
 def power(x: Any, y: Any) -> Any:
-    """x to the y; integers beyond their type's range become its least."""
+    """x to the y. Integers beyond their type's range wrap where one exponent is for many, else become its least, as the
+    official kernel multiplies in the first case and takes the power of doubles in the other.
+    """
     if x.dtype.kind == "f":
         return np.power(x, y)
     if np.any(y < 0):
         raise refuse("POW does not support negative exponent for int32", wanted="exponents of at least 0")
+    if y.size == 1 < x.size:
+        return np.power(x, y)
     limits, wide = np.iinfo(x.dtype), np.power(x, y, dtype=np.float64)
     return np.where(np.abs(wide) <= limits.max, wide, limits.min).astype(x.dtype)
 

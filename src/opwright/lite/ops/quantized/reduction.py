@@ -13,7 +13,7 @@ import numpy as np
 
 from ..reduction import axes_of
 from .fixed_point import multiplier, rescale, rescale_wide, round_away, wrapped
-from .operand import Operand, check_same, check_scaled, check_symmetric, check_types
+from .operand import Operand, check_same, check_scaled, check_symmetric, check_types, quantize_real
 
 _f = np.float32
 TYPES = ("INT8 INT8", "UINT8 UINT8", "INT16 INT16")
@@ -80,9 +80,11 @@ def prod(op: Any, x: Operand, axes: Operand, y: Operand) -> Any:
         kept = [i for i in range(q.ndim) if i not in over]
         n = _count(q, over)
         shape = [1 if i in over else d for i, d in enumerate(q.shape)] if op.keep_dims else [q.shape[i] for i in kept]
-        rows = x.centred(q).transpose([*over, *kept]).reshape(n, -1 if n else math.prod(shape))
+        if n == 0:
+            return np.full(shape, np.clip(quantize_real(1.0, y), y.low, y.high))
+        rows = x.centred(q).transpose([*over, *kept]).reshape(n, -1)
         m, e = root(n)
-        product = rows[0] if n else np.ones(math.prod(shape), np.int64)
+        product = rows[0]
         for row in rows[1:]:
             product = wrapped(rescale_wide(product * row, m, e))
         return np.clip(rescale_wide(product, m, e) + y.zero_point, y.low, y.high).reshape(shape)
