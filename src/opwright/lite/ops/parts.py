@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 SCRATCH = 1 << 19
-"""Bytes that a kernel may take at a time beside its inputs and outputs, where it can choose: half of a core's cache."""
+"""Bytes that a kernel may take at a time beside its inputs and outputs, where it can choose: a small multiple of it."""
 
 BLOCK = 1 << 14
-"""Elements at a time of kernels on elements and rows: SCRATCH for four arrays of eight bytes each."""
+"""Elements at a time of kernels on elements and rows: SCRATCH for four arrays of eight bytes an element."""
 
 Part = tuple[tuple[slice, ...], np.ndarray]
 

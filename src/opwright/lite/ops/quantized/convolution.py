@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from ..parts import Part
-from .fixed_point import by_rows, multipliers, rescale, rescale_wide
-from .operand import Operand, check_scaled, check_symmetric, check_types, fused_bounds
-from .sums import Weights, convolved, convolved_by_channel, transposed
+from .fixed_point import by_rows, finishing, finishing_wide, multipliers
+from .operand import Operand, check_axis, check_scaled, check_symmetric, check_types, fused_bounds
+from .sums import Finish, Image, Weights, convolved, convolved_by_channel, transposed
 
 TYPES = ("INT8 INT8 INT8", "INT8 INT4 INT8", "INT8 INT2 INT8", "UINT8 UINT8 UINT8", "INT16 INT8 INT16",
          "INT16 INT4 INT16")  # fmt: skip
@@ -36,40 +36,43 @@ def check_conv(op: Any, x: Operand, filter: Operand, bias: Operand | None, y: Op
         check_scaled(filter, zero=True)
     if kind == "INT16":
         check_symmetric(x, y)
-    if filter.per_channel and filter.axis != axis:
-        raise filter.wrong("has scales along another dimension than that of the output channels", filter.axis, axis)
+    check_axis(filter, axis)
     if not len(filter.scales):
         raise filter.wrong("has no scale", "0 scales", "one, or one for each output channel")
 
 
 def finisher(op: Any, x: Operand, weights: Operand, bias: Operand | None, y: Operand, low: int, high: int
-             ) -> Callable[..., Any]:  # fmt: skip
-    """From exact sums (floats) and the bias to integers of the output, of all channels or a block of them."""
+             ) -> Callable[[Any], Finish]:  # fmt: skip
+    """From the bias to what makes integers of the output of exact sums (floats)."""
     if x.type == "UINT8":
         m, e = multipliers(float(x.scale * weights.scale) / float(y.scale))
     else:
         m, e = multipliers(float(x.scale) * weights.scales.astype(np.float64) / float(y.scale))
-    scaled = rescale_wide if x.type == "INT16" and (bias is None or bias.type == "INT64") else rescale
-    zero_point = y.zero_point
-
+    wide = x.type == "INT16" and (bias is None or bias.type == "INT64")
     dtype = STORED[y.type]
 
-    def finish(sums: Any, b: Any, block: slice = slice(None)) -> Any:
-        offsets = None if b is None else b.reshape(-1)[block]
-        factor, shift = (m, e) if np.ndim(m) == 0 else (m[block], e[block])
+    def of_block(b: Any, block: slice) -> Callable[[Any], Any]:
+        factors = (m, e) if np.ndim(m) == 0 else (m[block], e[block])
+        return (finishing_wide if wide else finishing)(*factors, 0 if b is None else b.reshape(-1)[block],
+                                                       y.zero_point, low, high)  # fmt: skip
 
-        def rows(part: Any) -> Any:
-            acc = part.astype(np.int64)
-            if offsets is not None:
-                acc += offsets
-            out = scaled(acc, factor, shift)
-            if zero_point:
-                out += zero_point
-            return np.clip(out, low, high, out=out)
+    def with_bias(b: Any) -> Finish:
+        known: dict[int, Callable[[Any], Any]] = {}  # by the first output of a block, as long as the kernel runs
 
-        return by_rows(rows, sums, dtype) if sums.size else sums
+        def finish(sums: Any, where: Any, block: slice) -> Any:
+            first = block.start or 0
+            if first not in known:
+                known[first] = of_block(b, block)
+            return by_rows(lambda part: known[first](part.astype(np.int64)), sums, dtype) if sums.size else sums
 
-    return finish
+        return finish
+
+    return with_bias
+
+
+def _image(x: Operand, q: Any) -> Image:
+    """Integers less their zero point."""
+    return lambda where, dtype: x.centred(q[where], dtype)
 
 
 def conv_2d(op: Any, x: Operand, filter: Operand, bias: Operand | None, y: Operand) -> Any:
@@ -78,8 +81,7 @@ def conv_2d(op: Any, x: Operand, filter: Operand, bias: Operand | None, y: Opera
     finish = finisher(op, x, filter, bias, y, *fused_bounds(op.fused_activation_function, y))
 
     def run(q: Any, f: Any, b: Any) -> Iterator[Part]:
-        for where, block, sums in convolved(op, q.shape, f, weights, lambda band, t: x.centred(q[band], t)):
-            yield where, finish(sums, b, block)
+        return convolved(op, q.shape, f, weights, _image(x, q), finish(b))
 
     return run
 
@@ -90,8 +92,7 @@ def depthwise_conv_2d(op: Any, x: Operand, filter: Operand, bias: Operand | None
     finish = finisher(op, x, filter, bias, y, *fused_bounds(op.fused_activation_function, y))
 
     def run(q: Any, f: Any, b: Any) -> Iterator[Part]:
-        for where, sums in convolved_by_channel(op, q.shape, f, weights, lambda band, t: x.centred(q[band], t)):
-            yield where, finish(sums, b)
+        return convolved_by_channel(op, q.shape, f, weights, _image(x, q), finish(b))
 
     return run
 
@@ -103,7 +104,6 @@ def transpose_conv(op: Any, output_shape: Operand, filter: Operand, x: Operand, 
     finish = finisher(op, x, filter, bias, y, *fused_bounds(op.fused_activation_function, y))
 
     def run(shape: Any, f: Any, q: Any, b: Any) -> Iterator[Part]:
-        for where, block, sums in transposed(op, shape, f, weights, lambda band, t: x.centred(q[band], t)):
-            yield where, finish(sums, b, block)
+        return transposed(op, shape, f, weights, _image(x, q), finish(b))
 
     return run

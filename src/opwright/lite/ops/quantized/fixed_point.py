@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ....core.errors import InvalidArgumentError
+from ..parts import BLOCK
 
 _BELOW_HALF = {np.dtype(t): np.nextafter(t(0.5), t(0)) for t in (np.float32, np.float64)}
 
@@ -60,8 +61,10 @@ def shifted_right(x: Any, n: Any) -> Any:
     """RDBP: x / 2^n to the nearest, halves away from zero. n: one number, or an array."""
     if isinstance(n, (int, np.integer)):
         return x if n == 0 else (x + (1 << (int(n) - 1)) + (x >> 63)) >> n
-    half = np.left_shift(1, n) >> 1
-    return (x + half + np.where(n > 0, x >> 63, 0)) >> n
+    out = x + (np.left_shift(1, n) >> 1)
+    out += x >> 63 if (n > 0).all() else np.where(n > 0, x >> 63, 0)
+    out >>= n
+    return out
 
 
 def rescale(x: Any, m: Any, e: Any) -> Any:
@@ -75,7 +78,36 @@ def rescale(x: Any, m: Any, e: Any) -> Any:
     return shifted_right(y, int(right) if np.ndim(right) == 0 else right)
 
 
-BLOCK = 1 << 14  # elements at a time: what several passes of int64 go through without leaving the cache
+def finishing(m: Any, e: Any, bias: Any, zero_point: int, low: int, high: int) -> Callable[[Any], Any]:
+    """clamp(rescale(x + bias, m, e) + zero_point) of int64 arrays [..., n], which are overwritten.
+
+    m, e, bias: numbers or vectors of n. What does not depend on x is added up before: of `rescale`, the halves.
+    """
+    left, right = np.minimum(np.maximum(e, 0), 62), np.maximum(-e, 0)
+    shifts = left.any()
+    offset = (1 << 30) + (0 if shifts else np.asarray(bias, np.int64) * m)
+    half = (np.left_shift(1, right) >> 1) + np.left_shift(zero_point, right)
+    some, every = (right > 0).any(), (right > 0).all()
+
+    def finish(x: Any) -> Any:
+        if shifts:
+            x += bias
+            x = wrapped(np.left_shift(x, left))
+        x *= m
+        x += offset
+        x >>= 31
+        if some:
+            x += x >> 63 if every else np.where(right > 0, x >> 63, 0)
+        x += half
+        x >>= right
+        return np.clip(x, low, high, out=x)
+
+    return finish
+
+
+def finishing_wide(m: Any, e: Any, bias: Any, zero_point: int, low: int, high: int) -> Callable[[Any], Any]:
+    """As `finishing`, with `rescale_wide`."""
+    return lambda x: np.clip(rescale_wide(x + bias, m, e) + zero_point, low, high)
 
 
 def by_rows(finish: Callable[[Any], Any], sums: Any, dtype: Any) -> Any:

@@ -131,9 +131,12 @@ def fully_connected(op: Any, x: Operand, weights: Operand, bias: Operand | None,
         vectors = real if op.keep_num_dims else real.reshape(-1, k)
         vectors = vectors.astype(_f, copy=False)
         steps = quantize(vectors, (-1,))
-        for where, outputs, sums in multiplied((*vectors.shape[:-1], n), w, matrix, _image(steps, vectors)):
-            real_sums = sums.astype(_f) * (steps.scale_of(where) * (scales[outputs] if np.ndim(scales) else scales))
-            yield where, _finish(op, real_sums, b, outputs)
+
+        def finish(sums: Any, where: Any, outputs: slice) -> Any:
+            factor = steps.scale_of(where) * (scales[outputs] if np.ndim(scales) else scales)
+            return _finish(op, sums.astype(_f, copy=False) * factor, b, outputs)
+
+        return multiplied((*vectors.shape[:-1], n), w, matrix, _image(steps, vectors), finish)
 
     def run(real: Any, w: Any, b: Any) -> Any:
         return parts(real, signed(w), b) if w.shape[1] else without_columns(op, real, len(w))
@@ -167,11 +170,13 @@ def conv_2d(op: Any, x: Operand, filter: Operand, bias: Operand | None, y: Opera
 
     def run(real: Any, f: Any, b: Any) -> Iterator[Part]:
         steps = quantize(real, (1, 2, 3))
-        for where, block, sums in convolved(op, real.shape, signed(f), weights, _image(steps, real)):
-            scale = steps.scale_of(where)
-            reals = sums.astype(_f)
+
+        def finish(sums: Any, where: Any, block: slice) -> Any:
+            scale, reals = steps.scale_of(where), sums.astype(_f, copy=False)
             reals = reals * filter.scales[block] * scale if by_channel else reals * (scale * filter.scale)
-            yield where, _finish(op, reals, b, block)
+            return _finish(op, reals, b, block)
+
+        return convolved(op, real.shape, signed(f), weights, _image(steps, real), finish)
 
     return run
 
@@ -184,8 +189,11 @@ def depthwise_conv_2d(op: Any, x: Operand, filter: Operand, bias: Operand | None
 
     def run(real: Any, f: Any, b: Any) -> Iterator[Part]:
         steps = asymmetric(real, (1, 2, 3))
-        for where, sums in convolved_by_channel(op, real.shape, f, weights, _image(steps, real)):
-            yield where, _finish(op, sums.astype(_f) * (scales * steps.scale_of(where)), b)
+
+        def finish(sums: Any, where: Any, block: slice) -> Any:
+            return _finish(op, sums.astype(_f, copy=False) * (scales * steps.scale_of(where)), b)
+
+        return convolved_by_channel(op, real.shape, f, weights, _image(steps, real), finish)
 
     return run
 
@@ -199,9 +207,12 @@ def transpose_conv(op: Any, output_shape: Operand, filter: Operand, x: Operand, 
 
     def run(shape: Any, f: Any, real: Any, b: Any) -> Iterator[Part]:
         steps = asymmetric(real, (1, 2, 3))
-        for where, block, sums in transposed(op, shape, f, weights, _image(steps, real)):
-            of = scales[block] if filter.per_channel else scales
-            yield where, _finish(op, sums.astype(_f) * (of * steps.scale_of(where)), b, block)
+
+        def finish(sums: Any, where: Any, block: slice) -> Any:
+            factor = (scales[block] if filter.per_channel else scales) * steps.scale_of(where)
+            return _finish(op, sums.astype(_f, copy=False) * factor, b, block)
+
+        return transposed(op, shape, f, weights, _image(steps, real), finish)
 
     return run
 

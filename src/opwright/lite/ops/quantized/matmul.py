@@ -49,10 +49,12 @@ def fully_connected(op: Any, x: Operand, weights: Operand, bias: Operand | None,
     def parts(q: Any, w: Any, b: Any) -> Iterator[Part]:
         n, k = w.shape
         vectors = q if op.keep_num_dims else q.reshape(-1, k)
-        for where, outputs, sums in multiplied((*vectors.shape[:-1], n), w, matrix,
-                                               lambda rows, t: x.centred(vectors[rows], t)):  # fmt: skip
+
+        def finish(sums: Any, where: Any, outputs: slice) -> Any:
             acc = sums.astype(np.float64) if b is None else sums + b.reshape(-1)[outputs].astype(np.float64)
-            yield where, np.clip(scaled(acc, outputs) + y.zero_point, low, high)
+            return np.clip(scaled(acc, outputs) + y.zero_point, low, high)
+
+        return multiplied((*vectors.shape[:-1], n), w, matrix, lambda rows, t: x.centred(vectors[rows], t), finish)
 
     def run(q: Any, w: Any, b: Any) -> Any:
         return parts(q, w, b) if w.shape[1] else without_columns(op, q, len(w))

@@ -11,13 +11,13 @@ time: the integers stay where they are, and what is needed beside them is bounde
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ....ops.nn import conv_arrays
-from ..parts import SCRATCH, tiles
+from ..parts import SCRATCH, Part, tiles
 from ..sliding import bands, spread, windows_of
 from .operand import Operand
 
@@ -49,71 +49,88 @@ class Weights:
         before = (slice(None),) * self.axis
         return [(*before, slice(i, min(i + step, outputs))) for i in range(0, outputs, step)]
 
+    def dtype_for(self, q: np.ndarray) -> Any:
+        """The float in which sums are exact."""
+        return self._sum_dtype(q) if self.dtype is None else self.dtype
+
     def whole(self, q: np.ndarray) -> np.ndarray:
         """All of them, as floats in which sums are exact."""
-        return self.filter.centred(q, self._sum_dtype(q) if self.dtype is None else self.dtype)
+        return self.filter.centred(q, self.dtype_for(q))
 
-    def blocks(self, q: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
-        """Blocks of outputs, each with its part of the filter as floats in which sums are exact."""
-        dtype = self._sum_dtype(q) if self.dtype is None else self.dtype
-        for part in self._parts(q, np.dtype(dtype).itemsize):
-            yield part[-1], self.filter.centred(q[part], dtype)
+    def blocks(self, q: np.ndarray, dtype: Any) -> Blocks:
+        """Blocks of outputs, each with its part of the filter as floats: again and again, kept where there is one."""
+        parts = self._parts(q, np.dtype(dtype).itemsize)
+        if len(parts) == 1:
+            return [(parts[0][-1], self.filter.centred(q, dtype))]
+        return _Again(lambda: ((part[-1], self.filter.centred(q[part], dtype)) for part in parts))
 
 
-def convolved(op: Any, shape: Sequence[int], f: np.ndarray, weights: Weights, image: Image
-              ) -> Iterator[tuple[tuple[slice, ...], slice, np.ndarray]]:  # fmt: skip
-    """CONV_2D, in groups where the filter has fewer channels: parts of the result as (where, channels, sums).
+Finish = Callable[[np.ndarray, tuple[slice, ...], slice], np.ndarray]
+"""From exact sums, where in the result they belong and of which outputs they are, to what stands there."""
+
+Blocks = Iterable[tuple[slice, np.ndarray]]
+
+
+class _Again(NamedTuple):
+    """An iterable that makes its items anew each time it is gone through."""
+
+    made: Callable[[], Iterator[tuple[slice, np.ndarray]]]
+
+    def __iter__(self) -> Iterator[Any]:
+        return self.made()
+
+
+def convolved(op: Any, shape: Sequence[int], f: np.ndarray, weights: Weights, image: Image, finish: Finish
+              ) -> Iterator[Part]:  # fmt: skip
+    """CONV_2D, in groups where the filter has fewer channels.
 
     shape: of the image, [n, h, w, c]; f: [o, kh, kw, c / groups]
     """
     windows = windows_of(op, shape[1:3], f.shape[1:3])
-    outputs, groups = len(f), shape[3] // f.shape[3]
-    depth = math.prod(f.shape[1:])
-    blocks = weights.blocks(f) if groups == 1 else iter([(slice(0, outputs), weights.whole(f))])
-    first = next(blocks, None)
-    if first is None:
-        return
-    itemsize, alone = first[1].itemsize, first[0].stop == outputs
-    strides = math.prod(w.stride for w in windows)
-    for band in bands(shape[0], windows, itemsize * (depth * groups + 2 * outputs + strides * shape[3])):
-        for _, columns in conv_arrays.columns(image(band.x, first[1].dtype.type), band.windows, groups):
-            for block, w in iter([first]) if alone else weights.blocks(f):
-                matrix = w.reshape(groups, -1, depth).transpose(0, 2, 1)
-                sums = np.matmul(columns, matrix).transpose(1, 0, 2)
-                yield (*band.y, block), block, sums.reshape(*(s.stop - s.start for s in band.y), -1)
+    outputs, groups, depth = len(f), shape[3] // f.shape[3], math.prod(f.shape[1:])
+    dtype = weights.dtype_for(f)
+    blocks: Blocks = weights.blocks(f, dtype) if groups == 1 else [(slice(0, outputs), weights.whole(f))]
+    seen = depth * groups + 3 * outputs + math.prod(w.stride for w in windows) * shape[3]
+    for band in bands(shape[0], windows, np.dtype(dtype).itemsize * seen):
+        sizes = [s.stop - s.start for s in band.y]
+        for _, columns in conv_arrays.columns(image(band.x, dtype), band.windows, groups):
+            for block, w in blocks:
+                sums = np.matmul(columns, w.reshape(groups, -1, depth).transpose(0, 2, 1)).transpose(1, 0, 2)
+                part = finish(sums.reshape(*sizes, -1), band.y, block)
+                del w, sums  # before the next are made
+                yield (*band.y, block), part
 
 
-def convolved_by_channel(op: Any, shape: Sequence[int], f: np.ndarray, weights: Weights, image: Image
-                         ) -> Iterator[tuple[tuple[slice, ...], np.ndarray]]:  # fmt: skip
-    """DEPTHWISE_CONV_2D: parts of the result as (where, sums). f: [1, kh, kw, c * multiplier]"""
+def convolved_by_channel(op: Any, shape: Sequence[int], f: np.ndarray, weights: Weights, image: Image, finish: Finish
+                         ) -> Iterator[Part]:  # fmt: skip
+    """DEPTHWISE_CONV_2D. f: [1, kh, kw, c * multiplier]"""
     windows = windows_of(op, shape[1:3], f.shape[1:3])
     w = weights.whole(f)
     w = w.reshape(*f.shape[1:3], shape[3], -1 if shape[3] else 1)
     strides = math.prod(v.stride for v in windows)
-    for band in bands(shape[0], windows, w.itemsize * (2 * f.shape[3] + 2 * strides * shape[3])):
-        yield band.y, conv_arrays.depthwise(image(band.x, w.dtype.type), w, band.windows)
+    for band in bands(shape[0], windows, w.itemsize * (3 * f.shape[3] + 2 * strides * shape[3])):
+        yield band.y, finish(conv_arrays.depthwise(image(band.x, w.dtype.type), w, band.windows), band.y, slice(None))
 
 
-def transposed(op: Any, sizes: Any, f: np.ndarray, weights: Weights, image: Image
-               ) -> Iterator[tuple[tuple[slice, ...], slice, np.ndarray]]:  # fmt: skip
-    """TRANSPOSE_CONV: parts of the result, of these sizes, as (where, channels, sums). f: [o, kh, kw, c]"""
+def transposed(op: Any, sizes: Any, f: np.ndarray, weights: Weights, image: Image, finish: Finish) -> Iterator[Part]:
+    """TRANSPOSE_CONV. sizes: of the result; f: [o, kh, kw, c]"""
     n, h, w, _ = map(int, sizes)
     windows = windows_of(op, (h, w), f.shape[1:3])
-    for block, made in weights.blocks(f):
+    for block, made in weights.blocks(f, weights.dtype_for(f)):
         outputs = len(made)
         for band in bands(n, windows, made.itemsize * (2 * outputs + f.shape[3]), spread):
             x = image(band.x, made.dtype.type)
-            yield (*band.y, block), block, conv_arrays.by_input(x, made.transpose(1, 2, 0, 3),
-                                                                (len(x), 0, 0, outputs), band.windows)  # fmt: skip
+            sums = conv_arrays.by_input(x, made.transpose(1, 2, 0, 3), (len(x), 0, 0, outputs), band.windows)
+            yield (*band.y, block), finish(sums, band.y, block)
+            del x, sums
 
 
-def multiplied(shape: Sequence[int], f: np.ndarray, weights: Weights, rows: Image
-               ) -> Iterator[tuple[tuple[slice, ...], slice, np.ndarray]]:  # fmt: skip
-    """FULLY_CONNECTED of rows [..., k] with f [n, k]: parts of the result [..., n] as (where, outputs, sums).
-
-    shape: of the result
-    """
-    for block, w in weights.blocks(f):
+def multiplied(shape: Sequence[int], f: np.ndarray, weights: Weights, rows: Image, finish: Finish) -> Iterator[Part]:
+    """FULLY_CONNECTED of rows [..., k] with f [n, k]. shape: of the result, [..., n]"""
+    for block, w in weights.blocks(f, weights.dtype_for(f)):
         for where in tiles(shape[:-1], SCRATCH // (w.itemsize * (w.shape[1] + 4 * len(w)))):
             x = rows(where, w.dtype.type)
-            yield (*where, block), block, np.matmul(x.reshape(-1, w.shape[1]), w.T).reshape(*x.shape[:-1], len(w))
+            sums = np.matmul(x.reshape(-1, w.shape[1]), w.T).reshape(*x.shape[:-1], len(w))
+            yield (*where, block), finish(sums, where, block)
+            del x, sums
+        del w  # before the next is made
