@@ -129,7 +129,7 @@ def power(x: Any, y: Any) -> Any:
         return np.power(x, y)
     if np.any(y < 0):
         raise refuse("POW does not support negative exponent for int32", wanted="exponents of at least 0")
-    if y.size == 1 < x.size:
+    if y.size == 1 and y.shape != x.shape:
         return np.power(x, y)
     limits, wide = np.iinfo(x.dtype), np.power(x, y, dtype=np.float64)
     return np.where(np.abs(wide) <= limits.max, wide, limits.min).astype(x.dtype)
