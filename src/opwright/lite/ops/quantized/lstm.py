@@ -70,7 +70,7 @@ class _Gate:
             check_scaled(intermediate, coefficients)
             scale = float(intermediate.scale)
             self.norm_by = multiplier(float(coefficients.scale))
-            self.guard = max(1, int(10000 * float(coefficients.scale)))
+            self.guard = min(max(1, int(10000 * float(coefficients.scale))), 2**31 - 1)
         self.normal = coefficients is not None
         x, h = present(operands, "input", "output_state")
         w, r = present(operands, f"input_to_{gate}_weights", f"recurrent_to_{gate}_weights")
@@ -122,7 +122,7 @@ def integer_lstm(op: Any, operands: Mapping[str, Operand | None], y: Operand, no
         wanted = "INT32" if name.endswith("_bias") else "INT16" if narrow_ones else ""
         if o is not None and wanted and o.type != wanted:
             raise o.wrong("has another type than an LSTM on integers takes", o.type, wanted)
-    power = _power_of_two(c, -15, -9)
+    power = _power_of_two(c, -30, -9)
     intermediates = [Operand(t.tensor) for t in node.intermediates if t is not None]
     if len(intermediates) != 5:
         raise y.wrong("comes of a node without the intermediate tensors that say its scales", len(intermediates), 5)
@@ -130,13 +130,23 @@ def integer_lstm(op: Any, operands: Mapping[str, Operand | None], y: Operand, no
     check_scaled(hidden)
     cifg = operands["input_to_input_weights"] is None
     gates = {g: _Gate(g, operands, s, power) for g, s in zip(GATES, intermediates) if not (cifg and g == "input")}
-    hidden_by = multiplier(2.0**-30 / float(hidden.scale))
+    hidden_by, hidden_zero = multiplier(2.0**-30 / float(hidden.scale)), hidden.zero_point
     weights, projection = operands["projection_weights"], None
     if weights is not None:
         projection = _Product("projection_weights", weights, hidden, float(h.scale), "projection_bias")
+        # With a projection the official kernel has the hidden values' zero point with the other sign, here and in the
+        # product: that shows where they reach the limits of int8.
+        hidden_zero = projection.zero_point = -hidden.zero_point
     cell_clip = _clip(op.cell_clip, c, 32767)
     proj_clip = _clip(op.proj_clip, y, 127)
     time_major, shape = getattr(op, "time_major", True), y.shape
+
+    def squashed(c: Any, let_in: Any) -> Any:
+        """tanh of the cell. The official kernel has none for cells finer than 2^-15, whose values all lie near 0: it
+        takes what its scratch holds, and that is the input gate where there is one."""
+        if power >= -15:
+            return narrow.tanh(c, 15 + power)
+        return narrow.tanh(shifted_right(c, -15 - power), 0) if cifg else let_in
 
     def step(shares: Any, h: Any, c: Any, ready: Any, arrays: Any) -> Any:
         gate = lambda g: gates[g].run(shares[g], h, c, ready[g], arrays)  # noqa: E731
@@ -147,8 +157,8 @@ def integer_lstm(op: Any, operands: Mapping[str, Operand | None], y: Operand, no
         c = narrow.saturated(kept + _cast16(shifted_right(let_in * new, 30 + power)))
         if cell_clip > 0:
             c = np.clip(c, -cell_clip, cell_clip)
-        out = gates["output"].run(shares["output"], h, c, ready["output"], arrays) * narrow.tanh(c, 15 + power)
-        out = np.clip(rescale(out, *hidden_by) + hidden.zero_point, -128, 127)
+        out = gates["output"].run(shares["output"], h, c, ready["output"], arrays) * squashed(c, let_in)
+        out = np.clip(rescale(out, *hidden_by) + hidden_zero, -128, 127)
         if projection is not None:
             out = np.clip(projection.times(out, ready[""]) + h_zero, -128, 127)
             if proj_clip > 0:
