@@ -109,29 +109,30 @@ def kernel_of(operator: Any, path: str, call: Any, node: Node, group: Callable[.
 
 
 class Real:
-    """A quantised tensor as shape rules see it: real numbers of unknown value."""
+    """A quantised tensor as shape rules see it: real numbers of unknown value. stored: the dtype of the integers."""
 
-    __slots__ = ("spec",)
+    __slots__ = ("spec", "stored")
     constant = None
 
     def __init__(self, t: Tensor, dtype: DType = float32) -> None:
-        self.spec = TensorSpec(t.spec.shape, dtype)
+        self.spec, self.stored = TensorSpec(t.spec.shape, dtype), t.dtype
 
 
 def as_real(operator: Any, node: Node, known: Callable[[Tensor], Any]) -> list[Any]:
     """What shape rules see of each input: reals for quantised ones and for integers where only floats are declared.
 
-    (Files may leave a bias without scales.) The reals are of the type of the node's first float, float32 where it has
-    none. known: what stands for other inputs.
+    (Files may leave a bias without scales, beside integers.) The reals are of the type of the node's first float,
+    float32 where it has none. known: what stands for other inputs.
     """
     tensors = node.tensors_in
     declared = operator.inputs if not any(i.repeated for i in operator.inputs) else ()
     real = next((t.dtype for t in (*tensors, *node.tensors_out) if t is not None and t.dtype.is_floating), float32)
+    floats = any(t is not None and t.dtype.is_floating for t in tensors)
     seen: list[Any] = []
     for i, t in enumerate(tensors):
         if t is None:
             seen.append(None)
-        elif t.is_quantized or (t.dtype.is_integer and not t.is_variable
+        elif t.is_quantized or (t.dtype.is_integer and not t.is_variable and not floats
                                 and i < len(declared) and t.dtype not in declared[i].dtypes):
             seen.append(Real(t, real))
         else:

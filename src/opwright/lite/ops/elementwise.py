@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from ...core import dtypes
 from ...core.dtypes import DType, bfloat16, float16, float32, float64, int8, int16, int32, int64
 from ...core.dtypes import bool as bool_
 from ...core.specs import TensorSpec
@@ -124,6 +123,8 @@ class Cast:
         wanted = types.dtype_of(op.out_data_type)
         if x.dtype.kind == "c" and not wanted.is_complex:
             x = x.real
+        if x.dtype.kind == "V" and x.dtype != bfloat16.np:  # integers below a byte, which are not cast to each other
+            x = x.astype(np.int16)
         y = x.astype(wanted.np)
         if wanted.is_integer and (x.dtype.kind == "f" or x.dtype == bfloat16.np):
             x = x.astype(np.float32) if x.dtype.itemsize == 2 else x  # 16 bits do not hold the limits

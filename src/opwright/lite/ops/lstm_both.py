@@ -19,6 +19,7 @@ from .recurrent import (
     RecurrentRegistration,
     activation_attr,
     both_specs,
+    check_aux,
     check_state,
     linked,
     outputs_of,
@@ -83,6 +84,7 @@ class BidirectionalSequenceLstm:
     def infer(op: Any) -> Any:
         x = op.input.spec
         _, batch = steps_and_batch(op, x)
+        check_aux(op.input, op.aux_input)
         second, aux = linked(op.input, op.aux_input, op.fw_aux_input_to_forget_weights is not None)
         sizes = []
         for names, given in ((FORWARD, op.input), (BACKWARD, second)):

@@ -24,7 +24,7 @@ from ..runtime.tensor import DYNAMIC
 from .activation import logistic
 from .definition import EnumAttr
 from .quantized.operand import Operand, check_symmetric
-from .shapes import refuse, text
+from .shapes import refuse, same, text
 
 _f = np.float32
 
@@ -208,6 +208,15 @@ def sequence(x: Any, time_major: bool) -> Any:
 def linked(x: Any, aux: Any, has_weights: bool) -> tuple[Any, Any]:
     """(input of the second direction, auxiliary input of both): aux without weights is the former."""
     return (x, aux) if aux is None or has_weights else (aux, None)
+
+
+def check_aux(x: Any, aux: Any) -> None:
+    """Raises InvalidArgumentError where an auxiliary input has other steps or another batch than the input."""
+    if aux is not None and None not in (x.spec.shape.dims, aux.spec.shape.dims) and not (
+            len(x.spec.shape) == len(aux.spec.shape) and all(map(same, x.spec.shape.dims[:-1], aux.spec.shape.dims))):
+        raise refuse("aux_input has other steps or another batch than the input",
+                     found={"input": text(x.spec.shape), "aux_input": text(aux.spec.shape)},
+                     wanted="equal sizes but for the last")  # fmt: skip
 
 
 def outputs_of(op: Any, made: Sequence[Any]) -> list[Any]:

@@ -23,6 +23,7 @@ from .recurrent import (
     RecurrentRegistration,
     activation_attr,
     both_specs,
+    check_aux,
     check_state,
     check_weights,
     linked,
@@ -178,6 +179,7 @@ class BidirectionalSequenceRnn:
     def infer(op: Any) -> Any:
         x = op.input.spec
         _, batch = steps_and_batch(op, x)
+        check_aux(op.input, op.aux_input)
         second, aux = _linked(op, op.input, op.aux_input, op.fw_aux_weights is not None)
         sizes = []
         for prefix, given in (("fw_", op.input), ("bw_", second)):

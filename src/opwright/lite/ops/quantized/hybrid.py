@@ -222,6 +222,8 @@ def embedding_lookup(op: Any, lookup: Operand, value: Operand, y: Operand) -> An
     check_types(op, [f"{value} {y}" for value in ("INT8", "INT4", "INT2", "UINT8") for y in ("FLOAT32", "FLOAT16")],
                 value, y)  # fmt: skip
     check_symmetric(value)
+    check_axis(value, 0)
+    check_axis(value, 0)
     rank = len(value.shape)
 
     def run(ids: Any, table: Any) -> Any:

@@ -62,11 +62,12 @@ def log_softmax(op: Any, x: Operand, y: Operand) -> Any:
     def run(q: Any) -> Any:
         if not q.size:
             return q
-        wide = q.astype(np.int32)
+        wide = np.atleast_1d(q).astype(np.int32)  # a scalar is a row of its own
         greatest = wide.max(-1, keepdims=True)
         total = np.cumsum(exponentials[greatest - wide], -1, dtype=np.float32)[..., -1:]
         constant = (x.scale * greatest.astype(np.float32) + np.log(total)) / y.scale
-        return np.clip(np.rint(factor * wide.astype(np.float32) - constant) + y.zero_point, y.low, y.high)
+        logs = np.rint(factor * wide.astype(np.float32) - constant) + y.zero_point
+        return np.clip(logs, y.low, y.high).reshape(q.shape)
 
     return run
 
