@@ -236,14 +236,11 @@ def svdf(seed: int, kind: str) -> Model:
                    asymmetric_quantize_inputs=kind == "hybrid" and b.flag())  # fmt: skip
 
 
-def integer_lstm(seed: int, kind: str) -> Model:
-    """int8 with int16 cells; the scales of the gates of intermediate tensors."""
+def integer_lstm(seed: int, kind: str, name: str = "UNIDIRECTIONAL_SEQUENCE_LSTM") -> Model:
+    """int8 with int16 cells; the scales of the gates of intermediate tensors. LSTM: one step."""
     b = Builder(seed, "integer")
     n, cells, batch = b.size(), b.size(2, 5), b.size(1, 3)
     projection, cifg, peephole, norm, time_major = b.flag(), b.flag(), b.flag(), b.flag(), b.flag()
-    cifg = cifg and not norm  # the official kernel reads the input gate's coefficients
-    if norm:
-        cells = b.one(2, 4, 8)
     out = b.size(2, 5) if projection else cells
     peephole = peephole and not projection  # with both the official kernel's answers are at odds with its float one's
     steps = b.size(1, 4)
@@ -251,7 +248,10 @@ def integer_lstm(seed: int, kind: str) -> Model:
     zero_x, zero_h, zero_hidden = b.size(-20, 20), b.size(-20, 20), b.size(-20, 20)
     scale_hidden = 0.008 if projection else scale_h
     zero_hidden = zero_hidden if projection else zero_h
-    b.fed_input((steps, batch, n) if time_major else (batch, steps, n), scale_x, zero_x, "INT8")
+    shape: tuple[int, ...] = (steps, batch, n) if time_major else (batch, steps, n)
+    if name == "LSTM":
+        shape = (batch, n)
+    b.fed_input(shape, scale_x, zero_x, "INT8")
     for shape in ((cells, n), (cells, out)):
         for gate in GATES:
             b.none() if cifg and gate == "input" else b.weights(*shape)
@@ -273,15 +273,23 @@ def integer_lstm(seed: int, kind: str) -> Model:
     b.state(batch, out, kind="INT8", scale=scale_h, zero=zero_h)
     b.state(batch, cells, kind="INT16", scale=2.0**power)
     if norm:
-        for _ in GATES:
+        for gate in GATES:
+            if cifg and gate == "input":
+                b.none()
+                continue
             b.constant(b.rng.integers(8000, 32767, (cells,)).astype(np.int16), "INT16", 4e-5)
     else:
         b.none(4)
     for _ in GATES:
         b.intermediates.append(b.tensor((0,), "INT16", 0.003, 0) if norm else b.tensor((0,)))
     b.intermediates.append(b.tensor((0,), "INT8", scale_hidden, zero_hidden))
-    return b.model("UNIDIRECTIONAL_SEQUENCE_LSTM", [b.tensor((1,), "INT8", scale_h, zero_h)], time_major=time_major,
-                   fused_activation_function="TANH", cell_clip=b.one(0.0, 0.5), proj_clip=b.one(0.0, 0.4))  # fmt: skip
+    options = {} if name == "LSTM" else {"time_major": time_major}
+    return b.model(name, [b.tensor((1,), "INT8", scale_h, zero_h)], fused_activation_function="TANH",
+                   cell_clip=b.one(0.0, 0.5), proj_clip=b.one(0.0, 0.4), **options)  # fmt: skip
+
+
+def one_integer_lstm(seed: int, kind: str) -> Model:
+    return integer_lstm(seed, kind, "LSTM")
 
 
 MODELS = {
@@ -294,6 +302,7 @@ MODELS = {
     "BIDIRECTIONAL_SEQUENCE_RNN": (both_rnn, ("float", "hybrid")),
     "SVDF": (svdf, ("float", "hybrid", "integer")),
     "LSTM of int8": (integer_lstm, ("integer",)),
+    "LSTM of int8, one step": (one_integer_lstm, ("integer",)),
 }
 ROWS = [(name, kind) for name, (_, kinds) in MODELS.items() for kind in kinds]
 
