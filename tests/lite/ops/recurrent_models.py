@@ -55,8 +55,9 @@ class Builder:
         """A matrix (or a peephole) in the type that weights have."""
         if self.kind == "float":
             self.constant(self.rng.normal(0, 0.7, shape).astype(np.float32))
-        else:
-            self.constant(self.rng.integers(-127, 127, shape, endpoint=True).astype(np.int8), "INT8",
+        else:  # of "legacy" the bytes of int8 in a tensor that says uint8
+            self.constant(self.rng.integers(-127, 127, shape, endpoint=True).astype(np.int8),
+                          "UINT8" if self.kind == "legacy" else "INT8",
                           float(np.float32(self.rng.uniform(0.002, 0.02))))  # fmt: skip
 
     def bias(self, *shape: int, low: float = -1.0) -> None:
@@ -117,7 +118,7 @@ def lstm(seed: int, kind: str, name: str = "UNIDIRECTIONAL_SEQUENCE_LSTM") -> Mo
     for gate in GATES:
         b.bias(cells, low=0.2) if norm and not (cifg and gate == "input") else b.none()
     options = {"fused_activation_function": "TANH" if seed % 3 else b.activation("TANH"), "cell_clip": b.one(0.0, 0.5),
-               "proj_clip": b.one(0.0, 0.4), "asymmetric_quantize_inputs": kind == "hybrid" and b.flag()}  # fmt: skip
+               "proj_clip": b.one(0.0, 0.4), "asymmetric_quantize_inputs": kind in ("hybrid", "legacy") and b.flag()}  # fmt: skip
     if "SEQUENCE" in name:
         options |= {"time_major": time_major, "diagonal_recurrent_tensors": diagonal}
     return b.model(name, [b.tensor((1,))], **options)
@@ -172,7 +173,7 @@ def both_lstm(seed: int, kind: str) -> Model:
     outputs = [b.tensor((1,)) for _ in range(1 if merge else 2)]
     return b.model("BIDIRECTIONAL_SEQUENCE_LSTM", outputs, fused_activation_function="TANH", merge_outputs=merge,
                    time_major=time_major, cell_clip=b.one(0.0, 0.5), proj_clip=b.one(0.0, 0.4),
-                   asymmetric_quantize_inputs=kind == "hybrid" and b.flag())  # fmt: skip
+                   asymmetric_quantize_inputs=kind in ("hybrid", "legacy") and b.flag())  # fmt: skip
 
 
 def rnn(seed: int, kind: str, name: str = "UNIDIRECTIONAL_SEQUENCE_RNN") -> Model:
@@ -186,7 +187,7 @@ def rnn(seed: int, kind: str, name: str = "UNIDIRECTIONAL_SEQUENCE_RNN") -> Mode
     b.state(batch, units)
     options = {"time_major": time_major} if "SEQUENCE" in name else {}
     return b.model(name, [b.tensor((1,))], fused_activation_function=b.activation(),
-                   asymmetric_quantize_inputs=kind == "hybrid" and b.flag(), **options)  # fmt: skip
+                   asymmetric_quantize_inputs=kind in ("hybrid", "legacy") and b.flag(), **options)  # fmt: skip
 
 
 def one_rnn(seed: int, kind: str) -> Model:
@@ -196,7 +197,7 @@ def one_rnn(seed: int, kind: str) -> Model:
 def both_rnn(seed: int, kind: str) -> Model:
     b = Builder(seed, kind)
     n, time_major, merge, aux, aux_weights = b.size(), b.flag(), b.flag(), b.flag(), b.flag()
-    if kind == "hybrid":  # the official kernel crashes elsewhere, or is at odds with its float kernel
+    if kind != "float":  # the official kernel crashes elsewhere, or is at odds with its float kernel
         merge = aux = time_major = False
     batch, shape = b.batch_and_shape(time_major, n)
     sizes = [b.size(), b.size()]
@@ -212,7 +213,7 @@ def both_rnn(seed: int, kind: str) -> Model:
     outputs = [b.tensor((1,)) for _ in range(1 if merge else 2)]
     return b.model("BIDIRECTIONAL_SEQUENCE_RNN", outputs, fused_activation_function=b.activation(),
                    merge_outputs=merge, time_major=time_major,
-                   asymmetric_quantize_inputs=kind == "hybrid" and b.flag())  # fmt: skip
+                   asymmetric_quantize_inputs=kind in ("hybrid", "legacy") and b.flag())  # fmt: skip
 
 
 def svdf(seed: int, kind: str) -> Model:
@@ -233,7 +234,7 @@ def svdf(seed: int, kind: str) -> Model:
     b.bias(units) if b.flag() else b.none()
     b.state(batch, memory * filters)
     return b.model("SVDF", [b.tensor((1,))], rank=rank, fused_activation_function=b.one("NONE", "RELU"),
-                   asymmetric_quantize_inputs=kind == "hybrid" and b.flag())  # fmt: skip
+                   asymmetric_quantize_inputs=kind in ("hybrid", "legacy") and b.flag())  # fmt: skip
 
 
 def integer_lstm(seed: int, kind: str, name: str = "UNIDIRECTIONAL_SEQUENCE_LSTM") -> Model:
@@ -293,14 +294,14 @@ def one_integer_lstm(seed: int, kind: str) -> Model:
 
 
 MODELS = {
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": (lstm, ("float", "hybrid")),
-    "LSTM": (one_lstm, ("float", "hybrid")),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": (lstm, ("float", "hybrid", "legacy")),
+    "LSTM": (one_lstm, ("float", "hybrid", "legacy")),
     "LSTM of kernel_type BASIC": (basic_lstm, ("float", "integer")),
-    "BIDIRECTIONAL_SEQUENCE_LSTM": (both_lstm, ("float", "hybrid")),
-    "UNIDIRECTIONAL_SEQUENCE_RNN": (rnn, ("float", "hybrid")),
-    "RNN": (one_rnn, ("float", "hybrid")),
-    "BIDIRECTIONAL_SEQUENCE_RNN": (both_rnn, ("float", "hybrid")),
-    "SVDF": (svdf, ("float", "hybrid", "integer")),
+    "BIDIRECTIONAL_SEQUENCE_LSTM": (both_lstm, ("float", "hybrid", "legacy")),
+    "UNIDIRECTIONAL_SEQUENCE_RNN": (rnn, ("float", "hybrid", "legacy")),
+    "RNN": (one_rnn, ("float", "hybrid", "legacy")),
+    "BIDIRECTIONAL_SEQUENCE_RNN": (both_rnn, ("float", "hybrid", "legacy")),
+    "SVDF": (svdf, ("float", "hybrid", "legacy", "integer")),
     "LSTM of int8": (integer_lstm, ("integer",)),
     "LSTM of int8, one step": (one_integer_lstm, ("integer",)),
 }
