@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import float16, float32, int32
+from ...core.dtypes import float16, float32, int8, int32
 from ...core.shapes import UNKNOWN, TensorShape
 from ...core.shapes import broadcast as broadcast_two
 from ...core.specs import TensorSpec
@@ -124,7 +124,11 @@ class BatchMatMul:
     hybrid = "hybrid.batch_matmul"
 
     def infer(op: Any) -> TensorSpec:
-        a, b, dtype = op.x.spec.shape, op.y.spec.shape, int32 if op.output_type == "INT32" else op.x.spec.dtype
+        a, b, dtype = op.x.spec.shape, op.y.spec.shape, op.x.spec.dtype
+        if op.output_type == "INT32":
+            if getattr(op.x, "stored", None) is not int8:
+                raise refuse("sums without scales are of int8", found=op.x.spec.short(), wanted="x of type int8")
+            dtype = int32
         if a.dims is None or b.dims is None:
             return TensorSpec(UNKNOWN, dtype)
         if len(a) < 2 or len(b) < 2:

@@ -27,7 +27,8 @@ class Shuffled(OperatorRegistration):
             return super().infer(call, node, operands)
         _check_outputs(node)
         (y,) = self.operator.infer(call, self.group(node, operands))
-        return [y, node.tensors_out[1].spec]
+        workspace = node.tensors_out[1]
+        return [y, TensorSpec(workspace.shape, workspace.dtype)]
 
     def quantized_kernel(self, call: Any, node: Node) -> Any:
         if call.weights_format == "DEFAULT":
