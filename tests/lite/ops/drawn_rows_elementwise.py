@@ -293,7 +293,7 @@ ROWS = [
       for k, w in (("FLOAT32", SINGLE), ("FLOAT16", HALF))),
     Row("LOG_SOFTMAX", ("FLOAT32",), _rows(), within=SINGLE),
     Row("L2_NORMALIZATION", ("FLOAT32",), _rows(), within=SINGLE),
-    Row("LOCAL_RESPONSE_NORMALIZATION", ("FLOAT32",), local_response, within=SINGLE, path="OPT"),
+    Row("LOCAL_RESPONSE_NORMALIZATION", ("FLOAT32",), local_response, within=3 * SINGLE, path="OPT"),
     *(Row(n, ("FLOAT16",), filled(draw), within=0 if n in EXACT else HALF, path="AUTO") for n, draw in HALVES.items()),
     Row("PRELU", ("FLOAT16",), prelu_by_channel, path="AUTO"),
     *(Row(n, ("FLOAT32",), filled(draw), within=SINGLE, path="AUTO") for n, draw in XNNPACK.items()),
