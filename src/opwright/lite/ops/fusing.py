@@ -18,6 +18,8 @@ def fuse(op: Any, y: Any) -> Any:
     if bounds is None:
         return y
     low, high = bounds
+    if y.dtype.kind == "u":
+        low = 0
     out = y if isinstance(y, np.ndarray) else None
     y = np.maximum(y, y.dtype.type(low), out=out)
     return y if high is None else np.minimum(y, y.dtype.type(high), out=out)

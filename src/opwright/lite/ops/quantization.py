@@ -15,6 +15,7 @@ from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
 from . import types
 from .definition import EnumAttr, lite_operator
+from .parts import in_elements
 from .shapes import refuse
 
 
@@ -42,6 +43,8 @@ class Quantize:
                                      wanted="integers with scales", explain="OW103")  # fmt: skip
         return x.astype(dtype.np)
 
+    parts = in_elements
+
 
 @lite_operator("DEQUANTIZE", options="DequantizeOptions", versions=(1, 9))
 class Dequantize:
@@ -61,10 +64,12 @@ class Dequantize:
     def compute(op: Any, x: Any) -> Any:
         return x.astype(np.float32)
 
+    parts = in_elements
+
 
 @lite_operator("FAKE_QUANT", options="FakeQuantOptions", versions=(1, 2))
 class FakeQuant:
-    """Real numbers moved to the nearest that num_bits can tell apart between min and max, one of which is 0.
+    """Real numbers moved to the nearest that num_bits can tell apart between min and max, which are moved to have a 0.
 
     .. math:: y = round((clamp(x, min', max') - min') / s) s + min',   s = (max - min) / (2^{num\\_bits} - 1)
     """
@@ -75,8 +80,8 @@ class FakeQuant:
     def infer(op: Any) -> TensorSpec:
         if not 2 <= op.num_bits <= 16:
             raise refuse("num_bits is out of range", found=op.num_bits, wanted="between 2 and 16")
-        if not op.min <= 0 <= op.max or op.min == op.max:
-            raise refuse("min and max do not enclose 0", found=[op.min, op.max], wanted="min <= 0 <= max")
+        if not op.min < op.max:
+            raise refuse("min and max are no range", found=[op.min, op.max], wanted="min < max")
         return TensorSpec(op.x.spec.shape, op.x.spec.dtype)
 
     def compute(op: Any, x: Any) -> Any:
@@ -88,3 +93,5 @@ class FakeQuant:
         inverse = f(1) / scale
         steps = (np.fmin(np.fmax(x, low), high) - low) * inverse  # NaN becomes the least
         return np.floor(steps + f(0.5)) * scale + low
+
+    parts = in_elements
