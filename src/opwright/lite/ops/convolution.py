@@ -214,7 +214,7 @@ def _mean(x: Any, rows: Window, columns: Window) -> Any:
 
 
 def _greatest(x: Any, rows: Window, columns: Window) -> Any:
-    return along(along(x, rows, 1, np.maximum, -np.inf), columns, 2, np.maximum, -np.inf)
+    return along(along(x, rows, 1, np.fmax, -np.inf), columns, 2, np.fmax, -np.inf)
 
 
 def _root_mean_square(x: Any, rows: Window, columns: Window) -> Any:
@@ -241,7 +241,7 @@ class AveragePool2D:
 
 @lite_operator("MAX_POOL_2D", options="Pool2DOptions", versions=(1, 3))
 class MaxPool2D:
-    """The greatest of each window.
+    """The greatest of each window, NaN aside.
 
     .. math:: y_{npqc} = act(\\max_{ij} x_{n, p s + i, q s + j, c})
     """
