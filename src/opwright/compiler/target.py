@@ -73,6 +73,7 @@ NAMED: dict[str, Target] = {t.name: t for t in (
     Target("aarch64", "aarch64-unknown-linux-gnu", "generic", "+neon"),
     Target("aarch64-dotprod", "aarch64-unknown-linux-gnu", "generic", "+neon,+dotprod"),
     Target("aarch64-i8mm", "aarch64-unknown-linux-gnu", "generic", "+neon,+dotprod,+i8mm"),
+    Target("riscv64", "riscv64-unknown-linux-gnu", "generic-rv64", "+m,+a,+f,+d,+c"),
     Target("riscv64-v", "riscv64-unknown-linux-gnu", "generic-rv64", "+m,+a,+f,+d,+c,+v"),
     Target("wasm32-simd128", "wasm32-unknown-unknown", "generic", "+simd128"),
     Target("generic", "x86_64-unknown-linux-gnu", "x86-64"),
