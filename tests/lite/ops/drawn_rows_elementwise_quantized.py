@@ -12,6 +12,8 @@ from collections.abc import Callable
 import numpy as np
 from drawn import LIMITS, NUMPY, Draw, Drawn, Row, T, like, plain
 from drawn_rows_elementwise import COMPARISONS, broadcast_pair, filled, shape_of
+from drawn_rows_elementwise import ROWS as ELEMENTWISE
+from drawn_rows_reduction import ROWS as REDUCTIONS
 from drawn_rows_reduction import axes_of, filled_shape
 
 ALL = ("INT8", "UINT8", "INT16")
@@ -209,6 +211,25 @@ def chosen(d: Draw) -> Drawn:
     return Drawn([d.t(*condition, kind="BOOL"), x, y], [T(d.kind, full, x.scale, x.zero)])
 
 
+def places(d: Draw) -> Drawn:
+    x = d.x(*(d.size(1, 4) for _ in range(d.size(1, 5))))
+    x.values.reshape(-1)[0] = 1  # the official Python interface has no empty dynamic tensors
+    return Drawn([x], [plain("INT64")])
+
+
+def _scaled(draw: Callable[[Draw], Drawn]) -> Callable[[Draw], Drawn]:
+    """The same model with scales on its int32 or int64, which mean nothing to the kernels."""
+
+    def again(d: Draw) -> Drawn:
+        drawn = draw(d)
+        for t in (*drawn.inputs, *drawn.outputs):
+            if t is not None and t.type == d.kind and not t.constant:
+                t.scale, t.zero = 0.5, 0
+        return drawn
+
+    return again
+
+
 L2 = _rows(INT8=("INT8", 1 / 128, 0), UINT8=("UINT8", 1 / 128, 128))
 LOG = _rows(INT8=("INT8", 16 / 256, 127), UINT8=("UINT8", 16 / 256, 255))
 WIDE = _softmax(INT8=("INT16", 1 / 65536, -32768), UINT8=("INT16", 1 / 65536, -32768))
@@ -230,6 +251,7 @@ ROWS = [
     Row("PRELU", ALL, prelu, label="PRELU broadcast"),
     Row("SELECT_V2", ALL, chosen, label="SELECT_V2 broadcast"),
     Row("CAST", ALL, cast, label="CAST quantized"),
+    Row("WHERE", BYTES, places, label="WHERE quantized"),
     Row("SOFTMAX", BYTES, WIDE, label="SOFTMAX to int16"),
     Row("SOFTMAX", ALL, SOFTMAX, label="SOFTMAX of any rank"),
     Row("LOG_SOFTMAX", BYTES, LOG, path="OPT", label="LOG_SOFTMAX of any rank"),
@@ -250,4 +272,6 @@ ROWS = [
     Row("QUANTIZE", ("FLOAT32", "FLOAT16"), between_floats, path="AUTO", label="QUANTIZE between floats"),
     Row("DEQUANTIZE", (*ALL, "INT4", "UINT4", "INT2"), dequantized, label="DEQUANTIZE of any rank"),
     Row("DEQUANTIZE", (*BYTES, "INT4", "UINT4", "INT2"), dequantized_by_channel, label="DEQUANTIZE by any channel"),
+    *(Row(r.name, (k,), _scaled(r.draw), label=f"{r.label} scaled") for r in (*ELEMENTWISE, *REDUCTIONS)
+      for k in ("INT32", "INT64") if k in r.kinds and r.name not in ("REDUCE_PROD", "BITCAST")),
 ]  # fmt: skip
