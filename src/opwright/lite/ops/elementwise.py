@@ -15,6 +15,7 @@ from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
 from . import types
 from .definition import LiteOperator, lite_operator
+from .parts import in_elements
 from .shapes import refuse
 
 
@@ -132,3 +133,5 @@ class Cast:
             np.copyto(y, wanted.max, where=~(x < high + 1))
             np.copyto(y, wanted.min, where=x < low)
         return y
+
+    parts = in_elements

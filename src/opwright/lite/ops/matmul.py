@@ -6,6 +6,7 @@ Lives here: the two operators.  Not here: convolutions (convolution.py).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from ...ops.definition import Input, Output
 from ...ops.nn.windows import wide
 from .definition import EnumAttr, lite_operator
 from .fusing import fuse
+from .parts import SCRATCH, Part, seen, tiles, whole
 from .shapes import product, refuse, same, spec, text
 
 _FLOATS = (float32, float16)
@@ -72,14 +74,25 @@ class FullyConnected:
             raise _does_not_fit(shape, op.weights.spec.shape)
         return spec((total // k, n), dtype)
 
+    def parts(op: Any, x: Any, weights: Any, bias: Any) -> Iterator[Part]:
+        n, k = weights.shape
+        if not k:
+            yield (), without_columns(op, x, n)
+            return
+        vectors, w = x if op.keep_num_dims else x.reshape(-1, k), _widened(weights).T
+        for where in tiles(vectors.shape[:-1], SCRATCH // max(2 * w.itemsize * n, 1)):
+            rows = _widened(vectors[where])
+            y = np.matmul(rows.reshape(-1, k), w)
+            if bias is not None:
+                y += bias.reshape(-1)
+            yield where, fuse(op, y.reshape((*rows.shape[:-1], n)))
+
     def compute(op: Any, x: Any, weights: Any, bias: Any) -> Any:
         n, k = weights.shape
         if not k:
             return without_columns(op, x, n)
-        y = np.matmul(_widened(x).reshape(-1, k), _widened(weights).T)
-        if bias is not None:
-            y += bias.reshape(-1)
-        return fuse(op, y.reshape((*x.shape[:-1], n)) if op.keep_num_dims else y).astype(x.dtype, copy=False)
+        lead = x.shape[:-1] if op.keep_num_dims else (x.size // k,)
+        return whole(op.parts(x, weights, bias), (*lead, n), x.dtype)
 
 
 def _widened(x: Any) -> Any:
@@ -142,7 +155,18 @@ class BatchMatMul:
                          wanted="equal inner sizes, after adj_x and adj_y")  # fmt: skip
         return TensorSpec(broadcast_two(a[:-2], b[:-2]).concatenate((m, n)), dtype)
 
+    def parts(op: Any, x: Any, y: Any) -> Iterator[Part]:
+        return products(op, x, y, lambda a, b: np.matmul(_widened(a), _widened(b)))
+
     def compute(op: Any, x: Any, y: Any) -> Any:
         a, b = _widened(x), _widened(y)
         z = np.matmul(a.swapaxes(-1, -2) if op.adj_x else a, b.swapaxes(-1, -2) if op.adj_y else b)
         return z.astype(x.dtype, copy=False)
+
+
+def products(op: Any, x: Any, y: Any, multiply: Callable[[Any, Any], Any]) -> Iterator[Part]:
+    """BATCH_MATMUL in parts: some matrices, or rows of one, at a time. multiply: fn(matrices, matrices) -> matrices"""
+    a, b = x.swapaxes(-1, -2) if op.adj_x else x, y.swapaxes(-1, -2) if op.adj_y else y
+    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    for where in tiles((*lead, a.shape[-2]), SCRATCH // (8 * (a.shape[-1] + b.shape[-1] + 1))):
+        yield where, multiply(seen(a, where, 1), seen(b, where[:-1], 2))

@@ -38,9 +38,9 @@ def tiles(shape: Sequence[int], room: int) -> Iterator[tuple[slice, ...]]:
                                for size, step in zip(shape, steps)))  # fmt: skip
 
 
-def seen(array: Any, where: tuple[slice, ...]) -> Any:
-    """What a tile of a broadcast result sees of one operand."""
-    last = where[len(where) - array.ndim :]
+def seen(array: Any, where: tuple[slice, ...], inner: int = 0) -> Any:
+    """What a tile of a broadcast result sees of one operand. inner: last dimensions of it that `where` leaves out."""
+    last = where[len(where) - array.ndim + inner :]
     return array[tuple(slice(None) if size == 1 else part for size, part in zip(array.shape, last))]
 
 
@@ -48,6 +48,11 @@ def elements(kernel: Callable[..., Any], arrays: Sequence[np.ndarray], shape: tu
     """A kernel that broadcasts and works element by element, in parts. shape: of the result."""
     for where in tiles(shape, BLOCK):
         yield where, kernel(*(seen(a, where) for a in arrays))
+
+
+def in_elements(op: Any, x: np.ndarray) -> Iterator[Part]:
+    """What `op` makes of each element of x, in parts: where its quantised kernels see more than elements."""
+    return elements(op.reference, (x,), x.shape)
 
 
 def rows(kernel: Callable[..., Any], arrays: Sequence[Any], shape: tuple[int, ...]) -> Iterator[Part]:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..fusing import fuse
-from ..matmul import without_columns
+from ..matmul import products, without_columns
 from ..parts import Part
 from .fixed_point import round_away
 from .operand import Operand, check_axis, check_symmetric, check_types
@@ -151,14 +151,13 @@ def batch_matmul(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
     scales = y.scales if y.per_channel else y.scale
     quantize = asymmetric if op.asymmetric_quantize_inputs else symmetric
 
-    def run(a: Any, b: Any) -> Any:
-        a, b = a.swapaxes(-1, -2) if op.adj_x else a, b.swapaxes(-1, -2) if op.adj_y else b
+    def multiply(a: Any, b: Any) -> Any:
         steps = quantize(a, (-1,))
         exact = np.float32 if a.shape[-1] * REACH * 128 <= 1 << 24 else np.float64
         acc = np.matmul(steps.of(a).astype(exact, copy=False), b.astype(exact)).astype(_f)
         return acc * (steps.scale * scales)
 
-    return run
+    return lambda a, b: products(op, a, b, multiply)
 
 
 def conv_2d(op: Any, x: Operand, filter: Operand, bias: Operand | None, y: Operand) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..matmul import without_columns
+from ..matmul import products, without_columns
 from ..parts import Part
 from .fixed_point import multiplier, multipliers, rescale, rescale_wide, round_away
 from .operand import Operand, check_scaled, check_symmetric, check_types, fused_bounds
@@ -76,22 +76,21 @@ def batch_matmul(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
     """Integers of the output; of output type INT32, which has no scale, the sums of raw products."""
     kind = check_types(op, ("INT8 INT8 INT8", "INT8 INT8 INT32", "INT16 INT16 INT16", "INT16 INT8 INT16"), x, y, z)
     if z.type == "INT32":
-        return lambda a, b: _products(op, a, b, 128 * 128)
+        return lambda a, b: products(op, a, b, lambda a, b: _sums(a, b, 128 * 128))
     check_scaled(x, y, z)
     if kind == "INT16":
         check_symmetric(x, y, z)
     m, e = multiplier(float(x.scale * y.scale) / float(z.scale))
     scaled = rescale_wide if kind == "INT16" else rescale
 
-    def run(a: Any, b: Any) -> Any:
-        acc = _products(op, a, b, x.reach * y.reach, x.zero_point, y.zero_point)
+    def multiply(a: Any, b: Any) -> Any:
+        acc = _sums(a, b, x.reach * y.reach, x.zero_point, y.zero_point)
         return np.clip(scaled(acc, m, e) + z.zero_point, z.low, z.high)
 
-    return run
+    return lambda a, b: products(op, a, b, multiply)
 
 
-def _products(op: Any, a: Any, b: Any, most: int, a_zero: int = 0, b_zero: int = 0) -> Any:
+def _sums(a: Any, b: Any, most: int, a_zero: int = 0, b_zero: int = 0) -> Any:
     """Exact sums of products of integers less their zero points, int64. most: the greatest |product|."""
-    a, b = a.swapaxes(-1, -2) if op.adj_x else a, b.swapaxes(-1, -2) if op.adj_y else b
     exact = np.float32 if a.shape[-1] * most <= 1 << 24 else np.float64
     return np.matmul(a.astype(exact) - exact(a_zero), b.astype(exact) - exact(b_zero)).astype(np.int64)

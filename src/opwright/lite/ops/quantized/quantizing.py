@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...ops.quantized.operand import Operand
+from ..parts import elements
 from .fixed_point import multiplier, rescale, round_away
 from .operand import check_scaled, check_types
 
@@ -37,11 +38,11 @@ def quantize(op: Any, x: Operand, y: Operand) -> Any:
     if not np.all(scale):
         raise y.wrong("has a scale of 0", y.scales[:8].tolist(), "positive scales")
 
-    def run(real: Any) -> Any:
+    def run(real: Any, scale: Any, zero_point: Any) -> Any:
         q = round_away(np.nan_to_num(real.astype(np.float32, copy=False) / scale, nan=0.0)).astype(np.float64)
         return np.clip(q + zero_point, y.low, y.high)
 
-    return run
+    return lambda real: elements(run, (real, np.asarray(scale), np.asarray(zero_point)), real.shape)
 
 
 def _requantize(x: Operand, y: Operand) -> Any:
@@ -51,7 +52,7 @@ def _requantize(x: Operand, y: Operand) -> Any:
     def run(q: Any) -> Any:
         return np.clip(rescale(x.centred(q), m, e) + y.zero_point, y.low, y.high)
 
-    return run
+    return lambda q: elements(run, (q,), q.shape)
 
 
 def dequantize(op: Any, x: Operand, y: Operand) -> Any:
@@ -59,7 +60,11 @@ def dequantize(op: Any, x: Operand, y: Operand) -> Any:
     check_types(op, tuple(f"{t} FLOAT32" for t in (*_NARROW, "INT32", "UINT16")), x, y)
     if x.per_channel:
         scales, zero_points = _along(x.scales, x), _along(x.zero_points, x)
-        return lambda q: scales * (q.astype(np.int64) - zero_points).astype(np.float32)
+
+        def of_channels(q: Any, scale: Any, zero_point: Any) -> Any:
+            return scale * (q.astype(np.int64) - zero_point).astype(np.float32)
+
+        return lambda q: elements(of_channels, (q, scales, zero_points), q.shape)
     check_scaled(x)
     scale = float(x.scale)
-    return lambda q: scale * x.centred(q, np.float64)
+    return lambda q: elements(lambda part: scale * x.centred(part, np.float64), (q,), q.shape)
