@@ -38,7 +38,7 @@ class _Product:
         check_scaled(weights, x)
         check_symmetric(weights)
         self.name, self.bias, self.zero_point = name, bias, x.zero_point
-        self.m, self.e = multiplier(float(weights.scale) * float(x.scale) / out_scale)
+        self.m, self.e = multiplier(float(weights.scale * x.scale / np.float32(out_scale)))  # as float32 has it
 
     def ready(self, arrays: Mapping[str, Any]) -> tuple[Any, Any]:
         """The matrix, and the bias with what the zero point adds."""
@@ -78,7 +78,7 @@ class _Gate:
         self.inside = _Product(f"recurrent_to_{gate}_weights", r, h, scale)
         self.peephole = f"cell_to_{gate}_weights"
         p = operands.get(self.peephole)
-        self.peephole_by = None if p is None else multiplier(2.0**power * float(p.scale) / scale)
+        self.peephole_by = None if p is None else multiplier(float(np.float32(2.0**power * float(p.scale) / scale)))
 
     def ready(self, arrays: Mapping[str, Any]) -> Any:
         return self.outside.ready(arrays), self.inside.ready(arrays)
@@ -130,7 +130,7 @@ def integer_lstm(op: Any, operands: Mapping[str, Operand | None], y: Operand, no
     check_scaled(hidden)
     cifg = operands["input_to_input_weights"] is None
     gates = {g: _Gate(g, operands, s, power) for g, s in zip(GATES, intermediates) if not (cifg and g == "input")}
-    hidden_by, hidden_zero = multiplier(2.0**-30 / float(hidden.scale)), hidden.zero_point
+    hidden_by, hidden_zero = multiplier(float(np.float32(2.0**-30 / float(hidden.scale)))), hidden.zero_point
     weights, projection = operands["projection_weights"], None
     if weights is not None:
         projection = _Product("projection_weights", weights, hidden, float(h.scale), "projection_bias")

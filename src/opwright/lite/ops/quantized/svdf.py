@@ -21,8 +21,8 @@ def svdf(op: Any, operands: Mapping[str, Operand | None], y: Operand) -> Any:
         check_types(op, ("INT32",), operands["bias"])
     check_scaled(x, feature, time, state, y)
     check_symmetric(feature, time)
-    to_state = multiplier(float(x.scale) * float(feature.scale) / float(state.scale))
-    to_output = multiplier(float(state.scale) * float(time.scale) / float(y.scale))
+    to_state = multiplier(float(x.scale * feature.scale / state.scale))  # in float32
+    to_output = multiplier(float(state.scale * time.scale / y.scale))
     batch, filters = x.shape[0], feature.shape[0]
 
     def run(arrays: Mapping[str, Any]) -> Any:
@@ -30,10 +30,11 @@ def svdf(op: Any, operands: Mapping[str, Operand | None], y: Operand) -> Any:
         past = arrays["state"].reshape(batch, filters, -1)
         past[:, :, :-1] = past[:, :, 1:].copy()
         past[:, :, -1] = np.clip(rescale(sums.astype(np.int64), *to_state) + state.zero_point, -32768, 32767)
-        now = (past.astype(np.int64) * arrays["weights_time"].astype(np.int64)).sum(2)
-        total = now.reshape(batch, -1, op.rank).sum(2)
+        # sums of int32, which wrap around
+        now = (past.astype(np.int32) * arrays["weights_time"].astype(np.int32)).sum(2, dtype=np.int32)
+        total = now.reshape(batch, -1, op.rank).sum(2, dtype=np.int32)
         if arrays["bias"] is not None:
             total = total + arrays["bias"]
-        return (np.clip(rescale(total, *to_output) + y.zero_point, -128, 127).astype(np.int8),)
+        return (np.clip(rescale(total.astype(np.int64), *to_output) + y.zero_point, -128, 127).astype(np.int8),)
 
     return run
