@@ -68,13 +68,13 @@ def reduction(
 
 def _maximum(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
     """The greatest, NaN left out; of nothing the least number of the type that is finite."""
-    least = -np.inf if x.size and x.dtype.kind == "f" else of_numpy(x.dtype).min
+    least: Any = -np.inf if x.size and x.dtype.kind == "f" else of_numpy(x.dtype).min
     return np.fmax.reduce(x, axes, keepdims=keep, initial=least)
 
 
 def _minimum(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
     """The least, NaN left out; of nothing the greatest number of the type that is finite."""
-    greatest = np.inf if x.size and x.dtype.kind == "f" else of_numpy(x.dtype).max
+    greatest: Any = np.inf if x.size and x.dtype.kind == "f" else of_numpy(x.dtype).max
     return np.fmin.reduce(x, axes, keepdims=keep, initial=greatest)
 
 
