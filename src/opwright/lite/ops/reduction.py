@@ -66,13 +66,13 @@ def reduction(
     return lite_operator(name, options="ReducerOptions", versions=versions)(type(name, (), body))
 
 
-def _maximum(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
+def _maximum(x: Any, axes: tuple[int, ...], keep: Any) -> Any:
     """The greatest, NaN left out; of nothing the least number of the type that is finite."""
     least: Any = -np.inf if x.size and x.dtype.kind == "f" else of_numpy(x.dtype).min
     return np.fmax.reduce(x, axes, keepdims=keep, initial=least)
 
 
-def _minimum(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
+def _minimum(x: Any, axes: tuple[int, ...], keep: Any) -> Any:
     """The least, NaN left out; of nothing the greatest number of the type that is finite."""
     greatest: Any = np.inf if x.size and x.dtype.kind == "f" else of_numpy(x.dtype).max
     return np.fmin.reduce(x, axes, keepdims=keep, initial=greatest)
