@@ -34,7 +34,7 @@ class Shuffled(OperatorRegistration):
         if call.weights_format == "DEFAULT":
             return super().quantized_kernel(call, node)
         _check_outputs(node)
-        operands = [None if t is None else Operand(t) for t in (*node.tensors_in, *node.tensors_out)]
+        operands: list[Any] = [None if t is None else Operand(t) for t in (*node.tensors_in, *node.tensors_out)]
         try:
             return fully_connected(call, *operands)
         except InvalidArgumentError as error:

@@ -243,7 +243,7 @@ def of_file(index: int, source: Any, buffer: Any) -> Tensor:
 def link_blocks(tensors: Sequence[Tensor]) -> None:
     """Let tensors of a verified subgraph that are quantised by block know the tensors of their scales."""
     for t in tensors:
-        details = getattr(t.quantization, "details", None)
+        details: Any = getattr(t.quantization, "details", None)
         if getattr(details, "table_name", "") == "BlockwiseQuantization":
             t.blocks = Blocks(tensors[details.scales], int(details.block_size))
 
