@@ -28,7 +28,33 @@ from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
 from .definition import LiteOperator, lite_operator
 from .fusing import fuse
-from .shapes import broadcast, refuse, text
+from .shapes import broadcast, fixed, refuse, text
+
+
+def nonzero(y: Any) -> None:
+    """Raises InvalidArgumentError where a divisor is 0."""
+    if not np.all(y):
+        raise refuse("Division by 0", wanted="divisors other than 0")
+
+
+def _nonzero_integers(y: Any) -> None:
+    if y.dtype.kind != "f":
+        nonzero(y)
+
+
+def _exponents(y: Any) -> None:
+    if y.dtype.kind != "f" and np.any(y < 0):
+        raise refuse("POW does not support negative exponent for int32", wanted="exponents of at least 0")
+
+
+SECOND = {"DIV": _nonzero_integers, "FLOOR_DIV": nonzero, "FLOOR_MOD": _nonzero_integers, "POW": _exponents}
+"""By operator, the check of its second operand's elements: in prepare where they are in the file, else in a run."""
+
+
+def _check_second(name: str, y: Any) -> None:
+    elements = fixed(y) if name in SECOND else None
+    if elements is not None:
+        SECOND[name](elements)
 
 
 def binary(name: str, compute: Any, formula: str, dtypes: tuple[DType, ...], options: str | None = None,
@@ -40,6 +66,7 @@ def binary(name: str, compute: Any, formula: str, dtypes: tuple[DType, ...], opt
     """
 
     def infer(op: Any) -> TensorSpec:
+        _check_second(name, op.y)
         return TensorSpec(broadcast(op.x, op.y), out or op.x.spec.dtype)
 
     def computed(op: Any, x: Any, y: Any) -> Any:
@@ -65,6 +92,7 @@ def fused(name: str, compute: Any, formula: str, dtypes: tuple[DType, ...], opti
     """As `binary`, for an operator with a fused activation. ufunc: does the same where no activation is fused."""
 
     def infer(op: Any) -> TensorSpec:
+        _check_second(name, op.y)
         return TensorSpec(broadcast(op.x, op.y), op.x.spec.dtype)
 
     def computed(op: Any, x: Any, y: Any) -> Any:
@@ -88,12 +116,6 @@ def fused(name: str, compute: Any, formula: str, dtypes: tuple[DType, ...], opti
     if ufunc is not None:
         body["writes"] = writes
     return lite_operator(name, options=options, versions=versions)(type(name, (), body))
-
-
-def nonzero(y: Any) -> None:
-    """Raises InvalidArgumentError where a divisor is 0."""
-    if not np.all(y):
-        raise refuse("Division by 0", wanted="divisors other than 0")
 
 
 def divide(x: Any, y: Any) -> Any:
@@ -127,8 +149,7 @@ def power(x: Any, y: Any) -> Any:
     """
     if x.dtype.kind == "f":
         return np.power(x, y)
-    if np.any(y < 0):
-        raise refuse("POW does not support negative exponent for int32", wanted="exponents of at least 0")
+    _exponents(y)
     if y.size == 1 and y.shape != x.shape:
         return np.power(x, y)
     limits, wide = np.iinfo(x.dtype), np.power(x, y, dtype=np.float64)

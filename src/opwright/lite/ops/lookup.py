@@ -18,7 +18,7 @@ from ...ops.strings.fingerprints import fingerprint64
 from ..format import pack_strings
 from . import types
 from .definition import lite_operator
-from .shapes import ints, product, refuse, same, spec, text
+from .shapes import fixed, ints, product, refuse, same, spec, text
 
 
 def _rows_of(op: Any) -> tuple[Any, ...] | None:
@@ -48,9 +48,11 @@ class EmbeddingLookup:
     moves = True
 
     def infer(op: Any) -> TensorSpec:
-        dims = _rows_of(op)
+        dims, ids = _rows_of(op), fixed(op.lookup)
         if dims is None:
             return TensorSpec(UNKNOWN, op.value.spec.dtype)
+        if ids is not None and dims[0] is not None:
+            _check_ids(ids, dims[0])
         return spec((op.lookup.spec.shape[0], *dims[1:]), op.value.spec.dtype)
 
     def compute(op: Any, lookup: Any, value: Any) -> Any:

@@ -17,7 +17,7 @@ from ...core.shapes import broadcast as broadcast_two
 from ...core.specs import TensorSpec
 from ...ops.inference import axes_in, axis_in
 
-__all__ = ["axes_in", "axis_in", "bounded", "broadcast", "ints", "product", "refuse", "same", "spec", "text"]
+__all__ = ["axes_in", "axis_in", "bounded", "broadcast", "fixed", "ints", "product", "refuse", "same", "spec", "text"]
 
 Size = int | None
 
@@ -55,6 +55,11 @@ def ints(operand: Any) -> list[int] | None:
     """The integers in an operand whose value is known, flat; None where it is not."""
     constant = operand.constant
     return None if constant is None else [int(v) for v in constant.reshape(-1).tolist()]
+
+
+def fixed(operand: Any) -> Any:
+    """The elements of an operand that never change, else None: for what a kernel checks of all others when it runs."""
+    return operand.constant if getattr(operand, "fixed", True) else None
 
 
 def product(dims: Sequence[Size]) -> Size:

@@ -5,6 +5,7 @@ Lives here: these operators.  Not here: splitting (joining.py).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
 from .definition import lite_operator
-from .shapes import axis_in, ints, refuse, same, spec, text
+from .shapes import axis_in, fixed, ints, refuse, same, spec, text
 from .types import ANY, INDEX
 
 _GATHERED = (float32, float16, bfloat16, int32, int64, int4, int8, uint8, int16, bool_, string)
@@ -147,8 +148,8 @@ def _from_begin(size: int, begin: int | None, count: int, stride: int) -> slice:
     return slice(first, None if last == -1 and stride < 0 else max(last, 0), stride)
 
 
-def _check_range(indices: Any, size: int, what: str) -> None:
-    if indices.size and (int(indices.min()) < 0 or int(indices.max()) >= size):
+def _check_range(indices: Any, size: int | None, what: str) -> None:
+    if size is not None and indices.size and (int(indices.min()) < 0 or int(indices.max()) >= size):
         raise refuse(f"{what} index out of bounds", found=f"{int(indices.min())} to {int(indices.max())}",
                      wanted=f"0 to {size - 1}")  # fmt: skip
 
@@ -174,6 +175,8 @@ class Gather:
         if not 0 <= batch <= min(len(i), axis) or not all(map(same, x[:batch], i[:batch])):
             raise refuse("batch_dims does not fit", found={"batch_dims": op.batch_dims, "axis": op.axis,
                          "x": text(x), "indices": text(i)}, wanted="equal sizes before the axis")  # fmt: skip
+        if (elements := fixed(op.indices)) is not None:
+            _check_range(elements, x[axis], "gather")
         return spec((*x[:axis], *i[batch:], *x[axis + 1 :]), op.x.spec.dtype)
 
     def compute(op: Any, x: Any, indices: Any) -> Any:
@@ -189,7 +192,7 @@ class Gather:
         return found.reshape(*x.shape[:batch], *outer, *rest, *inner)
 
 
-def _locate(indices: Any, shape: tuple[int, ...], what: str) -> tuple[Any, ...]:
+def _locate(indices: Any, shape: Sequence[int | None], what: str) -> tuple[Any, ...]:
     """Index arrays, one for each of the first dimensions of an array of that shape, after checking their range."""
     parts = tuple(indices[..., i] for i in range(indices.shape[-1]))
     for part, size in zip(parts, shape):
@@ -215,6 +218,8 @@ class GatherNd:
                 "Index innermost dimension length must be <= params rank.", found={"x": text(x), "indices": text(i)},
                 wanted="indices.shape[-1] <= rank of x",
             )
+        if (elements := fixed(op.indices)) is not None:
+            _locate(elements, x, "gather_nd")
         return spec((*i[:-1], *x[i[-1] :]), op.x.spec.dtype)
 
     def compute(op: Any, x: Any, indices: Any) -> Any:
@@ -251,6 +256,8 @@ class ScatterNd:
                     raise refuse("the updates do not fit",
                                  found={"indices": text(i), "updates": text(u), "shape": wanted},
                                  wanted=f"updates of shape {text(fits)}")  # fmt: skip
+            if (elements := fixed(op.indices)) is not None:
+                _locate(elements, wanted, "scatter_nd")
         return spec(wanted, dtype)
 
     def compute(op: Any, indices: Any, updates: Any, shape: Any) -> Any:
