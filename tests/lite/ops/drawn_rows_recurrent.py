@@ -15,6 +15,8 @@ from recurrent_models import MODELS
 
 from opwright.lite.format import schema
 
+HYBRID = 0.01
+"""Of models with int8 weights, which quantise their state: one between two integers becomes either, by its last bit."""
 
 
 def _drawn(make: Callable[[int, str], Any], kind: str) -> Callable[[Draw], Drawn]:
@@ -38,7 +40,7 @@ def _rows() -> list[Row]:
         for kind in kinds:
             types = "UINT8" if "BASIC" in label and kind == "integer" else "INT8" if kind == "integer" else "FLOAT32"
             shown = label + {"hybrid": ", int8 weights", "legacy": ", uint8 weights"}.get(kind, "")
-            within = 0.0 if kind == "integer" else 4e-6
+            within = {"integer": 0.0, "float": 4e-6}.get(kind, HYBRID)
             name = "UNIDIRECTIONAL_SEQUENCE_LSTM" if label == "LSTM of int8" else label.split()[0]
             rows.append(Row(name, (types,), _drawn(make, kind), within, "OPT", shown))
     return rows

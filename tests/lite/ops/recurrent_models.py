@@ -31,6 +31,10 @@ class Builder:
     def size(self, low: int = 1, high: int = 5) -> int:
         return int(self.rng.integers(low, high, endpoint=True))
 
+    def width(self, low: int = 1) -> int:
+        """Of inputs or cells: small, or now and then so many that official kernels take several at a time."""
+        return self.size(low, 5) if self.rng.integers(4) else self.size(8, 40)
+
     def flag(self) -> bool:
         return bool(self.rng.integers(2))
 
@@ -52,13 +56,14 @@ class Builder:
         self.inputs.append(self.tensor(values.shape, kind, scale, zero, buffer=len(self.buffers) - 1))
 
     def weights(self, *shape: int) -> None:
-        """A matrix (or a peephole) in the type that weights have."""
+        """A matrix (or a peephole) in the type that weights have; smaller weights in long rows, so that sums stay."""
+        shrink = min(1.0, 2 / np.sqrt(shape[-1])) if len(shape) > 1 else 1.0
         if self.kind == "float":
-            self.constant(self.rng.normal(0, 0.7, shape).astype(np.float32))
+            self.constant(self.rng.normal(0, 0.7 * shrink, shape).astype(np.float32))
         else:  # of "legacy" the bytes of int8 in a tensor that says uint8
             self.constant(self.rng.integers(-127, 127, shape, endpoint=True).astype(np.int8),
                           "UINT8" if self.kind == "legacy" else "INT8",
-                          float(np.float32(self.rng.uniform(0.002, 0.02))))  # fmt: skip
+                          float(np.float32(self.rng.uniform(0.002, 0.02) * shrink)))  # fmt: skip
 
     def bias(self, *shape: int, low: float = -1.0) -> None:
         self.constant(self.rng.uniform(low, 1, shape).astype(np.float32))
@@ -105,10 +110,10 @@ def _lstm_weights(b: Builder, n: int, cells: int, out: int, *, cifg: bool, peeph
 
 def lstm(seed: int, kind: str, name: str = "UNIDIRECTIONAL_SEQUENCE_LSTM") -> Model:
     b = Builder(seed, kind)
-    n, cells = b.size(), b.size(2, 5)
+    n, cells = b.width(), b.width(2)
     diagonal = kind == "float" and "SEQUENCE" in name and seed % 5 == 0
     projection = b.flag() and not diagonal
-    out = b.size(2, 5) if projection else cells
+    out = b.size(1, cells) if projection else cells  # more outputs than cells pass the official kernel's scratch memory
     cifg, peephole, norm, time_major = b.flag(), b.flag(), b.flag(), b.flag()
     batch, shape = b.batch_and_shape(time_major, n)
     b.fed_input(shape if "SEQUENCE" in name else (batch, n))
@@ -154,14 +159,14 @@ def basic_lstm(seed: int, kind: str) -> Model:
 
 def both_lstm(seed: int, kind: str) -> Model:
     b = Builder(seed, kind)
-    n, time_major, merge, aux, aux_weights = b.size(), b.flag(), b.flag(), b.flag(), b.flag()
+    n, time_major, merge, aux, aux_weights = b.width(), b.flag(), b.flag(), b.flag(), b.flag()
     batch, shape = b.batch_and_shape(time_major, n)
     merge = merge and (time_major or batch == 1)  # else the official kernel reads the state of another place
     b.fed_input(shape)
     sizes = []
-    cifg, peephole, projection, cells = b.flag(), b.flag(), b.flag(), b.size(2, 5)
+    cifg, peephole, projection, cells = b.flag(), b.flag(), b.flag(), b.width(2)
     for _ in range(2):  # the official kernel wants both of one size
-        sizes.append((sizes[0][0] if sizes else b.size(2, 5) if projection else cells, cells))
+        sizes.append((sizes[0][0] if sizes else b.size(1, cells) if projection else cells, cells))
         _lstm_weights(b, n, cells, sizes[-1][0], cifg=cifg, peephole=peephole, projection=projection)
     for out, cells in sizes:
         b.state(batch, out)
@@ -178,7 +183,7 @@ def both_lstm(seed: int, kind: str) -> Model:
 
 def rnn(seed: int, kind: str, name: str = "UNIDIRECTIONAL_SEQUENCE_RNN") -> Model:
     b = Builder(seed, kind)
-    n, units, time_major = b.size(), b.size(), b.flag()
+    n, units, time_major = b.width(), b.width(), b.flag()
     batch, shape = b.batch_and_shape(time_major, n)
     b.fed_input(shape if "SEQUENCE" in name else (batch, n))
     b.weights(units, n)
@@ -196,11 +201,11 @@ def one_rnn(seed: int, kind: str) -> Model:
 
 def both_rnn(seed: int, kind: str) -> Model:
     b = Builder(seed, kind)
-    n, time_major, merge, aux, aux_weights = b.size(), b.flag(), b.flag(), b.flag(), b.flag()
+    n, time_major, merge, aux, aux_weights = b.width(), b.flag(), b.flag(), b.flag(), b.flag()
     if kind != "float":  # the official kernel crashes elsewhere, or is at odds with its float kernel
         merge = aux = time_major = False
     batch, shape = b.batch_and_shape(time_major, n)
-    sizes = [b.size(), b.size()]
+    sizes = [b.width(), b.width()]
     b.fed_input(shape)
     for units in sizes:
         b.weights(units, n)
@@ -218,7 +223,7 @@ def both_rnn(seed: int, kind: str) -> Model:
 
 def svdf(seed: int, kind: str) -> Model:
     b = Builder(seed, kind)
-    batch, n, rank, units, memory = b.size(1, 3), b.size(), b.size(1, 2), b.size(), b.size()
+    batch, n, rank, units, memory = b.size(1, 3), b.width(), b.size(1, 2), b.width(), b.size()
     filters = rank * units
     if kind == "integer":
         b.fed_input((batch, n), 0.03, b.size(-20, 20), "INT8")
@@ -240,7 +245,7 @@ def svdf(seed: int, kind: str) -> Model:
 def integer_lstm(seed: int, kind: str, name: str = "UNIDIRECTIONAL_SEQUENCE_LSTM") -> Model:
     """int8 with int16 cells; the scales of the gates of intermediate tensors. LSTM: one step."""
     b = Builder(seed, "integer")
-    n, cells, batch = b.size(), b.size(2, 5), b.size(1, 3)
+    n, cells, batch = b.width(), b.width(2), b.size(1, 3)
     projection, cifg, peephole, norm, time_major = b.flag(), b.flag(), b.flag(), b.flag(), b.flag()
     out = b.size(2, 5) if projection else cells
     peephole = peephole and not projection  # with both the official kernel's answers are at odds with its float one's
