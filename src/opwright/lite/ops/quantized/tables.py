@@ -55,4 +55,5 @@ def interpolated(table: np.ndarray, v: Any) -> Any:
     v = v.astype(np.int64, copy=False)
     i, offset = 256 + (v >> 7), v & 127
     base = table[i]
-    return base + (((table[i + 1] - base) * offset + 64) >> 7)
+    slope = (table[i + 1] - base).astype(np.int16)  # which wraps where a table leaps, as officially
+    return base + ((slope.astype(np.int64) * offset + 64) >> 7)
