@@ -34,6 +34,23 @@ def test_agrees_with_the_official_kernels(name, kind, seed):
             assert np.quantile(gap, 0.75) < 1e-5
 
 
+@pytest.mark.parametrize(("name", "kind"), ROWS, ids=str)
+def test_state_goes_back_as_officially(name, kind):
+    peer = pytest.importorskip("ai_edge_litert.interpreter")
+    content = MODELS[name][0](6, kind).to_bytes()
+    resolver = peer.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    both = Interpreter(model_content=content), peer.Interpreter(
+        model_content=content, experimental_op_resolver_type=resolver
+    )
+    kept = [answers(i, 2) for i in both]
+    for i in both:
+        i.reset_all_variables()
+    again = [answers(i, 2, allocate=False) for i in both]
+    for first, after, wanted in zip(kept[0], again[0], again[1], strict=True):
+        assert np.array_equal(first, after)
+        assert gap_of(after, wanted).max(initial=0) <= (0 if kind == "integer" else 1e-5)
+
+
 REFUSED = {  # what is broken in a model that runs, and what the error says
     "a state that is no variable": (lambda m: setattr(_state(m), "is_variable", False), "no variable tensor"),
     "a state of another batch": (lambda m: setattr(_state(m), "shape", [9, 2]), "does not fit input and weights"),
