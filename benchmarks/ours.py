@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import files, measure, sequences
+from benchmarks import files, measure, running, sequences
 
 FIVE = (-8.0, 0.5, 2.0, 2.2, 201.0)
 
@@ -515,6 +515,7 @@ RUNS: dict[str, measure.Prepare] = {
     "installed_size": installed_size,
     **sequences.RUNS,
     **files.RUNS,
+    **running.RUNS,
 }
 
 if __name__ == "__main__":

@@ -91,5 +91,9 @@ ROWS = (
     Row("write_again", "its bytes again", None),
     Row("interpreter", "constructing the interpreter on that model, allocating (peer: sin model)", 3e-3, ("litert",)),
     Row("invoke", "invoke of y = sin(x + offset) on 5 floats", None, ("litert",)),
+    Row("network_memory", "peak of opening that network (14 MB), allocating, two runs", None, ("litert",), "B"),
+    Row("network_memory_int8", "the same of it on integers (4 MB)", None, ("litert",), "B"),
+    Row("network_invoke", "a run of that network", None, ("litert",)),
+    Row("network_invoke_int8", "the same on integers", None, ("litert",)),
     Row("installed_size", "installed size with all run-time dependencies", 300e6, unit="B"),
 )
