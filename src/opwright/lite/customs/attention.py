@@ -53,7 +53,7 @@ class ScaledDotProductAttention:
                          found={"q": text(q), "k": text(k), "v": text(v)},
                          wanted="[b,s,n,h] and [b,t,m,h], m a divisor of n")  # fmt: skip
         if 0 in (t, m, h):
-            raise refuse("there are no keys", found=text(k))
+            raise refuse("there are no keys", found=text(k), wanted="at least one key")
         scores = _Scores((b, n, s, t))
         if not broadcast(scores, op.mask).is_compatible_with(scores.spec.shape):
             raise refuse("the mask does not fit the scores", found=text(mask), wanted=text(scores.spec.shape))

@@ -41,7 +41,7 @@ class AudioSpectrogram:
         if op.window_size < 2:
             raise refuse("window_size is too short", found=op.window_size, wanted="at least 2")
         if op.stride < 1:
-            raise refuse("stride is not positive", found=op.stride)
+            raise refuse("stride is not positive", found=op.stride, wanted="at least 1")
         samples, channels = op.x.spec.shape.dims or (None, None)
         bins = length_of(op.window_size) // 2 + 1
         bounded((op.window_size,), float64, "the window")
@@ -92,7 +92,7 @@ class Mfcc:
     def infer(op: Any) -> TensorSpec:
         bands, count = op.filterbank_channel_count, op.dct_coefficient_count
         if not same(op.sample_rate.spec.shape.num_elements(), 1):
-            raise refuse("sample_rate is not one number", found=text(op.sample_rate.spec.shape))
+            raise refuse("sample_rate is not one number", found=text(op.sample_rate.spec.shape), wanted="one number")
         if not 1 <= count <= bands:
             raise refuse("dct_coefficient_count is out of its range", found=count,
                          wanted=f"1 to filterbank_channel_count, {bands}")  # fmt: skip
@@ -110,7 +110,7 @@ class Mfcc:
         rate = int(sample_rate.reshape(-1)[0])
         bands, count = op.filterbank_channel_count, op.dct_coefficient_count
         if rate <= 0:
-            raise refuse("sample_rate is not positive", found=rate)
+            raise refuse("sample_rate is not positive", found=rate, wanted="a number above 0")
         weights = mel_weights(x.shape[2], rate, bands, op.lower_frequency_limit, op.upper_frequency_limit)
         angles = np.multiply.outer(np.arange(count) * (np.pi / bands), np.arange(bands) + 0.5)
         energies = np.sqrt(x.astype(np.float64)) @ weights.T

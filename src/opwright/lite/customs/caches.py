@@ -46,7 +46,8 @@ class UpdateExternalKVCache:
         if not cache.is_compatible_with(op.values.spec.shape) or not part.is_compatible_with(op.value_slice.spec.shape):
             raise refuse("keys and values differ in shape",
                          found={n: text(getattr(op, n).spec.shape)
-                                for n in ("keys", "values", "key_slice", "value_slice")})  # fmt: skip
+                                for n in ("keys", "values", "key_slice", "value_slice")},
+                         wanted="one shape")  # fmt: skip
         if not same(part[0], cache[0], 1) or not all(map(same, (cache.dims or ())[2:], (part.dims or ())[2:])):
             raise refuse("the slices do not fit the caches", found={"keys": text(cache), "key_slice": text(part)},
                          wanted="[1,entries,heads,size] and [1,n,heads,size]")  # fmt: skip

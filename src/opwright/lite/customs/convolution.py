@@ -45,11 +45,12 @@ class Convolution2DTransposeBias:
         n, h, w, c = x.dims or (None,) * 4
         o, kh, kw, depth = f.dims or (None,) * 4
         if not same(c, depth):
-            raise refuse("channels of filter and x differ", found={"filter": text(f), "x": text(x)})
+            raise refuse("channels of filter and x differ", found={"filter": text(f), "x": text(x)},
+                         wanted="equal last sizes")  # fmt: skip
         if not same(op.bias.spec.shape[0], o):
             raise refuse("the bias does not fit the filter", found=text(op.bias.spec.shape), wanted=f"[{o}]")
         if h == 0 or w == 0:
-            raise refuse("x is an image without pixels", found=text(x))
+            raise refuse("x is an image without pixels", found=text(x), wanted="sizes of at least 1")
         out = [_size(op, size, k, s)[0] for size, k, s in ((h, kh, op.stride_h), (w, kw, op.stride_w))]
         if None not in (n, *out, o):
             bounded((n, *(a + (k or 0) for a, k in zip(out, (kh, kw))), o), float32, "the image")

@@ -169,4 +169,4 @@ def _check_options(op: Any) -> None:
         raise refuse("nms_iou_threshold is out of its range", found=op.nms_iou_threshold, wanted="above 0, at most 1")
     for name in ("y_scale", "x_scale", "h_scale", "w_scale"):
         if not getattr(op, name) > 0:
-            raise refuse(f"{name} is not positive", found=getattr(op, name))
+            raise refuse(f"{name} is not positive", found=getattr(op, name), wanted="a number above 0")

@@ -50,7 +50,7 @@ class Atan2:
     def infer(op: Any) -> TensorSpec:
         a, b = op.a.spec.shape, op.b.spec.shape
         if not a.is_compatible_with(b):
-            raise refuse("a and b differ in shape", found={"a": text(a), "b": text(b)})
+            raise refuse("a and b differ in shape", found={"a": text(a), "b": text(b)}, wanted="one shape")
         return op.a.spec
 
     def compute(op: Any, a: Any, b: Any) -> Any:

@@ -55,9 +55,9 @@ class TransformLandmarks:
     def infer(op: Any) -> TensorSpec:
         _check_matrix(op.matrix)
         if op.dimensions not in (2, 3):
-            raise refuse("dimensions is neither 2 nor 3", found=op.dimensions)
+            raise refuse("dimensions is neither 2 nor 3", found=op.dimensions, wanted="2 or 3")
         if op.scale == 0:
-            raise refuse("scale is 0")
+            raise refuse("scale is 0", wanted="a number other than 0")
         channels = op.x.spec.shape[3] if op.x.spec.shape.rank else None
         if channels is not None and channels % op.dimensions:
             raise refuse("x holds no whole points", found=text(op.x.spec.shape),
@@ -147,7 +147,7 @@ class Landmarks2TransformMatrix:
             raise refuse("a size is too small", found={"input_hw": op.input_hw, "output_hw": op.output_hw},
                          wanted="input sizes of 1, output sizes of 2 at least")  # fmt: skip
         if op.bbox_size_multiplier == 0:
-            raise refuse("bbox_size_multiplier is 0")
+            raise refuse("bbox_size_multiplier is 0", wanted="a number other than 0")
         if not same(*(x.dims or ())[:3], 1) or (count is not None and count % 3):
             raise refuse("x holds no landmarks", found=text(x), wanted="[1,1,1,3 n]")
         _check_indices(op, "subset", None if count is None else count // 3)
@@ -193,7 +193,7 @@ class Landmarks2TransformMatrixV2:
         x = op.x.spec.shape
         for name in ("output_height", "output_width", "scale_x", "scale_y"):
             if not getattr(op, name) > 0:
-                raise refuse(f"{name} is not positive", found=getattr(op, name))
+                raise refuse(f"{name} is not positive", found=getattr(op, name), wanted="a number above 0")
         if not same(x[0], 1) or not same(x[2], 3):
             raise refuse("x holds no landmarks", found=text(x), wanted="[1,n,3]")
         _check_indices(op, "subset_idxs", x[1])

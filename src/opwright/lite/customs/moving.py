@@ -80,5 +80,6 @@ class BroadcastGradientArgs:
         rank = max(len(a), len(b))
         one, other = (np.concatenate([np.ones(rank - len(s), s.dtype), s]) for s in (a, b))
         if np.any((one != other) & (one != 1) & (other != 1)):
-            raise refuse("the shapes do not broadcast", found={"a": a.tolist(), "b": b.tolist()})
+            raise refuse("the shapes do not broadcast", found={"a": a.tolist(), "b": b.tolist()},
+                         wanted="sizes that are equal or 1, aligned at the last dimension")  # fmt: skip
         return tuple(np.flatnonzero(s == 1).astype(a.dtype) for s in (one, other))

@@ -131,7 +131,7 @@ class MaxPoolWithArgmax:
         for name in ("ksize", "strides"):
             check_window(getattr(op, name), name, 4)
         if op.padding not in PADDINGS.values():
-            raise refuse("padding is neither SAME nor VALID", found=repr(op.padding))
+            raise refuse("padding is neither SAME nor VALID", found=repr(op.padding), wanted="SAME or VALID")
         dtype = types.dtype_of(op.Targmax)
         if dtype not in (int32, int64):
             raise refuse("indices are of no index type", found=op.Targmax, wanted="INT32 or INT64")
@@ -214,7 +214,7 @@ class MaxUnpooling2D:
         padding_of(op)
         x, index = op.x.spec.shape, op.index.spec.shape
         if not x.is_compatible_with(index):
-            raise refuse("x and index differ in shape", found={"x": text(x), "index": text(index)})
+            raise refuse("x and index differ in shape", found={"x": text(x), "index": text(index)}, wanted="one shape")
         n, c = (x[0], x[3]) if x.rank else (None, None)
         out = _unpooled(op, x.dims or (None,) * 4, op.index.spec.dtype is float32)
         if None not in (n, *out, c):

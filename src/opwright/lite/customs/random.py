@@ -32,7 +32,7 @@ def _shaped(op: Any, dtype: Any) -> TensorSpec:
         rank = op.shape.spec.shape[0]
         return spec(None if rank is None else (None,) * rank, dtype)
     if min(sizes, default=0) < 0:
-        raise refuse("the shape has a negative size", found=sizes)
+        raise refuse("the shape has a negative size", found=sizes, wanted="sizes of at least 0")
     bounded((*sizes, 8), int64, "the random words")
     return spec(sizes, dtype)
 
@@ -107,13 +107,13 @@ class RandomUniformInt:
     def infer(op: Any) -> TensorSpec:
         for operand in (op.minval, op.maxval):
             if operand.spec.shape.num_elements() not in (None, 1):
-                raise refuse("a limit is not one number", found=operand.spec.short())
+                raise refuse("a limit is not one number", found=operand.spec.short(), wanted="one number")
         return _shaped(op, op.minval.spec.dtype)
 
     def compute(op: Any, shape: Any, minval: Any, maxval: Any) -> Any:
         low, high = int(minval.reshape(-1)[0]), int(maxval.reshape(-1)[0])
         if low >= high:
-            raise refuse("minval is not below maxval", found=[low, high])
+            raise refuse("minval is not below maxval", found=[low, high], wanted="minval < maxval")
         span = high - low
         numbers = _numbers(op, [int(d) for d in shape])
         drawn = (numbers * span).astype(np.uint64) if span < 2**63 else (numbers * 2.0**63).astype(np.uint64) * 2
@@ -144,10 +144,11 @@ class Multinomial:
             raise refuse("the output is no index type", found=op.output_dtype, wanted="INT32 or INT64")
         batch, classes = op.logits.spec.shape.dims or (None, None)
         if classes == 0:
-            raise refuse("there are no classes", found=text(op.logits.spec.shape))
+            raise refuse("there are no classes", found=text(op.logits.spec.shape),
+                         wanted="[batch, classes], with at least one class")  # fmt: skip
         found = ints(op.num_samples)
         if found is not None and found[0] < 0:
-            raise refuse("num_samples is negative", found=found[0])
+            raise refuse("num_samples is negative", found=found[0], wanted="at least 0")
         if found is not None and batch is not None:
             bounded((batch, found[0], 8), int64, "the random words")
         return spec((batch, None if found is None else found[0]), dtype)

@@ -39,7 +39,8 @@ class HadamardRotation:
         if shape.rank not in (None, 2, 3):
             raise refuse("x is neither a matrix nor a batch of them", found=text(shape), wanted="rank 2 or 3")
         if shape.rank and shape[-1] is not None and shape[-1] % n:
-            raise refuse("hadamard_size does not divide the features", found={"x": text(shape), "hadamard_size": n})
+            raise refuse("hadamard_size does not divide the features", found={"x": text(shape), "hadamard_size": n},
+                         wanted="a divisor of the last size of x")  # fmt: skip
         return op.x.spec
 
     def compute(op: Any, x: Any) -> Any:

@@ -26,7 +26,7 @@ def _shape(op: Any, dtype: Any, columns: Any) -> TensorSpec:
     if dims is not None and len(dims) < 2:
         raise refuse("no image", found=text(dims), wanted="two dimensions or more")
     if lengths is not None and min(lengths) < 1:
-        raise refuse("an fft_length is not positive", found=lengths)
+        raise refuse("an fft_length is not positive", found=lengths, wanted="at least 1")
     if dims is None or lengths is None:
         return spec(None if dims is None else (*dims[:-2], None, None), dtype)
     if None not in dims:

@@ -153,7 +153,8 @@ class LookupTableImportV2:
     def infer(op: Any) -> Any:
         keys, values = op.keys.spec.shape, op.values.spec.shape
         if not keys.is_compatible_with(values):
-            raise refuse("keys and values differ in shape", found={"keys": text(keys), "values": text(values)})
+            raise refuse("keys and values differ in shape", found={"keys": text(keys), "values": text(values)},
+                         wanted="one shape")  # fmt: skip
         return ()
 
     def registration(operator: Any) -> Any:
@@ -181,7 +182,7 @@ class LookupTableFindV2:
 
     def infer(op: Any) -> TensorSpec:
         if op.default.spec.shape.num_elements() not in (None, 1):
-            raise refuse("the default is one element", found=op.default.spec.short())
+            raise refuse("the default is one element", found=op.default.spec.short(), wanted="one element")
         return TensorSpec(op.keys.spec.shape, op.default.spec.dtype)
 
     def registration(operator: Any) -> Any:

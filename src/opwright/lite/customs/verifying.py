@@ -63,7 +63,8 @@ class NumericVerify:
     def infer(op: Any) -> TensorSpec:
         x, expected = op.x.spec.shape, op.expected.spec.shape
         if not x.is_compatible_with(expected):
-            raise refuse("x and expected differ in shape", found={"x": text(x), "expected": text(expected)})
+            raise refuse("x and expected differ in shape", found={"x": text(x), "expected": text(expected)},
+                         wanted="one shape")  # fmt: skip
         return TensorSpec(x, float32)
 
     def compute(op: Any, x: Any, expected: Any) -> Any:

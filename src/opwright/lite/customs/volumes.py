@@ -28,9 +28,9 @@ def _infer(op: Any) -> TensorSpec:
     for name in ("ksize", "strides"):
         check_window(getattr(op, name), name, 5)
     if op.padding not in PADDINGS.values():
-        raise refuse("padding is neither SAME nor VALID", found=repr(op.padding))
+        raise refuse("padding is neither SAME nor VALID", found=repr(op.padding), wanted="SAME or VALID")
     if op.data_format != "NDHWC":
-        raise refuse("data_format is not NDHWC", found=repr(op.data_format))
+        raise refuse("data_format is not NDHWC", found=repr(op.data_format), wanted="NDHWC")
     dims = op.x.spec.shape.dims or (None,) * 5
     out = [out_size(size, k, s, 1, op.padding) for size, k, s in zip(dims[1:4], op.ksize[1:4], op.strides[1:4])]
     if None not in (*dims, *out):

@@ -137,7 +137,7 @@ def _transform(name: str, also: tuple[str, ...], version: int, attrs: dict[str, 
         if not same(x[0] if x.rank else None, 1):
             raise refuse("there is more than one image", found=text(x), wanted="a batch of 1")
         if any(d == 0 for d in x.dims or ()):
-            raise refuse("the image is empty", found=text(x))
+            raise refuse("the image is empty", found=text(x), wanted="sizes of at least 1")
         if matrix.num_elements() not in (None, 16):
             raise refuse("the matrix has not 16 elements", found=text(matrix), wanted="[1,4,4]")
         if x.rank and x[3] is not None:

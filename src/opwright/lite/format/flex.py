@@ -154,7 +154,8 @@ def decode(document: Any) -> Any:
     try:
         return _Decoder(raw).root()
     except _Damage as damage:
-        raise DataLossError(what=f"damaged FlexBuffers document: {damage}", found=f"{len(raw)} bytes") from None
+        raise DataLossError(what=f"damaged FlexBuffers document: {damage}", found=f"{len(raw)} bytes",
+                            wanted="a whole document") from None  # fmt: skip
 
 
 class _Damage(Exception):
