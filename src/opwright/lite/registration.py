@@ -188,7 +188,9 @@ class OperatorRegistration(Registration):
         dtype = self.dtype(node)
         if len(outs) == 1 and arrays and not operator.cpu_kernels:
             ufunc = direct(operator, call, dtype)
-            if ufunc is not None and outs[0].dtype.kind != "O" and ufunc.nin == len(arrays):
+            if ufunc is not None and outs[0].dtype.kind != "O":
+                if ufunc in _NAMED_OUT or ufunc.nin != len(arrays):
+                    return functools.partial(ufunc, *arrays, out=outs[0])
                 return functools.partial(ufunc, *arrays, outs[0])  # 0.15 us for a number; with out= it takes 0.47
         kernel = operator.kernel(call, dtype)
         if operator.single and isinstance(operator, LiteOperator) and outs[0].dtype.kind != "O":
@@ -311,6 +313,10 @@ def _fitting(result: Any, out: np.ndarray, name: str) -> np.ndarray:
                             found=f"{array.dtype} {list(array.shape)}", wanted=f"{out.dtype} {list(out.shape)}",
                             do=f"y.astype({out.dtype.name!r}) in compute, or mend infer")  # fmt: skip
     return array
+
+
+_NAMED_OUT = (np.maximum, np.minimum)
+"""Ufuncs of which NumPy deprecates a result given by position."""
 
 
 def direct(operator: Operator, call: Call, dtype: DType | None) -> np.ufunc | None:

@@ -124,6 +124,8 @@ class AssignVariable:
 def _prepare_assign(context: Any, node: Any) -> None:
     _counts(node, 2, 0)
     _check_handle(node)
+    if (value := node.tensors_in[1]).dtype is resource:
+        raise refuse(f"input {value.name!r} is a handle", found=value.short(), wanted="the value to assign")
 
 
 def _assign(context: Any, node: Any) -> None:

@@ -11,6 +11,7 @@ prepared anew when it does, and the node's output is dynamic.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -153,37 +154,40 @@ class _State:
 
     def turns(self) -> bool:
         """Turn after turn, as long as both are connected; whether the loop has ended."""
-        cond, body, take_over = self.cond, self.body, self.take_over if self.values or self.shuffles else None
-        copied = [] if take_over is not None else [(to, t.array) for to, t in self.copied]
-        ask, turn = cond.runnable(), body.runnable()
+        cond, body = self.cond, self.body
+        ask, turn = cond.runnable(), self.turn()
         answer = cond.tensors[cond.outputs[0]]
-        known = None if answer.kind == DYNAMIC else answer.array.reshape(-1)  # type: ignore[union-attr]
-        steps, step, copy = ask, None, np.copyto
+        holds = self.answer if answer.kind == DYNAMIC else answer.array.item  # type: ignore[union-attr]
+        steps, step = ask, None
         try:
             while True:
                 steps = ask
                 for step in ask:
                     step()
-                if not (self.answer() if known is None else known[0]):
+                if not holds():
                     return True
                 if body.connected is not self:
                     self.connect()
-                    turn = body.runnable()
+                    turn = self.turn()
                 steps = turn
                 for step in turn:
                     step()
-                if take_over is not None:
-                    take_over()
-                else:
-                    for to, array in copied:
-                        copy(to, array)  # type: ignore[arg-type]
                 if cond.connected is not self or body.connected is not self:
                     return False
         except Exception as error:
-            if step is None or error is self.refused:
-                raise
-            (cond if steps is ask else body).blame(error, steps, step)
+            ran = cond if steps is ask else body
+            if error is self.refused or not any(s is step for s in steps[: len(ran.execution_plan)]):
+                raise  # no node's inside
+            ran.blame(error, steps, step)
             raise
+
+    def turn(self) -> list[Callable[[], Any]]:
+        """The steps of the body, and those that let the state be what it gave."""
+        steps = self.body.runnable()
+        if self.values or self.shuffles:
+            return [*steps, self.take_over]
+        # 0.06 us for a number; np.copyto takes 0.12
+        return [*steps, *(functools.partial(to.__setitem__, ..., t.array) for to, t in self.copied)]
 
     def answer(self) -> bool:
         """What the condition said, where its shape was not known before."""
@@ -223,6 +227,8 @@ def _in_place(body: Subgraph, place: int) -> bool:
         return True
     node = body.execution_plan[writers[0]]
     operator = getattr(node.registration, "operator", None)
+    if np.prod(t.shape) <= 1:
+        return False  # NumPy takes 0.54 us to add to a number in place, 0.13 to add elsewhere
     if operator is None or not operator.inplace or not operator.single or len(node.tensors_out) != 1:
         return False
     ins = node.tensors_in
