@@ -93,7 +93,7 @@ WRONG = {
     "CONCATENATION": lambda d: setattr(d.inputs[1], "scale", d.inputs[0].scale * 2),
     "PADV2": lambda d: setattr(d.inputs[2], "zero", (d.inputs[0].zero + 1) % 100),
     "CONV_2D": lambda d: setattr(d.inputs[1], "zero", 3),
-    "LOGISTIC": lambda d: setattr(d.outputs[0], "zero", 5),
+    "LOGISTIC": lambda d: setattr(d.outputs[0], "scale", 0.1),
 }
 
 
