@@ -299,6 +299,37 @@ def one_integer_lstm(seed: int, kind: str) -> Model:
     return integer_lstm(seed, kind, "LSTM")
 
 
+def narrow_lstm(seed: int, kind: str) -> Model:
+    """int8 with int8 gates: twelve intermediates, no input gate, always normalisation and projection.
+
+    The output gate's recurrent weights are 0: of their sum's scale the official kernel reads outside its list.
+    """
+    b = Builder(seed, "integer")
+    n, cells, batch = b.width(), b.width(2), b.size(1, 3)
+    out, scale_h, zero_h = b.size(1, cells), 0.008, b.size(-20, 20)
+    b.fed_input((batch, n), 0.02, b.size(-20, 20), "INT8")
+    for k, columns in enumerate((n, out)):
+        b.none()
+        b.weights(cells, columns)
+        b.weights(cells, columns)
+        b.constant(np.zeros((cells, out), np.int8), "INT8", 0.01) if k else b.weights(cells, n)
+    b.none(4)
+    for _ in GATES[1:]:
+        b.constant(b.rng.integers(-30000, 30000, (cells,)).astype(np.int32), "INT32", 1e-6)
+    b.weights(out, cells)
+    b.constant(b.rng.integers(-2000, 2000, (out,)).astype(np.int32), "INT32", 1e-4)
+    b.state(batch, out, kind="INT8", scale=scale_h, zero=zero_h)
+    b.state(batch, cells, kind="INT16", scale=2.0**-15)
+    b.none()
+    for _ in GATES[1:]:
+        b.constant(b.rng.integers(8000, 32767, (cells,)).astype(np.int16), "INT16", 4e-5)
+    for _ in range(12):
+        scale = float(np.float32(b.rng.uniform(0.02, 0.1)))
+        b.intermediates.append(b.tensor((0,), "INT8", scale, b.size(-10, 10)))
+    return b.model("LSTM", [b.tensor((1,), "INT8", scale_h, zero_h)], fused_activation_function="TANH",
+                   cell_clip=b.one(0.0, 0.5), proj_clip=b.one(0.0, 0.4))  # fmt: skip
+
+
 MODELS = {
     "UNIDIRECTIONAL_SEQUENCE_LSTM": (lstm, ("float", "hybrid", "legacy")),
     "LSTM": (one_lstm, ("float", "hybrid", "legacy")),
@@ -310,6 +341,7 @@ MODELS = {
     "SVDF": (svdf, ("float", "hybrid", "legacy", "integer")),
     "LSTM of int8": (integer_lstm, ("integer",)),
     "LSTM of int8, one step": (one_integer_lstm, ("integer",)),
+    "LSTM of int8, gates of int8": (narrow_lstm, ("integer",)),
 }
 ROWS = [(name, kind) for name, (_, kinds) in MODELS.items() for kind in kinds]
 

@@ -30,7 +30,7 @@ def _power_of_two(o: Operand, least: int, most: int) -> int:
     return round(exact)
 
 
-class _Product:
+class Product:
     """Rows of int8 times weights, brought to another scale: x W^T m 2^e, with a bias of int32 before that."""
 
     def __init__(self, name: str, weights: Operand, x: Operand, out_scale: float, bias: str = "") -> None:
@@ -74,8 +74,8 @@ class _Gate:
         self.normal = coefficients is not None
         x, h = present(operands, "input", "output_state")
         w, r = present(operands, f"input_to_{gate}_weights", f"recurrent_to_{gate}_weights")
-        self.outside = _Product(f"input_to_{gate}_weights", w, x, scale, "" if self.normal else self.bias)
-        self.inside = _Product(f"recurrent_to_{gate}_weights", r, h, scale)
+        self.outside = Product(f"input_to_{gate}_weights", w, x, scale, "" if self.normal else self.bias)
+        self.inside = Product(f"recurrent_to_{gate}_weights", r, h, scale)
         self.peephole = f"cell_to_{gate}_weights"
         p = operands.get(self.peephole)
         self.peephole_by = None if p is None else multiplier(float(np.float32(2.0**power * float(p.scale) / scale)))
@@ -124,8 +124,13 @@ def integer_lstm(op: Any, operands: Mapping[str, Operand | None], y: Operand, no
             raise o.wrong("has another type than an LSTM on integers takes", o.type, wanted)
     power = _power_of_two(c, -30, -9)
     intermediates = [Operand(t.tensor) for t in node.intermediates if t is not None]
+    if len(intermediates) == 12 and not hasattr(op, "time_major"):
+        from .lstm_narrow import narrow_lstm
+
+        return narrow_lstm(op, operands, y, intermediates)
     if len(intermediates) != 5:
-        raise y.wrong("comes of a node without the intermediate tensors that say its scales", len(intermediates), 5)
+        raise y.wrong("comes of a node without the intermediate tensors that say its scales", len(intermediates),
+                      "5, or 12 of LSTM with gates of int8")  # fmt: skip
     hidden = intermediates[4]
     check_scaled(hidden)
     cifg = operands["input_to_input_weights"] is None
@@ -133,12 +138,12 @@ def integer_lstm(op: Any, operands: Mapping[str, Operand | None], y: Operand, no
     hidden_by, hidden_zero = multiplier(float(np.float32(2.0**-30 / float(hidden.scale)))), hidden.zero_point
     weights, projection = operands["projection_weights"], None
     if weights is not None:
-        projection = _Product("projection_weights", weights, hidden, float(h.scale), "projection_bias")
+        projection = Product("projection_weights", weights, hidden, float(h.scale), "projection_bias")
         # With a projection the official kernel has the hidden values' zero point with the other sign, here and in the
         # product: that shows where they reach the limits of int8.
         hidden_zero = projection.zero_point = -hidden.zero_point
-    cell_clip = _clip(op.cell_clip, c, 32767)
-    proj_clip = _clip(op.proj_clip, y, 127)
+    cell_clip = clip_of(op.cell_clip, c, 32767)
+    proj_clip = clip_of(op.proj_clip, y, 127)
     time_major, shape = getattr(op, "time_major", True), y.shape
 
     def squashed(c: Any, let_in: Any) -> Any:
@@ -190,7 +195,7 @@ def integer_lstm(op: Any, operands: Mapping[str, Operand | None], y: Operand, no
     return run
 
 
-def _clip(most: float, o: Operand, high: int) -> int:
+def clip_of(most: float, o: Operand, high: int) -> int:
     """An option of a clip as an integer of o's scale, which is float32's arithmetic."""
     return int(np.minimum(np.float32(most) / o.scale, high))
 

@@ -1,0 +1,112 @@
+"""LSTM on integers whose gates are int8: the node's twelve intermediate tensors say the scales of their sums.
+
+Lives here: this rule.  Not here: the LSTM with five of them, whose gates are int16 (lstm.py), and what both share.
+
+For each gate of input, forget, cell and output there are three: of both sums together, of the input's W x, of the
+state's R h. Normalisation, logistic and tanh are float32. There is no input gate (1 - f stands for it) and no peephole;
+normalisation and projection are always there; cells have the scale 2^-15.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import narrow_fixed_point as narrow
+from .fixed_point import multiplier, rescale, round_away, shifted_right
+from .lstm import GATES, Product, clip_of
+from .operand import Operand, check_scaled, present
+
+_f = np.float32
+
+
+class _Gate:
+    """One gate: two products rounded to int8, their sum, normalisation and activation."""
+
+    def __init__(self, gate: str, operands: Mapping[str, Operand | None], three: Sequence[Operand]) -> None:
+        both, outside, inside = three
+        check_scaled(both, outside, inside)
+        self.tanh, self.norm, self.bias = gate == "cell", f"{gate}_layer_norm_coefficients", f"{gate}_gate_bias"
+        x, h, w, r, norm = present(operands, "input", "output_state", f"input_to_{gate}_weights",
+                                   f"recurrent_to_{gate}_weights", self.norm)  # fmt: skip
+        check_scaled(norm)
+        self.norm_scale = norm.scale
+        self.products = [
+            (Product(o.name, o, rows, float(part.scale)), part.zero_point, multiplier(float(part.scale / both.scale)))
+            for o, rows, part in ((_named(w, f"input_to_{gate}_weights"), x, outside),
+                                  (_named(r, f"recurrent_to_{gate}_weights"), h, inside))
+        ]  # fmt: skip
+
+    def run(self, x: Any, h: Any, arrays: Mapping[str, Any]) -> Any:
+        """The gate, int16 with 15 bits behind the point."""
+        y = 0
+        for rows, (product, zero, to_both) in zip((x, h), self.products):
+            part = np.clip(product.times(rows, product.ready(arrays)) + zero, -128, 127)
+            y = y + rescale(part - zero, *to_both)
+        real = self._normalized(narrow.saturated(y), arrays)
+        real = np.tanh(real) if self.tanh else _f(1) / (_f(1) + np.exp(-real))
+        return _fixed(real)
+
+    def _normalized(self, y: Any, arrays: Mapping[str, Any]) -> Any:
+        """Rows at mean 0 and variance 1, then coefficients and bias: float32 that 12 bits behind the point hold."""
+        y, n = y.astype(_f), _f(y.shape[1])
+        total, squares = (np.cumsum(v, 1, dtype=_f)[:, -1:] for v in (y, y * y))  # summed one after the other
+        mean = total / n
+        variance = squares / n - mean * mean
+        inverse = _f(1) / np.sqrt(np.where(variance == 0, _f(1e-8), variance))
+        bias = arrays[self.bias].astype(_f) * (self.norm_scale * _f(2.0**-10))
+        real = (y - mean) * inverse * arrays[self.norm].astype(_f) * self.norm_scale + bias
+        return narrow.saturated(round_away(real.astype(np.float64) * 4096)).astype(_f) * _f(2.0**-12)
+
+
+def _named(o: Operand, name: str) -> Operand:
+    """The operand under the name that arrays have, by which its product asks for them."""
+    o.name = name
+    return o
+
+
+def _fixed(real: Any) -> Any:
+    """int16 with 15 bits behind the point, cut."""
+    return narrow.saturated(np.trunc(real.astype(np.float64) * 32768)).astype(np.int64)
+
+
+def narrow_lstm(op: Any, operands: Mapping[str, Operand | None], y: Operand, intermediates: Sequence[Operand]) -> Any:
+    """LSTM of int8 with int8 gates, one step. intermediates: twelve."""
+    h, c = present(operands, "output_state", "cell_state")
+    for name in ("input_to_input_weights", "cell_to_forget_weights", "cell_to_output_weights"):
+        if operands[name] is not None:
+            raise y.wrong(f"comes of a node with gates of int8 that also has {name}", name, "none")
+    for name in ("projection_weights", *(f"{g}_layer_norm_coefficients" for g in GATES[1:])):
+        if operands[name] is None:
+            raise y.wrong(f"comes of a node with gates of int8 and without {name}", "none", name)
+    if c.scale != 2.0**-15 or c.zero_point:
+        raise c.wrong("has another scale than gates of int8 fix", float(c.scale), "2^-15, zero point 0")
+    gates = {g: _Gate(g, operands, intermediates[3 * i : 3 * i + 3]) for i, g in enumerate(GATES) if i}
+    (weights,) = present(operands, "projection_weights")
+    factor = multiplier(float(_f(float(weights.scale) * 2.0**-15 / float(h.scale))))
+    cell_clip, proj_clip = clip_of(op.cell_clip, c, 32767), clip_of(op.proj_clip, y, 127)
+    zero = h.zero_point
+
+    def run(arrays: Mapping[str, Any]) -> Any:
+        x, state, cells = arrays["input"], arrays["output_state"], arrays["cell_state"]
+        now, kept = state.reshape(len(x), -1).astype(np.int64), cells.reshape(len(x), -1).astype(np.int64)
+        forget, new = gates["forget"].run(x, now, arrays), gates["cell"].run(x, now, arrays)
+        fresh = shifted_right((narrow.ONE - forget) * new, 15)
+        kept = narrow.saturated(shifted_right(forget * kept, 15) + fresh)
+        if cell_clip > 0:
+            kept = np.clip(kept, -cell_clip, cell_clip)
+        squashed = _fixed(np.tanh(kept.astype(_f) * _f(2.0**-15)))
+        hidden = shifted_right(gates["output"].run(x, now, arrays) * squashed, 15)
+        sums = np.matmul(hidden.astype(np.float64), arrays["projection_weights"].T.astype(np.float64)).astype(np.int64)
+        if arrays["projection_bias"] is not None:
+            sums = sums + arrays["projection_bias"]
+        out = np.clip(rescale(sums, *factor) + zero, -128, 127)
+        if proj_clip > 0:
+            out = np.clip(out, -proj_clip, proj_clip)
+        np.copyto(state, out.reshape(state.shape), casting="unsafe")
+        np.copyto(cells, kept.reshape(cells.shape), casting="unsafe")
+        return (out.astype(np.int8),)
+
+    return run
