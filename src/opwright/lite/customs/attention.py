@@ -62,13 +62,13 @@ class ScaledDotProductAttention:
         return op.q.spec
 
     def compute(op: Any, q: Any, k: Any, v: Any, mask: Any) -> Any:
-        n, m, h = q.shape[2], k.shape[2], q.shape[3]
+        (b, s, n, h), (_, t, m, _) = q.shape, k.shape
         scale = np.float32(op.scale if op.scale > 0 else 1.0 / np.sqrt(h))
-        queries = (q * scale).transpose(0, 2, 1, 3).reshape(q.shape[0], m, -1, h)  # the queries of one head together
-        scores = (queries @ k.transpose(0, 2, 3, 1)).reshape(q.shape[0], n, q.shape[1], -1)
+        queries = (q * scale).transpose(0, 2, 1, 3).reshape(b, m, n // m * s, h)  # the queries of one head together
+        scores = (queries @ k.transpose(0, 2, 3, 1)).reshape(b, n, s, t)
         scores += mask
         scores -= scores.max(-1, keepdims=True)
         np.exp(scores, out=scores)
         scores /= scores.sum(-1, keepdims=True)
-        found = scores.reshape(q.shape[0], m, -1, k.shape[1]) @ v.transpose(0, 2, 1, 3)
-        return np.ascontiguousarray(found.reshape(q.shape[0], n, -1, h).transpose(0, 2, 1, 3))
+        found = scores.reshape(b, m, n // m * s, t) @ v.transpose(0, 2, 1, 3)
+        return np.ascontiguousarray(found.reshape(b, n, s, h).transpose(0, 2, 1, 3))
