@@ -26,6 +26,7 @@ SIZES = (0, 1, INT32_MAX)
 DTYPES = {"INT32": np.dtype(np.int32), "INT64": np.dtype(np.int64), "FLOAT32": np.dtype(np.float32),
           "INT16": np.dtype(np.int16), "UINT32": np.dtype(np.uint32)}  # fmt: skip
 MOST_ELEMENTS = 4  # of a constant or a vector, changed one by one
+MOST_BYTES = 60  # of a custom operator's options, changed one by one
 LONGEST = 1 << 16  # bytes that a constant is given so that it fits its new type or shape
 
 
@@ -247,11 +248,28 @@ def _of_options(node: int, operator: Any) -> Iterator[Change]:
     yield "options: those of another operator", lambda m: setattr(m.subgraphs[0].operators[node],
                                                                   "builtin_options", others)  # fmt: skip
     if options is None:
+        yield from _of_custom_options(node, operator.custom_options)
         return
     yield "options: none", lambda m: setattr(m.subgraphs[0].operators[node], union, None)
     for f in schema.table(options.table_name).fields:
         for value in _values(f, getattr(options, f.name)):
             yield f"{f.name}={_shown(value)}", _option(node, union, f.name, value)
+
+
+def _of_custom_options(node: int, raw: Any) -> Iterator[Change]:
+    """Bytes of a custom operator: of FlexBuffers, mostly."""
+    if raw is None or not len(raw):
+        return
+    held = np.asarray(raw)
+    others = [held[:0], held[:-1], held[: len(held) // 2], np.full(9, 255, np.uint8)]
+    for place in range(0, len(held), max(1, len(held) // MOST_BYTES)):
+        for value in (0, 1, 255):
+            other = held.copy()
+            other[place] = value
+            others.append(other)
+    for i, other in enumerate(others):
+        yield f"custom options, change {i}", lambda m, other=other: setattr(m.subgraphs[0].operators[node],
+                                                                            "custom_options", other)  # fmt: skip
 
 
 def _shown(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Models that run, some of every operator of the dialect: what tests of bad models begin with.
+"""Models that run, some of every operator, shipped custom ones too: what tests of bad models begin with.
 
 Lives here: `GOOD` (models by operator), `Good`, handwritten models of operators that run subgraphs or keep state.
 Not here: the tables these come from (cases.py, drawn_rows_*.py, recurrent_models.py), what is broken in them
@@ -52,7 +52,7 @@ def _of_cases() -> Iterator[Good]:
 
 def _of_rows() -> Iterator[Good]:
     for row in ROWS:
-        for kind in row.kinds if row.name in ops.list_names() else ():
+        for kind in row.kinds:
             drawn = row.draw(Draw(5, kind))
             yield Good(row.name, f"{row.label} {kind}", model_of(row.name, drawn).to_bytes(), feeds(drawn))
 
@@ -144,9 +144,9 @@ def _handwritten() -> Iterator[Good]:
 
 @functools.cache
 def good() -> dict[str, list[Good]]:
-    """Models by operator, all that the tables have."""
+    """Models by operator, all that the tables have; operators of the dialect first."""
     found: dict[str, list[Good]] = {name: [] for name in ops.list_names()}
     for source in (_of_cases, _of_rows, _of_recurrent, _handwritten):
         for made in source():
-            found[made.name].append(made)
+            found.setdefault(made.name, []).append(made)
     return found
