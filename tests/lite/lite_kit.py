@@ -63,6 +63,13 @@ class Build:
         return self.operator(versions.operator_code(name, version), inputs, outputs,
                              builtin_options=get(name).to_options(options))  # fmt: skip
 
+    def node(self, name: str, inputs: str, outputs: str, /, **options: Any) -> Any:
+        """As `op`, with options as a file has them: graphs by the index of their subgraph, in either union."""
+        table = get(name).options
+        made = objects.table_class(table)(**options) if table else None
+        union = "builtin_options" if table in schema.union_tags("BuiltinOptions") else "builtin_options_2"
+        return self.operator(versions.operator_code(name), inputs, outputs, **{union: made})
+
     def custom(self, name: str, inputs: str, outputs: str, version: int = 1, **options: Any) -> Any:
         raw = np.frombuffer(encode_options(options), np.uint8) if options else None
         return self.operator(versions.operator_code("CUSTOM", version, name), inputs, outputs, custom_options=raw)

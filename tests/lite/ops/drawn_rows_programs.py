@@ -8,12 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from drawn import NUMPY, Draw, Drawn, Row, T, set_options
+from drawn import NUMPY, Draw, Drawn, Row, T
 from lite_kit import Build
 
-from opwright.lite.format import objects, schema, versions
+from opwright.lite.format import schema
 from opwright.lite.format.flex import encode_options
-from opwright.lite.ops import get
 
 NUMBERS = ("INT8", "UINT8", "INT16", "UINT16", "INT32", "UINT32", "INT64", "UINT64", "FLOAT16", "FLOAT32", "FLOAT64",
            "BFLOAT16", "BOOL", "COMPLEX64", "COMPLEX128")  # fmt: skip
@@ -22,13 +21,7 @@ JOINED = ("INT8", "UINT8", "INT16", "INT32", "INT64", "FLOAT32", "BOOL")
 
 
 class Program(Build):
-    """A model line by line; options as a file has them, with the indices of subgraphs."""
-
-    def node(self, name: str, inputs: str, outputs: str, /, **options: Any) -> Program:
-        table = get(name).options
-        found: Program = self.operator(versions.operator_code(name), inputs, outputs)
-        set_options(self.main.operators[-1], objects.table_class(table)(**options) if table else None)
-        return found
+    """A model line by line."""
 
     def tensors(self, names: str, shape: Any, type: str) -> Program:
         for name in names.split():

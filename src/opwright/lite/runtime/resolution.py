@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...core.errors import InvalidArgumentError, NotFoundError, OpError
+from .. import ops
 from ..format import schema, versions
 from ..format.carried import custom_version
 from .errors import also
@@ -162,7 +163,11 @@ def _wanted(missing: Sequence[Missing], resolver: OpResolver) -> str:
 def _ways_out(builtins: Sequence[Missing], own: Sequence[Missing], flex: Sequence[Missing], resolver: OpResolver
               ) -> list[str]:  # fmt: skip
     ways = []
-    if builtins:
+    bare = list(dict.fromkeys(m.name for m in builtins if m.name not in ops.list_names()))
+    if bare:
+        ways.append(f"no run time has a kernel for {', '.join(bare)}: convert the model into operators that have one, "
+                    "or give the interpreter an op_resolver that has it")  # fmt: skip
+    if len(bare) < len({m.name for m in builtins}):
         ways.append("convert the model for an older run time, or give the interpreter an op_resolver that has the "
                     "operator")  # fmt: skip
     older = [m for m in own if resolver.custom_versions(m.name)]
