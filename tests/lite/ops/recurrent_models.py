@@ -249,7 +249,8 @@ def integer_lstm(seed: int, kind: str, name: str = "UNIDIRECTIONAL_SEQUENCE_LSTM
     n, cells, batch = b.width(), b.width(2), b.size(1, 3)
     projection, cifg, peephole, norm, time_major = b.flag(), b.flag(), b.flag(), b.flag(), b.flag()
     out = b.size(2, 5) if projection else cells
-    peephole = peephole and not projection  # with both the official kernel's answers are at odds with its float one's
+    if peephole:
+        out = cells  # of peepholes the official kernel takes as many as there are outputs, and not as there are cells
     steps = b.size(1, 4)
     scale_x, scale_h, power = 0.02, 0.008, b.one(-11, -12, -13)
     zero_x, zero_h, zero_hidden = b.size(-20, 20), b.size(-20, 20), b.size(-20, 20)
