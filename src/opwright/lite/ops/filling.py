@@ -51,7 +51,9 @@ class Fill:
 class Range:
     """Numbers from start, up to but without limit, in steps of delta.
 
-    .. math:: y_i = start + i \\cdot delta
+    .. math:: y_0 = start, \\quad y_{i+1} = y_i + delta
+
+    Floats are counted and added up in float32, so the sums are those of the official kernel.
     """
 
     start = Input((float32, int32, int64))
@@ -64,15 +66,17 @@ class Range:
             _scalar(operand, name)
         values = [op.start.constant, op.limit.constant, op.delta.constant]
         known = all(v is not None for v in values)
-        return spec((_count(*(v.reshape(-1)[0].item() for v in values)) if known else None,), op.start.spec.dtype)
+        return spec((_count(*(v.reshape(-1)[0] for v in values)) if known else None,), op.start.spec.dtype)
 
     def compute(op: Any, start: Any, limit: Any, delta: Any) -> Any:
-        first, last, step = (v.reshape(-1)[0].item() for v in (start, limit, delta))
-        return (first + np.arange(_count(first, last, step), dtype=np.float64 if isinstance(first, float) else np.int64)
-                * step).astype(start.dtype)  # fmt: skip
+        y = np.full(_count(*(v.reshape(-1)[0] for v in (start, limit, delta))), delta.reshape(-1)[0], start.dtype)
+        y[:1] = start.reshape(-1)
+        return np.add.accumulate(y, out=y)
 
 
 def _count(start: Any, limit: Any, delta: Any) -> int:
+    if not isinstance(delta, np.floating):
+        start, limit, delta = int(start), int(limit), int(delta)
     if delta == 0 or (start > limit and delta > 0) or (start < limit and delta < 0):
         raise refuse("delta does not lead from start to limit", found={"start": start, "limit": limit, "delta": delta},
                      wanted="a delta other than 0, of the sign of limit - start")  # fmt: skip

@@ -109,8 +109,8 @@ def _limits(dtype: Any) -> Any:
 UNSORTED = (
     ("UNSORTED_SEGMENT_SUM", np.add, r"\sum", lambda dtype: 0),
     ("UNSORTED_SEGMENT_PROD", np.multiply, r"\prod", lambda dtype: 1),
-    ("UNSORTED_SEGMENT_MAX", np.maximum, r"\max", lambda dtype: _limits(dtype).min),
-    ("UNSORTED_SEGMENT_MIN", np.minimum, r"\min", lambda dtype: _limits(dtype).max),
+    ("UNSORTED_SEGMENT_MAX", np.fmax, r"\max", lambda dtype: _limits(dtype).min),
+    ("UNSORTED_SEGMENT_MIN", np.fmin, r"\min", lambda dtype: _limits(dtype).max),
 )
 
 for row in UNSORTED:
