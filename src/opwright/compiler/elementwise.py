@@ -1,7 +1,8 @@
 """Element-wise kernels: a function on scalars, staged into an LLVM loop over arrays.
 
-Lives here: staging (`KernelTrace`, a trace whose calls become instructions), the loop.
-Not here: what an operator becomes (lowering.py), loading code (engine.py), choosing kernels (ops/kernels.py).
+Lives here: the loop, staging the function in it, `compile_elementwise`.
+Not here: scalars and calls while it is staged (scalars.py), control flow (staged.py), what an operator becomes
+(lowering.py), loading code (engine.py), choosing kernels (ops/kernels.py).
 
 The function runs on `KernelScalar`s, which stand for a vector of elements in the loop and for one element in what is
 left at its end; each operator it calls is looked up in LOWER by name. So `ow.minimum(x, 1.0)` means in a kernel what
@@ -17,85 +18,18 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from ..core import flags
+from .. import staging
 from ..core.dtypes import DType, of_numpy
-from ..core.errors import SignatureError, UnimplementedError
-from ..core.specs import TensorSpec
+from ..core.errors import SignatureError
 from ..ops import dispatch
-from ..ops.arguments import natural_dtype, tensors
-from ..ops.tensor import Tensor
+from . import staged  # noqa: F401  registers what control flow on scalars means
 from .engine import load
-from .lanes import I1, I64, Lanes, constant
-from .lowering import FAST, KINDS, LOWER
+from .lanes import I1, I64, Lanes
+from .lowering import KINDS
+from .scalars import KernelScalar, KernelTrace
 from .target import Target, host
 
 _BYTE, _POINTER = ir.IntType(8), ir.PointerType()
-
-
-class KernelScalar(Tensor):
-    """One element in a kernel being staged, or several side by side: lanes with a dtype."""
-
-    __slots__ = ("_dtype", "lanes")
-
-    def __init__(self, lanes: Lanes, dtype: DType) -> None:
-        self.lanes, self._dtype = lanes, dtype
-
-    @property
-    def dtype(self) -> DType:
-        """Element type."""
-        return self._dtype
-
-    @property
-    def shape(self) -> Any:
-        """Always ()."""
-        return self.spec.shape
-
-    @property
-    def spec(self) -> TensorSpec:
-        """A scalar of this dtype."""
-        return TensorSpec((), self._dtype)
-
-    def __bool__(self) -> bool:
-        raise TypeError("a kernel's scalar has no truth value while it is staged: use ow.where(condition, a, b)")
-
-
-class KernelTrace:
-    """The staging of one kernel: where operators become instructions. count: of lanes; 0 for one element."""
-
-    def __init__(self, builder: ir.IRBuilder, name: str, count: int) -> None:
-        self.builder, self.name, self.count = builder, name, count
-        self.fast = bool(flags.fast_math)
-        self.leave = FAST if self.fast else ()  # on sums, products and quotients
-
-    def record(self, op: Any, inputs: Sequence[Any], bound: Any, name: str | None) -> Any:
-        """Lower one call. Raises UnimplementedError naming an operator that kernels do not have."""
-        scalars = tensors(op, inputs, self.to_tensor, name)
-        rule = LOWER.get(op.name)
-        if rule is None:
-            raise UnimplementedError(
-                op=op.name,
-                what=f"kernel {self.name!r} calls it, and kernels have no such operator",
-                wanted=f"one of {', '.join(sorted(LOWER))}",
-                do="leave out the kernel: the reference computes it",
-            )
-        op.check_dtypes([s.dtype for s in scalars])
-        result = rule(self, bound, *(s.lanes for s in scalars))
-        (spec,) = op.infer(bound, scalars)
-        return KernelScalar(result, spec.dtype)
-
-    def to_tensor(self, value: Any, dtype: Any = None, name: str | None = None) -> Any:
-        """Lanes of a Python number."""
-        if isinstance(value, KernelScalar):
-            return value
-        if isinstance(value, Tensor) or np.ndim(value) != 0:
-            raise TypeError(f"a kernel works on scalars; found {value!r} in {self.name!r}")
-        dtype = dtype or natural_dtype(value)
-        if dtype not in KINDS:
-            raise TypeError(f"a kernel has no scalars of dtype {dtype.name}")
-        if isinstance(value, float) and not dtype.is_floating:
-            raise TypeError(f"cannot use {value!r} as {dtype.name}")
-        exact = dtype.as_numpy_dtype(value)
-        return KernelScalar(Lanes(self.builder, constant(KINDS[dtype], exact, self.count)), dtype)
 
 
 def emit(function: Callable[..., Any], name: str, inputs: Sequence[np.dtype], attrs: dict[str, Any],
@@ -160,6 +94,14 @@ def _store(b: ir.IRBuilder, pointer: ir.Value, i: ir.Value, y: KernelScalar) -> 
     return y.dtype
 
 
+def _converted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with its control flow staged; itself where its source is not to be had."""
+    try:
+        return staging.to_graph(function)  # type: ignore[no-any-return]
+    except ValueError:
+        return function
+
+
 def _staged(trace: KernelTrace, function: Callable[..., Any], scalars: Sequence[KernelScalar], attrs: dict[str, Any]
             ) -> KernelScalar:  # fmt: skip
     """What the function gives. Raises SignatureError for a dtype that kernels do not have."""
@@ -167,7 +109,8 @@ def _staged(trace: KernelTrace, function: Callable[..., Any], scalars: Sequence[
     saved = state.trace, state.tapes
     state.trace, state.tapes = trace, ()
     try:
-        result = trace.to_tensor(function(*scalars, **attrs))
+        with staging.converting(True):
+            result = trace.to_tensor(_converted(function)(*scalars, **attrs))
     finally:
         state.trace, state.tapes = saved
     if result.dtype not in KINDS:

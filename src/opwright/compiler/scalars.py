@@ -1,0 +1,89 @@
+"""What a kernel's function computes on while it is staged, and what its calls of operators become.
+
+Lives here: `KernelScalar`, `KernelTrace`.  Not here: the loop over arrays (elementwise.py), what an operator becomes
+(lowering.py), control flow (staged.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+from ..core import flags
+from ..core.dtypes import DType
+from ..core.errors import UnimplementedError
+from ..core.specs import TensorSpec
+from ..ops.arguments import natural_dtype, tensors
+from ..ops.tensor import Tensor
+from .lanes import Lanes, constant
+from .lowering import FAST, KINDS, LOWER
+
+
+class KernelScalar(Tensor):
+    """One element in a kernel being staged, or several side by side: lanes with a dtype."""
+
+    __slots__ = ("_dtype", "lanes")
+
+    def __init__(self, lanes: Lanes, dtype: DType) -> None:
+        self.lanes, self._dtype = lanes, dtype
+
+    @property
+    def dtype(self) -> DType:
+        """Element type."""
+        return self._dtype
+
+    @property
+    def shape(self) -> Any:
+        """Always ()."""
+        return self.spec.shape
+
+    @property
+    def spec(self) -> TensorSpec:
+        """A scalar of this dtype."""
+        return TensorSpec((), self._dtype)
+
+    def __bool__(self) -> bool:
+        raise TypeError("a kernel's scalar has no truth value in Python that is not converted (a lambda without its "
+                        "source, a library's function): use ow.where(condition, a, b)")  # fmt: skip
+
+
+class KernelTrace:
+    """The staging of one kernel: where operators become instructions. count: of lanes; 0 for one element."""
+
+    def __init__(self, builder: ir.IRBuilder, name: str, count: int) -> None:
+        self.builder, self.name, self.count = builder, name, count
+        self.fast = bool(flags.fast_math)
+        self.leave = FAST if self.fast else ()  # on sums, products and quotients
+
+    def record(self, op: Any, inputs: Sequence[Any], bound: Any, name: str | None) -> Any:
+        """Lower one call. Raises UnimplementedError naming an operator that kernels do not have."""
+        scalars = tensors(op, inputs, self.to_tensor, name)
+        rule = LOWER.get(op.name)
+        if rule is None:
+            raise UnimplementedError(
+                op=op.name,
+                what=f"kernel {self.name!r} calls it, and kernels have no such operator",
+                wanted=f"one of {', '.join(sorted(LOWER))}",
+                do="leave out the kernel: the reference computes it",
+            )
+        op.check_dtypes([s.dtype for s in scalars])
+        result = rule(self, bound, *(s.lanes for s in scalars))
+        (spec,) = op.infer(bound, scalars)
+        return KernelScalar(result, spec.dtype)
+
+    def to_tensor(self, value: Any, dtype: Any = None, name: str | None = None) -> Any:
+        """Lanes of a Python number."""
+        if isinstance(value, KernelScalar):
+            return value
+        if isinstance(value, Tensor) or np.ndim(value) != 0:
+            raise TypeError(f"a kernel works on scalars; found {value!r} in {self.name!r}")
+        dtype = dtype or natural_dtype(value)
+        if dtype not in KINDS:
+            raise TypeError(f"a kernel has no scalars of dtype {dtype.name}")
+        if isinstance(value, float) and not dtype.is_floating:
+            raise TypeError(f"cannot use {value!r} as {dtype.name}")
+        exact = dtype.as_numpy_dtype(value)
+        return KernelScalar(Lanes(self.builder, constant(KINDS[dtype], exact, self.count)), dtype)
