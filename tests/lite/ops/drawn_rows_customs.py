@@ -79,7 +79,7 @@ def mfcc(d: Draw) -> Drawn:
     x = T("FLOAT32", (d.size(1, 2), d.size(0, 3), bins), values=None)
     x.values = (d.rng.normal(0, 3, x.shape) ** 2).astype(np.float32)
     low = d.one(0, 20, 300)
-    options = {"upper_frequency_limit": d.one(1000.0, 3999.5, 4000.0), "lower_frequency_limit": float(low),
+    options = {"upper_frequency_limit": d.one(1000.0, 3999.5, 4000.0, 9000.0), "lower_frequency_limit": float(low),
                "filterbank_channel_count": bands, "dct_coefficient_count": d.size(1, bands)}  # fmt: skip
     return Drawn([x, const(rate)], [plain("FLOAT32")], custom=encode_options(options))
 

@@ -78,7 +78,7 @@ class Mfcc:
 
     x: squared magnitudes [channels, windows, bins]; sample_rate: int32, one number; b: filterbank_channel_count;
     w: triangles whose corners lie evenly on the mel scale, 1127 log(1 + f / 700). Limits are cut to whole Hertz.
-    y: [channels, windows, dct_coefficient_count]
+    y: [channels, windows, dct_coefficient_count], all 0 where the upper limit is beyond the input's frequencies
     """
 
     x = Input((float32,), rank=3)
@@ -112,14 +112,16 @@ class Mfcc:
         if rate <= 0:
             raise refuse("sample_rate is not positive", found=rate, wanted="a number above 0")
         weights = mel_weights(x.shape[2], rate, bands, op.lower_frequency_limit, op.upper_frequency_limit)
+        if weights is None:
+            return np.zeros((*x.shape[:2], count), np.float32)
         angles = np.multiply.outer(np.arange(count) * (np.pi / bands), np.arange(bands) + 0.5)
         energies = np.sqrt(x.astype(np.float64)) @ weights.T
         return (np.log(np.maximum(energies, FLOOR)) @ (np.sqrt(2.0 / bands) * np.cos(angles)).T).astype(np.float32)
 
 
 @functools.lru_cache(maxsize=8)
-def mel_weights(bins: int, rate: int, bands: int, low: int, high: int) -> np.ndarray:
-    """The weight of each frequency in each band, float64 [bands, bins].
+def mel_weights(bins: int, rate: int, bands: int, low: int, high: int) -> np.ndarray | None:
+    """The weight of each frequency in each band, float64 [bands, bins]; None where `high` is beyond the frequencies.
 
     Frequency 0 counts nowhere. A frequency lies on the falling side of one triangle and the rising one of the next.
     """
@@ -127,8 +129,7 @@ def mel_weights(bins: int, rate: int, bands: int, low: int, high: int) -> np.nda
     first, last = int(1.5 + low / spacing), int(high / spacing)
     weights = np.zeros((bands, bins))
     if last >= bins:
-        raise refuse("upper_frequency_limit is above the frequencies of the input", found=high,
-                     wanted=f"below {spacing * bins:g}")  # fmt: skip
+        return None
     bottom = _mel(low)
     centres = bottom + (_mel(high) - bottom) / (bands + 1) * np.arange(bands + 2)
     at = np.arange(first, last + 1)
