@@ -14,7 +14,7 @@ import numpy as np
 from .fixed_point import multiplier, rescale, shifted_right
 from .operand import Operand, check_output, check_scaled, check_symmetric, check_types, quantize_real
 from .sigmoid import logistic_wide, tanh_wide
-from .tables import byte_table, interpolated, interpolation_table, look_up
+from .tables import byte_table, interpolated, interpolation_table, look_up, tabulated
 
 BYTES = ("INT8 INT8", "UINT8 UINT8")
 ALL = (*BYTES, "INT16 INT16")
@@ -33,7 +33,7 @@ def _clipped(low: float, high: float | None) -> Rule:
         m, e = multiplier(float(x.scale / y.scale))
         least = max(y.low, quantize_real(low, y))
         most = y.high if high is None else min(y.high, quantize_real(high, y))
-        return lambda q: np.clip(rescale(x.centred(q), m, e) + y.zero_point, least, most)
+        return tabulated(lambda q: np.clip(rescale(x.centred(q), m, e) + y.zero_point, least, most), x)
 
     return rule
 
@@ -55,7 +55,7 @@ def leaky_relu(op: Any, x: Operand, y: Operand) -> Any:
         v = x.centred(q)
         return np.clip(np.where(v >= 0, rescale(v, m, e), rescale(v, m_below, e_below)) + y.zero_point, y.low, y.high)
 
-    return run
+    return tabulated(run, x)
 
 
 def prelu(op: Any, x: Operand, alpha: Operand, y: Operand) -> Any:
@@ -97,7 +97,7 @@ def hard_swish(op: Any, x: Operand, y: Operand) -> Any:
         truncated = np.where(gated >= 0, gated >> 15, -(-gated >> 15))
         return np.clip(shifted_right(_saturated_16(truncated), -e_out) + y.zero_point, y.low, y.high)
 
-    return run
+    return tabulated(run, x)
 
 
 def _short(m: int) -> int:

@@ -15,8 +15,18 @@ import numpy as np
 
 from ..arithmetic import nonzero
 from . import narrow_fixed_point
-from .fixed_point import high_product, leading_zeros, multiplier, reciprocal_of, rescale, saturated, shifted_right
+from .fixed_point import (
+    finishing,
+    high_product,
+    leading_zeros,
+    multiplier,
+    reciprocal_of,
+    rescale,
+    saturated,
+    shifted_right,
+)
 from .operand import Operand, check_scaled, check_symmetric, check_types, fused_bounds
+from .tables import tabulated
 
 TYPES = ("INT8 INT8 INT8", "UINT8 UINT8 UINT8", "INT16 INT16 INT16")
 HEADROOM = {"INT8": 20, "UINT8": 20, "INT16": 15}  # L: bits that inputs of ADD and SUB are shifted left
@@ -55,12 +65,14 @@ def _sum(op: Any, x: Operand, y: Operand, z: Operand, combine: Any) -> _Pair:
         raise z.wrong("has too small a scale for the sum of such inputs", float(z.scale),
                       wanted="a larger scale of the output")  # fmt: skip
 
-    def run(a: Any, b: Any) -> Any:
-        a = rescale(x.centred(a) << bits, mx, ex)
-        b = rescale(y.centred(b) << bits, my, ey)
-        return np.clip(rescale(combine(a, b), mz, ez) + z.zero_point, low, high)
+    left, right = _lifted(x, bits, mx, ex), _lifted(y, bits, my, ey)
+    finish = finishing(mz, ez, 0, z.zero_point, low, high)
+    return lambda a, b: finish(np.asarray(combine(left(a), right(b))))
 
-    return run
+
+def _lifted(o: Operand, bits: int, m: int, e: int) -> Callable[[Any], Any]:
+    """Integers less their zero point, with more bits, brought to another scale."""
+    return tabulated(lambda q: rescale(o.centred(q) << bits, m, e), o)
 
 
 def _power_of_two(o: Operand) -> int | None:
@@ -97,8 +109,10 @@ def multiply(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
     m, e = multiplier(float(x.scale * y.scale / z.scale))
     low, high = fused_bounds(op.fused_activation_function, z)
 
+    finish = finishing(m, e, 0, z.zero_point, low, high)
+
     def run(a: Any, b: Any) -> Any:
-        return np.clip(rescale(x.centred(a) * y.centred(b), m, e) + z.zero_point, low, high)
+        return finish(np.asarray(x.centred(a) * y.centred(b)))
 
     def run_below_one(a: Any, b: Any) -> Any:
         whole = narrow_fixed_point.product(a.astype(np.int64), b.astype(np.int64))
@@ -137,11 +151,9 @@ def squared_difference(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
     my, ey = multiplier(float(y.scale) / twice)
     mz, ez = multiplier(twice * twice / float(np.float32(1 << (2 * bits)) * z.scale))
 
-    def run(a: Any, b: Any) -> Any:
-        d = rescale(x.centred(a) << bits, mx, ex) - rescale(y.centred(b) << bits, my, ey)
-        return np.clip(rescale(d * d, mz, ez) + z.zero_point, z.low, z.high)
-
-    return run
+    left, right = _lifted(x, bits, mx, ex), _lifted(y, bits, my, ey)
+    finish = finishing(mz, ez, 0, z.zero_point, z.low, z.high)
+    return lambda a, b: finish(np.asarray(np.square(left(a) - right(b))))
 
 
 def _comparison(compare: Any, raw: tuple[str, ...] = ()) -> Callable[..., _Pair]:
@@ -152,13 +164,9 @@ def _comparison(compare: Any, raw: tuple[str, ...] = ()) -> Callable[..., _Pair]
         check_scaled(x, y)
         if kind in raw:
             return compare
-        mx, ex = multiplier(float(x.scale))
-        my, ey = multiplier(float(y.scale))
-
-        def run(a: Any, b: Any) -> Any:
-            return compare(rescale(x.centred(a) << 8, mx, ex), rescale(y.centred(b) << 8, my, ey))
-
-        return run
+        left = _lifted(x, 8, *multiplier(float(x.scale)))
+        right = _lifted(y, 8, *multiplier(float(y.scale)))
+        return lambda a, b: compare(left(a), right(b))
 
     return rule
 

@@ -31,6 +31,17 @@ def look_up(table: np.ndarray, q: np.ndarray) -> Any:
     return table[q.view(np.uint8)]
 
 
+def tabulated(f: Function, x: Operand) -> Function:
+    """f of x's integers, looked up where there are 256 of them. f: element by element, and right for each of them."""
+    if x.type not in BYTES:
+        return f
+    table = np.asarray(f(np.arange(256, dtype=np.uint8).view(BYTES[x.type])))
+    return lambda q: look_up(table, q)
+
+
+BYTES = {"INT8": np.int8, "UINT8": np.uint8}
+
+
 def interpolation_table(f: Function, first: float, last: float, out_first: float, out_last: float, dtype: Any
                         ) -> np.ndarray:  # fmt: skip
     """513 int16 entries for f over [first, last], for outputs that stand for [out_first, out_last].
