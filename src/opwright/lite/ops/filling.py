@@ -75,17 +75,18 @@ class Range:
 
 
 def _count(start: Any, limit: Any, delta: Any) -> int:
+    found = {name: v.item() for name, v in (("start", start), ("limit", limit), ("delta", delta))}
     if not isinstance(delta, np.floating):
-        start, limit, delta = int(start), int(limit), int(delta)
+        start, limit, delta = found.values()
     if delta == 0 or (start > limit and delta > 0) or (start < limit and delta < 0):
-        raise refuse("delta does not lead from start to limit", found={"start": start, "limit": limit, "delta": delta},
+        raise refuse("delta does not lead from start to limit", found=found,
                      wanted="a delta other than 0, of the sign of limit - start")  # fmt: skip
     if isinstance(delta, int):
         return -((start - limit) // delta) if delta > 0 else -((limit - start) // -delta)
-    count = (limit - start) / delta
+    with np.errstate(all="ignore"):
+        count = (limit - start) / delta
     if not math.isfinite(count) or count >= 2**62:
-        raise refuse("the range has no end", found={"start": start, "limit": limit, "delta": delta},
-                     wanted="finite numbers")  # fmt: skip
+        raise refuse("the range has no end", found=found, wanted="finite numbers")  # fmt: skip
     return math.ceil(count)
 
 
