@@ -1,4 +1,4 @@
-"""Rows of what is looked up, chosen and drawn: embeddings, tables of keys, hashes, boxes, texts, random numbers.
+"""Rows of what is looked up, chosen and drawn: embeddings, keys, hashes, boxes, texts, random numbers, sparse tensors.
 
 Lives here: rows.  Not here: hash tables that are resources (drawn_rows_programs.py).
 """
@@ -9,7 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from drawn import NUMPY, Draw, Drawn, Row, T, const, plain
+from drawn import NUMPY, Draw, Drawn, Row, T, const, model_of, plain
+
+from opwright.lite.format import objects
 
 WHOLE = ("INT8", "UINT8", "INT16", "UINT16", "INT32", "UINT32", "INT64", "UINT64", "FLOAT16", "FLOAT32", "FLOAT64",
          "BFLOAT16", "BOOL", "COMPLEX64", "COMPLEX128")  # fmt: skip
@@ -79,6 +81,50 @@ def classes(d: Draw) -> Drawn:
     return Drawn([logits, count], [plain(d.kind)], {"seed": d.size(1, 999), "seed2": d.size(0, 999)}, runs=3)
 
 
+def different(d: Draw) -> Drawn:
+    places = d.one("INT32", "INT64")
+    return Drawn([d.t(d.size(1, 12), low=-2, high=3)], [plain(d.kind), plain(places)], {"idx_out_type": places})
+
+
+def buckets(d: Draw) -> Drawn:
+    bounds = sorted(float(np.float32(v)) for v in d.rng.uniform(-9, 9, d.size(1, 6)).round(d.one(0, 9)))
+    return Drawn([d.t(*d.shape(d.size(0, 5)))], [plain("INT32")], {"boundaries": bounds})
+
+
+def places_to_dense(d: Draw) -> Drawn:
+    rank, kind = d.size(1, 4), d.one("INT32", "INT64")
+    shape = d.shape(rank)
+    count = min(d.size(1, 5), int(np.prod(shape)))
+    flat = np.sort(d.rng.permutation(int(np.prod(shape)))[:count])
+    places = np.stack(np.unravel_index(flat, shape), -1).astype(NUMPY[kind])
+    if rank == 1 and d.one(True, False):
+        places = places[:, 0]
+    inputs = [T(kind, places.shape, values=places),
+              T(kind, (rank,), values=np.array(shape, NUMPY[kind]), constant=d.one(True, False)),
+              d.one(d.t(count), d.t()), d.t()]  # fmt: skip
+    return Drawn(inputs, [plain(d.kind)], {"validate_indices": d.one(True, False)})
+
+
+def densified(d: Draw) -> Drawn:
+    """A constant of two dimensions in either order, one level dense and one compressed."""
+    shape, order = d.shape(2), d.one([0, 1], [1, 0])
+    full = np.where(d.rng.random(shape) < 0.5, d.values(d.kind, shape, 1, 9), np.zeros((), NUMPY[d.kind]))
+    laid = full.transpose(order)
+    rows, columns = np.nonzero(laid)
+    stored = T(d.kind, shape, values=laid[rows, columns].astype(NUMPY[d.kind]), constant=True)
+    drawn = Drawn([stored], [plain(d.kind)])
+    drawn.model = model_of("DENSIFY", drawn)
+    name, kind = d.one(("Int32Vector", np.int32), ("Uint16Vector", np.uint16), ("Uint8Vector", np.uint8))
+    vector = objects.table_class(name)
+    ends = np.append(0, np.cumsum(np.bincount(rows, minlength=len(laid))))
+    levels = [objects.DimensionMetadata(format=0, dense_size=len(laid)),
+              objects.DimensionMetadata(format=1, array_segments=vector(values=ends.astype(kind)),
+                                        array_indices=vector(values=columns.astype(kind)))]  # fmt: skip
+    drawn.model.subgraphs[0].tensors[0].sparsity = objects.SparsityParameters(
+        traversal_order=np.int32(order), block_map=np.int32([]), dim_metadata=levels)  # fmt: skip
+    return drawn
+
+
 ROWS = [
     Row("HASHTABLE_LOOKUP", (*WHOLE, "STRING"), keyed),
     Row("EMBEDDING_LOOKUP_SPARSE", ("FLOAT32",), sparse_embedding, within=1e-6),  # sums in another order
@@ -89,4 +135,8 @@ ROWS = [
     Row("RANDOM_UNIFORM", ("FLOAT32",), random_numbers),
     Row("RANDOM_STANDARD_NORMAL", ("FLOAT32",), random_numbers, within=1e-6),  # sines of another library
     Row("MULTINOMIAL", ("INT32", "INT64"), classes),
+    Row("UNIQUE", ("INT8", "UINT8", "INT16", "INT32", "INT64", "FLOAT32"), different),
+    Row("BUCKETIZE", ("INT32", "INT64", "FLOAT32", "FLOAT64"), buckets),
+    Row("SPARSE_TO_DENSE", ("INT8", "UINT8", "INT32", "INT64", "FLOAT32"), places_to_dense),
+    Row("DENSIFY", ("FLOAT32", "FLOAT16", "INT8"), densified),
 ]
