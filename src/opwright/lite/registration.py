@@ -178,11 +178,15 @@ class OperatorRegistration(Registration):
         return as_real(self.operator, node, Known)
 
     def _step(self, context: Context, node: Node) -> Callable[[], Any]:
-        operator, call, outputs = self.operator, self._call(node), node.tensors_out
-        if any(t.kind == DYNAMIC for t in outputs):
+        if any(t.kind == DYNAMIC for t in node.tensors_out):
             return super().bind(context, node)
+        return self._bound(node)
+
+    def _bound(self, node: Node) -> Callable[[], Any]:
+        """One run of a node whose tensors all have their elements."""
+        operator, call = self.operator, self._call(node)
         arrays = self.group(node, [None if t is None else t.readonly for t in node.tensors_in])
-        outs: list[Any] = [t.array for t in outputs]
+        outs: list[Any] = [t.array for t in node.tensors_out]
         if node.kernel is not None:
             return functools.partial(run_quantized, node.kernel, arrays, outs, operator.name, divided(operator))
         dtype = self.dtype(node)
@@ -214,11 +218,10 @@ class OperatorRegistration(Registration):
         for spec, t in zip(specs, node.tensors_out):
             if spec.shape.is_fully_defined() or node.kernel is not None:
                 context.resize(t, spec.shape.as_list())
-        arrays = self.group(node, [None if t is None else t.readonly for t in node.tensors_in])
-        if node.kernel is not None:
-            outs: list[Any] = [t.array for t in node.tensors_out]
-            run_quantized(node.kernel, arrays, outs, node.name, divided(self.operator))
+        if node.kernel is not None or all(spec.shape.is_fully_defined() for spec in specs):
+            self._bound(node)()
             return
+        arrays = self.group(node, [None if t is None else t.readonly for t in node.tensors_in])
         dtype = self.dtype(node)
         flat = self.operator.flat_outputs(self.operator.kernel(call, dtype)(*arrays))
         results = _taken(flat, self.operator, node.tensors_out)
