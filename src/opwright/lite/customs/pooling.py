@@ -108,7 +108,7 @@ class MaxPoolingWithArgmax2D:
         return fuse(op, y), at.astype(np.float32) + np.float32(0.1)
 
 
-@custom_operator("MaxPoolWithArgmax")
+@custom_operator("MaxPoolWithArgmax", typed_by="Targmax", typed_at=1)
 class MaxPoolWithArgmax:
     """The greatest of each window, and where in the image it is: (row * w + column) * c + channel.
 
