@@ -3,6 +3,7 @@
     sys.path gets tests/data/tflite by tests/conftest.py:   import official
     for case in official.cases():        case.name, case.path, case.bytes()
         for call in case.calls:          call.signature, call.inputs, call.outputs (dicts of arrays by name)
+    official.cases(official.NETWORKS)    the corpus of networks likewise (tests/data/networks)
 
 Calls of one case follow each other on one interpreter. Strings are fixed-width bytes arrays. The answers are the
 reference for floats within rounding; a model with state, random numbers or Flex operators says so in its name.
@@ -19,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 HERE = pathlib.Path(__file__).parent
+NETWORKS = HERE.parent / "networks"
 
 
 class Call(NamedTuple):
@@ -42,9 +44,9 @@ class Case(NamedTuple):
 
 
 @functools.cache
-def _calls() -> dict[str, dict[int, Call]]:
+def _calls(folder: pathlib.Path) -> dict[str, dict[int, Call]]:
     found: dict[str, dict[int, Call]] = {}
-    with np.load(HERE / "official.npz") as kept:
+    with np.load(folder / "official.npz") as kept:
         for key in kept:
             name, number, signature, side, argument = key.split("|")
             call = found.setdefault(name, {}).setdefault(int(number), Call(signature, {}, {}))
@@ -53,12 +55,12 @@ def _calls() -> dict[str, dict[int, Call]]:
 
 
 @functools.cache
-def cases() -> tuple[Case, ...]:
-    """Every file of the corpus, by name."""
-    calls = _calls()
+def cases(folder: pathlib.Path = HERE) -> tuple[Case, ...]:
+    """Every file of a corpus, by name."""
+    calls = _calls(folder)
     return tuple(
         Case(path.stem, path, tuple(call for _, call in sorted(calls.get(path.stem, {}).items())))
-        for path in sorted(HERE.glob("*.tflite"))
+        for path in sorted(folder.glob("*.tflite"))
     )
 
 

@@ -1,0 +1,50 @@
+"""Networks by other producers (TensorFlow's converter, litert-torch with ai-edge-quantizer) give the official answers.
+
+The answers are those of the reference kernels, and of the optimised ones for the files in paths.json. Integers are
+equal, floats within rounding. Networks that quantise rows of floats while they run meet halves, which a last bit
+decides.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import official
+import pytest
+
+from opwright.lite import Interpreter
+
+CASES = {case.name: case for case in official.cases(official.NETWORKS) if case.calls}
+ROUNDING = ("dynamic", "dynamic8", "dynamic4", "blocks4")
+"""Kinds of files that quantise rows of floats while they run."""
+
+
+def agree(found: Any, wanted: np.ndarray, kind: str) -> None:
+    """Raises AssertionError where an output is not the official one."""
+    got = np.asarray(found)
+    assert got.shape == wanted.shape
+    if wanted.dtype.kind == "S":
+        assert got.astype("S").tolist() == wanted.tolist()
+        return
+    assert got.dtype == wanted.dtype
+    if wanted.dtype.kind in "biu":
+        np.testing.assert_array_equal(got, wanted)
+        return
+    reach = np.abs(wanted[np.isfinite(wanted)]).max(initial=1e-3)
+    np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=(5e-3 if kind in ROUNDING else 1e-5) * reach)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_network_gives_the_official_answers(name: str) -> None:
+    case = CASES[name]
+    interpreter = Interpreter(model_path=str(case.path))
+    for call in case.calls:
+        found = interpreter.get_signature_runner(call.signature)(**call.inputs)
+        assert set(found) == set(call.outputs)
+        for output, wanted in call.outputs.items():
+            agree(found[output], wanted, name.rpartition("_")[2])
+
+
+def test_every_file_has_answers() -> None:
+    assert {case.name for case in official.cases(official.NETWORKS)} == set(CASES)
