@@ -34,9 +34,13 @@ def decoded(op: Any, codes: np.ndarray, anchors: np.ndarray) -> np.ndarray:
         return np.stack([ym - hh, xm - hw, ym + hh, xm + hw], 1)
 
 
-def chosen(op: Any, boxes: np.ndarray, areas: np.ndarray, scores: np.ndarray, most: int) -> list[int]:
-    """The boxes kept, the best first: each takes away those after it that share more than nms_iou_threshold."""
-    kept = np.flatnonzero(scores >= np.float32(op.nms_score_threshold))
+def chosen(op: Any, boxes: np.ndarray, areas: np.ndarray, scores: np.ndarray, most: int, above: Any = -np.inf
+           ) -> list[int]:  # fmt: skip
+    """The boxes kept, the best first: each takes away those after it that share more than nms_iou_threshold.
+
+    above: scores up to this one are not asked for.
+    """
+    kept = np.flatnonzero((scores >= np.float32(op.nms_score_threshold)) & (scores > above))
     order = kept[np.argsort(-scores[kept], kind="stable")]
     found: list[int] = []
     while len(order) and len(found) < most:
@@ -81,9 +85,12 @@ def _by_best_class(op: Any, boxes: Any, areas: Any, scores: Any) -> tuple[int, l
 def _by_class(op: Any, boxes: Any, areas: Any, scores: Any) -> tuple[int, list[tuple[int, int, int]]]:
     """Each class by itself; of all that is kept, the best."""
     best: list[tuple[int, int]] = []
+    most, above = min(op.detections_per_class, op.max_detections), -np.inf  # no class gives more to the end
     for kind in range(op.num_classes):
-        best += [(box, kind) for box in chosen(op, boxes, areas, scores[:, kind], op.detections_per_class)]
+        best += [(box, kind) for box in chosen(op, boxes, areas, scores[:, kind], most, above)]
         best = sorted(best, key=lambda found: -scores[found])[: op.max_detections]  # stable: the first class goes first
+        if len(best) == op.max_detections and best:
+            above = scores[best[-1]]  # what is not better comes after it
     return len(best), [(row, box, kind) for row, (box, kind) in enumerate(best)]
 
 
