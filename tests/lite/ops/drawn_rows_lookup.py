@@ -26,6 +26,12 @@ def keyed(d: Draw) -> Drawn:
     return Drawn([wanted, T("INT32", (n,), values=keys), value], [plain(d.kind), plain("UINT8")])
 
 
+def rows_by_number(d: Draw) -> Drawn:
+    value = d.t(d.size(1, 5), *d.shape(d.size(1, 3)))
+    wanted = d.t(d.size(1, 6), kind="INT32", low=0, high=value.shape[0] - 1)
+    return Drawn([wanted, value], [plain(d.kind)])
+
+
 def sparse_embedding(d: Draw) -> Drawn:
     rows, rank, n = d.size(2, 5), d.size(1, 4), d.size(1, 7)
     shape = [d.size(1, 3) for _ in range(rank)]
@@ -127,6 +133,7 @@ def densified(d: Draw) -> Drawn:
 
 ROWS = [
     Row("HASHTABLE_LOOKUP", (*WHOLE, "STRING"), keyed),
+    Row("EMBEDDING_LOOKUP", WHOLE, rows_by_number),
     Row("EMBEDDING_LOOKUP_SPARSE", ("FLOAT32",), sparse_embedding, within=1e-6),  # sums in another order
     Row("LSH_PROJECTION", (*WHOLE, "STRING"), hashed),
     Row("SKIP_GRAM", ("STRING",), words),
