@@ -65,9 +65,9 @@ REFUSED: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("AVERAGE_POOL_2D", "BATCH_MATMUL", "FULLY_CONNECTED"), ("float16",)),  # XNNPACK alone has them
     "BATCH_TO_SPACE_ND": ("complex128",), "BROADCAST_TO": ("string",), "CAST": ("uint64", "complex128"),
     "CEIL": ("float16",), "CONCATENATION": ("string",), "DEPTH_TO_SPACE": ("float16",), "GATHER": ("int4",),
-    "MIRROR_PAD": ("complex128",), "NOT_EQUAL": ("int16",),
-    "PACK": ("float16", "bfloat16", "bool"), "SELECT_V2": ("string", "complex128"), "SLICE": ("complex128",),
-    "SPACE_TO_BATCH_ND": ("complex128",), "SPLIT": ("float16",), "STRIDED_SLICE": ("complex128",), "TILE": ("complex128",),
+    "MIRROR_PAD": ("complex128",), "NOT_EQUAL": ("int16",), "PACK": ("float16", "bfloat16", "bool"),
+    "SELECT_V2": ("string", "complex128"), "SLICE": ("complex128",), "SPACE_TO_BATCH_ND": ("complex128",),
+    "SPLIT": ("float16",), "STRIDED_SLICE": ("complex128",), "TILE": ("complex128",),
     "TRANSPOSE": ("string", "complex128"), "UNPACK": ("int64",),
     # Half precision that XNNPACK alone takes, and truth values that the reference kernels alone reduce.
     **dict.fromkeys(("ABS", "DIV", "ELU", "EXP", "HARD_SWISH", "LEAKY_RELU", "LOG", "MEAN", "PRELU", "RELU", "RELU6",
