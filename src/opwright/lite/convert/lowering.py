@@ -65,14 +65,17 @@ REFUSED: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("AVERAGE_POOL_2D", "BATCH_MATMUL", "FULLY_CONNECTED"), ("float16",)),  # XNNPACK alone has them
     "BATCH_TO_SPACE_ND": ("complex128",), "BROADCAST_TO": ("string",), "CAST": ("uint64", "complex128"),
     "CEIL": ("float16",), "CONCATENATION": ("string",), "DEPTH_TO_SPACE": ("float16",), "GATHER": ("int4",),
-    "MIRROR_PAD": ("complex128",), "NOT_EQUAL": ("int16",), "PACK": ("float16", "bfloat16", "bool"),
+    "MIRROR_PAD": ("complex128",), "NOT_EQUAL": ("int8", "uint8", "int16"), "PACK": ("float16", "bfloat16", "bool"),
     "SELECT_V2": ("string", "complex128"), "SLICE": ("complex128",), "SPACE_TO_BATCH_ND": ("complex128",),
     "SPLIT": ("float16",), "STRIDED_SLICE": ("complex128",), "TILE": ("complex128",),
     "TRANSPOSE": ("string", "complex128"), "UNPACK": ("int64",),
     # Half precision that XNNPACK alone takes, and truth values that the reference kernels alone reduce.
-    **dict.fromkeys(("ABS", "DIV", "ELU", "EXP", "HARD_SWISH", "LEAKY_RELU", "LOG", "MEAN", "PRELU", "RELU", "RELU6",
+    **dict.fromkeys(("ABS", "DIV", "ELU", "EXP", "HARD_SWISH", "LEAKY_RELU", "LOG", "PRELU", "RELU", "RELU6",
                      "RELU_N1_TO_1", "RSQRT", "SQRT", "SQUARE", "SQUARED_DIFFERENCE", "SUB"), ("float16",)),
     **dict.fromkeys(("REDUCE_MAX", "REDUCE_MIN", "SUM"), ("float16", "bool")), "REDUCE_PROD": ("bool",),
+    # Integers that they want to have a scale.
+    "MEAN": ("float16", "int8", "uint8", "int16"),
+    **dict.fromkeys(("EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"), ("int8", "uint8")),
 }  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from .arithmetic import binary
 from .definition import lite_operator
 from .shapes import broadcast, refuse, spec, text
 
-_ORDERED = (float32, float16, int32, int64, int16)
+_ORDERED = (float32, float16, int32, int64, int16, int8, uint8)
 _EQUATED = (*_ORDERED, bool_, string)
 
 #    name             ufunc              formula    dtypes     options                versions

@@ -105,7 +105,7 @@ _ORDERED = (*_RAW, float16)
 #    name           function of array, axes, keepdims                                  formula           dtypes
 REDUCTIONS = (
     ("SUM",   _sum,   r"\sum x",   (*_SUMMED, bool_), (1, 2)),
-    ("MEAN",   _mean,   r"\bar x",   _SUMMED, (1, 3)),
+    ("MEAN",   _mean,   r"\bar x",   (*_SUMMED, int8, uint8, int16), (1, 3)),
     ("REDUCE_MAX",  _maximum,   r"\max x",   _ORDERED, (1, 3)),
     ("REDUCE_MIN",  _minimum,   r"\min x",   _ORDERED, (1, 3)),
     ("REDUCE_PROD", lambda x, a, k: x.prod(a, keepdims=k, dtype=x.dtype),   r"\prod x",   _RAW, (1, 2)),
