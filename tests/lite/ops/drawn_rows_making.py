@@ -84,7 +84,7 @@ def top(kind: str) -> Callable[[Draw], Drawn]:
 
 ROWS = [
     Row("BROADCAST_ARGS", INTEGERS, broadcast_args),
-    Row("FILL", WIDE, fill),
+    Row("FILL", (*WIDE, "STRING"), fill),
     Row("FILL", WIDE, fill_nothing, label="FILL with nothing"),
     Row("RANGE", ("FLOAT32", *INTEGERS), numbers),
     Row("RANGE", ("FLOAT32",), tenths, label="RANGE in tenths"),

@@ -25,8 +25,9 @@ USUAL = (*REALS, "INT8", "UINT8", "INT16", "INT32", "INT64", "BOOL")
 
 
 def data(d: Draw, *shape: int) -> T:
-    """Elements of the row's type; int2 in the file, as the official interpreter takes none from outside."""
-    return d.t(*shape, constant=d.kind == "INT2")
+    """Elements of the row's type; in the file where the official interpreter takes none from outside (int2) or takes
+    something else (one string without dimensions)."""
+    return d.t(*shape, constant=d.kind == "INT2" or (d.kind == "STRING" and not shape))
 
 
 def sizes(d: Draw, low: int, high: int, zero: bool = False) -> tuple[int, ...]:
@@ -315,7 +316,7 @@ def space_to_depth(d: Draw) -> Drawn:
 
 
 def depth_to_space(d: Draw) -> Drawn:
-    k = d.size(1, 3)
+    k = d.size(2 if d.kind == "FLOAT16" else 1, 3)  # XNNPACK does not take blocks of one pixel
     return _made(d, data(d, d.size(1, 2), d.size(), d.size(1, 3), k * k * d.size(1, 3)), block_size=k)
 
 

@@ -28,7 +28,7 @@ class Slice:
 
     x = Input(ANY)
     begin = Input(INDEX, rank=1)
-    size = Input(INDEX, rank=1)
+    size = Input(INDEX, rank=1, like="begin")
     y = Output(like="x")
     moves = True
 
