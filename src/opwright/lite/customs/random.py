@@ -20,7 +20,7 @@ from ..ops import types
 from ..ops.definition import EnumAttr
 from ..ops.philox import doubles
 from ..ops.random import generator_of, restart
-from ..ops.shapes import bounded, ints, refuse, spec, text
+from ..ops.shapes import bounded, ints, refuse, spec, text, unknown
 from .definition import CustomOperator, custom_operator
 
 _INDEX = (int32, int64)
@@ -30,7 +30,7 @@ def _shaped(op: Any, dtype: Any) -> TensorSpec:
     sizes = ints(op.shape)
     if sizes is None:
         rank = op.shape.spec.shape[0]
-        return spec(None if rank is None else (None,) * rank, dtype)
+        return spec(None if rank is None else unknown(rank), dtype)
     if min(sizes, default=0) < 0:
         raise refuse("the shape has a negative size", found=sizes, wanted="sizes of at least 0")
     bounded((*sizes, 8), int64, "the random words")

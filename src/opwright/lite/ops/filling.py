@@ -16,7 +16,7 @@ from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
 from .definition import lite_operator
-from .shapes import axis_in, ints, refuse, spec
+from .shapes import axis_in, ints, refuse, spec, unknown
 from .types import ANY, INDEX, NUMBER
 
 
@@ -38,7 +38,7 @@ class Fill:
         sizes = ints(op.dims)
         if sizes is None:
             rank = op.dims.spec.shape[0]
-            return spec(None if rank is None else (None,) * rank, op.value.spec.dtype)
+            return spec(None if rank is None else unknown(rank), op.value.spec.dtype)
         if min(sizes, default=0) < 0:
             raise refuse("Fill dimensions must be >= 0", found=sizes, wanted="sizes of at least 0")
         return spec(sizes, op.value.spec.dtype)

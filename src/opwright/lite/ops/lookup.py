@@ -18,7 +18,7 @@ from ...ops.strings.fingerprints import fingerprint64
 from ..format import pack_strings
 from . import types
 from .definition import lite_operator
-from .shapes import fixed, ints, product, refuse, same, spec, text
+from .shapes import fixed, ints, product, refuse, same, spec, text, unknown
 
 
 def _rows_of(op: Any) -> tuple[Any, ...] | None:
@@ -94,7 +94,7 @@ class EmbeddingLookupSparse:
         rank = rank if rank is not None else op.dense_shape.spec.shape[0]
         if dims is None or rank is None:
             return TensorSpec(UNKNOWN, float32)
-        return spec((*(sizes[:-1] if sizes is not None else (None,) * (rank - 1)), *dims[1:]), float32)
+        return spec((*(sizes[:-1] if sizes is not None else unknown(rank - 1)), *dims[1:]), float32)
 
     def compute(op: Any, ids: Any, indices: Any, dense_shape: Any, weights: Any, value: Any) -> Any:
         sizes = [int(d) for d in dense_shape[:-1]]

@@ -17,7 +17,7 @@ from ...ops.definition import Input, Output
 from . import types
 from .definition import EnumAttr, LiteOperator, lite_operator
 from .philox import Philox, doubles, normal, uniform
-from .shapes import bounded, ints, refuse, spec, text
+from .shapes import bounded, ints, refuse, spec, text, unknown
 
 SKIPPED = 2 * 256  # blocks that MULTINOMIAL passes over for each sample, however few it used
 
@@ -43,7 +43,7 @@ def _shaped(op: Any) -> TensorSpec:
     sizes = ints(op.shape)
     if sizes is None:
         rank = op.shape.spec.shape[0]
-        return spec(None if rank is None else (None,) * rank, float32)
+        return spec(None if rank is None else unknown(rank), float32)
     if min(sizes, default=0) < 0:
         raise refuse("the shape has a negative size", found=sizes, wanted="sizes of at least 0")
     bounded((*sizes, 8), int64, "the random words")  # of which arithmetic keeps some eight at a time

@@ -16,8 +16,11 @@ from ...core.shapes import TensorShape
 from ...core.shapes import broadcast as broadcast_two
 from ...core.specs import TensorSpec
 from ...ops.inference import axes_in, axis_in
+from ..format.constants import MAX_RANK
 
-__all__ = ["axes_in", "axis_in", "bounded", "broadcast", "fixed", "ints", "product", "refuse", "same", "spec", "text"]
+__all__ = [
+    "axes_in", "axis_in", "bounded", "broadcast", "fixed", "ints", "product", "refuse", "same", "spec", "text", "unknown",
+]  # fmt: skip
 
 Size = int | None
 
@@ -49,6 +52,13 @@ def broadcast(*operands: Any) -> TensorShape:
             raise refuse(f"Given shapes, {shapes}, are not broadcastable.",
                          wanted="sizes that are equal or 1, aligned at the last dimension") from None  # fmt: skip
     return shape
+
+
+def unknown(rank: int) -> tuple[None, ...]:
+    """So many unknown sizes. Raises InvalidArgumentError for more dimensions than an array can have."""
+    if rank > MAX_RANK:
+        raise refuse("more dimensions than an array can have", found=rank, wanted=f"at most {MAX_RANK}")
+    return (None,) * rank
 
 
 def ints(operand: Any) -> list[int] | None:

@@ -17,7 +17,7 @@ from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
 from . import types
 from .definition import EnumAttr, lite_operator
-from .shapes import axis_in, ints, product, refuse, same, spec, text
+from .shapes import axis_in, ints, product, refuse, same, spec, text, unknown
 from .types import ANY, INDEX
 
 
@@ -41,7 +41,7 @@ class Reshape:
             wanted = ints(op.shape)
             if wanted is None:
                 rank = op.shape.spec.shape[0]
-                return spec(None if rank is None else (None,) * rank, dtype)
+                return spec(None if rank is None else unknown(rank), dtype)
         else:
             wanted = _new_shape(op)
         if any(d < -1 for d in wanted) or wanted.count(-1) > 1:
@@ -197,7 +197,7 @@ class BroadcastTo:
         dims, wanted = op.x.spec.shape, ints(op.shape)
         if wanted is None:
             rank = op.shape.spec.shape[0]
-            return spec(None if rank is None else (None,) * rank, op.x.spec.dtype)
+            return spec(None if rank is None else unknown(rank), op.x.spec.dtype)
         if any(d < 0 for d in wanted):
             raise refuse("the shape has a negative size", found=wanted, wanted="sizes of at least 0")
         if dims.rank is not None and (

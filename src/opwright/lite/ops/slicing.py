@@ -15,8 +15,9 @@ from ...core.dtypes import bool as bool_
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
+from ..format.constants import MAX_RANK
 from .definition import lite_operator
-from .shapes import axis_in, fixed, ints, refuse, same, spec, text
+from .shapes import axis_in, fixed, ints, refuse, same, spec, text, unknown
 from .types import ANY, INDEX
 
 _GATHERED = (float32, float16, bfloat16, int32, int64, int4, int8, uint8, int16, bool_, string)
@@ -79,6 +80,8 @@ class StridedSlice:
                          wanted="one length")  # fmt: skip
         if dims is None or count is None:
             return TensorSpec(UNKNOWN, op.x.spec.dtype)
+        if count > MAX_RANK:
+            raise refuse("more entries than dimensions", found=f"{count} entries", wanted=f"at most {MAX_RANK}")
         if None in lists:
             n_new = bin(op.new_axis_mask & ~op.ellipsis_mask & ((1 << count) - 1)).count("1")
             shrunk = op.shrink_axis_mask & ~(op.new_axis_mask | op.ellipsis_mask) & ((1 << count) - 1)
@@ -243,7 +246,7 @@ class ScatterNd:
         dtype = op.updates.spec.dtype
         if wanted is None:
             rank = op.shape.spec.shape[0]
-            return spec(None if rank is None else (None,) * rank, dtype)
+            return spec(None if rank is None else unknown(rank), dtype)
         if min(wanted, default=0) < 0:
             raise refuse("the shape has a negative size", found=wanted, wanted="sizes of at least 0")
         if i is not None and u is not None:

@@ -14,7 +14,7 @@ from ...core.dtypes import float16, float32, int8, int32, int64, uint8
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
 from .definition import lite_operator
-from .shapes import ints, refuse, same, spec, text
+from .shapes import ints, refuse, same, spec, text, unknown
 from .types import INDEX
 
 _VALUES = (float32, int32, int64, int8, uint8)
@@ -51,7 +51,7 @@ class SparseToDense:
             raise refuse("default_value is one number", found=op.default_value.spec.short(), wanted="one number")
         if sizes is not None and min(sizes, default=0) < 0:
             raise refuse("output_shape has a negative size", found=sizes, wanted="sizes of at least 0")
-        return spec(sizes if sizes is not None else None if rank is None else (None,) * rank, op.values.spec.dtype)
+        return spec(sizes if sizes is not None else None if rank is None else unknown(rank), op.values.spec.dtype)
 
     def compute(op: Any, indices: Any, output_shape: Any, values: Any, default_value: Any) -> Any:
         sizes = [int(d) for d in output_shape]
