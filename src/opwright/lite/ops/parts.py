@@ -68,7 +68,8 @@ def rows(kernel: Callable[..., Any], arrays: Sequence[Any], shape: tuple[int, ..
 def store_parts(parts: Iterable[Part], out: np.ndarray) -> None:
     """Put the parts of a result, within its type's range, where they belong."""
     for where, part in parts:
-        np.copyto(out[(*where, ...)], part, casting="unsafe")  # "...": of a scalar, too, a view
+        index: Any = (*where, ...)  # "...": of a scalar, too, a view
+        np.copyto(out[index], part, casting="unsafe")
 
 
 def whole(parts: Iterable[Part], shape: Sequence[int], dtype: Any) -> np.ndarray:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -36,8 +36,9 @@ class Weights:
         self.dtype = None if filter.constant is None else self._sum_dtype(filter.constant)
 
     def _sum_dtype(self, q: np.ndarray) -> Any:
-        if not q.size:
-            return np.float32
+        most = max(self.filter.high, -self.filter.low) * (q.size // q.shape[self.axis])
+        if most * self.reach <= 1 << 24 and not self.filter.zero_points.any():
+            return np.float32  # whatever the weights are
         axes = tuple(i for i in range(q.ndim) if i != self.axis)
         most = max(int(np.abs(self.filter.centred(q[part], np.int32)).sum(axes, dtype=np.int64).max())
                    for part in self._parts(q, 4))  # fmt: skip
@@ -71,12 +72,13 @@ Finish = Callable[[np.ndarray, tuple[slice, ...], slice], np.ndarray]
 Blocks = Iterable[tuple[slice, np.ndarray]]
 
 
-class _Again(NamedTuple):
+class _Again:
     """An iterable that makes its items anew each time it is gone through."""
 
-    made: Callable[[], Iterator[tuple[slice, np.ndarray]]]
+    def __init__(self, made: Callable[[], Iterator[tuple[slice, np.ndarray]]]) -> None:
+        self.made = made
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[tuple[slice, np.ndarray]]:
         return self.made()
 
 
