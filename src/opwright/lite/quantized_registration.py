@@ -49,8 +49,8 @@ def rule_named(path: str) -> Callable[..., Any]:
     return getattr(importlib.import_module(f".ops.quantized.{module}", __package__), name)
 
 
-def rule_of(operator: Any, node: Node) -> str | None:
-    """The rule, "module.function", of a quantised node; None for an operator that moves integers as they are.
+def rule_of(operator: Any, node: Node) -> Any:
+    """The rule of a quantised node, "module.function" or itself; None for an operator that moves integers as they are.
 
     raises UnimplementedError naming operator, tensors and types where there is none
     """
@@ -81,7 +81,7 @@ def _check_alike(operator: LiteOperator, node: Node) -> None:
         check_same(Operand(moved), *map(Operand, node.tensors_out))
 
 
-def kernel_of(operator: Any, path: str, call: Any, node: Node, group: Callable[..., list[Any]]) -> Callable[..., Any]:
+def kernel_of(operator: Any, path: Any, call: Any, node: Node, group: Callable[..., list[Any]]) -> Callable[..., Any]:
     """The kernel on raw integers of a quantised node whose shapes have been found to fit, by the rule of this path.
 
     group: flat tensors -> by declared input.

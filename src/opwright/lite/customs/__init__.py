@@ -33,6 +33,7 @@ FAMILIES: dict[str, str] = {
     "rotation": "aeq.hadamard_rotation",
     "spectral": "Complex IRFFT2D Irfft2d RFFT2D Rfft2d",
     "tables": "HashTableV2 LookupTableFindV2 LookupTableImportV2 LookupTableSizeV2",
+    "text": "tftext:Ngrams tftext:WhitespaceTokenizer",
     "verifying": "NumericVerify",
     "volumes": "AveragePool3D AvgPool3D MaxPool3D",
     "warping": "DenseImageWarp Resampler TransformTensor TransformTensorBilinear",

@@ -30,13 +30,15 @@ class CustomOperator(LiteOperator):
     """A custom operator that the interpreter knows by itself.
 
     versions: (least, greatest) it serves. layout: the attributes that its options are as a C structure of int32, in
-    order; empty where options are a FlexBuffers map. typed_by: the attribute that is the type of output `typed_at`.
+    order; empty where options are a FlexBuffers map. typed_by: the attribute that is the type of output `typed_at`;
+    counted_by: the one that is the number of the node's outputs.
     Everything else as for the builtin ones: `registration`, `quantized` (here the rule itself), `moves`.
     """
 
     def __init__(
-        self, cls: type, name: str, versions: tuple[int, int], typed_by: str | None, typed_at: int = 0
-    ) -> None:
+        self, cls: type, name: str, versions: tuple[int, int], typed_by: str | None = None, typed_at: int = 0,
+        counted_by: str | None = None,
+    ) -> None:  # fmt: skip
         self._take_settings(cls)
         self.layout: tuple[str, ...] = tuple(vars(cls).get("layout", ()))
         if self.layout:
@@ -44,7 +46,8 @@ class CustomOperator(LiteOperator):
         Operator.__init__(self, cls, name, versions[1], catalogue=False)
         self.graphs: Mapping[str, str] = {}
         self.options, self.option_names = None, tuple(self.attr_defs)
-        self.versions, self.typed_by, self.typed_at = versions, typed_by, typed_at
+        self.versions, self.typed_at, self.counted_by = versions, typed_at, counted_by
+        self.typed_by = typed_by or counted_by  # for either the registration tells the outputs
         self.code = int(schema.BuiltinOperator.CUSTOM)
 
     def from_options(self, options: Any, outputs: Sequence[DType] = ()) -> Call:
@@ -56,7 +59,9 @@ class CustomOperator(LiteOperator):
         raw = b"" if options is None else bytes(options)
         given = self._structure(raw) if self.layout else decode_options(raw)
         attrs = {name: self._converted(name, given[name]) for name in self.attr_defs if name in given}
-        if self.typed_by and len(outputs) > self.typed_at:
+        if self.counted_by:
+            attrs[self.counted_by] = max(1, len(outputs))
+        elif self.typed_by and len(outputs) > self.typed_at:
             attrs[self.typed_by] = types.name_of(outputs[self.typed_at])
         return self.bind(attrs)
 
@@ -92,12 +97,15 @@ class CustomOperator(LiteOperator):
 
 
 def custom_operator(
-    name: str, *also: str, versions: tuple[int, int] = (1, 1), typed_by: str | None = None, typed_at: int = 0
+    name: str, *also: str, versions: tuple[int, int] = (1, 1), **told: Any
 ) -> Callable[[type], CustomOperator]:
-    """Class decorator: define the custom operator of that name, and of the others that files give it."""
+    """Class decorator: define the custom operator of that name, and of the others that files give it.
+
+    told: typed_by, typed_at, counted_by, as CustomOperator has them.
+    """
 
     def define(cls: type) -> CustomOperator:
-        made = CustomOperator(cls, name, versions, typed_by, typed_at)
+        made = CustomOperator(cls, name, versions, **told)
         for known in (name, *also):
             defined.setdefault(known, []).append(made)
         return made
