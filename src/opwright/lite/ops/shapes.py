@@ -19,7 +19,8 @@ from ...ops.inference import axes_in, axis_in
 from ..format.constants import MAX_RANK
 
 __all__ = [
-    "axes_in", "axis_in", "bounded", "broadcast", "fixed", "ints", "product", "refuse", "same", "spec", "text", "unknown",
+    "axes_in", "axis_in", "bounded", "broadcast", "fixed", "ints", "product", "refuse", "same", "spec", "text",
+    "unknown",
 ]  # fmt: skip
 
 Size = int | None
