@@ -41,7 +41,8 @@ def tiles(shape: Sequence[int], room: int) -> Iterator[tuple[slice, ...]]:
 def seen(array: Any, where: tuple[slice, ...], inner: int = 0) -> Any:
     """What a tile of a broadcast result sees of one operand. inner: last dimensions of it that `where` leaves out."""
     last = where[len(where) - array.ndim + inner :]
-    return array[tuple(slice(None) if size == 1 else part for size, part in zip(array.shape, last))]
+    index = (slice(None) if size == 1 else part for size, part in zip(array.shape, last))
+    return array[(*index, ...)]  # "...": of a scalar, too, a view
 
 
 def elements(kernel: Callable[..., Any], arrays: Sequence[np.ndarray], shape: tuple[int, ...]) -> Iterator[Part]:
