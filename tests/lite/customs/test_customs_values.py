@@ -213,3 +213,17 @@ def test_a_hash_table(handle, key, value):
         found, size = run(interpreter, [array_of(key, 7, 8, 5)])
         assert found.tolist() == array_of(value, 2, 9, 1).tolist()
         assert size.tolist() == [2]
+
+
+@pytest.mark.parametrize(("shape", "axes", "whole"), [
+    ((2, 3, 4, 5), None, (0, 1, 2)), ((2, 3, 4, 5), [1, 2], (1, 2)), ((3, 7), [-1], (1,)), ((6,), None, (0,)),
+])  # fmt: skip
+@pytest.mark.parametrize("scaled", [True, False])
+def test_mean_and_variance_become_0_and_1(shape, axes, whole, scaled):
+    x = f32(*shape) * 3 + 1
+    options = {"normalize_variance": scaled} | ({} if axes is None else {"axes": axes})
+    y = answers("MeanVarianceNormalization", [x], ["FLOAT32"], options)[0]
+    wanted = x.astype(np.float64) - x.mean(whole, keepdims=True, dtype=np.float64)
+    if scaled:
+        wanted /= np.sqrt((wanted**2).mean(whole, keepdims=True)) + 1e-9
+    np.testing.assert_allclose(y, wanted, 1e-6, 1e-6)

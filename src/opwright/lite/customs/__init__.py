@@ -27,6 +27,7 @@ FAMILIES: dict[str, str] = {
     "elementwise": "Atan2 Sign Table",
     "landmarks": "Landmarks2TransformMatrix TransformLandmarks",
     "moving": "BroadcastGradientArgs Roll",
+    "normalization": "MeanVarianceNormalization",
     "pooling": "MaxPoolWithArgmax MaxPoolingWithArgmax2D MaxUnpooling2D",
     "random": "Multinomial RandomStandardNormal RandomUniform RandomUniformInt",
     "recurrent": "UNIDIRECTIONAL_SEQUENCE_GRU",
