@@ -118,6 +118,9 @@ class OperatorRegistration(Registration):
                                        found=len(node.tensors_out), wanted=len(specs))  # fmt: skip
         for spec, t in zip(specs, node.tensors_out):
             if spec.dtype is not dtype_of(t):
+                if isinstance(self.operator, LiteOperator) and self.operator.retypes:
+                    t.set_dtype(spec.dtype)
+                    continue
                 raise InvalidArgumentError(op=node.name, what=f"output {t.name!r} has the wrong type",
                                            found=t.dtype.name, wanted=spec.dtype.name)  # fmt: skip
         return specs

@@ -93,6 +93,7 @@ class LiteOperator(Operator):
     alike: True where it moves them only to outputs that stand for the same numbers.
     by_row: True where each line of the result along the last dimension follows from that of the first input.
     once: True where, of constants, it is computed when tensors get their memory, and its output kept.
+    retypes: True where an output gets the operator's type whatever the file says, as the official converter relies on.
     """
 
     def __init__(
@@ -120,6 +121,7 @@ class LiteOperator(Operator):
         self.alike: bool = _taken(cls, "alike") or False
         self.typed_output: int = _taken(cls, "typed_output") or 0
         self.once: bool = _taken(cls, "once") or False
+        self.retypes: bool = _taken(cls, "retypes") or False
         self.by_row: bool = _taken(cls, "by_row") or False
 
     def from_options(self, options: Any, outputs: Sequence[DType] = ()) -> Call:

@@ -86,7 +86,7 @@ UNARY = (
 # On quantised tensors: a rule, or the raw integers.
 SETTINGS: dict[str, dict[str, Any]] = {
     "ABS": {"quantized": "elementwise.absolute"},
-    "NEG": {"moves": True},
+    "NEG": {"moves": True, "retypes": True},  # the converter calls the negation of an int16 input float32
     "EXP": {"quantized": "elementwise.exp"},
     "LOG": {"quantized": "elementwise.log"},
     "SQRT": {"quantized": "elementwise.sqrt"},

@@ -16,7 +16,7 @@ from ...core.dtypes import DType, int8, string
 from ...core.errors import UnimplementedError
 from ...core.shapes import of_known
 from ...core.specs import TensorSpec
-from ..format import unpack_strings
+from ..format import schema, unpack_strings
 from ..format.constants import BITS
 from ..ops import types
 from .sparse import dense_of
@@ -94,6 +94,11 @@ class Tensor:
     def set_shape(self, shape: tuple[int, ...]) -> None:
         """Another shape, without elements yet."""
         self.shape, self._spec = shape, None
+        self.bind(None)
+
+    def set_dtype(self, dtype: DType) -> None:
+        """Another type of elements, without elements yet."""
+        self.type, self._dtype, self._spec = schema.TensorType[types.name_of(dtype)], dtype, None
         self.bind(None)
 
     def bind(self, array: np.ndarray | None) -> None:

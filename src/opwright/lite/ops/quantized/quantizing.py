@@ -46,7 +46,8 @@ def quantize(op: Any, x: Operand, y: Operand) -> Any:
 
 
 def _requantize(x: Operand, y: Operand) -> Any:
-    check_scaled(x, y)
+    """Integers of another scale. Those without one have scale 0 officially: they all stand for 0."""
+    check_scaled(*([x] if len(x.scales) else []), y)
     m, e = multiplier(float(x.scale) / float(y.scale))
 
     def run(q: Any) -> Any:
