@@ -32,7 +32,7 @@ from opwright.lite.format import Model, objects, schema
 ROWS = [(name, row) for name, rows in cases.CASES.items() for row in rows if not row.says]
 EXTREME = (-(2**31), -65536, -7, -2, -1, 0, 1, 2, 3, 5, 7, 127, 255, 1 << 16, 1 << 20, 2**31 - 1)
 SLOW = 5.0  # seconds that one mutant may take
-SAMPLE = 25  # of each operator's changes, so many are tried each time
+SAMPLE = 20  # of each operator's changes, so many are tried each time
 
 
 def pick(rng: random.Random, items: Any) -> Any:

@@ -83,7 +83,8 @@ class RecurrentRegistration(OperatorRegistration):
         for out in outs if x is not None and x.type == "FLOAT32" else ():
             if out.type != "FLOAT32":
                 raise out.wrong("is the output of floats", out.type, "FLOAT32")
-        return self.rule(call, operands, outs, node)
+        with np.errstate(all="ignore"):  # of scales as they come
+            return self.rule(call, operands, outs, node)
 
     def quantized_rule(self, node: Node) -> Any:
         """A mark that integers stand for reals in what `infer` sees."""
