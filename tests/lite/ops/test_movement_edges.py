@@ -79,6 +79,13 @@ def test_what_leaves_the_input_is_refused_by_name(name, all_dynamic):
         ours(model_of(name, row, ["FLOAT32"], all_dynamic), feeds(row, all_dynamic))
 
 
+def test_indices_that_their_type_does_not_hold_are_refused():
+    d = Draw(0, "FLOAT32")
+    drawn = Drawn([d.t(1, 2**15), const(3)], [T("FLOAT32", ()), T("INT16", ())])
+    with pytest.raises(InvalidArgumentError, match="TOPK_V2: TopK row size exceeds output index type range"):
+        ours(drawn_model("TOPK_V2", drawn), drawn_feeds(drawn))
+
+
 def _moved(d: Draw, x: T, *more: T, n: int = 1, **options: object) -> Drawn:
     return Drawn([x, *more], [T(x.type, (), x.scale * 2, x.zero) for _ in range(n)], options)
 

@@ -177,6 +177,9 @@ ArgMax = _search("ARG_MAX", "ArgMaxOptions", np.argmax, "maximal", np.fmax)
 ArgMin = _search("ARG_MIN", "ArgMinOptions", np.argmin, "minimal", np.fmin)
 
 
+LIMIT_OF_INT16 = 2**15 - 1
+
+
 @lite_operator("TOPK_V2", options="TopKV2Options", versions=(1, 3), typed_by="indices_type")
 class TopK:
     """The k greatest along the last dimension, greatest first, and their indices; of equals the first comes first.
@@ -201,6 +204,9 @@ class TopK:
         if not shape.dims:
             raise refuse("the input is a scalar", wanted="at least one dimension")
         last = shape.dims[-1]
+        if places is int16 and last is not None and last > LIMIT_OF_INT16:
+            raise refuse("TopK row size exceeds output index type range", found=last,
+                         wanted=f"at most {LIMIT_OF_INT16} for int16")  # fmt: skip
         if k is not None and (k < 0 or (last is not None and k > last)):
             raise refuse("TopK k is higher than the internal dimension.", found={"k": k, "last dimension": last},
                          wanted="k between 0 and the last dimension")  # fmt: skip
