@@ -5,7 +5,7 @@ Lives here: the table of binary operators and their computations.  Not here: com
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
 from .definition import LiteOperator, lite_operator
 from .fusing import fuse
+from .parts import Part, elements
 from .shapes import broadcast, fixed, refuse, text
 
 
@@ -245,6 +246,9 @@ class AddN:
                              wanted="one shape")  # fmt: skip
             shape = shape.merge_with(x.spec.shape)
         return TensorSpec(shape, op.xs[0].spec.dtype)
+
+    def parts(op: Any, xs: Any) -> Iterator[Part]:
+        return elements(lambda *seen: op.reference(seen), xs, xs[0].shape)
 
     def compute(op: Any, xs: Any) -> Any:
         total = np.array(xs[0])

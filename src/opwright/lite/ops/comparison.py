@@ -5,6 +5,7 @@ Lives here: the table of comparisons, and choosing by truth.  Not here: MAXIMUM 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
 from .arithmetic import binary
 from .definition import lite_operator
+from .parts import Part, elements
 from .shapes import broadcast, refuse, spec, text
 
 _ORDERED = (float32, float16, int32, int64, int16, int8, uint8)
@@ -83,6 +85,9 @@ class SelectV2:
 
     def infer(op: Any) -> TensorSpec:
         return TensorSpec(broadcast(op.condition, op.x, op.y), op.x.spec.dtype)
+
+    def parts(op: Any, condition: Any, x: Any, y: Any) -> Iterator[Part]:
+        return elements(np.where, (condition, x, y), np.broadcast_shapes(condition.shape, x.shape, y.shape))
 
     def compute(op: Any, condition: Any, x: Any, y: Any) -> Any:
         return np.where(condition, x, y)
