@@ -97,7 +97,7 @@ class RecurrentRegistration(OperatorRegistration):
     def bind(self, context: Context, node: Node) -> Callable[[], Any]:
         call = self._call(node)
         kernel = self.kernel(context, node, call)
-        outs = [t.array for t in node.tensors_out]
+        outs: list[Any] = [t.array for t in node.tensors_out]
         variables = set(self._states(node))
         arrays = {
             name: None if t is None else t.array if name in variables else t.readonly

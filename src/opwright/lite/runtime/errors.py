@@ -54,21 +54,21 @@ def of_node(error: Exception, node: Any, phase: str, reported: list[str]) -> OpE
         said += f"\n  found   delegate {delegate.name} in place of {count}: {inside}"
         said += ", ..." if len(node.replaced) > 8 else ""
     last = said + failed(node, phase)
-    inside = isinstance(error, OpError) and told(error)  # it came out of a subgraph that the node runs
-    if delegate is None and not inside:
+    nested = isinstance(error, OpError) and told(error)  # it came out of a subgraph that the node runs
+    if delegate is None and not nested:
         last = tensors_of(node, "found" if "\n  found " not in str(error) else "tensors") + last
     if isinstance(error, OpError):
         text = error.message if error.op else f"{node.name}: {error.message}"
         cls = type(error)
     elif isinstance(error, MemoryError):
-        text, cls = f"{node.name}: out of memory: {error}", ResourceExhaustedError
+        text, cls = f"{node.name}: out of memory\n  wanted  memory for its tensors and work", ResourceExhaustedError
     else:
         text, cls = f"{node.name}: {type(error).__name__}: {error}", OpError
     new = also(cls, RuntimeError)(text + last)
     new.op, new.node, new.explain = node.name, str(node.number), getattr(error, "explain", None)
     if delegate is not None:
         new.delegate = delegate  # type: ignore[attr-defined]  # whom an allocation leaves out
-    if isinstance(error, OpError) and inside:
+    if isinstance(error, OpError) and nested:
         new.op, new.node = error.op, error.node
     return new
 
