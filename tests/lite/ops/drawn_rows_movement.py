@@ -1,8 +1,8 @@
 """Rows of operators that move elements: shapes, orders, parts, joining, padding (see drawn.Row).
 
-Lives here: those whose elements stay what they are, of every type that an official kernel takes, without scales.
-Not here: the same on quantised tensors (drawn_rows_quantized.py), operators that make, sort or add up
-(drawn_rows_making.py).
+Lives here: those whose elements stay what they are, of every type that an official kernel takes, without
+scales and with one that stays.
+Not here: outputs of other scales (drawn_rows_quantized.py), operators that make, sort or add up (drawn_rows_making.py).
 
 Axes, sizes and places are constants in some models and computed in others, whose outputs then are dynamic. Of those the
 official interpreter cannot give ones without elements, so sizes of 0 come with constants alone.
@@ -10,7 +10,7 @@ official interpreter cannot give ones without elements, so sizes of 0 come with 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,9 @@ USUAL = (*REALS, "INT8", "UINT8", "INT16", "INT32", "INT64", "BOOL")
 def data(d: Draw, *shape: int) -> T:
     """Elements of the row's type; in the file where the official interpreter takes none from outside (int2) or takes
     something else (one string without dimensions)."""
-    return d.t(*shape, constant=d.kind == "INT2" or (d.kind == "STRING" and not shape))
+    x = d.t(*shape, constant=d.kind == "INT2" or (d.kind == "STRING" and not shape))
+    x.scale, x.zero = getattr(d, "scaled", (None, 0))
+    return x
 
 
 def sizes(d: Draw, low: int, high: int, zero: bool = False) -> tuple[int, ...]:
@@ -51,7 +53,8 @@ def either(d: Draw, axis: int, rank: int) -> int:
 
 
 def _made(d: Draw, *inputs: T, n: int = 1, **options: Any) -> Drawn:
-    return Drawn(list(inputs), [plain(d.kind)] * n, options)
+    scale, zero = getattr(d, "scaled", (None, 0))
+    return Drawn(list(inputs), [T(d.kind, (), scale, zero) for _ in range(n)], options)
 
 
 def _count(shape: Sequence[int]) -> int:
@@ -320,6 +323,16 @@ def depth_to_space(d: Draw) -> Drawn:
     return _made(d, data(d, d.size(1, 2), d.size(), d.size(1, 3), k * k * d.size(1, 3)), block_size=k)
 
 
+def _scaled(draw: Callable[[Draw], Drawn]) -> Callable[[Draw], Drawn]:
+    """The same with a scale and a zero point, of inputs and outputs."""
+
+    def scaled(d: Draw) -> Drawn:
+        d.scaled = (d.scale(), d.zero())  # type: ignore[attr-defined]
+        return draw(d)
+
+    return scaled
+
+
 def _without(*kinds: str) -> tuple[str, ...]:
     return tuple(k for k in EVERY if k not in kinds)
 
@@ -364,4 +377,11 @@ ROWS = [
     _row("SPACE_TO_DEPTH", ("FLOAT32", "INT8", "UINT8", "INT32", "INT64"), space_to_depth),
     _row("DEPTH_TO_SPACE", ("FLOAT32", "INT8", "UINT8", "INT32", "INT64"), depth_to_space),
     _row("DEPTH_TO_SPACE", ("FLOAT16",), depth_to_space, path="AUTO"),
+]
+
+BYTES = ("INT8", "UINT8", "INT16", "INT4")
+ROWS += [
+    Row(row.name, tuple(k for k in row.kinds if k in BYTES), _scaled(row.draw), label=f"{row.label}, scaled")
+    for row in ROWS
+    if row.path == "REF" and row.name not in ("SHAPE", "RANK", "SCATTER_ND")
 ]
