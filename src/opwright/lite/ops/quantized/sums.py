@@ -36,6 +36,8 @@ class Weights:
         self.dtype = None if filter.constant is None else self._sum_dtype(filter.constant)
 
     def _sum_dtype(self, q: np.ndarray) -> Any:
+        if not q.size:
+            return np.float32
         most = max(self.filter.high, -self.filter.low) * (q.size // q.shape[self.axis])
         if most * self.reach <= 1 << 24 and not self.filter.zero_points.any():
             return np.float32  # whatever the weights are
