@@ -42,14 +42,16 @@ class Product:
 
     def ready(self, arrays: Mapping[str, Any]) -> tuple[Any, Any]:
         """The matrix, and the bias with what the zero point adds."""
-        w = arrays[self.name].astype(np.float64)  # sums stay far below 2^53
-        offset = -self.zero_point * w.sum(1)
+        w = arrays[self.name]
+        exact = np.float32 if w.shape[1] * 128 * 128 <= 1 << 24 else np.float64  # that holds every sum
+        offset = -self.zero_point * w.sum(1, dtype=np.int64)
         if self.bias and arrays[self.bias] is not None:
             offset += arrays[self.bias]
-        return w.T, offset
+        return w.astype(exact).T, offset
 
     def times(self, x: Any, ready: tuple[Any, Any]) -> Any:
-        return rescale((np.matmul(x.astype(np.float64), ready[0]) + ready[1]).astype(np.int64), self.m, self.e)
+        sums = np.matmul(x.astype(ready[0].dtype), ready[0]).astype(np.int64)
+        return rescale(sums + ready[1], self.m, self.e)
 
 
 class _Named:
