@@ -23,11 +23,12 @@ def test_two_nodes_may_write_a_tensor_of_one_shape():
 
 def test_a_custom_operator_may_write_its_input_but_not_resize_it():
     def double(context, node):
-        np.multiply(node.inputs[0].array, 2, out=node.outputs[0].array)
+        node.outputs[0].data[...] *= 2
 
     def registered(size):
         prepare = lambda context, node: context.resize_tensor(node.outputs[0], (size,))  # noqa: E731
-        return lite.Interpreter(model_content=content, custom_ops={"Own": lite.Registration(None, None, prepare, double)})
+        own = lite.Registration(prepare=prepare, invoke=double)
+        return lite.Interpreter(model_content=content, custom_ops={"Own": own})
 
     content = Build().tensor("x", (2,)).custom("Own", "x", "x").done("x", "x")
     np.testing.assert_array_equal(run(registered(2), [np.float32([1, 2])])[0], [2, 4])
