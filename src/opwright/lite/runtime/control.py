@@ -147,6 +147,7 @@ class Branches(Registration):
 
     def bind(self, context: Context, node: Node) -> Callable[[], Any]:
         branches = node.user_data
+        _disconnect(branches)
         if self.name not in CHOOSERS:
             return branches[0].run
         which: Any = node.tensors_in[0].array  # type: ignore[union-attr]
@@ -155,14 +156,19 @@ class Branches(Registration):
 
     def _invoke(self, context: Context, node: Node) -> None:
         """For a node that is prepared while the model runs: its arrays may be others than the last time."""
-        for branch in node.user_data:
-            if branch.subgraph.connected is branch:
-                branch.subgraph.connected = None
+        _disconnect(node.user_data)
         which: Any = node.tensors_in[0].array if node.tensors_in[0] is not None else None
         if self.name not in CHOOSERS:
             node.user_data[0].run()
         else:
             (_one_of_two if self.name == "IF" else _by_number)(which.reshape(-1), node.user_data)
+
+
+def _disconnect(branches: Sequence[Callee]) -> None:
+    """The node's arrays are others than they were: let each branch be connected anew before it runs."""
+    for branch in branches:
+        if branch.subgraph.connected is branch:
+            branch.subgraph.connected = None
 
 
 def _one_of_two(which: np.ndarray, branches: Sequence[Callee]) -> None:

@@ -48,6 +48,7 @@ class Loop(Registration):
         node.user_data.prepare(context)
 
     def bind(self, context: Context, node: Node) -> Callable[[], Any]:
+        node.user_data.body.connected = None  # to arrays that the node had before
         run: Callable[[], Any] = node.user_data.run
         return run
 
