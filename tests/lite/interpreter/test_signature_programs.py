@@ -132,6 +132,37 @@ def test_a_loop_whose_shapes_were_known_late_runs_when_they_are_known_before() -
     assert found == wanted
 
 
+def loop_of_branches() -> bytes:
+    """Two loops, in each of which a branch adds a half to x and another joins x with itself and keeps two rows."""
+    b = Program().tensor("n", (), "INT32").tensor("x", (2, 2)).tensor("m", (), "INT32").tensor("y", (2, 2))
+    b.tensor("k", (), "INT32").tensor("z", (2, 2))
+    b.node("WHILE", "n x", "m y", cond_subgraph_index=1, body_subgraph_index=2)
+    b.node("WHILE", "m y", "k z", cond_subgraph_index=5, body_subgraph_index=6).signed("loops", "n x", "k z")
+    for limit, then in ((2, 3), (5, 7)):
+        b.subgraph("below").tensor("n", (), "INT32").tensor("x", (2, 2)).number("limit", limit).tensor("go", (), "BOOL")
+        b.node("LESS", "n limit", "go").ends("n x", "go")
+        b.subgraph("body").tensor("n", (), "INT32").tensor("x", (2, 2)).number("one", 1).tensor("m", (), "INT32")
+        b.tensor("c", (), "BOOL").tensor("y", (2, 2)).node("LESS", "n one", "c").node("ADD", "n one", "m")
+        b.node("IF", "c x", "y", then_subgraph_index=then, else_subgraph_index=then + 1).ends("n x", "m y")
+        b.subgraph("join").tensor("x", (2, 2)).tensor("joined", (4, 2)).tensor("y", (2, 2)).number("first", [0, 0])
+        b.number("size", [2, -1]).node("CONCATENATION", "x x", "joined").node("SLICE", "joined first size", "y")
+        b.ends("x", "y")
+        b.subgraph("add").tensor("x", (2, 2)).tensor("h", data=np.float32([0.5])).tensor("y", (2, 2))
+        b.node("ADD", "x h", "y").ends("x", "y")
+    return b.model.to_bytes()
+
+
+def test_branches_in_loops_after_resizes() -> None:
+    """Against the formula: the official interpreter aborts on some of these resizes."""
+    run = Interpreter(model_content=loop_of_branches()).get_signature_runner("loops")
+    for n, rows in [(0, 1), (0, 2), (1, 2), (0, 1), (3, 2), (0, 3), (0, 2), (2, 1)]:
+        found = run(n=np.int32(n), x=np.ones((rows, 2), np.float32))
+        wanted = np.ones((rows, 2), np.float32)
+        for turn in range(n, 5):
+            wanted = np.concatenate([wanted, wanted])[:2] if turn < 1 else wanted + np.float32(0.5)
+        assert (int(found["k"]), found["z"].tolist()) == (5, wanted.tolist()), (n, rows)
+
+
 @pytest.mark.parametrize("given", [
     {"n": np.int32(0)}, {"n": np.int32(0), "x": np.zeros(2, np.float32), "z": 1}, {"n": np.int32(0), "z": np.zeros(2)},
     {"n": np.int32(0), "x": np.zeros(2)}, {}], ids=["missing", "extra", "unknown", "float64", "none"])  # fmt: skip
