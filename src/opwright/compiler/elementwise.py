@@ -97,7 +97,7 @@ def _store(b: ir.IRBuilder, pointer: ir.Value, i: ir.Value, y: KernelScalar) -> 
 def _converted(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function with its control flow staged; itself where its source is not to be had."""
     try:
-        return staging.to_graph(function)  # type: ignore[no-any-return]
+        return staging.to_graph(function)
     except ValueError:
         return function
 
