@@ -225,7 +225,8 @@ class Tile:
         return spec((None if d is None else d * t for d, t in zip(dims, times)), op.x.spec.dtype)
 
     def compute(op: Any, x: Any, multiples: Any) -> Any:
-        return np.tile(x, tuple(int(m) for m in multiples))
+        times = tuple(int(m) for m in multiples)
+        return np.tile(x, times if 0 not in times else (0,) * x.ndim).reshape([d * t for d, t in zip(x.shape, times)])
 
 
 def _padded(op: Any) -> TensorSpec:

@@ -34,6 +34,9 @@ def quantize(op: Any, x: Operand, y: Operand) -> Any:
         return _requantize(x, y)
     if not len(y.scales):
         check_scaled(y)
+    if y.per_channel and not (y.axis < len(x.shape) and x.shape[y.axis] == len(y.scales)):
+        raise y.wrong("has scales that do not fit the input", f"{len(y.scales)} along {y.axis}, and {list(x.shape)}",
+                      "one scale, or one for each slice along that dimension")  # fmt: skip
     scale, zero_point = (_along(y.scales, y), _along(y.zero_points, y)) if y.per_channel else (y.scale, y.zero_point)
     if not np.all(scale):
         raise y.wrong("has a scale of 0", y.scales[:8].tolist(), "positive scales")

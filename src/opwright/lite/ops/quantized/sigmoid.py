@@ -39,7 +39,7 @@ def _table_steps(x: Operand, most_shift: int) -> Any:
     factor, n = float(x.scale) * 4096 * 3, 0
     while factor <= 32767 / 2 and n <= 30:
         factor, n = factor * 2, n + 1
-    whole, half = math.trunc(factor), (1 << n) >> 1
+    whole, half = math.trunc(min(factor, 2.0**31)), (1 << n) >> 1  # more is beyond the table for all but 0
     return lambda q: (q.astype(np.int64) * whole + half) >> n
 
 
