@@ -133,7 +133,7 @@ def densified(d: Draw) -> Drawn:
 
 ROWS = [
     Row("HASHTABLE_LOOKUP", (*WHOLE, "STRING"), keyed),
-    Row("EMBEDDING_LOOKUP", WHOLE, rows_by_number),
+    Row("EMBEDDING_LOOKUP", ("COMPLEX64", "COMPLEX128"), rows_by_number),  # the other types: drawn_rows_products.py
     Row("EMBEDDING_LOOKUP_SPARSE", ("FLOAT32",), sparse_embedding, within=1e-6),  # sums in another order
     Row("LSH_PROJECTION", (*WHOLE, "STRING"), hashed),
     Row("SKIP_GRAM", ("STRING",), words),
