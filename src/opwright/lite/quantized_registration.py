@@ -95,10 +95,12 @@ def kernel_of(operator: Any, path: Any, call: Any, node: Node, group: Callable[.
     if not operator.single and len(operator.outputs) == 1:
         outputs = [tuple(outputs)]
     blocked = next((o for o in inputs if isinstance(o, Operand) and o.blocks is not None), None)
-    if blocked is not None and (path := BLOCKWISE.get(path, "")) == "":
-        raise UnimplementedError(op=node.name, what="this operator does not take scales by block",
-                                 found=f"{blocked.name!r} {blocked.type}", wanted="one scale, or one a channel",
-                                 explain="OW103")  # fmt: skip
+    if blocked is not None:
+        if path not in BLOCKWISE:
+            raise UnimplementedError(op=node.name, what="this operator does not take scales by block",
+                                     found=f"{blocked.name!r} {blocked.type}", wanted="one scale, or one a channel",
+                                     explain="OW103")  # fmt: skip
+        path = BLOCKWISE[path]
     try:
         with np.errstate(all="ignore"):  # of scales as they come; what they make is checked
             return (rule_named(path) if isinstance(path, str) else path)(call, *inputs, *outputs)

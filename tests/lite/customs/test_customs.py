@@ -177,14 +177,14 @@ BAD = {
         ([f32(1, 4, 4, 1)], ["FLOAT32"] * 2, b"", 1, "must be positive"),
     ],
     "MaxPoolWithArgmax": [
-        ([f32(1, 4, 4, 1)], ["FLOAT32", "INT64"], {"ksize": [1, 2, 2]}, 1, "ksize is not such as is taken"),
+        ([f32(1, 4, 4, 1)], ["FLOAT32", "INT64"], {"ksize": [1, 2, 2]}, 1, "ksize does not fit a pool of rank 4"),
         ([f32(1, 4, 4, 1)], ["FLOAT32", "INT8"],
          {"ksize": [1, 2, 2, 1], "strides": [1, 1, 1, 1], "padding": "SAME"}, 1, "indices are of no index type"),
     ],
     "AvgPool3D": [
         ([f32(1, 3, 3, 3, 1)], ["FLOAT32"], {**VOLUME, "padding": "FULL"}, 1, "neither SAME nor VALID"),
         ([f32(1, 3, 3, 3, 1)], ["FLOAT32"], {**VOLUME, "data_format": "NCDHW"}, 1, "data_format is not NDHWC"),
-        ([f32(1, 3, 3, 3, 1)], ["FLOAT32"], {**VOLUME, "strides": [1, 0, 1, 1, 1]}, 1, "strides is not such"),
+        ([f32(1, 3, 3, 3, 1)], ["FLOAT32"], {**VOLUME, "strides": [1, 0, 1, 1, 1]}, 1, "strides does not fit a pool"),
     ],
     "Convolution2DTransposeBias": [
         ([f32(1, 2, 2, 3), f32(2, 2, 2, 4), f32(2)], ["FLOAT32"], struct.pack("<3i", 1, 1, 1), 1, "channels of filter"),
@@ -206,7 +206,7 @@ BAD = {
         ([f32(1, 3, 3)], ["FLOAT32"], {**CROP, "scale_x": 0.0}, 2, "scale_x is not positive"),
     ],
     "Roll": [
-        ([f32(3, 2), np.array(1), np.array(2)], ["FLOAT32"], b"", 1, "an axis is out of range"),
+        ([f32(3, 2), np.array(1), np.array(2)], ["FLOAT32"], b"", 1, "axis 2 is out of range"),
         ([f32(3, 2), np.array([1, 2]), np.array([0])], ["FLOAT32"], b"", 1, "shift and axis do not fit"),
     ],
     "BroadcastGradientArgs": [([np.array([2]), np.array([3])], ["INT64"] * 2, b"", 1, "the shapes do not broadcast")],

@@ -30,13 +30,13 @@ class CustomOperator(LiteOperator):
     """A custom operator that the interpreter knows by itself.
 
     versions: (least, greatest) it serves. layout: the attributes that its options are as a C structure of int32, in
-    order; empty where options are a FlexBuffers map. typed_by: the attribute that is the type of output `typed_at`;
-    counted_by: the one that is the number of the node's outputs.
-    Everything else as for the builtin ones: `registration`, `quantized` (here the rule itself), `moves`.
+    order; empty where options are a FlexBuffers map. counted_by: the attribute that is the number of the node's
+    outputs. Everything else as for the builtin ones: `typed_by`, `registration`, `quantized` (here the rule itself),
+    `moves`.
     """
 
     def __init__(
-        self, cls: type, name: str, versions: tuple[int, int], typed_by: str | None = None, typed_at: int = 0,
+        self, cls: type, name: str, versions: tuple[int, int], typed_by: str | None = None,
         counted_by: str | None = None,
     ) -> None:  # fmt: skip
         self._take_settings(cls)
@@ -46,7 +46,7 @@ class CustomOperator(LiteOperator):
         Operator.__init__(self, cls, name, versions[1], catalogue=False)
         self.graphs: Mapping[str, str] = {}
         self.options, self.option_names = None, tuple(self.attr_defs)
-        self.versions, self.typed_at, self.counted_by = versions, typed_at, counted_by
+        self.versions, self.counted_by = versions, counted_by
         self.typed_by = typed_by or counted_by  # for either the registration tells the outputs
         self.code = int(schema.BuiltinOperator.CUSTOM)
 
@@ -61,8 +61,8 @@ class CustomOperator(LiteOperator):
         attrs = {name: self._converted(name, given[name]) for name in self.attr_defs if name in given}
         if self.counted_by:
             attrs[self.counted_by] = max(1, len(outputs))
-        elif self.typed_by and len(outputs) > self.typed_at:
-            attrs[self.typed_by] = types.name_of(outputs[self.typed_at])
+        elif self.typed_by and len(outputs) > self.typed_output:
+            attrs[self.typed_by] = types.name_of(outputs[self.typed_output])
         return self.bind(attrs)
 
     def _structure(self, raw: bytes) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def custom_operator(
 ) -> Callable[[type], CustomOperator]:
     """Class decorator: define the custom operator of that name, and of the others that files give it.
 
-    told: typed_by, typed_at, counted_by, as CustomOperator has them.
+    told: typed_by, counted_by, as CustomOperator has them.
     """
 
     def define(cls: type) -> CustomOperator:

@@ -23,7 +23,8 @@ _F = (float32,)
 _MATRIX = TensorSpec((1, 4, 4), float32)
 
 
-def _check_matrix(matrix: Any) -> None:
+def check_matrix(matrix: Any) -> None:
+    """Raises InvalidArgumentError for an operand that is no 4 by 4 matrix."""
     if matrix.spec.shape.num_elements() not in (None, 16):
         raise refuse("the matrix has not 16 elements", found=text(matrix.spec.shape), wanted="[1,4,4]")
 
@@ -53,7 +54,7 @@ class TransformLandmarks:
     scale = Attr(float, default=1.0)
 
     def infer(op: Any) -> TensorSpec:
-        _check_matrix(op.matrix)
+        check_matrix(op.matrix)
         if op.dimensions not in (2, 3):
             raise refuse("dimensions is neither 2 nor 3", found=op.dimensions, wanted="2 or 3")
         if op.scale == 0:
@@ -82,7 +83,7 @@ class TransformLandmarksV2:
     y = Output(like="x")
 
     def infer(op: Any) -> TensorSpec:
-        _check_matrix(op.matrix)
+        check_matrix(op.matrix)
         x = op.x.spec.shape
         if not same(x[0], 1) or x[2] not in (None, 2, 3):
             raise refuse("x holds no points", found=text(x), wanted="[1,n,2] or [1,n,3]")
@@ -112,7 +113,8 @@ def _check_indices(op: Any, subset: str, points: int | None) -> None:
                          wanted="0 and more" if points is None else f"0 to {points - 1}")  # fmt: skip
 
 
-def _written(linear: np.ndarray, shift: np.ndarray) -> np.ndarray:
+def _affine(linear: np.ndarray, shift: np.ndarray) -> np.ndarray:
+    """The matrix [1, 4, 4] of an affine map of the plane."""
     matrix = np.eye(4)
     matrix[:2, :2], matrix[:2, 3] = linear, shift
     return matrix[None].astype(np.float32)
@@ -163,7 +165,7 @@ class Landmarks2TransformMatrix:
         # half a crop pixel's share of -1..1, then the box, then the image
         linear = to[:, None] * _rotation(-angle) * (size * op.bbox_size_multiplier / unit)
         shift = to * (middle / unit * 2.0 - 1.0) + to - linear.sum(1)
-        return _written(linear * (2.0 / (np.array(op.output_hw[::-1]) - 1.0)), shift)
+        return _affine(linear * (2.0 / (np.array(op.output_hw[::-1]) - 1.0)), shift)
 
 
 @custom_operator("Landmarks2TransformMatrix", versions=(2, 2))
@@ -206,4 +208,4 @@ class Landmarks2TransformMatrixV2:
         middle, size = _box(points[list(op.subset_idxs)], angle)
         out = np.array([op.output_width, op.output_height], np.float64)
         linear = _rotation(-angle) * (np.array([op.scale_x, op.scale_y]) * size / out)
-        return _written(linear, middle - linear @ (out / 2))
+        return _affine(linear, middle - linear @ (out / 2))

@@ -12,7 +12,7 @@ import numpy as np
 from ...core.dtypes import any_dtype, int32, int64
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
-from ..ops.shapes import ints, refuse, same, spec, text
+from ..ops.shapes import axis_in, ints, refuse, same, spec, text
 from .definition import custom_operator
 
 _INDEX = (int32, int64)
@@ -42,18 +42,12 @@ class Roll:
         axes = ints(op.axis)
         if axes is not None and op.x.spec.shape.rank is not None:
             for one in axes:
-                _axis(one, op.x.spec.shape.rank)
+                axis_in(one, op.x.spec.shape.rank)
         return op.x.spec
 
     def compute(op: Any, x: Any, shift: Any, axis: Any) -> Any:
-        axes = [_axis(int(a), x.ndim) for a in axis.reshape(-1)]
+        axes = [axis_in(int(a), x.ndim) for a in axis.reshape(-1)]
         return np.roll(x, [int(s) for s in shift.reshape(-1)], axes)
-
-
-def _axis(axis: int, rank: int) -> int:
-    if not -rank <= axis < rank:
-        raise refuse("an axis is out of range", found=axis, wanted=f"{-rank} to {rank - 1}")
-    return axis % rank
 
 
 @custom_operator("BroadcastGradientArgs")

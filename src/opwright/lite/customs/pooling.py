@@ -108,7 +108,7 @@ class MaxPoolingWithArgmax2D:
         return fuse(op, y), at.astype(np.float32) + np.float32(0.1)
 
 
-@custom_operator("MaxPoolWithArgmax", typed_by="Targmax", typed_at=1)
+@custom_operator("MaxPoolWithArgmax", typed_by="Targmax")
 class MaxPoolWithArgmax:
     """The greatest of each window, and where in the image it is: (row * w + column) * c + channel.
 
@@ -126,12 +126,10 @@ class MaxPoolWithArgmax:
     padding = Attr(str, default="")
     include_batch_in_index = Attr(bool, default=False)
     Targmax = EnumAttr("TensorType", 4)
+    typed_output = 1
 
     def infer(op: Any) -> Any:
-        for name in ("ksize", "strides"):
-            check_window(getattr(op, name), name, 4)
-        if op.padding not in PADDINGS.values():
-            raise refuse("padding is neither SAME nor VALID", found=repr(op.padding), wanted="SAME or VALID")
+        check_pool(op, 4)
         dtype = types.dtype_of(op.Targmax)
         if dtype not in (int32, int64):
             raise refuse("indices are of no index type", found=op.Targmax, wanted="INT32 or INT64")
@@ -152,11 +150,15 @@ class MaxPoolWithArgmax:
         return y, index.astype(types.dtype_of(op.Targmax).np)
 
 
-def check_window(sizes: Any, name: str, rank: int) -> None:
-    """Raises InvalidArgumentError where sizes are not [1, positive ..., 1], of so many."""
-    if len(sizes) != rank or min(sizes) < 1 or sizes[0] != 1 or sizes[-1] != 1:
-        raise refuse(f"{name} is not such as is taken", found=list(sizes),
-                     wanted=f"{rank} sizes, positive, the first and the last 1")  # fmt: skip
+def check_pool(op: Any, rank: int) -> None:
+    """Raises InvalidArgumentError for `ksize` or `strides` other than [1, positive ..., 1], or an unknown `padding`."""
+    for name in ("ksize", "strides"):
+        sizes = getattr(op, name)
+        if len(sizes) != rank or min(sizes) < 1 or sizes[0] != 1 or sizes[-1] != 1:
+            raise refuse(f"{name} does not fit a pool of rank {rank}", found=list(sizes),
+                         wanted=f"{rank} sizes, positive, the first and the last 1")  # fmt: skip
+    if op.padding not in PADDINGS.values():
+        raise refuse("padding is neither SAME nor VALID", found=repr(op.padding), wanted="SAME or VALID")
 
 
 def _unpooled(op: Any, dims: Any, within_windows: bool) -> list[Any]:

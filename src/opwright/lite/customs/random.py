@@ -19,22 +19,11 @@ from ...ops.definition import Input, Output
 from ..ops import types
 from ..ops.definition import EnumAttr
 from ..ops.philox import doubles
-from ..ops.random import generator_of, restart
-from ..ops.shapes import bounded, ints, refuse, spec, text, unknown
+from ..ops.random import filled_spec, generator_of, restart, sampled_spec
+from ..ops.shapes import check_one, refuse
 from .definition import CustomOperator, custom_operator
 
 _INDEX = (int32, int64)
-
-
-def _shaped(op: Any, dtype: Any) -> TensorSpec:
-    sizes = ints(op.shape)
-    if sizes is None:
-        rank = op.shape.spec.shape[0]
-        return spec(None if rank is None else unknown(rank), dtype)
-    if min(sizes, default=0) < 0:
-        raise refuse("the shape has a negative size", found=sizes, wanted="sizes of at least 0")
-    bounded((*sizes, 8), int64, "the random words")
-    return spec(sizes, dtype)
 
 
 def _numbers(op: Any, sizes: Any) -> np.ndarray:
@@ -56,7 +45,7 @@ def _filled(name: str, draw: Any, law: str) -> CustomOperator:
         dtype = types.dtype_of(op.dtype)
         if dtype not in (float32, float64):
             raise refuse("the output is of no type that is drawn", found=op.dtype, wanted="FLOAT32 or FLOAT64")
-        return _shaped(op, dtype)
+        return filled_spec(op, dtype)
 
     def compute(op: Any, shape: Any) -> Any:
         dtype = types.dtype_of(op.dtype).np.type
@@ -106,9 +95,8 @@ class RandomUniformInt:
 
     def infer(op: Any) -> TensorSpec:
         for operand in (op.minval, op.maxval):
-            if operand.spec.shape.num_elements() not in (None, 1):
-                raise refuse("a limit is not one number", found=operand.spec.short(), wanted="one number")
-        return _shaped(op, op.minval.spec.dtype)
+            check_one(operand, "a limit")
+        return filled_spec(op, op.minval.spec.dtype)
 
     def compute(op: Any, shape: Any, minval: Any, maxval: Any) -> Any:
         low, high = int(minval.reshape(-1)[0]), int(maxval.reshape(-1)[0])
@@ -139,19 +127,7 @@ class Multinomial:
     restart = restart
 
     def infer(op: Any) -> TensorSpec:
-        dtype = types.dtype_of(op.output_dtype)
-        if dtype not in _INDEX:
-            raise refuse("the output is no index type", found=op.output_dtype, wanted="INT32 or INT64")
-        batch, classes = op.logits.spec.shape.dims or (None, None)
-        if classes == 0:
-            raise refuse("there are no classes", found=text(op.logits.spec.shape),
-                         wanted="[batch, classes], with at least one class")  # fmt: skip
-        found = ints(op.num_samples)
-        if found is not None and found[0] < 0:
-            raise refuse("num_samples is negative", found=found[0], wanted="at least 0")
-        if found is not None and batch is not None:
-            bounded((batch, found[0], 8), int64, "the random words")
-        return spec((batch, None if found is None else found[0]), dtype)
+        return sampled_spec(op, op.output_dtype)
 
     def compute(op: Any, logits: Any, num_samples: Any) -> Any:
         numbers = _numbers(op, (len(logits), int(num_samples)))

@@ -17,14 +17,13 @@ from typing import Any
 import numpy as np
 
 from ...core.dtypes import float32, int32, int64, resource, string
-from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from ...ops.attributes import Attr
 from ...ops.definition import Input, Output
 from ..ops.definition import EnumAttr
-from ..ops.shapes import refuse, text
+from ..ops.shapes import check_one, refuse
+from ..ops.tables import check_pairs, checked_table
 from ..registration import OperatorRegistration
-from ..runtime.resources import HashTable
 from .definition import custom_operator
 
 KEYS = ("INT32", "INT64", "STRING")
@@ -123,19 +122,12 @@ class HashTableV2:
         return HandleRegistration(operator)
 
 
-def _table(resources: Any, handle: np.ndarray, *entries: np.ndarray) -> HashTable:
+def _table(resources: Any, handle: np.ndarray, *entries: np.ndarray) -> Any:
     """The table of a handle, after checking that keys (and values) are of its types."""
     found: Any = handle.reshape(-1)[0] if handle.size else None
     if handle.dtype != object:
         found = resources.tables.get(int(found)) if found is not None else None
-    if not isinstance(found, HashTable):
-        raise refuse("the handle is that of no hash table", found=repr(found), wanted="the output of a HashTableV2")
-    names = [{"O": "STRING"}.get(x.dtype.kind, x.dtype.name.upper()) for x in entries]
-    wanted = [found.key_dtype, found.value_dtype][: len(names)]
-    if names != wanted:
-        raise InvalidArgumentError(what=f"{found!r} has other types", found=" to ".join(names),
-                                   wanted=" to ".join(wanted))  # fmt: skip
-    return found
+    return checked_table(found, entries, "HashTableV2")
 
 
 @custom_operator("LookupTableImportV2")
@@ -151,10 +143,7 @@ class LookupTableImportV2:
     effect = "write"
 
     def infer(op: Any) -> Any:
-        keys, values = op.keys.spec.shape, op.values.spec.shape
-        if not keys.is_compatible_with(values):
-            raise refuse("keys and values differ in shape", found={"keys": text(keys), "values": text(values)},
-                         wanted="one shape")  # fmt: skip
+        check_pairs(op)
         return ()
 
     def registration(operator: Any) -> Any:
@@ -181,8 +170,7 @@ class LookupTableFindV2:
     effect = "read"
 
     def infer(op: Any) -> TensorSpec:
-        if op.default.spec.shape.num_elements() not in (None, 1):
-            raise refuse("the default is one element", found=op.default.spec.short(), wanted="one element")
+        check_one(op.default, "the default", "element")
         return TensorSpec(op.keys.spec.shape, op.default.spec.dtype)
 
     def registration(operator: Any) -> Any:

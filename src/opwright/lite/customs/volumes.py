@@ -19,16 +19,13 @@ from ..ops.quantized.operand import Operand, check_same, check_scaled, check_sym
 from ..ops.shapes import bounded, refuse, spec
 from ..ops.sliding import along, counts
 from .definition import custom_operator
-from .pooling import PADDINGS, check_window
+from .pooling import check_pool
 
 TYPES = ("INT8 INT8", "INT16 INT16")
 
 
 def _infer(op: Any) -> TensorSpec:
-    for name in ("ksize", "strides"):
-        check_window(getattr(op, name), name, 5)
-    if op.padding not in PADDINGS.values():
-        raise refuse("padding is neither SAME nor VALID", found=repr(op.padding), wanted="SAME or VALID")
+    check_pool(op, 5)
     if op.data_format != "NDHWC":
         raise refuse("data_format is not NDHWC", found=repr(op.data_format), wanted="NDHWC")
     dims = op.x.spec.shape.dims or (None,) * 5

@@ -16,9 +16,17 @@ from ...ops.attributes import Attr, length, one_of
 from ...ops.definition import Input, Output
 from ..ops.shapes import bounded, refuse, same, spec, text
 from .definition import CustomOperator, custom_operator
+from .landmarks import check_matrix
 
 _F = (float32,)
 _ONE = np.float32(1)
+
+
+def _check_places(op: Any, name: str) -> None:
+    """Raises InvalidArgumentError where an operand has not two numbers for each pixel of x."""
+    x, places = op.x.spec.shape, getattr(op, name).spec.shape
+    if not same(places[3], 2) or not all(map(same, (x.dims or ())[:3], (places.dims or ())[:3])):
+        raise refuse(f"{name} does not fit x", found={"x": text(x), name: text(places)}, wanted="[n,h,w,2]")
 
 
 @custom_operator("DenseImageWarp")
@@ -35,9 +43,8 @@ class DenseImageWarp:
     y = Output(like="x")
 
     def infer(op: Any) -> TensorSpec:
-        x, flow = op.x.spec.shape, op.flow.spec.shape
-        if not same(flow[3], 2) or not all(same(a, b) for a, b in zip(x.dims or (), (flow.dims or ())[:3])):
-            raise refuse("flow does not fit x", found={"x": text(x), "flow": text(flow)}, wanted="[n,h,w,2]")
+        x = op.x.spec.shape
+        _check_places(op, "flow")
         if any(d is not None and d < 2 for d in (x.dims or ())[1:3]):
             raise refuse("the image is too small", found=text(x), wanted="height and width of at least 2")
         return op.x.spec
@@ -84,9 +91,7 @@ class Resampler:
     y = Output(like="x")
 
     def infer(op: Any) -> TensorSpec:
-        x, warp = op.x.spec.shape, op.warp.spec.shape
-        if not same(warp[3], 2) or not all(same(a, b) for a, b in zip(x.dims or (), (warp.dims or ())[:3])):
-            raise refuse("warp does not fit x", found={"x": text(x), "warp": text(warp)}, wanted="[n,h,w,2]")
+        _check_places(op, "warp")
         return op.x.spec
 
     def compute(op: Any, x: Any, warp: Any) -> Any:
@@ -130,7 +135,7 @@ def _transform(name: str, also: tuple[str, ...], version: int, attrs: dict[str, 
     """Define a version of the transform. sizes_of: the call -> (height, width) of y."""
 
     def infer(op: Any) -> TensorSpec:
-        x, matrix = op.x.spec.shape, op.matrix.spec.shape
+        x = op.x.spec.shape
         h, w = sizes_of(op)
         if min(h, w) < 1:
             raise refuse("the output has no pixels", found=[h, w], wanted="sizes of at least 1")
@@ -138,8 +143,7 @@ def _transform(name: str, also: tuple[str, ...], version: int, attrs: dict[str, 
             raise refuse("there is more than one image", found=text(x), wanted="a batch of 1")
         if any(d == 0 for d in x.dims or ()):
             raise refuse("the image is empty", found=text(x), wanted="sizes of at least 1")
-        if matrix.num_elements() not in (None, 16):
-            raise refuse("the matrix has not 16 elements", found=text(matrix), wanted="[1,4,4]")
+        check_matrix(op.matrix)
         if x.rank and x[3] is not None:
             bounded((h, w, x[3], 4), float32, "the transformed image")
         return spec((1, h, w, x[3] if x.rank else None), float32)

@@ -32,30 +32,30 @@ from .parts import Part, elements
 from .shapes import broadcast, fixed, refuse, text
 
 
-def nonzero(y: Any) -> None:
+def check_nonzero(y: Any) -> None:
     """Raises InvalidArgumentError where a divisor is 0."""
     if not np.all(y):
         raise refuse("Division by 0", wanted="divisors other than 0")
 
 
-def _nonzero_integers(y: Any) -> None:
+def _check_divisors(y: Any) -> None:
     if y.dtype.kind != "f":
-        nonzero(y)
+        check_nonzero(y)
 
 
-def _exponents(y: Any) -> None:
+def _check_exponents(y: Any) -> None:
     if y.dtype.kind != "f" and np.any(y < 0):
         raise refuse("POW does not support negative exponent for int32", wanted="exponents of at least 0")
 
 
-SECOND = {"DIV": _nonzero_integers, "FLOOR_DIV": nonzero, "FLOOR_MOD": _nonzero_integers, "POW": _exponents}
+SECOND = {"DIV": _check_divisors, "FLOOR_DIV": check_nonzero, "FLOOR_MOD": _check_divisors, "POW": _check_exponents}
 """By operator, the check of its second operand's elements: in prepare where they are in the file, else in a run."""
 
 
 def _check_second(name: str, y: Any) -> None:
-    elements = fixed(y) if name in SECOND else None
-    if elements is not None:
-        SECOND[name](elements)
+    known = fixed(y) if name in SECOND else None
+    if known is not None:
+        SECOND[name](known)
 
 
 def binary(name: str, compute: Any, formula: str, dtypes: tuple[DType, ...], options: str | None = None,
@@ -123,7 +123,7 @@ def divide(x: Any, y: Any) -> Any:
     """x / y; integers are truncated toward zero, as in C, and the one overflow gives the greatest."""
     if x.dtype.kind == "f":
         return np.divide(x, y)
-    nonzero(y)
+    check_nonzero(y)
     quotient = np.floor_divide(x, y)
     quotient = quotient + ((quotient * y != x) & ((x < 0) != (y < 0)))
     limits = np.iinfo(x.dtype)
@@ -132,7 +132,7 @@ def divide(x: Any, y: Any) -> Any:
 
 def floor_divide(x: Any, y: Any) -> Any:
     """The quotient rounded down; of floats, that of float64, so that a quotient just below an integer stays below."""
-    nonzero(y)
+    check_nonzero(y)
     if x.dtype.kind != "f":
         return np.floor_divide(x, y)
     return np.floor(np.divide(x, y, dtype=np.float64)).astype(x.dtype)
@@ -140,7 +140,7 @@ def floor_divide(x: Any, y: Any) -> Any:
 
 def floor_mod(x: Any, y: Any) -> Any:
     if x.dtype.kind != "f":
-        nonzero(y)
+        check_nonzero(y)
     return np.mod(x, y)
 
 
@@ -150,7 +150,7 @@ def power(x: Any, y: Any) -> Any:
     """
     if x.dtype.kind == "f":
         return np.power(x, y)
-    _exponents(y)
+    _check_exponents(y)
     if y.size == 1 and y.shape != x.shape:
         return np.power(x, y)
     limits, wide = np.iinfo(x.dtype), np.power(x, y, dtype=np.float64)

@@ -22,7 +22,7 @@ from ...ops.control import merged_specs
 from ...ops.definition import Input, Output
 from ...ops.kinds import of_dtype
 from .definition import lite_operator
-from .shapes import refuse
+from .shapes import check_one, refuse
 
 
 def _takes(graph: Graph, operands: Sequence[Any], role: str) -> None:
@@ -30,11 +30,6 @@ def _takes(graph: Graph, operands: Sequence[Any], role: str) -> None:
     found, wanted = [x.spec.dtype.name for x in operands], [v.dtype.name for v in graph.inputs]
     if found != wanted:
         raise InvalidArgumentError(what=f"the {role} does not take these inputs", found=found, wanted=wanted)
-
-
-def _one(operand: Any, what: str) -> None:
-    if operand.spec.shape.num_elements() not in (None, 1):
-        raise refuse(f"{what} is one element", found=operand.spec.short(), wanted="one element")
 
 
 @lite_operator("IF", options="IfOptions",
@@ -53,7 +48,7 @@ class If:
     control = True
 
     def infer(op: Any) -> list[TensorSpec]:
-        _one(op.cond, "the condition")
+        check_one(op.cond, "the condition", "element")
         branches, roles = (op.then_branch, op.else_branch), ("then branch", "else branch")
         for branch, role in zip(branches, roles):
             _takes(branch, op.inputs, role)
@@ -82,7 +77,7 @@ class Case:
     control = True
 
     def infer(op: Any) -> list[TensorSpec]:
-        _one(op.index, "the number of the branch")
+        check_one(op.index, "the number of the branch", "element")
         roles = [f"branch {i}" for i in range(len(op.branches))]
         for branch, role in zip(op.branches, roles):
             _takes(branch, op.inputs, role)

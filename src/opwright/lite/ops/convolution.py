@@ -197,7 +197,7 @@ class TransposeConv:
         return whole(op.parts(output_shape, filter, x, bias), output_shape, x.dtype)
 
 
-def _pooled(op: Any) -> TensorSpec:
+def _pooled_spec(op: Any) -> TensorSpec:
     _positive(op, "filter_width", "filter_height")
     x = op.x.spec.shape
     return _slide(op, x, (op.filter_height, op.filter_width), x[3] if x.rank else None, op.x.spec.dtype)
@@ -231,8 +231,7 @@ class AveragePool2D:
     x = Input((float32, float16), rank=4)
     y = Output(like="x")
     quantized = "pooling.average"
-    infer = _pooled
-
+    infer = _pooled_spec
     compute = _pool
 
     def parts(op: Any, x: Any) -> Iterator[Part]:
@@ -249,8 +248,7 @@ class MaxPool2D:
     x = Input(_F, rank=4)
     y = Output(like="x")
     quantized = "pooling.maximum"
-    infer = _pooled
-
+    infer = _pooled_spec
     compute = _pool
 
     def parts(op: Any, x: Any) -> Iterator[Part]:
@@ -266,8 +264,7 @@ class L2Pool2D:
 
     x = Input(_F, rank=4)
     y = Output(like="x")
-    infer = _pooled
-
+    infer = _pooled_spec
     compute = _pool
 
     def parts(op: Any, x: Any) -> Iterator[Part]:

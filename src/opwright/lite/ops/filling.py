@@ -16,13 +16,8 @@ from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
 from .definition import lite_operator
-from .shapes import axis_in, ints, refuse, spec, unknown
+from .shapes import axis_in, check_one, ints, refuse, spec, unknown
 from .types import ANY, INDEX, NUMBER
-
-
-def _scalar(operand: Any, what: str) -> None:
-    if operand.spec.shape.num_elements() not in (None, 1):
-        raise refuse(f"{what} is one number", found=operand.spec.short(), wanted="one number")
 
 
 @lite_operator("FILL", options="FillOptions", versions=(1, 4))
@@ -63,7 +58,7 @@ class Range:
 
     def infer(op: Any) -> TensorSpec:
         for operand, name in ((op.start, "start"), (op.limit, "limit"), (op.delta, "delta")):
-            _scalar(operand, name)
+            check_one(operand, name)
         values = [op.start.constant, op.limit.constant, op.delta.constant]
         known = all(v is not None for v in values)
         return spec((_count(*(v.reshape(-1)[0] for v in values)) if known else None,), op.start.spec.dtype)
@@ -86,7 +81,7 @@ def _count(start: Any, limit: Any, delta: Any) -> int:
     with np.errstate(all="ignore"):
         count = (limit - start) / delta
     if not math.isfinite(count) or count >= 2**62:
-        raise refuse("the range has no end", found=found, wanted="finite numbers")  # fmt: skip
+        raise refuse("the range has no end", found=found, wanted="finite numbers")
     return math.ceil(count)
 
 
@@ -103,7 +98,7 @@ class OneHot:
 
     def infer(op: Any) -> TensorSpec:
         for operand, name in ((op.depth, "depth"), (op.on_value, "on_value"), (op.off_value, "off_value")):
-            _scalar(operand, name)
+            check_one(operand, name)
         dims, depth, dtype = op.indices.spec.shape.dims, ints(op.depth), op.on_value.spec.dtype
         if depth is not None and depth[0] < 0:
             raise refuse("depth is negative", found=depth[0], wanted="at least 0")

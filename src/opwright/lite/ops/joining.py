@@ -19,7 +19,7 @@ from ...ops.definition import Input, Output
 from .definition import lite_operator
 from .fusing import fuse
 from .parts import Part
-from .shapes import axes_in, axis_in, ints, refuse, same, spec, text
+from .shapes import axes_in, axis_in, check_one, ints, refuse, same, spec, text
 from .types import ANY, INDEX, NUMBER
 
 _COMMON = (float32, int32, int64, int8, uint8, int16)
@@ -287,8 +287,7 @@ class PadV2:
     quantized = "joining.pad_v2"
 
     def infer(op: Any) -> TensorSpec:
-        if op.value.spec.shape.num_elements() not in (None, 1):
-            raise refuse("the padding value is one number", found=op.value.spec.short(), wanted="one number")
+        check_one(op.value, "the padding value")
         return _padded(op)
 
     def parts(op: Any, x: Any, paddings: Any, value: Any) -> Iterator[Part]:

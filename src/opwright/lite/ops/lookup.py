@@ -187,7 +187,7 @@ class LshProjection:
         return spec((functions if op.type == "SPARSE" else product((functions, bits)),), int32)
 
     def compute(op: Any, hash: Any, x: Any, weight: Any) -> Any:
-        rows = [row.tobytes() for row in np.ascontiguousarray(x)] if x.dtype != object else _parts(x)
+        rows = [row.tobytes() for row in np.ascontiguousarray(x)] if x.dtype != object else _packed_rows(x)
         bits = np.array([[_sign(seed, rows, weight) for seed in function] for function in hash], np.int64)
         bits = bits.reshape(hash.shape)
         if op.type == "DENSE":
@@ -197,7 +197,7 @@ class LshProjection:
         return (numbers & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
 
 
-def _parts(x: Any) -> list[bytes]:
+def _packed_rows(x: Any) -> list[bytes]:
     """Strings as the official kernel sees them: their bytes in a file, cut into equal parts, one a row."""
     packed = pack_strings(x.reshape(-1).tolist())
     size = len(packed) // max(len(x), 1)

@@ -39,15 +39,33 @@ def restart(op: Any) -> None:
     op.generator = None
 
 
-def _shaped(op: Any) -> TensorSpec:
+def filled_spec(op: Any, dtype: Any) -> TensorSpec:
+    """The spec of a tensor of random numbers, from the operand `shape`."""
     sizes = ints(op.shape)
     if sizes is None:
         rank = op.shape.spec.shape[0]
-        return spec(None if rank is None else unknown(rank), float32)
+        return spec(None if rank is None else unknown(rank), dtype)
     if min(sizes, default=0) < 0:
         raise refuse("the shape has a negative size", found=sizes, wanted="sizes of at least 0")
     bounded((*sizes, 8), int64, "the random words")  # of which arithmetic keeps some eight at a time
-    return spec(sizes, float32)
+    return spec(sizes, dtype)
+
+
+def sampled_spec(op: Any, output_type: str) -> TensorSpec:
+    """The spec of samples of classes [batch, num_samples], from the operands `logits` and `num_samples`."""
+    dtype = types.dtype_of(output_type)
+    if dtype not in (int32, int64):
+        raise refuse("the output is no index type", found=output_type, wanted="INT32 or INT64")
+    batch, classes = op.logits.spec.shape.dims or (None, None)
+    if classes == 0:
+        raise refuse("there are no classes", found=text(op.logits.spec.shape),
+                     wanted="[batch, classes], with at least one class")  # fmt: skip
+    found = ints(op.num_samples)
+    if found is not None and found[0] < 0:
+        raise refuse("num_samples is negative", found=found[0], wanted="at least 0")
+    if found is not None and batch is not None:
+        bounded((batch, found[0], 8), int64, "the random words")
+    return spec((batch, None if found is None else found[0]), dtype)
 
 
 def drawn(name: str, numbers: Any, law: str) -> LiteOperator:
@@ -65,7 +83,7 @@ def drawn(name: str, numbers: Any, law: str) -> LiteOperator:
         "shape": Input((int32,), rank=1),
         "y": Output(dtype=float32),
         "generator": Attr(object, default=None),
-        "infer": _shaped,
+        "infer": lambda op: filled_spec(op, float32),
         "compute": compute,
         "restart": restart,
     }  # fmt: skip
@@ -94,19 +112,7 @@ class Multinomial:
     restart = restart
 
     def infer(op: Any) -> TensorSpec:
-        dtype = types.dtype_of(op.output_type)
-        if dtype not in (int32, int64):
-            raise refuse("the output is no index type", found=op.output_type, wanted="INT32 or INT64")
-        batch, classes = op.logits.spec.shape.dims or (None, None)
-        if classes == 0:
-            raise refuse("there are no classes", found=text(op.logits.spec.shape),
-                         wanted="[batch, classes], with at least one class")  # fmt: skip
-        found = ints(op.num_samples)
-        if found is not None and found[0] < 0:
-            raise refuse("num_samples is negative", found=found[0], wanted="at least 0")
-        if found is not None and batch is not None:
-            bounded((batch, found[0], 8), int64, "the random words")
-        return spec((batch, None if found is None else found[0]), dtype)
+        return sampled_spec(op, op.output_type)
 
     def compute(op: Any, logits: Any, num_samples: Any) -> Any:
         (batch, _), n = logits.shape, int(num_samples)

@@ -23,6 +23,7 @@ from ..runtime.node import Context, Node
 from ..runtime.tensor import DYNAMIC
 from .activation import logistic
 from .definition import EnumAttr
+from .quantized.fixed_point import exact_float
 from .quantized.operand import Operand, check_symmetric
 from .shapes import refuse, same, text
 
@@ -155,7 +156,7 @@ class HybridProducts(Products):
     def matrix(self, weights: Operand | None) -> Callable[[Any], Any]:
         assert weights is not None
         scale = _scale(weights)
-        exact = np.float32 if weights.shape[-1] * 255 * 127 < 1 << 24 else np.float64
+        exact = exact_float(weights.shape[-1] * 255 * 128)
         return lambda w: (w.view(np.int8).T.astype(exact), scale)
 
     def vector(self, weights: Operand | None) -> Callable[[Any], Any]:

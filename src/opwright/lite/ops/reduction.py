@@ -17,7 +17,7 @@ from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
 from . import types
 from .definition import EnumAttr, LiteOperator, lite_operator
-from .shapes import axis_in, ints, refuse, spec
+from .shapes import axis_in, check_one, ints, refuse, spec
 
 
 def axes_of(found: list[int], rank: int) -> tuple[int, ...]:
@@ -128,8 +128,7 @@ for row in REDUCTIONS:
 
 def _single(operand: Any, what: str) -> int | None:
     """The one integer in an operand, None where it is not known. Raises InvalidArgumentError for any other count."""
-    if operand.spec.shape.is_fully_defined() and operand.spec.shape.num_elements() != 1:
-        raise refuse(f"{what} is one number", found=operand.spec.short(), wanted="one number")
+    check_one(operand, what)
     found = ints(operand)
     return None if found is None else found[0]
 
@@ -213,9 +212,7 @@ class TopK:
         return spec((*shape.dims[:-1], k), op.x.spec.dtype), spec((*shape.dims[:-1], k), places)
 
     def compute(op: Any, x: Any, k: Any) -> Any:
-        falling = (
-            -x if x.dtype.kind == "f" else ~x
-        )  # ~x reverses the order of integers of either sign, and never overflows
+        falling = -x if x.dtype.kind == "f" else ~x  # ~x reverses the order of any integers and never overflows
         order = np.argsort(falling, axis=-1, kind="stable")[..., : int(k.reshape(-1)[0])]
         return np.take_along_axis(x, order, -1), order.astype(types.dtype_of(op.indices_type).np)
 

@@ -15,7 +15,7 @@ from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
 from .definition import LiteOperator, lite_operator
-from .shapes import ints, refuse, same, spec, text
+from .shapes import check_one, ints, refuse, same, spec, text
 
 _NUMBERS = (float32, int32)
 
@@ -54,8 +54,7 @@ class SegmentSum:
 
 def _unsorted(op: Any) -> TensorSpec:
     x, s, count = op.x.spec.shape.dims, op.segment_ids.spec.shape.dims, ints(op.num_segments)
-    if op.num_segments.spec.shape.num_elements() not in (None, 1):
-        raise refuse("num_segments is one number", found=op.num_segments.spec.short(), wanted="one number")
+    check_one(op.num_segments, "num_segments")
     found = ints(op.segment_ids)
     if count is not None:
         if count[0] < 0:

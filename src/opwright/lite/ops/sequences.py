@@ -17,7 +17,7 @@ from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
 from . import types
 from .definition import lite_operator
-from .shapes import ints, refuse, same, spec, text
+from .shapes import check_one, ints, refuse, same, spec, text
 from .types import INDEX
 
 
@@ -142,8 +142,7 @@ class SkipGram:
             raise refuse("no runs of words have these sizes",
                          found={"ngram_size": op.ngram_size, "max_skip_size": op.max_skip_size},
                          wanted="ngram_size of at least 1, max_skip_size of at least 0")  # fmt: skip
-        if op.x.spec.shape.num_elements() not in (None, 1):
-            raise refuse("the input is not one string", found=op.x.spec.short(), wanted="one string")
+        check_one(op.x, "the input", "string")
         return spec((None if op.x.constant is None else len(_grams(op, op.x.constant)),), string)
 
     def compute(op: Any, x: Any) -> Any:

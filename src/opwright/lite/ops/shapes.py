@@ -19,8 +19,8 @@ from ...ops.inference import axes_in, axis_in
 from ..format.constants import MAX_RANK
 
 __all__ = [
-    "axes_in", "axis_in", "bounded", "broadcast", "fixed", "ints", "product", "refuse", "same", "spec", "text",
-    "unknown",
+    "axes_in", "axis_in", "bounded", "broadcast", "check_one", "fixed", "ints", "product", "refuse", "same", "spec",
+    "text", "unknown",
 ]  # fmt: skip
 
 Size = int | None
@@ -71,6 +71,12 @@ def ints(operand: Any) -> list[int] | None:
 def fixed(operand: Any) -> Any:
     """The elements of an operand that never change, else None: for what a kernel checks of all others when it runs."""
     return operand.constant if getattr(operand, "fixed", True) else None
+
+
+def check_one(operand: Any, what: str, unit: str = "number") -> None:
+    """Raises InvalidArgumentError for an operand that has another number of elements than one."""
+    if operand.spec.shape.num_elements() not in (None, 1):
+        raise refuse(f"{what} is not one {unit}", found=operand.spec.short(), wanted=f"one {unit}")
 
 
 def product(dims: Sequence[Size]) -> Size:

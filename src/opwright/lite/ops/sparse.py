@@ -14,7 +14,7 @@ from ...core.dtypes import float16, float32, int8, int32, int64, uint8
 from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
 from .definition import lite_operator
-from .shapes import ints, refuse, same, spec, text, unknown
+from .shapes import check_one, ints, refuse, same, spec, text, unknown
 from .types import INDEX
 
 _VALUES = (float32, int32, int64, int8, uint8)
@@ -47,8 +47,7 @@ class SparseToDense:
             if v is not None and (len(v) > 1 or (v and not same(v[0], i[0] if i else 1))):
                 raise refuse("the values do not fit the indices", found={"indices": text(i), "values": text(v)},
                              wanted="one value, or one an index")  # fmt: skip
-        if op.default_value.spec.shape.num_elements() not in (None, 1):
-            raise refuse("default_value is one number", found=op.default_value.spec.short(), wanted="one number")
+        check_one(op.default_value, "default_value")
         if sizes is not None and min(sizes, default=0) < 0:
             raise refuse("output_shape has a negative size", found=sizes, wanted="sizes of at least 0")
         return spec(sizes if sizes is not None else None if rank is None else unknown(rank), op.values.spec.dtype)

@@ -20,7 +20,7 @@ from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
 from . import types
 from .definition import LiteOperator, lite_operator
-from .shapes import refuse, spec, text
+from .shapes import check_one, refuse, spec, text
 
 INTEGERS = (dtypes.bool, *dtypes.integer)
 NUMBERS = (dtypes.float16, dtypes.float32, dtypes.float64, *INTEGERS)
@@ -88,8 +88,7 @@ class StablehloPad:
 
     def infer(op: Any) -> TensorSpec:
         dims = op.x.spec.shape.dims
-        if op.padding_value.spec.shape.num_elements() not in (None, 1):
-            raise refuse("the padding value is one number", found=op.padding_value.spec.short(), wanted="one number")
+        check_one(op.padding_value, "the padding value")
         if min(op.interior_padding, default=0) < 0:
             raise refuse("interior_padding is negative", found=list(op.interior_padding),
                          wanted="numbers of at least 0")  # fmt: skip

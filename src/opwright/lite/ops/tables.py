@@ -8,6 +8,7 @@ Keys and values are int64 and strings, either way round.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,14 @@ def _check_kinds(key: str, value: str) -> None:
                      wanted="INT64 to STRING, or STRING to INT64")  # fmt: skip
 
 
+def check_pairs(op: Any) -> None:
+    """Raises InvalidArgumentError where the operands `keys` and `values` differ in shape."""
+    keys, values = op.keys.spec.shape, op.values.spec.shape
+    if not keys.is_compatible_with(values):
+        raise refuse("keys and values differ in shape", found={"keys": text(keys), "values": text(values)},
+                     wanted="one shape")  # fmt: skip
+
+
 @lite_operator("HASHTABLE_IMPORT", options="HashtableImportOptions")
 class HashtableImport:
     """Fill a table that is empty still; another import changes nothing. The first of equal keys counts.
@@ -64,10 +73,7 @@ class HashtableImport:
     effect = "write"
 
     def infer(op: Any) -> Any:
-        keys, values = op.keys.spec.shape, op.values.spec.shape
-        if not keys.is_compatible_with(values):
-            raise refuse("keys and values differ in shape", found={"keys": text(keys), "values": text(values)},
-                         wanted="one shape")  # fmt: skip
+        check_pairs(op)
         return ()
 
     def compute(op: Any, table: Any, keys: Any, values: Any) -> Any:
@@ -120,12 +126,19 @@ class HashtableSize:
 
 def _table(handle: np.ndarray, *entries: np.ndarray) -> Any:
     """The table in a handle, after checking that keys (and values) are of its types."""
+    return checked_table(handle.reshape(-1)[0] if handle.size else None, entries, "HASHTABLE")
+
+
+def checked_table(found: Any, entries: Sequence[np.ndarray], maker: str) -> Any:
+    """What a handle stands for, if it is a hash table whose keys (and values) are of the entries' types.
+
+    maker: the operator whose output handles are. raises InvalidArgumentError
+    """
     from ..runtime.resources import HashTable
 
-    found = handle.reshape(-1)[0] if handle.size else None
     if not isinstance(found, HashTable):
-        raise refuse("the handle is that of no hash table", found=repr(found), wanted="the output of a HASHTABLE")
-    names = ["STRING" if x.dtype == object else "INT64" for x in entries]
+        raise refuse("the handle is that of no hash table", found=repr(found), wanted=f"the output of a {maker}")
+    names = ["STRING" if x.dtype == object else x.dtype.name.upper() for x in entries]
     wanted = [found.key_dtype, found.value_dtype][: len(names)]
     if names != wanted:
         raise refuse(f"{found!r} has other types", found=" to ".join(names), wanted=" to ".join(wanted))

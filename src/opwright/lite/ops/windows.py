@@ -18,7 +18,7 @@ from ...core.specs import TensorSpec
 from ...ops.definition import Input, Output
 from . import types
 from .definition import lite_operator
-from .shapes import ints, refuse, same, spec, text
+from .shapes import check_one, ints, refuse, same, spec, text
 
 NUMBERS = (float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64)
 REDUCERS: dict[str, Any] = {
@@ -86,8 +86,7 @@ class ReduceWindow:
     def infer(op: Any) -> TensorSpec:
         if op.reduce_function not in REDUCERS:
             raise refuse("reduce_function is none", found=op.reduce_function, wanted=", ".join(REDUCERS))
-        if op.init_value.spec.shape.num_elements() not in (None, 1):
-            raise refuse("init_value is one number", found=op.init_value.spec.short(), wanted="one number")
+        check_one(op.init_value, "init_value")
         dims = op.x.spec.shape.dims
         lists = _lists(op, "window_shape", "window_strides", "window_dilations")
         if dims is None:
@@ -117,8 +116,7 @@ class Dilate:
     def infer(op: Any) -> TensorSpec:
         dims = op.x.spec.shape.dims
         (found,) = _lists(op, "dilations")
-        if op.padding_value.spec.shape.num_elements() not in (None, 1):
-            raise refuse("padding_value is one number", found=op.padding_value.spec.short(), wanted="one number")
+        check_one(op.padding_value, "padding_value")
         if dims is None:
             return TensorSpec(UNKNOWN, op.x.spec.dtype)
         if not dims or 0 in dims:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arithmetic import nonzero
+from ..arithmetic import check_nonzero
 from . import narrow_fixed_point
 from .fixed_point import (
     finishing,
@@ -130,7 +130,7 @@ def divide(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
 
     def run(a: Any, b: Any) -> Any:
         above, below = x.centred(a), y.centred(b)
-        nonzero(below)
+        check_nonzero(below)
         above, below = np.where(below < 0, -above, above), np.abs(below)
         inverse, shift = reciprocal_of(below)
         headroom = leading_zeros(np.maximum(np.where(above < 0, ~above, above), 1)) - 1

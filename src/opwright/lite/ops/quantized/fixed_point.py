@@ -47,6 +47,11 @@ def multipliers(reals: Any) -> tuple[np.ndarray, np.ndarray]:
     return np.array(m, np.int64).reshape(shape), np.array(e, np.int64).reshape(shape)
 
 
+def exact_float(most: int) -> Any:
+    """The narrowest float in which integers up to |most|, and so sums that stay below it, are exact."""
+    return np.float32 if most <= 1 << 24 else np.float64
+
+
 def wrapped(x: Any) -> Any:
     """int64 as 32-bit arithmetic would have it."""
     return x.astype(np.int32).astype(np.int64)

@@ -18,8 +18,8 @@ import numpy as np
 
 from ..fusing import fuse
 from ..matmul import products, without_columns
-from ..parts import Part
-from .fixed_point import round_away
+from ..parts import Part, seen
+from .fixed_point import exact_float, round_away
 from .operand import Operand, check_axis, check_symmetric, check_types
 from .sums import Image, Weights, convolved, convolved_by_channel, multiplied, transposed
 
@@ -60,8 +60,8 @@ class Steps(NamedTuple):
 
 
 def _seen(vector: Any, where: tuple[slice, ...]) -> Any:
-    """What is there of an array that has one element where it is the same for all."""
-    return vector[tuple(slice(None) if size == 1 else part for size, part in zip(vector.shape, where))]
+    """What is there of an array whose first dimensions `where` is about."""
+    return seen(vector, where, vector.ndim - len(where))
 
 
 def symmetric(x: Any, axes: tuple[int, ...]) -> Steps:
@@ -98,7 +98,8 @@ def signed(q: Any) -> Any:
 
 
 def _check_bias(op: Any, bias: Operand | None) -> None:
-    check_types(op, ("FLOAT32", "FLOAT16"), bias) if bias is not None else None
+    if bias is not None:
+        check_types(op, ("FLOAT32", "FLOAT16"), bias)
 
 
 def _weights(filter: Operand, axis: int) -> Weights:
@@ -153,7 +154,7 @@ def batch_matmul(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
 
     def multiply(a: Any, b: Any) -> Any:
         steps = quantize(a, (-1,))
-        exact = np.float32 if a.shape[-1] * REACH * 128 <= 1 << 24 else np.float64
+        exact = exact_float(a.shape[-1] * REACH * 128)
         acc = np.matmul(steps.of(a).astype(exact, copy=False), b.astype(exact)).astype(_f)
         return acc * (steps.scale * scales)
 
@@ -221,7 +222,6 @@ def embedding_lookup(op: Any, lookup: Operand, value: Operand, y: Operand) -> An
     check_types(op, [f"{value} {y}" for value in ("INT8", "INT4", "INT2", "UINT8") for y in ("FLOAT32", "FLOAT16")],
                 value, y)  # fmt: skip
     check_symmetric(value)
-    check_axis(value, 0)
     check_axis(value, 0)
     rank = len(value.shape)
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from . import narrow_fixed_point as narrow
-from .fixed_point import high_product, inverse_root, multiplier, rescale, shifted_right
+from .fixed_point import exact_float, high_product, inverse_root, multiplier, rescale, shifted_right
 from .operand import Operand, check_scaled, check_symmetric, check_types, present
 
 GATES = ("input", "forget", "cell", "output")
@@ -43,7 +43,7 @@ class Product:
     def ready(self, arrays: Mapping[str, Any]) -> tuple[Any, Any]:
         """The matrix, and the bias with what the zero point adds."""
         w = arrays[self.name]
-        exact = np.float32 if w.shape[1] * 128 * 128 <= 1 << 24 else np.float64  # that holds every sum
+        exact = exact_float(w.shape[1] * 128 * 128)
         offset = -self.zero_point * w.sum(1, dtype=np.int64)
         if self.bias and arrays[self.bias] is not None:
             offset += arrays[self.bias]

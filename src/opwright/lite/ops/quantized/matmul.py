@@ -17,8 +17,8 @@ import numpy as np
 
 from ..matmul import products, without_columns
 from ..parts import Part
-from .fixed_point import multiplier, multipliers, rescale, rescale_wide, round_away
-from .operand import Operand, check_scaled, check_symmetric, check_types, fused_bounds
+from .fixed_point import exact_float, multiplier, multipliers, rescale, rescale_wide, round_away
+from .operand import Operand, check_axis, check_scaled, check_symmetric, check_types, fused_bounds
 from .sums import Weights, multiplied
 
 TYPES = ("INT8 INT8 INT8", "INT8 INT4 INT8", "INT8 INT2 INT8", "UINT8 UINT8 UINT8", "UINT8 UINT8 INT16",
@@ -33,8 +33,7 @@ def fully_connected(op: Any, x: Operand, weights: Operand, bias: Operand | None,
     check_scaled(x, y)
     if weights.per_channel and kind != "UINT8":
         check_symmetric(weights)
-        if weights.axis != 0:
-            raise weights.wrong("has scales along another dimension than that of the outputs", weights.axis, 0)
+        check_axis(weights, 0)
     else:
         check_scaled(weights, zero=True)
     if kind == "INT16":
@@ -92,5 +91,5 @@ def batch_matmul(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
 
 def _sums(a: Any, b: Any, most: int, a_zero: int = 0, b_zero: int = 0) -> Any:
     """Exact sums of products of integers less their zero points, int64. most: the greatest |product|."""
-    exact = np.float32 if a.shape[-1] * most <= 1 << 24 else np.float64
+    exact = exact_float(a.shape[-1] * most)
     return np.matmul(a.astype(exact) - exact(a_zero), b.astype(exact) - exact(b_zero)).astype(np.int64)

@@ -19,6 +19,7 @@ import numpy as np
 from ....ops.nn import conv_arrays
 from ..parts import SCRATCH, Part, tiles
 from ..sliding import bands, spread, windows_of
+from .fixed_point import exact_float
 from .operand import Operand
 
 Image = Callable[[tuple[slice, ...], Any], np.ndarray]
@@ -39,12 +40,12 @@ class Weights:
         if not q.size:
             return np.float32
         most = max(self.filter.high, -self.filter.low) * (q.size // q.shape[self.axis])
-        if most * self.reach <= 1 << 24 and not self.filter.zero_points.any():
+        if exact_float(most * self.reach) is np.float32 and not self.filter.zero_points.any():
             return np.float32  # whatever the weights are
         axes = tuple(i for i in range(q.ndim) if i != self.axis)
         most = max(int(np.abs(self.filter.centred(q[part], np.int32)).sum(axes, dtype=np.int64).max())
                    for part in self._parts(q, 4))  # fmt: skip
-        return np.float32 if most * self.reach <= 1 << 24 else np.float64
+        return exact_float(most * self.reach)
 
     def _parts(self, q: np.ndarray, itemsize: int) -> list[tuple[slice, ...]]:
         outputs = q.shape[self.axis]
