@@ -9,7 +9,7 @@ intermediate tensors), what comes out of them has 15, cells have a power of two 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -114,17 +114,21 @@ def _truncated(a: Any, b: int) -> Any:
     return np.sign(a) * (np.abs(a) // b)
 
 
+def _check_vectors(operands: Mapping[str, Operand | None]) -> None:
+    """Raises InvalidArgumentError for biases, peepholes or coefficients of another type than the kernel takes."""
+    for name, o in operands.items():
+        is_int16 = name.startswith("cell_to_") or "_norm_" in name
+        wanted = "INT32" if name.endswith("_bias") else "INT16" if is_int16 else ""
+        if o is not None and wanted and o.type != wanted:
+            raise o.wrong("has another type than an LSTM on integers takes", o.type, wanted)
+
+
 def integer_lstm(op: Any, operands: Mapping[str, Operand | None], y: Operand, node: Any) -> Any:
     """UNIDIRECTIONAL_SEQUENCE_LSTM and LSTM of int8 with int16 cells. The node's intermediate tensors say scales."""
     x, h, c = present(operands, "input", "output_state", "cell_state")
     check_types(op, ("INT8 INT8 INT16 INT8",), x, h, c, y)
     check_scaled(x, h, c, y)
-    for name, o in operands.items():
-        narrow_ones = name.startswith("cell_to_") or "_norm_" in name
-        wanted = "INT32" if name.endswith("_bias") else "INT16" if narrow_ones else ""
-        if o is not None and wanted and o.type != wanted:
-            raise o.wrong("has another type than an LSTM on integers takes", o.type, wanted)
-    power = _power_of_two(c, -30, -9)
+    _check_vectors(operands)
     intermediates = [Operand(t.tensor) for t in node.intermediates if t is not None]
     if len(intermediates) == 12 and not hasattr(op, "time_major"):
         from .lstm_narrow import narrow_lstm
@@ -133,68 +137,82 @@ def integer_lstm(op: Any, operands: Mapping[str, Operand | None], y: Operand, no
     if len(intermediates) != 5:
         raise y.wrong("comes of a node without the intermediate tensors that say its scales", len(intermediates),
                       "5, or 12 of LSTM with gates of int8")  # fmt: skip
-    hidden = intermediates[4]
-    check_scaled(hidden)
-    cifg = operands["input_to_input_weights"] is None
-    gates = {g: _Gate(g, operands, s, power) for g, s in zip(GATES, intermediates) if not (cifg and g == "input")}
-    hidden_by, hidden_zero = multiplier(float(np.float32(2.0**-30 / float(hidden.scale)))), hidden.zero_point
-    weights, projection = operands["projection_weights"], None
-    if weights is not None:
-        projection = Product("projection_weights", weights, hidden, float(h.scale), "projection_bias")
-        # With a projection the official kernel has the hidden values' zero point with the other sign, here and in the
-        # product: that shows where they reach the limits of int8.
-        hidden_zero = projection.zero_point = -hidden.zero_point
-    cell_clip = clip_of(op.cell_clip, c, 32767)
-    proj_clip = clip_of(op.proj_clip, y, 127)
-    time_major, shape = getattr(op, "time_major", True), y.shape
+    return _IntegerLstm(op, operands, y, intermediates).run
 
-    def squashed(c: Any, let_in: Any) -> Any:
+
+class _IntegerLstm:
+    """A layer whose gates are int16: of its scales the multipliers, and the steps of time."""
+
+    def __init__(
+        self, op: Any, operands: Mapping[str, Operand | None], y: Operand, intermediates: Sequence[Operand]
+    ) -> None:
+        h, c = present(operands, "output_state", "cell_state")
+        hidden = intermediates[4]
+        check_scaled(hidden)
+        self.power = power = _power_of_two(c, -30, -9)
+        self.cifg = operands["input_to_input_weights"] is None
+        self.gates = {g: _Gate(g, operands, s, power) for g, s in zip(GATES, intermediates)
+                      if not (self.cifg and g == "input")}  # fmt: skip
+        self.hidden_by = multiplier(float(np.float32(2.0**-30 / float(hidden.scale))))
+        self.hidden_zero, self.h_zero = hidden.zero_point, h.zero_point
+        weights = operands["projection_weights"]
+        self.projection: Product | None = None
+        if weights is not None:
+            self.projection = Product("projection_weights", weights, hidden, float(h.scale), "projection_bias")
+            # With a projection the official kernel has the hidden values' zero point with the other sign, here and in
+            # the product: that shows where they reach the limits of int8.
+            self.hidden_zero = self.projection.zero_point = -hidden.zero_point
+        self.cell_clip, self.proj_clip = clip_of(op.cell_clip, c, 32767), clip_of(op.proj_clip, y, 127)
+        self.time_major, self.shape = getattr(op, "time_major", True), y.shape
+
+    def _squashed(self, c: Any, let_in: Any) -> Any:
         """tanh of the cell. The official kernel has none for cells finer than 2^-15, whose values all lie near 0: it
         takes what its scratch holds, and that is the input gate where there is one."""
-        if power >= -15:
-            return narrow.tanh(c, 15 + power)
-        return narrow.tanh(shifted_right(c, -15 - power), 0) if cifg else let_in
+        if self.power >= -15:
+            return narrow.tanh(c, 15 + self.power)
+        return narrow.tanh(shifted_right(c, -15 - self.power), 0) if self.cifg else let_in
 
-    def step(shares: Any, h: Any, c: Any, ready: Any, arrays: Any) -> Any:
-        gate = lambda g: gates[g].run(shares[g], h, c, ready[g], arrays)  # noqa: E731
-        let_in = None if cifg else gate("input")
-        forget, new = gate("forget"), gate("cell")
+    def _step(self, shares: Any, h: Any, c: Any, ready: Any, arrays: Any) -> Any:
+        """State and cell after one step. shares: of the gates, what the input gives."""
+
+        def gate(name: str, cell: Any) -> Any:
+            return self.gates[name].run(shares[name], h, cell, ready[name], arrays)
+
+        let_in = None if self.cifg else gate("input", c)
+        forget, new = gate("forget", c), gate("cell", c)
         kept = _cast16(shifted_right(forget * c, 15))
         let_in = narrow.ONE - forget if let_in is None else let_in
-        c = narrow.saturated(kept + _cast16(shifted_right(let_in * new, 30 + power)))
-        if cell_clip > 0:
-            c = np.clip(c, -cell_clip, cell_clip)
-        out = gates["output"].run(shares["output"], h, c, ready["output"], arrays) * squashed(c, let_in)
-        out = np.clip(rescale(out, *hidden_by) + hidden_zero, -128, 127)
-        if projection is not None:
-            out = np.clip(projection.times(out, ready[""]) + h_zero, -128, 127)
-            if proj_clip > 0:
-                out = np.clip(out, -proj_clip, proj_clip)
+        c = narrow.saturated(kept + _cast16(shifted_right(let_in * new, 30 + self.power)))
+        if self.cell_clip > 0:
+            c = np.clip(c, -self.cell_clip, self.cell_clip)
+        out = gate("output", c) * self._squashed(c, let_in)
+        out = np.clip(rescale(out, *self.hidden_by) + self.hidden_zero, -128, 127)
+        if self.projection is not None:
+            out = np.clip(self.projection.times(out, ready[""]) + self.h_zero, -128, 127)
+            if self.proj_clip > 0:
+                out = np.clip(out, -self.proj_clip, self.proj_clip)
         return out, c
 
-    h_zero = h.zero_point
-
-    def run(arrays: Mapping[str, Any]) -> Any:
+    def run(self, arrays: Mapping[str, Any]) -> Any:
+        """All steps; the states are written to their arrays."""
         given = arrays["input"]
         given = given if given.ndim == 3 else given[None]
-        rows = given if time_major else given.swapaxes(0, 1)
+        rows = given if self.time_major else given.swapaxes(0, 1)
         steps, batch = rows.shape[:2]
-        ready = {name: gate.ready(arrays) for name, gate in gates.items()}
-        if projection is not None:
-            ready[""] = projection.ready(arrays)
+        ready = {name: gate.ready(arrays) for name, gate in self.gates.items()}
+        if self.projection is not None:
+            ready[""] = self.projection.ready(arrays)
         flat = rows.reshape(steps * batch, -1)
-        shares = {g: gate.outside.times(flat, ready[g][0]).reshape(steps, batch, -1) for g, gate in gates.items()}
+        shares = {g: gate.outside.times(flat, ready[g][0]).reshape(steps, batch, -1) for g, gate in self.gates.items()}
         h_kept, c_kept = (arrays[n].reshape(batch, -1) for n in ("output_state", "cell_state"))
         h_now, c_now = h_kept.astype(np.int64), c_kept.astype(np.int64)
         out = np.empty((steps, batch, h_now.shape[1]), np.int8)
         for t in range(steps):
-            h_now, c_now = step({g: s[t] for g, s in shares.items()}, h_now, c_now, ready, arrays)
+            h_now, c_now = self._step({g: s[t] for g, s in shares.items()}, h_now, c_now, ready, arrays)
             out[t] = h_now
         np.copyto(h_kept, h_now, casting="unsafe")
         np.copyto(c_kept, c_now, casting="unsafe")
-        return ((out if time_major else out.swapaxes(0, 1)).reshape(shape),)
-
-    return run
+        return ((out if self.time_major else out.swapaxes(0, 1)).reshape(self.shape),)
 
 
 def clip_of(most: float, o: Operand, high: int) -> int:
