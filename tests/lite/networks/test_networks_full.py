@@ -1,7 +1,8 @@
 """Ten full-size networks give the answers of the official reference kernels, float and quantised.
 
-OPWRIGHT_TENSORFLOW names a Python that has TensorFlow and tf_keras: its converter makes them (full_networks.py), into
-OPWRIGHT_NETWORKS if that names a folder, where they stay. Without it the same ten are ours, small, by our converter.
+OPWRIGHT_PEER_TENSORFLOW names a Python that has TensorFlow and tf_keras: its converter makes them (full_networks.py),
+into OPWRIGHT_PEER_NETWORKS if that names a folder, where they stay. Without it the same ten are ours, small, by our
+converter.
 
 Not here: many small networks (test_networks_float.py, test_networks_quantised.py, test_networks_official.py).
 """
@@ -28,16 +29,16 @@ OURS = {
 CLOSE = {"float": 2e-5, "dynamic": 5e-2, "int8": 0.0}
 """Greatest difference by kind, of the greatest output: files that round rows of floats to integers meet halves."""
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]  # TensorFlow takes half an hour to make the files
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path | None:
     """Where TensorFlow's files are; None without TensorFlow."""
-    python = os.environ.get("OPWRIGHT_TENSORFLOW")
+    python = os.environ.get("OPWRIGHT_PEER_TENSORFLOW")
     if not python:
         return None
-    made = Path(os.environ.get("OPWRIGHT_NETWORKS") or tmp_path_factory.mktemp("networks"))
+    made = Path(os.environ.get("OPWRIGHT_PEER_NETWORKS") or tmp_path_factory.mktemp("networks"))
     subprocess.run([python, str(Path(__file__).with_name("full_networks.py")), str(made)], check=True)
     return made
 

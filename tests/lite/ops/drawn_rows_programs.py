@@ -39,6 +39,11 @@ def scalar(kind: str, value: Any) -> T:
 # ---- branches -------------------------------------------------------------------------------------------------------
 
 
+def any_shape(d: Draw) -> tuple[int, ...]:
+    """Of rank 0 to 3, but for strings: of one of these the official interpreter gives the bytes of a pointer."""
+    return d.shape(d.size(int(d.kind == "STRING"), 3))
+
+
 def passes(b: Program, d: Draw, shape: Any, name: str) -> None:
     """A subgraph that gives its inputs, one of them or a constant as another, straight or in another order."""
     b.subgraph(name).tensors("p q", shape, d.kind)
@@ -48,7 +53,7 @@ def passes(b: Program, d: Draw, shape: Any, name: str) -> None:
 
 
 def branches(d: Draw) -> Drawn:
-    shape = d.shape(d.size(0, 3))
+    shape = any_shape(d)
     b = Program().tensor("c", (), "BOOL").tensors("p q r s", shape, d.kind)
     b.node("IF", "c p q", "r s", then_subgraph_index=1, else_subgraph_index=2).ends("c p q", "r s")
     passes(b, d, shape, "then")
@@ -68,7 +73,7 @@ def grows(d: Draw) -> Drawn:
 
 
 def cases(d: Draw) -> Drawn:
-    shape = d.shape(d.size(0, 3))
+    shape = any_shape(d)
     b = Program().tensor("c", (), "INT32").tensors("p q r s", shape, d.kind)
     count = d.size(1, 4)
     b.node("STABLEHLO_CASE", "c p q", "r s", branch_subgraph_indices=list(range(1, count + 1))).ends("c p q", "r s")
@@ -78,7 +83,7 @@ def cases(d: Draw) -> Drawn:
 
 
 def composite(d: Draw) -> Drawn:
-    shape = d.shape(d.size(0, 3))
+    shape = any_shape(d)
     b = Program().tensors("p q r s", shape, d.kind)
     b.node("STABLEHLO_COMPOSITE", "p q", "r s", name="vendor.swap", decomposition_subgraph_index=1,
            composite_attributes=np.frombuffer(encode_options({"level": 3}), np.uint8), version=1).ends("p q", "r s")
@@ -113,7 +118,7 @@ def loop(d: Draw) -> Drawn:
 
 def carried(d: Draw) -> Drawn:
     """Turns that carry a tensor as it is; strings through a RESHAPE, as the official interpreter else loses them."""
-    shape = d.shape(d.size(0, 3))
+    shape = any_shape(d)
     b = Program().tensors("n m", (), "INT32").tensors("p r", shape, d.kind)
     b.node("WHILE", "n p", "m r", cond_subgraph_index=1, body_subgraph_index=2).ends("n p", "m r")
     below(b, d.size(0, 4), shape, d.kind)
@@ -151,7 +156,7 @@ def nested(d: Draw) -> Drawn:
 
 def variable(d: Draw) -> Drawn:
     """A variable that a subgraph sets once; each run gives its value and then sets it to the input."""
-    shape = d.shape(d.size(0, 3))
+    shape = any_shape(d)
     b = Program().tensor("h", (), "RESOURCE").tensors("x", shape, d.kind)
     b.tensors("y", shape, d.kind).node("CALL_ONCE", "", "", init_subgraph_index=1)
     b.node("VAR_HANDLE", "", "h", shared_name="v", container="c").node("READ_VARIABLE", "h", "y")
