@@ -18,6 +18,15 @@ from opwright.lite.ops import get
 KINDS = {"FLOAT32": np.float32, "INT32": np.int32, "INT64": np.int64, "BOOL": np.bool_}
 
 
+def as_model(graph: Any) -> Model:
+    """The model of one subgraph, from a graph's tensors, inputs, outputs, nodes, codes and buffers."""
+    main = objects.SubGraph(tensors=graph.tensors, inputs=graph.inputs, outputs=graph.outputs, operators=graph.nodes)
+    codes = [versions.operator_code(name) for name in graph.codes]
+    model = Model(operator_codes=codes, subgraphs=[main], buffers=graph.buffers)
+    versions.stamp_model(model)
+    return model
+
+
 class Graph:
     """A subgraph that grows by one random operator at a time. dynamic: some shapes hang on elements."""
 
@@ -39,11 +48,7 @@ class Graph:
             self.outputs.append(self.inputs[0])
 
     def model(self) -> Model:
-        main = objects.SubGraph(tensors=self.tensors, inputs=self.inputs, outputs=self.outputs, operators=self.nodes)
-        codes = [versions.operator_code(name) for name in self.codes]
-        model = Model(operator_codes=codes, subgraphs=[main], buffers=self.buffers)
-        versions.stamp_model(model)
-        return model
+        return as_model(self)
 
     def feeds(self) -> list[np.ndarray]:
         return [self._values(tuple(t.shape), t.type.name) for t in (self.tensors[i] for i in self.inputs)]

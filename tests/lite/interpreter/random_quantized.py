@@ -9,8 +9,9 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from random_graphs import as_model
 
-from opwright.lite.format import Model, objects, schema, versions
+from opwright.lite.format import Model, objects, schema
 from opwright.lite.ops import get
 
 
@@ -39,11 +40,7 @@ class QuantizedGraph:
         self.outputs = [t.index for t in self.known[1:] if t.index not in read] or [self.known[-1].index]
 
     def model(self) -> Model:
-        main = objects.SubGraph(tensors=self.tensors, inputs=self.inputs, outputs=self.outputs, operators=self.nodes)
-        codes = [versions.operator_code(name) for name in self.codes]
-        model = Model(operator_codes=codes, subgraphs=[main], buffers=self.buffers)
-        versions.stamp_model(model)
-        return model
+        return as_model(self)
 
     def feeds(self) -> list[np.ndarray]:
         return [self.rng.integers(-128, 128, self.tensors[i].shape).astype(np.int8) for i in self.inputs]
