@@ -138,7 +138,7 @@ VOLUME = {"ksize": [1, 2, 2, 2, 1], "strides": [1, 1, 1, 1, 1], "padding": "VALI
 BAD = {
     "TFLite_Detection_PostProcess": [
         (BOXES, FOUR, {**DETECTION, "nms_iou_threshold": 0.0}, 1, "nms_iou_threshold is out of its range"),
-        (BOXES, FOUR, {**DETECTION, "num_classes": 4}, 1, "scores are of another number of classes"),
+        (BOXES, FOUR, {**DETECTION, "num_classes": 4}, 1, "scores have another number of classes"),
         (BOXES, FOUR, {**DETECTION, "max_classes_per_detection": 0}, 1, "max_classes_per_detection is too small"),
         (BOXES, FOUR, {**DETECTION, "max_detections": 2**60}, 1, "the list of boxes would take"),
         (BOXES, FOUR, {**DETECTION, "h_scale": 0.0}, 1, "h_scale is not positive"),
@@ -158,7 +158,7 @@ BAD = {
     ],
     "Mfcc": [
         ([f32(1, 2, 9), np.array([8000], np.int32)], ["FLOAT32"], {**MFCC, "dct_coefficient_count": 5}, 1, "range"),
-        ([f32(1, 2, 9), np.array([8000], np.int32)], ["FLOAT32"], {**MFCC, "upper_frequency_limit": 20}, 1, "no range"),
+        ([f32(1, 2, 9), np.array([8000], np.int32)], ["FLOAT32"], {**MFCC, "upper_frequency_limit": 20}, 1, "a range"),
         ([f32(1, 2, 9), np.array([0], np.int32)], ["FLOAT32"], MFCC, 1, "sample_rate is not positive"),
         ([f32(1, 2, 1), np.array([8000], np.int32)], ["FLOAT32"], MFCC, 1, "too few frequencies"),
     ],
@@ -167,7 +167,7 @@ BAD = {
         ([f32(3), f32(3)], ["FLOAT32"], {}, 1, "x is not quantised"),
     ],
     "aeq.hadamard_rotation": [
-        ([f32(2, 6)], ["FLOAT32"], {"hadamard_size": 6}, 1, "no power of 2"),
+        ([f32(2, 6)], ["FLOAT32"], {"hadamard_size": 6}, 1, "not a power of 2"),
         ([f32(2, 6)], ["FLOAT32"], {"hadamard_size": 4}, 1, "does not divide the features"),
         ([f32(4)], ["FLOAT32"], {"hadamard_size": 4}, 1, "neither a matrix"),
     ],
@@ -179,7 +179,7 @@ BAD = {
     "MaxPoolWithArgmax": [
         ([f32(1, 4, 4, 1)], ["FLOAT32", "INT64"], {"ksize": [1, 2, 2]}, 1, "ksize does not fit a pool of rank 4"),
         ([f32(1, 4, 4, 1)], ["FLOAT32", "INT8"],
-         {"ksize": [1, 2, 2, 1], "strides": [1, 1, 1, 1], "padding": "SAME"}, 1, "indices are of no index type"),
+         {"ksize": [1, 2, 2, 1], "strides": [1, 1, 1, 1], "padding": "SAME"}, 1, "the indices have no index type"),
     ],
     "AvgPool3D": [
         ([f32(1, 3, 3, 3, 1)], ["FLOAT32"], {**VOLUME, "padding": "FULL"}, 1, "neither SAME nor VALID"),
@@ -198,7 +198,7 @@ BAD = {
     ],
     "TransformLandmarks": [
         ([f32(1, 1, 1, 9), f32(1, 4, 4)], ["FLOAT32"], {"dimensions": 4}, 1, "neither 2 nor 3"),
-        ([f32(1, 1, 1, 8), f32(1, 4, 4)], ["FLOAT32"], {"dimensions": 3}, 1, "no whole points"),
+        ([f32(1, 1, 1, 8), f32(1, 4, 4)], ["FLOAT32"], {"dimensions": 3}, 1, "not hold whole points"),
     ],
     "Landmarks2TransformMatrix": [
         ([f32(1, 3, 3)], ["FLOAT32"], {**CROP, "subset_idxs": [0, 3]}, 2, "subset_idxs names landmarks"),
@@ -227,16 +227,16 @@ BAD = {
          b"", 1, "a position is outside the cache"),
     ],
     "odml.update_kv_cache": [
-        ([np.arange(5), f32(1, 5, 1, 2), f32(1, 5, 1, 2)], ["FLOAT32"] * 2, {"kv_cache_max": 4}, 1, "do not fit the"),
+        ([np.arange(5), f32(1, 5, 1, 2), f32(1, 5, 1, 2)], ["FLOAT32"] * 2, {"kv_cache_max": 4}, 1, "than the cache holds"),
         ([np.arange(2), f32(1, 2, 1, 2), f32(1, 2, 1, 2)], ["FLOAT32"] * 2, {"kv_cache_max": 4, "num_layers": 1,
                                                                          "layer_index": 1}, 1, "layer_index is out"),
     ],
     "HashTableV2": [
         ([], ["INT32"], {"key_dtype": 5, "value_dtype": 4}, 1, "the table has no name"),
         ([], ["INT32"], {"table_name": "a", "key_dtype": 0, "value_dtype": 4}, 1, "no hash table has these types"),
-        ([], ["FLOAT32"], {"table_name": "a"}, 1, "no type for handles"),
+        ([], ["FLOAT32"], {"table_name": "a"}, 1, "handle has the wrong type"),
     ],
-    "LookupTableSizeV2": [([np.array([5], np.int32)], ["INT64"], b"", 1, "that of no hash table")],
+    "LookupTableSizeV2": [([np.array([5], np.int32)], ["INT64"], b"", 1, "does not stand for a hash table")],
 }  # fmt: skip
 EACH = [pytest.param(name, *row, id=f"{name}-{i}") for name, rows in BAD.items() for i, row in enumerate(rows)]
 

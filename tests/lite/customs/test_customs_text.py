@@ -43,7 +43,7 @@ def test_runs_of_words_in_rows():
 
 
 @pytest.mark.parametrize(("options", "rows", "says"), [
-    ({**NGRAMS, "axis": 0}, [0, 6], "no such n-grams"), ({**NGRAMS, "width": 0}, [0, 6], "no such n-grams"),
+    ({**NGRAMS, "axis": 0}, [0, 6], "n-grams of this kind"), ({**NGRAMS, "width": 0}, [0, 6], "n-grams of this kind"),
     (NGRAMS, [0, 7], "not within the words"), (NGRAMS, [0, 4, 3], "not within the words"),
 ])  # fmt: skip
 def test_what_is_refused(options, rows, says):

@@ -123,7 +123,7 @@ BAD: dict[str, tuple[Build, Any, str]] = {
     "no_handle": (main().op("ASSIGN_VARIABLE", "x x").ends("x", "x"), X, "is no handle"),
     "handle_of_a_table": (main().table("h").op("READ_VARIABLE", "h", "y").ends("x", "y"), X, "holds no variable"),
     "table_of_a_variable": (main().tensor("n", (1,), "INT64").handle("h").op("HASHTABLE_SIZE", "h", "n")
-                            .ends("x", "n"), X, "that of no hash table"),
+                            .ends("x", "n"), X, "does not stand for a hash table"),
     "find_before_import": (lookup("STRING", "INT64", [b"a"], I64([1]), I64([0]), 0), strings(b"", b"", b""),
                            "hashtable need to be initialized before using"),
     "keys_and_values_differ": (lookup("STRING", "INT64", [b"a", b"b"], I64([1]), I64([0])), strings(b"", b"", b""),

@@ -97,7 +97,7 @@ class Mfcc:
             raise refuse("dct_coefficient_count is out of its range", found=count,
                          wanted=f"1 to filterbank_channel_count, {bands}")  # fmt: skip
         if not 0 <= op.lower_frequency_limit < op.upper_frequency_limit:
-            raise refuse("the frequency limits are no range",
+            raise refuse("the frequency limits are not a range",
                          found=f"{op.lower_frequency_limit} to {op.upper_frequency_limit}",
                          wanted="0 <= lower_frequency_limit < upper_frequency_limit")  # fmt: skip
         channels, windows, bins = op.x.spec.shape.dims or (None,) * 3

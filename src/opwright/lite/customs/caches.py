@@ -99,7 +99,7 @@ class UpdateKVCache:
             raise refuse("there are not as many positions as keys", found=text(op.position.spec.shape),
                          wanted=f"[{keys[1]}]")  # fmt: skip
         if keys[1] is not None and not 0 < keys[1] <= entries:
-            raise refuse("so many keys at once do not fit the cache", found=keys[1], wanted=f"1 to {entries}")
+            raise refuse("more keys at once than the cache holds", found=keys[1], wanted=f"1 to {entries}")
         if max(op.layer_index, 0) >= layers_of(op):
             raise refuse("layer_index is out of range", found=op.layer_index, wanted=f"0 to {layers_of(op) - 1}")
         dims = (1, entries, keys[2], keys[3])

@@ -155,7 +155,7 @@ class DetectionPostProcess:
             raise refuse("codes, scores and anchors do not fit each other", wanted="[1,n,4 or more], [1,n,c], [n,4]",
                          found={"codes": text(codes), "scores": text(scores), "anchors": text(anchors)})  # fmt: skip
         if classes is not None and not 0 <= classes - op.num_classes <= 1:
-            raise refuse("scores are of another number of classes", found=classes,
+            raise refuse("scores have another number of classes", found=classes,
                          wanted=f"num_classes, {op.num_classes}, or one more for the background")  # fmt: skip
         rows = op.max_detections * op.max_classes_per_detection
         bounded((rows, 4), float32, "the list of boxes")

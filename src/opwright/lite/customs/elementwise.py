@@ -84,7 +84,7 @@ class Table:
     def infer(op: Any) -> TensorSpec:
         entries, wanted = op.table.spec.shape[0], 256 if op.x.spec.dtype is int8 else 513
         if entries not in (None, wanted):
-            raise refuse("the table has not the size that the type of x asks for", found=entries,
+            raise refuse("the table has the wrong size for the type of x", found=entries,
                          wanted=f"{wanted} entries for {op.x.spec.dtype.name}")  # fmt: skip
         return TensorSpec(op.x.spec.shape, op.table.spec.dtype)
 

@@ -26,7 +26,7 @@ _MATRIX = TensorSpec((1, 4, 4), float32)
 def check_matrix(matrix: Any) -> None:
     """Raises InvalidArgumentError for an operand that is no 4 by 4 matrix."""
     if matrix.spec.shape.num_elements() not in (None, 16):
-        raise refuse("the matrix has not 16 elements", found=text(matrix.spec.shape), wanted="[1,4,4]")
+        raise refuse("the matrix does not have 16 elements", found=text(matrix.spec.shape), wanted="[1,4,4]")
 
 
 def _moved(points: np.ndarray, matrix: np.ndarray, scale: float = 1.0) -> np.ndarray:
@@ -61,7 +61,7 @@ class TransformLandmarks:
             raise refuse("scale is 0", wanted="a number other than 0")
         channels = op.x.spec.shape[3] if op.x.spec.shape.rank else None
         if channels is not None and channels % op.dimensions:
-            raise refuse("x holds no whole points", found=text(op.x.spec.shape),
+            raise refuse("x does not hold whole points", found=text(op.x.spec.shape),
                          wanted=f"a last size that {op.dimensions} divides")  # fmt: skip
         return op.x.spec
 
@@ -86,7 +86,7 @@ class TransformLandmarksV2:
         check_matrix(op.matrix)
         x = op.x.spec.shape
         if not same(x[0], 1) or x[2] not in (None, 2, 3):
-            raise refuse("x holds no points", found=text(x), wanted="[1,n,2] or [1,n,3]")
+            raise refuse("x does not hold points", found=text(x), wanted="[1,n,2] or [1,n,3]")
         return op.x.spec
 
     def compute(op: Any, x: Any, matrix: Any) -> Any:
@@ -151,7 +151,7 @@ class Landmarks2TransformMatrix:
         if op.bbox_size_multiplier == 0:
             raise refuse("bbox_size_multiplier is 0", wanted="a number other than 0")
         if not same(*(x.dims or ())[:3], 1) or (count is not None and count % 3):
-            raise refuse("x holds no landmarks", found=text(x), wanted="[1,1,1,3 n]")
+            raise refuse("x does not hold landmarks", found=text(x), wanted="[1,1,1,3 n]")
         _check_indices(op, "subset", None if count is None else count // 3)
         return _MATRIX
 
@@ -197,7 +197,7 @@ class Landmarks2TransformMatrixV2:
             if not getattr(op, name) > 0:
                 raise refuse(f"{name} is not positive", found=getattr(op, name), wanted="a number above 0")
         if not same(x[0], 1) or not same(x[2], 3):
-            raise refuse("x holds no landmarks", found=text(x), wanted="[1,n,3]")
+            raise refuse("x does not hold landmarks", found=text(x), wanted="[1,n,3]")
         _check_indices(op, "subset_idxs", x[1])
         return _MATRIX
 

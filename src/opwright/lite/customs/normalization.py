@@ -38,9 +38,9 @@ class MeanVarianceNormalization:
         if rank == 0:
             raise refuse("x is a scalar", wanted="1 dimension or more")
         if rank is not None and any(not -rank <= axis < rank for axis in op.axes):
-            raise refuse("an axis is none of x", found=list(op.axes), wanted=f"-{rank} to {rank - 1}")
+            raise refuse("an axis is out of range for x", found=list(op.axes), wanted=f"-{rank} to {rank - 1}")
         if rank is not None and len({axis % rank for axis in op.axes}) != len(op.axes):
-            raise refuse("an axis is there twice", found=list(op.axes), wanted="each once")
+            raise refuse("an axis is named twice", found=list(op.axes), wanted="each once")
         return op.x.spec
 
     def compute(op: Any, x: Any) -> Any:

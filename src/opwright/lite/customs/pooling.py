@@ -132,7 +132,7 @@ class MaxPoolWithArgmax:
         check_pool(op, 4)
         dtype = types.dtype_of(op.Targmax)
         if dtype not in (int32, int64):
-            raise refuse("indices are of no index type", found=op.Targmax, wanted="INT32 or INT64")
+            raise refuse("the indices have no index type", found=op.Targmax, wanted="INT32 or INT64")
         dims = _pooled(op, op.x.spec.shape, op.ksize[1:3], op.strides[1:3], op.padding)
         return spec(dims, float32), spec(dims, dtype)
 

@@ -44,7 +44,7 @@ def _filled(name: str, draw: Any, law: str) -> CustomOperator:
     def infer(op: Any) -> TensorSpec:
         dtype = types.dtype_of(op.dtype)
         if dtype not in (float32, float64):
-            raise refuse("the output is of no type that is drawn", found=op.dtype, wanted="FLOAT32 or FLOAT64")
+            raise refuse("random numbers are not of this type", found=op.dtype, wanted="FLOAT32 or FLOAT64")
         return filled_spec(op, dtype)
 
     def compute(op: Any, shape: Any) -> Any:

@@ -42,7 +42,7 @@ class UnidirectionalSequenceGRU:
         time, batch, inputs = op.x.spec.shape.dims or (None,) * 3
         units = op.state.spec.shape[1] if op.state.spec.shape.rank else None
         if not same(batch, op.state.spec.shape[0]):
-            raise refuse("state is of another batch", found=text(op.state.spec.shape), wanted=f"[{batch},units]")
+            raise refuse("state has another batch size", found=text(op.state.spec.shape), wanted=f"[{batch},units]")
         if units is not None and inputs is not None:
             wanted = {"gate_weights": (2 * units, inputs + units), "gate_bias": (2 * units,),
                       "candidate_weights": (units, inputs + units), "candidate_bias": (units,)}  # fmt: skip

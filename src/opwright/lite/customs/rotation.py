@@ -35,7 +35,7 @@ class HadamardRotation:
     def infer(op: Any) -> TensorSpec:
         n, shape = op.hadamard_size, op.x.spec.shape
         if n < 2 or n & (n - 1):
-            raise refuse("hadamard_size is no power of 2", found=n, wanted="2, 4, 8, ...")
+            raise refuse("hadamard_size is not a power of 2", found=n, wanted="2, 4, 8, ...")
         if shape.rank not in (None, 2, 3):
             raise refuse("x is neither a matrix nor a batch of them", found=text(shape), wanted="rank 2 or 3")
         if shape.rank and shape[-1] is not None and shape[-1] % n:

@@ -71,7 +71,7 @@ class HandleRegistration(OperatorRegistration):
         """Declarations know no tensors that hold resources, so the type is checked here."""
         self.operator.infer(self._call(node), [])
         if len(node.tensors_out) != 1 or node.tensors_out[0].dtype is not resource:
-            raise refuse("the handle is of no type for handles", found=[t.short() for t in node.tensors_out],
+            raise refuse("the handle has the wrong type", found=[t.short() for t in node.tensors_out],
                          wanted="INT32 or RESOURCE")  # fmt: skip
         context.resize(node.tensors_out[0], (1,))
 

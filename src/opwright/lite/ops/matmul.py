@@ -57,7 +57,7 @@ class FullyConnected:
                          found={"weights": text(op.weights.spec.shape), "bias": text(op.bias.spec.shape)},
                          wanted=f"{n} elements, one a row of the weights")  # fmt: skip
         if op.bias is not None and op.bias.spec.dtype not in (dtype, float32):
-            raise refuse("the bias is no float32", found=op.bias.spec.short(), wanted="float32")
+            raise refuse("the bias is not float32", found=op.bias.spec.short(), wanted="float32")
         if shape.dims is None:
             return TensorSpec(UNKNOWN, dtype)
         if k == 0 and 0 in shape.dims:

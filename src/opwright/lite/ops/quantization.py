@@ -81,7 +81,7 @@ class FakeQuant:
         if not 2 <= op.num_bits <= 16:
             raise refuse("num_bits is out of range", found=op.num_bits, wanted="between 2 and 16")
         if not op.min < op.max:
-            raise refuse("min and max are no range", found=[op.min, op.max], wanted="min < max")
+            raise refuse("min and max are not a range", found=[op.min, op.max], wanted="min < max")
         return TensorSpec(op.x.spec.shape, op.x.spec.dtype)
 
     def compute(op: Any, x: Any) -> Any:

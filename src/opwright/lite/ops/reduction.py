@@ -197,7 +197,7 @@ class TopK:
     def infer(op: Any) -> Any:
         shape, k, places = op.x.spec.shape, _single(op.k, "k"), types.dtype_of(op.indices_type)
         if places not in (int32, int16):
-            raise refuse("the indices have a type they cannot have", found=places.name, wanted="int32 or int16")
+            raise refuse("indices of this type are not supported", found=places.name, wanted="int32 or int16")
         if shape.dims is None:
             return TensorSpec(UNKNOWN, op.x.spec.dtype), TensorSpec(UNKNOWN, places)
         if not shape.dims:

@@ -70,7 +70,7 @@ class RFFT2D:
         if dims is not None and len(dims) < 2:
             raise refuse("no image", found=text(dims), wanted="two dimensions or more")
         if lengths is not None and any(n < 1 or n & (n - 1) for n in lengths):
-            raise refuse("an fft_length is no power of 2", found=lengths, wanted="powers of 2")
+            raise refuse("an fft_length is not a power of 2", found=lengths, wanted="powers of 2")
         if dims is None or lengths is None:
             return spec(None if dims is None else (*dims[:-2], None, None), complex64)
         if None not in dims:

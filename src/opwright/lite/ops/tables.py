@@ -137,7 +137,7 @@ def checked_table(found: Any, entries: Sequence[np.ndarray], maker: str) -> Any:
     from ..runtime.resources import HashTable
 
     if not isinstance(found, HashTable):
-        raise refuse("the handle is that of no hash table", found=repr(found), wanted=f"the output of a {maker}")
+        raise refuse("the handle does not stand for a hash table", found=repr(found), wanted=f"the output of a {maker}")
     names = ["STRING" if x.dtype == object else x.dtype.name.upper() for x in entries]
     wanted = [found.key_dtype, found.value_dtype][: len(names)]
     if names != wanted:
