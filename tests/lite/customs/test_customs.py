@@ -227,7 +227,7 @@ BAD = {
          b"", 1, "a position is outside the cache"),
     ],
     "odml.update_kv_cache": [
-        ([np.arange(5), f32(1, 5, 1, 2), f32(1, 5, 1, 2)], ["FLOAT32"] * 2, {"kv_cache_max": 4}, 1, "than the cache holds"),
+        ([np.arange(5), f32(1, 5, 1, 2), f32(1, 5, 1, 2)], ["FLOAT32"] * 2, {"kv_cache_max": 4}, 1, "the cache holds"),
         ([np.arange(2), f32(1, 2, 1, 2), f32(1, 2, 1, 2)], ["FLOAT32"] * 2, {"kv_cache_max": 4, "num_layers": 1,
                                                                          "layer_index": 1}, 1, "layer_index is out"),
     ],

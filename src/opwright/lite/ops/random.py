@@ -1,7 +1,7 @@
 """Random numbers: RANDOM_UNIFORM, RANDOM_STANDARD_NORMAL, MULTINOMIAL.
 
 Lives here: the operators, each with a sequence of its own that begins when tensors are allocated and goes on from run
-to run.  Not here: the generator (philox.py).
+to run; shape rules that lite/customs/random.py shares.  Not here: the generator (philox.py).
 """
 
 from __future__ import annotations

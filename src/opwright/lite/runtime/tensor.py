@@ -1,6 +1,7 @@
 """Tensors of a running subgraph: the state (`Tensor`) and what methods of a node see of it (`TensorView`).
 
-Lives here: shape, dtype, where the elements are, reading constants.  Not here: planning memory (memory.py).
+Lives here: shape, dtype, scales by block, where the elements are, reading constants.
+Not here: planning memory (memory.py).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Values from outside: what may be put into a tensor, and which shape an input may be given.
+"""Values from outside and for it: what may be put into a tensor, what is taken out, which shape an input may be given.
 
-Lives here: the checks, in the official interpreter's words.  Not here: what follows from a resize (subgraph.py).
+Lives here: the checks, in the official interpreter's words, and copies.
+Not here: what follows from a resize (subgraph.py).
 """
 
 from __future__ import annotations

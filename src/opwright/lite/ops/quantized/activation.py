@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from . import narrow_fixed_point as narrow
 from .fixed_point import multiplier, rescale, shifted_right
 from .operand import Operand, check_output, check_scaled, check_symmetric, check_types, quantize_real
 from .sigmoid import logistic_wide, tanh_wide
@@ -86,16 +87,16 @@ def hard_swish(op: Any, x: Operand, y: Operand) -> Any:
 
     def run(q: Any) -> Any:
         v = x.centred(q) * 128
-        product = _high_product_16(v, short_out)
-        gate = v if e_relu <= 0 else _saturated_16(v << (e_relu - 1))
-        gate = _high_product_16(gate, short_relu)
+        product = narrow.product(v, short_out)
+        gate = v if e_relu <= 0 else narrow.saturated(v << (e_relu - 1))
+        gate = narrow.product(gate, short_relu)
         if e_relu > 0:
-            gate = _saturated_16(gate << 1)
+            gate = narrow.saturated(gate << 1)
         elif e_relu < 0:
             gate = shifted_right(gate, -e_relu)
         gated = ((gate + 32768) >> 1) * product
         truncated = np.where(gated >= 0, gated >> 15, -(-gated >> 15))
-        return np.clip(shifted_right(_saturated_16(truncated), -e_out) + y.zero_point, y.low, y.high)
+        return np.clip(shifted_right(narrow.saturated(truncated), -e_out) + y.zero_point, y.low, y.high)
 
     return tabulated(run, x)
 
@@ -103,15 +104,6 @@ def hard_swish(op: Any, x: Operand, y: Operand) -> Any:
 def _short(m: int) -> int:
     """A multiplier's 31 bits reduced to 15."""
     return 32767 if m >= 2**31 - 1 - 2**15 else (m + (1 << 15)) >> 16
-
-
-def _saturated_16(x: Any) -> Any:
-    return np.clip(x, -32768, 32767)
-
-
-def _high_product_16(a: Any, b: int) -> Any:
-    """a b / 2^15 to the nearest, halves up."""
-    return _saturated_16((a * b + (1 << 14)) >> 15)
 
 
 def tabled(f: Callable[[Any], Any]) -> Callable[[Operand, Operand], Any]:

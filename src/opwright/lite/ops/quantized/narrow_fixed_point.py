@@ -1,7 +1,7 @@
 """Fixed-point functions of int16: logistic and tanh as gemmlowp computes them, for LSTMs on integers.
 
-Lives here: these two and what they need.  Not here: those of 32 bits (fixed_point.py), LOGISTIC and TANH as operators,
-which interpolate a table (sigmoid.py).
+Lives here: these two and what they need, which other rules of 16 bits need, too.
+Not here: those of 32 bits (fixed_point.py), LOGISTIC and TANH as operators, which interpolate a table (sigmoid.py).
 
 Arrays are int64 that hold int16 values. A number of `k` integer bits is raw / 2^(15 - k); results have none.
 """
