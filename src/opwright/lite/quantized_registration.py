@@ -37,9 +37,12 @@ def is_narrow(t: Tensor | None) -> bool:
     return t is not None and t.is_quantized and t.type.name in NARROW
 
 
-def is_quantized(node: Node) -> bool:
+def is_quantized(operator: Any, node: Node) -> bool:
     """Whether a node takes the quantised way."""
-    return any(map(is_narrow, node.tensors_in)) or any(map(is_narrow, node.tensors_out))
+    if any(map(is_narrow, node.tensors_in)) or any(map(is_narrow, node.tensors_out)):
+        return True
+    unscaled = isinstance(operator, LiteOperator) and operator.unscaled
+    return unscaled and any(t is not None and t.type.name in NARROW for t in node.tensors_in)
 
 
 @functools.cache

@@ -133,7 +133,7 @@ class OperatorRegistration(Registration):
         restart = getattr(call, "restart", None)
         if restart is not None:  # what the node keeps from run to run begins anew
             restart()
-        node.kernel = self.quantized_rule(node) if is_quantized(node) else None
+        node.kernel = self.quantized_rule(node) if is_quantized(self.operator, node) else None
 
         def seen(t: Tensor) -> Any:
             return t if t.kind == CONSTANT else Asked(t, asked)

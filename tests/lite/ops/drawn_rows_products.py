@@ -201,6 +201,13 @@ def _raw_product(d: Draw) -> Drawn:
     return Drawn(drawn.inputs, [plain("INT32")], drawn.options)
 
 
+def _unscaled_product(d: Draw) -> Drawn:
+    """As the converter writes tf.matmul(int8, int8, output_type=int32): no tensor has a scale."""
+    drawn = _product()(d)
+    bare = [T(x.type, x.shape, values=x.values, constant=x.constant) for x in drawn.inputs]
+    return Drawn(bare, [plain("INT32")], drawn.options)
+
+
 def _ids(d: Draw, rows: int) -> T:
     values = d.rng.integers(0, rows, d.size(0, 5)).astype(np.int32)
     return T("INT32", values.shape, values=values, constant=d.one(True, False) and values.size > 0)
@@ -305,6 +312,7 @@ ROWS = [
     _row(_BMM, ("FLOAT16",), _product(), HALF, "AUTO"),
     _row(_BMM, SIGNED, _product(), label="any shape"),
     _row(_BMM, ("INT8",), _raw_product, label="to int32"),
+    _row(_BMM, ("INT8",), _unscaled_product, label="to int32 without scales"),
     _row(_BMM, ("INT16",), _product("INT8"), label="by int8"),
     _row(_BMM, FLOAT, _product("INT8", constant=True, matrix=True), SUMS, label="hybrid by a matrix"),
     _row(_BMM, FLOAT, _product("INT8", constant=True), 0.06, "AUTO", "hybrid, any shape"),  # REF is wrong with batches

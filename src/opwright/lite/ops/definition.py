@@ -91,6 +91,7 @@ class LiteOperator(Operator):
     "module.function" of ops/quantized (or the function itself). moves: True where it treats their integers as any
     others.
     alike: True where it moves them only to outputs that stand for the same numbers.
+    unscaled: True where the rule `quantized` is also for integers of up to 16 bits that have no scales.
     by_row: True where each line of the result along the last dimension follows from that of the first input.
     once: True where, of constants, it is computed when tensors get their memory, and its output kept.
     retypes: True where an output gets the operator's type whatever the file says, as the official converter relies on.
@@ -119,6 +120,7 @@ class LiteOperator(Operator):
         self.hybrid: str | Callable[..., Any] | None = _taken(cls, "hybrid")
         self.moves: bool = _taken(cls, "moves") or False
         self.alike: bool = _taken(cls, "alike") or False
+        self.unscaled: bool = _taken(cls, "unscaled") or False
         self.typed_output: int = _taken(cls, "typed_output") or 0
         self.once: bool = _taken(cls, "once") or False
         self.retypes: bool = _taken(cls, "retypes") or False

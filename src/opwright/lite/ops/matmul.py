@@ -134,6 +134,7 @@ class BatchMatMul:
     z = Output(like="x")
     output_type = EnumAttr("TensorType")
     quantized = "matmul.batch_matmul"
+    unscaled = True
     hybrid = "hybrid.batch_matmul"
 
     def infer(op: Any) -> TensorSpec:
