@@ -23,7 +23,7 @@ from .target import host, optimised
 FORMAT = 1  # of what the cache holds: raised where the same module would be compiled otherwise
 _lock = threading.RLock()
 _loaded: dict[str, int] = {}  # by digest
-_MOST_SHOWN = ("llvm", "asm")
+_SHOWN_WHEN_COMPILED = ("llvm", "asm")
 
 
 @functools.cache
@@ -71,7 +71,7 @@ def _code(text: str, digest: str) -> tuple[bytes, str]:
     if "kernel" in flags.show:
         print(text, file=sys.stderr)
     objects = _objects(flags.cache_dir)
-    code = None if flags.show.intersection(_MOST_SHOWN) else objects.find(digest)
+    code = None if flags.show.intersection(_SHOWN_WHEN_COMPILED) else objects.find(digest)
     if code is not None:
         return code, "found"
     machine = host().machine(jit=True)

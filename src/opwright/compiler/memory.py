@@ -25,15 +25,15 @@ def plan_arena(buffers: Sequence[Allocation], alignment: int = 64) -> tuple[list
 
     Greedy, each at the lowest offset free over its whole life: the largest first (Pisarchyk and Lee, "Efficient Memory
     Management for Deep Neural Net Inference", 2020). Where that takes more than what is alive together at some step,
-    those alive longest are tried first, and the smaller arena is taken. Offsets are multiples of `alignment`.
+    other orders (`ORDERS`) are tried, and the smallest arena is taken. Offsets are multiples of `alignment`.
     """
     sizes = [-(-b.size // alignment) * alignment for b in buffers]
-    best: tuple[list[int], int] | None = None
+    least, best = _alive(buffers, sizes), None
     for order in ORDERS:
         found = _packed(buffers, sizes, sorted(range(len(buffers)), key=lambda i: (*order(buffers[i]), i)))
         if best is None or found[1] < best[1]:
             best = found
-        if best[1] == _alive(buffers, sizes):
+        if best[1] == least:
             break
     assert best is not None
     return best

@@ -27,7 +27,7 @@ def print_profile(profile: Profile, names: Sequence[str]) -> None:
         of = f" of subgraph {index} {names[index]!r}" if profile.called else ""
         out().print(_nodes(rows, f"Run order{of}"))
         slowest = sorted(rows, key=lambda row: -row["average"])[:SLOWEST]
-        out().print(_nodes(_running(slowest), f"Top by computation time{of}"))
+        out().print(_nodes(_with_running_sum(slowest), f"Top by computation time{of}"))
         out().print(_operators(profile.operators(index), f"By operator{of}"))
         calls = sum(row["calls"] for row in rows) / profile.runs
         total = sum(row["average"] for row in rows)
@@ -37,7 +37,7 @@ def print_profile(profile: Profile, names: Sequence[str]) -> None:
                 f"copies of constants {copied} KB")  # fmt: skip
 
 
-def _running(rows: Sequence[Row]) -> list[Row]:
+def _with_running_sum(rows: Sequence[Row]) -> list[Row]:
     """The rows in this order, `cumulative` as the sum of the shares so far."""
     so_far, found = 0.0, []
     for row in rows:

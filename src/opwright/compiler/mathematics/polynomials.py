@@ -1,6 +1,6 @@
 """Polynomials of the vector functions, the lowest power first: near-minimax fits in float64.
 
-Made by tests/compiler/make_polynomials.py, which says how.  Not here: what they are for.
+Lives here: numbers, made by tests/compiler/make_polynomials.py, which says how.  Not here: what they are for.
 """
 
 EXP = (

@@ -53,10 +53,10 @@ class Profile(list[Row]):
             kind["calls"] += row["calls"]
             kind["average"] += row["average"]
             kind["memory"] = None if row["memory"] is None else max(kind["memory"], row["memory"])
-        return _shared(sorted(found.values(), key=lambda row: -row["average"]))
+        return _with_shares(sorted(found.values(), key=lambda row: -row["average"]))
 
 
-def _shared(rows: list[Row]) -> list[Row]:
+def _with_shares(rows: list[Row]) -> list[Row]:
     """The rows with share and cumulative."""
     total = sum(row["average"] for row in rows) or 1.0
     so_far = 0.0
@@ -183,7 +183,7 @@ def _rows(subgraph: Subgraph, watch: _Timing, taken: _Memory | None, events: Seq
         if not inside:
             row |= {"operator": "DELEGATE", "delegate": delegate.name, "nodes": [n.number for n in node.replaced]}
             rows.append(row)
-    return _shared(rows)
+    return _with_shares(rows)
 
 
 def _row(node: Node, times: Sequence[float], calls: int) -> Row:
