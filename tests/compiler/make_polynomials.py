@@ -96,7 +96,8 @@ def two_over_pi(words: int = 10) -> list[int]:
 def text() -> str:
     """The module."""
     lines = ['"""Polynomials of the vector functions, the lowest power first: near-minimax fits in float64.', "",
-             "Lives here: numbers, made by tests/compiler/make_polynomials.py, which says how.  Not here: what they are for.",
+             "Lives here: numbers, made by tests/compiler/make_polynomials.py, which says how.  "
+             "Not here: what they are for.",
              '"""', ""]  # fmt: skip
     for name, (_, _, _, _, what) in FITS.items():
         found, error = fitted(name)
