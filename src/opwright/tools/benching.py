@@ -21,10 +21,9 @@ from rich.progress import track
 from rich.table import Table
 
 from .. import lite
-from ..core.files import replacing
 from .models import read_model
 from .profiles import html_page, print_profile
-from .report import BadFile, notes, out, print_json
+from .report import BadFile, notes, out, print_json, write_file
 from .running import feed
 
 LOADS = 5
@@ -73,7 +72,8 @@ def bench_model(path: str, settings: Settings, as_json: bool) -> None:
     profile = interpreter.profile(max(10, settings.runs // 10), memory=True) if wanted else None
     rival = _rival(path, interpreter, settings) if settings.rival else None
     if settings.page is not None and profile is not None:
-        _write(settings.page, html_page(path, figures, profile))
+        write_file(settings.page, html_page(path, figures, profile).encode())
+        notes().print(f"page: {settings.page}")
     if as_json:
         print_json(_document(path, settings, figures, profile, rival))
         return
@@ -167,12 +167,3 @@ def _table(path: str, figures: dict[str, float], rival: dict[str, float] | None,
         cells = [] if rival is None else [f"{rival[label] * 1e6:.1f} us", f"{rival[label] / seconds:.2f}"]
         table.add_row(label.replace("_", " "), f"{seconds * 1e6:.1f} us", *cells)
     return table
-
-
-def _write(page: str, text: str) -> None:
-    try:
-        with replacing(page) as file:
-            file.write(text.encode())
-    except OSError as error:
-        raise BadFile(f"{page}: {error}") from error
-    notes().print(f"page: {page}")

@@ -15,10 +15,9 @@ from rich.table import Table
 from .. import lite
 from ..core import dtypes
 from ..core.errors import InvalidArgumentError, OpError
-from ..core.files import replacing
 from ..lite.format import versions
 from ..lite.format.needs import needs
-from .report import BadFile, notes, out, print_json
+from .report import BadFile, notes, out, print_json, write_file
 
 _INT8 = lite.OpsSet.TFLITE_BUILTINS_INT8
 _INT16 = lite.OpsSet.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8
@@ -58,11 +57,7 @@ def convert_saved(
     if flex:
         converter.target_spec.supported_ops.append(lite.OpsSet.SELECT_TF_OPS)
     content = converter.convert()
-    try:
-        with replacing(output) as file:
-            file.write(content)
-    except OSError as error:
-        raise BadFile(f"{output} cannot be written: {error.strerror or error}") from error
+    write_file(output, content)
     _report(output, content, as_json)
 
 

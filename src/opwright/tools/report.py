@@ -1,6 +1,6 @@
 """What reports share: where they print, JSON, and the error for files that are no use.
 
-Lives here: the two consoles, `prose`, `print_json`, `BadFile`.  Not here: any report.
+Lives here: the two consoles, `prose`, `print_json`, `BadFile`, `write_file`.  Not here: any report.
 """
 
 from __future__ import annotations
@@ -18,12 +18,23 @@ import click
 import numpy as np
 from rich.console import Console
 
+from ..core.files import replacing
+
 PROSE_COLUMNS = 100
 PLAIN = {"markup": False, "highlight": False, "emoji": False}  # what is printed may hold [brackets] and :colons:
 
 
 class BadFile(Exception):
     """A file that cannot be read or written; the command line ends with an exit code of its own."""
+
+
+def write_file(path: str, content: bytes) -> None:
+    """Replace a file whole or not at all. Raises BadFile."""
+    try:
+        with replacing(path) as file:
+            file.write(content)
+    except OSError as error:
+        raise BadFile(f"{path} cannot be written: {error.strerror or error}") from error
 
 
 def out() -> Console:

@@ -16,12 +16,11 @@ import click
 from rich.table import Table
 
 from .. import lite
-from ..core.files import replacing
 from ..lite.customs import list_names
 from ..lite.format.needs import needs
 from ..lite.ops import family_of
 from .models import read_model
-from .report import BadFile, notes, print_json
+from .report import notes, print_json, write_file
 
 LONGEST_LINE = 100
 
@@ -61,7 +60,7 @@ def write_resolver(paths: Sequence[str], output: str | None, as_json: bool) -> b
     else:
         text = module_text([os.path.basename(path) for path in paths], used)
         if output is not None:
-            _write(output, text)
+            write_file(output, text.encode())
         elif not as_json:
             click.echo(text, nl=False)
     if as_json:
@@ -214,12 +213,3 @@ def _parameters(customs: Mapping[str, Range]) -> dict[str, str]:
             parameter = f"{base}_{count}"
         found[parameter] = name
     return found
-
-
-def _write(path: str, text: str) -> None:
-    """Replace a file whole or not at all. Raises BadFile."""
-    try:
-        with replacing(path) as file:
-            file.write(text.encode())
-    except OSError as error:
-        raise BadFile(f"{path} cannot be written: {error.strerror or error}") from error
