@@ -65,7 +65,10 @@ CASES["SOFTMAX"] = [
     case(f32(7), beta=2.0),
     bad(f32(), beta=1.0, says="scalar"),
 ]
-CASES["LOG_SOFTMAX"] = [case(f32(2, 5), atol=1e-6), case(f32(1, 2, 3, 4), atol=1e-6), case(f32(), atol=1e-6)]
+CASES["LOG_SOFTMAX"] = [
+    case(f32(2, 5), atol=1e-6), case(f32(1, 2, 3, 4), atol=1e-6),
+    case(f32(), oracle=False),  # the official kernel reads a last size that is not there
+]  # fmt: skip
 CASES["L2_NORMALIZATION"] = [case(f32(2, 5)), case(f32(1, 2, 3, 4)), case(np.zeros((2, 3), np.float32))]
 CASES["CAST"] = [
     *[

@@ -35,6 +35,12 @@ def test_agrees_with_the_official_kernels(name, row):
         close(found, wanted, row)
 
 
+def test_log_softmax_of_a_scalar_is_that_of_a_row_of_one():
+    row = next(row for name, row in GOOD if name == "LOG_SOFTMAX" and not row.oracle)
+    (found,) = ours(model_of("LOG_SOFTMAX", row, output_types("LOG_SOFTMAX", row)), feeds(row))
+    assert found == 0.0
+
+
 @pytest.mark.parametrize(("name", "row"), GOOD, ids=str)
 def test_constants_may_be_computed(name, row):
     """With every constant given when the model runs, outputs are dynamic and the answer is the same."""
