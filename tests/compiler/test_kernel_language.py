@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,16 @@ def run(function: Any, *arrays: np.ndarray, **attrs: Any) -> Any:
     return Kernel(function)(call, *arrays)
 
 
+def _gelu(x: np.ndarray) -> np.ndarray:
+    x = np.minimum(x, 1e30)
+    return np.where(x < -30, 0.0, 0.5 * x * np.vectorize(math.erfc, otypes=[float])(-x / math.sqrt(2)))
+
+
+def _approximate_gelu(x: np.ndarray) -> np.ndarray:
+    x = np.clip(x, -9.0, 9.0)
+    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
 FUNCTIONS = [
     # the kernel, the same in NumPy, on how many inputs
     (lambda x: x * 2.0 + 1.0, lambda x: x * 2 + 1, 1),
@@ -55,6 +66,10 @@ FUNCTIONS = [
     (ow.tanh, np.tanh, 1),
     (ow.sigmoid, lambda x: 1 / (1 + np.exp(-x)), 1),
     (lambda x: ow.square(x), np.square, 1),
+    (lambda x: ow.math.rsqrt(ow.abs(x)), lambda x: 1 / np.sqrt(np.abs(x)), 1),
+    (lambda x: ow.math.softplus(x), lambda x: np.logaddexp(0, x), 1),
+    (lambda x: ow.nn.gelu(ow.minimum(x, 1e30)), _gelu, 1),
+    (lambda x: ow.nn.gelu(ow.maximum(ow.minimum(x, 9.0), -9.0), approximate=True), _approximate_gelu, 1),
     (lambda x, y: ow.where(ow.logical_and(x < y, x != 1.0), x, y), lambda x, y: np.where((x < y) & (x != 1), x, y), 2),
 ]
 

@@ -6,6 +6,7 @@ Not here: staging (elementwise.py), mathematical functions of float32 (mathemati
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -104,6 +105,23 @@ def _sigmoid(trace: Any, op: Any, x: Lanes) -> Lanes:
     return select(x < 0.0, e, 1.0) / (e + 1.0)
 
 
+def _softplus(trace: Any, op: Any, x: Lanes) -> Lanes:
+    """max(x, 0) + log1p(exp(-|x|))."""
+    small = _libm("log1p")(trace, op, _libm("exp")(trace, op, -x.intrinsic("fabs")))
+    return small + select(x > 0.0, x, 0.0)
+
+
+def _gelu(trace: Any, op: Any, x: Lanes) -> Lanes:
+    """x erfc(-x / sqrt 2) / 2; approximate: x sigmoid(2 sqrt(2 / pi) (x + 0.044715 x^3))."""
+    if op.approximate:
+        inner = (x * x * x * 0.044715 + x) * (2.0 * math.sqrt(2.0 / math.pi))
+        return x * LOWER["Sigmoid"](trace, op, inner)
+    if x.kind == F32:
+        return mathematics.FUNCTIONS["gelu"](x)
+    y = x * 0.5 * _libm("erfc")(trace, op, x * -math.sqrt(0.5))
+    return select(x == -float("inf"), y.full(-0.0), y)
+
+
 LOWER: dict[str, Rule] = {
     "Add": _arithmetic("fadd", "add"),
     "Sub": _arithmetic("fsub", "sub"),
@@ -123,6 +141,9 @@ LOWER: dict[str, Rule] = {
     **{name: _mathematical(name.lower()) for name in (
         "Exp", "Log", "Tanh", "Log1p", "Expm1", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Atan2", "Sinh", "Cosh",
         "Asinh", "Acosh", "Atanh", "Erf", "Erfc", "Pow")},
+    "Rsqrt": _mathematical("rsqrt", lambda trace, op, x: 1.0 / x.intrinsic("sqrt")),
+    "Softplus": _mathematical("softplus", _softplus),
+    "Gelu": _gelu,
     "Sigmoid": _mathematical("sigmoid", _sigmoid),
     "Equal": _compare("=="),
     "NotEqual": _compare("!="),

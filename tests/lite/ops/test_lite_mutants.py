@@ -160,6 +160,8 @@ def fitting(detail: Any, value: Any, rng: np.random.Generator) -> np.ndarray:
         return np.full(shape, b"s", object)
     if value is None or not value.size or value.dtype.kind in "OSU":
         value = rng.integers(0, 2, shape)
+    if dtype.kind != "c":
+        value = value.real
     with np.errstate(all="ignore"):
         return np.resize(value, shape).astype(dtype)
 
