@@ -2,7 +2,7 @@
 
 Lives here: the rows of all drawn_rows_*.py, counting, and the table, which
 `PYTHONPATH=tests/lite:tests/lite/ops python tests/lite/ops/drawn_table.py [models a row] [--write]` prints, and writes
-to docs/operator_table.md. `make test` prints its last line.
+to docs/operator_table.md. `make test` prints how many were tried and passed.
 Not here: drawing and comparing (drawn.py), the fixed cases (cases*.py), which are counted, too.
 """
 
