@@ -91,7 +91,7 @@ def summed(counts: dict[tuple[str, str, str], Count]) -> str:
     total = Count()
     for count in counts.values():
         total.add(count)
-    operators = len({label.split()[0] for label, _, _ in counts})
+    operators = len({label.split()[0].rstrip(',') for label, _, _ in counts})
     return (f"operator x type: {operators} operators, {len(counts)} rows, {total.tried} cases tried against the "
             f"official kernels, {total.passed} passed")  # fmt: skip
 
