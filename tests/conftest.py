@@ -59,6 +59,7 @@ def pytest_terminal_summary(terminalreporter):
     rows = [v for r in reports for name, v in getattr(r, "user_properties", ()) if name == "operator x type"]
     if not rows:
         return
-    operators, tried, passed = {r[0].split()[0].rstrip(',') for r in rows}, sum(r[3] for r in rows), sum(r[4] for r in rows)
+    operators = {r[0].split()[0].rstrip(",") for r in rows}
+    tried, passed = sum(r[3] for r in rows), sum(r[4] for r in rows)
     terminalreporter.write_line(f"operator x type: {len(operators)} operators, {len(rows)} rows, {tried} cases tried "
                                 f"against the official kernels, {passed} passed (docs/operator_table.md)")  # fmt: skip
