@@ -1,0 +1,103 @@
+"""Expressions: what a kernel computes for one element, as an immutable tree.
+
+Lives here: `Expr`, its leaves and constructors, `parametrised`, the text form.
+Not here: what an operation becomes in a kernel (kernels/expression.py), which loops evaluate it (forms.py).
+
+    y = quantize(relu(convert(arg(0, i32) + arg(1, i32), f32) * arg(2, f32)), scale, zero_point, i8)
+
+A number that belongs to the structure (the 6 of relu6) is a `const` and becomes part of the machine code; one that
+belongs to a model (a scale) is a `scalar` and is handed to the kernel when it runs, so that layers share code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ...core.dtypes import DType
+
+
+@dataclass(frozen=True)
+class Expr:
+    """One operation. op: its name, a key of kernels/expression.py's table, or a leaf: arg, const, scalar, param.
+
+    dtype: of what it gives. args: its operands. value: of a leaf its index or number; of `convert`, `quantize` and
+    `lookup` nothing more is needed than args and dtype.
+    """
+
+    op: str
+    dtype: DType
+    args: tuple[Expr, ...] = ()
+    value: Any = None
+
+    def __repr__(self) -> str:
+        if self.op == "arg":
+            return f"arg{self.value}:{self.dtype.short}"
+        if self.op in ("const", "scalar"):
+            return f"{self.value!r}:{self.dtype.short}" if self.op == "const" else f"<{self.value!r}>:{self.dtype.short}"
+        if self.op == "param":
+            return f"param{self.value}:{self.dtype.short}"
+        inner = ", ".join(map(repr, self.args))
+        return f"{self.op}:{self.dtype.short}({inner})" if self.op in CONVERTING else f"{self.op}({inner})"
+
+
+CONVERTING = frozenset({"convert", "quantize", "bitcast", "lookup"})
+"""Operations whose result may have another dtype than their operands; the text says which."""
+
+
+def arg(index: int, dtype: DType) -> Expr:
+    """An operand of the form; of a contraction, 0 is the sum."""
+    return Expr("arg", dtype, value=index)
+
+
+def const(value: float, dtype: DType) -> Expr:
+    """A number that is part of the code."""
+    return Expr("const", dtype, value=value)
+
+
+def scalar(value: float, dtype: DType) -> Expr:
+    """A number that the kernel is given when it runs."""
+    return Expr("scalar", dtype, value=value)
+
+
+def apply(op: str, *args: Expr, dtype: DType | None = None) -> Expr:
+    """An operation on expressions; dtype: by default the first operand's."""
+    return Expr(op, dtype or args[0].dtype, args)
+
+
+def convert(x: Expr, dtype: DType) -> Expr:
+    """x as another dtype: integers by sign, floats to integers toward zero."""
+    return x if x.dtype is dtype else Expr("convert", dtype, (x,))
+
+
+def quantize(x: Expr, inverse_scale: float, zero_point: int, dtype: DType) -> Expr:
+    """round(x * inverse_scale) + zero_point, the nearest even of two, within dtype's range. x: float32."""
+    return Expr("quantize", dtype, (x, scalar(inverse_scale, x.dtype), scalar(zero_point, _int32(dtype))))
+
+
+def _int32(_: DType) -> DType:
+    from ...core import dtypes
+
+    return dtypes.int32
+
+
+def substitute(expr: Expr, args: dict[int, Expr]) -> Expr:
+    """The expression with some of its args replaced."""
+    if expr.op == "arg":
+        return args.get(expr.value, expr)
+    if not expr.args:
+        return expr
+    return Expr(expr.op, expr.dtype, tuple(substitute(a, args) for a in expr.args), expr.value)
+
+
+def parametrised(expr: Expr) -> tuple[Expr, tuple[tuple[float, DType], ...]]:
+    """The expression with each scalar made `param` i, in order, and the scalars: what is code, and what is data."""
+    found: list[tuple[float, DType]] = []
+
+    def walk(e: Expr) -> Expr:
+        if e.op == "scalar":
+            found.append((e.value, e.dtype))
+            return Expr("param", e.dtype, value=len(found) - 1)
+        return Expr(e.op, e.dtype, tuple(map(walk, e.args)), e.value) if e.args else e
+
+    return walk(expr), tuple(found)

@@ -1,0 +1,250 @@
+"""Forms: the few shapes of loops that operators of both dialects become.
+
+Lives here: `Buffer` and the forms, immutable and compared by identity.
+Not here: what an element is (expressions.py), fusion (fusion.py), machine code (../kernels/).
+
+Arrays are dense and row-major; images are NHWC. Integers with a zero point stand for `value - zero`; forms have the
+zero points as numbers where padding and sums need them, and the rest stands in their expressions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from ...core.dtypes import DType
+from .expressions import Expr
+
+
+@dataclass(frozen=True, eq=False)
+class Buffer:
+    """A tensor of the loop graph. constant: its elements, if known.
+
+    A buffer with a parent is a slice of the parent's last axis from `start` on: what a concatenation's parts are when
+    their makers write them in place.
+    """
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+    constant: np.ndarray | None = None
+    parent: Buffer | None = None
+    start: int = 0
+
+    @property
+    def pitch(self) -> int:
+        """Elements from one row (all but the last axis) to the next."""
+        if self.parent is not None:
+            return self.parent.pitch
+        return self.shape[-1] if self.shape else 1
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {self.dtype.short}{list(self.shape)}"
+
+
+@dataclass(frozen=True)
+class Window:
+    """How a kernel slides over an image: (height, width) each; padding: (top, bottom, left, right) in pixels."""
+
+    size: tuple[int, int]
+    strides: tuple[int, int] = (1, 1)
+    dilations: tuple[int, int] = (1, 1)
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """One operation of a loop graph. output: what it writes, whole. origin: the operators it came from, for people."""
+
+    output: Buffer
+    origin: str = field(default="", kw_only=True)
+
+    @property
+    def inputs(self) -> tuple[Buffer, ...]:
+        """Every buffer it reads."""
+        found: list[Buffer] = []
+        for name in self.__dataclass_fields__:
+            if name == "output":
+                continue
+            value = getattr(self, name)
+            found += [b for b in (value if isinstance(value, tuple) else (value,)) if isinstance(b, Buffer)]
+        return tuple(found)
+
+
+@dataclass(frozen=True, eq=False)
+class Map(Form):
+    """output[i] = expr(operands[0][i], ...): operands broadcast to the output's shape as in NumPy."""
+
+    operands: tuple[Buffer, ...]
+    expr: Expr
+
+
+@dataclass(frozen=True, eq=False)
+class Contract(Form):
+    """Convolution and matrix product with a filter: sum over taps and channels, then an expression of the sum.
+
+    input [N, H, W, C], filter [F, KH, KW, C / groups], output [N, OH, OW, F]:
+        s = sum (input - input_zero) * (filter - filter_zero); padding counts as input_zero
+        output = expr(s, operands...)
+    Operands are of the output's shape, or of shape [F]: one number a channel. s is float32 for floats, int32 for
+    integers. A fully connected layer is a window of (1, 1) over [rows, 1, 1, C]. The filter may be constant or not.
+    """
+
+    input: Buffer
+    filter: Buffer
+    operands: tuple[Buffer, ...]
+    expr: Expr
+    window: Window
+    groups: int = 1
+    input_zero: int = 0
+    filter_zero: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Depthwise(Form):
+    """Each channel by itself: input [N, H, W, C], filter [KH, KW, C * multiplier]; else as Contract."""
+
+    input: Buffer
+    filter: Buffer
+    operands: tuple[Buffer, ...]
+    expr: Expr
+    window: Window
+    multiplier: int = 1
+    input_zero: int = 0
+    filter_zero: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class TransposedContract(Form):
+    """The transpose of a convolution: input [N, H, W, C], filter [F, KH, KW, C], output [N, OH, OW, F]; each input
+    pixel is spread over the window at its place times strides, less the padding's top and left."""
+
+    input: Buffer
+    filter: Buffer
+    operands: tuple[Buffer, ...]
+    expr: Expr
+    window: Window
+    input_zero: int = 0
+    filter_zero: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class MatMul(Form):
+    """output[..., m, n] = expr(sum_k a[..., m, k] b[..., k, n], operands...); leading axes broadcast.
+
+    a_zero, b_zero: zero points of integers. transpose_a, transpose_b: the last two axes are stored the other way round.
+    """
+
+    a: Buffer
+    b: Buffer
+    operands: tuple[Buffer, ...]
+    expr: Expr
+    transpose_a: bool = False
+    transpose_b: bool = False
+    a_zero: int = 0
+    b_zero: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Pool(Form):
+    """A window's maximum, or its sum over the pixels inside the image, then expr(that, their number as float32)."""
+
+    input: Buffer
+    kind: Literal["max", "sum"]
+    expr: Expr
+    window: Window
+
+
+@dataclass(frozen=True, eq=False)
+class Reduce(Form):
+    """output = expr(reduction over axes of before(input)). kind: sum, max, min, prod, any, all. Sums of integers in int32.
+
+    The output's shape is the input's without the axes, or with 1 there.
+    """
+
+    input: Buffer
+    axes: tuple[int, ...]
+    kind: Literal["sum", "max", "min", "prod", "any", "all"]
+    before: Expr
+    expr: Expr
+
+
+@dataclass(frozen=True, eq=False)
+class ArgReduce(Form):
+    """The index of the first largest (or smallest) element along an axis."""
+
+    input: Buffer
+    axis: int
+    kind: Literal["max", "min"]
+
+
+@dataclass(frozen=True, eq=False)
+class RowPass(Form):
+    """What needs a whole row (the last axis) at once. kind: a key of the row kernels' table (softmax, log_softmax,
+    layer_norm, l2_norm, rms_norm ...). before: an expression of the input's element, float32; expr: of the result.
+    numbers: what the kind asks for (beta, epsilon). operands: of the row's length (gamma, beta)."""
+
+    input: Buffer
+    operands: tuple[Buffer, ...]
+    kind: str
+    before: Expr
+    expr: Expr
+    numbers: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class IndexMap:
+    """Which element of a flat input an output element at (i0, i1, ...) is: offset + sum i_k strides_k, for a box of the
+    output: from `start`, `extent` elements along each axis."""
+
+    start: tuple[int, ...]
+    extent: tuple[int, ...]
+    offset: int
+    strides: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Move(Form):
+    """Data movement: boxes of the output, each an affine map of an input. fill: for elements in no box, if any.
+
+    Transposition, slice, pad, concatenation, tile, reverse, space to depth and back are each one of these.
+    """
+
+    operands: tuple[Buffer, ...]
+    maps: tuple[IndexMap, ...]  # one an operand; an operand may stand several times
+    fill: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Gather(Form):
+    """output[..., i, ...] = input[..., indices[i], ...] along an axis; indices outside are a failed guard."""
+
+    input: Buffer
+    indices: Buffer
+    axis: int
+    batch_dims: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Resize(Form):
+    """Images resized, NHWC. kind: bilinear or nearest; then expr of the float32 result (nearest: of the element)."""
+
+    input: Buffer
+    kind: Literal["bilinear", "nearest"]
+    align_corners: bool
+    half_pixel_centers: bool
+    expr: Expr
+
+
+@dataclass(frozen=True, eq=False)
+class View(Form):
+    """The input's elements in their order under another shape: no work where the planner can share the memory."""
+
+    input: Buffer
