@@ -25,6 +25,26 @@ class Target:
     features: str = ""
     vector_bytes: int = 16
 
+    @property
+    def is_x86(self) -> bool:
+        """Whether its instructions are those of x86."""
+        return self.triple.startswith(("x86_64", "i686", "i386"))
+
+    @property
+    def is_aarch64(self) -> bool:
+        """Whether its instructions are those of 64-bit ARM."""
+        return self.triple.startswith(("aarch64", "arm64"))
+
+    @property
+    def registers(self) -> int:
+        """Number of vector registers."""
+        return 16 if self.is_x86 and self.vector_bytes < 64 else 32
+
+    def has(self, feature: str) -> bool:
+        """Whether it has a feature, in LLVM's words; those that the cpu's name implies are listed in IMPLIED."""
+        listed = f",{self.features},"
+        return f",+{feature}," in listed or (feature in IMPLIED.get(self.cpu, ()) and f",-{feature}," not in listed)
+
     def machine(self, jit: bool = False) -> Any:
         """LLVM's description of it; jit: for code that is loaded into this process."""
         return _machine(self, jit)
@@ -62,6 +82,12 @@ def optimised(text: str, machine: Any) -> Any:
     builder.getModulePassManager().run(parsed, builder)
     return parsed
 
+
+IMPLIED = {
+    "x86-64-v3": ("avx", "avx2", "fma", "f16c"),
+    "x86-64-v4": ("avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"),
+}
+"""Features that a cpu's name stands for, of those that kernels ask about."""
 
 _X86_V3 = "+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+movbe"
 NAMED: dict[str, Target] = {t.name: t for t in (

@@ -18,6 +18,8 @@ SKIPPED = (
     "mock", "pybind11_abseil",
 )  # fmt: skip
 
+STAGED = ("opwright.compiler.kernels",)  # the kernels that this package ships are written in Python, too
+
 _rules: list[tuple[str, bool]] = []
 version = 0  # grows with each change, so that decisions made before are made anew
 
@@ -52,5 +54,7 @@ def converts(module: str | None) -> bool:
     for name, convert in _rules:
         if module == name or module.startswith(f"{name}."):
             return convert
+    if module.startswith(STAGED):
+        return True
     top = module.partition(".")[0]
     return (top not in SKIPPED and top not in sys.stdlib_module_names) or module == "__main__"

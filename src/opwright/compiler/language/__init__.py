@@ -1,1 +1,75 @@
-"""language"""
+"""The kernel language: Python that becomes machine code, loops, vectors and all.
+
+Lives here: the names a kernel is written with.
+
+    from opwright.compiler import language as kl
+    from opwright.compiler.language import f32, i64, ptr
+
+    @kl.family
+    def scale(work, x: ptr[f32], y: ptr[f32], n: i64, factor: f32):
+        ...
+"""
+
+from typing import Any
+
+from ...core import dtypes as _dtypes
+from .control import LoopRange, loop
+from .dots import dot4, lookup, pair_dot
+from .family import Family, Work, family
+from .functions import (
+    MATHEMATICAL,
+    abs,
+    all,
+    any,
+    bitcast,
+    ceil,
+    clamp,
+    concat,
+    constant_vector,
+    first,
+    floor,
+    fma,
+    full,
+    gather,
+    insert,
+    iota,
+    maximum,
+    minimum,
+    null,
+    part,
+    reduce_add,
+    reduce_max,
+    reduce_min,
+    registers,
+    round_even,
+    select,
+    shuffle,
+    splat,
+    sqrt,
+    stack,
+    to_int,
+    trunc,
+    zeros,
+)
+from .kinds import ptr
+from .values import Pointer, Registers, Value, value
+
+f16: Any = _dtypes.float16
+bf16: Any = _dtypes.bfloat16
+f32: Any = _dtypes.float32
+f64: Any = _dtypes.float64
+i8: Any = _dtypes.int8
+u8: Any = _dtypes.uint8
+i16: Any = _dtypes.int16
+u16: Any = _dtypes.uint16
+i32: Any = _dtypes.int32
+u32: Any = _dtypes.uint32
+i64: Any = _dtypes.int64
+u64: Any = _dtypes.uint64
+bool1: Any = _dtypes.bool
+
+
+def __getattr__(name: str) -> Any:
+    if name in MATHEMATICAL:
+        return MATHEMATICAL[name]
+    raise AttributeError(f"the kernel language has no {name!r}")

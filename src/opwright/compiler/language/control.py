@@ -1,0 +1,236 @@
+"""Control flow of kernels: `for` over a range, `while`, `if`, on numbers of the kernel.
+
+Lives here: `LoopRange`, `loop`, the stage of the language's values.
+Not here: rewriting Python (staging/), the masks of element-wise kernels (../staged.py).
+
+Here a number is one number, so a branch is a branch and a loop a loop of LLVM's. What a loop or a branch changes goes
+through memory on the stack, which LLVM turns into registers. Python's own numbers in control flow decide while the
+kernel is staged: `for i in range(4)` is unrolled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+
+from ...core import dtypes
+from ...core.errors import SignatureError
+from ...staging.stages import (
+    Options,
+    Stage,
+    State,
+    Thunk,
+    Undefined,
+    is_returned_value,
+    register_stage,
+)
+from .functions import maximum, minimum, select
+from .kinds import POINTER, number, typed
+from .values import Pointer, Value, allocate, current, value
+
+
+class LoopRange:
+    """A range that is run by a loop. step: a Python number or a positive value."""
+
+    def __init__(self, start: Any, stop: Any, step: Any = 1) -> None:
+        self.start, self.stop, self.step = start, stop, step
+
+
+def loop(start: Any, stop: Any = None, step: Any = 1) -> LoopRange:
+    """As `range`, always a loop, also where the limits are Python's numbers."""
+    return LoopRange(0, start, step) if stop is None else LoopRange(start, stop, step)
+
+
+class _Carried:
+    """A variable in memory: what a loop or branch changes. None of a value that cannot be carried."""
+
+    def __init__(self, like: Any) -> None:
+        self.like = like
+        self.place = allocate(POINTER if isinstance(like, Pointer) else like.x.type)
+
+    def put(self, name: str, now: Any) -> None:
+        now = carried(now, self.like)
+        alike = isinstance(now, Pointer) == isinstance(self.like, Pointer) and now.dtype is self.like.dtype
+        if not alike or (isinstance(now, Value) and now.count != self.like.count):
+            raise SignatureError(op=current().name, what=f"{name} has another type after a turn than before",
+                                 found=f"{self.like!r}, then {now!r}", do="start with a value of that type")  # fmt: skip
+        current().builder.store(now.x, self.place)
+
+    def get(self) -> Any:
+        b = current().builder
+        if isinstance(self.like, Pointer):
+            return Pointer(b.load(self.place, typ=POINTER), self.like.dtype, self.like.dtype.size)
+        return Value(b.load(self.place, typ=self.like.x.type), self.like.dtype)
+
+
+def carried(x: Any, like: Any = None) -> Any:
+    """A value for a variable that control flow changes; Python's numbers become the language's."""
+    if isinstance(x, Value | Pointer):
+        if isinstance(x, Value) and isinstance(like, Value) and not x.count and like.count and x.dtype is like.dtype:
+            return x.splat(like.count)
+        return x
+    if isinstance(x, bool):
+        return Value(number(dtypes.bool, x), dtypes.bool)
+    if isinstance(x, int | float):
+        if isinstance(like, Value):
+            return Value(number(like.dtype, x, like.count), like.dtype)
+        return value(x, dtypes.int64 if isinstance(x, int) else dtypes.float32)
+    return None
+
+
+def _variables(state: State) -> tuple[list[str], Callable[[], list[Any]], Callable[[list[Any]], None]]:
+    """The plain variables of a state: names, and how to read and write them. Items and attributes are memory."""
+    count = len(state.places)
+    plain = State()
+    plain.places, plain.names = state.places, state.names[:count]
+    return list(plain.names), plain.get, plain.set
+
+
+def _test(x: Any) -> ir.Value:
+    if isinstance(x, Value):
+        if x.count:
+            raise TypeError("a vector decides no branch: kl.any(mask), kl.all(mask) or kl.select")
+        return x.x if x.dtype.is_bool else (x != 0).x
+    return number(dtypes.bool, bool(x))
+
+
+class LanguageStage(Stage):
+    """Control flow of the language's values."""
+
+    def if_stmt(self, test: Any, body: Thunk, orelse: Thunk | None, state: State, options: Options) -> None:
+        b = current().builder
+        names, get, put = _variables(state)
+        before = get()
+        ends: list[tuple[ir.Block, list[Any]]] = []
+        blocks = [b.append_basic_block("if.then"), b.append_basic_block("if.else")]
+        joined = b.append_basic_block("if.end")
+        b.cbranch(_test(test), *blocks)
+        for block, branch in zip(blocks, (body, orelse)):
+            b.position_at_end(block)
+            put(before)
+            if branch is not None:
+                branch()
+            ends.append((b.block, get()))
+        merged: list[Any] = []
+        for name, one, other in zip(names, ends[0][1], ends[1][1]):
+            if one is other or _same_number(one, other):
+                merged.append(one)
+            elif isinstance(one, Undefined) or isinstance(other, Undefined):
+                known = other if isinstance(one, Undefined) else one
+                merged.append(known if is_returned_value(name) else Undefined(name))
+            else:
+                like = one if isinstance(one, Value | Pointer) else other if isinstance(other, Value | Pointer) else None
+                if like is None:
+                    like = carried(one)
+                if isinstance(like, Value) and isinstance(other, Value) and other.count > like.count:
+                    like = other
+                if like is None:
+                    raise SignatureError(op=current().name, what=f"{name} depends on a branch and is no value of the "
+                                         "kernel", found=f"{one!r}, {other!r}"[:200])  # fmt: skip
+                place = _Carried(like)
+                for (block, _), x in zip(ends, (one, other)):
+                    b.position_at_end(block)
+                    place.put(name, x)
+                merged.append(place)
+        for block, _ in ends:
+            b.position_at_end(block)
+            b.branch(joined)
+        b.position_at_end(joined)
+        put([x.get() if isinstance(x, _Carried) else x for x in merged])
+
+    def if_exp(self, test: Any, body: Thunk, orelse: Thunk) -> Any:
+        if isinstance(test, Value):
+            return select(test, body(), orelse())
+        return body() if test else orelse()
+
+    def logical_and(self, left: Any, right: Thunk, simple: bool) -> Any:
+        return Value(_test(left), dtypes.bool) & Value(_test(right()), dtypes.bool)
+
+    def logical_or(self, left: Any, right: Thunk, simple: bool) -> Any:
+        return Value(_test(left), dtypes.bool) | Value(_test(right()), dtypes.bool)
+
+    def logical_not(self, x: Any) -> Any:
+        return ~Value(_test(x), dtypes.bool)
+
+    def while_stmt(self, test: Thunk, body: Thunk, state: State, options: Options) -> None:
+        _run(test, body, state)
+
+    def for_stmt(
+        self, items: Any, go_on: Thunk | None, body: Callable[[Any], Any], state: State, options: Options
+    ) -> None:
+        if not isinstance(items, LoopRange):
+            raise TypeError(f"a for statement of a kernel runs over a range; found {type(items).__name__}")
+        b = current().builder
+        stop = carried(items.stop, items.start if isinstance(items.start, Value) else None)
+        start = carried(items.start, stop)
+        counter = _Carried(start)
+        counter.put("the range's counter", start)
+        down = isinstance(items.step, int) and items.step < 0
+
+        def test() -> Any:
+            i = counter.get()
+            inside = i > stop if down else i < stop
+            return inside if go_on is None else inside & Value(_test(go_on()), dtypes.bool)
+
+        def turn() -> None:
+            i = counter.get()
+            body(i)
+            following = b.add(i.x, carried(items.step, start).x, flags=("nsw",))
+            counter.put("the range's counter", Value(following, i.dtype))
+
+        _run(test, turn, state)
+
+    def builtin(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if name == "range":
+            start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
+            return LoopRange(start, stop, step)
+        if name in ("min", "max") and len(args) > 1:
+            join, found = (minimum if name == "min" else maximum), args[0]
+            for x in args[1:]:
+                found = join(found, x)
+            return found
+        return NotImplemented
+
+
+def _same_number(one: Any, other: Any) -> bool:
+    return type(one) is type(other) and isinstance(one, int | float | str | None.__class__) and one == other
+
+
+def _run(test: Thunk, body: Thunk, state: State) -> None:
+    """`while test(): body()`."""
+    b = current().builder
+    names, get, put = _variables(state)
+    before = get()
+    places: list[_Carried | None] = []
+    for name, x in zip(names, before):
+        like = None if isinstance(x, Undefined) else carried(x)
+        place = None if like is None else _Carried(like)
+        if place is not None:
+            place.put(name, like)
+        places.append(place)
+
+    def refresh() -> None:
+        put([x if place is None else place.get() for place, x in zip(places, before)])
+
+    head, turn, done = (b.append_basic_block(f"loop.{part}") for part in ("head", "turn", "end"))
+    b.branch(head)
+    b.position_at_end(head)
+    refresh()
+    b.cbranch(_test(test()), turn, done)
+    b.position_at_end(turn)
+    body()
+    for name, place, x in zip(names, places, get()):
+        if place is not None and not isinstance(x, Undefined):
+            place.put(name, x)
+    b.branch(head)
+    b.position_at_end(done)
+    refresh()
+
+
+STAGE = LanguageStage()
+register_stage(Value, STAGE)
+register_stage(LoopRange, STAGE)
+
+__all__ = ["LoopRange", "carried", "loop", "typed"]

@@ -1,0 +1,83 @@
+"""Dot products of short integers: instructions where the target has them, right everywhere.
+
+Lives here: `dot4`, `pair_dot`, `lookup`.  Not here: what needs no choice by target (functions.py).
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from ...core import dtypes
+from .functions import bitcast, concat, part, shuffle
+from .kinds import I32, KIND, typed
+from .values import Pointer, Value, current, intrinsic
+
+
+def _pieces(count: int, *, widest: int) -> list[tuple[int, int]]:
+    """(start, length) of parts that instructions have: powers of two up to the widest."""
+    return [(i, min(widest, count)) for i in range(0, count, min(widest, count))]
+
+
+def dot4(acc: Value, a: Value, c: Value) -> Value:
+    """acc[i] + sum over j < 4 of a[4 i + j] c[4 i + j]: acc int32, a uint8, c int8, of four times as many lanes. Exact."""
+    n = acc.count
+    if a.count != 4 * n or c.count != 4 * n or a.dtype is not dtypes.uint8 or c.dtype is not dtypes.int8:
+        raise TypeError(f"dot4 takes int32[{n}], uint8[{4 * n}] and int8[{4 * n}]; found {acc!r}, {a!r}, {c!r}")
+    target = current().target
+    if target.has("avx512vnni") and n in (4, 8, 16):
+        name = f"x86.avx512.vpdpbusd.{n * 32}"
+        return Value(intrinsic(name, acc.x.type, acc.x, a.x, c.x), dtypes.int32)
+    if n > 4 and n % 4 == 0 and target.vector_bytes < 4 * n:
+        parts = [dot4(part(acc, i, 4), part(a, 4 * i, 16), part(c, 4 * i, 16)) for i in range(0, n, 4)]
+        while len(parts) > 1:
+            parts = [concat(parts[i], parts[i + 1]) for i in range(0, len(parts), 2)]
+        return parts[0]
+    if n == 4 and target.has("i8mm") and target.is_aarch64:
+        return Value(intrinsic("aarch64.neon.usdot.v4i32.v16i8", acc.x.type, acc.x, a.x, c.x), dtypes.int32)
+    if n == 4 and target.has("dotprod") and target.is_aarch64:  # a - 128 is signed; 128 sum c makes up for it
+        name = "aarch64.neon.sdot.v4i32.v16i8"
+        signed = a ^ 128
+        found = intrinsic(name, acc.x.type, acc.x, signed.x, c.x)
+        ones = ir.Constant(c.x.type, [ir.Constant(KIND[dtypes.int8], 1)] * 16)
+        sums = intrinsic(name, acc.x.type, ir.Constant(acc.x.type, None), ones, c.x)
+        return Value(found, dtypes.int32) + (Value(sums, dtypes.int32) << 7)
+    wide_a, wide_c = a.to(dtypes.int16), c.to(dtypes.int16)
+    pairs = wide_a.count // 2
+    products = [shuffle(wide_a, None, range(k, 2 * pairs, 2)).to(dtypes.int32)
+                * shuffle(wide_c, None, range(k, 2 * pairs, 2)).to(dtypes.int32) for k in (0, 1)]  # fmt: skip
+    sums2 = products[0] + products[1]
+    return acc + shuffle(sums2, None, range(0, pairs, 2)) + shuffle(sums2, None, range(1, pairs, 2))
+
+
+def pair_dot(acc: Value, a: Value, c: Value) -> Value:
+    """acc[i] + a[2 i] c[2 i] + a[2 i + 1] c[2 i + 1]: acc int32, a and c int16. Exact but for the sum, which wraps."""
+    n = acc.count
+    if a.count != 2 * n or c.count != 2 * n or a.dtype is not dtypes.int16 or c.dtype is not dtypes.int16:
+        raise TypeError(f"pair_dot takes int32[{n}], int16[{2 * n}] and int16[{2 * n}]; found {acc!r}, {a!r}, {c!r}")
+    target = current().target
+    if target.has("avx512vnni") and n in (4, 8, 16):
+        return Value(intrinsic(f"x86.avx512.vpdpwssd.{n * 32}", acc.x.type, acc.x, a.x, c.x), dtypes.int32)
+    even, odd = (shuffle(a, None, range(k, 2 * n, 2)).to(dtypes.int32)
+                 * shuffle(c, None, range(k, 2 * n, 2)).to(dtypes.int32) for k in (0, 1))  # fmt: skip
+    return acc + (even + odd)
+
+
+def lookup(table: Pointer, indices: Value) -> Value:
+    """table[i] of 256 elements of one byte, for uint8 indices (of int8 the bits are meant)."""
+    b, n = current().builder, indices.count
+    target = current().target
+    if n == 0:
+        return table[indices.to(dtypes.uint8).to(dtypes.int64)]
+    if target.has("avx512vbmi") and n in (16, 32, 64):
+        kind = typed(dtypes.uint8, 64)
+        quarters = [table.cast(dtypes.uint8).load(64 * i, 64) for i in range(4)]
+        wide = indices if n == 64 else shuffle(indices, None, [i if i < n else -1 for i in range(64)])
+        low, high = (intrinsic("x86.avx512.vpermi2var.qi.512", kind, quarters[i].x, wide.x, quarters[i + 1].x)
+                     for i in (0, 2))  # fmt: skip
+        found = Value(b.select((bitcast(wide, dtypes.int8) < 0).x, high, low), dtypes.uint8)
+        return bitcast(found if n == 64 else part(found, 0, n), table.dtype)
+    found_x: ir.Value = ir.Constant(typed(table.dtype, n), ir.Undefined)
+    for i in range(n):
+        one = table[Value(b.extract_element(indices.x, ir.Constant(I32, i)), dtypes.uint8).to(dtypes.int64)]
+        found_x = b.insert_element(found_x, one.x, ir.Constant(I32, i))
+    return Value(found_x, table.dtype)

@@ -1,0 +1,141 @@
+"""Families: kernels that differ by constants known when they are compiled.
+
+Lives here: the decorator `family`, what is staged for it and how it is called.
+Not here: machine code and where it is kept (../native/).
+
+    i64 NAME(ptr words, i64 begin, i64 end, ptr scratch)
+
+words: eight bytes a parameter. begin, end: the work items of this call. The result is 0, or the number of the guard
+that failed.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+from ... import staging
+from ...core import dtypes
+from ...core.dtypes import DType
+from ...ops import dispatch
+from ..target import Target, host
+from .control import LoopRange
+from .kinds import I64, KIND, POINTER, PointerKind
+from .values import Pointer, Staging, Value
+
+
+class Work:
+    """What a kernel is asked to do now: the first parameter of each."""
+
+    def __init__(self, begin: Value, end: Value, scratch: ir.Value, target: Target) -> None:
+        self.begin, self.end, self.target, self._scratch = begin, end, target, scratch
+
+    def items(self) -> LoopRange:
+        """The work items of this call, to loop over."""
+        return LoopRange(self.begin, self.end)
+
+    def scratch(self, dtype: DType) -> Pointer:
+        """This thread's scratch memory, on a multiple of 64 bytes."""
+        return Pointer(self._scratch, dtype, 64)
+
+    def lanes(self, dtype: DType) -> int:
+        """Elements of a dtype in a vector of the target."""
+        return self.target.vector_bytes // dtype.size
+
+
+class Family:
+    """Kernels of one function. code(**constants): machine code; emit(target, **constants): LLVM's module."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function, self.name = function, function.__name__
+        functools.update_wrapper(self, function)
+        parameters = list(inspect.signature(function, eval_str=True).parameters.values())
+        self.parameters = {p.name: p.annotation for p in parameters[1:] if p.kind is not p.KEYWORD_ONLY}
+        self.constants = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+        for name, kind in self.parameters.items():
+            if not isinstance(kind, DType | PointerKind):
+                raise TypeError(f"{self.name}: parameter {name} is annotated with a dtype or ptr[dtype], found {kind!r}")
+
+    def entry(self, constants: dict[str, Any]) -> str:
+        """The name of one of its kernels, for people."""
+        return ".".join((self.name, *(f"{k}_{v}" for k, v in constants.items() if isinstance(v, int | str))))[:120]
+
+    def emit(self, target: Target, **constants: Any) -> ir.Module:
+        """The module of one kernel, before optimisation; its function is `entry(constants)`."""
+        if set(constants) != set(self.constants):
+            raise TypeError(f"{self.name} takes the constants {', '.join(self.constants)}; found {', '.join(constants)}")
+        entry = self.entry(constants)
+        module = ir.Module(entry)
+        kinds = {n: POINTER if isinstance(k, PointerKind) else KIND[k] for n, k in self.parameters.items()}
+        body = ir.Function(module, ir.FunctionType(I64, [*kinds.values(), I64, I64, POINTER]), f"{entry}.body")
+        body.linkage = "internal"
+        body.attributes.add("alwaysinline")
+        for argument, name in zip(body.args, (*kinds, "begin", "end", "scratch")):
+            argument.name = name
+            if argument.type == POINTER:
+                argument.attributes.add("noalias")
+        self._stage(body, target, constants)
+        self._outside(module, entry, body, list(kinds.values()))
+        return module
+
+    def _stage(self, body: ir.Function, target: Target, constants: dict[str, Any]) -> None:
+        builder = ir.IRBuilder(body.append_basic_block("entry"))
+        state = dispatch.state
+        saved = state.trace, state.tapes
+        state.trace, state.tapes = Staging(builder, self.name, target), ()
+        try:
+            *given, begin, end, scratch = body.args
+            words = [Pointer(x, k.dtype) if isinstance(k, PointerKind) else Value(x, k)
+                     for x, k in zip(given, self.parameters.values())]  # fmt: skip
+            work = Work(Value(begin, dtypes.int64), Value(end, dtypes.int64), scratch, target)
+            with staging.converting(True):
+                status = staging.to_graph(self.function)(work, *words, **constants)
+            builder.ret(status.x if isinstance(status, Value) else ir.Constant(I64, status or 0))
+        finally:
+            state.trace, state.tapes = saved
+
+    @staticmethod
+    def _outside(module: ir.Module, entry: str, body: ir.Function, kinds: Sequence[ir.Type]) -> None:
+        """The function that others call: it reads the words."""
+        outer = ir.Function(module, ir.FunctionType(I64, [POINTER, I64, I64, POINTER]), entry)
+        for argument, name in zip(outer.args, ("words", "begin", "end", "scratch")):
+            argument.name = name
+        b = ir.IRBuilder(outer.append_basic_block("entry"))
+        words = [b.load(b.gep(outer.args[0], [ir.Constant(I64, i)], source_etype=I64), typ=kind, align=8)
+                 for i, kind in enumerate(kinds)]  # fmt: skip
+        b.ret(b.call(body, [*words, *outer.args[1:]]))
+
+    def code(self, target: Target | None = None, **constants: Any) -> Any:
+        """Machine code of one kernel for this processor."""
+        from ..native.store import find_or_make
+
+        chosen = target or host()
+        return find_or_make(self.name, repr(sorted(constants.items())), chosen,
+                            lambda: (str(self.emit(chosen, **constants)), self.entry(constants)))
+
+    def words(self, values: Sequence[Any]) -> np.ndarray:
+        """The words of a call: pointers and integers as they are, floats in the low bytes. Arrays by address."""
+        if len(values) != len(self.parameters):
+            raise TypeError(f"{self.name} takes {', '.join(self.parameters)}; found {len(values)} words")
+        return np.array([word(v, k) for v, k in zip(values, self.parameters.values())], np.int64)
+
+
+def word(v: Any, kind: Any) -> int:
+    """One word of a call."""
+    if isinstance(kind, PointerKind):
+        return int(v.ctypes.data) if isinstance(v, np.ndarray) else int(v)
+    if kind.is_floating:
+        bits = np.asarray(v, kind.np).tobytes().ljust(8, b"\0")
+        return int(struct.unpack("<q", bits)[0])
+    return int(v)
+
+
+def family(function: Callable[..., Any]) -> Family:
+    """Make a family of kernels of a function on the language's values; keyword-only parameters are its constants."""
+    return Family(function)

@@ -1,0 +1,274 @@
+"""Functions of the kernel language's values: one instruction each or a few.
+
+Lives here: making vectors, selection, roundings, shuffles, reductions, mathematical functions.
+Not here: dot products and look-ups, which each target has its own instructions for (dots.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llvmlite import ir
+
+from ...core import dtypes
+from ...core.dtypes import DType
+from .. import mathematics
+from ..lanes import Lanes
+from .kinds import I32, KIND, POINTER, number, suffix, typed
+from .values import Pointer, Registers, Value, allocate, current, intrinsic
+
+
+def _values(*xs: Any) -> tuple[Value, ...]:
+    """Operands of one dtype and length; Python numbers take those of the others."""
+    first = next((x for x in xs if isinstance(x, Value)), None)
+    if first is None:
+        raise TypeError("one operand at least is a kernel's value")
+    found = [x if isinstance(x, Value) else Value(number(first.dtype, x), first.dtype) for x in xs]
+    wrong = next((x for x in found if x.dtype is not first.dtype), None)
+    if wrong is not None:
+        raise TypeError(f"{first.dtype.name} and {wrong.dtype.name} do not mix in a kernel: x.to(dtype) converts")
+    count = max(x.count for x in found)
+    return tuple(x.splat(count) for x in found)
+
+
+def _same(name: str, x: Value, *others: Value) -> Value:
+    """llvm.NAME of operands of one type, which is the result's."""
+    return Value(intrinsic(f"{name}.{suffix(x.x.type)}", x.x.type, x.x, *(o.x for o in others)), x.dtype)
+
+
+# ---- made of numbers --------------------------------------------------------------------------------------------
+
+
+def zeros(dtype: DType, count: int = 0) -> Value:
+    """So many lanes of 0."""
+    return full(dtype, count, 0)
+
+
+def full(dtype: DType, count: int, x: Any) -> Value:
+    """So many lanes of a number; count 0: the number."""
+    return x.splat(count) if isinstance(x, Value) else Value(number(dtype, x, count), dtype)
+
+
+def splat(x: Value, count: int) -> Value:
+    """So many lanes of a number."""
+    return x.splat(count)
+
+
+def constant_vector(dtype: DType, numbers: Sequence[Any]) -> Value:
+    """A vector of these numbers."""
+    kind = ir.VectorType(KIND[dtype], len(numbers))
+    return Value(ir.Constant(kind, [number(dtype, n) for n in numbers]), dtype)
+
+
+def iota(dtype: DType, count: int) -> Value:
+    """0, 1, 2 ..."""
+    return constant_vector(dtype, range(count))
+
+
+def first(n: Any, count: int) -> Value:
+    """The mask of the first n of so many lanes."""
+    if isinstance(n, int):
+        return constant_vector(dtypes.bool, [i < n for i in range(count)])
+    return iota(dtypes.int32, count) < n.to(dtypes.int32)
+
+
+def registers(dtype: DType, count: int, *shape: int) -> Registers:
+    """A tile of vectors (count 0: of numbers), for registers to hold. Its elements are not set."""
+    return Registers(dtype, count, shape)
+
+
+def stack(dtype: DType, n: int, align: int = 64) -> Pointer:
+    """Memory for n elements that lives as long as this call of the kernel."""
+    return Pointer(allocate(KIND[dtype], n, align), dtype, align)
+
+
+def null(dtype: DType) -> Pointer:
+    """The pointer to nothing."""
+    return Pointer(ir.Constant(POINTER, None), dtype)
+
+
+# ---- choices and roundings --------------------------------------------------------------------------------------
+
+
+def select(mask: Any, a: Any, c: Any) -> Value:
+    """a where the mask holds, else c."""
+    if isinstance(a, Pointer):
+        return Pointer(current().builder.select(mask.x, a.x, c.x), a.dtype, min(a.align, c.align))  # type: ignore[return-value]
+    a, c = _values(a, c)
+    count = max(mask.count, a.count)
+    a, c = a.splat(count), c.splat(count)
+    chosen = mask.x if mask.count else mask.splat(count).x if count else mask.x
+    return Value(current().builder.select(chosen, a.x, c.x), a.dtype)
+
+
+def minimum(a: Any, c: Any) -> Value:
+    """The smaller; of floats c where one is NaN."""
+    a, c = _values(a, c)
+    if a.dtype.is_floating:
+        return select(a < c, a, c)
+    return _same("umin" if a.dtype.is_unsigned else "smin", a, c)
+
+
+def maximum(a: Any, c: Any) -> Value:
+    """The larger; of floats c where one is NaN."""
+    a, c = _values(a, c)
+    if a.dtype.is_floating:
+        return select(a > c, a, c)
+    return _same("umax" if a.dtype.is_unsigned else "smax", a, c)
+
+
+def clamp(x: Value, low: Any, high: Any) -> Value:
+    """x within [low, high]; of floats low where x is NaN."""
+    return minimum(maximum(x, low), high)
+
+
+def fma(a: Any, c: Any, d: Any) -> Value:
+    """a * c + d, rounded once where the target can."""
+    a, c, d = _values(a, c, d)
+    return _same("fmuladd", a, c, d) if a.dtype.is_floating else a * c + d
+
+
+def abs(x: Value) -> Value:
+    """|x|; of the least integer itself."""
+    if x.dtype.is_floating:
+        return _same("fabs", x)
+    return x if x.dtype.is_unsigned else select(x < 0, -x, x)
+
+
+def sqrt(x: Value) -> Value:
+    """The square root, rounded right."""
+    return _same("sqrt", x)
+
+
+def round_even(x: Value) -> Value:
+    """The nearest whole number, of two the even one, as a float."""
+    return _same("rint", x)
+
+
+def to_int(x: Value) -> Value:
+    """float32 to int32, the nearest, of two the even one. x is within int32's range."""
+    if current().target.is_x86 and x.count in (4, 8, 16):
+        name = {4: "x86.sse2.cvtps2dq", 8: "x86.avx.cvt.ps2dq.256", 16: "x86.avx512.mask.cvtps2dq.512"}[x.count]
+        kind = typed(dtypes.int32, x.count)
+        if x.count * 4 <= current().target.vector_bytes:
+            more = () if x.count < 16 else (ir.Constant(kind, None), ir.Constant(ir.IntType(16), -1), ir.Constant(I32, 4))
+            return Value(intrinsic(name, kind, x.x, *more), dtypes.int32)
+    return round_even(x).to(dtypes.int32)
+
+
+def floor(x: Value) -> Value:
+    """The greatest whole number that is not greater."""
+    return _same("floor", x)
+
+
+def ceil(x: Value) -> Value:
+    """The least whole number that is not less."""
+    return _same("ceil", x)
+
+
+def trunc(x: Value) -> Value:
+    """Toward zero, as a float."""
+    return _same("trunc", x)
+
+
+# ---- bits and lanes ---------------------------------------------------------------------------------------------
+
+
+def bitcast(x: Value, dtype: DType) -> Value:
+    """The same bits as another dtype; a vector's number of lanes follows."""
+    bits = x.dtype.size * (x.count or 1)
+    if bits % dtype.size:
+        raise TypeError(f"{bits} bytes are no whole number of {dtype.name}")
+    count = bits // dtype.size
+    kind = typed(dtype, count if x.count or count > 1 else 0)
+    return Value(current().builder.bitcast(x.x, kind), dtype)
+
+
+def shuffle(a: Value, c: Value | None, indices: Sequence[int]) -> Value:
+    """Lanes of a and, counted on, of c, by constant indices; -1 for any."""
+    other = ir.Constant(a.x.type, ir.Undefined) if c is None else c.x
+    lanes = [ir.Constant(I32, ir.Undefined if i < 0 else i) for i in indices]
+    mask = ir.Constant(ir.VectorType(I32, len(lanes)), lanes)
+    return Value(current().builder.shuffle_vector(a.x, other, mask), a.dtype)
+
+
+def concat(a: Value, c: Value) -> Value:
+    """The lanes of both, one after the other."""
+    return shuffle(a, c, range(a.count + c.count))
+
+
+def part(a: Value, start: int, count: int) -> Value:
+    """count lanes from start on."""
+    return shuffle(a, None, range(start, start + count))
+
+
+def insert(v: Value, lane: int, x: Any) -> Value:
+    """The vector with one lane changed."""
+    (one,) = _values(x) if isinstance(x, Value) else (Value(number(v.dtype, x), v.dtype),)
+    return Value(current().builder.insert_element(v.x, one.x, ir.Constant(I32, lane)), v.dtype)
+
+
+def reduce_add(v: Value) -> Value:
+    """The sum of the lanes; of floats in pairs, halves first."""
+    if not v.dtype.is_floating:
+        return Value(intrinsic(f"vector.reduce.add.{suffix(v.x.type)}", KIND[v.dtype], v.x), v.dtype)
+    return _halved(v, lambda a, c: a + c)
+
+
+def reduce_max(v: Value) -> Value:
+    """The largest lane."""
+    return _halved(v, maximum)
+
+
+def reduce_min(v: Value) -> Value:
+    """The smallest lane."""
+    return _halved(v, minimum)
+
+
+def _halved(v: Value, join: Callable[[Value, Value], Value]) -> Value:
+    while v.count > 1:
+        half = v.count // 2
+        v = join(part(v, 0, half), part(v, half, half))
+    return v[0]
+
+
+def any(mask: Value) -> Value:
+    """Whether a mask holds in one lane at least."""
+    return Value(intrinsic(f"vector.reduce.or.{suffix(mask.x.type)}", KIND[dtypes.bool], mask.x), dtypes.bool)
+
+
+def all(mask: Value) -> Value:
+    """Whether a mask holds in every lane."""
+    return Value(intrinsic(f"vector.reduce.and.{suffix(mask.x.type)}", KIND[dtypes.bool], mask.x), dtypes.bool)
+
+
+def gather(p: Pointer, indices: Value, mask: Value | None = None) -> Value:
+    """The elements at these indices."""
+    b, count = current().builder, indices.count
+    at = b.gep(p.x, [indices.to(dtypes.int64).x], source_etype=KIND[p.dtype])
+    kind = typed(p.dtype, count)
+    held = constant_vector(dtypes.bool, [True] * count) if mask is None else mask
+    return Value(intrinsic(f"masked.gather.{suffix(kind)}.v{count}p0", kind, at, ir.Constant(I32, p.dtype.size), held.x,
+                           ir.Constant(kind, None)), p.dtype)  # fmt: skip
+
+
+# ---- mathematical functions -------------------------------------------------------------------------------------
+
+
+def _mathematical(name: str) -> Callable[..., Value]:
+    function = mathematics.FUNCTIONS[name]
+
+    def compute(*xs: Any) -> Value:
+        xs = _values(*xs)
+        if xs[0].dtype is not dtypes.float32:
+            raise TypeError(f"{name} is of float32, found {xs[0].dtype.name}")
+        found: Lanes = function(*(x.lanes for x in xs))
+        return Value(found.x, dtypes.float32)
+
+    compute.__name__ = compute.__qualname__ = name
+    compute.__doc__ = f"{name} of float32, within 1 ulp (compiler/mathematics)."
+    return compute
+
+
+MATHEMATICAL = {name: _mathematical(name) for name in mathematics.FUNCTIONS}

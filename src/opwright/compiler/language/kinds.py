@@ -1,0 +1,83 @@
+"""What LLVM calls the language's dtypes, and the annotations of kernels' parameters.
+
+Lives here: `kind_of`, `suffix`, numbers as constants, `ptr`.  Not here: values (values.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+from ...core import dtypes
+from ...core.dtypes import DType
+
+
+class BFloatType(ir.types._BaseFloatType):
+    """LLVM's bfloat, which llvmlite does not have."""
+
+    null = "0.0"
+    intrinsic_name = "bf16"
+
+    def __str__(self) -> str:
+        return "bfloat"
+
+    def format_constant(self, value: Any) -> str:
+        """The bits in hexadecimal."""
+        return f"0xR{int(dtypes.bfloat16.as_numpy_dtype(value).view(np.uint16)):04X}"
+
+
+BFloatType._create_instance()
+
+I1, I8, I32, I64, F32, F64 = ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.FloatType(), ir.DoubleType()
+POINTER = ir.PointerType()
+
+KIND: dict[DType, ir.Type] = {
+    dtypes.float16: ir.HalfType(), dtypes.bfloat16: BFloatType(), dtypes.float32: F32, dtypes.float64: F64,
+    dtypes.int8: I8, dtypes.uint8: I8, dtypes.int16: ir.IntType(16), dtypes.uint16: ir.IntType(16),
+    dtypes.int32: I32, dtypes.uint32: I32, dtypes.int64: I64, dtypes.uint64: I64, dtypes.bool: I1,
+}  # fmt: skip
+"""The type of one lane."""
+
+_SUFFIX = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}
+
+
+def typed(dtype: DType, count: int) -> ir.Type:
+    """LLVM's type of so many lanes; count 0: of one number."""
+    return ir.VectorType(KIND[dtype], count) if count else KIND[dtype]
+
+
+def suffix(kind: ir.Type) -> str:
+    """How the names of intrinsics spell a type."""
+    if isinstance(kind, ir.VectorType):
+        return f"v{kind.count}{suffix(kind.element)}"
+    if isinstance(kind, ir.PointerType):
+        return "p0"
+    return _SUFFIX.get(str(kind), str(kind))
+
+
+def number(dtype: DType, value: Any, count: int = 0) -> ir.Constant:
+    """A Python number as a constant of the dtype, rounded to it. Raises TypeError for what it cannot hold."""
+    if not dtype.is_floating and not dtype.is_bool and (int(value) != value or not dtype.min <= value <= dtype.max):
+        raise TypeError(f"{dtype.name} cannot hold {value!r}")
+    exact: Any = float(dtype.as_numpy_dtype(value)) if dtype.is_floating else int(value)
+    one = ir.Constant(KIND[dtype], exact)
+    return ir.Constant(ir.VectorType(KIND[dtype], count), [one] * count) if count else one
+
+
+class PointerKind:
+    """The annotation `ptr[dtype]`."""
+
+    def __init__(self, dtype: DType) -> None:
+        self.dtype = dtype
+
+    def __repr__(self) -> str:
+        return f"ptr[{self.dtype.short}]"
+
+
+class ptr:  # noqa: N801  a kind of the language, as f32 is
+    """`ptr[f32]`: a pointer to elements, as a parameter of a kernel."""
+
+    def __class_getitem__(cls, dtype: DType) -> PointerKind:
+        return PointerKind(dtype)

@@ -1,0 +1,403 @@
+"""Values of the kernel language while a kernel is staged: numbers, vectors and masks, pointers, register tiles.
+
+Lives here: `Value`, `Pointer`, `Registers`, `current` (the kernel being staged).
+Not here: functions of values (functions.py, dots.py), control flow (control.py), what is staged (family.py).
+
+Integers wrap; `//` and `%` of integers round toward zero, as processors do. A number beside a vector stands for as many
+of it; a Python number takes the dtype of what stands beside it. Other dtypes do not mix: `x.to(dtype)` converts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from ...core import dtypes
+from ...core.dtypes import DType
+from ...ops import dispatch
+from ..lanes import Lanes
+from ..scalars import KernelScalar, KernelTrace
+from .kinds import I1, I32, I64, KIND, POINTER, number, suffix, typed
+
+
+class Staging(KernelTrace):
+    """The staging of one kernel: the builder, and the target it is for."""
+
+    def __init__(self, builder: ir.IRBuilder, name: str, target: Any) -> None:
+        super().__init__(builder, name, 0)
+        self.target = target
+
+    def record(self, op: Any, inputs: Any, bound: Any, name: str | None) -> Any:
+        """A catalogue operator on values: vectors are as long as the longest operand."""
+        count = max((v.count for v in inputs if isinstance(v, Value)), default=0)
+        self.count = count
+        given = [v.splat(count) if isinstance(v, Value) else v for v in inputs]
+        found = super().record(op, given, bound, name)
+        return Value(found.lanes.x, found.dtype)
+
+    def to_tensor(self, value: Any, dtype: Any = None, name: str | None = None) -> Any:
+        """A Python number as a value."""
+        if isinstance(value, KernelScalar):
+            return value
+        found = super().to_tensor(value, dtype, name)
+        return Value(found.lanes.x, found.dtype)
+
+
+def current() -> Staging:
+    """The kernel being staged. Raises RuntimeError outside of one."""
+    trace = dispatch.state.trace
+    if not isinstance(trace, Staging):
+        raise RuntimeError("the kernel language's values exist only inside a kernel")
+    return trace
+
+
+def intrinsic(name: str, result: ir.Type, *operands: ir.Value) -> ir.Value:
+    """A call of llvm.NAME, given whole, with its suffix."""
+    b = current().builder
+    full = f"llvm.{name}"
+    kinds = [x.type for x in operands]
+    function = b.module.globals.get(full) or ir.Function(b.module, ir.FunctionType(result, kinds), full)
+    return b.call(function, operands)
+
+
+class Value(KernelScalar):
+    """A number, or a vector of them. count: of lanes; 0 for a number. dtype: of one. A mask is a vector of bool."""
+
+    __slots__ = ()
+
+    def __init__(self, x: ir.Value, dtype: DType) -> None:
+        super().__init__(Lanes(current().builder, x), dtype)
+
+    @property
+    def x(self) -> ir.Value:
+        """LLVM's value."""
+        return self.lanes.x
+
+    @property
+    def count(self) -> int:
+        """Number of lanes; 0 for a number that is no vector."""
+        return self.lanes.count
+
+    # ---- operands -----------------------------------------------------------------------------------------------
+
+    def splat(self, count: int) -> Value:
+        """So many lanes of this number; itself where it has them."""
+        if self.count == count:
+            return self
+        if self.count:
+            raise TypeError(f"vectors of {self.count} and of {count or 1} lanes do not go together")
+        b = current().builder
+        kind = typed(self.dtype, count)
+        if isinstance(self.x, ir.Constant):
+            return Value(ir.Constant(kind, [self.x] * count), self.dtype)
+        one = b.insert_element(ir.Constant(kind, ir.Undefined), self.x, ir.Constant(I32, 0))
+        zeros = ir.Constant(ir.VectorType(I32, count), None)
+        return Value(b.shuffle_vector(one, ir.Constant(kind, ir.Undefined), zeros), self.dtype)
+
+    def _beside(self, other: Any) -> tuple[Value, Value]:
+        if not isinstance(other, Value):
+            if not isinstance(other, int | float | bool):
+                raise TypeError(f"a kernel computes on its values and on numbers, not on {other!r}"[:200])
+            return self, Value(number(self.dtype, other, self.count), self.dtype)
+        if other.dtype is not self.dtype:
+            raise TypeError(f"{self.dtype.name} and {other.dtype.name} do not mix in a kernel: x.to(dtype) converts")
+        count = max(self.count, other.count)
+        return self.splat(count), other.splat(count)
+
+    def _arithmetic(self, other: Any, floating: str | None, signed: str | None, unsigned: str | None = None,
+                    swap: bool = False) -> Value:  # fmt: skip
+        a, c = self._beside(other)
+        if swap:
+            a, c = c, a
+        name = floating if a.dtype.is_floating else (unsigned or signed) if a.dtype.is_unsigned else signed
+        if name is None or (a.dtype.is_bool and name not in ("and_", "or_", "xor")):
+            raise TypeError(f"this operator is not defined for {a.dtype.name}")
+        return Value(getattr(current().builder, name)(a.x, c.x), a.dtype)
+
+    def __add__(self, o: Any) -> Any:
+        return o.__radd__(self) if isinstance(o, Pointer) else self._arithmetic(o, "fadd", "add")
+
+    def __radd__(self, o: Any) -> Value:
+        return self._arithmetic(o, "fadd", "add", swap=True)
+
+    def __sub__(self, o: Any) -> Value:
+        return self._arithmetic(o, "fsub", "sub")
+
+    def __rsub__(self, o: Any) -> Value:
+        return self._arithmetic(o, "fsub", "sub", swap=True)
+
+    def __mul__(self, o: Any) -> Value:
+        return self._arithmetic(o, "fmul", "mul")
+
+    def __rmul__(self, o: Any) -> Value:
+        return self._arithmetic(o, "fmul", "mul", swap=True)
+
+    def __truediv__(self, o: Any) -> Value:
+        return self._arithmetic(o, "fdiv", None)
+
+    def __rtruediv__(self, o: Any) -> Value:
+        return self._arithmetic(o, "fdiv", None, swap=True)
+
+    def __floordiv__(self, o: Any) -> Value:
+        return self._arithmetic(o, None, "sdiv", "udiv")
+
+    def __rfloordiv__(self, o: Any) -> Value:
+        return self._arithmetic(o, None, "sdiv", "udiv", swap=True)
+
+    def __mod__(self, o: Any) -> Value:
+        return self._arithmetic(o, "frem", "srem", "urem")
+
+    def __rmod__(self, o: Any) -> Value:
+        return self._arithmetic(o, "frem", "srem", "urem", swap=True)
+
+    def __and__(self, o: Any) -> Value:
+        return self._arithmetic(o, None, "and_")
+
+    def __or__(self, o: Any) -> Value:
+        return self._arithmetic(o, None, "or_")
+
+    def __xor__(self, o: Any) -> Value:
+        return self._arithmetic(o, None, "xor")
+
+    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
+
+    def __lshift__(self, o: Any) -> Value:
+        return self._arithmetic(o, None, "shl")
+
+    def __rshift__(self, o: Any) -> Value:
+        """With the sign for signed integers."""
+        return self._arithmetic(o, None, "ashr", "lshr")
+
+    def __neg__(self) -> Value:
+        b = current().builder
+        return Value(b.fneg(self.x) if self.dtype.is_floating else b.neg(self.x), self.dtype)
+
+    def __pos__(self) -> Value:
+        return self
+
+    def __invert__(self) -> Value:
+        return Value(current().builder.not_(self.x), self.dtype)
+
+    def __abs__(self) -> Value:
+        from .functions import abs as absolute
+
+        return absolute(self)
+
+    # ---- comparisons --------------------------------------------------------------------------------------------
+
+    def _compare(self, sign: str, o: Any) -> Value:
+        a, c = self._beside(o)
+        b = current().builder
+        if a.dtype.is_floating:
+            found = (b.fcmp_unordered if sign == "!=" else b.fcmp_ordered)(sign, a.x, c.x)
+        else:
+            unsigned = a.dtype.is_unsigned or a.dtype.is_bool
+            found = (b.icmp_unsigned if unsigned else b.icmp_signed)(sign, a.x, c.x)
+        return Value(found, dtypes.bool)
+
+    def __lt__(self, o: Any) -> Value:
+        return self._compare("<", o)
+
+    def __le__(self, o: Any) -> Value:
+        return self._compare("<=", o)
+
+    def __gt__(self, o: Any) -> Value:
+        return self._compare(">", o)
+
+    def __ge__(self, o: Any) -> Value:
+        return self._compare(">=", o)
+
+    def __eq__(self, o: Any) -> Value:  # type: ignore[override]
+        return self._compare("==", o)
+
+    def __ne__(self, o: Any) -> Value:  # type: ignore[override]
+        return self._compare("!=", o)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    # ---- lanes and conversions ----------------------------------------------------------------------------------
+
+    def __getitem__(self, lane: Any) -> Value:
+        """One lane."""
+        at = lane.x if isinstance(lane, Value) else ir.Constant(I32, lane)
+        return Value(current().builder.extract_element(self.x, at), self.dtype)
+
+    def __iter__(self) -> Any:
+        return (self[i] for i in range(self.count))
+
+    def to(self, dtype: DType) -> Value:
+        """Converted: integers extended by their sign or cut off, floats rounded; floats to integers toward zero."""
+        if dtype is self.dtype:
+            return self
+        if dtype.is_bool:
+            return self != 0
+        b, old = current().builder, self.dtype
+        kind = typed(dtype, self.count)
+        if old.is_floating and dtype.is_floating:
+            if old.size == dtype.size:
+                return self.to(dtypes.float32).to(dtype)
+            name = "fpext" if dtype.size > old.size else "fptrunc"
+        elif old.is_floating:
+            name = "fptoui" if dtype.is_unsigned else "fptosi"
+        elif dtype.is_floating:
+            name = "uitofp" if old.is_unsigned or old.is_bool else "sitofp"
+        elif KIND[dtype].width == KIND[old].width:
+            return Value(self.x, dtype)
+        elif KIND[dtype].width < KIND[old].width:
+            name = "trunc"
+        else:
+            name = "zext" if old.is_unsigned or old.is_bool else "sext"
+        return Value(getattr(b, name)(self.x, kind), dtype)
+
+    def saturate(self, dtype: DType) -> Value:
+        """Integers as a narrower integer dtype; what lies outside becomes its nearest end."""
+        from .functions import clamp
+
+        low, high = max(dtype.min, self.dtype.min), min(dtype.max, self.dtype.max)
+        return clamp(self, low, high).to(dtype)
+
+    def __repr__(self) -> str:
+        return f"<{self.dtype.short}{f' x {self.count}' if self.count else ''} of kernel {current().name!r}>"
+
+
+def value(x: Any, dtype: DType = dtypes.int64) -> Value:
+    """A Python number as a value of this dtype; a value as it is."""
+    return x if isinstance(x, Value) else Value(number(dtype, x), dtype)
+
+
+class Pointer:
+    """The place of elements of one dtype. Bounds are the kernel's to keep.
+
+    `p[i]` reads a number, `p[i] = v` writes a number or a vector; `p + i` is i elements further.
+    align: bytes that its address is known to be a multiple of.
+    """
+
+    __slots__ = ("align", "dtype", "x")
+
+    def __init__(self, x: ir.Value, dtype: DType, align: int | None = None) -> None:
+        self.x, self.dtype, self.align = x, dtype, align or dtype.size
+
+    def __add__(self, i: Any) -> Pointer:
+        if isinstance(i, int) and i == 0:
+            return self
+        return Pointer(self._at(i), self.dtype, min(self.align, self.dtype.size))
+
+    __radd__ = __add__
+
+    def __sub__(self, i: Any) -> Pointer:
+        return self + (-i)
+
+    def _at(self, i: Any) -> ir.Value:
+        if isinstance(i, int) and i == 0:
+            return self.x
+        stored = ir.IntType(8) if self.dtype.is_bool else KIND[self.dtype]
+        index = value(i)
+        if index.dtype.size < 8:
+            index = index.to(dtypes.int64)
+        return current().builder.gep(self.x, [index.x], source_etype=stored)
+
+    def __eq__(self, o: Any) -> Value:  # type: ignore[override]
+        return Value(current().builder.icmp_unsigned("==", self.x, o.x), dtypes.bool)
+
+    def __ne__(self, o: Any) -> Value:  # type: ignore[override]
+        return Value(current().builder.icmp_unsigned("!=", self.x, o.x), dtypes.bool)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __getitem__(self, i: Any) -> Value:
+        return self.load(i, 0)
+
+    def __setitem__(self, i: Any, v: Any) -> None:
+        self.store(v, i)
+
+    def _alignment(self, i: Any) -> int:
+        return self.align if isinstance(i, int) and i * self.dtype.size % self.align == 0 else min(
+            self.align, self.dtype.size)  # fmt: skip
+
+    def load(self, i: Any = 0, count: int = 0, mask: Value | None = None, *, temporal: bool = True) -> Value:
+        """count elements from i on as a vector; count 0: one as a number. mask: lanes that are read; others are 0."""
+        b, at = current().builder, self._at(i)
+        stored = dtypes.uint8 if self.dtype.is_bool else self.dtype
+        kind = typed(stored, count)
+        if mask is None:
+            x = b.load(at, align=self._alignment(i), typ=kind)
+            if not temporal:
+                x.set_metadata("nontemporal", b.module.add_metadata([ir.Constant(I32, 1)]))
+        else:
+            x = intrinsic(f"masked.load.{suffix(kind)}.p0", kind, at, ir.Constant(I32, self._alignment(i)), mask.x,
+                          ir.Constant(kind, None))  # fmt: skip
+        found = Value(x, stored)
+        return found != 0 if self.dtype.is_bool else found
+
+    def store(self, v: Any, i: Any = 0, mask: Value | None = None, *, temporal: bool = True) -> None:
+        """Write a number or a vector from i on. mask: lanes that are written. temporal=False: past the caches."""
+        b, at = current().builder, self._at(i)
+        v = v if isinstance(v, Value) else Value(number(self.dtype, v), self.dtype)
+        if v.dtype is not self.dtype:
+            raise TypeError(f"a pointer to {self.dtype.name} takes no {v.dtype.name}: x.to(dtype) converts")
+        if v.dtype.is_bool:
+            v = v.to(dtypes.uint8)
+        if mask is None:
+            written = b.store(v.x, at, align=self._alignment(i))
+            if not temporal:
+                written.set_metadata("nontemporal", b.module.add_metadata([ir.Constant(I32, 1)]))
+        else:
+            intrinsic(f"masked.store.{suffix(v.x.type)}.p0", ir.VoidType(), v.x, at,
+                      ir.Constant(I32, self._alignment(i)), mask.x)  # fmt: skip
+
+    def cast(self, dtype: DType, align: int = 1) -> Pointer:
+        """The same place as elements of another dtype; align: bytes its address is a multiple of."""
+        return Pointer(self.x, dtype, align)
+
+    def prefetch(self, i: Any = 0, *, write: bool = False, locality: int = 3) -> None:
+        """Ask for the cache line of element i. locality: 3 into the first cache ... 0 soon not needed."""
+        intrinsic("prefetch.p0", ir.VoidType(), self._at(i), *(ir.Constant(I32, n) for n in (int(write), locality, 1)))
+
+    def address(self) -> Value:
+        """The address as an int64."""
+        return Value(current().builder.ptrtoint(self.x, I64), dtypes.int64)
+
+    def __repr__(self) -> str:
+        return f"<ptr[{self.dtype.short}] of kernel {current().name!r}>"
+
+
+def allocate(kind: ir.Type, size: int = 1, align: int | None = None) -> ir.Value:
+    """Memory on the stack, in the function's first block."""
+    b = current().builder
+    with b.goto_entry_block():
+        place = b.alloca(kind, ir.Constant(I64, size) if size != 1 else None)
+        if align is not None:
+            place.align = align
+    return place
+
+
+class Registers:
+    """A tile of numbers or vectors that a kernel keeps in registers. Read and written as `tile[i, j]`, by Python ints."""
+
+    __slots__ = ("count", "dtype", "places", "shape")
+
+    def __init__(self, dtype: DType, count: int, shape: tuple[int, ...]) -> None:
+        self.dtype, self.count, self.shape = dtype, count, shape
+        self.places: dict[tuple[int, ...], ir.Value] = {}
+
+    def _place(self, at: Any) -> ir.Value:
+        at = at if isinstance(at, tuple) else (at,)
+        if len(at) != len(self.shape) or not all(isinstance(i, int) and 0 <= i < n for i, n in zip(at, self.shape)):
+            raise IndexError(f"a tile of registers of shape {list(self.shape)} has no {list(at)}: indices are Python "
+                             "ints, of unrolled loops")  # fmt: skip
+        if at not in self.places:
+            self.places[at] = allocate(typed(self.dtype, self.count))
+        return self.places[at]
+
+    def __getitem__(self, at: Any) -> Value:
+        return Value(current().builder.load(self._place(at), typ=typed(self.dtype, self.count)), self.dtype)
+
+    def __setitem__(self, at: Any, v: Any) -> None:
+        v = v if isinstance(v, Value) else Value(number(self.dtype, v), self.dtype)
+        if v.dtype is not self.dtype:
+            raise TypeError(f"a tile of {self.dtype.name} takes no {v.dtype.name}: x.to(dtype) converts")
+        current().builder.store(v.splat(self.count).x, self._place(at))
+
+
+__all__ = ["I1", "POINTER", "Pointer", "Registers", "Staging", "Value", "allocate", "current", "intrinsic", "value"]
