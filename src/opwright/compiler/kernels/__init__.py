@@ -1,1 +1,75 @@
-"""kernels"""
+"""The kernels that Opwright ships, and for each form of the loop graph what makes steps of it.
+
+Lives here: the table of makers: `maker`, `MAKERS`, `MODULES`, `make`, `Unmade`.
+Not here: families of kernels and their makers (one module each), what a maker is given (../loops/planning.py).
+
+A maker is a function of a form and a `Builder`:
+
+    @maker(Pool)
+    def make_pool(form, build):
+        if form.input.dtype is not float32:
+            raise Unmade(f"pool of {form.input.dtype.name}")
+        build.step(pool.code(...), [build.pointer(form.input), build.pointer(form.output), ...], items=rows)
+
+Several may serve a form: they are asked in order, and the first that does not raise Unmade makes it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..loops import forms
+
+if TYPE_CHECKING:
+    from ..loops.planning import Builder
+
+Maker = Callable[[Any, "Builder"], None]
+M = TypeVar("M", bound=Maker)
+
+
+class Unmade(Exception):
+    """No kernel does this form; why: a few words. Who asked runs it another way."""
+
+
+MODULES: dict[str, tuple[str, ...]] = {}
+"""By name of a form, the modules of this package with its makers, in the order they are asked; loaded on demand."""
+
+MAKERS: dict[type[forms.Form], dict[str, list[Maker]]] = {}
+"""By form and name of the module, the makers of the modules loaded so far."""
+
+
+def maker(form: type[forms.Form]) -> Callable[[M], M]:
+    """Decorator: this function makes forms of that class. Its module stands in MODULES under the form's name."""
+
+    def register(function: M) -> M:
+        module = function.__module__.removeprefix(f"{__name__}.")
+        MAKERS.setdefault(form, {}).setdefault(module, []).append(function)
+        return function
+
+    return register
+
+
+def makers_of(form: type[forms.Form]) -> list[Maker]:
+    """The makers of a form, in order; loads their modules."""
+    names = MODULES.get(form.__name__, ())
+    for name in names:
+        importlib.import_module(f"{__name__}.{name}")
+    found = MAKERS.get(form, {})
+    order = [*names, *(name for name in found if name not in names)]
+    return [function for name in order for function in found.get(name, ())]
+
+
+def make(form: forms.Form, build: Builder) -> None:
+    """Let the first maker that can add the form's steps. Raises Unmade with what each had against it."""
+    reasons = []
+    for function in makers_of(type(form)):
+        mark = build.mark()
+        try:
+            function(form, build)
+            return
+        except Unmade as why:
+            build.rewind(mark)
+            reasons.append(str(why))
+    raise Unmade("; ".join(reasons) or f"there is no maker of {type(form).__name__}")

@@ -33,8 +33,10 @@ class Expr:
     def __repr__(self) -> str:
         if self.op == "arg":
             return f"arg{self.value}:{self.dtype.short}"
-        if self.op in ("const", "scalar"):
-            return f"{self.value!r}:{self.dtype.short}" if self.op == "const" else f"<{self.value!r}>:{self.dtype.short}"
+        if self.op == "const":
+            return f"{self.value!r}:{self.dtype.short}"
+        if self.op == "scalar":
+            return f"<{self.value!r}>:{self.dtype.short}"
         if self.op == "param":
             return f"param{self.value}:{self.dtype.short}"
         inner = ", ".join(map(repr, self.args))

@@ -164,9 +164,9 @@ class Pool(Form):
 
 @dataclass(frozen=True, eq=False)
 class Reduce(Form):
-    """output = expr(reduction over axes of before(input)). kind: sum, max, min, prod, any, all. Sums of integers in int32.
+    """output = expr(reduction over axes of before(input)). kind: sum, max, min, prod, any, all.
 
-    The output's shape is the input's without the axes, or with 1 there.
+    Sums of integers are int32. The output's shape is the input's without the axes, or with 1 there.
     """
 
     input: Buffer

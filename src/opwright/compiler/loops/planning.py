@@ -1,0 +1,308 @@
+"""Planning: a loop graph becomes steps in one arena, with its constants packed in one block.
+
+Lives here: `Builder` (what makers are given), `plan_of`, which memory buffers share.
+Not here: plans and running them (plans.py), where in the arena what lies (../memory.py), the makers (../kernels/).
+
+Addresses stay symbolic until all forms are made: a maker asks for the word of a buffer, and whether that is arena,
+constant or memory from outside is decided at the end.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.dtypes import uint8
+from ..kernels import Unmade, make
+from ..memory import Allocation, plan_arena
+from .forms import Buffer, Form, IndexMap, Move, View
+from .graph import LoopGraph
+from .plans import Address, Code, Constant, Fill, InArena, Layout, Plan, Step
+
+
+class Mark(NamedTuple):
+    """How far a builder is."""
+
+    steps: int
+    constants: int
+    shares: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Share:
+    """Permission to write a form's output over one of its operands."""
+
+    place: int
+    operand: Buffer
+    output: Buffer
+
+
+class Builder:
+    """Collects the steps of a loop graph's forms; a maker is given one and the form.
+
+    known: constants that an earlier plan of the same file has packed, by key.
+    """
+
+    def __init__(self, known: dict[Any, Constant] | None = None) -> None:
+        self.steps: list[Step] = []
+        self.constants: list[Constant] = []
+        self.shares: list[Share] = []
+        self._by_key: dict[Any, Constant] = {}
+        self._known = known or {}
+        self._form: Form | None = None
+        self._place = -1
+
+    # ---- what makers call -------------------------------------------------------------------------------------------
+
+    def pointer(self, buffer: Buffer, offset: int = 0) -> Address:
+        """The address of a buffer's element `offset`; a slice of another starts within that one (see buffer.pitch)."""
+        return Address(buffer, offset * buffer.dtype.size)
+
+    def constant(self, array: np.ndarray, key: Any = None) -> Address:
+        """The address of a copy of the array in the plan's block of constants, at a multiple of 64."""
+        return self.packed(array.shape, array.dtype, lambda out: np.copyto(out, array), key)
+
+    def packed(self, shape: Sequence[int], dtype: Any, fill: Fill, key: Any = None) -> Address:
+        """The address of an array in the block of constants that `fill(out)` will write: later, into zeroed memory.
+
+        key: equal keys mean equal elements, which are there once; it may hold arrays, which stand for their memory.
+        """
+        full = None if key is None else _key((key, tuple(shape), np.dtype(dtype).str))
+        found = self._by_key.get(full) if full is not None else None
+        if found is None:
+            found = self._known.get(full) if full is not None else None
+            if found is None or found.array is None:
+                found = Constant(tuple(shape), np.dtype(dtype), fill, full)
+            self.constants.append(found)
+            if full is not None:
+                self._by_key[full] = found
+        return Address(found)
+
+    def temporary(self, nbytes: int) -> Address:
+        """Memory that all steps of this form share, and no other form's."""
+        return Address(Buffer("temporary", uint8, (nbytes,)))
+
+    def share(self, operand: Buffer) -> None:
+        """Say that this form's output may be written over the operand, where nobody reads that later: each item reads
+        an element of it before it writes that place, and reads no place that another item writes."""
+        assert self._form is not None
+        self.shares.append(Share(self._place, operand, self._form.output))
+
+    def step(self, code: Code, words: Sequence[Any], items: int, scratch: int = 0, chunk: int | None = None) -> None:
+        """Add a step: `code` over [0, items). words: addresses, ints and floats, one for each parameter.
+
+        scratch: bytes for each thread. chunk: items that a thread takes at a time, where the maker knows better.
+        """
+        if items > 0:
+            self.steps.append(Step(code, tuple(words), items, scratch, chunk, self._place, self._form))
+
+    # ---- what `make` calls ------------------------------------------------------------------------------------------
+
+    def mark(self) -> Mark:
+        """Where it is, to come back to."""
+        return Mark(len(self.steps), len(self.constants), len(self.shares))
+
+    def rewind(self, mark: Mark) -> None:
+        """Forget what came after the mark."""
+        del self.steps[mark.steps :], self.shares[mark.shares :]
+        for constant in self.constants[mark.constants :]:
+            self._by_key.pop(constant.key, None)
+        del self.constants[mark.constants :]
+
+    def begin(self, place: int, form: Form) -> None:
+        """The steps that follow are this form's."""
+        self._place, self._form = place, form
+
+
+def _key(part: Any) -> Any:
+    """A key in which arrays are replaced by where their elements are, and buffers by their constants."""
+    if isinstance(part, Buffer):
+        part = part.constant if part.constant is not None else id(part)
+    if isinstance(part, np.ndarray):
+        return part.__array_interface__["data"][0], part.shape, part.dtype.str, part.strides
+    if isinstance(part, tuple):
+        return tuple(map(_key, part))
+    return part
+
+
+def plan_of(graph: LoopGraph, known: dict[Any, Constant] | None = None,
+            apart: Callable[[Form], Sequence[Form] | None] = lambda form: None) -> Plan:  # fmt: skip
+    """The plan of a loop graph. Its constants are not packed yet: `Plan.pack`.
+
+    apart: of a form that fusion made, those it was made of, which run instead where no kernel does it.
+    raises Unmade, with `form` set, for a form that nobody makes
+    """
+    memory = _Memory(graph)
+    builder = Builder(known)
+    forms: list[Form] = []
+    todo = list(reversed(graph.forms))
+    while todo:
+        form = todo.pop()
+        if isinstance(form, View) and memory.view(form):
+            forms.append(form)
+            continue
+        builder.begin(len(forms), form)
+        try:
+            make(_copying(form) if isinstance(form, View) else form, builder)
+        except Unmade as why:
+            parts = apart(form) or _beside(form)
+            if parts is None:
+                why.form = form  # type: ignore[attr-defined]
+                raise
+            todo += reversed(parts)
+            continue
+        forms.append(form)
+    return Plan(graph, tuple(forms), memory.lay_out(forms, builder))
+
+
+def _copying(form: View) -> Move:
+    """A view whose two buffers both have memory: a copy."""
+    n = form.output.size
+    flat = (n,)
+    source = _flat(form.input, flat)
+    return Move(_flat(form.output, flat), (source,), (IndexMap((0,), flat, 0, (1,)),), origin=form.origin)
+
+
+def _flat(buffer: Buffer, shape: tuple[int, ...]) -> Buffer:
+    if buffer.parent is not None:
+        raise Unmade("a view of a slice")
+    return _Flat(buffer.name, buffer.dtype, shape, buffer.constant, of=buffer)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Flat(Buffer):
+    """The memory of another buffer."""
+
+    of: Buffer | None = None
+
+
+def _beside(form: Form) -> list[Form] | None:
+    """A form that cannot write a slice in place: the form into a buffer of its own, and a copy."""
+    out = form.output
+    if out.parent is None or isinstance(form, Move):
+        return None
+    whole = Buffer(out.name, out.dtype, out.shape)
+    return [dataclasses.replace(form, output=whole), slice_copy(whole, out, form.origin)]
+
+
+def slice_copy(source: Buffer, into: Buffer, origin: str = "") -> Move:
+    """The move of a dense buffer into a slice of another."""
+    strides, step = [], 1
+    for n in reversed(source.shape):
+        strides.append(step)
+        step *= n
+    box = IndexMap((0,) * len(source.shape), source.shape, 0, tuple(reversed(strides)))
+    return Move(into, (source,), (box,), origin=origin)
+
+
+class _Memory:
+    """Which buffers share memory, how long each piece lives, and where it goes."""
+
+    def __init__(self, graph: LoopGraph) -> None:
+        self.graph = graph
+        self.outside = {id(b): b for b in (*graph.inputs, *graph.outputs)}
+        self.given = {id(b) for b in graph.inputs}
+        self._alias: dict[int, tuple[Buffer, int]] = {}  # by identity, whose memory it is in, and the byte there
+        self._kept: list[Buffer] = []  # so that identities stay unique
+
+    def root(self, buffer: Buffer) -> tuple[Buffer, int]:
+        """The buffer that has memory, and the byte in it where this one starts."""
+        offset = 0
+        while True:
+            if buffer.parent is not None:
+                offset += buffer.start * buffer.dtype.size
+                buffer = buffer.parent
+            elif isinstance(buffer, _Flat) and buffer.of is not None:
+                buffer = buffer.of
+            elif id(buffer) in self._alias:
+                buffer, more = self._alias[id(buffer)]
+                offset += more
+            else:
+                return buffer, offset
+
+    def _own(self, buffer: Buffer) -> bool:
+        """Whether it may be put where another buffer is."""
+        return (buffer.parent is None and buffer.constant is None and id(buffer) not in self.outside
+                and id(buffer) not in self._alias)  # fmt: skip
+
+    def view(self, form: View) -> bool:
+        """Let a view's two buffers share memory; whether they can."""
+        source, target = form.input, form.output
+        if source.parent is not None:
+            return False
+        if self._own(target):
+            self._set(target, source)
+            return True
+        root = self.root(source)[0]
+        if root.parent is None and self._own(root) and root.size * root.dtype.size == target.size * target.dtype.size \
+                and target.parent is None and self.root(target)[0] is not root:  # fmt: skip
+            self._set(root, target)
+            return True
+        return False
+
+    def _set(self, buffer: Buffer, within: Buffer) -> None:
+        self._alias[id(buffer)] = within, 0
+        self._kept.append(buffer)
+
+    def lay_out(self, forms: Sequence[Form], builder: Builder) -> Layout:
+        """Offsets in the arena for all that lives there, and what each address of a step is relative to."""
+        spans = self._spans(forms, builder)
+        for share in builder.shares:
+            self._share(share, spans)
+        arena = [(b, span) for b, span in spans.values() if self._in_arena(b)]
+        needs = [Allocation(b.size * b.dtype.size, span[0], span[1]) for b, span in arena]
+        offsets, size = plan_arena(needs)
+        at = {id(b): offset for (b, _), offset in zip(arena, offsets)}
+        unshared = sum(need.size for need in needs)
+        steps = [Step(s.code, tuple(self._resolved(w, at) for w in s.words), *s[2:]) for s in builder.steps]
+        return Layout(steps, size, unshared, builder.constants, [(b, at[id(b)]) for b, _ in arena])
+
+    def _in_arena(self, buffer: Buffer) -> bool:
+        return buffer.constant is None and id(buffer) not in self.outside
+
+    def _spans(self, forms: Sequence[Form], builder: Builder) -> dict[int, tuple[Buffer, list[int]]]:
+        """By identity of a buffer with memory, the places of the first and the last form that touch it."""
+        spans: dict[int, tuple[Buffer, list[int]]] = {}
+
+        def touch(buffer: Buffer, place: int) -> None:
+            root = self.root(buffer)[0]
+            _, span = spans.setdefault(id(root), (root, [place, place]))
+            span[0], span[1] = min(span[0], place), max(span[1], place)
+
+        for place, form in enumerate(forms):
+            for b in (*form.inputs, form.output):
+                touch(b, place)
+        for step in builder.steps:
+            for w in step.words:
+                if isinstance(w, Address) and isinstance(w.of, Buffer):
+                    touch(w.of, step.place)
+        return spans
+
+    def _share(self, share: Share, spans: dict[int, tuple[Buffer, list[int]]]) -> None:
+        operand, output = self.root(share.operand)[0], self.root(share.output)[0]
+        if operand is output or not self._own(output) or not self._in_arena(operand):
+            return
+        if share.output.parent is not None or share.operand.parent is not None:
+            return
+        if operand.size * operand.dtype.size < output.size * output.dtype.size:
+            return
+        before, after = spans[id(operand)][1], spans[id(output)][1]
+        if before[1] != share.place or after[0] != share.place:
+            return
+        self._set(output, operand)
+        before[1] = after[1]
+        del spans[id(output)]
+
+    def _resolved(self, word: Any, at: dict[int, int]) -> Any:
+        """An address relative to the arena (an int offset), a buffer from outside, or a constant."""
+        if not isinstance(word, Address) or isinstance(word.of, Constant):
+            return word
+        root, offset = self.root(word.of)
+        if root.constant is not None:
+            return Address(root, offset + word.offset)
+        if id(root) in self.outside:
+            return Address(root, offset + word.offset)
+        return InArena(at[id(root)] + offset + word.offset)

@@ -1,0 +1,251 @@
+"""Plans: steps as data, the arena they work in and their constants; and plans bound to memory, which run.
+
+Lives here: `Plan` with its text form, `Step`, `Address`, `Constant`, `Running`.
+Not here: how a plan is made (planning.py), the machine code that runs the steps (../native/executor.py).
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from ...core import dtypes
+from ...core.errors import InternalError, OpError, ResourceExhaustedError
+from ..native import executor as native
+from .forms import Buffer, Form
+from .graph import LoopGraph
+
+Fill = Callable[[np.ndarray], Any]
+ALIGNMENT = 64
+
+
+class Code(Protocol):
+    """Machine code of a kernel. parameters: the type of each word: DTypes, and something else for pointers."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def address(self) -> int: ...
+    @property
+    def parameters(self) -> Sequence[Any]: ...
+
+
+class Constant:
+    """An array in a plan's block of constants. array: where it is, once packed. key: see Builder.packed."""
+
+    __slots__ = ("array", "dtype", "fill", "key", "shape")
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], fill: Fill, key: Any = None) -> None:
+        self.shape, self.dtype, self.key = shape, dtype, key
+        self.fill: Fill | None = fill  # None once packed: it holds on to what was packed
+        self.array: np.ndarray | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes it takes."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    @property
+    def name(self) -> str:
+        """How a plan's text calls it."""
+        return f"packed {dtypes.as_dtype(self.dtype).short}{list(self.shape)}"
+
+
+class Address(NamedTuple):
+    """A pointer word: bytes from the start of a buffer or of a packed constant."""
+
+    of: Buffer | Constant
+    offset: int = 0
+
+    def moved(self, nbytes: int) -> Address:
+        """So many bytes further on."""
+        return Address(self.of, self.offset + nbytes)
+
+
+class InArena(NamedTuple):
+    """A pointer word: bytes from the start of the arena."""
+
+    offset: int
+
+
+class Step(NamedTuple):
+    """A kernel over [0, items). words: ints, floats, Addresses and InArenas. scratch: bytes a thread. chunk: items that
+    a thread takes at a time. place: of the form in the plan."""
+
+    code: Code
+    words: tuple[Any, ...]
+    items: int
+    scratch: int
+    chunk: int | None
+    place: int
+    form: Form | None
+
+
+class Layout(NamedTuple):
+    """What the planner found. arena: its bytes; unshared: bytes without sharing; places: buffers in it, and where."""
+
+    steps: list[Step]
+    arena: int
+    unshared: int
+    constants: list[Constant]
+    places: list[tuple[Buffer, int]]
+
+
+_FLOATS = {dtypes.float32: "<f4x", dtypes.float64: "<d"}
+
+
+def word(value: Any, parameter: Any) -> int:
+    """A number as the 8-byte word of a parameter of this type. Raises InternalError for what is no number."""
+    if parameter is dtypes.float32:
+        return int(struct.unpack("<q", struct.pack("<f4x", value))[0])
+    if parameter is dtypes.float64:
+        return int(struct.unpack("<q", struct.pack("<d", value))[0])
+    if isinstance(value, float) and not value.is_integer():
+        raise InternalError(what=f"a kernel's integer parameter is given {value!r}")
+    return int(value)
+
+
+def aligned(nbytes: int) -> np.ndarray:
+    """Bytes at a multiple of 64; fresh memory of the system is zeros and takes no room until it is touched.
+
+    raises ResourceExhaustedError where there is not so much
+    """
+    try:
+        raw = np.zeros(nbytes + ALIGNMENT, np.uint8)
+    except MemoryError as error:
+        raise ResourceExhaustedError(what=f"no memory for {nbytes} bytes", found=str(error)) from None
+    start = -raw.__array_interface__["data"][0] % ALIGNMENT
+    return raw[start : start + nbytes]
+
+
+class Plan:
+    """A loop graph made ready: what runs one after the other, and where in memory. It holds no memory but constants.
+
+    graph: what it came from; forms: what was made, in order; steps; arena: bytes of the arena.
+    """
+
+    def __init__(self, graph: LoopGraph, forms: tuple[Form, ...], layout: Layout) -> None:
+        self.graph, self.forms = graph, forms
+        self.steps, self.arena, self.unshared, self.constants, self.places = layout
+
+    def pack(self) -> None:
+        """Write the constants into one block of memory; those that an earlier plan has packed stay where they are."""
+        todo = [c for c in self.constants if c.array is None]
+        starts, size = [], 0
+        for c in todo:
+            starts.append(size)
+            size += -(-c.nbytes // ALIGNMENT) * ALIGNMENT
+        block = aligned(size)
+        for c, start in zip(todo, starts):
+            array = block[start : start + c.nbytes].view(c.dtype).reshape(c.shape)
+            assert c.fill is not None
+            c.fill(array)
+            c.array, c.fill = array, None
+
+    def known(self) -> dict[Any, Constant]:
+        """The packed constants that have a key: for another plan of the same file."""
+        return {c.key: c for c in self.constants if c.key is not None and c.array is not None}
+
+    def read_as_they_are(self) -> list[np.ndarray]:
+        """Constants of the file that steps read in place."""
+        found = {id(w.of): w.of.constant for s in self.steps for w in s.words
+                 if isinstance(w, Address) and isinstance(w.of, Buffer) and w.of.constant is not None}  # fmt: skip
+        return [array for array in found.values() if array is not None]
+
+    def __str__(self) -> str:
+        packed = sum(c.nbytes for c in self.constants)
+        scratch = max((s.scratch for s in self.steps), default=0)
+        lines = [f"plan of {self.graph.name}: {len(self.steps)} steps, arena {_bytes(self.arena)} "
+                 f"({_bytes(self.unshared)} unshared), constants {_bytes(packed)}, "
+                 f"scratch {_bytes(scratch)} a thread"]  # fmt: skip
+        for i, s in enumerate(self.steps):
+            origin = s.form.origin if s.form is not None else ""
+            words = ", ".join(map(_word, s.words))
+            lines.append(f"  {i:3d} {s.code.name}({words}) x {s.items}" + (f"  # {origin}" if origin else ""))
+        return "\n".join(lines)
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, InArena):
+        return f"arena+{value.offset}"
+    if isinstance(value, Address):
+        return f"[{value.of.name}]" + (f"+{value.offset}" if value.offset else "")
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _bytes(n: int) -> str:
+    return f"{n} B" if n < 10240 else f"{n / 1024:.0f} KiB" if n < 10 << 20 else f"{n / (1 << 20):.1f} MiB"
+
+
+class Running:
+    """A plan bound to an arena of its own and to threads. Memory from outside is connected before it runs."""
+
+    def __init__(self, plan: Plan, threads: int = 1) -> None:
+        self.plan = plan
+        self._arena = aligned(plan.arena)
+        base = self._arena.__array_interface__["data"][0]
+        self._at: dict[int, int] = {}  # by identity of a buffer from outside, its address now
+        self._patches: dict[int, list[tuple[int, int, int]]] = {}  # its words: step, place, offset
+        steps = []
+        for number, s in enumerate(plan.steps):
+            words = []
+            for place, w in enumerate(s.words):
+                if isinstance(w, InArena):
+                    words.append(base + w.offset)
+                elif isinstance(w, Address):
+                    words.append(self._address(w, number, place))
+                else:
+                    words.append(word(w, s.code.parameters[place]))
+            steps.append(native.Step(s.code.address, words, s.items, s.chunk or 0, s.scratch))
+        self._executor = native.Executor(steps, threads, (self._arena, plan))
+
+    def _address(self, w: Address, number: int, place: int) -> int:
+        of = w.of
+        array = of.array if isinstance(of, Constant) else of.constant
+        if array is not None:
+            return int(array.__array_interface__["data"][0]) + w.offset
+        if isinstance(of, Constant):
+            raise InternalError(what=f"the plan of {self.plan.graph.name} has constants that are not packed")
+        self._patches.setdefault(id(of), []).append((number, place, w.offset))
+        return 0
+
+    def connect(self, addresses: Mapping[Buffer, int]) -> None:
+        """Where inputs and outputs of the graph are."""
+        for buffer, address in addresses.items():
+            if self._at.get(id(buffer)) != address:
+                self._at[id(buffer)] = address
+                for number, place, offset in self._patches.get(id(buffer), ()):
+                    self._executor.words[number][place] = address + offset
+
+    def run(self) -> None:
+        """Run all steps. Raises OpError naming the operator whose step failed."""
+        try:
+            self._executor.run()
+        except native.StepError as error:
+            raise self._failed(error) from None
+
+    def profile(self) -> list[tuple[Step, float]]:
+        """Run all steps, and say how many seconds each took. Raises as run."""
+        try:
+            nanoseconds = self._executor.run_profiled()
+        except native.StepError as error:
+            raise self._failed(error) from None
+        return [(s, float(ns) * 1e-9) for s, ns in zip(self.plan.steps, nanoseconds)]
+
+    def _failed(self, error: native.StepError) -> OpError:
+        s = self.plan.steps[error.step]
+        return StepFailed(s.form, s.code.name, error.status)
+
+
+class StepFailed(OpError):
+    """A kernel's guard failed. form: whose step it was; status: what the kernel gave."""
+
+    def __init__(self, form: Form | None, kernel: str, status: int) -> None:
+        self.form, self.status = form, status
+        origin = form.origin if form is not None else None
+        super().__init__(op=origin or kernel, what="an index points outside of what it indexes",
+                         found=f"{kernel} gave {status}")  # fmt: skip
