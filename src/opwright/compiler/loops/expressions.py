@@ -3,7 +3,7 @@
 Lives here: `Expr`, its leaves and constructors, `parametrised`, the text form.
 Not here: what an operation becomes in a kernel (kernels/expression.py), which loops evaluate it (forms.py).
 
-    y = quantize(relu(convert(arg(0, i32) + arg(1, i32), f32) * arg(2, f32)), scale, zero_point, i8)
+    y = quantize(relu(convert(arg(0, i32) + arg(1, i32), f32) * arg(2, f32)), zero_point, i8)
 
 A number that belongs to the structure (the 6 of relu6) is a `const` and becomes part of the machine code; one that
 belongs to a model (a scale) is a `scalar` and is handed to the kernel when it runs, so that layers share code.
@@ -14,15 +14,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ...core.dtypes import DType
+from ...core.dtypes import DType, int32
 
 
 @dataclass(frozen=True)
 class Expr:
     """One operation. op: its name, a key of kernels/expression.py's table, or a leaf: arg, const, scalar, param.
 
-    dtype: of what it gives. args: its operands. value: of a leaf its index or number; of `convert`, `quantize` and
-    `lookup` nothing more is needed than args and dtype.
+    dtype: of what it gives. args: its operands. value: of a leaf its index or number. The operations:
+
+    add sub mul div neg abs minimum maximum fma (a * b + c) square sqrt rsqrt, floor ceil round_even
+    less less_equal equal not_equal greater greater_equal (bool), logical_and logical_or logical_not,
+    select (c, a, b); exp log tanh sigmoid erf ...: what compiler/mathematics has, under its names
+    convert, bitcast (dtype says to what), quantize (x, zero_point), lookup (x, table)
     """
 
     op: str
@@ -72,15 +76,14 @@ def convert(x: Expr, dtype: DType) -> Expr:
     return x if x.dtype is dtype else Expr("convert", dtype, (x,))
 
 
-def quantize(x: Expr, inverse_scale: float, zero_point: int, dtype: DType) -> Expr:
-    """round(x * inverse_scale) + zero_point, the nearest even of two, within dtype's range. x: float32."""
-    return Expr("quantize", dtype, (x, scalar(inverse_scale, x.dtype), scalar(zero_point, _int32(dtype))))
+def quantize(x: Expr, zero_point: int, dtype: DType) -> Expr:
+    """round(x) + zero_point, the nearest even of two, within dtype's range. x: float32, in steps of the result."""
+    return Expr("quantize", dtype, (x, scalar(zero_point, int32)))
 
 
-def _int32(_: DType) -> DType:
-    from ...core import dtypes
-
-    return dtypes.int32
+def lookup(x: Expr, table: Expr) -> Expr:
+    """table[x as uint8]: a function of one byte. x: int8 or uint8; table: an `arg` whose operand has 256 elements."""
+    return Expr("lookup", table.dtype, (x, table))
 
 
 def substitute(expr: Expr, args: dict[int, Expr]) -> Expr:

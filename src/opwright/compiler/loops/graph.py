@@ -40,7 +40,7 @@ def text(form: Form) -> str:
             continue
         parts.append(_part(f.name, value))
     line = f"{_place(form.output)} = {type(form).__name__}({', '.join(p for p in parts if p)})"
-    return f"{line}  # {form.origin}" if form.origin else line
+    return f"{line}  # {' + '.join(form.origin)}" if form.origin else line
 
 
 def _place(buffer: Buffer) -> str:

@@ -188,7 +188,7 @@ def _beside(form: Form) -> list[Form] | None:
     return [dataclasses.replace(form, output=whole), slice_copy(whole, out, form.origin)]
 
 
-def slice_copy(source: Buffer, into: Buffer, origin: str = "") -> Move:
+def slice_copy(source: Buffer, into: Buffer, origin: tuple[str, ...] = ()) -> Move:
     """The move of a dense buffer into a slice of another."""
     strides, step = [], 1
     for n in reversed(source.shape):

@@ -163,7 +163,7 @@ class Plan:
                  f"({_bytes(self.unshared)} unshared), constants {_bytes(packed)}, "
                  f"scratch {_bytes(scratch)} a thread"]  # fmt: skip
         for i, s in enumerate(self.steps):
-            origin = s.form.origin if s.form is not None else ""
+            origin = " + ".join(s.form.origin) if s.form is not None else ""
             words = ", ".join(map(_word, s.words))
             lines.append(f"  {i:3d} {s.code.name}({words}) x {s.items}" + (f"  # {origin}" if origin else ""))
         return "\n".join(lines)
@@ -192,14 +192,14 @@ class Running:
         self._patches: dict[int, list[tuple[int, int, int]]] = {}  # its words: step, place, offset
         steps = []
         for number, s in enumerate(plan.steps):
-            words = []
+            words, kinds = [], s.code.parameters
             for place, w in enumerate(s.words):
                 if isinstance(w, InArena):
                     words.append(base + w.offset)
                 elif isinstance(w, Address):
                     words.append(self._address(w, number, place))
                 else:
-                    words.append(word(w, s.code.parameters[place]))
+                    words.append(word(w, kinds[place] if place < len(kinds) else None))
             steps.append(native.Step(s.code.address, words, s.items, s.chunk or 0, s.scratch))
         self._executor = native.Executor(steps, threads, (self._arena, plan))
 
@@ -246,6 +246,6 @@ class StepFailed(OpError):
 
     def __init__(self, form: Form | None, kernel: str, status: int) -> None:
         self.form, self.status = form, status
-        origin = form.origin if form is not None else None
+        origin = " + ".join(form.origin) if form is not None else ""
         super().__init__(op=origin or kernel, what="an index points outside of what it indexes",
                          found=f"{kernel} gave {status}")  # fmt: skip
