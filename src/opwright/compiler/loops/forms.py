@@ -93,8 +93,9 @@ class Contract(Form):
     input [N, H, W, C], filter [F, KH, KW, C / groups], output [N, OH, OW, F]:
         s = sum (input - input_zero) * (filter - filter_zero); padding counts as input_zero
         output = expr(s, operands...)
-    Operands are of the output's shape; of shape [F], one number a channel; or tables of 256 for `lookup`. s is float32 for floats, int32 for
-    integers. A fully connected layer is a window of (1, 1) over [rows, 1, 1, C]. The filter may be constant or not.
+    Operands are of the output's shape; of shape [F], one number a channel; or tables of 256 for `lookup`.
+    s is float32 for floats, int32 for integers. A fully connected layer is a window of (1, 1) over [rows, 1, 1, C].
+    The filter may be constant or not.
     """
 
     input: Buffer
