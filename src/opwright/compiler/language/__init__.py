@@ -13,9 +13,11 @@ Lives here: the names a kernel is written with.
 from typing import Any
 
 from ...core import dtypes as _dtypes
+from .arrays import Array
+from .calling import ArrayKernel, parallel, unroll
 from .control import LoopRange, loop
 from .dots import dot4, lookup, pair_dot
-from .family import Family, Work, family
+from .family import Family, FamilyCode, Work, call, family
 from .functions import (
     MATHEMATICAL,
     abs,
@@ -37,6 +39,7 @@ from .functions import (
     minimum,
     null,
     part,
+    pointer,
     reduce_add,
     reduce_max,
     reduce_min,
@@ -73,3 +76,72 @@ def __getattr__(name: str) -> Any:
     if name in MATHEMATICAL:
         return MATHEMATICAL[name]
     raise AttributeError(f"the kernel language has no {name!r}")
+
+
+__all__ = [
+    "Array",
+    "ArrayKernel",
+    "Family",
+    "FamilyCode",
+    "LoopRange",
+    "Pointer",
+    "Registers",
+    "Value",
+    "Work",
+    "abs",
+    "all",
+    "any",
+    "bf16",
+    "bitcast",
+    "bool1",
+    "call",
+    "ceil",
+    "clamp",
+    "concat",
+    "constant_vector",
+    "dot4",
+    "f16",
+    "f32",
+    "f64",
+    "family",
+    "first",
+    "floor",
+    "fma",
+    "full",
+    "gather",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "insert",
+    "iota",
+    "lookup",
+    "loop",
+    "maximum",
+    "minimum",
+    "null",
+    "pair_dot",
+    "parallel",
+    "part",
+    "pointer",
+    "ptr",
+    "reduce_add",
+    "reduce_max",
+    "reduce_min",
+    "registers",
+    "round_even",
+    "select",
+    "shuffle",
+    "splat",
+    "sqrt",
+    "stack",
+    "to_int",
+    "trunc",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
+    "unroll",
+    "value",
+    "zeros",
+]  # fmt: skip

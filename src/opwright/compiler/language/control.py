@@ -55,7 +55,8 @@ class _Carried:
         alike = isinstance(now, Pointer) == isinstance(self.like, Pointer) and now.dtype is self.like.dtype
         if not alike or (isinstance(now, Value) and now.count != self.like.count):
             raise SignatureError(op=current().name, what=f"{name} has another type after a turn than before",
-                                 found=f"{self.like!r}, then {now!r}", do="start with a value of that type")  # fmt: skip
+                                 found=f"{self.like!r}, then {now!r}",
+                                 do="start with a value of that type")  # fmt: skip
         current().builder.store(now.x, self.place)
 
     def get(self) -> Any:
@@ -121,7 +122,7 @@ class LanguageStage(Stage):
                 known = other if isinstance(one, Undefined) else one
                 merged.append(known if is_returned_value(name) else Undefined(name))
             else:
-                like = one if isinstance(one, Value | Pointer) else other if isinstance(other, Value | Pointer) else None
+                like = next((x for x in (one, other) if isinstance(x, Value | Pointer)), None)
                 if like is None:
                     like = carried(one)
                 if isinstance(like, Value) and isinstance(other, Value) and other.count > like.count:

@@ -19,7 +19,7 @@ def _pieces(count: int, *, widest: int) -> list[tuple[int, int]]:
 
 
 def dot4(acc: Value, a: Value, c: Value) -> Value:
-    """acc[i] + sum over j < 4 of a[4 i + j] c[4 i + j]: acc int32, a uint8, c int8, of four times as many lanes. Exact."""
+    """acc[i] + sum over j < 4 of a[4 i + j] c[4 i + j]: acc int32, a uint8, c int8, of 4 times as many lanes. Exact."""
     n = acc.count
     if a.count != 4 * n or c.count != 4 * n or a.dtype is not dtypes.uint8 or c.dtype is not dtypes.int8:
         raise TypeError(f"dot4 takes int32[{n}], uint8[{4 * n}] and int8[{4 * n}]; found {acc!r}, {a!r}, {c!r}")

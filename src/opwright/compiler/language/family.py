@@ -15,7 +15,7 @@ import functools
 import inspect
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -49,6 +49,14 @@ class Work:
         return self.target.vector_bytes // dtype.size
 
 
+class FamilyCode(NamedTuple):
+    """Machine code of one kernel. parameters: what its words are, a dtype or `ptr[dtype]` each."""
+
+    address: int
+    name: str
+    parameters: tuple[Any, ...]
+
+
 class Family:
     """Kernels of one function. code(**constants): machine code; emit(target, **constants): LLVM's module."""
 
@@ -56,11 +64,20 @@ class Family:
         self.function, self.name = function, function.__name__
         functools.update_wrapper(self, function)
         parameters = list(inspect.signature(function, eval_str=True).parameters.values())
-        self.parameters = {p.name: p.annotation for p in parameters[1:] if p.kind is not p.KEYWORD_ONLY}
-        self.constants = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
-        for name, kind in self.parameters.items():
+        self.parameters = {p.name: p.annotation for p in parameters[1:] if p.kind is p.POSITIONAL_OR_KEYWORD}
+        more = [p for p in parameters if p.kind is p.VAR_POSITIONAL]
+        self.more = (more[0].name, more[0].annotation) if more else None
+        self.constants = tuple(p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.VAR_POSITIONAL))
+        for name, kind in (*self.parameters.items(), *([self.more] if self.more else ())):
             if not isinstance(kind, DType | PointerKind):
-                raise TypeError(f"{self.name}: parameter {name} is annotated with a dtype or ptr[dtype], found {kind!r}")
+                raise TypeError(f"{self.name}: parameter {name} is a dtype or ptr[dtype], found {kind!r}")
+
+    def kinds(self, constants: dict[str, Any]) -> dict[str, Any]:
+        """The type of each word by name: `*more: i64` stands for as many words as the constant `more` says."""
+        if self.more is None:
+            return self.parameters
+        name, kind = self.more
+        return {**self.parameters, **{f"{name}.{i}": kind for i in range(constants[name])}}
 
     def entry(self, constants: dict[str, Any]) -> str:
         """The name of one of its kernels, for people."""
@@ -69,10 +86,10 @@ class Family:
     def emit(self, target: Target, **constants: Any) -> ir.Module:
         """The module of one kernel, before optimisation; its function is `entry(constants)`."""
         if set(constants) != set(self.constants):
-            raise TypeError(f"{self.name} takes the constants {', '.join(self.constants)}; found {', '.join(constants)}")
+            raise TypeError(f"{self.name} has constants {', '.join(self.constants)}; found {', '.join(constants)}")
         entry = self.entry(constants)
         module = ir.Module(entry)
-        kinds = {n: POINTER if isinstance(k, PointerKind) else KIND[k] for n, k in self.parameters.items()}
+        kinds = {n: POINTER if isinstance(k, PointerKind) else KIND[k] for n, k in self.kinds(constants).items()}
         body = ir.Function(module, ir.FunctionType(I64, [*kinds.values(), I64, I64, POINTER]), f"{entry}.body")
         body.linkage = "internal"
         body.attributes.add("alwaysinline")
@@ -92,10 +109,11 @@ class Family:
         try:
             *given, begin, end, scratch = body.args
             words = [Pointer(x, k.dtype) if isinstance(k, PointerKind) else Value(x, k)
-                     for x, k in zip(given, self.parameters.values())]  # fmt: skip
+                     for x, k in zip(given, self.kinds(constants).values())]  # fmt: skip
+            named = {n: v for n, v in constants.items() if self.more is None or n != self.more[0]}
             work = Work(Value(begin, dtypes.int64), Value(end, dtypes.int64), scratch, target)
             with staging.converting(True):
-                status = staging.to_graph(self.function)(work, *words, **constants)
+                status = staging.to_graph(self.function)(work, *words, **named)
             builder.ret(status.x if isinstance(status, Value) else ir.Constant(I64, status or 0))
         finally:
             state.trace, state.tapes = saved
@@ -111,19 +129,29 @@ class Family:
                  for i, kind in enumerate(kinds)]  # fmt: skip
         b.ret(b.call(body, [*words, *outer.args[1:]]))
 
-    def code(self, target: Target | None = None, **constants: Any) -> Any:
-        """Machine code of one kernel for this processor."""
+    def code(self, **constants: Any) -> FamilyCode:
+        """Machine code of one kernel for this processor: made once a process, and kept between processes.
+
+        raises what store.find_or_make raises
+        """
         from ..native.store import find_or_make
 
-        chosen = target or host()
-        return find_or_make(self.name, repr(sorted(constants.items())), chosen,
-                            lambda: (str(self.emit(chosen, **constants)), self.entry(constants)))
+        key = tuple(constants.items())
+        found = self._codes.get(key)
+        if found is None:
+            target = host()
+            made = find_or_make(self.name, repr(sorted(key)), target,
+                                lambda: (str(self.emit(target, **constants)), self.entry(constants)))  # fmt: skip
+            found = self._codes[key] = FamilyCode(made.address, made.name, tuple(self.parameters.values()))
+        return found
 
     def words(self, values: Sequence[Any]) -> np.ndarray:
         """The words of a call: pointers and integers as they are, floats in the low bytes. Arrays by address."""
-        if len(values) != len(self.parameters):
+        kinds = list(self.parameters.values())
+        if len(values) < len(kinds) or (len(values) > len(kinds) and self.more is None):
             raise TypeError(f"{self.name} takes {', '.join(self.parameters)}; found {len(values)} words")
-        return np.array([word(v, k) for v, k in zip(values, self.parameters.values())], np.int64)
+        kinds += [self.more[1] if self.more else None] * (len(values) - len(kinds))
+        return np.array([word(v, k) for v, k in zip(values, kinds)], np.int64)
 
 
 def word(v: Any, kind: Any) -> int:
@@ -139,3 +167,11 @@ def word(v: Any, kind: Any) -> int:
 def family(function: Callable[..., Any]) -> Family:
     """Make a family of kernels of a function on the language's values; keyword-only parameters are its constants."""
     return Family(function)
+
+
+def call(code: FamilyCode, arguments: Sequence[Any], items: int, scratch: int = 0) -> None:
+    """Run one kernel once, over NumPy arrays and numbers. Raises StepError where a guard failed."""
+    from ..native.executor import Executor, Step
+
+    words = [word(v, kind) for v, kind in zip(arguments, code.parameters, strict=True)]
+    Executor([Step(code.address, words, items, scratch=scratch)], keep=tuple(arguments)).run()

@@ -30,7 +30,8 @@ class BFloatType(ir.types._BaseFloatType):
 
 BFloatType._create_instance()
 
-I1, I8, I32, I64, F32, F64 = ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.FloatType(), ir.DoubleType()
+I1, I8, I32, I64 = map(ir.IntType, (1, 8, 32, 64))
+F32, F64 = ir.FloatType(), ir.DoubleType()
 POINTER = ir.PointerType()
 
 KIND: dict[DType, ir.Type] = {
@@ -76,7 +77,7 @@ class PointerKind:
         return f"ptr[{self.dtype.short}]"
 
 
-class ptr:  # noqa: N801  a kind of the language, as f32 is
+class ptr:
     """`ptr[f32]`: a pointer to elements, as a parameter of a kernel."""
 
     def __class_getitem__(cls, dtype: DType) -> PointerKind:

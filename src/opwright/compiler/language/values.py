@@ -373,7 +373,7 @@ def allocate(kind: ir.Type, size: int = 1, align: int | None = None) -> ir.Value
 
 
 class Registers:
-    """A tile of numbers or vectors that a kernel keeps in registers. Read and written as `tile[i, j]`, by Python ints."""
+    """A tile of numbers or vectors that a kernel keeps in registers: `tile[i, j]`, read and written by Python ints."""
 
     __slots__ = ("count", "dtype", "places", "shape")
 

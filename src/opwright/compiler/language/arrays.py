@@ -1,0 +1,178 @@
+"""Arrays of kernels that Python calls: their annotation, and what a kernel reads and writes through.
+
+Lives here: `Array` (the annotation), `ArrayValue` (while staged), guards.
+Not here: calling such a kernel (calling.py), pointers without bounds (values.py).
+
+Every access is checked against the array's sizes, when the kernel is staged where both are known then, and by a guard
+in the code where not; LLVM drops the guards that its range analysis proves. A guard that fails ends the kernel with
+its number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from llvmlite import ir
+
+from ...core import dtypes
+from ...core.dtypes import DType, as_dtype
+from ...core.errors import InvalidArgumentError
+from ...core.frames import users_line
+from .functions import first
+from .kinds import I1, I64, number
+from .values import Pointer, Value, current, intrinsic, value
+
+
+class Array:
+    """The annotation of an array parameter: dtype and sizes. A size is a number, or a name, which stands for one size.
+
+    `Array(f32, "rows", "columns")`; `Array(f32)` is a number in an array of rank 0.
+    """
+
+    def __init__(self, dtype: Any, *shape: int | str) -> None:
+        self.dtype: DType = as_dtype(dtype)
+        for size in shape:
+            if not isinstance(size, int | str) or isinstance(size, bool) or (isinstance(size, int) and size < 0):
+                raise TypeError(f"a size is a number or a name, found {size!r}")
+        self.shape = shape
+
+    def __repr__(self) -> str:
+        return f"{self.dtype.short}[{', '.join(map(str, self.shape))}]"
+
+
+class Guards:
+    """The checks of one kernel: where each stands, and the code that a failed one jumps to."""
+
+    def __init__(self, on: bool) -> None:
+        self.on = on
+        self.places: list[str] = []  # of guard i + 1
+
+    def check(self, holds: Value, what: str) -> None:
+        """Go on where this holds; else the kernel ends with the guard's number."""
+        if not self.on:
+            return
+        self.places.append(f"{users_line() or 'kernel'}: {what}")
+        b = current().builder
+        failed, fine = b.append_basic_block("guard.failed"), b.append_basic_block("guard.holds")
+        b.cbranch(holds.x, fine, failed)
+        b.position_at_end(failed)
+        b.ret(ir.Constant(I64, len(self.places)))
+        b.position_at_end(fine)
+
+
+class ArrayValue:
+    """An array, or a part of one with fewer axes, while a kernel is staged.
+
+    `a[i, j]` reads an element and `a[i, j] = v` writes one; with fewer indices `a[i]` is the rest of the array there.
+    shape, strides (in elements): Python numbers where the annotation has them, else values.
+    """
+
+    __slots__ = ("guards", "label", "pointer", "shape", "strides", "written")
+
+    def __init__(self, pointer: Pointer, shape: Sequence[Any], strides: Sequence[Any], guards: Guards, label: str,
+                 written: set[str]) -> None:  # fmt: skip
+        self.pointer, self.shape, self.strides = pointer, tuple(shape), tuple(strides)
+        self.guards, self.label, self.written = guards, label, written
+
+    @property
+    def dtype(self) -> DType:
+        """Of the elements."""
+        return self.pointer.dtype
+
+    def __len__(self) -> Any:
+        if not isinstance(self.shape[0], int):
+            raise TypeError(f"len of {self.label} is known when the kernel runs: {self.label}.shape[0]")
+        return self.shape[0]
+
+    def _inside(self, indices: Sequence[Any], width: int = 1) -> Any:
+        """The element's offset, after a check of each index."""
+        offset: Any = 0
+        for axis, (i, size, stride) in enumerate(zip(indices, self.shape, self.strides)):
+            wide = width if width > 1 and axis == len(self.shape) - 1 else 1
+            if not isinstance(i, Value | int):
+                raise TypeError(f"{self.label}: an index is an integer, found {i!r}")
+            if isinstance(i, int) and isinstance(size, int):
+                if not 0 <= i <= size - wide:
+                    what = f"index {i} is outside of {self.label}, axis {axis}"
+                    raise InvalidArgumentError(op=current().name, what=what, found=f"{wide} from {i} on",
+                                               wanted=f"within {size}")  # fmt: skip
+            else:
+                at = value(i).to(dtypes.int64)
+                last = value(size) - wide if wide > 1 else None
+                unsigned = Value(at.x, dtypes.uint64)
+                if last is None:
+                    holds = unsigned < Value(value(size).x, dtypes.uint64)
+                else:
+                    holds = (at >= 0) & (at <= last)
+                self.guards.check(holds, f"index outside of {self.label}, axis {axis}")
+            if isinstance(i, int) and isinstance(stride, int):
+                offset = offset + i * stride
+            else:
+                offset = value(i).to(dtypes.int64) * stride + offset
+        return offset
+
+    def _all(self, indices: Any) -> tuple[Any, ...]:
+        indices = indices if isinstance(indices, tuple) else (indices,)
+        if len(indices) > len(self.shape):
+            raise TypeError(f"{self.label} has {len(self.shape)} axes, found {len(indices)} indices")
+        return indices
+
+    def __getitem__(self, indices: Any) -> Any:
+        indices = self._all(indices)
+        offset, n = self._inside(indices), len(indices)
+        if n == len(self.shape):
+            return self.pointer[offset]
+        return ArrayValue(self.pointer + offset, self.shape[n:], self.strides[n:], self.guards, self.label,
+                          self.written)  # fmt: skip
+
+    def __setitem__(self, indices: Any, v: Any) -> None:
+        indices = self._all(indices)
+        if len(indices) < len(self.shape):
+            raise TypeError(f"{self.label} has {len(self.shape)} axes, found {len(indices)} indices; write element by "
+                            "element, or vectors by store")  # fmt: skip
+        if isinstance(v, Value) and v.count:
+            raise TypeError(f"{self.label}[...] = v writes a number; a vector: {self.label}.store(v, ...)")
+        self.written.add(self.label)
+        self.pointer[self._inside(indices)] = v
+
+    def _vector(self, indices: Sequence[Any]) -> None:
+        if len(indices) != len(self.shape) or not indices:
+            raise TypeError(f"{self.label} has {len(self.shape)} axes, found {len(indices)} indices")
+        if isinstance(self.strides[-1], Value) or self.strides[-1] != 1:
+            raise TypeError(f"{self.label}: vectors lie along the last axis, whose elements are neighbours")
+
+    def load(self, *indices: Any, count: int, only: Any = None) -> Value:
+        """count neighbours along the last axis as a vector. only: so many of them are read, the other lanes are 0."""
+        self._vector(indices)
+        if only is None:
+            return self.pointer.load(self._inside(indices, count), count)
+        return self.pointer.load(self._some(indices, count, only), count, mask=first(only, count))
+
+    def store(self, v: Value, *indices: Any, only: Any = None) -> None:
+        """Write a vector to neighbours along the last axis. only: so many of its lanes."""
+        self._vector(indices)
+        self.written.add(self.label)
+        if only is None:
+            self.pointer.store(v, self._inside(indices, v.count or 1))
+        else:
+            self.pointer.store(v, self._some(indices, v.count, only), mask=first(only, v.count))
+
+    def _some(self, indices: Sequence[Any], count: int, only: Any) -> Any:
+        """The offset of a vector of which only some lanes are meant."""
+        last, n = value(indices[-1]).to(dtypes.int64), value(only).to(dtypes.int64)
+        self.guards.check((last >= 0) & (n >= 0) & (n <= count) & (last + n <= self.shape[-1]),
+                          f"vector outside of {self.label}, axis {len(self.shape) - 1}")  # fmt: skip
+        offset = value(indices[-1]).to(dtypes.int64) * self.strides[-1]
+        if len(indices) > 1:
+            offset = offset + ArrayValue(self.pointer, self.shape[:-1], self.strides[:-1], self.guards, self.label,
+                                         self.written)._inside(indices[:-1])  # fmt: skip
+        return offset
+
+    def __repr__(self) -> str:
+        return f"<{self.label}: {self.dtype.short}, {len(self.shape)} axes, of kernel {current().name!r}>"
+
+
+def likely(x: Value) -> Value:
+    """A condition that nearly always holds."""
+    return Value(intrinsic("expect.i1", I1, x.x, number(dtypes.bool, True)), dtypes.bool)

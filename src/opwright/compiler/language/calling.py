@@ -1,0 +1,268 @@
+"""Kernels on arrays that Python calls: `@ow.kernel` on a function whose parameters are annotated.
+
+Lives here: `ArrayKernel`, `parallel`, `unroll`.  Not here: arrays while staged (arrays.py), families (family.py).
+
+    @ow.kernel
+    def scale(x: kl.Array(kl.f32, "n"), y: kl.Array(kl.f32, "n"), factor: kl.f32):
+        for i in kl.parallel(x.shape[0]):
+            y[i] = x[i] * factor
+
+    scale(x, y, 0.5)
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+from ... import staging
+from ...core import dtypes, flags
+from ...core.dtypes import DType
+from ...core.errors import InvalidArgumentError, OutOfRangeError, SignatureError
+from ...ops import dispatch
+from ..target import Target, host
+from .arrays import Array, ArrayValue, Guards
+from .control import LoopRange, carried
+from .family import word
+from .kinds import I64, KIND, POINTER, number
+from .values import Pointer, Staging, Value, current, value
+
+
+class _Counted(Exception):
+    """Ends the staging that only asks how many items the parallel loop has."""
+
+    def __init__(self, count: Value) -> None:
+        self.count = count
+
+
+class ArrayStaging(Staging):
+    """The staging of a kernel on arrays. counting: for the number of items of its parallel loop alone."""
+
+    def __init__(self, builder: ir.IRBuilder, name: str, target: Target, begin: Value | None,
+                 end: Value | None) -> None:  # fmt: skip
+        super().__init__(builder, name, target)
+        self.begin, self.end = begin, end
+        self.has_parallel = False
+
+
+def parallel(n: Any) -> Any:
+    """`for i in parallel(n)`: as `range(n)`, its turns in any order, on several threads. Once in a kernel, in no loop.
+
+    What stands outside of it is done by every thread: let it write no array.
+    """
+    staged = current()
+    if not isinstance(staged, ArrayStaging):
+        raise TypeError("parallel is for kernels on arrays; a family's items are work.items()")
+    if staged.has_parallel:
+        raise SignatureError(op=staged.name, what="a kernel has one parallel loop", found="two of them")
+    staged.has_parallel = True
+    count = value(carried(n)).to(dtypes.int64)
+    if staged.begin is None:
+        raise _Counted(count)
+    return LoopRange(staged.begin, staged.end)
+
+
+def unroll(*limits: int) -> range:
+    """`for i in unroll(4)`: so many copies of the body, as `range` of Python's numbers gives, which it insists on."""
+    if not all(isinstance(n, int) for n in limits):
+        raise TypeError(f"unroll takes Python's numbers, known when the kernel is compiled; found {limits!r}")
+    return range(*limits)
+
+
+class ArrayKernel:
+    """A kernel on arrays; called with NumPy arrays, numbers, and constants by keyword.
+
+    Positional parameters are annotated: `Array(dtype, *sizes)`, or a dtype for a number. Keyword-only parameters are
+    constants known when it is compiled; each choice of them, and of which arrays have neighbouring elements along the
+    last axis, is compiled once. Arrays are changed in place. Returns None.
+
+    raises InvalidArgumentError for arguments of another dtype, rank or size, or a read-only array that it writes;
+    OutOfRangeError, naming the kernel's line, for an access outside an array (checked=False leaves these guards out)
+    """
+
+    def __init__(self, function: Callable[..., Any], checked: bool = True) -> None:
+        self.function, self.checked, self.name = function, checked, function.__name__
+        parameters = list(inspect.signature(function, eval_str=True).parameters.values())
+        self.parameters = {p.name: p.annotation for p in parameters if p.kind is not p.KEYWORD_ONLY}
+        self.constants = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+        for name, kind in self.parameters.items():
+            if not isinstance(kind, Array | DType):
+                raise TypeError(f"kernel {self.name}: parameter {name} is annotated with kl.Array(dtype, ...) or a "
+                                f"dtype, found {kind!r}")  # fmt: skip
+        self._compiled: dict[Any, _Compiled] = {}
+        functools.update_wrapper(self, function)
+
+    # ---- staging ------------------------------------------------------------------------------------------------
+
+    def emit(self, constants: dict[str, Any], dense: tuple[bool, ...], target: Target) -> tuple[ir.Module, _Facts]:
+        """The module, with a function `NAME` and, where it has a parallel loop, `NAME.items`."""
+        module = ir.Module(self.name)
+        facts = _Facts(Guards(self.checked), set(), False)
+        kinds: list[ir.Type] = []
+        for kind in self.parameters.values():
+            kinds += [KIND[kind]] if isinstance(kind, DType) else [POINTER, *[I64] * (2 * len(kind.shape))]
+        self._emit_one(module, kinds, constants, dense, target, facts, counting=True)
+        self._emit_one(module, kinds, constants, dense, target, facts, counting=False)
+        return module, facts
+
+    def _emit_one(self, module: ir.Module, kinds: list[ir.Type], constants: dict[str, Any], dense: tuple[bool, ...],
+                  target: Target, facts: _Facts, counting: bool) -> None:  # fmt: skip
+        name = f"{self.name}.items" if counting else self.name
+        function = ir.Function(module, ir.FunctionType(I64, [POINTER, I64, I64, POINTER]), name)
+        for argument, called in zip(function.args, ("words", "begin", "end", "scratch")):
+            argument.name = called
+        b = ir.IRBuilder(function.append_basic_block("entry"))
+        words, begin, end, _ = function.args
+        state = dispatch.state
+        saved = state.trace, state.tapes
+        staged = ArrayStaging(b, self.name, target, None, None)
+        state.trace, state.tapes = staged, ()
+        if not counting:
+            staged.begin, staged.end = Value(begin, dtypes.int64), Value(end, dtypes.int64)
+        try:
+            given = [b.load(b.gep(words, [ir.Constant(I64, i)], source_etype=I64), typ=kind, align=8)
+                     for i, kind in enumerate(kinds)]  # fmt: skip
+            guards = Guards(False) if counting else facts.guards
+            arguments = self._arguments(given, dense, guards, facts.written)
+            try:
+                with staging.converting(True):
+                    result = staging.to_graph(self.function)(*arguments, **constants)
+            except _Counted as counted:
+                b.ret(counted.count.x)
+                facts.parallel = True
+                self._abandon(function)
+                return
+            if result is not None:
+                raise SignatureError(op=self.name, what="a kernel on arrays returns nothing", found=repr(result),
+                                     do="write into an array")  # fmt: skip
+            b.ret(ir.Constant(I64, 1 if counting else 0))
+        finally:
+            state.trace, state.tapes = saved
+
+    @staticmethod
+    def _abandon(function: ir.Function) -> None:
+        """Blocks that the interrupted staging left open get an end."""
+        for block in function.blocks:
+            if not block.is_terminated:
+                ir.IRBuilder(block).unreachable()
+
+    def _arguments(self, given: list[ir.Value], dense: tuple[bool, ...], guards: Guards,
+                   written: set[str]) -> list[Any]:  # fmt: skip
+        found: list[Any] = []
+        named: dict[str, Value] = {}
+        rest, arrays = iter(given), iter(dense)
+        for name, kind in self.parameters.items():
+            if isinstance(kind, DType):
+                found.append(Value(next(rest), kind))
+                continue
+            pointer = Pointer(next(rest), kind.dtype)
+            sizes = [Value(next(rest), dtypes.int64) for _ in kind.shape]
+            strides: list[Any] = [Value(next(rest), dtypes.int64) for _ in kind.shape]
+            if next(arrays) and strides:
+                strides[-1] = 1
+            shape = [named.setdefault(size, v) if isinstance(size, str) else size
+                     for size, v in zip(kind.shape, sizes)]  # fmt: skip
+            found.append(ArrayValue(pointer, shape, strides, guards, name, written))
+        return found
+
+    def source(self, **constants: Any) -> str:
+        """The LLVM IR before optimisation, for arrays with neighbouring elements."""
+        dense = tuple(True for k in self.parameters.values() if isinstance(k, Array))
+        return str(self.emit(self._constants(constants), dense, host())[0])
+
+    # ---- calling ------------------------------------------------------------------------------------------------
+
+    def _constants(self, given: dict[str, Any]) -> dict[str, Any]:
+        unknown = [n for n in given if n not in self.constants]
+        found = {**self.constants, **given}
+        missing = [n for n, v in found.items() if v is inspect.Parameter.empty]
+        if unknown or missing:
+            raise InvalidArgumentError(op=self.name, what="constants do not fit", found=", ".join(given) or "none",
+                                       wanted=", ".join(self.constants) or "none")  # fmt: skip
+        return found
+
+    def __call__(self, *arguments: Any, **constants: Any) -> None:
+        if len(arguments) != len(self.parameters):
+            raise InvalidArgumentError(op=self.name, what=f"takes {len(self.parameters)} arguments",
+                                       found=len(arguments), wanted=", ".join(self.parameters))  # fmt: skip
+        constants = self._constants(constants)
+        words: list[int] = []
+        sizes: dict[str, tuple[int, str]] = {}
+        dense: list[bool] = []
+        for (name, kind), x in zip(self.parameters.items(), arguments):
+            if isinstance(kind, DType):
+                words.append(word(x, kind))
+            else:
+                dense.append(self._array(name, kind, x, words, sizes))
+        key = (tuple(dense), tuple(constants.items()))
+        compiled = self._compiled.get(key)
+        if compiled is None:
+            compiled = self._compiled[key] = _Compiled(self, constants, tuple(dense))
+        compiled.run(words, dict(zip(self.parameters, arguments)))
+
+    def _array(self, name: str, kind: Array, x: Any, words: list[int], sizes: dict[str, tuple[int, str]]) -> bool:
+        """Append an array's words; whether its last axis has neighbouring elements."""
+        if not isinstance(x, np.ndarray) or x.dtype != kind.dtype.np or x.ndim != len(kind.shape):
+            found = f"{x.dtype}{list(x.shape)}" if isinstance(x, np.ndarray) else type(x).__name__
+            raise InvalidArgumentError(op=self.name, what=f"argument {name}", found=found, wanted=repr(kind))
+        for axis, (size, wanted) in enumerate(zip(x.shape, kind.shape)):
+            known = (wanted, "the annotation") if isinstance(wanted, int) else sizes.setdefault(wanted, (size, name))
+            if known[0] != size:
+                raise InvalidArgumentError(op=self.name, what=f"argument {name}, axis {axis} ({wanted!r})", found=size,
+                                           wanted=f"{known[0]}, as {known[1]} has it")  # fmt: skip
+        itemsize = x.dtype.itemsize
+        if any(s % itemsize for s in x.strides):
+            raise InvalidArgumentError(op=self.name, what=f"argument {name}: strides are no whole elements",
+                                       found=list(x.strides), do="np.ascontiguousarray")  # fmt: skip
+        strides = [s // itemsize for s in x.strides]
+        words += [x.ctypes.data, *x.shape, *strides]
+        return not strides or strides[-1] == 1 or x.shape[-1] <= 1
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.name}({', '.join(f'{n}: {k!r}' for n, k in self.parameters.items())})>"
+
+
+class _Facts:
+    """What staging found out beside the code."""
+
+    def __init__(self, guards: Guards, written: set[str], parallel: bool) -> None:
+        self.guards, self.written, self.parallel = guards, written, parallel
+
+
+class _Compiled:
+    """One choice of constants and layouts as machine code."""
+
+    def __init__(self, kernel: ArrayKernel, constants: dict[str, Any], dense: tuple[bool, ...]) -> None:
+        from ..native.store import find_or_make
+
+        target = host()
+        module, self.facts = kernel.emit(constants, dense, target)
+        text = str(module)
+        self.name = kernel.name
+        self.code = find_or_make(kernel.name, text, target, lambda: (text, kernel.name))
+        self.count = (find_or_make(f"{kernel.name}.items", text, target, lambda: (text, f"{kernel.name}.items"))
+                      if self.facts.parallel else None)  # fmt: skip
+
+    def run(self, words: list[int], arguments: dict[str, Any]) -> None:
+        from ..native.executor import Executor, Step, StepError, call
+
+        for name in self.facts.written:
+            if not arguments[name].flags.writeable:
+                raise InvalidArgumentError(op=self.name, what=f"writes argument {name}, which is read-only")
+        block = np.array(words, np.int64)
+        items = 1 if self.count is None else call(self.count.address, block)
+        if items <= 0:
+            return
+        threads = flags.get("num_threads") or 1
+        try:
+            Executor([Step(self.code.address, block, items)], threads=threads, keep=tuple(arguments.values())).run()
+        except StepError as error:
+            raise OutOfRangeError(op=self.name, what=self.facts.guards.places[error.status - 1]) from None
+
+
+__all__ = ["I64", "ArrayKernel", "number", "parallel", "unroll"]
