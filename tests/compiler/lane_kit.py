@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from opwright.compiler.engine import load
 from opwright.compiler.lanes import F32, I64, Lanes
+from opwright.compiler.native.store import find_module
 
 
 def compiled(function: Callable[..., Lanes], inputs: int, width: int) -> Callable[..., np.ndarray]:
@@ -33,7 +33,7 @@ def compiled(function: Callable[..., Lanes], inputs: int, width: int) -> Callabl
     b.position_at_end(done)
     b.ret_void()
     run: Any = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (inputs + 1), ctypes.c_int64)(
-        load(module, name))
+        find_module(name, str(module), name).address)
 
     def call(*arrays: np.ndarray) -> np.ndarray:
         given = [np.ascontiguousarray(a, np.float32) for a in arrays]

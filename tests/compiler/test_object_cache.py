@@ -54,7 +54,7 @@ DAMAGE = {
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_damaged_file_is_made_anew(tmp_path: Path, damage: str) -> None:
     run(tmp_path)
-    (file,) = (tmp_path / "kernels").iterdir()
+    file = max((tmp_path / "kernels").iterdir(), key=lambda f: f.stat().st_size)  # beside what says which host this is
     whole = file.read_bytes()
     file.write_bytes(DAMAGE[damage](whole))
     assert run(tmp_path)[1].startswith("compile Wave.f32")
@@ -88,4 +88,4 @@ def test_processes_share_the_folder(tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(lambda _: run(tmp_path)[0], range(4)))
     assert set(answers) == {"0.9588511\n"}
-    assert [f.suffix for f in (tmp_path / "kernels").iterdir()] == [SUFFIX]
+    assert [f.suffix for f in (tmp_path / "kernels").iterdir()] == [SUFFIX] * 2  # the kernel, and which host this is

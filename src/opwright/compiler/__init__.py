@@ -1,7 +1,7 @@
 """Graph to plan to machine code: kernels, the order they run in, where results lie.
 
 Lives here: `Plan` (plan.py), the offline arena planner (memory.py), the kernel language (kernel.py, elementwise.py) and
-LLVM (engine.py, imported at the first compile).
+LLVM (engine.py, imported when something has to be compiled).
 Not here: tapes, traces, files. The compiler takes a Graph and gives a Plan, and knows neither who made the one nor
 who runs the other.
 """

@@ -1,6 +1,6 @@
 """The object cache: machine code of kernels, kept between processes.
 
-Lives here: `Objects`: finding, keeping, the limit on its size.  Not here: what the code is made of (engine.py).
+Lives here: `Objects`: finding, keeping, the limit on its size.  Not here: what is kept (native/).
 
 A file a kernel, named by a digest of all that its code hangs on. It holds the digest of its own bytes, so that one
 that is damaged counts as missing and is made anew. Files are replaced whole: processes may share the folder.
@@ -9,6 +9,7 @@ that is damaged counts as missing and is made anew. Files are replaced whole: pr
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
 import warnings
@@ -69,3 +70,9 @@ class Objects:
             with contextlib.suppress(OSError):
                 os.unlink(path)
             total -= stat.st_size
+
+
+@functools.cache
+def objects(folder: Path) -> Objects:
+    """The objects in a cache folder."""
+    return Objects(folder / "kernels")

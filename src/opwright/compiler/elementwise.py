@@ -2,7 +2,7 @@
 
 Lives here: the loop, staging the function in it, `compile_elementwise`.
 Not here: scalars and calls while it is staged (scalars.py), control flow (staged.py), what an operator becomes
-(lowering.py), loading code (engine.py), choosing kernels (ops/kernels.py).
+(lowering.py), compiling, keeping and loading code (native/), choosing kernels (ops/kernels.py).
 
 The function runs on `KernelScalar`s, which stand for a vector of elements in the loop and for one element in what is
 left at its end; each operator it calls is looked up in LOWER by name. So `ow.minimum(x, 1.0)` means in a kernel what
@@ -23,9 +23,9 @@ from ..core.dtypes import DType, of_numpy
 from ..core.errors import SignatureError
 from ..ops import dispatch
 from . import staged  # noqa: F401  registers what control flow on scalars means
-from .engine import load
 from .lanes import I1, I64, Lanes
 from .lowering import KINDS
+from .native.store import find_module
 from .scalars import KernelScalar, KernelTrace
 from .target import Target, host
 
@@ -135,4 +135,4 @@ def compile_elementwise(function: Callable[..., Any], name: str, inputs: Sequenc
     """Stage, optimise and load one kernel."""
     full = f"{name}.{'_'.join(of_numpy(d).short for d in inputs)}"
     module, dtype = emit(function, full, inputs, attrs)
-    return CompiledKernel(load(module, full), len(inputs) + 1, dtype.np)
+    return CompiledKernel(find_module(full, str(module), full).address, len(inputs) + 1, dtype.np)

@@ -1,29 +1,37 @@
-"""Machine code in this process: made once, kept in the object cache, loaded.
+"""LLVM at work: object code for a target, and its own loader where Opwright's is not to be had.
 
-Lives here: `load`, `has_symbol`.  Not here: what is compiled, targets (target.py), the files of the cache (cache.py).
-llvmlite is imported below this module and nowhere else at module level: `import opwright` must not pay for it.
+Lives here: `object_code`, `load_object`.  Not here: what is compiled, targets (target.py), keeping and loading code
+(native/), which imports this module when something has to be compiled: llvmlite costs a tenth of a second.
 """
 
 from __future__ import annotations
 
 import functools
-import hashlib
 import sys
 import threading
-import time
-from pathlib import Path
 from typing import Any
 
 from llvmlite import binding as llvm
 
 from ..core import flags
-from .cache import Objects
-from .target import host, optimised
+from .native.image import runs_images
+from .target import Target, host, optimised
 
-FORMAT = 1  # of what the cache holds: raised where the same module would be compiled otherwise
 _lock = threading.RLock()
-_loaded: dict[str, int] = {}  # by digest
-_SHOWN_WHEN_COMPILED = ("llvm", "asm")
+
+
+def object_code(text: str, target: Target) -> bytes:
+    """The object file of a module in LLVM's text form, for code that this process can load; shown where asked for."""
+    machine = target.machine(jit=not runs_images())
+    if "kernel" in flags.show:
+        print(text, file=sys.stderr)
+    parsed = optimised(text, machine)
+    if "llvm" in flags.show:
+        print(parsed, file=sys.stderr)
+    if "asm" in flags.show:
+        print(machine.emit_assembly(parsed), file=sys.stderr)
+    code: bytes = machine.emit_object(parsed)
+    return code
 
 
 @functools.cache
@@ -31,55 +39,11 @@ def _engine() -> Any:
     return llvm.create_mcjit_compiler(llvm.parse_assembly(""), host().machine(jit=True))
 
 
-@functools.cache
-def _objects(folder: Path) -> Objects:
-    return Objects(folder / "kernels")
-
-
-def has_symbol(name: str) -> bool:
-    """Whether this process has a C function of that name to call."""
-    _engine()  # which makes this process's symbols known
-    return llvm.address_of_symbol(name) is not None
-
-
-def load(module: Any, entry: str) -> int:
-    """The address of a module's function `entry`, as machine code that stays for the process's life.
-
-    The same module is compiled once a machine: the cache keeps it.
-    """
-    text = str(module)
-    target = host()
-    parts = (str(FORMAT), ".".join(map(str, llvm.llvm_version_info)), target.triple, target.cpu, target.features, text)
-    digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
+def load_object(code: bytes, symbol: str) -> int:
+    """The address of a function of an object file, loaded by LLVM; no other may have its name."""
     with _lock:
-        address = _loaded.get(digest)
-        if address is None:
-            start = time.perf_counter()
-            symbol = f"k{digest}"  # one engine holds all functions
-            code, how = _code(text.replace(f'@"{entry}"', f'@"{symbol}"'), digest)
-            engine = _engine()
-            engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-            engine.finalize_object()
-            address = _loaded[digest] = engine.get_function_address(symbol)
-            if "time" in flags.show:
-                print(f"{how} {entry}  {(time.perf_counter() - start) * 1e3:.1f} ms", file=sys.stderr)
+        engine = _engine()
+        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        engine.finalize_object()
+        address: int = engine.get_function_address(symbol)
         return address
-
-
-def _code(text: str, digest: str) -> tuple[bytes, str]:
-    """The object code of a module, and whether it was compiled or found."""
-    if "kernel" in flags.show:
-        print(text, file=sys.stderr)
-    objects = _objects(flags.cache_dir)
-    code = None if flags.show.intersection(_SHOWN_WHEN_COMPILED) else objects.find(digest)
-    if code is not None:
-        return code, "found"
-    machine = host().machine(jit=True)
-    parsed = optimised(text, machine)
-    if "llvm" in flags.show:
-        print(parsed, file=sys.stderr)
-    if "asm" in flags.show:
-        print(machine.emit_assembly(parsed), file=sys.stderr)
-    code = machine.emit_object(parsed)
-    objects.keep(digest, code)
-    return code, "compile"

@@ -1,7 +1,7 @@
 """`@ow.kernel`: a Python function on scalars that becomes machine code over whole arrays.
 
 Lives here: the decorator, and running a kernel on arrays (checks, cache by dtype and attributes).
-Not here: staging to LLVM (elementwise.py), the machine (engine.py). Both are imported at the first compile.
+Not here: staging to LLVM (elementwise.py, imported at the first compile), keeping and loading code (native/).
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ from ..core import dtypes
 from ..core.dtypes import DType
 from ..core.errors import UnimplementedError
 from . import approximate, mathematics
-from .engine import has_symbol
 from .lanes import F32, F64, I1, I32, I64, Lanes, is_nan, select
+from .native.image import address_of
 
 KINDS: dict[DType, ir.Type] = {
     dtypes.float32: F32, dtypes.float64: F64, dtypes.int32: I32, dtypes.int64: I64, dtypes.bool: I1,
@@ -61,7 +61,7 @@ def _libm(name: str) -> Rule:
 
     def lower(trace: Any, op: Any, *xs: Lanes) -> Lanes:
         symbol, kind = name + ("f" if xs[0].kind == F32 else ""), xs[0].kind
-        if not has_symbol(symbol):
+        if address_of(symbol) is None:
             raise UnimplementedError(op=op.operator.name, what=f"the C library has no {symbol}")
         b = xs[0].b
         module = b.module

@@ -1,7 +1,9 @@
 """Targets: which processor code is made for.
 
 Lives here: `Target`, the table NAMED, the host's, LLVM's description of each, object code.
-Not here: loading code into this process (engine.py), keeping it (cache.py).
+Not here: finding out what the host is (native/host.py), loading code into this process and keeping it (native/).
+
+LLVM is imported when it has something to do: a target can be named and described without.
 """
 
 from __future__ import annotations
@@ -10,9 +12,8 @@ import functools
 from dataclasses import dataclass
 from typing import Any
 
-from llvmlite import binding as llvm
-
 from ..core.errors import NotFoundError
+from .native.host import host_words
 
 
 @dataclass(frozen=True)
@@ -58,13 +59,15 @@ class Target:
 
 @functools.cache
 def _machine(target: Target, jit: bool) -> Any:
+    from llvmlite import binding as llvm
+
     if jit:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
     else:
         llvm.initialize_all_targets()
         llvm.initialize_all_asmprinters()
-    more: dict[str, Any] = {"jit": True} if jit else {"reloc": "pic"}
+    more: dict[str, Any] = {"jit": True} if jit else {"reloc": "pic", "codemodel": "small"}
     return llvm.Target.from_triple(target.triple).create_target_machine(
         cpu=target.cpu, features=target.features, opt=3, **more
     )
@@ -72,6 +75,8 @@ def _machine(target: Target, jit: bool) -> Any:
 
 def optimised(text: str, machine: Any) -> Any:
     """A module, parsed and optimised for a machine. Raises RuntimeError for text that LLVM refuses."""
+    from llvmlite import binding as llvm
+
     parsed = llvm.parse_assembly(text)
     parsed.triple = machine.triple
     parsed.verify()
@@ -110,9 +115,7 @@ NAMED: dict[str, Target] = {t.name: t for t in (
 @functools.cache
 def host() -> Target:
     """This processor, with all its features."""
-    features = llvm.get_host_cpu_features()
-    wide = 64 if features.get("avx512f") else 32 if features.get("avx2") else 16
-    return Target("host", llvm.get_process_triple(), llvm.get_host_cpu_name(), features.flatten(), wide)
+    return Target("host", *host_words())
 
 
 def named(name: str) -> Target:

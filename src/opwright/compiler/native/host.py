@@ -1,0 +1,91 @@
+"""This processor, described without LLVM where it was described before.
+
+Lives here: `host_words`, finding them in the cache, asking LLVM.  Not here: what a Target is (target.py).
+
+Importing llvmlite takes longer than loading all kernels of a model. So what LLVM says of a processor is kept in the
+object cache, under a digest of what the system says of it, and of the llvmlite at hand.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import platform
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from ...core import flags
+from ..cache import objects
+
+_CPUINFO = Path("/proc/cpuinfo")
+_MOST_BYTES = 1 << 14  # of the first processor: a few thousand
+# The lines that say what it is; the others change from one moment or core to the next.
+_LINES = ("vendor_id", "cpu family", "model", "stepping", "flags",  # x86
+          "CPU ", "Features", "isa", "mvendorid", "marchid", "mimpid")  # Arm, RISC-V  # fmt: skip
+
+
+class HostWords(NamedTuple):
+    """This processor in LLVM's words, and the bytes of its vectors."""
+
+    triple: str
+    cpu: str
+    features: str
+    vector_bytes: int
+
+
+def host_words() -> HostWords:
+    """What LLVM says of this processor; from the cache where it holds that."""
+    signs = _signs()
+    if signs is None:
+        return _asked()
+    digest = hashlib.sha256(f"host\0{signs}".encode()).hexdigest()
+    kept = objects(flags.cache_dir).find(digest)
+    words = None if kept is None else _read(kept)
+    if words is None:
+        words = _asked()
+        objects(flags.cache_dir).keep(digest, "\0".join(map(str, words)).encode())
+    return words
+
+
+def _read(kept: bytes) -> HostWords | None:
+    match kept.decode(errors="replace").split("\0"):
+        case [triple, cpu, features, wide] if wide in ("16", "32", "64"):
+            return HostWords(triple, cpu, features, int(wide))
+    return None
+
+
+def _asked() -> HostWords:
+    from llvmlite import binding as llvm
+
+    features = llvm.get_host_cpu_features()
+    wide = 64 if features.get("avx512f") else 32 if features.get("avx2") else 16
+    return HostWords(llvm.get_process_triple(), llvm.get_host_cpu_name(), features.flatten(), wide)
+
+
+def _signs() -> str | None:
+    """All that LLVM's answer hangs on, as text; None where the system does not say what its processor is."""
+    try:
+        with _CPUINFO.open("rb") as file:
+            first = file.read(_MOST_BYTES).partition(b"\n\n")[0].decode(errors="replace")
+    except OSError:
+        return None
+    lines = [line for line in first.splitlines() if line.startswith(_LINES)]
+    if not lines:
+        return None
+    return "\0".join((*lines, sys.platform, platform.machine(), compiler_stamp()))
+
+
+def compiler_stamp() -> str:
+    """Which llvmlite there is, without importing it: the size and time of the files that say its version."""
+    spec = importlib.util.find_spec("llvmlite")
+    if spec is None or spec.origin is None:
+        return ""
+    stats = []
+    for name in ("__init__.py", "_version.py"):
+        path = os.path.join(os.path.dirname(spec.origin), name)
+        if os.path.exists(path):
+            stat = os.stat(path)
+            stats.append(f"{stat.st_size}.{stat.st_mtime_ns}")
+    return " ".join(stats)

@@ -1,0 +1,139 @@
+"""Images: machine code in a form that is loaded by copying it, and loading it.
+
+Lives here: `Image`, its bytes, `load_images`, symbols of this process.  Not here: making images (linking.py), keeping
+them (store.py).
+
+An image is one block of code and constants. Two short lists say what is filled in once its address is known: words
+that hold an offset into the block, and words for the addresses of C functions. Then it is made read-only and runs.
+What is loaded stays for the process's life: threads may run in it until the very end.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import mmap
+import os
+import platform
+import struct
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...core.errors import DataLossError, NotFoundError, ResourceExhaustedError
+
+PAGE = 4096  # of the page-relative instructions of AArch64, whatever the system's is
+_MAGIC = b"OWI1"
+_HEADER = struct.Struct("<4sIIIIII")  # magic, align, entries, bases, imports, bytes of names, bytes of content
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """Code and constants in one block.
+
+    entries: functions by name, and where they begin; bases: where the block's address is added to a 64-bit word;
+    imports: where the address of a C function belongs, and its name; align: of the block's address
+    """
+
+    entries: dict[str, int]
+    bases: tuple[int, ...]
+    imports: tuple[tuple[int, str], ...]
+    content: bytes
+    align: int
+
+    def to_bytes(self) -> bytes:
+        """As a file holds it."""
+        names = "\0".join([*self.entries, *(name for _, name in self.imports)]).encode()
+        numbers = (*self.entries.values(), *self.bases, *(at for at, _ in self.imports))
+        counts = len(self.entries), len(self.bases), len(self.imports)
+        header = _HEADER.pack(_MAGIC, self.align, *counts, len(names), len(self.content))
+        return header + struct.pack(f"<{len(numbers)}I", *numbers) + names + self.content
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Image:
+        """What `to_bytes` gave. Raises DataLossError for anything else."""
+        try:
+            magic, align, *counts, names_size, size = _HEADER.unpack_from(data)
+            numbers = struct.unpack_from(f"<{sum(counts)}I", data, _HEADER.size)
+            start = _HEADER.size + 4 * sum(counts)
+            names = data[start : start + names_size].decode().split("\0")
+        except (struct.error, UnicodeDecodeError) as error:
+            raise DataLossError(what="a damaged image", found=repr(error)) from None
+        content = data[start + names_size :]
+        first, second = counts[0], counts[0] + counts[1]
+        entries, bases, imports = numbers[:first], numbers[first:second], numbers[second:]
+        whole = (magic == _MAGIC and align in (64, PAGE) and len(content) == size and len(names) == first + counts[2]
+                 and all(at < size for at in entries) and all(at + 8 <= size for at in (*bases, *imports)))  # fmt: skip
+        if not whole:
+            raise DataLossError(what="a damaged image", found=f"{len(data)} bytes")
+        return cls(dict(zip(names, entries)), bases, tuple(zip(imports, names[first:])), content, align)
+
+
+@functools.cache
+def runs_images() -> bool:
+    """Whether this process can run images: LLVM makes ELF for it, of a processor that linking.py knows."""
+    return sys.platform == "linux" and sys.maxsize > 1 << 32 and platform.machine() in ("x86_64", "aarch64")
+
+
+@functools.cache
+def _library() -> Any:
+    """This process's own symbols."""
+    return ctypes.CDLL(None if os.name == "posix" else "ucrtbase", use_errno=True)
+
+
+@functools.cache
+def address_of(symbol: str) -> int | None:
+    """The address of a C function in this process; None where there is none of that name."""
+    try:
+        return ctypes.cast(getattr(_library(), symbol), ctypes.c_void_p).value
+    except AttributeError:
+        return None
+
+
+def memory(size: int) -> int:
+    """The address of `size` zeros of this process, from a page's start on, that are never given back.
+
+    raises ResourceExhaustedError
+    """
+    call = _library().mmap
+    call.restype, call.argtypes = ctypes.c_size_t, [ctypes.c_size_t] * 2 + [ctypes.c_int] * 3 + [ctypes.c_long]
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    address: int = call(0, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
+    if address == ctypes.c_size_t(-1).value:
+        raise ResourceExhaustedError(what="no memory", found=f"{size} bytes: {os.strerror(ctypes.get_errno())}")
+    return address
+
+
+def load_images(images: Sequence[Image]) -> list[dict[str, int]]:
+    """Put images into this process, side by side: the addresses of their entries.
+
+    raises NotFoundError for a C function that is not there, ResourceExhaustedError, OSError where code may not be run
+    """
+    starts, size = [], 0
+    for image in images:
+        starts.append(size := -(-size // image.align) * image.align)
+        size += len(image.content)
+    if not size:
+        return [{} for _ in images]
+    content = bytearray(size)
+    address = memory(size)
+    for start, image in zip(starts, images):
+        content[start : start + len(image.content)] = image.content
+        for at in image.bases:
+            (offset,) = struct.unpack_from("<Q", content, start + at)
+            struct.pack_into("<Q", content, start + at, address + start + offset)
+        for at, symbol in image.imports:
+            struct.pack_into("<Q", content, start + at, _imported(symbol))
+    ctypes.memmove(address, (ctypes.c_char * size).from_buffer(content), size)
+    # The pages were never executable: where instructions have a cache of their own, the system tends to it here.
+    if _library().mprotect(ctypes.c_void_p(address), ctypes.c_size_t(size), mmap.PROT_READ | mmap.PROT_EXEC):
+        raise OSError(ctypes.get_errno(), "this process may not run code that it wrote")
+    return [{name: address + start + at for name, at in image.entries.items()} for start, image in zip(starts, images)]
+
+
+def _imported(symbol: str) -> int:
+    address = address_of(symbol)
+    if address is None:
+        raise NotFoundError(what="compiled code calls a C function that this process lacks", found=symbol)
+    return address

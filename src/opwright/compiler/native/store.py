@@ -1,0 +1,217 @@
+"""Finding machine code, or making it: a kernel is staged and compiled once a machine.
+
+Lives here: `find_or_make`, packs, `only_cached`, what code hangs on.  Not here: the files (cache.py), the form of the
+code (image.py), LLVM (target.py, imported when something has to be compiled).
+
+A kernel is known by its name and constants, the processor and Opwright's own sources, so that a warm cache asks for
+neither staging nor LLVM. A pack holds all the kernels that one model uses: one file to read, one block of memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import hashlib
+import os
+import secrets
+import struct
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ... import core
+from ...core import flags
+from ...core.errors import DataLossError, UnavailableError
+from ..cache import objects
+from ..target import Target, host
+from .image import Image, load_images, runs_images
+
+FORMAT = 2  # of what the cache holds: raised where the same kernel would become other code
+_SHOWN_WHEN_COMPILED = frozenset({"kernel", "llvm", "asm"})
+_ENTRY = struct.Struct("<32sI")  # of a pack: a kernel's digest, the bytes of its image
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A kernel in this process. address: of its function; name: what it was made as."""
+
+    address: int
+    name: str
+
+
+@dataclass
+class _Pack:
+    """What one model uses. before: as the cache held it; used: digests that were asked for since."""
+
+    before: frozenset[str] = frozenset()
+    used: set[str] = field(default_factory=set)
+
+
+class _Thread(threading.local):
+    pack: _Pack | None = None
+    only_cached: bool = False
+
+
+_here = _Thread()
+_loaded: dict[str, Code] = {}
+_lock = threading.Lock()  # of `_making`
+_making: dict[str, threading.Lock] = {}  # a kernel is made by one thread, others by others meanwhile
+
+
+def find_or_make(name: str, constants: str, target: Target | None, make: Callable[[], tuple[str, str]]) -> Code:
+    """The code of a kernel in this process.
+
+    name, constants: what it is made of, in words that mean the same in every process (for a kernel whose source is
+    not Opwright's own, a digest of it); target: this processor where it is None; make: gives LLVM's text of the
+    module and the name of its function, called where no cache holds the code
+    raises UnavailableError inside `only_cached()` for what would have to be compiled
+    """
+    return _find(_digest(target or host(), name, constants), name, make)
+
+
+def find_module(name: str, text: str, entry: str) -> Code:
+    """The code of a module whose text is at hand already, for this processor."""
+    return _find(_digest(host(), name, text), name, lambda: (text, entry))
+
+
+def _find(digest: str, name: str, make: Callable[[], tuple[str, str]]) -> Code:
+    if _here.pack is not None:
+        _here.pack.used.add(digest)
+    code = _loaded.get(digest)
+    if code is not None:
+        return code
+    with _lock:
+        lock = _making.setdefault(digest, threading.Lock())
+    with lock:
+        code = _loaded.get(digest)
+        if code is None:
+            start = time.perf_counter()
+            kept = None if flags.show & _SHOWN_WHEN_COMPILED else objects(flags.cache_dir).find(digest)
+            if kept is None and _here.only_cached:
+                raise UnavailableError(op=name, what="this kernel is not compiled yet")
+            address = (_image_address if runs_images() else _object_address)(digest, kept, make)
+            code = _loaded[digest] = Code(address, name)
+            if "time" in flags.show:
+                how = "compile" if kept is None else "found"
+                print(f"{how} {name}  {(time.perf_counter() - start) * 1e3:.1f} ms", file=sys.stderr)
+    with _lock:
+        _making.pop(digest, None)
+    return code
+
+
+def _image_address(digest: str, kept: bytes | None, make: Callable[[], tuple[str, str]]) -> int:
+    """Load the image that is kept, or make it of the one function that is asked for."""
+    if kept is None:
+        from ..engine import object_code
+        from .linking import link
+
+        text, entry = make()
+        image = link(object_code(text, host()))
+        image = dataclasses.replace(image, entries={entry: image.entries[entry]})
+        objects(flags.cache_dir).keep(digest, image.to_bytes())
+    else:
+        image = Image.from_bytes(kept)
+    (address,) = load_images([image])[0].values()
+    return address
+
+
+def _object_address(digest: str, kept: bytes | None, make: Callable[[], tuple[str, str]]) -> int:
+    """The same by LLVM's own linker and loader, on systems for which it makes another kind of object."""
+    from .. import engine
+
+    symbol = f"k{digest}"  # one engine holds all functions
+    if kept is None:
+        text, entry = make()
+        kept = engine.object_code(text.replace(f'@"{entry}"', f'@"{symbol}"'), host())
+        objects(flags.cache_dir).keep(digest, kept)
+    return engine.load_object(kept, symbol)
+
+
+@contextlib.contextmanager
+def only_cached() -> Iterator[None]:
+    """Within, on this thread: what would have to be compiled raises UnavailableError instead."""
+    before, _here.only_cached = _here.only_cached, True
+    try:
+        yield
+    finally:
+        _here.only_cached = before
+
+
+@contextlib.contextmanager
+def pack(model: str) -> Iterator[None]:
+    """Around all that asks for one model's kernels: they come at once from one file, which is written where it was not
+    what they are.
+
+    model: any text that stands for the model; where two models have the same, both are right and one is slower
+    """
+    digest = _digest(host(), "pack", model)
+    outer, _here.pack = _here.pack, _Pack(_load_pack(digest))
+    try:
+        yield
+        if _here.pack.used != _here.pack.before:
+            _keep_pack(digest, sorted(_here.pack.used))
+    finally:
+        inner, _here.pack = _here.pack, outer
+        if outer is not None:
+            outer.used |= inner.used
+
+
+def _load_pack(digest: str) -> frozenset[str]:
+    """Load what a pack holds and this process does not have. Gives the digests in it."""
+    skipped = flags.show & _SHOWN_WHEN_COMPILED or not runs_images()
+    data = None if skipped else objects(flags.cache_dir).find(digest)
+    found: dict[str, Image] = {}
+    at = 0
+    try:
+        while data and at < len(data):
+            key, size = _ENTRY.unpack_from(data, at)
+            at += _ENTRY.size
+            found[key.hex()] = Image.from_bytes(data[at : at + size])
+            at += size
+    except (struct.error, DataLossError):
+        return frozenset()
+    missing = {key: image for key, image in found.items() if key not in _loaded}
+    for key, entries in zip(missing, load_images(list(missing.values()))):
+        ((name, address),) = entries.items()
+        _loaded.setdefault(key, Code(address, name))
+    return frozenset(found)
+
+
+def _keep_pack(digest: str, used: list[str]) -> None:
+    parts = []
+    for key in used if runs_images() else ():
+        image = objects(flags.cache_dir).find(key)
+        if image is None:  # no cache to speak of
+            return
+        parts += [_ENTRY.pack(bytes.fromhex(key), len(image)), image]
+    objects(flags.cache_dir).keep(digest, b"".join(parts))
+
+
+def _digest(target: Target, *parts: str) -> str:
+    words = (str(FORMAT), target.triple, target.cpu, target.features, str(target.vector_bytes), sources(), *parts)
+    return hashlib.sha256("\0".join(words).encode()).hexdigest()
+
+
+@functools.cache
+def sources() -> str:
+    """A digest of the sources that kernels are made by: names, sizes and times of their files."""
+    found: list[str] = []
+    for folder in (Path(__file__).parents[1], Path(core.__file__).parent):
+        _list_sources(str(folder), found)
+    if not found:  # Opwright lies in an archive: each process makes its own code
+        found = [secrets.token_hex()]
+    return hashlib.sha256("\0".join(found).encode()).hexdigest()
+
+
+def _list_sources(folder: str, found: list[str]) -> None:
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in sorted(entries, key=lambda e: e.name):
+            if entry.name.endswith(".py"):
+                stat = entry.stat()
+                found.append(f"{entry.name} {stat.st_size} {stat.st_mtime_ns}")
+            elif entry.is_dir() and entry.name != "__pycache__":
+                _list_sources(entry.path, found)
