@@ -1,0 +1,398 @@
+"""Expressions in kernels: the table of operations, and the walk that computes a tree on the language's values.
+
+Lives here: `OPERATIONS`, `evaluate`, `tables`, and what `quantize`, `convert` and the other operations are.
+Not here: the trees (../loops/expressions.py), what they are in NumPy (../loops/arrays.py), the maker of element-wise
+loops (maps.py).
+
+Everything serves numbers and vectors of any length alike. Integers wrap. Float16 and bfloat16 are computed in float32
+and rounded once an operation. NaN: `minimum` and `maximum` give their second operand, activations keep it, `quantize`
+gives the least integer. Functions are those of ../approximate.py where it has them: within 4 ulp.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...core import dtypes
+from ...core.dtypes import DType
+from .. import approximate
+from .. import language as kl
+from ..language import Pointer, Value
+from ..loops.expressions import Expr
+from . import Unmade
+
+Operation = Callable[..., Value]
+
+
+def evaluate(expr: Expr, args: Sequence[Value | Pointer], params: Sequence[Value] = ()) -> Value:
+    """What the expression is of these operands. args[i], params[i]: what stands for arg i and param i.
+
+    Operands are vectors of one length, or numbers; a `lookup`'s table is a Pointer. The result is a vector where one of
+    the operands that matter is. raises Unmade for an operation that the table does not have
+    """
+    known: dict[int, Any] = {}
+
+    def walk(e: Expr) -> Any:
+        found = known.get(id(e))
+        if found is None:
+            found = known[id(e)] = _one(e, walk, args, params)
+        return found
+
+    return walk(expr)
+
+
+def _one(e: Expr, walk: Callable[[Expr], Any], args: Sequence[Any], params: Sequence[Value]) -> Any:
+    if e.op == "arg":
+        return args[e.value]
+    if e.op == "param":
+        return params[e.value]
+    if e.op in ("const", "scalar"):
+        return kl.full(e.dtype, 0, e.value)
+    operation = OPERATIONS.get(e.op)
+    if operation is None:
+        raise Unmade(f"no operation {e.op} in kernels")
+    return operation(e.dtype, *map(walk, e.args))
+
+
+def tables(expr: Expr) -> frozenset[int]:
+    """Which args are tables of a `lookup`: 256 elements, handed over as a pointer."""
+    found: set[int] = set()
+    todo = [expr]
+    while todo:
+        e = todo.pop()
+        if e.op == "lookup":
+            found.add(e.args[1].value)
+            todo.append(e.args[0])
+        else:
+            todo += e.args
+    return frozenset(found)
+
+
+def check(expr: Expr) -> None:
+    """Raises Unmade for an expression that `evaluate` cannot do: makers ask before anything is compiled."""
+    todo = [expr]
+    while todo:
+        e = todo.pop()
+        if e.args and e.op not in OPERATIONS:
+            raise Unmade(f"no operation {e.op} in kernels")
+        if e.dtype not in DTYPES:
+            raise Unmade(f"{e.op} of {e.dtype.name}")
+        of_float32 = e.op in FLOAT32 or (e.op == "pow" and e.dtype.is_floating)
+        if e.args and of_float32 and e.dtype not in NARROW and e.dtype is not dtypes.float32:
+            raise Unmade(f"{e.op} of {e.dtype.name}")
+        todo += e.args
+
+
+DTYPES = frozenset((dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64, dtypes.int8, dtypes.uint8,
+                    dtypes.int16, dtypes.uint16, dtypes.int32, dtypes.uint32, dtypes.int64, dtypes.uint64,
+                    dtypes.bool))  # fmt: skip
+NARROW = frozenset((dtypes.float16, dtypes.bfloat16))
+"""Floats that are computed in float32."""
+
+
+# ---- making operations --------------------------------------------------------------------------------------------
+
+
+def _wide(function: Callable[..., Value]) -> Operation:
+    """An operation whose narrow floats are computed in float32."""
+
+    def operation(dtype: DType, *xs: Value) -> Value:
+        found = function(*(x.to(dtypes.float32) if x.dtype in NARROW else x for x in xs))
+        return found.to(dtype) if dtype in NARROW else found
+
+    return operation
+
+
+def _mathematical(name: str) -> Operation:
+    """A function of float32 by name: approximate.py's, else mathematics/'s."""
+    quick = getattr(approximate, name, None)
+    if quick is None:
+        exact = getattr(kl, name)
+        return _wide(lambda *xs: exact(*xs))
+    return _wide(lambda *xs: Value(quick(*(x.lanes for x in _alike(*xs))).x, dtypes.float32))
+
+
+def _alike(*xs: Value) -> tuple[Value, ...]:
+    count = max(x.count for x in xs)
+    return tuple(x.splat(count) for x in xs)
+
+
+def _bits(function: Callable[..., Value]) -> Operation:
+    """An operation on integers or masks as they are."""
+    return lambda dtype, *xs: function(*xs)
+
+
+# ---- arithmetic ----------------------------------------------------------------------------------------------------
+
+
+def _divide(x: Value, y: Value) -> Value:
+    """Floats as they are; integers toward zero: 0 where y is 0."""
+    if x.dtype.is_floating:
+        return x / y
+    if x.dtype.size > 4:
+        return _safe(x, y, lambda a, b: a // b)
+    if x.dtype is dtypes.uint32:
+        return (x.to(dtypes.float64) / kl.maximum(y, 1).to(dtypes.float64)).to(dtypes.int64).to(x.dtype)
+    return _quotient(x, y)[0]
+
+
+def _quotient(x: Value, y: Value) -> tuple[Value, Value]:
+    """x / y toward zero of integers of up to 32 bits, which float64 has exactly, and y without zeros."""
+    y = kl.select(y == 0, 1, y)
+    wide = x.to(dtypes.float64) / y.to(dtypes.float64)
+    return wide.to(dtypes.int64).to(x.dtype), y
+
+
+def _safe(x: Value, y: Value, divide: Callable[[Value, Value], Value]) -> Value:
+    """An integer division that neither traps at 0 nor at the least number by -1."""
+    special = y == 0 if x.dtype.is_unsigned else (y == 0) | (y == -1)
+    found = divide(x, kl.select(special, 1, y))
+    return found if x.dtype.is_unsigned else kl.select(y == -1, _of_minus_one(divide, x), found)
+
+
+def _of_minus_one(divide: Callable[[Value, Value], Value], x: Value) -> Value:
+    """x / -1 is -x, x mod -1 is 0."""
+    return -divide(x, kl.full(x.dtype, x.count, 1))
+
+
+def _remainder(x: Value, y: Value) -> Value:
+    """x - y trunc(x / y), with the sign of x; of integers 0 where y is 0."""
+    if x.dtype.is_floating:
+        return _float_remainder(x, y)
+    if x.dtype.size > 4:
+        return _safe(x, y, lambda a, b: a % b)
+    return x - _divide(x, y) * y
+
+
+def _float_remainder(x: Value, y: Value) -> Value:
+    """fmod of float32 where the quotient is below 2^52: float64 has it exactly but for the last bit."""
+    if x.dtype is dtypes.float64:
+        return x - kl.trunc(x / y) * y
+    a, b = x.to(dtypes.float64), y.to(dtypes.float64)
+    rest = kl.fma(-kl.trunc(a / b), b, a)
+    return rest.to(dtypes.float32)
+
+
+def _floor_divide(x: Value, y: Value) -> Value:
+    """floor(x / y); of integers 0 where y is 0."""
+    if x.dtype.is_floating:
+        return kl.floor(x / y)
+    if x.dtype.is_unsigned:
+        return _divide(x, y)
+    q = _divide(x, y)
+    off = (q * y != x) & ((x < 0) != (y < 0)) & (y != 0)
+    return q - off.to(x.dtype)
+
+
+def _floor_remainder(x: Value, y: Value) -> Value:
+    """x - y floor(x / y), with the sign of y."""
+    r = _remainder(x, y)
+    if x.dtype.is_unsigned:
+        return r
+    return kl.select((r != 0) & ((r < 0) != (y < 0)), r + y, r)
+
+
+def _power(x: Value, y: Value) -> Value:
+    """x^y; of integers by squaring, 0 to the negative is 0, 1 / x^-y toward zero otherwise."""
+    if x.dtype.is_floating:
+        return kl.pow(*_alike(x, y))
+    total, base, rest = kl.full(x.dtype, 0, 1), x, kl.maximum(y, 0)
+    for _ in range(x.dtype.size * 8 - 1):
+        total = kl.select((rest & 1) != 0, total * base, total)
+        base, rest = base * base, rest >> 1
+    if x.dtype.is_unsigned:
+        return total
+    odd = (y & 1) != 0
+    below = kl.select(x == 1, 1, kl.select(x == -1, kl.select(odd, kl.full(x.dtype, 0, -1), 1), 0))
+    return kl.select(y < 0, below, total)
+
+
+def _sign(x: Value) -> Value:
+    """-1, 0 or 1; NaN and zeros stay."""
+    if x.dtype.is_unsigned:
+        return kl.minimum(x, 1)
+    one = kl.full(x.dtype, 0, 1)
+    return kl.select(x > 0, one, kl.select(x < 0, -one, x))
+
+
+def _square(x: Value) -> Value:
+    return x * x
+
+
+def _squared_difference(x: Value, y: Value) -> Value:
+    return _square(x - y)
+
+
+def _round_away(x: Value) -> Value:
+    """The nearest whole number, of two the one away from zero."""
+    whole = kl.trunc(x)
+    return whole + kl.select(kl.abs(x - whole) >= 0.5, _sign(x), 0.0)
+
+
+def _rsqrt(x: Value) -> Value:
+    return 1.0 / kl.sqrt(x)
+
+
+# ---- activations ---------------------------------------------------------------------------------------------------
+
+
+def _clamp(x: Value, low: Any, high: Any) -> Value:
+    """Within [low, high]; NaN stays."""
+    return kl.minimum(high, kl.maximum(low, x))
+
+
+def _relu(x: Value) -> Value:
+    """max(x, 0); NaN and -0.0 stay."""
+    return kl.maximum(0, x)
+
+
+def _leaky_relu(x: Value, alpha: Any) -> Value:
+    """x, below 0 alpha x; alpha: a number or, of PRELU, elements."""
+    return kl.select(x < 0, x * alpha, x)
+
+
+def _elu(x: Value, alpha: Any = 1.0) -> Value:
+    """x, below 0 alpha (exp(x) - 1)."""
+    return kl.select(x < 0, kl.expm1(x) * alpha, x)
+
+
+def _hard_sigmoid(x: Value) -> Value:
+    """min(max(x + 3, 0), 6) / 6."""
+    return _clamp(x + 3.0, 0.0, 6.0) * (1.0 / 6.0)
+
+
+def _hard_swish(x: Value) -> Value:
+    """x min(max(x + 3, 0), 6) / 6."""
+    return x * _clamp(x + 3.0, 0.0, 6.0) * (1.0 / 6.0)
+
+
+def _sigmoid(x: Value) -> Value:
+    return Value(approximate.sigmoid(x.lanes).x, dtypes.float32)
+
+
+def _silu(x: Value) -> Value:
+    """x sigmoid(x)."""
+    return x * _sigmoid(x)
+
+
+def _gelu_tanh(x: Value) -> Value:
+    """x sigmoid(2 sqrt(2 / pi) (x + 0.044715 x^3)); D. Hendrycks and K. Gimpel, Gaussian error linear units, 2016."""
+    inner = kl.fma(x * x * x, 0.044715, x) * (2.0 * math.sqrt(2.0 / math.pi))
+    return x * _sigmoid(inner)
+
+
+# ---- other dtypes --------------------------------------------------------------------------------------------------
+
+
+def _convert(dtype: DType, x: Value) -> Value:
+    """Integers by their sign, cut off; floats to integers toward zero, what lies outside to the nearest end, NaN to 0."""
+    if x.dtype.is_floating and not dtype.is_floating and not dtype.is_bool:
+        return kl.to_integer(x.to(dtypes.float32) if x.dtype in NARROW else x, dtype)
+    return x.to(dtype)
+
+
+def _quantize(dtype: DType, x: Value, zero_point: Value, low: Any = None, high: Any = None) -> Value:
+    """round(x) + zero_point, the nearest even of two, within [low, high] of int32, by default the dtype's range.
+
+    It is held within the range before it is rounded, so that a float is never too large for int32; NaN becomes low.
+    """
+    zero = zero_point.to(dtypes.float32)
+    least = (dtype.min if low is None else low.to(dtypes.float32)) - zero
+    most = (dtype.max if high is None else high.to(dtypes.float32)) - zero
+    held = kl.clamp(x, least, most)
+    return (kl.to_int(held) + zero_point).to(dtype)
+
+
+def _dequantize(dtype: DType, x: Value, scale: Value, zero_point: Value) -> Value:
+    """(x - zero_point) * scale."""
+    return ((x.to(dtypes.int32) - zero_point).to(dtypes.float32) * scale).to(dtype)
+
+
+def _lookup(dtype: DType, x: Value, table: Pointer) -> Value:
+    """table[the bits of x as uint8]."""
+    return kl.lookup(table, x.to(dtypes.uint8) if not x.count else kl.bitcast(x, dtypes.uint8))
+
+
+def _select(dtype: DType, mask: Value, a: Value, b: Value) -> Value:
+    return kl.select(mask, a, b)
+
+
+def _shift_left(x: Value, by: Value) -> Value:
+    """x 2^by; 0 where by is no less than the number of bits."""
+    bits = x.dtype.size * 8
+    return kl.select((by >= 0) & (by < bits), x << kl.clamp(by, 0, bits - 1), 0)
+
+
+def _shift_right(x: Value, by: Value) -> Value:
+    """x 2^-by toward minus infinity; by is held within [0, bits - 1]."""
+    return x >> kl.clamp(by, 0, x.dtype.size * 8 - 1)
+
+
+FLOAT32 = frozenset((
+    "exp", "expm1", "log", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh",
+    "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "sigmoid", "softplus", "gelu", "gelu_tanh", "silu", "elu",
+))  # fmt: skip
+"""Operations of float32, float16 and bfloat16 alone."""
+
+OPERATIONS: dict[str, Operation] = {
+    # name: (dtype of the result, operands) -> result
+    "add": _wide(lambda x, y: x + y),
+    "sub": _wide(lambda x, y: x - y),
+    "mul": _wide(lambda x, y: x * y),
+    "div": _wide(_divide),
+    "mod": _wide(_remainder),
+    "floor_div": _wide(_floor_divide),
+    "floor_mod": _wide(_floor_remainder),
+    "pow": _wide(_power),
+    "fma": _wide(kl.fma),
+    "minimum": _wide(kl.minimum),
+    "maximum": _wide(kl.maximum),
+    "squared_difference": _wide(_squared_difference),
+    "neg": _wide(lambda x: -x),
+    "abs": _wide(kl.abs),
+    "sign": _wide(_sign),
+    "square": _wide(_square),
+    "sqrt": _wide(kl.sqrt),
+    "reciprocal": _wide(lambda x: 1.0 / x),
+    "floor": _wide(kl.floor),
+    "ceil": _wide(kl.ceil),
+    "round_even": _wide(kl.round_even),
+    "round_away": _wide(_round_away),
+    "trunc": _wide(kl.trunc),
+    **{name: _mathematical(name) for name in sorted(FLOAT32 - {"gelu_tanh", "silu", "elu"})},
+    "rsqrt": _wide(_rsqrt),
+    "relu": _wide(_relu),
+    "relu6": _wide(lambda x: _clamp(x, 0, 6)),
+    "clamp": _wide(_clamp),
+    "leaky_relu": _wide(_leaky_relu),
+    "elu": _wide(_elu),
+    "hard_sigmoid": _wide(_hard_sigmoid),
+    "hard_swish": _wide(_hard_swish),
+    "silu": _wide(_silu),
+    "gelu_tanh": _wide(_gelu_tanh),
+    "equal": _wide(lambda x, y: x == y),
+    "not_equal": _wide(lambda x, y: x != y),
+    "less": _wide(lambda x, y: x < y),
+    "less_equal": _wide(lambda x, y: x <= y),
+    "greater": _wide(lambda x, y: x > y),
+    "greater_equal": _wide(lambda x, y: x >= y),
+    "logical_and": _bits(lambda x, y: x & y),
+    "logical_or": _bits(lambda x, y: x | y),
+    "logical_xor": _bits(lambda x, y: x ^ y),
+    "logical_not": _bits(lambda x: ~x),
+    "bitwise_and": _bits(lambda x, y: x & y),
+    "bitwise_or": _bits(lambda x, y: x | y),
+    "bitwise_xor": _bits(lambda x, y: x ^ y),
+    "bitwise_not": _bits(lambda x: ~x),
+    "shift_left": _bits(_shift_left),
+    "shift_right": _bits(_shift_right),
+    "select": _select,
+    "convert": _convert,
+    "bitcast": lambda dtype, x: kl.bitcast(x, dtype),
+    "quantize": _quantize,
+    "dequantize": _dequantize,
+    "lookup": _lookup,
+}
+"""By name of an operation, what computes it."""
