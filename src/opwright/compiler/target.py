@@ -82,6 +82,7 @@ def optimised(text: str, machine: Any) -> Any:
     parsed.verify()
     options = llvm.create_pipeline_tuning_options(speed_level=3)
     options.loop_vectorization = False  # kernels say themselves what is a vector
+    options.loop_unrolling = False  # and what is unrolled: more of it spills tiles of registers
     options.slp_vectorization = True
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(parsed, builder)
