@@ -66,6 +66,7 @@ class Family:
         parameters = list(inspect.signature(function, eval_str=True).parameters.values())
         self.parameters = {p.name: p.annotation for p in parameters[1:] if p.kind is p.POSITIONAL_OR_KEYWORD}
         more = [p for p in parameters if p.kind is p.VAR_POSITIONAL]
+        self._codes: dict[Any, FamilyCode] = {}
         self.more = (more[0].name, more[0].annotation) if more else None
         self.constants = tuple(p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.VAR_POSITIONAL))
         for name, kind in (*self.parameters.items(), *([self.more] if self.more else ())):
@@ -142,7 +143,7 @@ class Family:
             target = host()
             made = find_or_make(self.name, repr(sorted(key)), target,
                                 lambda: (str(self.emit(target, **constants)), self.entry(constants)))  # fmt: skip
-            found = self._codes[key] = FamilyCode(made.address, made.name, tuple(self.parameters.values()))
+            found = self._codes[key] = FamilyCode(made.address, made.name, tuple(self.kinds(constants).values()))
         return found
 
     def words(self, values: Sequence[Any]) -> np.ndarray:
