@@ -152,7 +152,8 @@ def _decide(function: types.FunctionType, forced: bool) -> Converted:
     if function.__dict__.get(MARK):
         return AS_IS
     module = function.__globals__.get("__name__")
-    if function.__code__.co_filename.startswith(OURS):
+    staged = module is not None and module.startswith(rules.STAGED)
+    if function.__code__.co_filename.startswith(OURS) and not staged:
         return AS_IS
     if not rules.converts(module) and not (forced and module is not None and module.partition(".")[0] != "opwright"):
         return Converted(None, "", None, rules.version)  # left alone by the table
