@@ -1,0 +1,162 @@
+"""Epilogues: what a kernel does with a sum before it writes it, as a compile-time constant and words.
+
+Lives here: `Epilogue`, which of a form's operands it reads where, `epilogue_of`, `without_bias`.
+Not here: expressions (../loops/expressions.py), the operations in kernels (expression.py), the kernels.
+
+A maker splits a form's expression into what is code (`Epilogue`: hashable, the same for layers that differ in numbers)
+and what is data (words for a kernel's `*more: i64`):
+
+    epilogue, more = epilogue_of(form.expr, form.operands, form.output, build)
+    build.step(kernel.code(..., more=len(more), epilogue=epilogue), [..., *more], items)
+
+In the kernel `finish = epilogue.bind(more)`, then `finish(sums, row, column, lanes, mask)` gives the output's elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...core import dtypes
+from ...core.dtypes import DType
+from .. import language as kl
+from ..language import Pointer, Value
+from ..loops.expressions import Expr, arg, parametrised
+from ..loops.forms import Buffer
+from ..loops.plans import word
+from . import Unmade
+from .expression import check, evaluate, tables
+
+if TYPE_CHECKING:
+    from ..loops.planning import Builder
+
+CHANNEL, ELEMENT, TABLE, ONE = "channel", "element", "table", "one"
+"""What an operand has: a number a channel, a number an element of the output, 256 numbers to look up, a number."""
+
+WEIGHT = {"exp": 12, "expm1": 14, "log": 14, "log1p": 16, "tanh": 14, "sigmoid": 14, "silu": 15, "gelu": 24,
+          "gelu_tanh": 18, "erf": 20, "softplus": 30, "pow": 40, "elu": 15, "div": 2, "sqrt": 2, "quantize": 5,
+          "hard_swish": 4, "hard_sigmoid": 3, "lookup": 4}  # fmt: skip
+"""Instructions of an operation, about, where they are not one or two; `Epilogue.weight`."""
+
+
+@dataclass(frozen=True)
+class Epilogue:
+    """An expression of a sum (arg 0) and operands (arg 1 ...), its scalars made parameters.
+
+    kinds: of each operand what it has, and its dtype. params: dtypes of the scalars. Words: for each operand its
+    address, for those with an element each also the pitch of its rows, then the scalars.
+    """
+
+    expr: Expr
+    kinds: tuple[tuple[str, DType], ...]
+    params: tuple[DType, ...]
+
+    @property
+    def weight(self) -> int:
+        """Instructions a vector, about."""
+        total, todo = 0, [self.expr]
+        while todo:
+            e = todo.pop()
+            total += WEIGHT.get(e.op, 1 if e.args else 0)
+            todo += e.args
+        return total
+
+    def bind(self, more: Sequence[Value]) -> Callable[..., Value]:
+        """The function of a kernel that computes it, given its words.
+
+        (sums: Value, row, column, lanes: int, mask=None) -> Value: sums are of the output's row (all axes but the last)
+        and of its channels from `column` on. lanes 0: one number. mask: lanes that exist.
+        """
+        at, operands = 0, []
+        for kind, dtype in self.kinds:
+            pitch = more[at + 1] if kind == ELEMENT else None
+            operands.append((kind, kl.pointer(more[at], dtype), pitch))
+            at += 2 if kind == ELEMENT else 1
+        params = [_number(x, dtype) for x, dtype in zip(more[at:], self.params)]
+
+        def finish(sums: Value, row: Any, column: Any, lanes: int, mask: Value | None = None) -> Value:
+            args: list[Value | Pointer] = [sums]
+            for kind, p, pitch in operands:
+                if kind == ELEMENT:
+                    args.append((p + row * pitch).load(column, lanes, mask))
+                elif kind == CHANNEL:
+                    args.append(p.load(column, lanes, mask))
+                else:
+                    args.append(p if kind == TABLE else p[0])
+            found = evaluate(self.expr, args, params)
+            return found.splat(lanes) if lanes and not found.count else found
+
+        return finish
+
+
+def _number(x: Value, dtype: DType) -> Value:
+    """A scalar from the low bytes of its word."""
+    if dtype.size == 8:
+        return kl.bitcast(x, dtype)
+    if not dtype.is_floating:
+        return x.to(dtype)
+    if dtype is dtypes.float32:
+        return kl.bitcast(x.to(dtypes.int32), dtype)
+    return kl.bitcast(x.to(dtypes.int16), dtype)
+
+
+def epilogue_of(expr: Expr, operands: Sequence[Buffer], output: Buffer, build: Builder) -> tuple[Epilogue, list[Any]]:
+    """An expression over a sum and operands as code and words. Raises Unmade for operands of other shapes."""
+    check(expr)
+    found, skeleton = [], parametrised(expr)
+    lookups = tables(expr)
+    words: list[Any] = []
+    for i, operand in enumerate(operands, 1):
+        kind = TABLE if i in lookups else _kind(operand, output)
+        found.append((kind, operand.dtype))
+        words.append(build.pointer(operand))
+        if kind == ELEMENT:
+            words.append(operand.pitch)
+    words += [word(value, dtype) for value, dtype in skeleton[1]]
+    return Epilogue(skeleton[0], tuple(found), tuple(dtype for _, dtype in skeleton[1])), words
+
+
+def _kind(operand: Buffer, output: Buffer) -> str:
+    if operand.shape == output.shape:
+        return ELEMENT
+    if operand.size == 1:
+        return ONE
+    if operand.size == operand.shape[-1] == output.shape[-1]:
+        return CHANNEL
+    raise Unmade(f"an operand of shape {list(operand.shape)} beside an output of {list(output.shape)}")
+
+
+def without_bias(expr: Expr, operands: Sequence[Buffer]) -> tuple[Buffer | None, Expr, tuple[Buffer, ...]]:
+    """The constant vector that an expression adds to its sum, and the expression of a sum that starts with it.
+
+    None, and all as it was, where the sum is used otherwise.
+    """
+    uses: list[tuple[Expr, Expr]] = []  # of the sum: where
+    counts = [0] * (len(operands) + 1)
+    todo = [expr]
+    while todo:
+        e = todo.pop()
+        if e.op == "arg":
+            counts[e.value] += 1
+        uses += [(e, a) for a in e.args if a.op == "arg" and a.value == 0]
+        todo += e.args
+    if counts[0] != 1 or not uses or uses[0][0].op != "add":
+        return None, expr, tuple(operands)
+    added = uses[0][0]
+    other = next((a for a in added.args if a.op == "arg" and a.value), None)
+    if other is None or counts[other.value] != 1:
+        return None, expr, tuple(operands)
+    bias = operands[other.value - 1]
+    if bias.constant is None or bias.shape[-1:] != (bias.size,):
+        return None, expr, tuple(operands)
+
+    def rewritten(e: Expr) -> Expr:
+        if e is added:
+            return arg(0, e.dtype)
+        if e.op == "arg" and e.value > other.value:
+            return arg(e.value - 1, e.dtype)
+        return Expr(e.op, e.dtype, tuple(map(rewritten, e.args)), e.value) if e.args else e
+
+    rest = tuple(b for i, b in enumerate(operands, 1) if i != other.value)
+    return bias, rewritten(expr), rest
