@@ -17,7 +17,8 @@ Several may serve a form: they are asked in order, and the first that does not r
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..loops import forms
@@ -30,10 +31,15 @@ M = TypeVar("M", bound=Maker)
 
 
 class Unmade(Exception):
-    """No kernel does this form; why: a few words. Who asked runs it another way."""
+    """No kernel does this form; why: a few words. Who asked runs it another way. forms: by form, why it has
+    no kernel, filled in by the planner."""
+
+    forms: Mapping[forms.Form, str] = MappingProxyType({})
 
 
-MODULES: dict[str, tuple[str, ...]] = {}
+MODULES: dict[str, tuple[str, ...]] = {
+    "Move": ("moves",),
+}
 """By name of a form, the modules of this package with its makers, in the order they are asked; loaded on demand."""
 
 MAKERS: dict[type[forms.Form], dict[str, list[Maker]]] = {}

@@ -1,0 +1,314 @@
+"""Data movement: boxes of an output, each an affine map of an input; bytes, whatever they mean.
+
+Lives here: the maker of Move, the families that copy runs, transpose blocks and copy single elements.
+Not here: rows by index (gathers.py), which operators are moves (the dialects' rules).
+
+A box is reduced to as few axes as describe it (axes of one are dropped, neighbours joined where both sides allow it).
+What the innermost axis is on the input's side decides: the same run of bytes, one element again and again, a run
+backwards, or something else; then an axis that runs through the input without gaps makes it a transposition.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .. import language as kl
+from ..language import i64, ptr, u8, u16, u32, u64
+from ..language.memory import copy
+from ..loops.forms import Buffer, IndexMap, Move
+from . import Unmade, maker
+from .grains import grain
+
+if TYPE_CHECKING:
+    from ..loops.planning import Builder
+
+UNITS = {1: u8, 2: u16, 4: u32, 8: u64}
+LONG = 1024  # bytes of a run from which memcpy is faster than vectors of ours
+BLOCK = 32768  # bytes of one long run that an item copies
+TILES = 64  # elements along the input's run that an item transposes, if their size is 1; fewer of larger ones
+
+
+def place(item: Any, table: Any, axes: int) -> tuple[Any, Any]:
+    """Where item i of a box's outer axes begins, in the input and the output. table: (extent, steps) of each axis."""
+    rest, source, target = item, kl.value(0), kl.value(0)
+    for axis in reversed(range(axes)):
+        extent = table[3 * axis]
+        at = rest % extent if axis else rest
+        rest = rest // extent if axis else rest
+        source = source + at * table[3 * axis + 1]
+        target = target + at * table[3 * axis + 2]
+    return source, target
+
+
+@kl.family
+def move_runs(work, x: ptr[u8], y: ptr[u8], table: ptr[i64], run: i64, rows: i64, row_in: i64, row_out: i64,
+              *, kind: str, size: int, width: int, outer: int):  # fmt: skip
+    """Runs of `run` bytes, a row each; `rows` of them and the outer axes are the items.
+
+    kind: "copy", "spread" (one element all along) or "reverse". size: bytes of an element. width: bytes of a vector, no
+    more than a run has: the last vector of a run overlaps the one before it. width 0: memcpy. Steps are in bytes.
+    """
+    item = work.begin
+    while item < work.end:
+        row = item % rows
+        count = kl.minimum(rows - row, work.end - item)
+        source, target = place(item // rows, table, outer)
+        a, b = x + (source + row * row_in), y + (target + row * row_out)
+        for _ in range(count):
+            if width == 0:
+                copy(b, a, run)
+            else:
+                last = run - width
+                if kind == "spread":
+                    one = a.cast(UNITS[min(size, 8)]).load(0, max(size // 8, 1))
+                    lanes = width // min(size, 8)
+                    v = kl.bitcast(kl.shuffle(one, None, [i % one.count for i in range(lanes)]), u8)
+                    for i in range(0, last, width):
+                        b.store(v, i)
+                    b.store(v, last)
+                else:
+                    for i in range(0, last, width):
+                        b.store(_vector(a, i, kind, size, width), i)
+                    b.store(_vector(a, last, kind, size, width), last)
+            a, b = a + row_in, b + row_out
+        item = item + count
+
+
+def _vector(a: Any, i: Any, kind: str, size: int, width: int) -> Any:
+    """The bytes of a run from i on, in their order or backwards by elements."""
+    if kind == "copy":
+        return a.load(i, width)
+    v = a.load(size - width - i, width)
+    return kl.shuffle(v, None, [width - size - i + 2 * (i % size) for i in range(width)])
+
+
+@kl.family
+def move_block(work, x: ptr[u8], y: ptr[u8], size: i64, block: i64):
+    """One run of `size` bytes; an item copies `block` of them."""
+    start = work.begin * block
+    copy(y + start, x + start, kl.minimum(work.end * block, size) - start)
+
+
+@kl.family
+def move_elements(work, x: ptr[u8], y: ptr[u8], table: ptr[i64], n: i64, step_in: i64, step_out: i64,
+                  *, size: int, outer: int):  # fmt: skip
+    """Single elements: an item is a row of n of them, `step` bytes apart."""
+    for item in work.items():
+        source, target = place(item, table, outer)
+        a, b = x + source, y + target
+        for _ in range(n):
+            if size in UNITS:
+                b.cast(UNITS[size]).store(a.cast(UNITS[size])[0])
+            else:
+                b.store(a.load(0, size))
+            a, b = a + step_in, b + step_out
+
+
+@kl.family
+def move_transposed(work, x: ptr[u8], y: ptr[u8], table: ptr[i64], columns: i64, rows: i64, row_in: i64,
+                    column_out: i64, blocks: i64, *, size: int, tile: int, outer: int):  # fmt: skip
+    """rows x columns of the input become columns x rows: an item is a block of some of the columns, all rows.
+
+    Elements are transposed in registers, tile x tile at a time; the last tile of a row or column overlaps the one
+    before it. rows and columns are at least `tile`. row_in, column_out: bytes.
+    """
+    unit = UNITS[size]
+    wide = max(TILES // size, tile)
+    for item in work.items():
+        source, target = place(item // blocks, table, outer)
+        block = item % blocks
+        first = block * wide
+        last = kl.select(block == blocks - 1, columns, first + wide) - tile
+        for at in range(0, rows, tile):
+            row = kl.minimum(at, rows - tile)
+            for j in range(first, last + tile, tile):
+                column = kl.minimum(j, last)
+                a = (x + (source + row * row_in + column * size)).cast(unit)
+                b = (y + (target + column * column_out + row * size)).cast(unit)
+                vectors = _transposed([(a.cast(u8) + i * row_in).cast(unit).load(0, tile) for i in range(tile)])
+                for i in range(tile):
+                    (b.cast(u8) + i * column_out).cast(unit).store(vectors[i])
+
+
+def _transposed(vectors: list[Any]) -> list[Any]:
+    """The columns of as many vectors as each has lanes: with every turn one bit of the row's index becomes a bit of
+    the lane's, and the other way round."""
+    n = len(vectors)
+    half = n // 2
+    for _ in range(n.bit_length() - 1):
+        pairs = zip(vectors[:half], vectors[half:])
+        orders = [[start + i // 2 + n * (i % 2) for i in range(n)] for start in (0, half)]
+        vectors = [kl.shuffle(a, b, order) for a, b in pairs for order in orders]
+    return vectors
+
+
+class Axis(NamedTuple):
+    """An axis of a box: its extent, and the bytes from one element to the next, in the input and in the output."""
+
+    extent: int
+    source: int
+    target: int
+
+
+@maker(Move)
+def make_move(form: Move, build: Builder) -> None:
+    """Boxes in their order; what no box covers is filled first."""
+    if form.fill is not None:
+        _fill(form, build)
+    for operand, box in zip(form.operands, form.maps):
+        if operand.dtype.size != form.output.dtype.size:
+            raise Unmade(f"a move of {operand.dtype.name} to {form.output.dtype.name}")
+        _box(form.output, operand, box, build)
+
+
+def _fill(form: Move, build: Builder) -> None:
+    shape, boxes = form.output.shape, form.maps
+    rest = _around(shape, boxes[0]) if len(boxes) == 1 else [((0,) * len(shape), shape)]
+    value = np.full(1, form.fill, form.output.dtype.np)
+    source = build.constant(value, key=("fill", form.fill, form.output.dtype.name))
+    for start, extent in rest:
+        box = IndexMap(start, extent, 0, (0,) * len(shape))
+        _steps(form.output, box, [0] * len(shape), source, build)
+
+
+def _around(shape: tuple[int, ...], box: IndexMap) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """What a box leaves of a shape, as boxes: before and after it along each axis, within it along those before."""
+    found = []
+    start, extent = [0] * len(shape), list(shape)
+    for axis, n in enumerate(shape):
+        a, b = box.start[axis], box.start[axis] + box.extent[axis]
+        for low, high in ((0, a), (b, n)):
+            if low < high:
+                begin, size = list(start), list(extent)
+                begin[axis], size[axis] = low, high - low
+                found.append((tuple(begin), tuple(size)))
+        start[axis], extent[axis] = a, b - a
+    return found
+
+
+def _box(output: Buffer, operand: Buffer, box: IndexMap, build: Builder) -> None:
+    if 0 in box.extent:
+        return
+    reach = [s * (n - 1) for n, s in zip(box.extent, box.strides)]
+    low, high = (box.offset + sum(f(r, 0) for r in reach) for f in (min, max))
+    inside = all(a >= 0 and a + n <= size for a, n, size in zip(box.start, box.extent, output.shape))
+    if low < 0 or high >= operand.size or not inside:
+        raise Unmade(f"a move from outside of {operand!r}: elements {low} to {high}" if inside else "a box too large")
+    strides, offset = _within_slice(operand, box)
+    source = build.pointer(operand, offset)
+    _steps(output, box, [s * operand.dtype.size for s in strides], source, build)
+
+
+def _within_slice(operand: Buffer, box: IndexMap) -> tuple[list[int], int]:
+    """The box's strides and offset as elements of memory: rows of a slice of another buffer are further apart."""
+    pitch = operand.pitch
+    columns = operand.shape[-1] if operand.shape else 1
+    if pitch == columns:
+        return list(box.strides), box.offset
+    strides, low, high = [], box.offset % columns, box.offset % columns
+    for n, s in zip(box.extent, box.strides):
+        if s % columns == 0:
+            strides.append(s // columns * pitch)
+            continue
+        strides.append(s)
+        low, high = low + min(s, 0) * (n - 1), high + max(s, 0) * (n - 1)
+    if low < 0 or high >= columns:
+        raise Unmade("a move across the rows of a slice")
+    return strides, box.offset // columns * pitch + box.offset % columns
+
+
+def _steps(output: Buffer, box: IndexMap, strides: list[int], source: Any, build: Builder) -> None:
+    """The steps of one box. strides, source: the input's, in bytes; the address of the box's first element."""
+    size = output.dtype.size
+    steps, step = [], size
+    for k, n in enumerate(reversed(output.shape)):
+        steps.append(step)
+        step = output.pitch * size if k == 0 else step * n
+    steps.reverse()
+    target = build.pointer(output).moved(sum(s * i for s, i in zip(steps, box.start)))
+    axes = joined([Axis(n, s, t) for n, s, t in zip(box.extent, strides, steps)])
+    _choose(axes, size, source, target, build)
+
+
+def joined(axes: list[Axis]) -> list[Axis]:
+    """The axes without those of one, neighbours joined where a step along the outer is a whole run of the inner."""
+    found: list[Axis] = []
+    for axis in axes:
+        if axis.extent == 1:
+            continue
+        before = found[-1] if found else None
+        if before and before.source == axis.extent * axis.source and before.target == axis.extent * axis.target:
+            found[-1] = Axis(before.extent * axis.extent, axis.source, axis.target)
+        else:
+            found.append(axis)
+    return found
+
+
+def _choose(axes: list[Axis], size: int, source: Any, target: Any, build: Builder) -> None:
+    inner = axes[-1] if axes else Axis(1, size, size)
+    if inner.target != size or (inner.source not in (size, 0, -size)):
+        across = next((a for a in axes if a.source == size), None)
+        if inner.target == size and across is not None and size in UNITS:
+            tile = _tile(min(across.extent, inner.extent), size)
+            if tile:
+                _transpose(axes, across, inner, size, tile, source, target, build)
+                return
+        _elements(axes, size, source, target, build)
+        return
+    kind = {size: "copy", 0: "spread", -size: "reverse"}[inner.source]
+    run = inner.extent * size
+    if len(axes) <= 1 and kind == "copy" and run >= LONG:
+        items = -(-run // BLOCK)
+        build.step(move_block.code(), [source, target, run, BLOCK], items, chunk=grain(BLOCK, items))
+        return
+    outer = axes[:-1]
+    middle = outer.pop() if outer else Axis(1, 0, 0)
+    items = math.prod(a.extent for a in outer) * middle.extent
+    width = 0 if kind == "copy" and run >= LONG else _width(run, size)
+    code = move_runs.code(kind=kind, size=size if kind != "copy" else 1, width=width, outer=len(outer))
+    words = [source, target, _table(outer, build), run, middle.extent, middle.source, middle.target]
+    build.step(code, words, items, chunk=grain(run, items))
+
+
+def _width(run: int, size: int) -> int:
+    """Bytes of the vectors that copy a run: as wide as there are, and not wider than the run."""
+    from ..target import host
+
+    return min(host().vector_bytes, 1 << (run.bit_length() - 1)) if run >= size else size
+
+
+def _tile(extent: int, size: int) -> int:
+    """Elements along the side of a tile that is transposed in registers; 0: too narrow for that."""
+    from ..target import host
+
+    tile = min(16, max(16, host().vector_bytes) // size, 1 << (extent.bit_length() - 1))
+    return tile if tile >= min(4, 16 // size) else 0
+
+
+def _transpose(axes: list[Axis], across: Axis, inner: Axis, size: int, tile: int, source: Any, target: Any,
+               build: Builder) -> None:  # fmt: skip
+    outer = [a for a in axes if a is not across and a is not inner]
+    wide = max(TILES // size, tile)
+    blocks = max(1, across.extent // wide)
+    items = math.prod(a.extent for a in outer) * blocks
+    words = [source, target, _table(outer, build), across.extent, inner.extent, inner.source, across.target, blocks]
+    code = move_transposed.code(size=size, tile=tile, outer=len(outer))
+    build.step(code, words, items, chunk=grain(wide * inner.extent * size, items))
+
+
+def _elements(axes: list[Axis], size: int, source: Any, target: Any, build: Builder) -> None:
+    inner = max(axes, key=lambda a: a.extent)
+    outer = [a for a in axes if a is not inner]
+    items = math.prod(a.extent for a in outer)
+    words = [source, target, _table(outer, build), inner.extent, inner.source, inner.target]
+    build.step(move_elements.code(size=size, outer=len(outer)), words, items, chunk=grain(inner.extent * size, items))
+
+
+def _table(axes: list[Axis], build: Builder) -> Any:
+    """The outer axes for `place`."""
+    if not axes:
+        return 0
+    return build.constant(np.array(axes, np.int64), key=("axes", tuple(axes)))

@@ -1,0 +1,85 @@
+"""One form on NumPy arrays: its maker's steps, run whole or in parts.
+
+Lives here: `buffer`, `run`, `split`, `fastest`, `compiles_everywhere`.  Not here: what is expected (the tests).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opwright.compiler.language.family import Family
+from opwright.compiler.loops.forms import Buffer, Form
+from opwright.compiler.loops.graph import LoopGraph, parents
+from opwright.compiler.loops.planning import plan_of
+from opwright.compiler.loops.plans import Plan, Running
+from opwright.compiler.target import NAMED
+from opwright.core import dtypes
+
+_KERNEL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
+
+
+def buffer(x: np.ndarray, name: str = "x") -> Buffer:
+    """A buffer of an array's shape and dtype."""
+    return Buffer(name, dtypes.as_dtype(x.dtype), x.shape)
+
+
+def _bound(forms: Sequence[Form], given: Mapping[Buffer, np.ndarray]) -> tuple[Plan, Running, np.ndarray]:
+    last = forms[-1].output
+    whole = ([last, *parents(last)])[-1]
+    plan = plan_of(LoopGraph("test", tuple(given), (whole,), tuple(forms)))
+    plan.pack()
+    out = np.empty(whole.shape, whole.dtype.np)
+    out.view(np.uint8).fill(0x5A) if out.size and out.ndim else None
+    running = Running(plan)
+    running.connect({whole: out.ctypes.data, **{b: x.ctypes.data for b, x in given.items()}})
+    return plan, running, out
+
+
+def run(forms: Form | Sequence[Form], given: Mapping[Buffer, np.ndarray]) -> np.ndarray:
+    """What the last form writes (the whole of what it is a slice of), its memory marked before."""
+    _, running, out = _bound([forms] if isinstance(forms, Form) else forms, given)
+    running.run()
+    return out
+
+
+def split(form: Form, given: Mapping[Buffer, np.ndarray], parts: int) -> np.ndarray:
+    """As run, each step's items in so many calls, the last first."""
+    plan, running, out = _bound([form], given)
+    scratch = np.zeros(max((s.scratch for s in plan.steps), default=0) + 64, np.uint8)
+    room = -(-scratch.ctypes.data // 64) * 64
+    for number, s in enumerate(plan.steps):
+        words = running._executor.words[number]
+        for part in reversed(range(parts)):
+            low, high = s.items * part // parts, s.items * (part + 1) // parts
+            if low < high:
+                assert _KERNEL(s.code.address)(words.ctypes.data, low, high, room) == 0
+    return out
+
+
+def fastest(form: Form, given: Mapping[Buffer, np.ndarray], turns: int = 100) -> float:
+    """The least seconds of so many runs."""
+    _, running, _ = _bound([form], given)
+    times = []
+    for _ in range(turns):
+        start = time.perf_counter()
+        running.run()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def compiles_everywhere(family: Family, **constants: Any) -> None:
+    """Make object code of a kernel for every target by name. It calls nothing but memcpy, memmove and memset."""
+    for target in NAMED.values():
+        code = target.object_code(str(family.emit(target, **constants)))
+        assert len(code) > 100, target.name
+
+
+def targets(*families: tuple[Family, dict[str, Any]]) -> Any:
+    """Parametrise a test by families and their constants."""
+    return pytest.mark.parametrize(("family", "constants"), families, ids=[f.entry(c) for f, c in families])

@@ -1,0 +1,137 @@
+"""Data movement as boxes: against NumPy's own indexing, for every size of element, whole and in parts."""
+
+import numpy as np
+import pytest
+from form_kit import buffer, compiles_everywhere, run, split, targets
+
+from opwright.compiler.kernels import Unmade
+from opwright.compiler.kernels.moves import move_block, move_elements, move_runs, move_transposed
+from opwright.compiler.loops.forms import Buffer, IndexMap, Move
+from opwright.core import dtypes
+
+RNG = np.random.default_rng(7)
+DTYPES = (np.int8, np.int16, np.float32, np.float64, np.complex128)
+
+
+def drawn(shape, dtype=np.float32):
+    return RNG.integers(-100, 100, shape).astype(dtype)
+
+
+def boxed(x, view):
+    """The move whose output is a strided view of x."""
+    size = x.itemsize
+    offset = (view.ctypes.data - x.ctypes.data) // size
+    strides = tuple(s // size for s in view.strides)
+    operand = buffer(x)
+    box = IndexMap((0,) * view.ndim, view.shape, offset, strides)
+    return Move(Buffer("y", operand.dtype, view.shape), (operand,), (box,)), {operand: x}
+
+
+VIEWS = {
+    "nothing moved": ((6, 7), lambda x: x),
+    "long run": ((70001,), lambda x: x),
+    "transposed": ((33, 47), lambda x: x.T),
+    "transposed, a power of two": ((64, 64), lambda x: x.T),
+    "to channels first": ((2, 9, 19, 37), lambda x: x.transpose(0, 3, 1, 2)),
+    "to channels last": ((2, 37, 9, 19), lambda x: x.transpose(0, 2, 3, 1)),
+    "three channels first": ((1, 17, 23, 3), lambda x: x.transpose(0, 3, 1, 2)),
+    "three channels last": ((1, 3, 17, 23), lambda x: x.transpose(0, 2, 3, 1)),
+    "all axes": ((3, 5, 7, 2, 4), lambda x: x.transpose(4, 2, 0, 3, 1)),
+    "rows of heads": ((2, 11, 3, 16), lambda x: x.transpose(0, 2, 1, 3)),
+    "slice": ((9, 10, 11), lambda x: x[2:7, 3:, 1:9]),
+    "steps": ((9, 40), lambda x: x[::2, ::3]),
+    "steps backwards": ((9, 41), lambda x: x[::-3, ::-2]),
+    "reversed rows": ((9, 41), lambda x: x[::-1]),
+    "reversed": ((3, 131), lambda x: x[:, ::-1]),
+    "reversed channels": ((5, 5, 3), lambda x: x[..., ::-1]),
+    "one channel": ((5, 9, 3), lambda x: x[..., 1:2]),
+    "broadcast columns": ((13, 1), lambda x: np.broadcast_to(x, (13, 29))),
+    "broadcast rows": ((1, 29), lambda x: np.broadcast_to(x, (13, 29))),
+    "broadcast both": ((3, 1, 5, 1), lambda x: np.broadcast_to(x, (2, 3, 4, 5, 6))),
+    "one element": ((1,), lambda x: np.broadcast_to(x, (3, 100))),
+    "a number": ((), lambda x: x),
+    "depth to space": ((2, 3, 4, 12), lambda x: x.reshape(2, 3, 4, 2, 2, 3).transpose(0, 1, 3, 2, 4, 5)),
+    "nothing": ((0, 3), lambda x: x.T),
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", VIEWS)
+def test_views(name, dtype):
+    shape, of = VIEWS[name]
+    x = np.ascontiguousarray(drawn(shape, dtype)).reshape(shape)
+    view = of(x)
+    form, given = boxed(x, view)
+    np.testing.assert_array_equal(run(form, given), view)
+    for parts in (2, 5):
+        np.testing.assert_array_equal(split(form, given, parts), view)
+
+
+@pytest.mark.parametrize("widths", [(3, 5), (24, 40), (1, 1), (16, 7)])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_concatenation(widths, dtype):
+    parts = [drawn((2, 5, w), dtype) for w in widths]
+    buffers = [buffer(p, f"x{i}") for i, p in enumerate(parts)]
+    boxes, start = [], 0
+    for p in parts:
+        boxes.append(IndexMap((0, 0, start), p.shape, 0, (5 * p.shape[2], p.shape[2], 1)))
+        start += p.shape[2]
+    form = Move(Buffer("y", buffers[0].dtype, (2, 5, sum(widths))), tuple(buffers), tuple(boxes))
+    np.testing.assert_array_equal(run(form, dict(zip(buffers, parts))), np.concatenate(parts, -1))
+
+
+@pytest.mark.parametrize("dtype", DTYPES[:-1])
+def test_fill_around_a_box(dtype):
+    x = drawn((2, 5, 6, 3), dtype)
+    around = ((0, 1), (2, 1), (1, 0), (0, 2))
+    operand, wanted = buffer(x), np.pad(x, around, constant_values=-3)
+    box = IndexMap(tuple(a for a, _ in around), x.shape, 0, (90, 18, 3, 1))
+    form = Move(Buffer("y", operand.dtype, wanted.shape), (operand,), (box,), fill=-3.0)
+    np.testing.assert_array_equal(run(form, {operand: x}), wanted)
+
+
+def test_fill_around_several_boxes():
+    x = drawn((4, 4))
+    operand, wanted = buffer(x), np.full((8, 9), 2.5, np.float32)
+    wanted[:4, :4], wanted[4:, 5:] = x, x[::-1]
+    boxes = (IndexMap((0, 0), (4, 4), 0, (4, 1)), IndexMap((4, 5), (4, 4), 12, (-4, 1)))
+    form = Move(Buffer("y", operand.dtype, (8, 9)), (operand, operand), boxes, fill=2.5)
+    np.testing.assert_array_equal(run(form, {operand: x}), wanted)
+
+
+def test_into_a_slice_and_out_of_one():
+    x = drawn((6, 10))
+    operand = buffer(x)
+    whole = Buffer("whole", dtypes.float32, (6, 32))
+    part = Buffer("part", dtypes.float32, (6, 10), parent=whole, start=7)
+    into = Move(part, (operand,), (IndexMap((0, 0), (6, 10), 0, (10, 1)),))
+    found = run(into, {operand: x})
+    np.testing.assert_array_equal(found[:, 7:17], x)
+    y = drawn((6, 32))
+    out = Move(Buffer("y", dtypes.float32, (10, 6)), (part,), (IndexMap((0, 0), (10, 6), 0, (1, 10)),))
+    np.testing.assert_array_equal(run(out, {whole: y}), y[:, 7:17].T)
+
+
+@pytest.mark.parametrize("box", [
+    IndexMap((0, 0), (3, 4), 1, (4, 1)), IndexMap((0, 0), (3, 4), 0, (-4, 1)), IndexMap((1, 0), (3, 4), 0, (4, 1)),
+])  # fmt: skip
+def test_boxes_outside_are_refused(box):
+    x = drawn((3, 4))
+    operand = buffer(x)
+    with pytest.raises(Unmade):
+        run(Move(Buffer("y", operand.dtype, (3, 4)), (operand,), (box,)), {operand: x})
+
+
+@targets(
+    (move_runs, {"kind": "copy", "size": 1, "width": 16, "outer": 2}),
+    (move_runs, {"kind": "copy", "size": 1, "width": 0, "outer": 0}),
+    (move_runs, {"kind": "spread", "size": 16, "width": 16, "outer": 1}),
+    (move_runs, {"kind": "reverse", "size": 2, "width": 64, "outer": 1}),
+    (move_block, {}),
+    (move_elements, {"size": 16, "outer": 1}),
+    (move_elements, {"size": 2, "outer": 3}),
+    (move_transposed, {"size": 1, "tile": 16, "outer": 1}),
+    (move_transposed, {"size": 8, "tile": 2, "outer": 0}),
+)
+def test_compiles_for_every_target(family, constants):
+    compiles_everywhere(family, **constants)
