@@ -1,7 +1,7 @@
 """The runner: each row in a process of its own, then a table and `benchmarks/results/latest.json`.
 
 Lives here: the command line and the running of measured processes.  Not here: the rows (rows.py), what they do
-(ours.py, peers/), how time is taken (measure.py), how results look (report.py).
+(ours.py, duels.py, peers/), how time is taken (measure.py), how results look (report.py).
 
 A peer is another Python, named by OPWRIGHT_PEER_TENSORFLOW, OPWRIGHT_PEER_JAX or OPWRIGHT_PEER_TORCH; a peer without
 its variable is left out.  Exit code 1 if one of our rows failed, 0 otherwise: a missed target is a finding, no failure.
@@ -16,6 +16,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -28,8 +29,11 @@ LATEST = ROOT / "benchmarks" / "results" / "latest.json"
 LIMIT_S = 600
 
 
-def figure_from(python: str, module: str, row: str) -> tuple[float | None, str | None]:
-    """The figure that `python -m module row` prints, or None and its last word on why not."""
+def figure_from(python: str, module: str, row: str) -> tuple[Any, str | None]:
+    """What `python -m module row` prints of it, or None and its last word on why not.
+
+    A figure; or {"ours": figure, "litert": figure, "share": of the machine's limit, "of": which, "files": whose}.
+    """
     try:
         done = subprocess.run([python, "-m", module, row], cwd=ROOT, capture_output=True, text=True, timeout=LIMIT_S)
     except subprocess.TimeoutExpired:
@@ -37,7 +41,7 @@ def figure_from(python: str, module: str, row: str) -> tuple[float | None, str |
     except OSError as error:
         return None, f"cannot run: {error.strerror}"
     try:
-        return float(json.loads(done.stdout.strip().splitlines()[-1])[row]), None
+        return json.loads(done.stdout.strip().splitlines()[-1])[row], None
     except (IndexError, KeyError, TypeError, ValueError):
         reason = _last_word(done.stderr) or f"no figure, exit code {done.returncode}"
         return None, reason.replace(python, "python").replace(str(ROOT), ".")  # results name no folder of this machine
@@ -56,7 +60,13 @@ def python_of(peer: Peer) -> str | None:
 
 def run_row(row: Row, with_peers: bool) -> Result:
     result = Result(row)
-    result.ours, result.error = figure_from(sys.executable, "benchmarks.ours", row.name)
+    found, result.error = figure_from(sys.executable, row.module, row.name)
+    if isinstance(found, dict):
+        result.ours, result.share = found["ours"], found.get("share")
+        result.of, result.files = found.get("of", ""), found.get("files", "")
+        result.peers.update({name: found[name] for name in PEERS if name in found and with_peers})
+    else:
+        result.ours = found
     for name in row.peers if with_peers else ():
         python = python_of(PEERS[name])
         if python is None:
@@ -89,14 +99,15 @@ def main() -> int:
                 status.update(f"measuring {row.name}")
                 results.append(run_row(row, with_peers=not options.no_peers))
 
-    found = report.as_json(results, pinned)
+    limits, _ = figure_from(sys.executable, "benchmarks.duels", "limits")
+    found = report.as_json(results, pinned, limits or {})
     if not options.rows:  # part of the rows must not pass for a whole run
         LATEST.parent.mkdir(exist_ok=True)
         LATEST.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     if options.json:
         print(json.dumps(found, indent=2, ensure_ascii=False))
     else:
-        report.print_table(results, Console())
+        report.print_table(results, Console(width=None if sys.stdout.isatty() else 150))
     return 1 if any(result.error for result in results) else 0
 
 

@@ -29,8 +29,8 @@ QUIET = {  # read by NumPy's BLAS, OpenMP, TensorFlow, XLA and Opwright when the
     "OPWRIGHT_NUM_THREADS": "1",
 }
 
-Prepare = Callable[[], "Callable[[], object] | float"]
-"""Sets a row up and gives the call to time; or the figure itself, where it is taken another way."""
+Prepare = Callable[[], "Callable[[], object] | float | dict[str, Any]"]
+"""Sets a row up and gives the call to time; or what is found itself, where it is taken another way."""
 
 
 def pin() -> str:
@@ -121,8 +121,8 @@ def import_seconds(module: str, *, bare: bool = True, repeats: int = 11) -> floa
 
 def main(runs: Mapping[str, Prepare]) -> None:
     """Measures the rows named on the command line and prints `{row: figure}` as JSON, the last line of stdout."""
-    figures = {}
+    figures: dict[str, Any] = {}
     for row in sys.argv[1:]:
         run = runs[row]()
-        figures[row] = median_seconds(run) if callable(run) else float(run)
+        figures[row] = median_seconds(run) if callable(run) else run if isinstance(run, dict) else float(run)
     print(json.dumps(figures), flush=True)

@@ -1,6 +1,7 @@
-"""A network of the size that is converted for phones, written once for every framework with Keras's names.
+"""Networks of the sizes that phones and servers run, written once for every framework with Keras's names.
 
-Lives here: `mobilenet_v2`.  Not here: what is measured with it (ours.py, peers/).
+Lives here: `mobilenet_v2`, `mobilenet_v3_small`, `efficientnet_b0`, `resnet50`: on one image of 224 x 224, with random
+weights.  Not here: their files (models.py), what is measured with them (ours.py, duels.py, peers/).
 """
 
 from __future__ import annotations
@@ -10,28 +11,102 @@ from typing import Any
 #          channels out, blocks, stride of the first, channels inside as a multiple
 STAGES = ((16, 1, 1, 1), (24, 2, 2, 6), (32, 3, 2, 6), (64, 4, 2, 6), (96, 3, 1, 6), (160, 3, 2, 6), (320, 1, 1, 6))
 
+#             window, channels inside, channels out, squeezed, activation, stride
+V3_BLOCKS = ((3, 16, 16, True, "relu", 2), (3, 72, 24, False, "relu", 2), (3, 88, 24, False, "relu", 1),
+             (5, 96, 40, True, "hard_silu", 2), (5, 240, 40, True, "hard_silu", 1), (5, 240, 40, True, "hard_silu", 1),
+             (5, 120, 48, True, "hard_silu", 1), (5, 144, 48, True, "hard_silu", 1),
+             (5, 288, 96, True, "hard_silu", 2), (5, 576, 96, True, "hard_silu", 1),
+             (5, 576, 96, True, "hard_silu", 1))  # fmt: skip
+
+#             channels inside as a multiple, channels out, blocks, stride of the first, window
+B0_STAGES = ((1, 16, 1, 1, 3), (6, 24, 2, 2, 3), (6, 40, 2, 2, 5), (6, 80, 3, 2, 3), (6, 112, 3, 1, 5),
+             (6, 192, 4, 2, 5), (6, 320, 1, 1, 3))  # fmt: skip
+
+
+class _Parts:
+    """What the networks are made of."""
+
+    def __init__(self, keras: Any) -> None:
+        self.keras, self.layers = keras, keras.layers
+        self.image = keras.Input((224, 224, 3), batch_size=1)
+
+    def finished(self, x: Any, activation: str | None) -> Any:
+        """Normalised, then activated."""
+        x = self.layers.BatchNormalization(beta_initializer="random_normal")(x)
+        if activation == "relu6":
+            return self.layers.ReLU(6.0)(x)
+        return x if activation is None else self.layers.Activation(activation)(x)
+
+    def conv(self, x: Any, channels: int, size: int, stride: int = 1, activation: str | None = None) -> Any:
+        x = self.layers.Conv2D(channels, size, stride, padding="same", use_bias=False)(x)
+        return self.finished(x, activation)
+
+    def depthwise(self, x: Any, size: int, stride: int, activation: str) -> Any:
+        x = self.layers.DepthwiseConv2D(size, stride, padding="same", use_bias=False)(x)
+        return self.finished(x, activation)
+
+    def squeezed(self, x: Any, channels: int, activation: str, gate: str) -> Any:
+        """Each channel times a number that comes from the means of all."""
+        y = self.layers.GlobalAveragePooling2D(keepdims=True)(x)
+        y = self.layers.Conv2D(channels, 1, activation=activation)(y)
+        return self.layers.Multiply()([x, self.layers.Conv2D(x.shape[-1], 1, activation=gate)(y)])
+
+    def model(self, x: Any) -> Any:
+        x = self.layers.GlobalAveragePooling2D()(x)
+        return self.keras.Model(
+            self.image, self.layers.Dense(1000, activation="softmax", bias_initializer="random_normal")(x)
+        )
+
 
 def mobilenet_v2(keras: Any) -> Any:
-    """MobileNetV2 (Sandler et al. 2018, table 2) of width 1 on one image of 224 x 224, 3.5 M random weights."""
-    layers = keras.layers
-
-    def finished(x: Any, activate: bool = True) -> Any:
-        x = layers.BatchNormalization(beta_initializer="random_normal")(x)
-        return layers.ReLU(6.0)(x) if activate else x
-
-    def conv(x: Any, channels: int, size: int, stride: int = 1, activate: bool = True) -> Any:
-        return finished(layers.Conv2D(channels, size, stride, padding="same", use_bias=False)(x), activate)
-
-    def block(x: Any, channels: int, stride: int, inside: int) -> Any:
-        y = conv(x, inside, 1) if inside != x.shape[-1] else x
-        y = finished(layers.DepthwiseConv2D(3, stride, padding="same", use_bias=False)(y))
-        y = conv(y, channels, 1, activate=False)
-        return layers.Add()([x, y]) if y.shape == x.shape else y
-
-    image = keras.Input((224, 224, 3), batch_size=1)
-    x = conv(image, 32, 3, 2)
+    """MobileNetV2 (Sandler et al. 2018, table 2) of width 1, 3.5 M weights."""
+    p = _Parts(keras)
+    x = p.conv(p.image, 32, 3, 2, "relu6")
     for channels, blocks, stride, multiple in STAGES:
         for i in range(blocks):
-            x = block(x, channels, stride if i == 0 else 1, multiple * x.shape[-1])
-    x = layers.GlobalAveragePooling2D()(conv(x, 1280, 1))
-    return keras.Model(image, layers.Dense(1000, activation="softmax", bias_initializer="random_normal")(x))
+            y = p.conv(x, multiple * x.shape[-1], 1, 1, "relu6") if multiple > 1 else x
+            y = p.conv(p.depthwise(y, 3, stride if i == 0 else 1, "relu6"), channels, 1)
+            x = p.layers.Add()([x, y]) if y.shape == x.shape else y
+    return p.model(p.conv(x, 1280, 1, 1, "relu6"))
+
+
+def mobilenet_v3_small(keras: Any) -> Any:
+    """MobileNetV3-Small (Howard et al. 2019, table 2), 2.5 M weights."""
+    p = _Parts(keras)
+    x = p.conv(p.image, 16, 3, 2, "hard_silu")
+    for size, inside, channels, squeezed, activation, stride in V3_BLOCKS:
+        y = p.conv(x, inside, 1, 1, activation) if inside != x.shape[-1] else x
+        y = p.depthwise(y, size, stride, activation)
+        if squeezed:
+            y = p.squeezed(y, -(-inside // 32) * 8, "relu", "hard_sigmoid")
+        y = p.conv(y, channels, 1)
+        x = p.layers.Add()([x, y]) if y.shape == x.shape else y
+    x = p.conv(x, 576, 1, 1, "hard_silu")
+    x = p.layers.Conv2D(1024, 1, activation="hard_silu")(p.layers.GlobalAveragePooling2D(keepdims=True)(x))
+    return p.model(x)
+
+
+def efficientnet_b0(keras: Any) -> Any:
+    """EfficientNet-B0 (Tan and Le 2019, table 1), 5.3 M weights."""
+    p = _Parts(keras)
+    x = p.conv(p.image, 32, 3, 2, "silu")
+    for multiple, channels, blocks, stride, size in B0_STAGES:
+        for i in range(blocks):
+            y = p.conv(x, multiple * x.shape[-1], 1, 1, "silu") if multiple > 1 else x
+            y = p.depthwise(y, size, stride if i == 0 else 1, "silu")
+            y = p.conv(p.squeezed(y, x.shape[-1] // 4, "silu", "sigmoid"), channels, 1)
+            x = p.layers.Add()([x, y]) if y.shape == x.shape else y
+    return p.model(p.conv(x, 1280, 1, 1, "silu"))
+
+
+def resnet50(keras: Any) -> Any:
+    """ResNet-50 (He et al. 2015, table 1), 25.6 M weights."""
+    p = _Parts(keras)
+    x = p.layers.MaxPooling2D(3, 2, padding="same")(p.conv(p.image, 64, 7, 2, "relu"))
+    for channels, blocks, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
+        for i in range(blocks):
+            y = p.conv(x, channels, 1, stride if i == 0 else 1, "relu")
+            y = p.conv(p.conv(y, channels, 3, 1, "relu"), 4 * channels, 1)
+            x = p.conv(x, 4 * channels, 1, stride if i == 0 else 1) if i == 0 else x
+            x = p.layers.Activation("relu")(p.layers.Add()([x, y]))
+    return p.model(x)

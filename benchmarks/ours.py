@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import files, measure, running, sequences
+from benchmarks import files, measure, sequences
 
 FIVE = (-8.0, 0.5, 2.0, 2.2, 201.0)
 
@@ -81,6 +81,38 @@ def traced_call() -> Callable[[], object]:
         return ow.tanh(ow.add(ow.matmul(x, w), b))
 
     return lambda: layer(x, w, b)
+
+
+def jit_call() -> Callable[[], object]:
+    import opwright as ow
+
+    x, w, b = _matrices()
+
+    @ow.function(jit_compile=True)
+    def layer(x, w, b):
+        return ow.tanh(ow.add(ow.matmul(x, w), b))
+
+    layer(x, w, b)
+    return lambda: layer(x, w, b)
+
+
+def jit_chain() -> dict[str, float | str]:
+    """The chain reads and writes each float once: its share of what a copy of as many takes."""
+    import numpy as np
+
+    import opwright as ow
+    from benchmarks import probes
+
+    x = ow.constant(np.random.default_rng(0).standard_normal(10_000_000, dtype=np.float32))
+
+    @ow.function(jit_compile=True)
+    def chain(x):
+        y = ow.nn.relu(x * 0.5 + 1.0)
+        return ow.minimum(y * y - x, 6.0) * 0.25 + x
+
+    chain(x)
+    seconds = measure.median_seconds(lambda: chain(x))
+    return {"ours": seconds, "share": 8e7 / seconds / probes.copy_bandwidth(), "of": "copy"}
 
 
 def dispatch() -> Callable[[], object]:
@@ -489,6 +521,8 @@ RUNS: dict[str, measure.Prepare] = {
     "dense_sgd": dense_sgd,
     "dense_adam": dense_adam,
     "traced_call": traced_call,
+    "jit_call": jit_call,
+    "jit_chain": jit_chain,
     "dispatch": dispatch,
     "trace": trace,
     "trace_autograph": trace_autograph,
@@ -515,7 +549,6 @@ RUNS: dict[str, measure.Prepare] = {
     "installed_size": installed_size,
     **sequences.RUNS,
     **files.RUNS,
-    **running.RUNS,
 }
 
 if __name__ == "__main__":

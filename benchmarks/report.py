@@ -15,32 +15,55 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from benchmarks.rows import Row
 
 
 @dataclass(slots=True)
 class Result:
-    """ours: the figure, or None with the reason in `error`; peers: a figure for each peer that was there."""
+    """ours: the figure, or None with the reason in `error`; peers: a figure for each peer that was there.
+
+    share: ours as a part of the machine's limit, which `of` names; files: whose converter made what was run.
+    """
 
     row: Row
     ours: float | None = None
     error: str | None = None
     peers: dict[str, float] = field(default_factory=dict)
     peer_errors: dict[str, str] = field(default_factory=dict)
+    share: float | None = None
+    of: str = ""
+    files: str = ""
 
     @property
     def met(self) -> bool | None:
-        """Whether the target is met; None where there is none, or no figure."""
-        if self.row.target is None or self.ours is None:
+        """Whether the targets are met; None where there are none, or no figure."""
+        row, kept = self.row, []
+        if self.ours is None:
             return None
-        return self.ours <= self.row.target
+        if row.target is not None:
+            kept.append(self.ours >= row.target if row.unit == "x" else self.ours <= row.target)
+        if row.ahead and self.peers:
+            kept.append(all(self.ours <= figure for figure in self.peers.values()))
+        if row.share is not None and self.share is not None:
+            kept.append(self.share >= row.share)
+        return all(kept) if kept else None
+
+    @property
+    def wanted(self) -> str:
+        """The targets in words."""
+        row = self.row
+        found = [amount(row.target, row.unit)] if row.target is not None else []
+        found += ["the peer's"] * row.ahead
+        found += [f"{row.share:.0%} of {self.of or 'limit'}"] if row.share is not None else []
+        return ", ".join(found)
 
 
 _SCALES = {
     "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")),
     "B": ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")),
+    "x": ((0.0, "x"),),
 }
 
 
@@ -49,13 +72,13 @@ def amount(value: float | None, unit: str) -> str:
     if value is None:
         return ""
     scale, name = next((s for s in _SCALES[unit] if abs(value) >= s[0]), _SCALES[unit][-1])
-    return f"{value / scale:.3g} {name}"
+    return f"{value / (scale or 1.0):.3g} {name}"
 
 
 def print_table(results: Sequence[Result], console: Console) -> None:
-    """Row, ours, target, met or missed; for each peer its figure and how many times ours that is."""
-    table = Table("row", title="Opwright, one thread on one core")
-    for heading in ("ours", "target", "", "peer", "peer / ours"):
+    """Row, ours, target, met or missed, share of the machine's limit; for each peer its figure, how many times ours."""
+    table = Table(Column("row", min_width=40), title="Opwright, one thread on one core but where rows say otherwise")
+    for heading in ("ours", "target", "", "of limit", "peer", "peer / ours"):
         table.add_column(heading, no_wrap=True)
     for result in results:
         row, ours = result.row, result.ours
@@ -65,8 +88,9 @@ def print_table(results: Sequence[Result], console: Console) -> None:
         table.add_row(
             row.what,
             "[red]error[/]" if result.error else amount(ours, row.unit),
-            amount(row.target, row.unit),
+            result.wanted,
             verdict,
+            f"{result.share:.0%} of {result.of}" if result.share is not None else "",
             "\n".join(peers),
             "\n".join(ratios),
         )
@@ -77,11 +101,11 @@ def print_table(results: Sequence[Result], console: Console) -> None:
                 console.print(f"{result.row.name}, {who}: {error}", style="red", markup=False, highlight=False)
 
 
-def as_json(results: Sequence[Result], pinned: str) -> dict[str, Any]:
-    """The same as plain data; figures in seconds or bytes."""
+def as_json(results: Sequence[Result], pinned: str, limits: dict[str, float]) -> dict[str, Any]:
+    """The same as plain data; figures in seconds or bytes. limits: of the machine, operations and bytes in a second."""
     return {
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "machine": machine() | {"pinning": pinned},
+        "machine": machine() | {"pinning": pinned, "limits": limits},
         "rows": {
             result.row.name: {
                 "what": result.row.what,
@@ -91,6 +115,8 @@ def as_json(results: Sequence[Result], pinned: str) -> dict[str, Any]:
                 "met": result.met,
                 "peers": result.peers,
             }
+            | ({"share": result.share, "of": result.of} if result.share is not None else {})
+            | ({"files": result.files} if result.files else {})
             | ({"error": result.error} if result.error else {})
             | ({"peer_errors": result.peer_errors} if result.peer_errors else {})
             for result in results

@@ -1,7 +1,7 @@
 """The table of rows: what is measured, the target, and who is asked for the same.
 
 Lives here: names, words and targets.  Not here: our side of a row (ours.py) and the peers' (peers/peer_*.py), where a
-row has a function under its name, or has none.
+row has a function under its name, or has none; both at once for networks from files (duels.py).
 """
 
 from __future__ import annotations
@@ -11,13 +11,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """name: in code and JSON; what: in the table; target: at most this, None if only watched; unit: "s" or "B"."""
+    """name: in code and JSON; what: in the table; target: at most this, None if only watched; peers: who is asked for
+    the same, each in a process of its own; unit: "s", "B", or "x" for a ratio, of which the target is the least.
+
+    module: what measures it. Rows of duels measure the official interpreter in the same run, and beating it is a
+    target too where `ahead` says so. share: the least share of the machine's limit, where that is the target.
+    """
 
     name: str
     what: str
     target: float | None
     peers: tuple[str, ...] = ()
     unit: str = "s"
+    module: str = "benchmarks.ours"
+    ahead: bool = False
+    share: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +48,37 @@ PEERS = {
 }
 
 FRAMEWORKS = ("tensorflow", "jax", "torch")
+
+INVOKE_MS = {"mobilenet_v2": (2.7, 1.1), "mobilenet_v3_small": (0.75, 0.6), "efficientnet_b0": (6.5, 2.6),
+             "resnet50": (28.0, 8.8)}  # fmt: skip
+"""The targets of a run of float32 and of int8 on one thread."""
+
+
+def _duels() -> tuple[Row, ...]:
+    """The rows of duels.py."""
+    rows: list[Row] = []
+    for network, targets in INVOKE_MS.items():
+        for kind, target in zip(("f32", "int8"), targets):
+            name, what = f"{network}_{kind}", f"{network} {kind}"
+
+            def row(figure: str, words: str, target: float | None = None, unit: str = "s", ahead: bool = False,
+                    name: str = name, what: str = what) -> Row:  # fmt: skip
+                return Row(f"{name}_{figure}", f"{what}, {words}", target, (), unit, "benchmarks.duels", ahead)
+
+            rows += [
+                row("invoke", "a run", target / 1e3),
+                row("own", "a run of our converter's file"),
+                row("threads", "two threads over one", 1.9, "x"),
+                row("construct", "interpreter made and allocated", ahead=True),
+                row("load", "the same, first of a process", ahead=True),
+                row("memory", "peak over idle of loading and two runs", unit="B", ahead=True),
+            ]
+    rows += [
+        Row("cold_load", "mobilenet_v2 f32, loaded with nothing in the cache", 2.0, module="benchmarks.duels"),
+        Row("cold_answer", "the same up to its first result", 2.0, module="benchmarks.duels"),
+    ]
+    return tuple(rows)
+
 
 ROWS = (
     Row("import", "import in a fresh process, less the bare interpreter's start", 0.15, FRAMEWORKS),
@@ -91,9 +130,8 @@ ROWS = (
     Row("write_again", "its bytes again", None),
     Row("interpreter", "constructing the interpreter on that model, allocating (peer: sin model)", 3e-3, ("litert",)),
     Row("invoke", "invoke of y = sin(x + offset) on 5 floats", None, ("litert",)),
-    Row("network_memory", "peak of opening that network (14 MB), allocating, two runs", None, ("litert",), "B"),
-    Row("network_memory_int8", "the same of it on integers (4 MB)", None, ("litert",), "B"),
-    Row("network_invoke", "a run of that network", None, ("litert",)),
-    Row("network_invoke_int8", "the same on integers", None, ("litert",)),
+    Row("jit_call", "traced_call with jit_compile=True", 3e-6, ("tensorflow", "jax")),
+    Row("jit_chain", "eight operators on each of 10 M floats with jit_compile=True", None, ("jax",), share=0.8),
     Row("installed_size", "installed size with all run-time dependencies", 300e6, unit="B"),
+    *_duels(),
 )

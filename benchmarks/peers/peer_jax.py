@@ -31,6 +31,18 @@ def traced_call() -> Callable[[], object]:
     return lambda: layer(x, w, b).block_until_ready()
 
 
+def jit_chain() -> Callable[[], object]:
+    jax, jnp, *_ = _matrices()
+
+    @jax.jit
+    def chain(x):
+        y = jnp.maximum(x * 0.5 + 1.0, 0.0)
+        return jnp.minimum(y * y - x, 6.0) * 0.25 + x
+
+    x = jax.random.normal(jax.random.key(0), (10_000_000,))
+    return lambda: chain(x).block_until_ready()
+
+
 def dispatch() -> Callable[[], object]:
     import itertools
 
@@ -103,6 +115,8 @@ RUNS: dict[str, measure.Prepare] = {
     "import_whole": lambda: measure.import_seconds("jax", bare=False),
     "eager_add": eager_add,
     "traced_call": traced_call,
+    "jit_call": traced_call,
+    "jit_chain": jit_chain,
     "dispatch": dispatch,
     "trace": trace,
     "while_turn": while_turn,

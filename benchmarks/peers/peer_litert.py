@@ -1,6 +1,6 @@
-"""The rows in the official LiteRT interpreter, which the `dev` extra brings: the sin model (builtins only), a network.
+"""The rows in the official LiteRT interpreter, which the `dev` extra brings: the sin model (builtins only).
 
-The network runs in the interpreter's own kernels: the delegate that is its default keeps another copy of the weights.
+Networks run there too, in one process with ours: ../duels.py.
 """
 
 from __future__ import annotations
@@ -8,9 +8,8 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
-from typing import Any
 
-from benchmarks import measure, running
+from benchmarks import measure
 
 
 def _sin_model() -> bytes:
@@ -47,14 +46,7 @@ def invoke() -> Callable[[], object]:
     return invoke
 
 
-def _of_path(path: str) -> Any:
-    from ai_edge_litert.interpreter import Interpreter, OpResolverType
-
-    kernels = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
-    return Interpreter(path, num_threads=1, experimental_op_resolver_type=kernels)
-
-
-RUNS: dict[str, measure.Prepare] = {"interpreter": interpreter, "invoke": invoke, **running.runs(_of_path)}
+RUNS: dict[str, measure.Prepare] = {"interpreter": interpreter, "invoke": invoke}
 
 if __name__ == "__main__":
     measure.main(RUNS)

@@ -21,10 +21,10 @@ def eager_add() -> Callable[[], object]:
     return lambda: tf.add(x, y)
 
 
-def traced_call() -> Callable[[], object]:
+def traced_call(jit_compile: bool | None = None) -> Callable[[], object]:
     tf, x, w, b = _matrices()
 
-    @tf.function
+    @tf.function(jit_compile=jit_compile)
     def layer(x, w, b):
         return tf.tanh(tf.add(tf.matmul(x, w), b))
 
@@ -348,6 +348,7 @@ RUNS: dict[str, measure.Prepare] = {
     "dense_sgd": dense_sgd,
     "dense_adam": dense_adam,
     "traced_call": traced_call,
+    "jit_call": lambda: traced_call(True),
     "dispatch": dispatch,
     "trace": trace,
     "trace_autograph": trace_autograph,

@@ -1,0 +1,211 @@
+"""Networks from files, here and in the official interpreter as it comes, in one process in turn.
+
+Lives here: the rows `NETWORK_KIND_WHAT`, and the processes in which loading and memory are measured.
+Not here: the files (models.py), the machine's limits (probes.py), the table of rows (rows.py).
+
+    invoke, own     a run, of the official converter's file and of ours, on one thread
+    threads         how many times faster two threads are than one
+    construct       interpreter made and tensors allocated, again and again
+    load            the same in a fresh process, code in the cache; cold: nothing in the cache; answer: up to a result
+    memory          peak of the process until its second run is over, above what it had with the library imported
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from benchmarks import measure, models
+
+WHATS = ("invoke", "own", "threads", "construct", "load", "memory")
+COLD = "mobilenet_v2_f32"
+BUDGET_S = 3.0
+
+
+def ours(path: str, threads: int = 1) -> Any:
+    """Our interpreter as it comes."""
+    from opwright.lite import Interpreter
+
+    return Interpreter(path, num_threads=threads)
+
+
+def litert(path: str, threads: int = 1) -> Any:
+    """The official one as it comes."""
+    from ai_edge_litert.interpreter import Interpreter
+
+    return Interpreter(path, num_threads=threads)
+
+
+SIDES: dict[str, Callable[..., Any]] = {"ours": ours, "litert": litert}
+
+
+def present() -> list[str]:
+    """The sides that are installed."""
+    import importlib.util
+
+    return [side for side in SIDES if side == "ours" or importlib.util.find_spec("ai_edge_litert")]
+
+
+def ready(side: str, path: str, threads: int = 1) -> Any:
+    """An interpreter with tensors allocated and the input set."""
+    interpreter = SIDES[side](path, threads)
+    interpreter.allocate_tensors()
+    _fill(interpreter)
+    return interpreter
+
+
+def _fill(interpreter: Any) -> None:
+    import numpy as np
+
+    details = interpreter.get_input_details()[0]
+    image = np.random.default_rng(0).integers(-100, 100, details["shape"])
+    interpreter.set_tensor(details["index"], image.astype(details["dtype"]))
+
+
+def in_turn(calls: Sequence[Callable[[], object]], budget_s: float = BUDGET_S) -> list[float]:
+    """Seconds of each call, medians: a turn is some calls of the one, then of the next, the first not counted."""
+    clock = time.perf_counter
+    turns: list[list[float]] = [[] for _ in calls]
+    sizes = []
+    for call in calls:
+        for _ in range(2):
+            call()
+        sizes.append(1 + max(1, int(0.03 / max(measure.time_batch(call, 1), 1e-9))))
+    end = clock() + budget_s * len(calls)
+    while clock() < end or not all(turns):
+        for call, size, times in zip(calls, sizes, turns):
+            call()
+            for _ in range(size - 1):
+                start = clock()
+                call()
+                times.append(clock() - start)
+    return [statistics.median(times) for times in turns]
+
+
+def invoke(network: str, kind: str, converter: str = "") -> dict[str, Any]:
+    """A run on one thread; its share of what the processor could compute."""
+    from benchmarks import probes
+
+    path = models.path_of(network, kind, converter)
+    sides = present()
+    times = in_turn([ready(side, path).invoke for side in sides])
+    peak = probes.peak_int8() if kind == "int8" else probes.peak_f32()
+    return dict(zip(sides, times)) | {
+        "share": models.work_of(path) / times[0] / peak, "of": "peak", "files": models.converter_of(path)}  # fmt: skip
+
+
+def threads(network: str, kind: str) -> dict[str, float]:
+    """One thread's time over two threads', on two cores."""
+    _all_cores()
+    path = models.path_of(network, kind)
+    sides = present()
+    times = in_turn([ready(side, path, n).invoke for side in sides for n in (1, 2)], BUDGET_S / 2)
+    return {side: times[2 * i] / times[2 * i + 1] for i, side in enumerate(sides)}
+
+
+def _all_cores() -> None:
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, range(os.cpu_count() or 1))
+
+
+def construct(network: str, kind: str) -> dict[str, float]:
+    """Making the interpreter and allocating."""
+    path = models.path_of(network, kind)
+    sides = present()
+    return dict(zip(sides, in_turn([lambda s=side: SIDES[s](path).allocate_tensors() for side in sides], 1.0)))  # type: ignore[misc]
+
+
+def in_process(figure: str, path: str, rounds: int, environ: dict[str, str] | None = None) -> dict[str, float]:
+    """A figure of `once` in fresh processes of each side, medians."""
+    sides = present()
+    found: dict[str, list[float]] = {side: [] for side in sides}
+    for turn in range(rounds + 1):
+        for side in sides:
+            command = [sys.executable, "-m", "benchmarks.duels", "--once", side, path]
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True,
+                                  env=os.environ | (environ or {}))  # fmt: skip
+            if turn:  # the first fills the caches
+                found[side].append(json.loads(done.stdout.splitlines()[-1])[figure])
+    return {side: statistics.median(figures) for side, figures in found.items()}
+
+
+def once(side: str, path: str) -> dict[str, float]:
+    """Seconds to load and to the first result, and the peak of memory until the second, all of this process."""
+    import numpy as np
+
+    if side == "ours":
+        import opwright.lite  # noqa: F401
+    else:
+        import ai_edge_litert.interpreter  # noqa: F401
+    np.random.default_rng(0).integers(0, 2, 2)
+    found: dict[str, float] = {}
+
+    def whole() -> None:
+        start = time.perf_counter()
+        interpreter = SIDES[side](path, 1)
+        interpreter.allocate_tensors()
+        found["load"] = time.perf_counter() - start
+        _fill(interpreter)
+        interpreter.invoke()
+        found["answer"] = time.perf_counter() - start
+        interpreter.invoke()
+
+    found["memory"] = measure.peak_bytes(whole)
+    return found
+
+
+def cold(figure: str) -> dict[str, float]:
+    """The same with nothing in the cache; the official interpreter has none."""
+    network, _, kind = COLD.rpartition("_")
+    path, times = models.path_of(network, kind), []
+    for _ in range(3):
+        with tempfile.TemporaryDirectory(prefix="opwright-bench-") as empty:
+            command = [sys.executable, "-m", "benchmarks.duels", "--once", "ours", path]
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True,
+                                  env=os.environ | {"OPWRIGHT_CACHE_DIR": empty})  # fmt: skip
+            times.append(json.loads(done.stdout.splitlines()[-1])[figure])
+    return {"ours": statistics.median(times)}
+
+
+def _limits() -> dict[str, float]:
+    from benchmarks import probes
+
+    return probes.found()
+
+
+def _runs() -> dict[str, measure.Prepare]:
+    found: dict[str, measure.Prepare] = {
+        "limits": _limits,
+        "cold_load": lambda: cold("load"),
+        "cold_answer": lambda: cold("answer"),
+    }
+    makers: dict[str, Callable[[str, str], Any]] = {
+        "invoke": invoke,
+        "own": functools.partial(invoke, converter="ours"),
+        "threads": threads,
+        "construct": construct,
+        "load": lambda network, kind: in_process("load", models.path_of(network, kind), 5),
+        "memory": lambda network, kind: in_process("memory", models.path_of(network, kind), 2),
+    }
+    for network in models.NETWORKS:
+        for kind in models.KINDS:
+            for what in WHATS:
+                found[f"{network}_{kind}_{what}"] = functools.partial(makers[what], network, kind)
+    return found
+
+
+RUNS = _runs()
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--once"]:
+        print(json.dumps(once(*sys.argv[2:])))
+    else:
+        measure.main(RUNS)

@@ -1,0 +1,126 @@
+"""The machine's limits, measured by kernels of the language that the kernels measured against them are written in.
+
+Lives here: peaks of arithmetic and bandwidths of memory, one core.  Not here: who is compared with them (duels.py).
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from typing import Any
+
+import numpy as np
+
+from opwright.compiler import language as kl
+from opwright.compiler.language import f32, i8, i64, ptr, u8
+from opwright.compiler.target import host
+
+CHAINS = 12
+"""Independent sums, so that none waits for the last product."""
+
+
+@kl.family
+def fma_chains(work, out: ptr[f32], factor: f32, turns: i64):
+    """out: a vector for each chain."""
+    lanes = work.lanes(f32)
+    sums = [kl.full(f32, lanes, float(i)) for i in range(CHAINS)]
+    x = kl.full(f32, lanes, factor)
+    a, b, c, d, e, f, g, h, i, j, k, m = sums
+    for _ in range(turns):
+        a, b, c, d = kl.fma(a, x, x), kl.fma(b, x, x), kl.fma(c, x, x), kl.fma(d, x, x)
+        e, f, g, h = kl.fma(e, x, x), kl.fma(f, x, x), kl.fma(g, x, x), kl.fma(h, x, x)
+        i, j, k, m = kl.fma(i, x, x), kl.fma(j, x, x), kl.fma(k, x, x), kl.fma(m, x, x)
+    for n, v in enumerate((a, b, c, d, e, f, g, h, i, j, k, m)):
+        out.store(v, n * lanes)
+
+
+@kl.family
+def dot_chains(work, out: ptr[kl.i32], left: ptr[u8], right: ptr[i8], turns: i64):
+    """out: a vector for each chain; left, right: a vector of bytes each."""
+    lanes = work.lanes(kl.i32)
+    x, y = left.load(0, 4 * lanes), right.load(0, 4 * lanes)
+    a, b, c, d, e, f, g, h, i, j, k, m = [kl.zeros(kl.i32, lanes) for _ in range(CHAINS)]
+    for _ in range(turns):
+        a, b, c, d = kl.dot4(a, x, y), kl.dot4(b, x, y), kl.dot4(c, x, y), kl.dot4(d, x, y)
+        e, f, g, h = kl.dot4(e, x, y), kl.dot4(f, x, y), kl.dot4(g, x, y), kl.dot4(h, x, y)
+        i, j, k, m = kl.dot4(i, x, y), kl.dot4(j, x, y), kl.dot4(k, x, y), kl.dot4(m, x, y)
+    for n, v in enumerate((a, b, c, d, e, f, g, h, i, j, k, m)):
+        out.store(v, n * lanes)
+
+
+@kl.family
+def copied(work, source: ptr[f32], target: ptr[f32], n: i64):
+    """n: a multiple of four vectors."""
+    lanes = work.lanes(f32)
+    for i in range(0, n, 4 * lanes):
+        for j in range(4):
+            target.store(source.load(i + j * lanes, lanes), i + j * lanes)
+
+
+@kl.family
+def triad(work, a: ptr[f32], b: ptr[f32], target: ptr[f32], n: i64):
+    """target = a + 3 b."""
+    lanes = work.lanes(f32)
+    for i in range(0, n, lanes):
+        target.store(kl.fma(b.load(i, lanes), 3.0, a.load(i, lanes)), i)
+
+
+def _quickest(code: Any, words: list[Any], repeats: int = 30) -> float:
+    """Seconds of the quickest of some calls."""
+    best = float("inf")
+    for _ in range(repeats):
+        start = time.perf_counter()
+        kl.call(code, words, items=1)
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def _lanes() -> int:
+    return host().vector_bytes // 4
+
+
+@functools.cache
+def peak_f32(turns: int = 100_000) -> float:
+    """Multiplications and additions of float32 in a second."""
+    out = np.zeros(CHAINS * _lanes(), np.float32)
+    return 2 * CHAINS * _lanes() * turns / _quickest(fma_chains.code(), [out, 0.5, turns])
+
+
+@functools.cache
+def peak_int8(turns: int = 100_000) -> float:
+    """The same of products of bytes, summed in int32."""
+    out, bytes_ = np.zeros(CHAINS * _lanes(), np.int32), 4 * _lanes()
+    words = [out, np.ones(bytes_, np.uint8), np.ones(bytes_, np.int8), turns]
+    return 8 * CHAINS * _lanes() * turns / _quickest(dot_chains.code(), words)
+
+
+@functools.cache
+def copy_bandwidth(n: int = 10 * (1 << 20)) -> float:
+    """Bytes read and written in a second by a copy of 40 MiB to memory in use already; NumPy's, if that is quicker."""
+    source, target = np.ones(n, np.float32), np.zeros(n, np.float32)
+    best = _quickest(copied.code(), [source, target, n], 15)
+    for _ in range(15):
+        start = time.perf_counter()
+        np.copyto(target, source)
+        best = min(best, time.perf_counter() - start)
+    return 8 * n / best
+
+
+@functools.cache
+def triad_bandwidth(n: int = 10 * (1 << 20)) -> float:
+    """Bytes read and written in a second by target = a + 3 b."""
+    a, b, target = (np.ones(n, np.float32) for _ in range(3))
+    return 12 * n / _quickest(triad.code(), [a, b, target, n], 15)
+
+
+LIMITS = {"peak_f32": peak_f32, "peak_int8": peak_int8, "copy": copy_bandwidth, "triad": triad_bandwidth}
+
+
+def found() -> dict[str, float]:
+    """All of them: operations and bytes in a second."""
+    return {name: limit() for name, limit in LIMITS.items()}
+
+
+if __name__ == "__main__":
+    for name, value in found().items():
+        print(f"{name:10s} {value / 1e9:8.1f} G/s")
