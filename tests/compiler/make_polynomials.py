@@ -56,6 +56,15 @@ def _scaled_erfc(t: Any) -> Any:
     return mp.erfc(a) * mp.exp(a * a) * (1 + 2 * a)
 
 
+SLOPE = mp.mpf("0.4")
+"""erfc(a) = exp(-a^2) t q(t), with t = 1 / (1 + SLOPE a): one division, for float32 alone."""
+
+
+def _over_t(t: Any) -> Any:
+    a = (1 / t - 1) / SLOPE
+    return mp.erfc(a) * mp.exp(a * a) / t
+
+
 def _t_of(a: float) -> Any:
     return (mp.mpf(a) - CENTRE) / (mp.mpf(a) + CENTRE)
 
@@ -75,6 +84,10 @@ FITS: dict[str, tuple[Callable[[Any], Any], Any, Any, int, str]] = {
     "ERF": (_of_square(mp.erf), 0, mp.mpf(1), 8, "erf(x) / x of z = x^2, |x| <= 1"),
     "ERFC": (_scaled_erfc, _t_of(1), _t_of(10.6), 12,
              "erfc(a) exp(a^2) (1 + 2 a) of t = (a - 2) / (a + 2), 1 <= a <= 10.6"),
+    "SINGLE_EXP2": (_tail(lambda r: mp.power(2, r), 1), -mp.mpf(0.5), mp.mpf(0.5), 6, "as EXP2, for float32 alone"),
+    "SINGLE_ERF": (_of_square(mp.erf), 0, mp.mpf(1), 6, "as ERF, for float32 alone"),
+    "SINGLE_ERFC": (_over_t, 1 / (1 + SLOPE * 10), mp.mpf(1), 9,
+                    "erfc(a) exp(a^2) / t of t = 1 / (1 + 0.4 a), 0 <= a <= 10"),
 }  # fmt: skip
 
 

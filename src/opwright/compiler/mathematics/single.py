@@ -1,0 +1,101 @@
+"""Activations in float32 alone: for the ends of products and convolutions, where float64 would cost as much as those.
+
+Lives here: sigmoid, silu, tanh, elu, erf, gelu: within 1e-6 |y| + 2e-36 of the exact value y for |x| <= 6, elsewhere
+2e-6 |y| + 2e-36; gelu_tanh, ten times as far (what its exponent is off by is that many times as much).
+Not here: functions that are right to the last place or nearly (the other modules), those of `fast_math`, which are
+right over all of float32's range (../approximate.py).
+
+NaN stays NaN. No operation may be regrouped.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..lanes import Lanes, absolute, copysign, fma, polynomial, select
+from . import polynomials
+
+_LOG2E = 1.4426950408889634
+_MAGIC = 1.5 * 2.0**23  # added to a number below 2^22, it leaves the nearest whole number in the last bits
+_LEAST, _MOST = -87.3, 88.3  # exp of these, and what lies between, is normal
+_FAR = 14.0  # where gelu is no normal number
+
+
+def _within(x: Lanes, low: float, high: float) -> Lanes:
+    """low <= x <= high; NaN stays. One instruction each."""
+    x = select(x.full(high) < x, x.full(high), x)
+    return select(x.full(low) > x, x.full(low), x)
+
+
+def _split(x: Lanes) -> tuple[Lanes, Lanes]:
+    """The bits of n moved to the exponent's place, and r, with x / ln 2 = n + r. float32's log2(e) is 1.4e-8 off."""
+    z = fma(x, _LOG2E, _MAGIC)
+    return z.bits() << 23, fma(x, _LOG2E, _MAGIC - z)
+
+
+def _exp(x: Lanes, more: Lanes | None = None) -> Lanes:
+    """exp(x + more) of x within _LEAST and _MOST and a very small `more`: 2^n 2^r, whose exponents add."""
+    exponent, r = _split(x)
+    if more is not None:
+        r = fma(more, _LOG2E, r)
+    p = fma(polynomial(r, polynomials.SINGLE_EXP2), r, 1.0)
+    return (p.bits() + exponent).as_float()
+
+
+def _expm1(x: Lanes) -> Lanes:
+    """exp(x) - 1 of x within _LEAST and _MOST: 2^n (2^r - 1) + (2^n - 1)."""
+    exponent, r = _split(x)
+    scale = (exponent + 0x3F800000).as_float()
+    return fma(polynomial(r, polynomials.SINGLE_EXP2) * r, scale, scale - 1.0)
+
+
+def sigmoid(x: Lanes) -> Lanes:
+    """1 / (1 + exp(-x))."""
+    return 1.0 / (_exp(_within(-x, _LEAST, _MOST)) + 1.0)
+
+
+def silu(x: Lanes) -> Lanes:
+    """x / (1 + exp(-x))."""
+    x = select(x.full(-_MOST) > x, x.full(-_MOST), x)  # at -inf, too
+    return x / (_exp(_within(-x, _LEAST, _MOST)) + 1.0)
+
+
+def tanh(x: Lanes) -> Lanes:
+    """t / (t + 2), t = exp(2 |x|) - 1; beyond 10 it is 1."""
+    t = _expm1(_within(absolute(x), 0.0, 10.0) * 2.0)
+    return copysign(t / (t + 2.0), x)
+
+
+def elu(x: Lanes, alpha: Lanes | float = 1.0) -> Lanes:
+    """x, below 0 alpha (exp(x) - 1)."""
+    return select(x < 0.0, _expm1(_within(x, _LEAST, 0.0)) * alpha, x)
+
+
+def _erfc(a: Lanes, square: Lanes, more: Lanes) -> Lanes:
+    """erfc of a, 0 <= a < 10, with square + more = -a^2."""
+    t = 1.0 / fma(a, 0.4, 1.0)
+    return _exp(_within(square, _LEAST, 0.0), more) * (polynomial(t, polynomials.SINGLE_ERFC) * t)
+
+
+def erf(x: Lanes) -> Lanes:
+    """A polynomial near 0, else 1 - erfc(|x|)."""
+    a = _within(absolute(x), 0.0, 4.0)
+    z = a * a
+    far = 1.0 - _erfc(a, -z, a.full(0.0))
+    return copysign(select(a < 1.0, polynomial(z, polynomials.SINGLE_ERF) * a, far), x)
+
+
+def gelu(x: Lanes) -> Lanes:
+    """x erfc(-x / sqrt 2) / 2 = max(x, 0) - |x| erfc(|x| / sqrt 2) / 2, whose parts never cancel."""
+    a = _within(absolute(x), 0.0, _FAR)
+    half = a * -0.5
+    square = half * a
+    tail = _erfc(a * math.sqrt(0.5), square, fma(half, a, -square))
+    return fma(half, tail, select(x.full(0.0) > x, x.full(0.0), x))
+
+
+def gelu_tanh(x: Lanes) -> Lanes:
+    """x sigmoid(2 sqrt(2 / pi) (x + 0.044715 x^3)); D. Hendrycks and K. Gimpel, Gaussian error linear units, 2016."""
+    held = _within(x, -_FAR, _FAR)
+    inner = fma(held * held, -0.044715, -1.0) * held * (2.0 * math.sqrt(2.0 / math.pi))
+    return select(x.full(-_FAR) > x, x.full(-_FAR), x) / (_exp(_within(inner, _LEAST, _MOST)) + 1.0)

@@ -1,0 +1,56 @@
+"""Activations in float32 alone: how far they are from float64, and what they are at the ends."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from lane_kit import compiled
+
+from opwright.compiler.mathematics import single
+
+_erfc = np.vectorize(math.erfc, otypes=[float])
+_erf = np.vectorize(math.erf, otypes=[float])
+
+# name: (in float64, relative error for |x| <= 6, elsewhere, at inf, at -inf)
+TABLE: dict[str, tuple[Callable[[np.ndarray], Any], float, float, float, float]] = {
+    "sigmoid": (lambda x: 1 / (1 + np.exp(-x)), 3e-7, 2e-6, 1.0, 0.0),
+    "silu": (lambda x: x / (1 + np.exp(-x)), 3e-7, 2e-6, math.inf, 0.0),
+    "tanh": (np.tanh, 3e-7, 3e-7, 1.0, -1.0),
+    "elu": (lambda x: np.where(x < 0, np.expm1(x), x), 3e-7, 3e-7, math.inf, -1.0),
+    "erf": (_erf, 3e-7, 3e-7, 1.0, -1.0),
+    "gelu": (lambda x: x * _erfc(-x / math.sqrt(2)) / 2, 1e-6, 2e-6, math.inf, 0.0),
+    "gelu_tanh": (lambda x: x / (1 + np.exp(-2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))), 5e-6, 1e-5, math.inf,
+                  0.0),
+}  # fmt: skip
+SMALL = 2e-36
+
+
+def numbers() -> np.ndarray:
+    rng = np.random.default_rng(0)
+    n = 1 << 13
+    usual = [rng.uniform(-90, 90, n), rng.uniform(-14, 14, n), rng.standard_normal(n),
+             np.exp(rng.uniform(-60, 3, n)) * rng.choice([1, -1], n)]  # fmt: skip
+    return np.concatenate(usual).astype(np.float32)
+
+
+@pytest.mark.parametrize("name", sorted(TABLE))
+def test_near_float64_and_right_at_the_ends(name: str) -> None:
+    oracle, near, far, high, low = TABLE[name]
+    x = numbers()
+    found = {width: compiled(getattr(single, name), 1, width)(x) for width in (0, 4, 16)}
+    with np.errstate(over="ignore"):
+        wanted = oracle(x.astype(np.float64))
+    allowed = np.abs(wanted) * np.where(np.abs(x) <= 6, near, far) + SMALL
+    gap = np.abs(found[0] - wanted) / allowed
+    worst = int(np.argmax(gap))
+    assert gap[worst] <= 1, (x[worst], found[0][worst], wanted[worst])
+    for width in (4, 16):  # the same bits wherever an element is
+        np.testing.assert_array_equal(found[width].view(np.int32), found[0].view(np.int32))
+    edges = np.array([math.inf, -math.inf, math.nan, 0.0, -0.0], np.float32)
+    at_zero = 0.5 if name == "sigmoid" else 0.0
+    found_there = compiled(getattr(single, name), 1, 0)(edges)
+    np.testing.assert_allclose(found_there, [high, low, math.nan, at_zero, at_zero], rtol=0, atol=SMALL)
