@@ -1,6 +1,7 @@
 """The executor: runs a plan, which is data, through machine code.
 
-Lives here: `Step`, `Executor`, `StepError`.  Not here: what the steps are (loops/planning), their code (store.py).
+Lives here: `Step`, `Executor`, `StepError`, a plan's memory.  Not here: what the steps are (loops/planning), their code
+(store.py), the machine code that runs them (executor.ll), the threads it runs on (workers.py).
 
 A step calls one kernel, `i64 kernel(ptr words, i64 begin, i64 end, ptr scratch)`, for its items [0, items): at once
 or in chunks, on whichever thread is free. Items are independent, so that every split gives the same bits.
@@ -9,17 +10,27 @@ or in chunks, on whichever thread is free. Items are independent, so that every 
 from __future__ import annotations
 
 import ctypes
+import functools
+import os
 import time
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ...core.errors import ResourceExhaustedError
+from .image import runs_images
+from .workers import functions, pool_of
 
+_LINE = 64  # bytes: scratch memory and plans start on a line of the cache
+_PLAN, _STEP = 8, 8  # words of each in executor.ll
+_COUNT, _POOL, _SCRATCH, _SCRATCH_BYTES, _FAILED = 1, 2, 3, 4, 5
+_CHUNKS_A_THREAD = 4  # of a step that leaves it to us: so that threads finish at about the same time
+_MOST_CHUNKS = 1 << 20
 _KERNEL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
-_LINE = 64  # bytes: scratch memory and words start on a line of the cache
+_TIMED = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,37 +57,105 @@ class StepError(Exception):
 
 
 class Executor:
-    """Runs steps in order. words: for each step, its parameters inside the plan: int64 views that may be changed."""
+    """Runs steps in order. words: for each step, its parameters inside the plan: int64 views that may be changed.
+
+    threads: how many work on a step; keep: what has to live as long as the plan
+    raises ResourceExhaustedError where there is no memory for the plan or its scratch
+    """
 
     def __init__(self, steps: Sequence[Step], threads: int = 1, keep: Sequence[Any] = ()) -> None:
-        self.threads, self._keep = threads, tuple(keep)
+        self.threads = threads if runs_images() else 1
+        self._keep = tuple(keep)
+        lengths = [len(step.words) for step in steps]
+        self._plan = plan = _aligned(8 * (_PLAN + _STEP * len(steps) + sum(lengths))).view(np.int64)
+        start = plan.ctypes.data
+        stride = -(-max((step.scratch for step in steps), default=0) // 128) * 128  # no line is two threads'
+        self._scratch = _aligned(stride * self.threads)
+        self._steps = len(steps)
         self.words: list[np.ndarray] = []
-        scratch = _aligned(max((s.scratch for s in steps), default=0))
-        self._calls = []
-        for step in steps:
-            words = _aligned(8 * len(step.words)).view(np.int64)[: len(step.words)]
+        self._run: Callable[[], int]
+        at = _PLAN + _STEP * len(steps)
+        for i, (step, length) in enumerate(zip(steps, lengths)):
+            row = _PLAN + _STEP * i
+            plan[row : row + 5] = step.address, start + 8 * at, step.items, *self._cut(step)
+            words = plan[at : at + length]
             words[:] = step.words
             self.words.append(words)
-            self._calls.append((_KERNEL(step.address), words.ctypes.data, 0, step.items, scratch.ctypes.data))
-        self._scratch = scratch
+            at += length
+        plan[:_FAILED] = start + 8 * _PLAN, len(steps), 0, self._scratch.ctypes.data, stride
+        self._begin()
+        if self.threads > 1:
+            _threaded.add(self)
+
+    def _cut(self, step: Step) -> tuple[int, int]:
+        """Items a chunk, and chunks: 0 where the caller does them all."""
+        if self.threads == 1:
+            return step.items, 0
+        chunk = step.chunk or -(-step.items // (_CHUNKS_A_THREAD * self.threads))
+        chunk = max(chunk, -(-step.items // _MOST_CHUNKS), 1)
+        return (chunk, -(-step.items // chunk)) if chunk < step.items else (step.items, 0)
+
+    def _begin(self) -> None:
+        """Make `_run` the native call, on started threads where there are to be some."""
+        if self.threads > 1:
+            self._plan[_POOL] = pool_of(self.threads).address
+        self._run = _bound_call(self._plan.ctypes.data) if runs_images() else self._run_one_by_one
+
+    def _run_anew(self) -> int:
+        """The first run after a fork, which the threads did not come through."""
+        self._begin()
+        return self._run()
 
     def run(self) -> None:
-        """Run all steps once. Raises StepError where a kernel gives something else than 0."""
-        for at, (kernel, *arguments) in enumerate(self._calls):
-            status = kernel(*arguments)
-            if status:
-                raise StepError(at, status)
+        """Run all steps once, without the GIL. Raises StepError where a kernel gives something else than 0."""
+        status = self._run()
+        if status:
+            raise StepError(int(self._plan[_FAILED]), status)
 
     def run_profiled(self) -> np.ndarray:
-        """Run all steps once. Gives int64[steps]: the nanoseconds that each took."""
-        times = np.zeros(len(self._calls), np.int64)
-        for at, (kernel, *arguments) in enumerate(self._calls):
-            start = time.perf_counter_ns()
-            status = kernel(*arguments)
-            times[at] = time.perf_counter_ns() - start
-            if status:
-                raise StepError(at, status)
+        """Run all steps once. Gives int64[steps]: the nanoseconds that each took. Raises StepError."""
+        times = np.zeros(self._steps, np.int64)
+        if runs_images():
+            status = _TIMED(functions().run_timed)(self._plan.ctypes.data, times.ctypes.data)
+        else:
+            status = self._run_one_by_one(times)
+        if status:
+            raise StepError(int(self._plan[_FAILED]), status)
         return times
+
+    def _run_one_by_one(self, times: np.ndarray | None = None) -> int:
+        """Where LLVM's own loader is used: calls from Python."""
+        for i in range(self._steps):
+            address, words, items = map(int, self._plan[_PLAN + _STEP * i :][:3])
+            start = time.perf_counter_ns()
+            status: int = _KERNEL(address)(words, 0, items, self._scratch.ctypes.data)
+            if times is not None:
+                times[i] = time.perf_counter_ns() - start
+            if status:
+                self._plan[_FAILED] = i
+                return status
+        return 0
+
+
+class _MethodDef(ctypes.Structure):
+    """PyMethodDef of Python's C API."""
+
+    _fields_ = [("name", ctypes.c_char_p), ("method", ctypes.c_void_p), ("flags", ctypes.c_int),
+                ("doc", ctypes.c_char_p)]  # fmt: skip
+
+
+@functools.cache
+def _method() -> _MethodDef:
+    no_arguments = 4  # METH_NOARGS
+    return _MethodDef(b"run", functions().call, no_arguments, None)
+
+
+def _bound_call(plan: int) -> Callable[[], int]:
+    """The function that runs the plan at that address, as a builtin of Python's: a third of what ctypes costs."""
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+    function: Callable[[], int] = make(ctypes.addressof(_method()), plan, None)
+    return function
 
 
 def _aligned(size: int) -> np.ndarray:
@@ -84,7 +163,19 @@ def _aligned(size: int) -> np.ndarray:
     size = -(-size // _LINE) * _LINE
     try:
         memory = np.zeros(size + _LINE, np.uint8)
-    except MemoryError:
+    except (MemoryError, ValueError):  # ValueError: more than there are addresses
         raise ResourceExhaustedError(what="no memory for a plan", found=f"{size} bytes") from None
     start = -memory.ctypes.data % _LINE
     return memory[start : start + size]
+
+
+_threaded: weakref.WeakSet[Executor] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for executor in _threaded:
+        executor._run = executor._run_anew
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

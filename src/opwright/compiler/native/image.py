@@ -77,8 +77,8 @@ def runs_images() -> bool:
 
 
 @functools.cache
-def _library() -> Any:
-    """This process's own symbols."""
+def library() -> Any:
+    """The C functions of this process."""
     return ctypes.CDLL(None if os.name == "posix" else "ucrtbase", use_errno=True)
 
 
@@ -86,7 +86,7 @@ def _library() -> Any:
 def address_of(symbol: str) -> int | None:
     """The address of a C function in this process; None where there is none of that name."""
     try:
-        return ctypes.cast(getattr(_library(), symbol), ctypes.c_void_p).value
+        return ctypes.cast(getattr(library(), symbol), ctypes.c_void_p).value
     except AttributeError:
         return None
 
@@ -96,7 +96,7 @@ def memory(size: int) -> int:
 
     raises ResourceExhaustedError
     """
-    call = _library().mmap
+    call = library().mmap
     call.restype, call.argtypes = ctypes.c_size_t, [ctypes.c_size_t] * 2 + [ctypes.c_int] * 3 + [ctypes.c_long]
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
     address: int = call(0, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
@@ -127,7 +127,7 @@ def load_images(images: Sequence[Image]) -> list[dict[str, int]]:
             struct.pack_into("<Q", content, start + at, _imported(symbol))
     ctypes.memmove(address, (ctypes.c_char * size).from_buffer(content), size)
     # The pages were never executable: where instructions have a cache of their own, the system tends to it here.
-    if _library().mprotect(ctypes.c_void_p(address), ctypes.c_size_t(size), mmap.PROT_READ | mmap.PROT_EXEC):
+    if library().mprotect(ctypes.c_void_p(address), ctypes.c_size_t(size), mmap.PROT_READ | mmap.PROT_EXEC):
         raise OSError(ctypes.get_errno(), "this process may not run code that it wrote")
     return [{name: address + start + at for name, at in image.entries.items()} for start, image in zip(starts, images)]
 

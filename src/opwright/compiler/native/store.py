@@ -210,7 +210,7 @@ def sources() -> str:
 def _list_sources(folder: str, found: list[str]) -> None:
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in sorted(entries, key=lambda e: e.name):
-            if entry.name.endswith(".py"):
+            if entry.name.endswith((".py", ".ll")):
                 stat = entry.stat()
                 found.append(f"{entry.name} {stat.st_size} {stat.st_mtime_ns}")
             elif entry.is_dir() and entry.name != "__pycache__":

@@ -1,0 +1,376 @@
+; The executor: runs the steps of a plan, alone or with the workers of a pool.
+;
+; A kernel is `i64 kernel(ptr words, i64 begin, i64 end, ptr scratch)` and gives 0 where all went well.
+;
+; Who hands out what. A step that is shared is cut in chunks. `ticket` holds their number in its high half and the next
+; one in its low half: adding one to it claims a chunk, for whoever finds the low half below the high one. The fields of
+; the step lie in the pool and stay until all chunks are done, since the caller waits for `finished` to say so: who
+; claimed a chunk may read them, who did not must not look. A worker that comes late, or never, is not waited for.
+;
+; Orders of memory. The caller writes the fields, then the ticket (release); a claim acquires them. A worker's results
+; are released by its addition to `finished`, which the caller acquires before the next step.
+; Sleeping. A worker counts itself among the sleepers before it looks at the ticket for the last time; the caller
+; writes the ticket before it looks at the sleepers: in one total order (seq_cst) one of them sees the other.
+
+%step = type { ptr, ptr, i64, i64, i64, i64, i64, i64 }  ; kernel, words, items, items a chunk, chunks (0: not shared)
+%plan = type { ptr, i64, ptr, ptr, i64, i64 }  ; steps, their number, pool or null, scratch, bytes of it a thread, step
+;                                                that failed
+%line = type [16 x i64]  ; two lines of the cache, which are fetched together
+%pool = type { %line,  ; 0: 1 while a plan runs
+               %line,  ; 1: ticket
+               %line,  ; 2: finished: chunks that are done
+               { ptr, ptr, i64, i64, ptr, i64, i64, [9 x i64] },  ; 3: kernel, words, items, items a chunk, scratch,
+;                                                                   bytes of it a thread, status: the first that is not 0
+               %line,  ; 4: workers that sleep
+               %line,  ; 5: pthread_mutex_t
+               %line } ; 6: pthread_cond_t
+%worker = type { ptr, i64 }  ; pool, which scratch
+
+declare i32 @pthread_mutex_lock(ptr)
+declare i32 @pthread_mutex_unlock(ptr)
+declare i32 @pthread_cond_wait(ptr, ptr)
+declare i32 @pthread_cond_broadcast(ptr)
+declare i32 @sched_yield()
+declare i32 @clock_gettime(i32, ptr)
+declare ptr @PyEval_SaveThread()
+declare void @PyEval_RestoreThread(ptr)
+declare ptr @PyLong_FromLongLong(i64)
+declare ptr @PyLong_AsVoidPtr(ptr)
+
+; Where the functions below are: the one that a loader looks up.
+define ptr @executor(i64 %which) {
+  %at = getelementptr [4 x ptr], ptr @functions, i64 0, i64 %which
+  %function = load ptr, ptr %at
+  ret ptr %function
+}
+@functions = internal constant [4 x ptr] [ptr @run, ptr @run_timed, ptr @call, ptr @work]
+
+; Run all steps. Gives the status of the first that failed, which `plan` then names; 0.
+define internal i64 @run(ptr %plan) {
+  %status = call i64 @steps(ptr %plan, ptr null)
+  ret i64 %status
+}
+
+; The same, and for each step the nanoseconds that it took.
+define internal i64 @run_timed(ptr %plan, ptr %times) {
+  %status = call i64 @steps(ptr %plan, ptr %times)
+  ret i64 %status
+}
+
+; The same as a function of Python's (PyCFunction): `self` is an int, the plan's address. Without the GIL.
+define internal ptr @call(ptr %self, ptr %arguments) {
+  %plan = call ptr @PyLong_AsVoidPtr(ptr %self)
+  %thread = call ptr @PyEval_SaveThread()
+  %status = call i64 @steps(ptr %plan, ptr null)
+  call void @PyEval_RestoreThread(ptr %thread)
+  %result = call ptr @PyLong_FromLongLong(i64 %status)
+  ret ptr %result
+}
+
+define internal i64 @steps(ptr %plan, ptr %times) alwaysinline {
+entry:
+  %first = load ptr, ptr %plan
+  %count.ptr = getelementptr %plan, ptr %plan, i64 0, i32 1
+  %count = load i64, ptr %count.ptr
+  %pool.ptr = getelementptr %plan, ptr %plan, i64 0, i32 2
+  %pool = load ptr, ptr %pool.ptr
+  %scratch.ptr = getelementptr %plan, ptr %plan, i64 0, i32 3
+  %scratch = load ptr, ptr %scratch.ptr
+  %end = getelementptr %step, ptr %first, i64 %count
+  %timed = icmp ne ptr %times, null
+  %lonely = icmp eq ptr %pool, null
+  br i1 %lonely, label %started, label %take
+
+take:  ; where another thread has the workers, this one does without them
+  %taken = cmpxchg ptr %pool, i64 0, i64 1 acquire monotonic
+  %won = extractvalue { i64, i1 } %taken, 1
+  br i1 %won, label %prepare, label %started
+
+prepare:
+  call void @wake(ptr %pool)
+  br label %started
+
+started:
+  %mine = phi ptr [ null, %entry ], [ null, %take ], [ %pool, %prepare ]
+  %alone = icmp eq ptr %mine, null
+  %empty = icmp eq i64 %count, 0
+  br i1 %empty, label %done, label %turn
+
+turn:
+  %step = phi ptr [ %first, %started ], [ %step.next, %next ]
+  %time = phi ptr [ %times, %started ], [ %time.next, %next ]
+  br i1 %timed, label %clock.start, label %choose
+
+clock.start:
+  %start = call i64 @now()
+  br label %choose
+
+choose:
+  %began = phi i64 [ 0, %turn ], [ %start, %clock.start ]
+  %kernel = load ptr, ptr %step
+  %words.ptr = getelementptr %step, ptr %step, i64 0, i32 1
+  %words = load ptr, ptr %words.ptr
+  %items.ptr = getelementptr %step, ptr %step, i64 0, i32 2
+  %items = load i64, ptr %items.ptr
+  %chunks.ptr = getelementptr %step, ptr %step, i64 0, i32 4
+  %chunks = load i64, ptr %chunks.ptr
+  %small = icmp eq i64 %chunks, 0
+  %here = or i1 %small, %alone
+  br i1 %here, label %whole, label %cut
+
+whole:
+  %status.whole = call i64 %kernel(ptr %words, i64 0, i64 %items, ptr %scratch)
+  br label %ran
+
+cut:
+  %status.cut = call i64 @share(ptr %mine, ptr %plan, ptr %step)
+  br label %ran
+
+ran:
+  %status = phi i64 [ %status.whole, %whole ], [ %status.cut, %cut ]
+  br i1 %timed, label %clock.end, label %check
+
+clock.end:
+  %stop = call i64 @now()
+  %took = sub i64 %stop, %began
+  store i64 %took, ptr %time
+  br label %check
+
+check:
+  %good = icmp eq i64 %status, 0
+  br i1 %good, label %next, label %failed
+
+next:
+  %step.next = getelementptr %step, ptr %step, i64 1
+  %time.next = getelementptr i64, ptr %time, i64 1
+  %last = icmp eq ptr %step.next, %end
+  br i1 %last, label %done, label %turn
+
+failed:
+  %step.int = ptrtoint ptr %step to i64
+  %first.int = ptrtoint ptr %first to i64
+  %bytes = sub i64 %step.int, %first.int
+  %which = lshr exact i64 %bytes, 6
+  %failed.ptr = getelementptr %plan, ptr %plan, i64 0, i32 5
+  store i64 %which, ptr %failed.ptr
+  br label %done
+
+done:
+  %result = phi i64 [ 0, %started ], [ 0, %next ], [ %status, %failed ]
+  br i1 %alone, label %finish, label %release
+
+release:
+  store atomic i64 0, ptr %mine release, align 8
+  br label %finish
+
+finish:
+  ret i64 %result
+}
+
+; The caller's part of a step that is shared. Gives its status once all chunks are done.
+define internal i64 @share(ptr %pool, ptr %plan, ptr %step) noinline {
+entry:
+  %ticket = getelementptr %pool, ptr %pool, i64 0, i32 1
+  %finished = getelementptr %pool, ptr %pool, i64 0, i32 2
+  %fields = getelementptr %pool, ptr %pool, i64 0, i32 3
+  %status.ptr = getelementptr %pool, ptr %pool, i64 0, i32 3, i32 6
+  %chunks.ptr = getelementptr %step, ptr %step, i64 0, i32 4
+  %chunks = load i64, ptr %chunks.ptr
+  %scratch.ptr = getelementptr %plan, ptr %plan, i64 0, i32 3
+  %scratches = load <2 x i64>, ptr %scratch.ptr, align 8
+  %four = load <4 x i64>, ptr %step, align 8
+  store <4 x i64> %four, ptr %fields, align 8
+  %scratch.field = getelementptr %pool, ptr %pool, i64 0, i32 3, i32 4
+  store <2 x i64> %scratches, ptr %scratch.field, align 8
+  store atomic i64 0, ptr %status.ptr monotonic, align 8
+  store atomic i64 0, ptr %finished monotonic, align 8
+  %offer = shl i64 %chunks, 32
+  store atomic i64 %offer, ptr %ticket seq_cst, align 8
+  call void @wake(ptr %pool)
+  call void @chunks(ptr %pool, i64 0)
+  br label %wait
+
+wait:
+  %turns = phi i64 [ 0, %entry ], [ %turns.next, %spin ], [ %turns.next, %yield ]
+  %count = load atomic i64, ptr %finished acquire, align 8
+  %all = icmp eq i64 %count, %chunks
+  br i1 %all, label %done, label %rest
+
+rest:
+  %turns.next = add i64 %turns, 1
+  %long = icmp ugt i64 %turns, 4096
+  br i1 %long, label %yield, label %spin
+
+spin:
+  call void @relax()
+  br label %wait
+
+yield:  ; a worker that the system has put aside needs a processor
+  %ignored = call i32 @sched_yield()
+  br label %wait
+
+done:
+  %status = load atomic i64, ptr %status.ptr monotonic, align 8
+  ret i64 %status
+}
+
+; Claim chunks and do them until there are none.
+define internal void @chunks(ptr %pool, i64 %which) {
+entry:
+  %ticket = getelementptr %pool, ptr %pool, i64 0, i32 1
+  %finished = getelementptr %pool, ptr %pool, i64 0, i32 2
+  %status.ptr = getelementptr %pool, ptr %pool, i64 0, i32 3, i32 6
+  br label %claim
+
+claim:
+  %count = phi i64 [ 0, %entry ], [ %count.next, %did ]
+  %found = atomicrmw add ptr %ticket, i64 1 acq_rel
+  %chunk = and i64 %found, 4294967295
+  %chunks = lshr i64 %found, 32
+  %mine = icmp ult i64 %chunk, %chunks
+  br i1 %mine, label %look, label %leave
+
+look:
+  %count.next = add i64 %count, 1
+  %before = load atomic i64, ptr %status.ptr monotonic, align 8
+  %fine = icmp eq i64 %before, 0
+  br i1 %fine, label %do, label %did
+
+do:
+  %kernel.ptr = getelementptr %pool, ptr %pool, i64 0, i32 3, i32 0
+  %kernel = load ptr, ptr %kernel.ptr
+  %words.ptr = getelementptr %pool, ptr %pool, i64 0, i32 3, i32 1
+  %words = load ptr, ptr %words.ptr
+  %items.ptr = getelementptr %pool, ptr %pool, i64 0, i32 3, i32 2
+  %items = load i64, ptr %items.ptr
+  %size.ptr = getelementptr %pool, ptr %pool, i64 0, i32 3, i32 3
+  %size = load i64, ptr %size.ptr
+  %scratch.ptr = getelementptr %pool, ptr %pool, i64 0, i32 3, i32 4
+  %scratches = load ptr, ptr %scratch.ptr
+  %bytes.ptr = getelementptr %pool, ptr %pool, i64 0, i32 3, i32 5
+  %bytes = load i64, ptr %bytes.ptr
+  %offset = mul i64 %bytes, %which
+  %scratch = getelementptr i8, ptr %scratches, i64 %offset
+  %begin = mul i64 %chunk, %size
+  %to = add i64 %begin, %size
+  %end = call i64 @llvm.smin.i64(i64 %to, i64 %items)
+  %status = call i64 %kernel(ptr %words, i64 %begin, i64 %end, ptr %scratch)
+  %good = icmp eq i64 %status, 0
+  br i1 %good, label %did, label %failed
+
+failed:
+  %told = cmpxchg ptr %status.ptr, i64 0, i64 %status monotonic monotonic
+  br label %did
+
+did:
+  br label %claim
+
+leave:
+  %any = icmp ne i64 %count, 0
+  br i1 %any, label %report, label %done
+
+report:
+  %ignored = atomicrmw add ptr %finished, i64 %count release
+  br label %done
+
+done:
+  ret void
+}
+
+; What a worker's thread does for ever.
+define internal ptr @work(ptr %worker) {
+entry:
+  %pool = load ptr, ptr %worker
+  %which.ptr = getelementptr %worker, ptr %worker, i64 0, i32 1
+  %which = load i64, ptr %which.ptr
+  %ticket = getelementptr %pool, ptr %pool, i64 0, i32 1
+  %sleepers = getelementptr %pool, ptr %pool, i64 0, i32 4
+  %mutex = getelementptr %pool, ptr %pool, i64 0, i32 5
+  %condition = getelementptr %pool, ptr %pool, i64 0, i32 6
+  br label %look
+
+look:
+  %turns = phi i64 [ 0, %entry ], [ 0, %claim ], [ 0, %up ], [ %turns.next, %idle ]
+  %found = load atomic i64, ptr %ticket acquire, align 8
+  %open = call i1 @is_open(i64 %found)
+  br i1 %open, label %claim, label %idle
+
+claim:
+  call void @chunks(ptr %pool, i64 %which)
+  br label %look
+
+idle:  ; in the midst of a plan there will soon be more
+  call void @relax()
+  %turns.next = add i64 %turns, 1
+  %busy = load atomic i64, ptr %pool monotonic, align 8
+  %runs = icmp ne i64 %busy, 0
+  %patience = select i1 %runs, i64 SPIN_IN_PLAN, i64 SPIN_AFTER_PLAN
+  %tired = icmp ugt i64 %turns, %patience
+  br i1 %tired, label %lie, label %look
+
+lie:
+  %ignored.lock = call i32 @pthread_mutex_lock(ptr %mutex)
+  %ignored.add = atomicrmw add ptr %sleepers, i64 1 seq_cst
+  %again = load atomic i64, ptr %ticket seq_cst, align 8
+  %reopened = call i1 @is_open(i64 %again)
+  br i1 %reopened, label %up, label %sleep
+
+sleep:
+  %ignored.wait = call i32 @pthread_cond_wait(ptr %condition, ptr %mutex)
+  br label %up
+
+up:
+  %ignored.sub = atomicrmw sub ptr %sleepers, i64 1 seq_cst
+  %ignored.unlock = call i32 @pthread_mutex_unlock(ptr %mutex)
+  br label %look
+}
+
+; Whether a ticket has chunks to claim.
+define internal i1 @is_open(i64 %ticket) alwaysinline {
+  %chunk = and i64 %ticket, 4294967295
+  %chunks = lshr i64 %ticket, 32
+  %open = icmp ult i64 %chunk, %chunks
+  ret i1 %open
+}
+
+; Get up who sleeps.
+define internal void @wake(ptr %pool) {
+entry:
+  %sleepers = getelementptr %pool, ptr %pool, i64 0, i32 4
+  %count = load atomic i64, ptr %sleepers seq_cst, align 8
+  %any = icmp ne i64 %count, 0
+  br i1 %any, label %call, label %done
+
+call:
+  %mutex = getelementptr %pool, ptr %pool, i64 0, i32 5
+  %condition = getelementptr %pool, ptr %pool, i64 0, i32 6
+  %ignored.lock = call i32 @pthread_mutex_lock(ptr %mutex)
+  %ignored.wake = call i32 @pthread_cond_broadcast(ptr %condition)
+  %ignored.unlock = call i32 @pthread_mutex_unlock(ptr %mutex)
+  br label %done
+
+done:
+  ret void
+}
+
+; Nanoseconds of CLOCK_MONOTONIC.
+define internal i64 @now() {
+  %time = alloca { i64, i64 }
+  %ignored = call i32 @clock_gettime(i32 1, ptr %time)
+  %seconds = load i64, ptr %time
+  %nanoseconds.ptr = getelementptr { i64, i64 }, ptr %time, i64 0, i32 1
+  %nanoseconds = load i64, ptr %nanoseconds.ptr
+  %scaled = mul i64 %seconds, 1000000000
+  %sum = add i64 %scaled, %nanoseconds
+  ret i64 %sum
+}
+
+; Let the other hardware thread of this core, or the bus, have a moment.
+define internal void @relax() alwaysinline {
+  call void @RELAX
+  ret void
+}
+
+declare i64 @llvm.smin.i64(i64, i64)
+declare void @llvm.x86.sse2.pause()
+declare void @llvm.aarch64.isb(i32)

@@ -1,0 +1,122 @@
+"""Worker threads: they sit in machine code of ours (executor.ll) and know nothing of Python.
+
+Lives here: the executor's functions, `Pool`, `pool_of`, what a fork does to pools.  Not here: plans (executor.py).
+
+A pool lives as long as the process, in memory that is never given back: its threads may run to the very end. After a
+fork the child has no threads but one, so that its pools begin anew when a plan first wants them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import signal
+import threading
+from pathlib import Path
+from typing import NamedTuple
+
+from ..target import host
+from .image import library, memory
+from .store import find_or_make
+
+# How often a worker looks for work before it sleeps: some 10 ns each with x86's pause or AArch64's isb. Between two
+# steps of a plan it should stay awake; between two plans that are run one after the other likewise.
+SPIN_IN_PLAN, SPIN_AFTER_PLAN = 1 << 16, 1 << 12
+_STACK = 1 << 21
+_POOL_BYTES = 7 * 128  # as executor.ll lays it out
+_RELAX = {"x86_64": "llvm.x86.sse2.pause()", "aarch64": "llvm.aarch64.isb(i32 15)"}
+
+
+class Functions(NamedTuple):
+    """The addresses of what executor.ll has."""
+
+    run: int
+    run_timed: int
+    call: int
+    work: int
+
+
+@functools.cache
+def functions() -> Functions:
+    """The machine code of executor.ll."""
+    source = Path(__file__).with_name("executor.ll")
+
+    def make() -> tuple[str, str]:
+        text = source.read_text(encoding="utf-8")
+        values = {"RELAX": _RELAX[host().triple.partition("-")[0]],
+                  "SPIN_IN_PLAN": SPIN_IN_PLAN, "SPIN_AFTER_PLAN": SPIN_AFTER_PLAN}  # fmt: skip
+        for name, value in values.items():
+            text = text.replace(name, str(value))
+        return text, "executor"
+
+    code = find_or_make("executor", "", None, make)
+    table = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int64)(code.address)
+    return Functions(*map(table, range(4)))
+
+
+class Pool:
+    """Workers for plans that run on so many threads, the caller's among them. address: of its memory.
+
+    One plan at a time has them; another that runs meanwhile does without, on its caller's thread alone.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self.address = memory(_POOL_BYTES + 16 * threads)
+        self._started = False
+        self._lock = threading.Lock()
+
+    def start(self) -> None:
+        """Start the workers if there are none. Where the system gives fewer threads, plans run with those."""
+        with self._lock:
+            if not self._started:
+                self._started = True
+                for which in range(1, self.threads):
+                    self._start_worker(which)
+
+    def _start_worker(self, which: int) -> None:
+        record = self.address + _POOL_BYTES + 16 * which
+        (ctypes.c_int64 * 2).from_address(record)[:] = [self.address, which]
+        attributes, thread = ctypes.create_string_buffer(256), ctypes.c_size_t()
+        c = library()
+        c.pthread_attr_init(attributes)
+        c.pthread_attr_setstacksize(attributes, ctypes.c_size_t(_STACK))
+        c.pthread_attr_setdetachstate(attributes, 1)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # signals are for the other threads
+        try:
+            work, given = ctypes.c_void_p(functions().work), ctypes.c_void_p(record)
+            c.pthread_create(ctypes.byref(thread), attributes, work, given)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            c.pthread_attr_destroy(attributes)
+
+    def forget(self) -> None:
+        """In the child of a fork: nobody runs, sleeps or holds a lock."""
+        ctypes.memset(self.address, 0, _POOL_BYTES)
+        self._lock, self._started = threading.Lock(), False
+
+
+_pools: dict[int, Pool] = {}
+_pools_lock = threading.Lock()
+
+
+def pool_of(threads: int) -> Pool:
+    """The pool for plans on so many threads, with its workers started."""
+    with _pools_lock:
+        pool = _pools.get(threads)
+        if pool is None:
+            pool = _pools[threads] = Pool(threads)
+    pool.start()
+    return pool
+
+
+def _after_fork() -> None:
+    global _pools_lock
+    _pools_lock = threading.Lock()
+    for pool in _pools.values():
+        pool.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
