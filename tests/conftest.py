@@ -17,7 +17,7 @@ import pytest
 from hypothesis import settings
 
 HERE = pathlib.Path(__file__).parent
-sys.path += [str(HERE / "data" / "tflite"), str(HERE / "lite")]  # for `import official`, the corpus; `import lite_kit`
+sys.path += [str(HERE / "data" / "tflite"), str(HERE / "lite"), str(HERE / "compiler")]  # the corpus; lite_kit; foreign
 
 settings.register_profile("opwright", deadline=None, derandomize=not os.environ.get("OPWRIGHT_EXPLORE"))
 settings.load_profile("opwright")

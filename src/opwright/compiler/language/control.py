@@ -206,7 +206,8 @@ def _run(test: Thunk, body: Thunk, state: State) -> None:
     before = get()
     places: list[_Carried | None] = []
     for name, x in zip(names, before):
-        like = None if isinstance(x, Undefined) else carried(x)
+        unset = isinstance(x, Undefined)  # nobody reads a returned value before it is: it may start as any number
+        like = carried(0) if unset and is_returned_value(name) else None if unset else carried(x)
         place = None if like is None else _Carried(like)
         if place is not None:
             place.put(name, like)

@@ -21,7 +21,7 @@ import numpy as np
 from llvmlite import ir
 
 from ... import staging
-from ...core import dtypes
+from ...core import dtypes, flags
 from ...core.dtypes import DType
 from ...ops import dispatch
 from ..target import Target, host
@@ -83,6 +83,11 @@ class Family:
     def entry(self, constants: dict[str, Any]) -> str:
         """The name of one of its kernels, for people."""
         return ".".join((self.name, *(f"{k}_{v}" for k, v in constants.items() if isinstance(v, int | str))))[:120]
+
+    def source(self, target: Target | None = None, **constants: Any) -> str:
+        """The IR of one kernel before optimisation, with the lines of Python that it came from."""
+        with flags.override(show="kernel"):
+            return str(self.emit(target or host(), **constants))
 
     def emit(self, target: Target, **constants: Any) -> ir.Module:
         """The module of one kernel, before optimisation; its function is `entry(constants)`."""

@@ -194,7 +194,7 @@ def bitcast(x: Value, dtype: DType) -> Value:
 def shuffle(a: Value, c: Value | None, indices: Sequence[int]) -> Value:
     """Lanes of a and, counted on, of c, by constant indices; -1 for any."""
     other = ir.Constant(a.x.type, ir.Undefined) if c is None else c.x
-    lanes = [ir.Constant(I32, ir.Undefined if i < 0 else i) for i in indices]
+    lanes = [ir.Constant(I32, max(i, 0)) for i in indices]
     mask = ir.Constant(ir.VectorType(I32, len(lanes)), lanes)
     return Value(current().builder.shuffle_vector(a.x, other, mask), a.dtype)
 
@@ -253,6 +253,7 @@ def gather(p: Pointer, indices: Value, mask: Value | None = None) -> Value:
     """The elements at these indices."""
     b, count = current().builder, indices.count
     at = b.gep(p.x, [indices.to(dtypes.int64).x], source_etype=KIND[p.dtype])
+    at.type = ir.VectorType(POINTER, count)  # llvmlite takes it for one pointer
     kind = typed(p.dtype, count)
     held = constant_vector(dtypes.bool, [True] * count) if mask is None else mask
     return Value(intrinsic(f"masked.gather.{suffix(kind)}.v{count}p0", kind, at, ir.Constant(I32, p.dtype.size), held.x,

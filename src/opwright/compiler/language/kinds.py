@@ -14,34 +14,20 @@ from ...core import dtypes
 from ...core.dtypes import DType
 
 
-class BFloatType(ir.types._BaseFloatType):
-    """LLVM's bfloat, which llvmlite does not have."""
-
-    null = "0.0"
-    intrinsic_name = "bf16"
-
-    def __str__(self) -> str:
-        return "bfloat"
-
-    def format_constant(self, value: Any) -> str:
-        """The bits in hexadecimal."""
-        return f"0xR{int(dtypes.bfloat16.as_numpy_dtype(value).view(np.uint16)):04X}"
-
-
-BFloatType._create_instance()
-
 I1, I8, I32, I64 = map(ir.IntType, (1, 8, 32, 64))
 F32, F64 = ir.FloatType(), ir.DoubleType()
 POINTER = ir.PointerType()
 
 KIND: dict[DType, ir.Type] = {
-    dtypes.float16: ir.HalfType(), dtypes.bfloat16: BFloatType(), dtypes.float32: F32, dtypes.float64: F64,
+    dtypes.float16: ir.IntType(16), dtypes.bfloat16: ir.IntType(16), dtypes.float32: F32, dtypes.float64: F64,
     dtypes.int8: I8, dtypes.uint8: I8, dtypes.int16: ir.IntType(16), dtypes.uint16: ir.IntType(16),
     dtypes.int32: I32, dtypes.uint32: I32, dtypes.int64: I64, dtypes.uint64: I64, dtypes.bool: I1,
 }  # fmt: skip
-"""The type of one lane."""
+"""The type of one lane. The short floats are held as their bits (narrow.py)."""
 
-_SUFFIX = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}
+SHORT_FLOATS = (dtypes.float16, dtypes.bfloat16)
+
+_SUFFIX = {"float": "f32", "double": "f64"}
 
 
 def typed(dtype: DType, count: int) -> ir.Type:
@@ -62,6 +48,8 @@ def number(dtype: DType, value: Any, count: int = 0) -> ir.Constant:
     """A Python number as a constant of the dtype, rounded to it. Raises TypeError for what it cannot hold."""
     if not dtype.is_floating and not dtype.is_bool and (int(value) != value or not dtype.min <= value <= dtype.max):
         raise TypeError(f"{dtype.name} cannot hold {value!r}")
+    if dtype in SHORT_FLOATS:
+        value, dtype = int(dtype.as_numpy_dtype(value).view(np.uint16)), dtypes.uint16
     exact: Any = float(dtype.as_numpy_dtype(value)) if dtype.is_floating else int(value)
     one = ir.Constant(KIND[dtype], exact)
     return ir.Constant(ir.VectorType(KIND[dtype], count), [one] * count) if count else one

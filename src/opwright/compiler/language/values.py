@@ -9,16 +9,21 @@ of it; a Python number takes the dtype of what stands beside it. Other dtypes do
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Any
 
 from llvmlite import ir
 
-from ...core import dtypes
+from ...core import dtypes, flags
 from ...core.dtypes import DType
 from ...ops import dispatch
 from ..lanes import Lanes
 from ..scalars import KernelScalar, KernelTrace
-from .kinds import I1, I32, I64, KIND, POINTER, number, suffix, typed
+from .kinds import I1, I32, I64, KIND, POINTER, SHORT_FLOATS, number, suffix, typed
+
+
+_LANGUAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 class Staging(KernelTrace):
@@ -27,6 +32,17 @@ class Staging(KernelTrace):
     def __init__(self, builder: ir.IRBuilder, name: str, target: Any) -> None:
         super().__init__(builder, name, 0)
         self.target = target
+        self.lines = "kernel" in flags.show  # whether the IR names the lines of Python
+        self._line: tuple[str, int] | None = None
+
+    def mark(self) -> None:
+        """Write the line of the kernel's Python into the IR, where it is another than before."""
+        frame: Any = sys._getframe(2)
+        while frame is not None and frame.f_code.co_filename.startswith(_LANGUAGE):
+            frame = frame.f_back
+        if frame is not None and (line := (frame.f_code.co_filename, frame.f_lineno)) != self._line:
+            self._line = line
+            self.builder.comment(f"{os.path.basename(line[0])}:{line[1]}")
 
     def record(self, op: Any, inputs: Any, bound: Any, name: str | None) -> Any:
         """A catalogue operator on values: vectors are as long as the longest operand."""
@@ -67,7 +83,10 @@ class Value(KernelScalar):
     __slots__ = ()
 
     def __init__(self, x: ir.Value, dtype: DType) -> None:
-        super().__init__(Lanes(current().builder, x), dtype)
+        staged = current()
+        super().__init__(Lanes(staged.builder, x), dtype)
+        if staged.lines:
+            staged.mark()
 
     @property
     def x(self) -> ir.Value:
@@ -111,6 +130,8 @@ class Value(KernelScalar):
         if swap:
             a, c = c, a
         name = floating if a.dtype.is_floating else (unsigned or signed) if a.dtype.is_unsigned else signed
+        if a.dtype in SHORT_FLOATS:
+            raise TypeError(f"kernels store {a.dtype.name} and compute in float32: x.to(f32)")
         if name is None or (a.dtype.is_bool and name not in ("and_", "or_", "xor")):
             raise TypeError(f"this operator is not defined for {a.dtype.name}")
         return Value(getattr(current().builder, name)(a.x, c.x), a.dtype)
@@ -189,6 +210,8 @@ class Value(KernelScalar):
     def _compare(self, sign: str, o: Any) -> Value:
         a, c = self._beside(o)
         b = current().builder
+        if a.dtype in SHORT_FLOATS:
+            raise TypeError(f"kernels store {a.dtype.name} and compute in float32: x.to(f32)")
         if a.dtype.is_floating:
             found = (b.fcmp_unordered if sign == "!=" else b.fcmp_ordered)(sign, a.x, c.x)
         else:
@@ -232,11 +255,14 @@ class Value(KernelScalar):
             return self
         if dtype.is_bool:
             return self != 0
+        if self.dtype in SHORT_FLOATS or dtype in SHORT_FLOATS:
+            from .narrow import narrowed, widened
+
+            wide = widened(self) if self.dtype in SHORT_FLOATS else self.to(dtypes.float32)
+            return narrowed(wide, dtype) if dtype in SHORT_FLOATS else wide.to(dtype)
         b, old = current().builder, self.dtype
         kind = typed(dtype, self.count)
         if old.is_floating and dtype.is_floating:
-            if old.size == dtype.size:
-                return self.to(dtypes.float32).to(dtype)
             name = "fpext" if dtype.size > old.size else "fptrunc"
         elif old.is_floating:
             name = "fptoui" if dtype.is_unsigned else "fptosi"
