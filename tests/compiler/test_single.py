@@ -23,7 +23,7 @@ TABLE: dict[str, tuple[Callable[[np.ndarray], Any], float, float, float, float]]
     "elu": (lambda x: np.where(x < 0, np.expm1(x), x), 3e-7, 3e-7, math.inf, -1.0),
     "erf": (_erf, 3e-7, 3e-7, 1.0, -1.0),
     "gelu": (lambda x: x * _erfc(-x / math.sqrt(2)) / 2, 1e-6, 2e-6, math.inf, 0.0),
-    "gelu_tanh": (lambda x: x / (1 + np.exp(-2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))), 5e-6, 1e-5, math.inf,
+    "gelu_tanh": (lambda x: x / (1 + np.exp(-2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))), 5e-6, 2e-5, math.inf,
                   0.0),
 }  # fmt: skip
 SMALL = 2e-36

@@ -38,6 +38,7 @@ class Unmade(Exception):
 
 
 MODULES: dict[str, tuple[str, ...]] = {
+    "Map": ("maps",),
     "Move": ("moves",),
 }
 """By name of a form, the modules of this package with its makers, in the order they are asked; loaded on demand."""

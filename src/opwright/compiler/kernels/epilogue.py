@@ -1,6 +1,6 @@
 """Epilogues: what a kernel does with a sum before it writes it, as a compile-time constant and words.
 
-Lives here: `Epilogue`, which of a form's operands it reads where, `epilogue_of`, `without_bias`.
+Lives here: `Epilogue`, which of a form's operands it reads where, `epilogue_of`, `without_bias`, `weight`, `number`.
 Not here: expressions (../loops/expressions.py), the operations in kernels (expression.py), the kernels.
 
 A maker splits a form's expression into what is code (`Epilogue`: hashable, the same for layers that differ in numbers)
@@ -37,7 +37,17 @@ CHANNEL, ELEMENT, TABLE, ONE = "channel", "element", "table", "one"
 WEIGHT = {"exp": 12, "expm1": 14, "log": 14, "log1p": 16, "tanh": 14, "sigmoid": 14, "silu": 15, "gelu": 24,
           "gelu_tanh": 18, "erf": 20, "softplus": 30, "pow": 40, "elu": 15, "div": 2, "sqrt": 2, "quantize": 5,
           "hard_swish": 4, "hard_sigmoid": 3, "lookup": 4}  # fmt: skip
-"""Instructions of an operation, about, where they are not one or two; `Epilogue.weight`."""
+"""Instructions of an operation, about, where they are not one or two; `weight`."""
+
+
+def weight(expr: Expr) -> int:
+    """Instructions a vector, about."""
+    total, todo = 0, [expr]
+    while todo:
+        e = todo.pop()
+        total += WEIGHT.get(e.op, 1 if e.args else 0)
+        todo += e.args
+    return total
 
 
 @dataclass(frozen=True)
@@ -55,12 +65,7 @@ class Epilogue:
     @property
     def weight(self) -> int:
         """Instructions a vector, about."""
-        total, todo = 0, [self.expr]
-        while todo:
-            e = todo.pop()
-            total += WEIGHT.get(e.op, 1 if e.args else 0)
-            todo += e.args
-        return total
+        return weight(self.expr)
 
     def bind(self, more: Sequence[Value]) -> Callable[..., Value]:
         """The function of a kernel that computes it, given its words.
@@ -73,7 +78,7 @@ class Epilogue:
             pitch = more[at + 1] if kind == ELEMENT else None
             operands.append((kind, kl.pointer(more[at], dtype), pitch))
             at += 2 if kind == ELEMENT else 1
-        params = [_number(x, dtype) for x, dtype in zip(more[at:], self.params)]
+        params = [number(x, dtype) for x, dtype in zip(more[at:], self.params)]
 
         def finish(sums: Value, row: Any, column: Any, lanes: int, mask: Value | None = None) -> Value:
             args: list[Value | Pointer] = [sums]
@@ -90,7 +95,7 @@ class Epilogue:
         return finish
 
 
-def _number(x: Value, dtype: DType) -> Value:
+def number(x: Value, dtype: DType) -> Value:
     """A scalar from the low bytes of its word."""
     if dtype.size == 8:
         return kl.bitcast(x, dtype)

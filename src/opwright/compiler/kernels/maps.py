@@ -1,0 +1,257 @@
+"""Maps: element-wise loops over broadcast operands.
+
+Lives here: the maker of Map, its family of kernels, how axes are joined.
+Not here: what an element is (expression.py), tables of 256 results (lookup.py).
+
+Axes of one are dropped and neighbours joined where every operand allows it. The innermost axis that is left runs in
+vectors; along it an operand has an element each, or one for all. The other axes are rows, found by their strides, so
+that one kernel serves every shape of the same pattern. An item is a block of about 32 KB of the output.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...core.dtypes import DType
+from .. import language as kl
+from ..language import Pointer, Value, i64
+from ..loops.expressions import Expr, parametrised
+from ..loops.forms import Buffer, Map
+from ..loops.plans import word
+from . import Unmade, maker
+from .epilogue import number, weight
+from .expression import check, evaluate, tables
+from .grains import grain
+
+if TYPE_CHECKING:
+    from ..loops.planning import Builder
+
+BLOCK = 32768  # bytes of the widest buffer that an item goes through
+SHORT = 128  # elements; a shorter innermost axis is lengthened where only constants stand in the way
+EACH, ONE, TABLE = "each", "one", "table"
+"""What an operand has along the innermost axis: an element each, one for all; TABLE: 256 to look up."""
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """What decides a kernel of the family. kinds, dtypes: of the operands; params: of the expression's numbers.
+
+    outer: number of axes beside the innermost.
+    """
+
+    expr: Expr
+    kinds: tuple[str, ...]
+    dtypes: tuple[DType, ...]
+    params: tuple[DType, ...]
+    outer: int
+
+    def lanes(self, target: Any) -> int:
+        """Elements of a vector: as the widest dtype has them, but a load or store of bytes takes 16."""
+        sizes = [d.size for d in _dtypes(self.expr)]
+        width: int = target.vector_bytes
+        return max(width // max(sizes), min(16, width // min(sizes)))
+
+    @property
+    def unroll(self) -> int:
+        """Vectors that a turn of the loop computes."""
+        work = weight(self.expr)
+        return 4 if work <= 12 else 2 if work <= 40 else 1
+
+
+def _dtypes(expr: Expr) -> set[DType]:
+    found, todo = set(), [expr]
+    while todo:
+        e = todo.pop()
+        found.add(e.dtype)
+        todo += e.args[:1] if e.op == "lookup" else e.args
+    return found
+
+
+@kl.family
+def map_elements(work, inner: i64, rows: i64, block_rows: i64, block: i64, *more: i64, pattern: Pattern):
+    """Items: blocks of so many elements of the innermost axis (`block` >= inner: all), of `block_rows` rows.
+
+    more: the addresses of the output and the operands; with axes outside the innermost one their sizes, and for the
+    output and each operand the strides along them, in elements; then the expression's numbers.
+    """
+    count = len(pattern.kinds)
+    out = kl.pointer(more[0], pattern.expr.dtype)
+    operands = [kl.pointer(x, d) for x, d in zip(more[1:], pattern.dtypes)]
+    outer = pattern.outer
+    sizes = more[count + 1 : count + 1 + outer]
+    at = count + 1 + outer
+    strides = [more[at + outer * k : at + outer * (k + 1)] for k in range(count + 1)] if outer else []
+    numbers = [number(x, d) for x, d in zip(more[at + len(strides) * outer :], pattern.params)]
+    tables_here = [_near(p) if kind == TABLE else None for p, kind in zip(operands, pattern.kinds)]
+    if outer == 0:
+        for item in work.items():
+            start = item * block
+            _row(work, pattern, out, operands, tables_here, numbers, start, kl.minimum(inner - start, block))
+    else:
+        pieces = (inner + block - 1) // block
+        for item in work.items():
+            first = item // pieces * block_rows
+            start = item % pieces * block
+            n = kl.minimum(inner - start, block)
+            for row in range(first, kl.minimum(first + block_rows, rows)):
+                places = _places(row, sizes, strides)
+                here = [p + place for p, place in zip(operands, places[1:])]
+                _row(work, pattern, out + places[0], here, tables_here, numbers, start, n)
+
+
+def _near(table: Pointer) -> Pointer:
+    """A copy on the stack of 256 bytes, which no store can change: it stays in registers."""
+    near = kl.stack(table.dtype, 256)
+    for i in range(0, 256, 64):
+        near.store(table.load(i, 64), i)
+    return near
+
+
+def _places(row: Value, sizes: Sequence[Value], strides: Sequence[Sequence[Value]]) -> list[Value]:
+    """The first elements of a row, of the output and each operand."""
+    found = [kl.value(0) for _ in strides]
+    for axis in reversed(range(len(sizes))):
+        here = row % sizes[axis] if axis else row
+        row = row // sizes[axis] if axis else row
+        found = [place + here * s[axis] for place, s in zip(found, strides)]
+    return found
+
+
+def _row(work: Any, pattern: Pattern, out: Pointer, operands: Sequence[Pointer], near: Sequence[Any],
+         numbers: Sequence[Value], start: Value, n: Value) -> None:  # fmt: skip
+    """n elements of a row from `start` on."""
+    lanes = pattern.lanes(work.target)
+    unroll = pattern.unroll
+    fixed = [p[0] if kind == ONE else table for p, kind, table in zip(operands, pattern.kinds, near)]
+
+    def compute(at: Any, count: int, mask: Any = None) -> Value:
+        args = [p.load(at, count, mask=mask) if kind == EACH else given
+                for p, kind, given in zip(operands, pattern.kinds, fixed)]  # fmt: skip
+        return evaluate(pattern.expr, args, numbers)
+
+    wide = lanes * unroll
+    end = start + n
+    whole = end - n % wide
+    if unroll > 1:
+        for i in range(start, whole, wide):
+            found = [compute(i + k * lanes, lanes) for k in range(unroll)]
+            for k in range(unroll):
+                out.store(kl.splat(found[k], lanes), i + k * lanes)
+    else:
+        whole = start + 0
+    last = end - n % lanes
+    for i in range(whole, last, lanes):
+        out.store(kl.splat(compute(i, lanes), lanes), i)
+    if work.target.has("avx512bw"):
+        rest = end - last
+        if rest > 0:
+            mask = kl.first(rest, lanes)
+            out.store(kl.splat(compute(last, lanes, mask), lanes), last, mask=mask)
+    else:
+        for i in range(last, end):
+            out[i] = compute(i, 0)
+
+
+# ---- axes ----------------------------------------------------------------------------------------------------------
+
+Strides = tuple[int, ...]
+
+
+def strides_of(buffer: Buffer, shape: tuple[int, ...]) -> Strides:
+    """Elements from one to the next along each axis of a shape that the buffer is broadcast to: 0 where it has one."""
+    found = [0] * len(shape)
+    step = 1
+    for k, size in enumerate(reversed(buffer.shape)):
+        if size != 1:
+            found[-1 - k] = step
+        step = buffer.pitch if k == 0 else step * size
+    return tuple(found)
+
+
+@functools.lru_cache(maxsize=4096)
+def joined(shape: tuple[int, ...], strides: tuple[Strides, ...]) -> tuple[tuple[int, ...], tuple[Strides, ...]]:
+    """The fewest axes that are the same walk through every tensor; at least one."""
+    sizes: list[int] = []
+    steps: list[list[int]] = []
+    for size, here in reversed([(n, s) for n, *s in zip(shape, *strides) if n != 1]):
+        if sizes and all(outer == inner * sizes[-1] for outer, inner in zip(here, steps[-1])):
+            sizes[-1] *= size
+        else:
+            sizes.append(size)
+            steps.append(here)
+    if not sizes:
+        return (1,), tuple((0,) for _ in strides)
+    return tuple(reversed(sizes)), tuple(tuple(s[k] for s in reversed(steps)) for k in range(len(strides)))
+
+
+def _lengthened(sizes: tuple[int, ...], strides: tuple[Strides, ...], constant: Sequence[bool]) -> int:
+    """How many rows of a short innermost axis to take as one, where constants alone differ from row to row; else 1."""
+    if len(sizes) < 2 or sizes[-1] >= SHORT:
+        return 1
+    for s, known in zip(strides, constant):
+        alike = s[-2] == s[-1] * sizes[-1]
+        if not alike and not (known and not any(s[:-1])):
+            return 1
+    wanted = -(-SHORT // sizes[-1])
+    divisors = (d for d in range(wanted, min(sizes[-2], 64 * wanted) + 1) if sizes[-2] % d == 0)
+    return next(divisors, 1)
+
+
+@maker(Map)
+def make_map(form: Map, build: Builder) -> None:
+    """One step. Raises Unmade for operations or dtypes that kernels lack, and operands with gaps along the last axis."""
+    check(form.expr)
+    output, lookups = form.output, tables(form.expr)
+    if output.size == 0:
+        return
+    plain = [b for i, b in enumerate(form.operands) if i not in lookups]
+    strides = (strides_of(output, output.shape), *(strides_of(b, output.shape) for b in plain))
+    sizes, steps = joined(output.shape, strides)
+    repeat = _lengthened(sizes, steps, [b.constant is not None for b in (output, *plain)])
+    addresses = {id(b): build.pointer(b) for b in form.operands}
+    if repeat > 1:
+        for b, s in zip(plain, steps[1:]):
+            if s[-1] and not any(s[:-1]):
+                assert b.constant is not None
+                addresses[id(b)] = build.packed((repeat, sizes[-1]), b.dtype.np, functools.partial(_fill, b.constant),
+                                                (b, "rows"))  # fmt: skip
+        long = sizes[-1] * repeat
+        sizes = (*sizes[:-2], sizes[-2] // repeat, long)
+        steps = tuple((*s[:-2], s[-2] * repeat, s[-1]) for s in steps)
+        sizes, steps = joined(sizes, steps)
+    if any(s[-1] not in (0, 1) for s in steps):
+        raise Unmade("an operand with gaps along the innermost axis")
+    inner, outer = sizes[-1], len(sizes) - 1
+    skeleton, scalars = parametrised(form.expr)
+    walks = iter(steps[1:])
+    kinds = tuple(TABLE if i in lookups else EACH if next(walks)[-1] else ONE for i in range(len(form.operands)))
+    pattern = Pattern(skeleton, kinds, tuple(b.dtype for b in form.operands), tuple(d for _, d in scalars), outer)
+    for b in plain:
+        if b.shape == output.shape and b.dtype.size == output.dtype.size:
+            build.share(b)
+    words: list[Any] = [build.pointer(output), *(addresses[id(b)] for b in form.operands)]
+    if outer:
+        walk = iter(steps[1:])
+        words += sizes[:-1]
+        words += steps[0][:-1]
+        for kind in kinds:
+            words += (0,) * outer if kind == TABLE else next(walk)[:-1]
+    words += [word(value, dtype) for value, dtype in scalars]
+    rows = math.prod(sizes[:-1])
+    widest = max(b.dtype.size for b in (output, *plain))
+    block = BLOCK // widest
+    block_rows = max(1, block // inner) if outer else 1
+    items = -(-rows // block_rows) * -(-inner // block)
+    nbytes = min(inner, block) * block_rows * sum(b.dtype.size for b in (output, *plain))
+    build.step(map_elements.code(pattern=pattern, more=len(words)), [inner, rows, block_rows, block, *words], items,
+               chunk=grain(nbytes, items))  # fmt: skip
+
+
+def _fill(constant: np.ndarray, out: np.ndarray) -> None:
+    out[...] = constant.reshape(-1)
