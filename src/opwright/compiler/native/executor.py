@@ -1,6 +1,6 @@
 """The executor: runs a plan, which is data, through machine code.
 
-Lives here: `Step`, `Executor`, `StepError`, a plan's memory.  Not here: what the steps are (loops/planning), their code
+Lives here: `Step`, `Executor`, `StepError`, `call`, a plan's memory.  Not here: what the steps are (loops/planning), their code
 (store.py), the machine code that runs them (executor.ll), the threads it runs on (workers.py).
 
 A step calls one kernel, `i64 kernel(ptr words, i64 begin, i64 end, ptr scratch)`, for its items [0, items): at once
@@ -54,6 +54,12 @@ class StepError(Exception):
     def __init__(self, step: int, status: int) -> None:
         super().__init__(f"step {step} gave {status}")
         self.step, self.status = step, status
+
+
+def call(address: int, words: np.ndarray, begin: int = 0, end: int = 1) -> int:
+    """Call a kernel that needs no scratch, once, for items [begin, end). words: int64[n]. Gives its status."""
+    status: int = _KERNEL(address)(words.ctypes.data, begin, end, None)
+    return status
 
 
 class Executor:

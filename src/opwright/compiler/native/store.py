@@ -43,6 +43,10 @@ class Code:
     name: str
 
 
+class NotCached(UnavailableError):
+    """Within `only_cached()`: this kernel would have to be compiled."""
+
+
 @dataclass
 class _Pack:
     """What one model uses. before: as the cache held it; used: digests that were asked for since."""
@@ -68,7 +72,7 @@ def find_or_make(name: str, constants: str, target: Target | None, make: Callabl
     name, constants: what it is made of, in words that mean the same in every process (for a kernel whose source is
     not Opwright's own, a digest of it); target: this processor where it is None; make: gives LLVM's text of the
     module and the name of its function, called where no cache holds the code
-    raises UnavailableError inside `only_cached()` for what would have to be compiled
+    raises NotCached inside `only_cached()` for what would have to be compiled
     """
     return _find(_digest(target or host(), name, constants), name, make)
 
@@ -92,7 +96,7 @@ def _find(digest: str, name: str, make: Callable[[], tuple[str, str]]) -> Code:
             start = time.perf_counter()
             kept = None if flags.show & _SHOWN_WHEN_COMPILED else objects(flags.cache_dir).find(digest)
             if kept is None and _here.only_cached:
-                raise UnavailableError(op=name, what="this kernel is not compiled yet")
+                raise NotCached(op=name, what="this kernel is not compiled yet")
             address = (_image_address if runs_images() else _object_address)(digest, kept, make)
             code = _loaded[digest] = Code(address, name)
             if "time" in flags.show:
@@ -133,7 +137,7 @@ def _object_address(digest: str, kept: bytes | None, make: Callable[[], tuple[st
 
 @contextlib.contextmanager
 def only_cached() -> Iterator[None]:
-    """Within, on this thread: what would have to be compiled raises UnavailableError instead."""
+    """Within, on this thread: what would have to be compiled raises NotCached instead."""
     before, _here.only_cached = _here.only_cached, True
     try:
         yield
