@@ -39,7 +39,9 @@ class Unmade(Exception):
 
 MODULES: dict[str, tuple[str, ...]] = {
     "Map": ("maps",),
+    "ArgReduce": ("searches",),
     "Move": ("moves",),
+    "Reduce": ("reductions",),
 }
 """By name of a form, the modules of this package with its makers, in the order they are asked; loaded on demand."""
 

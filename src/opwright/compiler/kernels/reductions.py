@@ -1,0 +1,314 @@
+"""Reductions over axes: sums, products, extremes, any and all, of rows and of columns.
+
+Lives here: the maker of Reduce, its two families.  Not here: the place of an extreme (searches.py), softmax (rows.py).
+
+Axes side by side that are all reduced, or all kept, are one; the last group of reduced axes goes first, so that each
+turn is [outer, n, inner] to [outer, inner]: rows where inner is 1, else columns. Long ones are cut into blocks of a
+fixed size, whose results are reduced in turn: threads have something to share, float32 sums stay accurate, and the bits
+do not depend on who did what. Sums of bytes are made four at a time by dot products with ones, or in 16 bits.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from ...core import dtypes
+from ...core.dtypes import DType
+from .. import language as kl
+from ..language import i8, i16, i32, i64, ptr, u8, u16
+from ..loops.expressions import arg
+from ..loops.forms import Reduce
+from . import Unmade, maker
+from .epilogue import Epilogue, epilogue_of
+from .grains import grain
+
+if TYPE_CHECKING:
+    from ..loops.planning import Builder
+
+ROW = 65536  # elements of a row that one item reduces
+COLUMN = 1024  # elements of a column that one item reduces
+VECTORS = 8  # accumulators in registers
+NARROW_ROWS = 128  # bytes whose sum fits into 16 bits
+
+KINDS = frozenset({"sum", "max", "min", "prod", "any", "all"})
+
+
+def joined(kind: str, a: Any, b: Any) -> Any:
+    """One step of a reduction; a is the element: of floats, NaN is left out of extremes."""
+    if kind == "sum":
+        return a + b
+    if kind == "prod":
+        return a * b
+    return kl.maximum(a, b) if kind in ("max", "any") else kl.minimum(a, b)
+
+
+def neutral(kind: str, dtype: DType) -> Any:
+    """What changes nothing."""
+    if kind in ("sum", "any"):
+        return 0
+    if kind in ("prod", "all"):
+        return 1
+    if dtype.is_floating:
+        return -math.inf if kind == "max" else math.inf
+    return int(dtype.min if kind == "max" else dtype.max)
+
+
+def held(before: Epilogue) -> DType:
+    """The dtype of accumulators: truth values are held in bytes."""
+    return u8 if before.expr.dtype.is_bool else before.expr.dtype
+
+
+def together(kind: str, dtype: DType, v: Any) -> Any:
+    """The lanes of an accumulator as one number: halves first."""
+    while v.count > 1:
+        half = v.count // 2
+        v = joined(kind, kl.part(v, 0, half), kl.part(v, half, half))
+    return v[0]
+
+
+def is_sum_of_bytes(kind: str, before: Epilogue) -> bool:
+    """Whether elements are int8 or uint8, and their plain sum is asked for in int32."""
+    e = before.expr
+    return (
+        kind == "sum" and e.op == "convert" and e.dtype is i32 and e.args[0].op == "arg" and e.args[0].dtype in (i8, u8)
+    )
+
+
+class Elements:
+    """How the elements of a reduction are read: `load` gives a vector of accumulators' dtype. Lanes that are masked out
+    hold what changes nothing."""
+
+    def __init__(self, kind: str, before: Epilogue, words: Any) -> None:
+        self.kind, self.dtype = kind, held(before)
+        self._compute = before.bind(words)
+
+    def load(self, p: Any, at: Any, lanes: int, mask: Any = None) -> Any:
+        """So many elements from p[at] on."""
+        v = self._compute(p.load(at, lanes, mask), 0, 0, lanes, mask).to(self.dtype)
+        return v if mask is None else kl.select(mask, v, neutral(self.kind, self.dtype))
+
+    def zeros(self, lanes: int) -> Any:
+        """Accumulators before the first element."""
+        return kl.full(self.dtype, lanes, neutral(self.kind, self.dtype))
+
+
+def written(after: Any, before: Epilogue, v: Any, lanes: int) -> Any:
+    """The output's elements of accumulators."""
+    return after(v.to(before.expr.dtype), 0, 0, lanes)
+
+
+@kl.family
+def reduce_rows(work, x: ptr[u8], y: ptr[u8], n: i64, size: i64, blocks: i64, *more: i64,
+                kind: str, source: DType, before: Epilogue, after: Epilogue):  # fmt: skip
+    """Rows of n elements in `blocks` blocks of `size`: an item is a block of a row, and gives one element of y."""
+    x, y = x.cast(source, source.size), y.cast(after.expr.dtype, after.expr.dtype.size)
+    elements = Elements(kind, before, more)
+    finish = after.bind(more[len(before.params) :])
+    bytes_summed = is_sum_of_bytes(kind, before)
+    lanes = work.target.vector_bytes // elements.dtype.size
+    for item in work.items():
+        block = item % blocks
+        a = x + ((item // blocks) * n + block * size)
+        count = kl.minimum(size, n - block * size)
+        if bytes_summed:
+            total = _sum_of_bytes(a, count, source, lanes)
+        else:
+            sums = kl.registers(elements.dtype, lanes, VECTORS)
+            for k in range(VECTORS):
+                sums[k] = elements.zeros(lanes)
+            i = kl.value(0)
+            while i + VECTORS * lanes <= count:
+                for k in range(VECTORS):
+                    sums[k] = joined(kind, elements.load(a, i + k * lanes, lanes), sums[k])
+                i = i + VECTORS * lanes
+            while i + lanes <= count:
+                sums[0] = joined(kind, elements.load(a, i, lanes), sums[0])
+                i = i + lanes
+            if i < count:
+                sums[1] = joined(kind, elements.load(a, i, lanes, kl.first(count - i, lanes)), sums[1])
+            width = VECTORS
+            while width > 1:
+                width = width // 2
+                for k in range(width):
+                    sums[k] = joined(kind, sums[k], sums[k + width])
+            total = together(kind, elements.dtype, sums[0])
+        y[item] = written(finish, before, total, 0)
+
+
+def _sum_of_bytes(a: Any, count: Any, source: DType, lanes: int) -> Any:
+    """The sum of int8 or uint8 in int32: four at a time."""
+    ones = kl.full(i8 if source is u8 else u8, 4 * lanes, 1)
+    sums = kl.registers(i32, lanes, 4)
+    for k in range(4):
+        sums[k] = kl.zeros(i32, lanes)
+
+    def add(k: int, v: Any) -> None:
+        sums[k] = kl.dot4(sums[k], v, ones) if source is u8 else kl.dot4(sums[k], ones, v)
+
+    i = kl.value(0)
+    while i + 16 * lanes <= count:
+        for k in range(4):
+            add(k, a.load(i + 4 * k * lanes, 4 * lanes))
+        i = i + 16 * lanes
+    while i + 4 * lanes <= count:
+        add(0, a.load(i, 4 * lanes))
+        i = i + 4 * lanes
+    if i < count:
+        add(1, a.load(i, 4 * lanes, kl.first(count - i, 4 * lanes)))
+    return kl.reduce_add((sums[0] + sums[1]) + (sums[2] + sums[3]))
+
+
+@kl.family
+def reduce_columns(work, x: ptr[u8], y: ptr[u8], n: i64, size: i64, blocks: i64, inner: i64, panels: i64, *more: i64,
+                   kind: str, source: DType, before: Epilogue, after: Epilogue):  # fmt: skip
+    """Arrays [outer, n, inner] to [outer, blocks, inner]: an item is a panel of columns of a block of rows."""
+    x, y = x.cast(source, source.size), y.cast(after.expr.dtype, after.expr.dtype.size)
+    elements = Elements(kind, before, more)
+    finish = after.bind(more[len(before.params) :])
+    lanes = work.target.vector_bytes // elements.dtype.size
+    narrow = is_sum_of_bytes(kind, before)
+    for item in work.items():
+        panel, block = item % panels, (item // panels) % blocks
+        outer = item // (panels * blocks)
+        a = x + ((outer * n + block * size) * inner)
+        b = y + (outer * blocks + block) * inner
+        count = kl.minimum(size, n - block * size)
+        column = panel * (VECTORS * lanes)
+        end = kl.minimum(inner, column + VECTORS * lanes)
+        width = VECTORS
+        while width:
+            if column + width * lanes <= end:
+                if narrow and width > 1:
+                    sums = _columns_of_bytes(a + column, inner, count, source, lanes, width)
+                else:
+                    sums = _columns(elements, a + column, inner, count, lanes, width, None)
+                for k in range(width):
+                    b.store(written(finish, before, sums[k], lanes), column + k * lanes)
+                column = column + width * lanes
+            width = width // 2
+        if column < end:
+            mask = kl.first(end - column, lanes)
+            sums = _columns(elements, a + column, inner, count, lanes, 1, mask)
+            b.store(written(finish, before, sums[0], lanes), column, mask=mask)
+
+
+def _columns(elements: Elements, a: Any, pitch: Any, count: Any, lanes: int, width: int, mask: Any) -> list[Any]:
+    """Columns of `count` rows, as `width` accumulators. As many rows at once as there are registers."""
+    rows = VECTORS // width
+    sums = kl.registers(elements.dtype, lanes, rows, width)
+    for r in range(rows):
+        for k in range(width):
+            sums[r, k] = elements.zeros(lanes)
+    i, p = kl.value(0), a
+    while i + rows <= count:
+        for r in range(rows):
+            for k in range(width):
+                v = elements.load(p, k * lanes, lanes, mask)
+                sums[r, k] = joined(elements.kind, v, sums[r, k])
+            p = p + pitch
+        i = i + rows
+    while i < count:
+        for k in range(width):
+            sums[0, k] = joined(elements.kind, elements.load(p, k * lanes, lanes, mask), sums[0, k])
+        p, i = p + pitch, i + 1
+    while rows > 1:
+        rows = rows // 2
+        for r in range(rows):
+            for k in range(width):
+                sums[r, k] = joined(elements.kind, sums[r, k], sums[r + rows, k])
+    return [sums[0, k] for k in range(width)]
+
+
+def _columns_of_bytes(a: Any, pitch: Any, count: Any, source: DType, lanes: int, width: int) -> list[Any]:
+    """As _columns, of int8 or uint8 sums: so many rows in 16 bits as these hold, then in int32."""
+    half, wide = width // 2, 2 * lanes
+    short = i16 if source is i8 else u16
+    totals, sums = kl.registers(i32, wide, half), kl.registers(short, wide, half)
+    for k in range(half):
+        totals[k] = kl.zeros(i32, wide)
+    start, p = kl.value(0), a
+    while start < count:
+        for k in range(half):
+            sums[k] = kl.zeros(short, wide)
+        end = kl.minimum(count, start + NARROW_ROWS)
+        for _ in range(start, end):
+            for k in range(half):
+                sums[k] = sums[k] + p.load(k * wide, wide).to(short)
+            p = p + pitch
+        for k in range(half):
+            totals[k] = totals[k] + sums[k].to(i32)
+        start = end
+    return [kl.part(totals[k // 2], k % 2 * lanes, lanes) for k in range(width)]
+
+
+@maker(Reduce)
+def make_reduce(form: Reduce, build: Builder) -> None:
+    """One turn for each group of reduced axes, the last first, and for each cutting into blocks."""
+    x, y = form.input, form.output
+    if x.parent is not None or y.parent is not None or not x.size:
+        raise Unmade("a reduction of a slice" if x.size else "a reduction of nothing")
+    if form.kind not in KINDS or form.before.dtype.size < 4 and form.before.dtype.is_floating:
+        raise Unmade(f"{form.kind} of {form.before.dtype.name}")
+    first = epilogue_of(form.before, (), y, build)
+    after, more = epilogue_of(form.expr, (), y, build)
+    plain = arg(0, form.before.dtype)
+    turns = list(_turns(x.shape, form.axes))
+    source, place = x.dtype, build.pointer(x)
+    for i, (outer, n, inner, size) in enumerate(turns):
+        blocks = -(-n // size)
+        last = i == len(turns) - 1
+        before, words = first if i == 0 else epilogue_of(plain, (), y, build)
+        this, that = (after, more) if last else epilogue_of(plain, (), y, build)
+        target = build.pointer(y) if last else build.temporary(outer * blocks * inner * this.expr.dtype.size)
+        constants = {"kind": form.kind, "source": source, "before": before, "after": this}
+        _turn((source, constants), (place, target), (outer, n, inner, size), [*words, *that], build)
+        source, place = this.expr.dtype, target
+
+
+def _turn(what: Any, places: Any, sizes: tuple[int, int, int, int], more: list[Any], build: Builder) -> None:
+    from ..target import host
+
+    (source, constants), (place, target), (outer, n, inner, size) = what, places, sizes
+    blocks = -(-n // size)
+    words, count = [place, target, n, size, blocks], {"more": len(more)}
+    if inner == 1:
+        items = outer * blocks
+        code = reduce_rows.code(**constants, **count)
+        build.step(code, [*words, *more], items, chunk=grain(min(n, size) * source.size, items))
+        return
+    panels = -(-inner // (VECTORS * host().vector_bytes // held(constants["before"]).size))
+    items = outer * blocks * panels
+    code = reduce_columns.code(**constants, **count)
+    work = grain(min(n, size) * inner * source.size // panels, items)
+    build.step(code, [*words, inner, panels, *more], items, chunk=work)
+
+
+def _turns(shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
+    """(outer, n, inner, rows or columns of a block) of each turn."""
+    groups: list[tuple[bool, int]] = []
+    for axis, n in enumerate(shape):
+        if n == 1:
+            continue
+        reduced = axis in axes
+        if groups and groups[-1][0] == reduced:
+            groups[-1] = (reduced, groups[-1][1] * n)
+        else:
+            groups.append((reduced, n))
+    found = False
+    while any(reduced for reduced, _ in groups):
+        at = max(i for i, (reduced, _) in enumerate(groups) if reduced)
+        outer, inner = (math.prod(n for _, n in part) for part in (groups[:at], groups[at + 1 :]))
+        n = groups[at][1]
+        size = min(n, ROW if inner == 1 else COLUMN)
+        yield outer, n, inner, size
+        found = True
+        blocks = -(-n // size)
+        if blocks > 1:
+            groups[at] = (True, blocks)
+        else:
+            del groups[at]
+            if 0 < at < len(groups):  # both neighbours were kept
+                groups[at - 1 : at + 1] = [(False, groups[at - 1][1] * groups[at][1])]
+    if not found:  # nothing to reduce: each element by itself
+        yield math.prod(shape), 1, 1, 1
