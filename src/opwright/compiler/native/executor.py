@@ -1,7 +1,7 @@
 """The executor: runs a plan, which is data, through machine code.
 
-Lives here: `Step`, `Executor`, `StepError`, `call`, a plan's memory.  Not here: what the steps are (loops/planning), their code
-(store.py), the machine code that runs them (executor.ll), the threads it runs on (workers.py).
+Lives here: `Step`, `Executor`, `StepError`, `call`, a plan's memory.  Not here: what the steps are (loops/planning),
+their code (store.py), the machine code that runs them (executor.ll), the threads it runs on (workers.py).
 
 A step calls one kernel, `i64 kernel(ptr words, i64 begin, i64 end, ptr scratch)`, for its items [0, items): at once
 or in chunks, on whichever thread is free. Items are independent, so that every split gives the same bits.

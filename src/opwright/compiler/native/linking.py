@@ -21,6 +21,7 @@ _WRITE, _ALLOC, _EXECUTE = 1, 2, 4
 _UNDEFINED, _ABSOLUTE = 0, 0xFFF1
 _GLOBAL, _FUNCTION = 1, 2
 _X86_64, _AARCH64 = 62, 183
+_MOST_ZEROS = 1 << 24
 # Sections that hold what nobody reads here: unwinding, notes, what the linker is told.
 _LEFT_OUT = (".eh_frame", ".note", ".comment", ".llvm")
 
@@ -61,7 +62,7 @@ def link(code: bytes) -> Image:
     """
     try:
         return _Linker(code).image()
-    except (struct.error, IndexError, UnicodeDecodeError) as error:
+    except (struct.error, IndexError, ValueError) as error:  # ValueError: a text without an end, or in no encoding
         raise _refused("the object file is not whole", repr(error)) from None
 
 
@@ -90,6 +91,8 @@ class _Linker:
 
     def _bytes(self, section: _Section) -> bytes:
         if section.kind == _NOBITS:
+            if section.size > _MOST_ZEROS:
+                raise IndexError(section.name)
             return bytes(section.size)
         if section.offset + section.size > len(self.code):
             raise IndexError(section.name)
@@ -160,6 +163,8 @@ class _Linker:
             return self.stubs[symbol]
         if symbol.section not in self.at:
             raise _refused("a symbol outside of code and constants", symbol.name)
+        if symbol.value > self.sections[symbol.section].size:
+            raise IndexError(symbol.name)
         return self.at[symbol.section] + symbol.value
 
     def slot(self, symbol: _Symbol) -> int:
