@@ -89,10 +89,12 @@ class Delegate:
     """Claims nodes of a model and replaces sets of them by its kernels. Subclasses define `prepare`.
 
     name: in errors, warnings and profiles; by default the class's. flags: DelegateFlags, by default NONE.
-    A delegate may serve several interpreters; prepare is called once for each subgraph of each.
+    A delegate may serve several interpreters; prepare is called once for each subgraph of each. anew: whether it is
+    applied again after a resize even though it takes dynamic tensors.
     """
 
     flags: DelegateFlags = DelegateFlags.NONE
+    anew = False
 
     @property
     def name(self) -> str:

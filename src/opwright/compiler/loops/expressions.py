@@ -26,7 +26,7 @@ class Expr:
     add sub mul div neg abs minimum maximum fma (a * b + c) square sqrt rsqrt, floor ceil round_even
     less less_equal equal not_equal greater greater_equal (bool), logical_and logical_or logical_not,
     select (c, a, b); exp log tanh sigmoid erf ...: what compiler/mathematics has, under its names
-    convert, bitcast (dtype says to what), quantize (x, zero_point), lookup (x, table)
+    convert, bitcast (dtype says to what), quantize (x, zero_point[, low, high]), lookup (x, table)
     """
 
     op: str
@@ -76,9 +76,12 @@ def convert(x: Expr, dtype: DType) -> Expr:
     return x if x.dtype is dtype else Expr("convert", dtype, (x,))
 
 
-def quantize(x: Expr, zero_point: int, dtype: DType) -> Expr:
-    """round(x) + zero_point, the nearest even of two, within dtype's range. x: float32, in steps of the result."""
-    return Expr("quantize", dtype, (x, scalar(zero_point, int32)))
+def quantize(x: Expr, zero_point: int, dtype: DType, *within: int) -> Expr:
+    """round(x) + zero_point, the nearest even of two, within dtype's range. x: float32, in steps of the result.
+
+    within: the least and the greatest result, where an activation has narrower bounds than the dtype
+    """
+    return Expr("quantize", dtype, (x, *(scalar(v, int32) for v in (zero_point, *within))))
 
 
 def lookup(x: Expr, table: Expr) -> Expr:

@@ -133,11 +133,12 @@ def plan_of(graph: LoopGraph, known: dict[Any, Constant] | None = None,
     """The plan of a loop graph. Its constants are not packed yet: `Plan.pack`.
 
     apart: of a form that fusion made, those it was made of, which run instead where no kernel does it.
-    raises Unmade, with `form` set, for a form that nobody makes
+    raises Unmade with all forms that nobody makes
     """
     memory = _Memory(graph)
     builder = Builder(known)
     forms: list[Form] = []
+    failed: dict[Form, str] = {}
     todo = list(reversed(graph.forms))
     while todo:
         form = todo.pop()
@@ -150,11 +151,15 @@ def plan_of(graph: LoopGraph, known: dict[Any, Constant] | None = None,
         except Unmade as why:
             parts = apart(form) or _beside(form)
             if parts is None:
-                why.form = form  # type: ignore[attr-defined]
-                raise
-            todo += reversed(parts)
+                failed[form] = str(why)
+            else:
+                todo += reversed(parts)
             continue
         forms.append(form)
+    if failed:
+        unmade = Unmade("; ".join(dict.fromkeys(failed.values())))
+        unmade.forms = failed
+        raise unmade
     return Plan(graph, tuple(forms), memory.lay_out(forms, builder))
 
 

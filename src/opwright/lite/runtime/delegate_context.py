@@ -81,6 +81,11 @@ class DelegateContext:
     # ---- to read ----------------------------------------------------------------------------------------------------
 
     @property
+    def subgraph(self) -> Subgraph:
+        """The subgraph itself: for delegates of this package."""
+        return self._live()
+
+    @property
     def execution_plan(self) -> list[int]:
         """Indices of the nodes that run, in order."""
         return [node.number for node in self._live().execution_plan]

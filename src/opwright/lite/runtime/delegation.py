@@ -231,8 +231,8 @@ class Delegation:
         warn(delegate, error)
 
     def resized(self) -> None:
-        """An input gets another shape: delegates that take no dynamic tensors are undone."""
-        if any(not DelegateFlags(d.flags) & DelegateFlags.ALLOW_DYNAMIC_TENSORS for d, _ in self.applied):
+        """An input gets another shape: delegates that take no dynamic tensors, or plan anew, are undone."""
+        if any(d.anew or not DelegateFlags(d.flags) & DelegateFlags.ALLOW_DYNAMIC_TENSORS for d, _ in self.applied):
             self.undo()
 
     def plan(self, once: Callable[[], None]) -> None:

@@ -1,0 +1,68 @@
+"""Fusion: a loop graph rewritten so that fewer passes go over memory. The table of rules, and what applies them.
+
+Lives here: `PASSES`, `fused`, `Rewriting` (a graph while it is rewritten).
+Not here: the rules (fusing_maps.py, fusing_moves.py), expressions made simpler (simplify.py), plans (planning.py).
+
+A pass is a rule over one class of forms, applied to each form in order until nothing changes. A rule looks at a form
+and rewrites the graph around it, or does nothing. What a form was made of is kept: where no kernel does the fused form,
+the parts run instead.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ...core import flags
+from .forms import Form, Map, Move, View
+from .fusing_maps import into_chain, into_producer, into_table, over_view, scalar_operands
+from .fusing_moves import into_parent, into_window, same_shape
+from .graph import LoopGraph, verify
+from .rewriting import Rewriting
+
+Rule = Callable[[Rewriting, Any], bool]
+
+
+class Pass(NamedTuple):
+    """name: as OPWRIGHT_SHOW=passes prints it; form: the class that it looks at; rule: whether it changed something."""
+
+    name: str
+    form: type[Form]
+    rule: Rule
+    why: str
+
+
+PASSES: tuple[Pass, ...] = (
+    Pass("same_shape", View, same_shape, "a view of a view, or of no other shape, is the buffer itself"),
+    Pass("scalar_operands", Map, scalar_operands, "a constant of one element is a number of the expression"),
+    Pass("into_chain", Map, into_chain, "a map that only another map reads is part of its expression"),
+    Pass("into_table", Map, into_table, "a function of one byte is a table of 256"),
+    Pass("over_view", Map, over_view, "a map under another shape is a map under the producer's, so that it fuses"),
+    Pass("into_producer", Map, into_producer, "what follows a contraction runs on its results in registers"),
+    Pass("into_window", Move, into_window, "padding with what a window reads outside the image is the window's"),
+    Pass("into_parent", Move, into_parent, "the parts of a concatenation are written where they go"),
+)  # in this order: tables before producers, so that a chain of functions of one byte is one look-up in an epilogue
+
+
+def fused(graph: LoopGraph) -> tuple[LoopGraph, Callable[[Form], Sequence[Form] | None]]:
+    """The graph after all passes; and what gives the parts that a fused form was made of."""
+    if "graph" in flags.show:
+        print(f"before fusion: {graph}", file=sys.stderr)
+    state = Rewriting(graph)
+    for step in PASSES:
+        changes = 0
+        for form in state.of(step.form):
+            now = state.latest(form)
+            while isinstance(now, step.form) and step.rule(state, now):
+                changes += 1
+                now = state.latest(now)
+        if changes and "passes" in flags.show:
+            print(f"{step.name}: {changes} x, {step.why}", file=sys.stderr)
+    after = state.graph()
+    if flags.verify:
+        verify(after)
+    if "graph" in flags.show:
+        print(f"after fusion: {after}", file=sys.stderr)
+    return after, state.parts.get
+

@@ -1,0 +1,154 @@
+"""The delegate that runs what has kernels as machine code: the interpreter's default engine.
+
+Lives here: `CompiledDelegate`: which nodes it takes, and their loop graphs.
+Not here: what forms nodes become (rules/), fusion and plans (compiler/loops/), running a plan as a node (kernel.py).
+
+Nodes are taken by rule; the partitions of those that have one become loop graphs, which are fused and planned. What no
+kernel does is left to the interpreter, and the rest is looked at again. Shapes are those of the file where they follow
+from the inputs' by the rules; where a node stays with the interpreter, or an input has another shape than the file
+says, the interpreter works out all shapes first.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...compiler.kernels import Unmade
+from ...compiler.loops.forms import Buffer, Form
+from ...compiler.loops.fusion import fused
+from ...compiler.loops.graph import LoopGraph
+from ...compiler.loops.planning import plan_of
+from ...compiler.loops.plans import Plan
+from ...core import flags
+from ..delegate import Delegate, DelegateFlags, DelegateParams
+from ..ops.definition import defined
+from ..registration import OperatorRegistration
+from ..runtime.node import Node
+from ..runtime.subgraph import Subgraph
+from ..runtime.tensor import CONSTANT, DYNAMIC
+from .kernel import PlanRegistration
+from .nodes import At, Buffers, Refused
+from .rules import forms_of
+
+if TYPE_CHECKING:
+    from ..runtime.delegate_context import DelegateContext
+
+
+class Taken(NamedTuple):
+    """A node that has forms."""
+
+    node: Node
+    forms: Sequence[Form]
+
+
+class CompiledDelegate(Delegate):
+    """Takes every node that rules and kernels know. One serves one interpreter.
+
+    refused: after prepare, by subgraph and node, why a node stays with the interpreter.
+    """
+
+    flags = DelegateFlags.ALLOW_DYNAMIC_TENSORS | DelegateFlags.PER_OPERATOR_PROFILING
+    anew = True
+
+    def __init__(self) -> None:
+        self.refused: dict[tuple[int, int], str] = {}
+
+    @property
+    def name(self) -> str:
+        return "Opwright"
+
+    def prepare(self, context: DelegateContext) -> None:
+        subgraph: Subgraph = context.subgraph
+        self.refused = {key: why for key, why in self.refused.items() if key[0] != subgraph.index}
+        buffers = Buffers()
+        taken = self._taken(subgraph, buffers, None)
+        if len(taken) < len(subgraph.execution_plan) and self._some_rules(subgraph):
+            subgraph.delegation.propagate()
+            buffers = Buffers()
+            taken = self._taken(subgraph, buffers, lambda t: t.kind != DYNAMIC)
+        while taken:
+            params = self._partitions(context, taken)
+            plans = [self._plan(subgraph, p, taken, buffers) for p in params]
+            if all(plan is not None for plan in plans):
+                made = [PlanRegistration(plan) for plan in reversed(plans) if plan is not None]
+                context.replace_node_subsets_with_delegate_kernels(made.pop, params)
+                return
+
+    # ---- which nodes ------------------------------------------------------------------------------------------------
+
+    def _some_rules(self, subgraph: Subgraph) -> bool:
+        """Whether working out the shapes may let more nodes be taken, or any at all."""
+        return any(node.delegate is None for node in subgraph.execution_plan)
+
+    def _taken(self, subgraph: Subgraph, buffers: Buffers, known: Callable[[Any], bool] | None) -> dict[int, Taken]:
+        """By number, the nodes whose rule has forms for them. known: whether a tensor's shape is what it has; by
+        default those of inputs, constants and outputs of nodes that are taken."""
+        taken: dict[int, Taken] = {}
+        safe = {id(subgraph.tensors[i]) for i in subgraph.inputs}
+        for node in subgraph.execution_plan:
+            try:
+                self._check(node)
+                for t in node.tensors_in:
+                    if t is not None and t.kind != CONSTANT and not (known(t) if known else id(t) in safe):
+                        raise Refused(f"the shape of {t!r} is not known before it runs")
+                if known is not None and not all(map(known, node.tensors_out)):
+                    raise Refused("its results' shapes are not known before it runs")
+                forms = forms_of(At(node, buffers))
+            except Refused as why:
+                self.refused[subgraph.index, node.number] = str(why)
+                continue
+            self.refused.pop((subgraph.index, node.number), None)
+            taken[node.number] = Taken(node, forms)
+            safe.update(map(id, node.tensors_out))
+        return taken
+
+    def _check(self, node: Node) -> None:
+        """Raises Refused for what no rule is asked about."""
+        registration = node.registration
+        if type(node.options) is bytes or node.delegate is not None or not isinstance(registration,
+                                                                                     OperatorRegistration):  # fmt: skip
+            raise Refused("it has a kernel of its own")
+        if registration.operator is not defined.get(node.name):
+            raise Refused("another operator serves it")
+        for t in (*node.tensors_in, *node.tensors_out):
+            if t is not None and (t.is_variable or t.is_object):
+                raise Refused(f"{t!r} is state")
+
+    # ---- loop graphs ------------------------------------------------------------------------------------------------
+
+    def _partitions(self, context: DelegateContext, taken: dict[int, Taken]) -> list[DelegateParams]:
+        return context.preview_delegate_partitioning(taken)
+
+    def _plan(self, subgraph: Subgraph, params: DelegateParams, taken: dict[int, Taken], buffers: Buffers
+              ) -> Plan | None:  # fmt: skip
+        """The plan of a partition; None where nodes of it turned out to have no kernel: they are taken no more."""
+        graph = graph_of(subgraph, params, taken, buffers)
+        try:
+            after, apart = fused(graph)
+            plan = plan_of(after, apart=apart)
+        except Unmade as why:
+            for form, reason in why.forms.items():
+                for number in numbers(form):
+                    if taken.pop(number, None) is not None:
+                        self.refused[subgraph.index, number] = f"no kernel: {reason}"
+            return None
+        if "plan" in flags.show:
+            print(plan, file=sys.stderr)
+        return plan
+
+
+def graph_of(subgraph: Subgraph, params: DelegateParams, taken: dict[int, Taken], buffers: Buffers) -> LoopGraph:
+    """The loop graph of a partition."""
+    def of(indices: Sequence[int]) -> tuple[Buffer, ...]:
+        return tuple(buffers.of(t).buffer for t in map(subgraph.tensors.__getitem__, indices) if t.kind != CONSTANT)
+
+    forms = tuple(form for i in params.nodes_to_replace for form in taken[i].forms)
+    name = subgraph.name or f"subgraph{subgraph.index}"
+    return LoopGraph(name, of(params.input_tensors), of(params.output_tensors), forms)
+
+
+def numbers(form: Form) -> list[int]:
+    """The nodes that a form came from."""
+    return [int(name.rpartition(" ")[2]) for name in form.origin]

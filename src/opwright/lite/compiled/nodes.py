@@ -1,0 +1,266 @@
+"""Nodes as rules see them: operands with their scales, options, and the forms that are added.
+
+Lives here: `At`, `Operand`, `Buffers`, `Refused`; values as expressions (`real`, `stored`, `clamped`).
+Not here: the rules (rules/), which nodes are asked about (delegate.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ...compiler.loops.expressions import Expr, apply, arg, const, convert, quantize, scalar
+from ...compiler.loops.forms import Buffer, Form, View
+from ...core.dtypes import DType, float32, int8, int16, uint8
+from ..runtime.node import Node
+from ..runtime.tensor import CONSTANT, Tensor
+
+F = TypeVar("F", bound=Form)
+NARROW = (int8, uint8, int16)
+"""Integers that may stand for real numbers by one scale and zero point."""
+
+
+class Refused(Exception):
+    """No forms for this node; why: a few words. It stays with the interpreter."""
+
+
+class Operand:
+    """A tensor as an operand. buffer: in the loop graph; constant: its elements, if known."""
+
+    __slots__ = ("buffer", "constant", "tensor")
+
+    def __init__(self, tensor: Tensor, buffer: Buffer) -> None:
+        self.tensor, self.buffer = tensor, buffer
+        self.constant: np.ndarray | None = buffer.constant
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes."""
+        return self.buffer.shape
+
+    @property
+    def dtype(self) -> DType:
+        """Element type."""
+        return self.buffer.dtype
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self.buffer.size
+
+    @property
+    def is_quantized(self) -> bool:
+        """Whether it has a scale; a tensor of scales by block has none here."""
+        t = self.tensor
+        return t.blocks is None and t.is_quantized
+
+    @property
+    def scale(self) -> float:
+        """The one scale. Raises Refused where there is none, or several."""
+        scales = self.scales
+        if scales.size != 1:
+            raise Refused(f"{self.tensor.name!r} has {scales.size} scales")
+        return float(scales[0])
+
+    @property
+    def scales(self) -> np.ndarray:
+        """All scales, float32. Raises Refused where there are none."""
+        if not self.is_quantized:
+            raise Refused(f"{self.tensor.name!r} has no scale")
+        return np.asarray(self.tensor.quantization.scale, np.float32)
+
+    @property
+    def zero(self) -> int:
+        """The zero point. Raises Refused where there are several."""
+        points = self.tensor.quantization.zero_point
+        if points is None or len(points) == 0:
+            return 0
+        first = int(points[0])
+        if len(points) > 1 and (np.asarray(points) != first).any():
+            raise Refused(f"{self.tensor.name!r} has several zero points")
+        return first
+
+    def __repr__(self) -> str:
+        return repr(self.buffer)
+
+
+class Buffers:
+    """The buffers of a subgraph's tensors, made on demand."""
+
+    def __init__(self) -> None:
+        self._made: dict[int, Operand] = {}
+
+    def of(self, t: Tensor) -> Operand:
+        """The tensor as an operand. Raises Refused for types that no form has."""
+        found = self._made.get(t.index)
+        if found is None:
+            if t._dtype is None or t.is_object:
+                raise Refused(f"tensors of type {getattr(t.type, 'name', t.type)}")
+            constant = t.array if t.kind == CONSTANT else None
+            found = self._made[t.index] = Operand(t, Buffer(f"t{t.index}", t.dtype, t.shape, constant))
+        return found
+
+
+class At:
+    """One node, and the forms that its rule adds."""
+
+    __slots__ = ("_buffers", "forms", "node", "origin")
+
+    def __init__(self, node: Node, buffers: Buffers) -> None:
+        self.node, self._buffers = node, buffers
+        self.origin = (f"{node.name} {node.number}",)
+        self.forms: list[Form] = []
+
+    # ---- what it has ------------------------------------------------------------------------------------------------
+
+    def operand(self, place: int) -> Operand:
+        """An input. Raises Refused where it is left out."""
+        found = self.optional(place)
+        if found is None:
+            raise Refused(f"input {place} is left out")
+        return found
+
+    def optional(self, place: int) -> Operand | None:
+        """An input, or None where it is left out."""
+        tensors = self.node.tensors_in
+        t = tensors[place] if place < len(tensors) else None
+        return None if t is None else self._buffers.of(t)
+
+    @property
+    def operands(self) -> list[Operand]:
+        """All inputs. Raises Refused where one is left out."""
+        return [self.operand(i) for i in range(len(self.node.tensors_in))]
+
+    def output(self, shape: Sequence[int] | None = None, place: int = 0) -> Operand:
+        """An output; shape: the one that follows from the inputs. Raises Refused where the file has another."""
+        found = self._buffers.of(self.node.tensors_out[place])
+        if shape is not None and found.shape != tuple(shape):
+            raise Refused(f"the output has the shape {list(found.shape)}, {list(shape)} follows from the inputs")
+        return found
+
+    def option(self, name: str) -> Any:
+        """An option of the operator; 0 where the file has none. Of an enum: the member's name, or 0."""
+        value = getattr(self.node.options, name, 0)
+        return getattr(value, "name", value)
+
+    def constant(self, place: int) -> np.ndarray:
+        """The elements of an input. Raises Refused where they are not known."""
+        found = self.operand(place).constant
+        if found is None:
+            raise Refused(f"input {place} is no constant")
+        return found
+
+    # ---- what it becomes --------------------------------------------------------------------------------------------
+
+    def form(self, make: Callable[..., F], output: Buffer, *parts: Any, **named: Any) -> F:
+        """Add a form that writes `output`."""
+        made = make(output, *parts, origin=self.origin, **named)
+        self.forms.append(made)
+        return made
+
+    def new(self, dtype: DType, shape: Sequence[int], name: str = "") -> Buffer:
+        """A buffer for what lies between two forms of this node."""
+        t = self.node.tensors_out[0]
+        return Buffer(f"t{t.index}{name or f'.{len(self.forms)}'}", dtype, tuple(shape))
+
+    def viewed(self, buffer: Buffer, shape: Sequence[int]) -> Buffer:
+        """The elements of a buffer under another shape."""
+        shape = tuple(shape)
+        if buffer.shape == shape:
+            return buffer
+        if buffer.constant is not None:
+            return Buffer(buffer.name, buffer.dtype, shape, buffer.constant.reshape(shape))
+        made = Buffer(f"{buffer.name}.{'x'.join(map(str, shape))}", buffer.dtype, shape)
+        self.form(View, made, buffer)
+        return made
+
+    def under(self, output: Operand, shape: Sequence[int]) -> tuple[Buffer, Callable[[], None]]:
+        """A buffer of another shape for a form to write, and what to call after that form: it becomes the output."""
+        if output.shape == tuple(shape):
+            return output.buffer, lambda: None
+        made = self.new(output.dtype, shape)
+
+        def close() -> None:
+            self.form(View, output.buffer, made)
+
+        return made, close
+
+
+# ---- values as expressions ------------------------------------------------------------------------------------------
+
+
+def real(operand: Operand, place: int) -> Expr:
+    """The real numbers that the operand `place` of a form stands for, float32; one number is a scalar.
+
+    raises Refused for other types
+    """
+    value = steps(operand, place)
+    if operand.dtype is float32 or (operand.size == 1 and operand.constant is not None):
+        return value
+    return apply("mul", value, scalar(operand.scale, float32))
+
+
+def steps(operand: Operand, place: int) -> Expr:
+    """As `real`, in steps of the scale: float32 q - zero point. Constants of one element: their real number."""
+    if operand.constant is not None and operand.size == 1:
+        return scalar(float(real_number(operand)), float32)
+    if operand.dtype is float32:
+        return arg(place, float32)
+    if operand.dtype not in NARROW or not operand.is_quantized:
+        raise Refused(f"elements of type {operand.dtype.name}")
+    return apply("sub", convert(arg(place, operand.dtype), float32), scalar(operand.zero, float32))
+
+
+def real_number(operand: Operand) -> float:
+    """What a constant of one element stands for."""
+    assert operand.constant is not None
+    value = operand.constant.reshape(-1)[0]
+    if operand.dtype is float32:
+        return float(value)
+    return (float(value) - operand.zero) * operand.scale
+
+
+def stored(value: Expr, output: Operand, activation: Any = 0) -> Expr:
+    """Real numbers, after an activation, as the output has them. Raises Refused for other types."""
+    if output.dtype is float32:
+        return clamped(value, activation)
+    if output.dtype not in NARROW or not output.is_quantized:
+        raise Refused(f"elements of type {output.dtype.name}")
+    return in_steps(apply("mul", value, scalar(1.0 / output.scale, float32)), output, activation)
+
+
+def in_steps(value: Expr, output: Operand, activation: Any = 0) -> Expr:
+    """Numbers in steps of the output's scale, after an activation, as integers."""
+    low, high = bounds(activation)
+    least, most = (int(v) for v in output.dtype.limits)
+    zero, scale = output.zero, output.scale
+    low_step = least if low is None else max(least, zero + round(low / scale))
+    high_step = most if high is None else min(most, zero + round(high / scale))
+    within = () if (low_step, high_step) == (least, most) else (low_step, high_step)
+    return quantize(value, zero, output.dtype, *within)
+
+
+BOUNDS: dict[Any, tuple[float | None, float | None]] = {
+    0: (None, None), "NONE": (None, None), "RELU": (0.0, None), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0),
+    "RELU_0_TO_1": (0.0, 1.0),
+}  # fmt: skip
+"""By activation, the least and the greatest that it lets through."""
+
+
+def bounds(activation: Any) -> tuple[float | None, float | None]:
+    """Of a fused activation. Raises Refused for one that is no clamp."""
+    if activation not in BOUNDS:
+        raise Refused(f"the activation {activation}")
+    return BOUNDS[activation]
+
+
+def clamped(value: Expr, activation: Any) -> Expr:
+    """A value between the bounds of an activation; NaN stays."""
+    low, high = bounds(activation)
+    if low is not None:
+        value = apply("maximum", const(low, value.dtype), value)
+    if high is not None:
+        value = apply("minimum", const(high, value.dtype), value)
+    return value

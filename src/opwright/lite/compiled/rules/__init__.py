@@ -1,0 +1,63 @@
+"""Rules: what forms of the loop graph a builtin operator becomes.
+
+Lives here: the table `MODULES`, the decorator `rule`, `forms_of`.
+Not here: the rules (one module a family of operators), what they are given (../nodes.py).
+
+    @rule("MAX_POOL_2D")
+    def max_pool(at):
+        x, y = at.operand(0), at.output()
+        ...
+        at.form(Pool, y.buffer, x.buffer, "max", at.activated(arg(0, x.dtype)), window)
+
+A rule raises Refused(why) for a node that it has no forms for: that stays with the interpreter.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+
+from ....compiler.loops.forms import Form
+from ..nodes import At, Refused
+
+Rule = Callable[[At], None]
+
+MODULES: dict[str, str] = {
+    name: module
+    for module, names in {
+        "contractions": "CONV_2D DEPTHWISE_CONV_2D FULLY_CONNECTED",
+        "arithmetic": "ADD SUB MUL",
+        "activations": "RELU RELU6 RELU_N1_TO_1 RELU_0_TO_1 LOGISTIC TANH HARD_SWISH",
+        "pooling": "AVERAGE_POOL_2D MAX_POOL_2D MEAN",
+        "moving": "PAD PADV2 RESHAPE SQUEEZE EXPAND_DIMS CONCATENATION",
+        "rows": "SOFTMAX",
+    }.items()
+    for name in names.split()
+}
+"""By builtin operator, the module of this package that has its rule; loaded on demand."""
+
+_rules: dict[str, Rule] = {}
+
+
+def rule(*names: str) -> Callable[[Rule], Rule]:
+    """Decorator: this function is the rule of these operators."""
+
+    def register(function: Rule) -> Rule:
+        _rules.update(dict.fromkeys(names, function))
+        return function
+
+    return register
+
+
+def forms_of(at: At) -> list[Form]:
+    """The forms of a node. Raises Refused where there are none."""
+    name = at.node.name
+    found = _rules.get(name)
+    if found is None:
+        module = MODULES.get(name)
+        if module is None:
+            raise Refused(f"no rule for {name}")
+        importlib.import_module(f"{__name__}.{module}")
+        found = _rules[name]
+    found(at)
+    return at.forms

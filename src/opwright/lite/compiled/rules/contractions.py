@@ -1,0 +1,130 @@
+"""Convolutions and products with a filter: CONV_2D, DEPTHWISE_CONV_2D, FULLY_CONNECTED.
+
+Lives here: their rules, windows with their padding.  Not here: products of two activations (rows.py), kernels.
+
+Integers: the sum is int32, the bias is added, and one float32 multiplier a channel takes it to steps of the output:
+
+    y = quantize(float(sum + bias) * (scale_x * scale_w[f] / scale_y), zero_y)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....compiler.loops.expressions import Expr, apply, arg, convert
+from ....compiler.loops.forms import Buffer, Contract, Depthwise, Window
+from ....core.dtypes import DType, float32, int8, int32, uint8
+from ..nodes import At, Operand, Refused, clamped, in_steps
+from . import rule
+
+BYTES = (int8, uint8)
+
+
+@rule("CONV_2D")
+def conv_2d(at: At) -> None:
+    x, w = at.operand(0), at.operand(1)
+    if len(x.shape) != 4 or len(w.shape) != 4 or w.shape[3] == 0 or x.shape[3] % w.shape[3]:
+        raise Refused(f"a convolution of {x} and {w}")
+    features, groups = w.shape[0], x.shape[3] // w.shape[3]
+    window, sizes = _window(at, x.shape, (w.shape[1], w.shape[2]))
+    y = at.output((x.shape[0], *sizes, features))
+    operands, expr = _epilogue(at, x, w, y, features)
+    at.form(Contract, y.buffer, x.buffer, w.buffer, operands, expr, window, groups, *_zeros(x, w))
+
+
+@rule("DEPTHWISE_CONV_2D")
+def depthwise_conv_2d(at: At) -> None:
+    x, w = at.operand(0), at.operand(1)
+    if len(x.shape) != 4 or len(w.shape) != 4 or w.shape[0] != 1 or x.shape[3] == 0 or w.shape[3] % x.shape[3]:
+        raise Refused(f"a depthwise convolution of {x} and {w}")
+    channels = w.shape[3]
+    window, sizes = _window(at, x.shape, (w.shape[1], w.shape[2]))
+    y = at.output((x.shape[0], *sizes, channels))
+    operands, expr = _epilogue(at, x, w, y, channels)
+    filter = at.viewed(w.buffer, w.shape[1:])
+    at.form(Depthwise, y.buffer, x.buffer, filter, operands, expr, window, channels // x.shape[3], *_zeros(x, w))
+
+
+@rule("FULLY_CONNECTED")
+def fully_connected(at: At) -> None:
+    x, w = at.operand(0), at.operand(1)
+    if len(w.shape) != 2 or not w.shape[1] or x.size % w.shape[1] or at.option("weights_format") not in (0, "DEFAULT"):
+        raise Refused(f"a product of {x} and {w}")
+    features, channels = w.shape
+    rows = x.size // channels
+    keep = bool(at.option("keep_num_dims")) and x.shape[-1] == channels
+    y = at.output((*x.shape[:-1], features) if keep else (rows, features))
+    operands, expr = _epilogue(at, x, w, y, features)
+    source = at.viewed(x.buffer, (rows, 1, 1, channels))
+    filter = at.viewed(w.buffer, (features, 1, 1, channels))
+    target, close = at.under(y, (rows, 1, 1, features))
+    at.form(Contract, target, source, filter, operands, expr, Window((1, 1)), 1, *_zeros(x, w))
+    close()
+
+
+def _window(at: At, shape: tuple[int, ...], size: tuple[int, int]) -> tuple[Window, tuple[int, int]]:
+    """The window that the options mean over images of this shape, and the output's height and width."""
+    strides = at.option("stride_h"), at.option("stride_w")
+    dilations = at.option("dilation_h_factor") or 1, at.option("dilation_w_factor") or 1
+    return window_of(at.option("padding") or "SAME", shape[1:3], size, strides, dilations)
+
+
+def window_of(
+    padding: str, image: tuple[int, ...], size: tuple[int, int], strides: tuple[int, int],
+    dilations: tuple[int, int] = (1, 1),
+) -> tuple[Window, tuple[int, int]]:  # fmt: skip
+    """A window with the padding that SAME or VALID means, and how often it fits. Raises Refused where it never does.
+
+    SAME: ceil(image / stride) positions; half of what is missing before, the rest behind.
+    """
+    if min(*strides, *dilations, *size) < 1:
+        raise Refused(f"a window of {size} with strides {strides}, dilations {dilations}")
+    counts, before, after = [], [], []
+    for n, k, s, d in zip(image, size, strides, dilations):
+        span = (k - 1) * d + 1
+        count = -(-n // s) if padding == "SAME" else -(-(n - span + 1) // s)
+        if count < 1:
+            raise Refused(f"a window of {size} in an image of {image}")
+        missing = max((count - 1) * s + span - n, 0) if padding == "SAME" else 0
+        counts.append(count)
+        before.append(missing // 2)
+        after.append(missing - missing // 2)
+    return Window(size, strides, dilations, (before[0], after[0], before[1], after[1])), (counts[0], counts[1])
+
+
+def _zeros(x: Operand, w: Operand) -> tuple[int, int]:
+    return (0, 0) if x.dtype is float32 else (x.zero, w.zero)
+
+
+def _epilogue(at: At, x: Operand, w: Operand, y: Operand, features: int) -> tuple[tuple[Buffer, ...], Expr]:
+    """What follows the sum: bias, scales and activation, as operands and their expression."""
+    bias, activation = at.optional(2), at.option("fused_activation_function")
+    kind = x.dtype, w.dtype, y.dtype
+    if kind == (float32, float32, float32):
+        operands, total = _with_bias(bias, float32, features)
+        return operands, clamped(total, activation)
+    if x.dtype not in BYTES or kind != (x.dtype, x.dtype, x.dtype) or not (x.is_quantized and y.is_quantized):
+        raise Refused(f"{x.dtype.name} by {w.dtype.name} to {y.dtype.name}")
+    operands, total = _with_bias(bias, int32, features)
+    factors = Buffer(f"{y.buffer.name}.scales", float32, (features,), _factors(x, w, y, features))
+    value = apply("mul", convert(total, float32), arg(len(operands) + 1, float32))
+    return (*operands, factors), in_steps(value, y, activation)
+
+
+def _with_bias(bias: Operand | None, dtype: DType, features: int) -> tuple[tuple[Buffer, ...], Expr]:
+    total = arg(0, dtype)
+    if bias is None:
+        return (), total
+    if bias.dtype is not dtype or bias.shape != (features,):
+        raise Refused(f"a bias {bias}")
+    return (bias.buffer,), apply("add", total, arg(1, dtype))
+
+
+def _factors(x: Operand, w: Operand, y: Operand, features: int) -> np.ndarray:
+    """float32[features]: from the sum to steps of the output; worked out in float64."""
+    scales: Any = w.scales.astype(np.float64) * (x.scale / y.scale)
+    if scales.size not in (1, features):
+        raise Refused(f"{scales.size} scales for {features} features")
+    return np.broadcast_to(scales, (features,)).astype(np.float32)

@@ -1,0 +1,105 @@
+"""Operators that move elements: PAD, PADV2, RESHAPE, SQUEEZE, EXPAND_DIMS, CONCATENATION.
+
+Lives here: these rules.  Not here: moves as index maps (compiler/loops/forms.py), kernels.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ....compiler.loops.forms import IndexMap, Move, View
+from ..nodes import At, Operand, Refused
+from . import rule
+
+
+def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Elements from one place to the next along each axis."""
+    strides, step = [], 1
+    for n in reversed(shape):
+        strides.append(step)
+        step *= n
+    return tuple(reversed(strides))
+
+
+def same_numbers(x: Operand, y: Operand) -> None:
+    """Raises Refused where the elements of two operands stand for different numbers."""
+    alike = x.dtype is y.dtype and x.is_quantized == y.is_quantized
+    if alike and x.is_quantized:
+        alike = np.array_equal(x.scales, y.scales) and x.zero == y.zero
+    if not alike:
+        raise Refused(f"{x.tensor!r} and {y.tensor!r} have other types or scales")
+
+
+@rule("PAD", "PADV2")
+def pad(at: At) -> None:
+    x, margins = at.operand(0), at.constant(1)
+    rank = len(x.shape)
+    if margins.shape != (rank, 2) or (margins < 0).any():
+        raise Refused(f"paddings {margins.shape}")
+    before, after = margins[:, 0].tolist(), margins[:, 1].tolist()
+    y = at.output([b + n + a for b, n, a in zip(before, x.shape, after)])
+    same_numbers(x, y)
+    if at.node.name == "PADV2":
+        value = at.operand(2)
+        same_numbers(value, x)
+        fill = at.constant(2).reshape(-1)[0].item()
+    else:
+        fill = x.zero if x.is_quantized else 0
+    box = IndexMap(tuple(before), x.shape, 0, row_major(x.shape))
+    at.form(Move, y.buffer, (x.buffer,), (box,), fill)
+
+
+@rule("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
+def view(at: At) -> None:
+    """The output's shape is the file's: the interpreter's shape rules say the same wherever they need no values."""
+    x, y = at.operand(0), at.output()
+    same_numbers(x, y)
+    if x.size != y.size:
+        raise Refused(f"{x} under the shape {list(y.shape)}")
+    _check_shape(at, x, y)
+    at.form(View, y.buffer, x.buffer)
+
+
+def _check_shape(at: At, x: Operand, y: Operand) -> None:
+    """Raises Refused where the output's shape is not what the operator says."""
+    name = at.node.name
+    if name == "EXPAND_DIMS":
+        axis = int(at.constant(1).reshape(-1)[0])
+        shape = list(x.shape)
+        shape.insert(axis if axis >= 0 else axis + len(shape) + 1, 1)
+        at.output(shape)
+    elif name == "SQUEEZE":
+        given = at.option("squeeze_dims")
+        rank = len(x.shape)
+        axes = [] if isinstance(given, int) or given is None else [int(a) % rank for a in given]
+        axes = axes or [i for i, n in enumerate(x.shape) if n == 1]
+        at.output([n for i, n in enumerate(x.shape) if i not in axes])
+    else:
+        given = at.optional(1)
+        sizes = at.constant(1) if given is not None else at.option("new_shape")
+        wanted = [] if sizes is None or isinstance(sizes, int) else np.asarray(sizes).reshape(-1).tolist()
+        known = int(np.prod([n for n in wanted if n != -1], dtype=np.int64))
+        at.output([x.size // known if n == -1 and known else n for n in wanted])
+
+
+@rule("CONCATENATION")
+def concatenation(at: At) -> None:
+    y, parts = at.output(), at.operands
+    rank = len(y.shape)
+    axis = at.option("axis")
+    if not -rank <= axis < rank or at.option("fused_activation_function") not in (0, "NONE"):
+        raise Refused(f"joining along {axis} of {rank}")
+    axis %= rank
+    if any(len(p.shape) != rank for p in parts):
+        raise Refused("ranks differ")
+    for p in parts:
+        same_numbers(p, y)
+    at.output([sum(p.shape[axis] for p in parts) if i == axis else n for i, n in enumerate(parts[0].shape)])
+    maps, at_row = [], 0
+    for p in parts:
+        if p.shape[:axis] + p.shape[axis + 1 :] != y.shape[:axis] + y.shape[axis + 1 :]:
+            raise Refused("sizes differ")
+        start = tuple(at_row if i == axis else 0 for i in range(rank))
+        maps.append(IndexMap(start, p.shape, 0, row_major(p.shape)))
+        at_row += p.shape[axis]
+    at.form(Move, y.buffer, tuple(p.buffer for p in parts), tuple(maps))

@@ -1,0 +1,84 @@
+"""Pools and means: AVERAGE_POOL_2D, MAX_POOL_2D, MEAN.
+
+Lives here: these rules.  Not here: windows (contractions.py), other reductions (reductions.py).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ....compiler.loops.expressions import Expr, apply, arg, convert, quantize, scalar
+from ....compiler.loops.forms import Pool, Reduce
+from ....core.dtypes import float32, int8, int32, uint8
+from ..nodes import At, Operand, Refused, clamped, in_steps
+from . import rule
+from .contractions import window_of
+
+BYTES = (int8, uint8)
+
+
+@rule("AVERAGE_POOL_2D", "MAX_POOL_2D")
+def pool(at: At) -> None:
+    x, activation = at.operand(0), at.option("fused_activation_function")
+    if len(x.shape) != 4:
+        raise Refused(f"images {x}")
+    size = at.option("filter_height"), at.option("filter_width")
+    strides = at.option("stride_h"), at.option("stride_w")
+    window, sizes = window_of(at.option("padding") or "SAME", x.shape[1:3], size, strides)
+    y = at.output((x.shape[0], *sizes, x.shape[3]))
+    if x.dtype is not y.dtype or (x.dtype is not float32 and (x.dtype not in BYTES or not _alike(x, y))):
+        raise Refused(f"a pool of {x} to {y}")
+    if at.node.name == "MAX_POOL_2D":
+        at.form(Pool, y.buffer, x.buffer, "max", _within(arg(0, x.dtype), y, activation), window)
+        return
+    count = arg(1, float32)
+    if x.dtype is float32:
+        expr = clamped(apply("div", arg(0, float32), count), activation)
+    else:
+        mean = apply("div", convert(arg(0, int32), float32), count)
+        expr = _within(quantize(mean, 0, y.dtype), y, activation)
+    at.form(Pool, y.buffer, x.buffer, "sum", expr, window)
+
+
+def _alike(x: Operand, y: Operand) -> bool:
+    return x.is_quantized and y.is_quantized and x.scale == y.scale and x.zero == y.zero
+
+
+def _within(value: Expr, y: Operand, activation: object) -> Expr:
+    """An element after an activation; integers stay integers."""
+    if y.dtype is float32:
+        return clamped(value, activation)
+    if activation in (0, "NONE"):
+        return value
+    steps = apply("sub", convert(value, float32), scalar(y.zero, float32))
+    return in_steps(steps, y, activation)
+
+
+@rule("MEAN")
+def mean(at: At) -> None:
+    x = at.operand(0)
+    axes = axes_of(at, len(x.shape))
+    keep = bool(at.option("keep_dims"))
+    shape = tuple(1 if i in axes else n for i, n in enumerate(x.shape) if keep or i not in axes)
+    y = at.output(shape)
+    count = int(np.prod([x.shape[i] for i in axes], dtype=np.int64))
+    if not count or not axes:
+        raise Refused("a mean of nothing")
+    if x.dtype is float32 and y.dtype is float32:
+        at.form(Reduce, y.buffer, x.buffer, axes, "sum", arg(0, float32), apply("mul", arg(0, float32),
+                scalar(1.0 / count, float32)))  # fmt: skip
+        return
+    if x.dtype not in BYTES or y.dtype is not x.dtype:
+        raise Refused(f"a mean of {x} to {y}")
+    factor = x.scale / (y.scale * count)
+    value = apply("fma", convert(arg(0, int32), float32), scalar(factor, float32),
+                  scalar(-x.zero * x.scale / y.scale, float32))  # fmt: skip
+    at.form(Reduce, y.buffer, x.buffer, axes, "sum", convert(arg(0, x.dtype), int32), in_steps(value, y))
+
+
+def axes_of(at: At, rank: int) -> tuple[int, ...]:
+    """The axes that the second input says, ascending. Raises Refused where they are not known."""
+    given = at.constant(1).reshape(-1).tolist()
+    if any(not -rank <= a < rank for a in given):
+        raise Refused(f"axes {given} of {rank}")
+    return tuple(sorted({a % rank for a in given}))
