@@ -38,10 +38,12 @@ class Unmade(Exception):
 
 
 MODULES: dict[str, tuple[str, ...]] = {
+    "Contract": ("contractions_f32",),
     "Map": ("maps",),
     "ArgReduce": ("searches",),
     "Move": ("moves",),
     "Reduce": ("reductions",),
+    "RowPass": ("rows",),
 }
 """By name of a form, the modules of this package with its makers, in the order they are asked; loaded on demand."""
 

@@ -106,8 +106,12 @@ def number(x: Value, dtype: DType) -> Value:
     return kl.bitcast(x.to(dtypes.int16), dtype)
 
 
-def epilogue_of(expr: Expr, operands: Sequence[Buffer], output: Buffer, build: Builder) -> tuple[Epilogue, list[Any]]:
-    """An expression over a sum and operands as code and words. Raises Unmade for operands of other shapes."""
+def epilogue_of(expr: Expr, operands: Sequence[Buffer], output: Buffer, build: Builder,
+                channel: int = 0) -> tuple[Epilogue, list[Any]]:  # fmt: skip
+    """An expression over a sum and operands as code and words. channel: where the kernel's channel 0 is in the output.
+
+    raises Unmade for operands of other shapes
+    """
     check(expr)
     found, skeleton = [], parametrised(expr)
     lookups = tables(expr)
@@ -115,7 +119,7 @@ def epilogue_of(expr: Expr, operands: Sequence[Buffer], output: Buffer, build: B
     for i, operand in enumerate(operands, 1):
         kind = TABLE if i in lookups else _kind(operand, output)
         found.append((kind, operand.dtype))
-        words.append(build.pointer(operand))
+        words.append(build.pointer(operand, channel if kind in (ELEMENT, CHANNEL) else 0))
         if kind == ELEMENT:
             words.append(operand.pitch)
     words += [word(value, dtype) for value, dtype in skeleton[1]]

@@ -1,0 +1,152 @@
+"""Makers of contractions of float32: which kernel, tile and work items a convolution or fully connected layer gets.
+
+Lives here: the maker of `Contract`.  Not here: the kernels (gemm_f32.py, gemv_f32.py, convolution_f32.py, winograd.py).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...core.dtypes import bfloat16, float16, float32
+from ..loops.forms import Buffer, Contract
+from ..target import host
+from . import Unmade, maker
+from .convolution_f32 import convolution
+from .epilogue import ELEMENT, Epilogue, epilogue_of, without_bias
+from .gemm_f32 import Panels, gemm, tile_of
+from .gemv_f32 import gemv
+from .panels_f32 import packed_filter
+from .tiling import ITEM, Blocks, balanced, blocks
+
+if TYPE_CHECKING:
+    from ..loops.planning import Builder
+
+ALONE = 1 << 20
+"""Operations of a step that one thread does before a second has woken up."""
+FEW = 2
+"""Rows for which a constant filter is read as it is, not packed; ones that are no constants, for four times as many."""
+
+
+class Group(NamedTuple):
+    """One group of a contraction. channel, feature: its first ones; features: how many; depth: of its sums."""
+
+    form: Contract
+    channel: int
+    feature: int
+    features: int
+    depth: int
+    epilogue: Epilogue
+    more: list[Any]
+    bias: Buffer | None
+
+
+@maker(Contract)
+def make_contract(form: Contract, build: Builder) -> None:
+    """Steps of a contraction of float32 with a filter of float32, float16 or bfloat16."""
+    if form.input.dtype is not float32:
+        raise Unmade(f"a contraction of {form.input.dtype.name}")
+    if form.filter.dtype not in (float32, float16, bfloat16):
+        raise Unmade(f"a filter of {form.filter.dtype.name} beside an input of float32")
+    features = form.filter.shape[0] // form.groups
+    channels = form.filter.shape[3]
+    bias, expr, operands = without_bias(form.expr, form.operands)
+    for g in range(form.groups):
+        epilogue, more = epilogue_of(expr, operands, form.output, build, g * features)
+        depth = math.prod(form.filter.shape[1:])
+        group = Group(form, g * channels, g * features, features, depth, epilogue, more, bias)
+        _make_group(group, build)
+    share(form, build, operands, epilogue)
+
+
+def _make_group(group: Group, build: Builder) -> None:
+    form = group.form
+    rows = math.prod(form.output.shape[:-1])
+    window = form.window
+    plain = window.size == (1, 1) and window.strides == (1, 1) and window.padding == (0, 0, 0, 0)
+    few = FEW if form.filter.constant is not None else 4 * FEW
+    if plain and rows <= few:
+        _make_gemv(group, build, rows)
+    elif plain:
+        _make_gemm(group, build, rows)
+    else:
+        _make_convolution(group, build, rows)
+
+
+def share(form: Any, build: Builder, operands: tuple[Buffer, ...], epilogue: Epilogue) -> None:
+    """Let the output be written over an operand that has an element for each of its own."""
+    read = form.inputs[:2]
+    for operand, (kind, dtype) in zip(operands, epilogue.kinds):
+        if kind == ELEMENT and dtype.size == form.output.dtype.size and operand not in read:
+            build.share(operand)
+            return
+
+
+def chunk_of(operations: int, items: int) -> int | None:
+    """Items a thread takes at a time: all where they are little work."""
+    return items if operations <= ALONE else None
+
+
+def _make_gemv(group: Group, build: Builder, rows: int) -> None:
+    form = group.form
+    bias, epilogue, more = group.bias, group.epilogue, group.more
+    if bias is not None:  # there are no panels for it
+        epilogue, more = epilogue_of(form.expr, form.operands, form.output, build, group.feature)
+    items = rows * -(-group.features // (host().vector_bytes // 4))
+    words = [build.pointer(form.input, group.channel), build.pointer(form.filter, group.feature * group.depth),
+             build.pointer(form.output, group.feature), group.depth, group.features, form.input.pitch,
+             form.output.pitch, *more]  # fmt: skip
+    code = gemv.code(more=len(more), dtype=form.filter.dtype, epilogue=epilogue)
+    build.step(code, words, items, chunk=chunk_of(2 * rows * group.features * group.depth, items))
+
+
+def _make_gemm(group: Group, build: Builder, rows: int) -> None:
+    form = group.form
+    tile = tile_of(host(), group.features)
+    panels = Panels(group.features, group.depth, tile)
+    cut = balanced(rows, tile.rows)
+    work = 2 * cut.height * group.depth * tile.width
+    block = blocks(cut.tiles, panels.number, cut.height * group.depth * 4, tile.width * group.depth * 4, work)
+    packed = packed_filter(build, panels, form.filter, group.feature, group.bias)
+    words = [build.pointer(form.input, group.channel), packed,
+             build.pointer(form.output, group.feature), group.depth, form.input.pitch, form.output.pitch,
+             group.features, cut.tiles, cut.tall, block.tiles, block.panels, *group.more]  # fmt: skip
+    code = gemm.code(more=len(group.more), rows=cut.height, vectors=tile.vectors, short=cut.tall != cut.tiles,
+                     narrow=panels.narrow, epilogue=group.epilogue)  # fmt: skip
+    build.step(code, words, block.items, chunk=chunk_of(work * cut.tiles * panels.number, block.items))
+
+
+def _make_convolution(group: Group, build: Builder, rows: int) -> None:
+    form, window = group.form, group.form.window
+    _, height, width, _ = form.input.shape
+    _, out_height, out_width, _ = form.output.shape
+    (ky, kx), channels = window.size, form.filter.shape[3]
+    tile = tile_of(host(), group.features)
+    panels = Panels(group.features, group.depth, tile)
+    lined = (balanced(out_width, tile.rows).height * 3 >= tile.rows * 2 or out_width == rows) \
+        and form.input.pitch == channels and (kx == 1 or window.dilations[1] == 1)  # fmt: skip
+    line = out_width if lined else rows
+    cut = balanced(line, tile.rows)
+    tiles = cut.tiles * (rows // line if line else 0)
+    work = 2 * cut.height * group.depth * tile.width
+    block = _blocks(tiles, panels.number, work)
+    span = (cut.height - 1) * window.strides[1] + kx
+    scratch = 4 * (tile.lanes + (ky * span * channels if lined else cut.height * group.depth))
+    packed = packed_filter(build, panels, form.filter, group.feature, group.bias)
+    words = [build.pointer(form.input, group.channel), packed,
+             build.pointer(form.output, group.feature), height, width, form.input.pitch, channels, ky, kx,
+             *window.strides, *window.dilations, window.padding[0], window.padding[2], out_height, out_width,
+             form.output.pitch, group.features, line, cut.tiles, cut.tall, tiles, block.tiles, block.panels,
+             *group.more]  # fmt: skip
+    code = convolution.code(more=len(group.more), rows=cut.height, vectors=tile.vectors, short=cut.tall != cut.tiles,
+                            narrow=panels.narrow, lined=lined, epilogue=group.epilogue)  # fmt: skip
+    build.step(code, words, block.items, scratch, chunk_of(work * tiles * panels.number, block.items))
+
+
+def _blocks(tiles: int, panels: int, work: int) -> Blocks:
+    """All panels for a few tiles: what a tile has copied serves them all. Of few tiles, parts of the panels."""
+    if tiles >= 4:
+        each = max(1, min(-(-tiles // 8), ITEM // max(1, panels * work)))
+        return Blocks(each, panels, -(-tiles // each))
+    wide = max(1, -(-panels * tiles // 8)) if tiles else 1
+    return Blocks(1, wide, tiles * -(-panels // wide))

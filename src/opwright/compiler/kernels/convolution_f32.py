@@ -1,0 +1,146 @@
+"""Convolutions of float32 with windows: the micro-kernel over an image, without an im2col copy of it.
+
+Lives here: the family `convolution`, the window's geometry.
+Not here: the micro-kernel and how filters are packed (gemm_f32.py), Winograd's way (winograd.py), the maker.
+
+A tile's rows are pixels of the output next to each other. Where their windows lie inside the image and they are of one
+line, the micro-kernel reads the image itself: a segment a line of the window. Otherwise the windows are copied into
+scratch first, zeros for what is outside, once a tile for all channels of the output.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from .. import language as kl
+from ..language import Pointer, Value, f32, i64, ptr
+from .epilogue import Epilogue
+from .gemm_f32 import LIGHT, Sink, Source, panels
+
+
+class Image(NamedTuple):
+    """The geometry of a convolution, numbers of a kernel: see `convolution`."""
+
+    x: Pointer
+    height: Any
+    width: Any
+    pitch: Any
+    channels: Any
+    kernel_height: Any
+    kernel_width: Any
+    stride_y: Any
+    stride_x: Any
+    dilation_y: Any
+    dilation_x: Any
+    top: Any
+    left: Any
+
+
+def copy(target: Pointer, source: Pointer, n: Any, lanes: int, masked: bool) -> None:
+    """n floats; what follows them in the target may be overwritten too."""
+    at = kl.value(0)
+    for i in range(0, n - (lanes - 1), lanes):
+        target.store(source.load(i, lanes), i)
+        at = i + lanes
+    if masked:
+        if at < n:
+            target.store(source.load(at, lanes, mask=kl.first(n - at, lanes)), at)
+    else:
+        for i in range(at, n):
+            target[i] = source[i]
+
+
+def zero(target: Pointer, n: Any, lanes: int) -> None:
+    """n zeros, and some more where n is no multiple of lanes."""
+    for i in range(0, n, lanes):
+        target.store(kl.zeros(f32, lanes), i)
+
+
+def copy_line(image: Image, target: Pointer, n: Value, y: Value, left: Value, pixels: Value, lanes: int,
+              masked: bool) -> None:  # fmt: skip
+    """Neighbouring pixels of a line of the image, from `left` on, with all their channels; zeros outside of it."""
+    inside = (y >= 0) & (y < image.height)
+    before = kl.select(inside, kl.clamp(-left, 0, pixels), pixels)
+    after = kl.select(inside, kl.clamp(image.width - left, before, pixels), pixels)
+    source = image.x + ((n * image.height + y) * image.width + left) * image.pitch
+    zero(target, before * image.channels, lanes)
+    start = before * image.channels
+    copy(target + start, source + start, (after - before) * image.channels, lanes, masked)
+    zero(target + after * image.channels, (pixels - after) * image.channels, lanes)
+
+
+def copy_window(image: Image, target: Pointer, n: Value, oy: Value, ox: Value, lanes: int, masked: bool) -> None:
+    """The window of one pixel of the output: [kernel_height, kernel_width, channels]; zeros outside of the image."""
+    for ky in range(image.kernel_height):
+        y = oy * image.stride_y + ky * image.dilation_y - image.top
+        for kx in range(image.kernel_width):
+            x = ox * image.stride_x + kx * image.dilation_x - image.left
+            if (y >= 0) & (y < image.height) & (x >= 0) & (x < image.width):
+                source = image.x + ((n * image.height + y) * image.width + x) * image.pitch
+                copy(target, source, image.channels, lanes, masked)
+            else:
+                zero(target, image.channels, lanes)
+            target = target + image.channels
+
+
+@kl.family
+def convolution(work, x: ptr[f32], packed: ptr[f32], out: ptr[f32], height: i64, width: i64, x_pitch: i64,
+                channels: i64, kernel_height: i64, kernel_width: i64, stride_y: i64, stride_x: i64, dilation_y: i64,
+                dilation_x: i64, top: i64, left: i64, out_height: i64, out_width: i64, out_pitch: i64, features: i64,
+                line: i64, line_tiles: i64, tall: i64, tiles: i64, tile_block: i64, panel_block: i64, *more: i64,
+                rows: int, vectors: int, short: bool, narrow: bool, lined: bool, epilogue: Epilogue):  # fmt: skip
+    """out[n, oy, ox, f] = epilogue(sum x[n, oy stride + ky dilation - top, ..., c] filter[f, ky, kx, c]).
+
+    Tiles: lines of `line` pixels of the output are cut into line_tiles tiles each, `tall` of them of `rows` pixels and
+    the others (if short) of one less. lined: these lines are those of the output, dilation_x is 1 and x_pitch, floats
+    from pixel to pixel, is channels; the image is read in place where a tile's windows are inside.
+    Items: as `gemm`. Scratch: see `scratch_of`.
+    """
+    lanes = work.lanes(f32)
+    number = (features + (vectors * lanes - 1)) // (vectors * lanes)
+    across = (number + (panel_block - 1)) // panel_block
+    target = out.cast(epilogue.expr.dtype, epilogue.expr.dtype.size)
+    masked, light = work.target.vector_bytes == 64, epilogue.weight <= LIGHT
+    finish = epilogue.bind(more)
+    image = Image(x, height, width, x_pitch, channels, kernel_height, kernel_width, stride_y, stride_x, dilation_y,
+                  dilation_x, top, left)  # fmt: skip
+    patch = work.scratch(f32)
+    depth = kernel_height * kernel_width * channels
+    for item in work.items():
+        start = item // across * tile_block
+        first = item % across * panel_block
+        last = kl.minimum(first + panel_block, number)
+        for t in range(start, kl.minimum(start + tile_block, tiles)):
+            at, j = t // line_tiles, t % line_tiles
+            ox = j * rows
+            count = kl.value(rows)
+            if short:
+                ox = ox - kl.maximum(j - tall, 0)
+                count = kl.select(j < tall, count, rows - 1)
+            row = at * line + ox
+            if lined:
+                n, oy = at // out_height, at % out_height
+                y0, x0 = oy * stride_y - top, ox * stride_x - left
+                span = (count - 1) * stride_x + kernel_width
+                inside = (y0 >= 0) & (y0 + (kernel_height - 1) * dilation_y < height)
+                p, stride = x + ((n * height + y0) * width + x0) * channels, dilation_y * width * channels
+                if inside & (x0 >= 0) & (x0 + span <= width):
+                    pass
+                else:
+                    p, stride = patch, span * channels
+                    for ky in range(kernel_height):
+                        copy_line(image, p + ky * stride, n, y0 + ky * dilation_y, x0, span, lanes, masked)
+                source = Source(p, stride_x * channels, kernel_height, stride, kernel_width * channels)
+            else:
+                for r in range(count):
+                    oy, ox = (row + r) // out_width, (row + r) % out_width
+                    copy_window(image, patch + r * depth, oy // out_height, oy % out_height, ox, lanes, masked)
+                source = Source(patch, depth, 1, 0, depth)
+            sink = Sink(target, out_pitch, row, 0, features, finish, light, masked)
+            if short:
+                if j < tall:
+                    panels(source, packed, sink, features, first, last, rows, vectors, lanes, narrow)
+                else:
+                    panels(source, packed, sink, features, first, last, rows - 1, vectors, lanes, narrow)
+            else:
+                panels(source, packed, sink, features, first, last, rows, vectors, lanes, narrow)

@@ -1,0 +1,217 @@
+"""Matrix products of float32: the micro-kernel, packed filters, rows at one pitch.
+
+Lives here: `Tile` (its shape on a target), `Panels` (a packed filter), `contract`, `write`, the family `gemm`.
+Not here: packing (panels_f32.py), convolutions with windows (convolution_f32.py), few rows (gemv_f32.py), the makers
+(contractions_f32.py, matmul.py).
+
+A tile of the output is rows x vectors registers; each step of the sum loads the vectors of the filter once and one
+number of each row. The filter is packed in panels of so many channels,
+
+    panel[0] = what the sum starts with (the bias), panel[1 + k] = filter[channels, k],
+
+zero beyond the last channel; where the last panel has no more channels than one vector, it is one vector wide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from .. import language as kl
+from ..language import Pointer, Registers, Value, f32, i64, ptr
+from ..target import Target
+from .epilogue import Epilogue
+
+LIGHT = 6
+"""Weight of epilogues that are computed in registers, one after the other; others are a loop over rows."""
+
+
+class Tile(NamedTuple):
+    """The most rows of a tile, and its vectors in a row; lanes: channels in a vector."""
+
+    rows: int
+    vectors: int
+    lanes: int
+
+    @property
+    def width(self) -> int:
+        """Channels in a panel."""
+        return self.vectors * self.lanes
+
+
+def tile_of(target: Target, features: int) -> Tile:
+    """The tile for so many output channels: all registers but what the filter and one row's number take."""
+    lanes = target.vector_bytes // 4
+    if features <= lanes:
+        return Tile(target.registers - 4, 1, lanes)
+    return Tile((target.registers - 4) // 2, 2, lanes)
+
+
+class Panels(NamedTuple):
+    """How a filter [features, depth] is packed."""
+
+    features: int
+    depth: int
+    tile: Tile
+
+    @property
+    def number(self) -> int:
+        """How many panels."""
+        return -(-self.features // self.tile.width)
+
+    @property
+    def narrow(self) -> bool:
+        """Whether the last panel is one vector wide, and others are not."""
+        rest = self.features % self.tile.width
+        return self.tile.vectors == 2 and 0 < rest <= self.tile.lanes
+
+    @property
+    def size(self) -> int:
+        """Floats that they take."""
+        return (self.number * self.tile.width - self.narrow * self.tile.lanes) * (self.depth + 1)
+
+
+# ---- in kernels -------------------------------------------------------------------------------------------------
+
+
+class Source(NamedTuple):
+    """Rows of a tile: row r, segment s, step k is p[r * pitch + s * stride + k], for `segments` of `run` steps."""
+
+    p: Pointer
+    pitch: Value
+    segments: Any
+    stride: Any
+    run: Value
+
+
+def contract(rows: int, vectors: int, lanes: int, source: Source, q: Pointer) -> Registers:
+    """The micro-kernel: the sums of a tile, rows x vectors registers. q: the panel."""
+    sums = kl.registers(f32, lanes, rows, vectors)
+    for v in range(vectors):
+        start = q.load(v * lanes, lanes)
+        for r in range(rows):
+            sums[r, v] = start
+    q = q + vectors * lanes
+    p, pitch = source.p, source.pitch
+    for _ in range(source.segments):
+        for k in range(source.run):
+            w = [q.load(v * lanes, lanes) for v in range(vectors)]
+            for r in range(rows):
+                x = (p + r * pitch)[k]
+                for v in range(vectors):
+                    sums[r, v] = kl.fma(x, w[v], sums[r, v])
+            q = q + vectors * lanes
+        p = p + source.stride
+    return sums
+
+
+class Sink(NamedTuple):
+    """Where a tile is written: out[row * pitch + column], `rest` channels from `column` on."""
+
+    out: Pointer
+    pitch: Value
+    row: Value
+    column: Value
+    rest: Value
+    finish: Callable[..., Value]
+    light: bool
+    masked: bool
+
+
+def write(sums: Registers, rows: int, vectors: int, lanes: int, sink: Sink) -> None:
+    """Finish the sums of a tile and write them."""
+    if sink.light and sink.masked:
+        masks = [kl.first(sink.rest - v * lanes, lanes) for v in range(vectors)]
+        for r in range(rows):
+            for v in range(vectors):
+                _write(sink, sums[r, v], r, v * lanes, lanes, masks[v])
+    elif sink.light:
+        if sink.rest >= vectors * lanes:
+            for r in range(rows):
+                for v in range(vectors):
+                    _write(sink, sums[r, v], r, v * lanes, lanes, None)
+        else:
+            _write_later(sums, rows, vectors, lanes, sink, False)
+    else:
+        _write_later(sums, rows, vectors, lanes, sink, True)
+
+
+def _write_later(sums: Registers, rows: int, vectors: int, lanes: int, sink: Sink, whole: bool) -> None:
+    """Through memory, by a loop over rows: little code. whole: there are tiles with all their channels."""
+    width = vectors * lanes
+    kept = kl.stack(f32, rows * width)
+    for r in range(rows):
+        for v in range(vectors):
+            kept.store(sums[r, v], r * width + v * lanes)
+    if sink.masked:
+        masks = [kl.first(sink.rest - v * lanes, lanes) for v in range(vectors)]
+        for r in kl.loop(rows):
+            for v in range(vectors):
+                _write(sink, kept.load(r * width + v * lanes, lanes), r, v * lanes, lanes, masks[v])
+    else:
+        full = sink.rest >= width if whole else kl.value(0)
+        if full:
+            for r in kl.loop(rows):
+                for v in range(vectors):
+                    _write(sink, kept.load(r * width + v * lanes, lanes), r, v * lanes, lanes, None)
+        else:
+            for r in kl.loop(rows):
+                for c in range(sink.rest):
+                    _write(sink, kept[r * width + c], r, c, 0, None)
+
+
+def _write(sink: Sink, sums: Value, r: Any, c: Any, lanes: int, mask: Value | None) -> None:
+    found = sink.finish(sums, sink.row + r, sink.column + c, lanes, mask)
+    (sink.out + (sink.row + r) * sink.pitch + sink.column).store(found, c, mask)
+
+
+def panels(source: Source, packed: Pointer, sink: Sink, features: Value, first: Value, last: Value, rows: int,
+           vectors: int, lanes: int, narrow: bool) -> None:  # fmt: skip
+    """A tile of rows by panels [first, last)."""
+    width = vectors * lanes
+    depth = source.segments * source.run
+    for i in range(first, last):
+        column = i * width
+        q = packed + column * (depth + 1)
+        there = sink._replace(column=column, rest=features - column)
+        if narrow:
+            if features - column <= lanes:
+                write(contract(rows, 1, lanes, source, q), rows, 1, lanes, there)
+            else:
+                write(contract(rows, vectors, lanes, source, q), rows, vectors, lanes, there)
+        else:
+            write(contract(rows, vectors, lanes, source, q), rows, vectors, lanes, there)
+
+
+@kl.family
+def gemm(work, x: ptr[f32], packed: ptr[f32], out: ptr[f32], depth: i64, x_pitch: i64, out_pitch: i64, features: i64,
+         tiles: i64, tall: i64, tile_block: i64, panel_block: i64, *more: i64,
+         rows: int, vectors: int, short: bool, narrow: bool, epilogue: Epilogue):  # fmt: skip
+    """out[m, f] = epilogue(sum_k x[m, k] filter[f, k]): x at x_pitch, a packed filter, out at out_pitch.
+
+    tiles: of rows, `tall` of them of `rows` rows and the others (if short) of one less. Items: blocks of tile_block
+    tiles by panel_block panels, panels first. narrow: the last panel is one vector wide.
+    """
+    lanes = work.lanes(f32)
+    number = (features + (vectors * lanes - 1)) // (vectors * lanes)
+    across = (number + (panel_block - 1)) // panel_block
+    target = out.cast(epilogue.expr.dtype, epilogue.expr.dtype.size)
+    masked, light = work.target.vector_bytes == 64, epilogue.weight <= LIGHT
+    finish = epilogue.bind(more)
+    for item in work.items():
+        start = item // across * tile_block
+        first = item % across * panel_block
+        last = kl.minimum(first + panel_block, number)
+        for t in range(start, kl.minimum(start + tile_block, tiles)):
+            row = t * rows
+            if short:
+                row = row - kl.maximum(t - tall, 0)
+            source = Source(x + row * x_pitch, x_pitch, 1, 0, depth)
+            sink = Sink(target, out_pitch, row, 0, features, finish, light, masked)
+            if short:
+                if t < tall:
+                    panels(source, packed, sink, features, first, last, rows, vectors, lanes, narrow)
+                else:
+                    panels(source, packed, sink, features, first, last, rows - 1, vectors, lanes, narrow)
+            else:
+                panels(source, packed, sink, features, first, last, rows, vectors, lanes, narrow)

@@ -1,0 +1,53 @@
+"""Tiles: how rows and columns of a product are cut into pieces for registers, caches and threads.
+
+Lives here: `balanced`, `Blocks`.  Not here: what computes a tile (gemm_f32.py, gemm_int8.py).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+CACHE = 1 << 19
+"""Bytes of one operand that may be read again and again: half of a second-level cache."""
+
+
+class Rows(NamedTuple):
+    """Tiles over rows: `tall` tiles of `height` rows, then `tiles - tall` of one row less."""
+
+    height: int
+    tiles: int
+    tall: int
+
+
+def balanced(rows: int, most: int) -> Rows:
+    """The fewest tiles of at most so many rows, as equal as can be: 49 by 14 is 13, 12, 12, 12."""
+    tiles = max(1, -(-rows // most))
+    height = -(-rows // tiles)
+    return Rows(height, tiles, rows - tiles * (height - 1))
+
+
+class Blocks(NamedTuple):
+    """Which tiles are one work item: `tiles` tiles of rows by `panels` panels of columns; items: how many there are."""
+
+    tiles: int
+    panels: int
+    items: int
+
+
+def blocks(tiles: int, panels: int, tile_bytes: int, panel_bytes: int, work: int) -> Blocks:
+    """Work items of tiles x panels. tile_bytes, panel_bytes: what one reads; work: operations of one tile and panel.
+
+    Where all panels stay in the cache, an item is all panels for a few tiles, so that a tile's rows are read once;
+    else one panel for as many tiles as stay there, so that a panel is. An item is worth handing out (a few
+    microseconds), and there are enough for several threads where there is work for them.
+    """
+    if panels * panel_bytes <= CACHE and tiles >= 8:
+        each = max(1, min(-(-tiles // 8), ITEM // max(1, panels * work)))
+        return Blocks(each, panels, -(-tiles // each))
+    each = max(1, min(tiles, CACHE // max(1, tile_bytes)))
+    wide = max(1, min(-(-panels // 8), ITEM // max(1, each * work)))
+    return Blocks(each, wide, -(-tiles // each) * -(-panels // wide))
+
+
+ITEM = 1 << 21
+"""Operations that an item may have where it stands for several tiles."""

@@ -1,0 +1,197 @@
+"""Contractions of float32 against sums in float64: every kernel that the maker may choose, odd sizes, any split."""
+
+import numpy as np
+import pytest
+from form_kit import buffer, compiles_everywhere, run, split, targets
+
+from opwright.compiler.kernels import Unmade
+from opwright.compiler.kernels.convolution_f32 import convolution
+from opwright.compiler.kernels.epilogue import Epilogue, without_bias
+from opwright.compiler.kernels.gemm_f32 import gemm
+from opwright.compiler.kernels.gemv_f32 import gemv
+from opwright.compiler.kernels.panels_f32 import pack
+from opwright.compiler.kernels.tiling import balanced, blocks
+from opwright.compiler.loops.expressions import apply, arg, const, scalar
+from opwright.compiler.loops.forms import Buffer, Contract, Window
+from opwright.core import dtypes
+from opwright.core.dtypes import bfloat16, float16, float32
+
+SUM = arg(0, float32)
+BIASED = apply("add", SUM, arg(1, float32))
+PLAIN = Window((1, 1))
+
+
+def sums(x: np.ndarray, w: np.ndarray, window: Window, groups: int, shape: tuple[int, ...]) -> np.ndarray:
+    """The contraction in float64, as its definition says."""
+    (sy, sx), (dy, dx), (top, _, left, _) = window.strides, window.dilations, window.padding
+    _, oh, ow, f = shape
+    padded = np.pad(x.astype(np.float64), ((0, 0), (top, 64), (left, 64), (0, 0)))
+    out = np.zeros(shape)
+    c, each = w.shape[3], f // groups
+    for ky, kx in np.ndindex(*window.size):
+        part = padded[:, ky * dy :, kx * dx :][:, : (oh - 1) * sy + 1 : sy, : (ow - 1) * sx + 1 : sx]
+        for g in range(groups):
+            filters = w[g * each : (g + 1) * each, ky, kx].astype(np.float64)
+            out[..., g * each : (g + 1) * each] += part[..., g * c : (g + 1) * c] @ filters.T
+    return out
+
+
+def out_shape(x: tuple[int, ...], features: int, window: Window) -> tuple[int, int, int, int]:
+    """Of a contraction of an input of shape x."""
+    size = [(x[1 + i] + sum(window.padding[2 * i : 2 * i + 2]) - (window.size[i] - 1) * window.dilations[i] - 1)
+            // window.strides[i] + 1 for i in range(2)]  # fmt: skip
+    return x[0], size[0], size[1], features
+
+
+def close(found: np.ndarray, wanted: np.ndarray, depth: int) -> None:
+    """Within 1e-5 of what sums of so many unit normal products are like."""
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5 * max(1.0, depth**0.5))
+
+
+def case(x, features, window=PLAIN, groups=1, dtype=float32, constant=True):
+    """One row of the table."""
+    kinds = f"{window.size[0]}x{window.size[1]}s{window.strides[1]}d{window.dilations[1]}"
+    name = f"{'x'.join(map(str, x))}-{features}-{kinds}{'' if groups == 1 else f'-g{groups}'}-{dtype.short}"
+    return pytest.param(x, features, window, groups, dtype, constant, id=name + ("" if constant else "-dynamic"))
+
+
+CASES = [
+    # pointwise: rows by channels into features; every kind of last panel
+    *(case((1, m, 1, k), f) for m, k, f in [(3, 1, 1), (14, 7, 16), (29, 16, 17), (49, 5, 32), (50, 33, 33), (13, 8, 48),
+                                            (31, 64, 49), (127, 3, 65), (400, 96, 24), (7, 600, 96), (49, 160, 960)]),
+    case((2, 5, 7, 11), 40),
+    # one row or two: the filter as it is
+    *(case((m, 1, 1, k), f) for m, k, f in [(1, 1, 1), (1, 16, 16), (2, 17, 33), (1, 1280, 100), (1, 31, 47)]),
+    case((5, 1, 1, 37), 21, constant=False),
+    case((1, 40, 1, 37), 45, constant=False),
+    *(case((m, 1, 1, 35), 37, dtype=d) for m in (1, 20) for d in (float16, bfloat16)),
+    case((20, 1, 1, 35), 37, dtype=float16, constant=False),
+    # windows: inside and over the borders, lines long and short, strides, dilations, batches, groups
+    case((1, 33, 31, 3), 32, Window((3, 3), (2, 2), padding=(0, 1, 0, 1))),
+    case((1, 33, 31, 3), 16, Window((3, 3), (2, 2), padding=(1, 1, 1, 1))),
+    case((2, 9, 30, 5), 33, Window((3, 2), padding=(1, 1, 0, 1))),
+    case((2, 7, 7, 20), 33, Window((5, 3), padding=(2, 2, 1, 1))),
+    case((1, 14, 14, 32), 48, Window((1, 1), (2, 2))),
+    case((1, 29, 29, 32), 48, Window((1, 1), (2, 2))),
+    case((1, 20, 40, 4), 24, Window((3, 3), dilations=(2, 1), padding=(2, 2, 1, 1))),
+    case((1, 20, 21, 4), 24, Window((3, 3), dilations=(1, 2), padding=(1, 1, 2, 2))),
+    case((1, 3, 2, 4), 5, Window((5, 5), padding=(3, 3, 3, 3))),
+    case((1, 1, 40, 9), 31, Window((1, 7), (1, 3), padding=(0, 0, 3, 3))),
+    case((3, 4, 4, 70), 70, Window((2, 2), (3, 1))),
+    case((1, 12, 12, 12), 24, Window((3, 3), padding=(1, 1, 1, 1)), 3),
+    case((1, 12, 12, 12), 24, groups=4),
+    case((1, 15, 15, 6), 20, Window((3, 3), (2, 2), padding=(1, 1, 1, 1)), 2, constant=False),
+    case((1, 12, 20, 6), 20, Window((3, 3), padding=(1, 1, 1, 1)), dtype=float16),
+]
+
+
+def made(x, features, window, groups, dtype, constant, expr=BIASED, more=()):
+    """The form, its arrays, and its sums with the bias added."""
+    rng = np.random.default_rng(7)
+    xs = rng.standard_normal(x).astype(np.float32)
+    ws = rng.standard_normal((features, *window.size, x[3] // groups)).astype(dtype.np)
+    bias = rng.standard_normal(features).astype(np.float32)
+    source, filters = buffer(xs), Buffer("w", dtype, ws.shape, ws if constant else None)
+    out = Buffer("y", expr.dtype, out_shape(x, features, window))
+    biases = Buffer("bias", float32, bias.shape, bias)
+    form = Contract(out, source, filters, (biases, *more), expr, window, groups)
+    given = {source: xs} if constant else {source: xs, filters: ws}
+    return form, given, sums(xs, ws, window, groups, out.shape) + bias
+
+
+@pytest.mark.parametrize(("x", "features", "window", "groups", "dtype", "constant"), CASES)
+def test_sums(x, features, window, groups, dtype, constant):
+    form, given, wanted = made(x, features, window, groups, dtype, constant)
+    found = run(form, given)
+    close(found, wanted, form.filter.size // features)
+    for parts in (2, 5):
+        assert np.array_equal(split(form, given, parts), found)
+
+
+RELU6 = apply("relu6", BIASED)
+HARD_SWISH = apply("hard_swish", BIASED)
+SILU = apply("silu", BIASED)
+EPILOGUES = {
+    "relu6": (RELU6, lambda s, r: np.clip(s, 0, 6)),
+    "hard_swish": (HARD_SWISH, lambda s, r: s * np.clip(s + 3, 0, 6) / 6),
+    "silu": (SILU, lambda s, r: s / (1 + np.exp(-s))),
+    "residual": (apply("relu", apply("add", BIASED, arg(2, float32))), lambda s, r: np.maximum(s + r, 0)),
+    "twice": (apply("mul", SUM, apply("add", SUM, arg(1, float32))), None),
+    "scaled": (apply("mul", BIASED, scalar(0.25, float32)), lambda s, r: s * 0.25),
+    "below": (apply("minimum", apply("mul", BIASED, arg(2, float32)), const(1.5, float32)),
+              lambda s, r: np.minimum(s * r, 1.5)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EPILOGUES)
+@pytest.mark.parametrize("x", [(1, 30, 1, 20), (1, 1, 1, 20), (1, 9, 17, 4)], ids=["gemm", "gemv", "convolution"])
+@pytest.mark.parametrize("features", [16, 45])
+def test_epilogues(name, x, features):
+    expr, of = EPILOGUES[name]
+    window = Window((3, 3), padding=(1, 1, 1, 1)) if x[3] == 4 else PLAIN
+    rest = np.random.default_rng(3).standard_normal((*x[:3], features)).astype(np.float32)
+    more = (buffer(rest, "rest"),) if name in ("residual", "below") else ()
+    form, given, total = made(x, features, window, 1, float32, True, expr, more)
+    given |= dict.fromkeys(more, rest)
+    if of is None:
+        wanted = (total - form.operands[0].constant) * total
+    else:
+        wanted = of(total, rest)
+    np.testing.assert_allclose(run(form, given), wanted, rtol=2e-5, atol=1e-4)
+
+
+def test_slices_of_buffers():
+    """Input and output inside the last axes of others."""
+    rng = np.random.default_rng(1)
+    for window in (PLAIN, Window((3, 3), padding=(1, 1, 1, 1))):
+        wide = Buffer("wide", float32, (1, 6, 16, 30))
+        x = Buffer("x", float32, (1, 6, 16, 20), parent=wide, start=4)
+        whole = Buffer("whole", float32, (1, 6, 16, 50))
+        y = Buffer("y", float32, (1, 6, 16, 33), parent=whole, start=10)
+        xs = rng.standard_normal(wide.shape).astype(np.float32)
+        ws = rng.standard_normal((33, *window.size, 20)).astype(np.float32)
+        form = Contract(y, x, Buffer("w", float32, ws.shape, ws), (), SUM, window)
+        found = run(form, {wide: xs})
+        close(found[..., 10:43], sums(xs[..., 4:24], ws, window, 1, y.shape), 180)
+        assert (np.delete(found, slice(10, 43), -1).view(np.uint8) == 0x5A).all()
+
+
+def test_what_is_not_made():
+    w = Buffer("w", float32, (4, 1, 1, 3), np.zeros((4, 1, 1, 3), np.float32))
+    x64, y64 = (Buffer("b", dtypes.float64, (1, 1, 1, n)) for n in (3, 4))
+    with pytest.raises(Unmade, match="float64"):
+        run(Contract(y64, x64, w, (), SUM, PLAIN), {})
+
+
+def test_bias_starts_the_sum():
+    bias = Buffer("b", float32, (4,), np.zeros(4, np.float32))
+    unknown = Buffer("b", float32, (4,))
+    assert without_bias(RELU6, (bias,)) == (bias, apply("relu6", SUM), ())
+    later = apply("add", apply("mul", SUM, arg(1, float32)), arg(2, float32))
+    for expr, operands in [(RELU6, (unknown,)), (later, (bias, bias)), (EPILOGUES["twice"][0], (bias,))]:
+        assert without_bias(expr, operands) == (None, expr, operands)
+
+
+def test_tiles():
+    assert balanced(49, 14) == (13, 4, 1)
+    for rows in range(1, 100):
+        for most in (1, 4, 14):
+            height, tiles, tall = balanced(rows, most)
+            assert height <= most and tall * height + (tiles - tall) * (height - 1) == rows and 0 < tall <= tiles
+    for tiles, panels, work in [(1, 1, 100), (900, 3, 10_000), (4, 40, 300_000), (14, 8, 900_000)]:
+        block = blocks(tiles, panels, 20_000, 40_000, work)
+        assert block.items == -(-tiles // block.tiles) * -(-panels // block.panels)
+
+
+LIGHT, HEAVY = Epilogue(apply("relu6", SUM), (), ()), Epilogue(apply("silu", SUM), (), ())
+CODE = {"more": 0, "rows": 4, "vectors": 2, "short": True, "narrow": True}
+
+
+@targets((gemm, CODE | {"epilogue": LIGHT}), (gemm, CODE | {"epilogue": HEAVY}),
+         (convolution, CODE | {"epilogue": LIGHT, "lined": True}),
+         (convolution, CODE | {"epilogue": LIGHT, "lined": False}),
+         (gemv, {"more": 0, "dtype": float16, "epilogue": LIGHT}),
+         (pack, {"dtype": bfloat16, "vectors": 2, "narrow": True, "biased": True, "along": True}),
+         (pack, {"dtype": float32, "vectors": 2, "narrow": True, "biased": False, "along": False}))  # fmt: skip
+def test_targets(family, constants):
+    compiles_everywhere(family, **constants)
