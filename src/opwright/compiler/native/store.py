@@ -61,7 +61,7 @@ class _Thread(threading.local):
 
 
 _here = _Thread()
-_loaded: dict[str, Code] = {}
+_loaded: dict[str, int] = {}  # addresses by digest
 _lock = threading.Lock()  # of `_making`
 _making: dict[str, threading.Lock] = {}  # a kernel is made by one thread, others by others meanwhile
 
@@ -85,54 +85,75 @@ def find_module(name: str, text: str, entry: str) -> Code:
 def _find(digest: str, name: str, make: Callable[[], tuple[str, str]]) -> Code:
     if _here.pack is not None:
         _here.pack.used.add(digest)
-    code = _loaded.get(digest)
-    if code is not None:
-        return code
-    with _lock:
-        lock = _making.setdefault(digest, threading.Lock())
-    with lock:
-        code = _loaded.get(digest)
-        if code is None:
-            start = time.perf_counter()
-            kept = None if flags.show & _SHOWN_WHEN_COMPILED else objects(flags.cache_dir).find(digest)
-            if kept is None and _here.only_cached:
-                raise NotCached(op=name, what="this kernel is not compiled yet")
-            address = (_image_address if runs_images() else _object_address)(digest, kept, make)
-            code = _loaded[digest] = Code(address, name)
-            if "time" in flags.show:
-                how = "compile" if kept is None else "found"
-                print(f"{how} {name}  {(time.perf_counter() - start) * 1e3:.1f} ms", file=sys.stderr)
-    with _lock:
-        _making.pop(digest, None)
-    return code
+    address = _loaded.get(digest)
+    if address is None:
+        with _lock:
+            lock = _making.setdefault(digest, threading.Lock())
+        with lock:
+            address = _loaded.get(digest)
+            if address is None:
+                address = _loaded[digest] = _load(digest, name, make)
+        with _lock:
+            _making.pop(digest, None)
+    return Code(address, name)
 
 
-def _image_address(digest: str, kept: bytes | None, make: Callable[[], tuple[str, str]]) -> int:
-    """Load the image that is kept, or make it of the one function that is asked for."""
-    if kept is None:
-        from ..engine import object_code
-        from .linking import link
-
-        text, entry = make()
-        image = link(object_code(text, host()))
-        image = dataclasses.replace(image, entries={entry: image.entries[entry]})
-        objects(flags.cache_dir).keep(digest, image.to_bytes())
-    else:
-        image = Image.from_bytes(kept)
-    (address,) = load_images([image])[0].values()
+def _load(digest: str, name: str, make: Callable[[], tuple[str, str]]) -> int:
+    """Find what is kept, or make and keep it; load it."""
+    start = time.perf_counter()
+    find, compile_and_keep = (_find_image, _make_image) if runs_images() else (_find_object, _make_object)
+    address = None if flags.show & _SHOWN_WHEN_COMPILED else find(digest)
+    how = "compile" if address is None else "found"
+    if address is None:
+        if _here.only_cached:
+            raise NotCached(op=name, what="this kernel is not compiled yet")
+        address = compile_and_keep(digest, make)
+    if "time" in flags.show:
+        print(f"{how} {name}  {(time.perf_counter() - start) * 1e3:.1f} ms", file=sys.stderr)
     return address
 
 
-def _object_address(digest: str, kept: bytes | None, make: Callable[[], tuple[str, str]]) -> int:
-    """The same by LLVM's own linker and loader, on systems for which it makes another kind of object."""
-    from .. import engine
+def _find_image(digest: str) -> int | None:
+    data = objects(flags.cache_dir).find(digest)
+    if data is not None:
+        with contextlib.suppress(DataLossError):
+            return _only(load_images([Image.from_bytes(data)])[0])
+    return None
 
-    symbol = f"k{digest}"  # one engine holds all functions
-    if kept is None:
-        text, entry = make()
-        kept = engine.object_code(text.replace(f'@"{entry}"', f'@"{symbol}"'), host())
-        objects(flags.cache_dir).keep(digest, kept)
-    return engine.load_object(kept, symbol)
+
+def _make_image(digest: str, make: Callable[[], tuple[str, str]]) -> int:
+    from ..engine import object_code
+    from .linking import link
+
+    text, entry = make()
+    image = link(object_code(text, host()))
+    image = dataclasses.replace(image, entries={entry: image.entries[entry]})
+    objects(flags.cache_dir).keep(digest, image.to_bytes())
+    return _only(load_images([image])[0])
+
+
+def _only(entries: dict[str, int]) -> int:
+    (address,) = entries.values()
+    return address
+
+
+# On systems for which LLVM makes another kind of object it links and loads them itself, and knows them by name.
+
+
+def _find_object(digest: str) -> int | None:
+    from ..engine import load_object
+
+    code = objects(flags.cache_dir).find(digest)
+    return None if code is None else load_object(code, f"k{digest}")
+
+
+def _make_object(digest: str, make: Callable[[], tuple[str, str]]) -> int:
+    from ..engine import load_object, object_code
+
+    text, entry = make()
+    code = object_code(text.replace(f'@"{entry}"', f'@"k{digest}"'), host())
+    objects(flags.cache_dir).keep(digest, code)
+    return load_object(code, f"k{digest}")
 
 
 @contextlib.contextmanager
@@ -180,8 +201,7 @@ def _load_pack(digest: str) -> frozenset[str]:
         return frozenset()
     missing = {key: image for key, image in found.items() if key not in _loaded}
     for key, entries in zip(missing, load_images(list(missing.values()))):
-        ((name, address),) = entries.items()
-        _loaded.setdefault(key, Code(address, name))
+        _loaded.setdefault(key, _only(entries))
     return frozenset(found)
 
 
