@@ -57,8 +57,9 @@ def case(x, features, window=PLAIN, groups=1, dtype=float32, constant=True):
 
 CASES = [
     # pointwise: rows by channels into features; every kind of last panel
-    *(case((1, m, 1, k), f) for m, k, f in [(3, 1, 1), (14, 7, 16), (29, 16, 17), (49, 5, 32), (50, 33, 33), (13, 8, 48),
-                                            (31, 64, 49), (127, 3, 65), (400, 96, 24), (7, 600, 96), (49, 160, 960)]),
+    *(case((1, m, 1, k), f) for m, k, f in [
+        (3, 1, 1), (14, 7, 16), (29, 16, 17), (49, 5, 32), (50, 33, 33), (13, 8, 48), (31, 64, 49), (127, 3, 65),
+        (400, 96, 24), (7, 600, 96), (49, 160, 960)]),
     case((2, 5, 7, 11), 40),
     # one row or two: the filter as it is
     *(case((m, 1, 1, k), f) for m, k, f in [(1, 1, 1), (1, 16, 16), (2, 17, 33), (1, 1280, 100), (1, 31, 47)]),
@@ -177,7 +178,9 @@ def test_tiles():
     for rows in range(1, 100):
         for most in (1, 4, 14):
             height, tiles, tall = balanced(rows, most)
-            assert height <= most and tall * height + (tiles - tall) * (height - 1) == rows and 0 < tall <= tiles
+            assert height <= most
+            assert 0 < tall <= tiles
+            assert tall * height + (tiles - tall) * (height - 1) == rows
     for tiles, panels, work in [(1, 1, 100), (900, 3, 10_000), (4, 40, 300_000), (14, 8, 900_000)]:
         block = blocks(tiles, panels, 20_000, 40_000, work)
         assert block.items == -(-tiles // block.tiles) * -(-panels // block.panels)

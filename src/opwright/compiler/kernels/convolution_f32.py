@@ -38,7 +38,7 @@ class Image(NamedTuple):
 
 def copy(target: Pointer, source: Pointer, n: Any, lanes: int, masked: bool) -> None:
     """n floats; what follows them in the target may be overwritten too."""
-    at = kl.value(0)
+    at: Any = kl.value(0)
     for i in range(0, n - (lanes - 1), lanes):
         target.store(source.load(i, lanes), i)
         at = i + lanes

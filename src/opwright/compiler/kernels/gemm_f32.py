@@ -78,10 +78,10 @@ class Source(NamedTuple):
     """Rows of a tile: row r, segment s, step k is p[r * pitch + s * stride + k], for `segments` of `run` steps."""
 
     p: Pointer
-    pitch: Value
+    pitch: Any
     segments: Any
     stride: Any
-    run: Value
+    run: Any
 
 
 def contract(rows: int, vectors: int, lanes: int, source: Source, q: Pointer) -> Registers:
@@ -110,8 +110,8 @@ class Sink(NamedTuple):
 
     out: Pointer
     pitch: Value
-    row: Value
-    column: Value
+    row: Any
+    column: Any
     rest: Value
     finish: Callable[..., Value]
     light: bool
@@ -203,7 +203,7 @@ def gemm(work, x: ptr[f32], packed: ptr[f32], out: ptr[f32], depth: i64, x_pitch
         first = item % across * panel_block
         last = kl.minimum(first + panel_block, number)
         for t in range(start, kl.minimum(start + tile_block, tiles)):
-            row = t * rows
+            row: Any = t * rows
             if short:
                 row = row - kl.maximum(t - tall, 0)
             source = Source(x + row * x_pitch, x_pitch, 1, 0, depth)

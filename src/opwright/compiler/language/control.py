@@ -38,7 +38,7 @@ class LoopRange:
         self.start, self.stop, self.step = start, stop, step
 
 
-def loop(start: Any, stop: Any = None, step: Any = 1) -> LoopRange:
+def loop(start: Any, stop: Any = None, step: Any = 1) -> Any:
     """As `range`, always a loop, also where the limits are Python's numbers."""
     return LoopRange(0, start, step) if stop is None else LoopRange(start, stop, step)
 
