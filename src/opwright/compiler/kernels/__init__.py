@@ -38,6 +38,7 @@ class Unmade(Exception):
 
 
 MODULES: dict[str, tuple[str, ...]] = {
+    "Depthwise": ("depthwise_f32",),
     "Contract": ("contractions_f32",),
     "Map": ("maps",),
     "ArgReduce": ("searches",),

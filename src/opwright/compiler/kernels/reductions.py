@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from ...core import dtypes
 from ...core.dtypes import DType
 from .. import language as kl
 from ..language import i8, i16, i32, i64, ptr, u8, u16
@@ -248,11 +247,12 @@ def make_reduce(form: Reduce, build: Builder) -> None:
     x, y = form.input, form.output
     if x.parent is not None or y.parent is not None or not x.size:
         raise Unmade("a reduction of a slice" if x.size else "a reduction of nothing")
-    if form.kind not in KINDS or form.before.dtype.size < 4 and form.before.dtype.is_floating:
-        raise Unmade(f"{form.kind} of {form.before.dtype.name}")
+    dtype = form.before.dtype
+    if form.kind not in KINDS or (dtype.is_floating and dtype.size < 4):
+        raise Unmade(f"{form.kind} of {dtype.name}")
     first = epilogue_of(form.before, (), y, build)
     after, more = epilogue_of(form.expr, (), y, build)
-    plain = arg(0, form.before.dtype)
+    plain = arg(0, dtype)
     turns = list(_turns(x.shape, form.axes))
     source, place = x.dtype, build.pointer(x)
     for i, (outer, n, inner, size) in enumerate(turns):
