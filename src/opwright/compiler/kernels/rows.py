@@ -159,26 +159,30 @@ def row_pass(work, x: ptr[u8], y: ptr[u8], n: i64, x_pitch: i64, y_pitch: i64, m
     for i in range(0, margin, lanes):
         memory.store(kl.zeros(f32, lanes), i)
         memory.store(kl.zeros(f32, lanes), margin + n + i)
+    scales = (gamma, beta)[:operands]
     for item in work.items():
-        a, b = x + item * x_pitch, y + item * y_pitch
         row = Row(memory + margin, n, lanes)
+        _one_row(row, x + item * x_pitch, y + item * y_pitch, kind, (n0, n1, n2, n3), scales, read, finish)
 
-        def fetch(i: Any, mask: Any, k: int) -> None:
-            v = read(a.load(i, lanes, mask), 0, 0, lanes, mask)
-            row.memory.store(v, i, mask=mask)
 
-        row.each(fetch)
-        compute = KINDS[kind](row, (n0, n1, n2, n3))
+def _one_row(row: Row, a: Any, b: Any, kind: str, numbers: Any, scales: Any, read: Any, finish: Any) -> None:
+    """From a to b by way of the row's memory."""
 
-        def write(i: Any, mask: Any, k: int) -> None:
-            v = compute(row.load(i), i)
-            if operands > 0:
-                v = v * gamma.load(i, lanes, mask)
-            if operands > 1:
-                v = v + beta.load(i, lanes, mask)
-            b.store(finish(v, 0, 0, lanes, mask), i, mask=mask)
+    def fetch(i: Any, mask: Any, k: int) -> None:
+        row.memory.store(read(a.load(i, row.lanes, mask), 0, 0, row.lanes, mask), i, mask=mask)
 
-        row.each(write)
+    row.each(fetch)
+    compute = KINDS[kind](row, numbers)
+
+    def write(i: Any, mask: Any, k: int) -> None:
+        v = compute(row.load(i), i)
+        if scales:
+            v = v * scales[0].load(i, row.lanes, mask)
+        if len(scales) > 1:
+            v = v + scales[1].load(i, row.lanes, mask)
+        b.store(finish(v, 0, 0, row.lanes, mask), i, mask=mask)
+
+    row.each(write)
 
 
 @maker(RowPass)
