@@ -38,10 +38,10 @@ class Image(NamedTuple):
 
 def copy(target: Pointer, source: Pointer, n: Any, lanes: int, masked: bool) -> None:
     """n floats; what follows them in the target may be overwritten too."""
-    at: Any = kl.value(0)
+    at = kl.value(0)
     for i in range(0, n - (lanes - 1), lanes):
         target.store(source.load(i, lanes), i)
-        at = i + lanes
+        at = kl.value(i) + lanes
     if masked:
         if at < n:
             target.store(source.load(at, lanes, mask=kl.first(n - at, lanes)), at)

@@ -203,7 +203,7 @@ def gemm(work, x: ptr[f32], packed: ptr[f32], out: ptr[f32], depth: i64, x_pitch
         first = item % across * panel_block
         last = kl.minimum(first + panel_block, number)
         for t in range(start, kl.minimum(start + tile_block, tiles)):
-            row: Any = t * rows
+            row = kl.value(t) * rows
             if short:
                 row = row - kl.maximum(t - tall, 0)
             source = Source(x + row * x_pitch, x_pitch, 1, 0, depth)
