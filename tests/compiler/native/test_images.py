@@ -20,6 +20,7 @@ from images_kit import ANSWER, EVERYTHING, TABLE, function
 from opwright.compiler import target as targets
 from opwright.compiler.native.image import PAGE, Image, load_images, runs_images
 from opwright.compiler.native.linking import link
+from opwright.compiler.native.workers import executor_text
 from opwright.core.errors import DataLossError, NotFoundError, UnimplementedError
 
 pytestmark = pytest.mark.skipif(not runs_images(), reason="LLVM's own loader is used on this system")
@@ -209,3 +210,74 @@ def test_an_image_of_the_other_processor_runs(tmp_path: Path) -> None:
         *("0", "0", "x", "0", "y", "x", str(total), str(TABLE[255]), "1", "2.5"),
         *("1", "4", "9", "16", "30", "1", "1"),
     ]
+
+
+# The kernels: each item is added to once; threads that meet; a guard.
+POOL = """
+#include <pthread.h>
+#include <sched.h>
+#include <time.h>
+#include <unistd.h>
+typedef long (*kernel_t)(long *, long, long, void *);
+typedef struct { kernel_t kernel; long *words; long items, chunk, chunks, spare[3]; } step_t;
+typedef struct { step_t *steps; long count; void *pool, *scratch; long bytes, failed; } plan_t;
+static long add(long *words, long begin, long end, void *scratch) {
+  *(long *)scratch = begin;
+  for (long i = begin; i < end; i++) ((long *)words[0])[i] += words[1];
+  return *(volatile long *)scratch != begin;
+}
+static long meet(long *words, long begin, long end, void *scratch) {
+  __atomic_add_fetch(&words[0], 1, __ATOMIC_SEQ_CST);
+  while (__atomic_load_n(&words[0], __ATOMIC_SEQ_CST) < words[1]) sched_yield();
+  return 0;
+}
+static long guard(long *words, long begin, long end, void *scratch) { return end > 30 ? 7 : 0; }
+void *PyEval_SaveThread(void) { return 0; }
+void PyEval_RestoreThread(void *state) {}
+void *PyLong_FromLongLong(long value) { return (void *)value; }
+void *PyLong_AsVoidPtr(void *self) { return self; }
+"""
+RUN = """
+int main(void) {
+  char *at = load("image");
+  void *(*executor)(long) = (void *(*)(long))(at + %EXECUTOR%);
+  long (*run)(plan_t *) = executor(0), (*run_timed)(plan_t *, long *) = executor(1);
+  void *(*call)(void *, void *) = executor(2), *(*work)(void *) = executor(3);
+  for (int threads = 2; threads <= 4; threads++) {
+    static char pools[5][2048] __attribute__((aligned(128))), scratch[512] __attribute__((aligned(64)));
+    char *pool = pools[threads];
+    for (long which = 1; which < threads; which++) {
+      long *worker = (long *)(pool + 896 + 16 * which);
+      pthread_t thread;
+      worker[0] = (long)pool, worker[1] = which;
+      pthread_create(&thread, 0, work, worker);
+    }
+    static long sums[100];
+    memset(sums, 0, sizeof sums);
+    long adds[2] = {(long)sums, 1}, meets[2] = {0, threads}, times[60];
+    step_t steps[60];
+    for (int i = 0; i < 60; i++) steps[i] = (step_t){add, adds, 100, 7, 15};
+    steps[30] = (step_t){meet, meets, threads, 1, threads};
+    steps[59] = (step_t){add, adds, 100, 100, 0};
+    plan_t plan = {steps, 60, pool, scratch, 128, 0};
+    long status = 0, wrong = 0;
+    for (int turn = 0; turn < 300; turn++) {
+      meets[0] = 0;
+      status |= turn % 3 == 0 ? run(&plan) : turn % 3 == 1 ? run_timed(&plan, times) : (long)call(&plan, 0);
+      if (turn % 50 == 0) usleep(20000);
+    }
+    for (int i = 0; i < 100; i++) wrong += sums[i] != 59 * 300;
+    steps[31].kernel = guard;
+    meets[0] = 0;
+    long failed = run(&plan);
+    printf("%ld %ld %ld %ld ", status, wrong, failed, plan.failed);
+  }
+  return 0;
+}
+"""
+
+
+def test_the_executor_of_the_other_processor_runs(tmp_path: Path) -> None:
+    target = targets.named("aarch64")
+    image = link(target.object_code(executor_text(target)))
+    assert run_aarch64(image, RUN, tmp_path, POOL).split() == ["0", "0", "7", "31"] * 3

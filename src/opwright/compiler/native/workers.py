@@ -16,7 +16,7 @@ import threading
 from pathlib import Path
 from typing import NamedTuple
 
-from ..target import host
+from ..target import Target, host
 from .image import library, memory
 from .store import find_or_make
 
@@ -37,20 +37,20 @@ class Functions(NamedTuple):
     work: int
 
 
+def executor_text(target: Target) -> str:
+    """executor.ll for a target."""
+    values = {"RELAX": _RELAX[target.triple.partition("-")[0]],
+              "SPIN_IN_PLAN": SPIN_IN_PLAN, "SPIN_AFTER_PLAN": SPIN_AFTER_PLAN}  # fmt: skip
+    text = Path(__file__).with_name("executor.ll").read_text(encoding="utf-8")
+    for name, value in values.items():
+        text = text.replace(name, str(value))
+    return text
+
+
 @functools.cache
 def functions() -> Functions:
     """The machine code of executor.ll."""
-    source = Path(__file__).with_name("executor.ll")
-
-    def make() -> tuple[str, str]:
-        text = source.read_text(encoding="utf-8")
-        values = {"RELAX": _RELAX[host().triple.partition("-")[0]],
-                  "SPIN_IN_PLAN": SPIN_IN_PLAN, "SPIN_AFTER_PLAN": SPIN_AFTER_PLAN}  # fmt: skip
-        for name, value in values.items():
-            text = text.replace(name, str(value))
-        return text, "executor"
-
-    code = find_or_make("executor", "", None, make)
+    code = find_or_make("executor", "", None, lambda: (executor_text(host()), "executor"))
     table = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int64)(code.address)
     return Functions(*map(table, range(4)))
 
