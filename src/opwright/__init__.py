@@ -197,7 +197,7 @@ from .tracing.naming import name_scope
 from .tracing.trace import executing_eagerly, init_scope
 
 if _typing.TYPE_CHECKING:
-    from . import autograph, data, keras, lite, nn, optimizers, testing
+    from . import autograph, data, keras, language, lite, nn, optimizers, testing
     from .core.type_spec import TypeSpec, type_spec_from_value
     from .devices import DeviceContext, DeviceContextPool
     from .eager import debugging
@@ -245,6 +245,7 @@ half, double = float16, float64
 
 # What `import opwright` need not wait for: the module, and the name in it if it is not the module itself.
 _LATER = {
+    "language": (".language", None),
     "Assert": (".ops.debugging", "Assert"),
     "DeviceContext": (".devices", "DeviceContext"),
     "DeviceContextPool": (".devices", "DeviceContextPool"),
@@ -378,7 +379,8 @@ __all__ = [  # noqa: RUF022  grouped as in docs/api.md
     "attr", "global_scope", "graph_gradients", "kernel", "operator", "ops", "run_graph", "scope_guard",
     # modules and switches
     "autograph", "experimental", "types",
-    "bitwise", "config", "data", "debugging", "dtypes", "errors", "flags", "image", "keras", "linalg", "lite", "math",
+    "bitwise", "config", "data", "debugging", "dtypes", "errors", "flags", "image", "keras", "language", "linalg", "lite",
+    "math",
     "nest", "nn", "optimizers", "quantization", "random", "saved_model", "sequence", "show", "signal", "strings",
     "testing", "train",
     # element by element

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -67,11 +68,31 @@ class Kernel:
         return f"<kernel {self.function.__qualname__}({', '.join(self.inputs)})>"
 
 
-def kernel(function: Callable[..., Any]) -> Kernel:
-    """Make a kernel of a function on scalars, inside an `@ow.operator` class.
+def kernel(function: Callable[..., Any] | None = None, *, checked: bool = True) -> Any:
+    """Make a kernel of a function: on scalars, inside an `@ow.operator` class, or on arrays, to be called.
 
     >>> @ow.kernel
     ... def kernel(x, *, alpha, limit):
     ...     return ow.minimum(x, limit) + alpha * ow.maximum(x - limit, 0.0)
+
+    A function whose parameters are annotated with `ow.language.Array(dtype, *sizes)` works on whole arrays, with loops
+    and vectors of its own; checked=False leaves out its guards against accesses outside of them (docs/kernels.md).
     """
+    if function is None:
+        return functools.partial(kernel, checked=checked)
+    if _takes_arrays(function):
+        from .language.calling import ArrayKernel
+
+        return ArrayKernel(function, checked)
     return Kernel(function)
+
+
+def _takes_arrays(function: Callable[..., Any]) -> bool:
+    language = sys.modules.get(f"{__package__}.language.arrays")  # who annotates with its Array has imported it
+    if language is None or not function.__annotations__:
+        return False
+    try:
+        parameters = inspect.signature(function, eval_str=True).parameters.values()
+    except NameError:  # annotations for type checkers alone
+        return False
+    return any(isinstance(p.annotation, language.Array) for p in parameters)

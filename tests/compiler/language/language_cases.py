@@ -186,9 +186,12 @@ def cases(lanes: int) -> dict[str, Any]:
     picks = np.array([3, 250, 0, 77], np.int32)
     z = np.concatenate([RNG.standard_normal(28) * 3, [0.5, 1.5, -0.5, 0.0]]).astype(np.float32)
     wide = z.astype(np.float64).reshape(-1, 4)
-    by_function = np.stack([np.abs(wide), np.floor(wide), np.ceil(wide), np.trunc(wide), np.rint(wide), np.exp(wide),
-                            np.tanh(wide), np.sqrt(np.abs(wide)), np.clip(wide, -1, 1.5), np.rint(wide)], 1)  # fmt: skip
-    early_sums = [min(next((t for t in np.cumsum(range(i, -1, -1)) if t > 20), i * (i + 1) // 2), 25) for i in range(12)]
+    each = [np.abs(wide), np.floor(wide), np.ceil(wide), np.trunc(wide), np.rint(wide), np.exp(wide), np.tanh(wide),
+            np.sqrt(np.abs(wide)), np.clip(wide, -1, 1.5), np.rint(wide)]  # fmt: skip
+    by_function = np.stack(each, 1)
+    tabled = [table, at, np.zeros(256, np.int8), np.zeros(4, np.int8), picks]
+    early_sums = [min(next((t for t in np.cumsum(range(i, -1, -1)) if t > 20), i * (i + 1) // 2), 25)
+                  for i in range(12)]  # fmt: skip
     early_sums[5] = -1
     return {
         **{f"scale_rows {relu}": (scale_rows, {"relu": relu}, [x, np.zeros_like(x), 37, 0.5], 5, {
@@ -198,7 +201,7 @@ def cases(lanes: int) -> dict[str, Any]:
         "collatz": (collatz, {}, [numbers, np.zeros_like(numbers), 1000], 29, {
             1: [_collatz(n) for n in numbers.tolist()]}),
         "conversions": (conversions, {}, [odd, len(odd), np.zeros(12, np.int32), np.zeros(12), np.zeros(12, np.int8),
-                                          np.zeros(12, np.uint8), np.zeros(12, ml["f16"]), np.zeros(12, ml["bf16"])], 1, {
+                                          np.zeros(12, np.uint8), *(np.zeros(12, d) for d in ml.values())], 1, {
             2: np.trunc(odd), 3: odd, 4: np.clip(rounded, -128, 127), 5: np.clip(rounded, 0, 255),
             6: odd.astype(ml["f16"]), 7: odd.astype(ml["bf16"])}),
         "unsigned": (unsigned, {}, [u, s, 40, np.zeros(40, np.int32), np.zeros(40, np.int32), np.zeros(40, np.uint8),
@@ -207,7 +210,7 @@ def cases(lanes: int) -> dict[str, Any]:
         "dots": (dots, {}, [du, ds, dp, dq, start, start[::-1].copy()], 1, {
             4: start + (du.astype(np.int64) * ds).reshape(-1, 4).sum(1),
             5: start[::-1] + (dp.astype(np.int64) * dq).reshape(-1, 2).sum(1)}),
-        **{f"tables {count}": (tables, {"count": count}, [table, at, np.zeros(256, np.int8), np.zeros(4, np.int8), picks],
+        **{f"tables {count}": (tables, {"count": count}, tabled,
                                256 // count, {2: table[at], 3: table[picks]}) for count in (16, 32, 64)},
         "lanes_and_bits": (lanes_and_bits, {}, [v, np.zeros(24, np.float32), np.zeros(4, np.float32),
                                                 np.zeros(8, np.uint32), np.zeros(4, np.int32)], 1, {
@@ -237,4 +240,5 @@ def check(name: str, found: list[np.ndarray], case: Any) -> None:
         if i in wanted:
             exact = np.asarray(wanted[i])
             got = array.astype(np.float64) if array.dtype.kind not in "iu" else array
-            np.testing.assert_allclose(got, exact.astype(np.float64), rtol=3e-6, atol=1e-6, err_msg=f"{name}, array {i}")
+            np.testing.assert_allclose(got, exact.astype(np.float64), rtol=3e-6, atol=1e-6,
+                                       err_msg=f"{name}, array {i}")  # fmt: skip

@@ -84,7 +84,7 @@ def number_out_of_range(work, x: ptr[u8]):
 
 def changes_type(work, x: ptr[f32], n: i64):
     v = x[0]
-    for i in range(n):
+    for _ in range(n):
         v = v.to(i32)
     x[0] = v.to(f32)
 

@@ -54,9 +54,10 @@ from .functions import (
     trunc,
     zeros,
 )
-from .kinds import ptr
+from .kinds import ptr as _ptr
 from .values import Pointer, Registers, Value, value
 
+ptr: Any = _ptr  # a type checker takes annotations for types
 f16: Any = _dtypes.float16
 bf16: Any = _dtypes.bfloat16
 f32: Any = _dtypes.float32

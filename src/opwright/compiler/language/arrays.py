@@ -19,9 +19,11 @@ from ...core import dtypes
 from ...core.dtypes import DType, as_dtype
 from ...core.errors import InvalidArgumentError
 from ...core.frames import users_line
-from .functions import first
-from .kinds import I1, I64, number
-from .values import Pointer, Value, current, intrinsic, value
+from .dots import lookup
+from .functions import all as every
+from .functions import first, gather
+from .kinds import I64
+from .values import Pointer, Value, current, value
 
 
 class Array:
@@ -158,6 +160,25 @@ class ArrayValue:
         else:
             self.pointer.store(v, self._some(indices, v.count, only), mask=first(only, v.count))
 
+    def gather(self, indices: Value) -> Value:
+        """The elements of an array of rank 1 at the indices of a vector."""
+        self._only_axis()
+        inside = (indices >= 0) & (indices.to(dtypes.int64) < value(self.shape[0]))
+        self.guards.check(every(inside), f"index outside of {self.label}, axis 0")
+        return gather(self.pointer, indices)
+
+    def lookup(self, indices: Value) -> Value:
+        """The elements of a table of 256 bytes (rank 1, int8 or uint8) at the uint8 indices of a vector."""
+        self._only_axis()
+        if self.dtype.size != 1:
+            raise TypeError(f"{self.label}: a table is of int8 or uint8, found {self.dtype.name}")
+        self.guards.check(value(self.shape[0]) >= 256, f"{self.label} has fewer than 256 elements")
+        return lookup(self.pointer, indices)
+
+    def _only_axis(self) -> None:
+        if len(self.shape) != 1 or isinstance(self.strides[0], Value):
+            raise TypeError(f"{self.label}: picked from is an array of rank 1 whose elements are neighbours")
+
     def _some(self, indices: Sequence[Any], count: int, only: Any) -> Any:
         """The offset of a vector of which only some lanes are meant."""
         last, n = value(indices[-1]).to(dtypes.int64), value(only).to(dtypes.int64)
@@ -171,8 +192,3 @@ class ArrayValue:
 
     def __repr__(self) -> str:
         return f"<{self.label}: {self.dtype.short}, {len(self.shape)} axes, of kernel {current().name!r}>"
-
-
-def likely(x: Value) -> Value:
-    """A condition that nearly always holds."""
-    return Value(intrinsic("expect.i1", I1, x.x, number(dtypes.bool, True)), dtypes.bool)

@@ -12,6 +12,7 @@ Lives here: `ArrayKernel`, `parallel`, `unroll`.  Not here: arrays while staged 
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import inspect
 from collections.abc import Callable
@@ -29,8 +30,10 @@ from ..target import Target, host
 from .arrays import Array, ArrayValue, Guards
 from .control import LoopRange, carried
 from .family import word
-from .kinds import I64, KIND, POINTER, number
+from .kinds import I64, KIND, POINTER
 from .values import Pointer, Staging, Value, current, value
+
+_KERNEL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
 
 
 class _Counted(Exception):
@@ -173,7 +176,8 @@ class ArrayKernel:
     def source(self, **constants: Any) -> str:
         """The LLVM IR before optimisation, for arrays with neighbouring elements."""
         dense = tuple(True for k in self.parameters.values() if isinstance(k, Array))
-        return str(self.emit(self._constants(constants), dense, host())[0])
+        with flags.override(show="kernel"):  # which names the lines
+            return str(self.emit(self._constants(constants), dense, host())[0])
 
     # ---- calling ------------------------------------------------------------------------------------------------
 
@@ -238,31 +242,32 @@ class _Compiled:
     """One choice of constants and layouts as machine code."""
 
     def __init__(self, kernel: ArrayKernel, constants: dict[str, Any], dense: tuple[bool, ...]) -> None:
-        from ..native.store import find_or_make
+        from ..native.store import find_module
 
-        target = host()
-        module, self.facts = kernel.emit(constants, dense, target)
+        module, self.facts = kernel.emit(constants, dense, host())
         text = str(module)
         self.name = kernel.name
-        self.code = find_or_make(kernel.name, text, target, lambda: (text, kernel.name))
-        self.count = (find_or_make(f"{kernel.name}.items", text, target, lambda: (text, f"{kernel.name}.items"))
-                      if self.facts.parallel else None)  # fmt: skip
+        self.code = find_module(kernel.name, text, kernel.name)
+        self.run_alone = _KERNEL(self.code.address)
+        self.count = _KERNEL(find_module(f"{kernel.name}.items", text, f"{kernel.name}.items").address)
 
     def run(self, words: list[int], arguments: dict[str, Any]) -> None:
-        from ..native.executor import Executor, Step, StepError, call
-
         for name in self.facts.written:
             if not arguments[name].flags.writeable:
                 raise InvalidArgumentError(op=self.name, what=f"writes argument {name}, which is read-only")
-        block = np.array(words, np.int64)
-        items = 1 if self.count is None else call(self.count.address, block)
-        if items <= 0:
-            return
+        block = (ctypes.c_int64 * len(words))(*words)
+        items = self.count(block, 0, 1, None) if self.facts.parallel else 1
         threads = flags.get("num_threads") or 1
+        alone = threads == 1 or items <= 1
+        status = self.run_alone(block, 0, items, None) if alone else self._shared(words, items, threads)
+        if status:
+            raise OutOfRangeError(op=self.name, what=self.facts.guards.places[status - 1])
+
+    def _shared(self, words: list[int], items: int, threads: int) -> int:
+        from ..native.executor import Executor, Step, StepError
+
         try:
-            Executor([Step(self.code.address, block, items)], threads=threads, keep=tuple(arguments.values())).run()
+            Executor([Step(self.code.address, words, items)], threads=threads).run()
         except StepError as error:
-            raise OutOfRangeError(op=self.name, what=self.facts.guards.places[error.status - 1]) from None
-
-
-__all__ = ["I64", "ArrayKernel", "number", "parallel", "unroll"]
+            return error.status
+        return 0

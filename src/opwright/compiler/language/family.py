@@ -62,7 +62,7 @@ class Family:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function, self.name = function, function.__name__
-        functools.update_wrapper(self, function)
+        functools.update_wrapper(self, function)  # type: ignore[arg-type]
         parameters = list(inspect.signature(function, eval_str=True).parameters.values())
         self.parameters = {p.name: p.annotation for p in parameters[1:] if p.kind is p.POSITIONAL_OR_KEYWORD}
         more = [p for p in parameters if p.kind is p.VAR_POSITIONAL]
@@ -140,14 +140,18 @@ class Family:
 
         raises what store.find_or_make raises
         """
-        from ..native.store import find_or_make
+        from ..native.store import find_module, find_or_make
 
         key = tuple(constants.items())
         found = self._codes.get(key)
         if found is None:
             target = host()
-            made = find_or_make(self.name, repr(sorted(key)), target,
-                                lambda: (str(self.emit(target, **constants)), self.entry(constants)))  # fmt: skip
+            entry = self.entry(constants)
+            if self.function.__module__.startswith("opwright."):
+                made = find_or_make(self.name, repr(sorted(key)), target,
+                                    lambda: (str(self.emit(target, **constants)), entry))  # fmt: skip
+            else:  # of what else a user's kernel hangs on nobody knows but its IR
+                made = find_module(entry, str(self.emit(target, **constants)), entry)
             found = self._codes[key] = FamilyCode(made.address, made.name, tuple(self.kinds(constants).values()))
         return found
 

@@ -80,7 +80,9 @@ def registers(dtype: DType, count: int, *shape: int) -> Registers:
 
 def stack(dtype: DType, n: int, align: int = 64) -> Pointer:
     """Memory for n elements that lives as long as this call of the kernel."""
-    return Pointer(allocate(KIND[dtype], n, align), dtype, align)
+    place = allocate(KIND[dtype], n, align)
+    place.type = POINTER  # llvmlite takes it for a pointer to dtype alone
+    return Pointer(place, dtype, align)
 
 
 def null(dtype: DType) -> Pointer:

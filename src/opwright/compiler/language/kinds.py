@@ -13,7 +13,6 @@ from llvmlite import ir
 from ...core import dtypes
 from ...core.dtypes import DType
 
-
 I1, I8, I32, I64 = map(ir.IntType, (1, 8, 32, 64))
 F32, F64 = ir.FloatType(), ir.DoubleType()
 POINTER = ir.PointerType()

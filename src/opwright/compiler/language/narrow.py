@@ -53,7 +53,7 @@ def widened(x: Value) -> Value:
     wide = Value(x.x, dtypes.uint16).to(dtypes.int32)
     if x.dtype is dtypes.bfloat16:
         return _float(wide << 16)
-    magnitude = _float((wide & 0x7FFF) << 13) * 2.0**112  # the exponents' bias differs by 112; exact for small ones, too
+    magnitude = _float((wide & 0x7FFF) << 13) * 2.0**112  # another bias of exponents; exact for small ones
     special = _bits(magnitude) | 0x7F800000  # infinities and NaN
     found = _choose((wide & 0x7FFF) >= 0x7C00, special, _bits(magnitude))
     return _float(found | ((wide & 0x8000) << 16))

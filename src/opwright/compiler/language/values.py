@@ -17,13 +17,18 @@ from llvmlite import ir
 
 from ...core import dtypes, flags
 from ...core.dtypes import DType
+from ...core.frames import OURS
 from ...ops import dispatch
 from ..lanes import Lanes
 from ..scalars import KernelScalar, KernelTrace
 from .kinds import I1, I32, I64, KIND, POINTER, SHORT_FLOATS, number, suffix, typed
 
+_KERNELS = os.path.join(OURS, "compiler", "kernels") + os.sep
 
-_LANGUAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+def _is_between(file: str) -> bool:
+    """Whether a frame is of what stages kernels, not of a kernel."""
+    return file.startswith(OURS) and not file.startswith(_KERNELS)
 
 
 class Staging(KernelTrace):
@@ -38,7 +43,7 @@ class Staging(KernelTrace):
     def mark(self) -> None:
         """Write the line of the kernel's Python into the IR, where it is another than before."""
         frame: Any = sys._getframe(2)
-        while frame is not None and frame.f_code.co_filename.startswith(_LANGUAGE):
+        while frame is not None and _is_between(frame.f_code.co_filename):
             frame = frame.f_back
         if frame is not None and (line := (frame.f_code.co_filename, frame.f_lineno)) != self._line:
             self._line = line
