@@ -42,6 +42,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "Contract": ("contractions_f32",),
     "Map": ("maps",),
     "ArgReduce": ("searches",),
+    "Gather": ("gathers",),
     "Move": ("moves",),
     "Reduce": ("reductions",),
     "RowPass": ("rows",),

@@ -58,29 +58,39 @@ def move_runs(work, x: ptr[u8], y: ptr[u8], table: ptr[i64], run: i64, rows: i64
         source, target = place(item // rows, table, outer)
         a, b = x + (source + row * row_in), y + (target + row * row_out)
         for _ in range(count):
-            if width == 0:
-                copy(b, a, run)
+            if kind == "copy":
+                copy_run(b, a, run, width)
+            elif kind == "spread":
+                spread_run(b, a, run, size, width)
             else:
-                last = run - width
-                if kind == "spread":
-                    one = a.cast(UNITS[min(size, 8)]).load(0, max(size // 8, 1))
-                    lanes = width // min(size, 8)
-                    v = kl.bitcast(kl.shuffle(one, None, [i % one.count for i in range(lanes)]), u8)
-                    for i in range(0, last, width):
-                        b.store(v, i)
-                    b.store(v, last)
-                else:
-                    for i in range(0, last, width):
-                        b.store(_vector(a, i, kind, size, width), i)
-                    b.store(_vector(a, last, kind, size, width), last)
+                for i in range(0, run - width, width):
+                    b.store(_backwards(a, i, size, width), i)
+                b.store(_backwards(a, run - width, size, width), run - width)
             a, b = a + row_in, b + row_out
         item = item + count
 
 
-def _vector(a: Any, i: Any, kind: str, size: int, width: int) -> Any:
-    """The bytes of a run from i on, in their order or backwards by elements."""
-    if kind == "copy":
-        return a.load(i, width)
+def copy_run(b: Any, a: Any, run: Any, width: int) -> None:
+    """A run of bytes, by vectors of `width` bytes, no more than there are; width 0: memcpy."""
+    if width == 0:
+        copy(b, a, run)
+        return
+    for i in range(0, run - width, width):
+        b.store(a.load(i, width), i)
+    b.store(a.load(run - width, width), run - width)
+
+
+def spread_run(b: Any, a: Any, run: Any, size: int, width: int) -> None:
+    """The element of `size` bytes at a, all along a run."""
+    one = a.cast(UNITS[min(size, 8)]).load(0, max(size // 8, 1))
+    v = kl.bitcast(kl.shuffle(one, None, [i % one.count for i in range(width // min(size, 8))]), u8)
+    for i in range(0, run - width, width):
+        b.store(v, i)
+    b.store(v, run - width)
+
+
+def _backwards(a: Any, i: Any, size: int, width: int) -> Any:
+    """The bytes of a run from i on where its elements go backwards from a."""
     v = a.load(size - width - i, width)
     return kl.shuffle(v, None, [width - size - i + 2 * (i % size) for i in range(width)])
 
@@ -267,17 +277,21 @@ def _choose(axes: list[Axis], size: int, source: Any, target: Any, build: Builde
     outer = axes[:-1]
     middle = outer.pop() if outer else Axis(1, 0, 0)
     items = math.prod(a.extent for a in outer) * middle.extent
-    width = 0 if kind == "copy" and run >= LONG else _width(run, size)
+    width = run_width(run) if kind == "copy" else _width(run, size)
     code = move_runs.code(kind=kind, size=size if kind != "copy" else 1, width=width, outer=len(outer))
     words = [source, target, _table(outer, build), run, middle.extent, middle.source, middle.target]
     build.step(code, words, items, chunk=grain(run, items))
 
 
+def run_width(run: int) -> int:
+    """The width for `copy_run`: of the vectors that there are, not wider than the run; 0 for long ones."""
+    return 0 if run >= LONG else _width(run, 1)
+
+
 def _width(run: int, size: int) -> int:
-    """Bytes of the vectors that copy a run: as wide as there are, and not wider than the run."""
     from ..target import host
 
-    return min(host().vector_bytes, 1 << (run.bit_length() - 1)) if run >= size else size
+    return max(size, min(host().vector_bytes, 1 << (run.bit_length() - 1)))
 
 
 def _tile(extent: int, size: int) -> int:

@@ -1,0 +1,54 @@
+"""Slices by index: against NumPy, guards included."""
+
+import numpy as np
+import pytest
+from form_kit import buffer, compiles_everywhere, run, split, targets
+
+from opwright.compiler.kernels.gathers import gather_runs
+from opwright.compiler.loops.forms import Buffer, Gather
+from opwright.compiler.loops.plans import StepFailed
+from opwright.core.dtypes import int16, int32, int64
+
+RNG = np.random.default_rng(5)
+CASES = [
+    # x, indices, axis, batch dims
+    ((10, 7), (5,), 0, 0), ((100, 300), (2, 3), 0, 0), ((4, 9), (6,), 1, 0), ((3, 5, 2), (4,), 1, 0),
+    ((13,), (40,), 0, 0), ((6, 8, 3), (6, 4), 1, 1), ((2, 3, 4, 5), (2, 3, 7), 2, 2), ((2, 3, 4, 5), (2, 6), 3, 1), ((9, 4), (), 0, 0),
+]  # fmt: skip
+
+
+def gathered(x, indices, axis, batch):
+    a, b = buffer(x), buffer(indices, "indices")
+    shape = (*x.shape[:axis], *indices.shape[batch:], *x.shape[axis + 1 :])
+    return Gather(Buffer("y", a.dtype, shape), a, b, axis, batch), {a: x, b: indices}
+
+
+def taken(x, indices, axis, batch):
+    if not batch:
+        return x.take(indices, axis)
+    return np.stack([taken(*pair, axis - 1, batch - 1) for pair in zip(x, indices)])
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.float32, np.complex128])
+@pytest.mark.parametrize("places", [np.int16, np.int32, np.int64])
+@pytest.mark.parametrize(("shape", "of", "axis", "batch"), CASES)
+def test_gathers(shape, of, axis, batch, places, dtype):
+    x = RNG.integers(-100, 100, shape).astype(dtype)
+    indices = np.asarray(RNG.integers(0, shape[axis], of), places)
+    form, given = gathered(x, indices, axis, batch)
+    np.testing.assert_array_equal(run(form, given), taken(x, indices, axis, batch))
+    np.testing.assert_array_equal(split(form, given, 3), taken(x, indices, axis, batch))
+
+
+@pytest.mark.parametrize("wrong", [-1, 10, 2**31 - 1, -(2**31)])
+@pytest.mark.parametrize("at", [0, 4])
+def test_indices_outside_fail(wrong, at):
+    x, indices = RNG.normal(size=(10, 7)).astype(np.float32), np.zeros(5, np.int32)
+    indices[at] = wrong
+    with pytest.raises(StepFailed):
+        run(*gathered(x, indices, 0, 0))
+
+
+@targets(*((gather_runs, {"places": p, "width": w}) for p, w in ((int16, 0), (int32, 16), (int64, 1))))
+def test_gathers_compile_for_every_target(family, constants):
+    compiles_everywhere(family, **constants)
