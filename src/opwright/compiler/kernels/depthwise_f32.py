@@ -1,0 +1,199 @@
+"""Depthwise convolution of float32: each channel by itself.
+
+Lives here: the maker of Depthwise on floats and its two families.
+Not here: int8 (depthwise_int8.py), convolutions that mix channels (convolution_f32.py), epilogues (epilogue.py).
+
+Vectors lie along the channels. The kernel goes along a row of the image, and each pixel it loads is added to all the
+outputs that see it, which are in registers: as many as the window is wide, in strides. So every pixel of a row of
+outputs is loaded once a row of the window, and padding costs a test: what lies outside is added to nothing. Two rows
+of outputs at a time share what they load. The filter is read where it lies in the file.
+
+The last channels are done by a vector that overlaps the one before it, so that no lane is masked.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...core import dtypes
+from .. import language as kl
+from ..language import f32, i64, ptr
+from ..loops.forms import Depthwise
+from ..target import host
+from . import Unmade, maker
+from .epilogue import epilogue_of, without_bias
+from .grains import grain
+
+if TYPE_CHECKING:
+    from ..loops.planning import Builder
+
+LARGEST = 64
+"""Taps of a window whose code is unrolled; larger ones are loops."""
+BAND = 8
+"""Rows of outputs that a work item does, where there are enough items."""
+
+
+@kl.family
+def depthwise_f32(work, x: ptr[f32], filter: ptr[f32], bias: ptr[f32], y: ptr[f32], height: i64, width: i64,
+                  in_pitch: i64, out_height: i64, out_width: i64, out_pitch: i64, channels: i64, top: i64, left: i64,
+                  down: i64, across: i64, bands: i64, band: i64, *more: i64, size: tuple, strides: tuple, rows: int,
+                  lanes: int, has_bias: bool, epilogue: Any):  # fmt: skip
+    """An item: `lanes` channels of a band of rows. down, across: dilations; rows > 1 is for down = 1.
+
+    Where across > 1, stride is 1: columns with equal remainders by it are one row of an image without dilation.
+    """
+    finish = epilogue.bind(more)
+    blocks = (channels + (lanes - 1)) // lanes
+    for item in work.items():
+        block = item // bands
+        n = block // blocks
+        c = kl.minimum((block % blocks) * lanes, channels - lanes)
+        tap = _taps(work, filter + c, channels, size, lanes)
+        start = (bias + c).load(0, lanes) if has_bias else kl.zeros(f32, lanes)
+        first = (item % bands) * band
+        for row in range(first, kl.minimum(first + band, out_height), rows):
+            oy = kl.minimum(row, out_height - rows)
+            lines = []  # the rows of the image that these rows of outputs see: whether there is one, and where
+            for i in range((rows - 1) * strides[0] + size[0]):
+                iy = oy * strides[0] - top + i * down
+                lines.append(((iy >= 0) & (iy < height), x + ((n * height + iy) * width * in_pitch + c)))
+            for phase in range(across):
+                at = (n * out_height + oy) * out_width + phase
+                count = (out_width - phase + (across - 1)) // across
+                _along(lines, tap, start, finish, y, at, c, count, phase - left, across, width, in_pitch, out_width,
+                       out_pitch, size, strides, rows, lanes)  # fmt: skip
+
+
+def _taps(work: Any, filter: Any, channels: Any, size: tuple[int, int], lanes: int) -> Any:
+    """A function (i, j) that gives the filter's vector there: from registers, where there are enough of them, or from
+    a copy on the stack, which addresses known to the code reach."""
+    n = size[0] * size[1]
+    if n <= work.target.registers // 2:
+        vectors = [filter.load(i * channels, lanes) for i in range(n)]
+        return lambda i, j: vectors[i * size[1] + j]
+    near = kl.stack(f32, n * lanes)
+    for i in range(n):
+        near.store(filter.load(i * channels, lanes), i * lanes)
+    return lambda i, j: near.load((i * size[1] + j) * lanes, lanes)
+
+
+def _along(lines: Any, tap: Any, start: Any, finish: Any, y: Any, at: Any, c: Any, count: Any, base: Any, across: Any,
+           width: Any, in_pitch: Any, out_width: Any, out_pitch: Any, size: tuple[int, int], strides: tuple[int, int],
+           rows: int, lanes: int) -> None:  # fmt: skip
+    """`count` columns of outputs, `across` apart, `rows` rows of them, from row `at` of the output on.
+
+    sums[r, d] is of the output d columns back: the turn that loads the last column it sees finishes it.
+    """
+    depth = -(-size[1] // strides[1])
+    sums = kl.registers(f32, lanes, rows, depth)
+    for r in range(rows):
+        for d in range(depth):
+            sums[r, d] = start
+    for t in range(count + (depth - 1)):
+        for j in range(strides[1]):
+            column = (t * strides[1] + j) * across + base
+            if (column >= 0) & (column < width):
+                for i in range(len(lines)):
+                    inside, line = lines[i]
+                    if inside:
+                        pixel = line.load(column * in_pitch, lanes)
+                        for d in range(depth):
+                            for r in range(rows):
+                                ky, kx = i - r * strides[0], d * strides[1] + j
+                                if 0 <= ky < size[0] and kx < size[1]:
+                                    sums[r, d] = kl.fma(pixel, tap(ky, kx), sums[r, d])
+        if t >= depth - 1:
+            for r in range(rows):
+                row = at + r * out_width + (t - (depth - 1)) * across
+                (y + row * out_pitch).store(finish(sums[r, depth - 1], row, c, lanes), c)
+        for r in range(rows):
+            for d in range(depth - 1, 0, -1):
+                sums[r, d] = sums[r, d - 1]
+            sums[r, 0] = start
+
+
+@kl.family
+def depthwise_any_f32(work, x: ptr[f32], filter: ptr[f32], y: ptr[f32], height: i64, width: i64, in_pitch: i64,
+                      out_height: i64, out_width: i64, out_pitch: i64, channels: i64, top: i64, left: i64, high: i64,
+                      wide: i64, step_down: i64, step_across: i64, down: i64, across: i64, multiplier: i64,
+                      *more: i64, lanes: int, source: str, epilogue: Any):  # fmt: skip
+    """Any window. An item: `lanes` channels of a row. source: which channel an output's is of: the "same", the "only"
+    one there is, or its own by the "multiplier"."""
+    finish = epilogue.bind(more)
+    blocks = (channels + (lanes - 1)) // lanes
+    for item in work.items():
+        c = kl.minimum((item % blocks) * lanes, channels - lanes)
+        row = item // blocks
+        n = row // out_height
+        y0 = (row % out_height) * step_down - top
+        from_channel = (kl.iota(dtypes.int32, lanes) + c.to(dtypes.int32)) // multiplier.to(dtypes.int32)
+        for ox in range(out_width):
+            x0 = ox * step_across - left
+            total = kl.zeros(f32, lanes)
+            for i in range(high):
+                iy = y0 + i * down
+                if (iy >= 0) & (iy < height):
+                    for j in range(wide):
+                        ix = x0 + j * across
+                        if (ix >= 0) & (ix < width):
+                            p = x + ((n * height + iy) * width + ix) * in_pitch
+                            if source == "same":
+                                pixel = p.load(c, lanes)
+                            elif source == "only":
+                                pixel = p[0].splat(lanes)
+                            else:
+                                pixel = kl.gather(p, from_channel)
+                            total = kl.fma(pixel, filter.load((i * wide + j) * channels + c, lanes), total)
+            at = row * out_width + ox
+            (y + at * out_pitch).store(finish(total, at, c, lanes), c)
+
+
+def vector_lanes(channels: int, size: int = 4) -> int:
+    """Lanes of a vector of this processor, or fewer: a power of two that is no more than the channels."""
+    return min(host().vector_bytes // size, 1 << (channels.bit_length() - 1))
+
+
+def rows_together(out_height: int) -> int:
+    """Rows of outputs that are computed at a time: one where registers are few, or where the last would be done twice
+    and that counts."""
+    few = host().registers < 32 or (out_height % 2 and out_height < 2 * BAND)
+    return 1 if few or out_height == 1 else 2
+
+
+@maker(Depthwise)
+def make_depthwise_f32(form: Depthwise, build: Builder) -> None:
+    """Of float32."""
+    x, out, window = form.input, form.output, form.window
+    if (x.dtype, form.filter.dtype) != (dtypes.float32, dtypes.float32):
+        raise Unmade(f"depthwise convolution of {x.dtype.name} with {form.filter.dtype.name}")
+    if form.filter.parent is not None:
+        raise Unmade("a filter that is a slice")
+    if not out.size:
+        return
+    n, height, width, channels = x.shape
+    out_height, out_width, wide = out.shape[1:]
+    lanes = vector_lanes(wide)
+    blocks = -(-wide // lanes)
+    (kh, kw), (sh, sw), (down, across), (top, _, left, _) = (
+        window.size, window.strides, window.dilations, window.padding)  # fmt: skip
+    if form.multiplier != 1 or kh * kw > LARGEST or (across > 1 and sw > 1):
+        epilogue, more = epilogue_of(form.expr, form.operands, out, build)
+        source = "same" if form.multiplier == 1 else "only" if channels == 1 else "multiplier"
+        code = depthwise_any_f32.code(lanes=lanes, source=source, more=len(more), epilogue=epilogue)
+        words = [build.pointer(x), build.pointer(form.filter), build.pointer(out), height, width, x.pitch, out_height,
+                 out_width, out.pitch, wide, top, left, kh, kw, sh, sw, down, across, form.multiplier]  # fmt: skip
+        items = n * out_height * blocks
+        build.step(code, [*words, *more], items, chunk=grain(out_width * lanes * 4 * kh * kw, items))
+        return
+    bias, expr, operands = without_bias(form.expr, form.operands)
+    epilogue, more = epilogue_of(expr, operands, out, build)
+    rows = 1 if down > 1 else rows_together(out_height)
+    code = depthwise_f32.code(size=(kh, kw), strides=(sh, sw), rows=rows, lanes=lanes, has_bias=bias is not None,
+                              more=len(more), epilogue=epilogue)  # fmt: skip
+    band = BAND if n * blocks * -(-out_height // BAND) >= BAND else rows
+    bands = -(-out_height // band)
+    words = [build.pointer(x), build.pointer(form.filter), 0 if bias is None else build.pointer(bias),
+             build.pointer(out), height, width, x.pitch, out_height, out_width, out.pitch, wide, top, left, down,
+             across, bands, band]  # fmt: skip
+    items = n * blocks * bands
+    build.step(code, [*words, *more], items, chunk=grain((width * sh + out_width) * band * lanes * 4, items))
