@@ -20,6 +20,7 @@ from ...core.dtypes import DType
 from .. import approximate
 from .. import language as kl
 from ..language import Pointer, Value
+from ..language.integers import to_integer
 from ..loops.expressions import Expr
 from ..mathematics import single
 from . import Unmade
@@ -129,28 +130,22 @@ def _bits(function: Callable[..., Value]) -> Operation:
 
 
 def _divide(x: Value, y: Value) -> Value:
-    """Floats as they are; integers toward zero: 0 where y is 0."""
+    """Floats as they are; integers toward zero, and 0 where y is 0. float64 has integers of 32 bits exactly."""
     if x.dtype.is_floating:
         return x / y
     if x.dtype.size > 4:
         return _safe(x, y, lambda a, b: a // b)
-    if x.dtype is dtypes.uint32:
-        return (x.to(dtypes.float64) / kl.maximum(y, 1).to(dtypes.float64)).to(dtypes.int64).to(x.dtype)
-    return _quotient(x, y)[0]
-
-
-def _quotient(x: Value, y: Value) -> tuple[Value, Value]:
-    """x / y toward zero of integers of up to 32 bits, which float64 has exactly, and y without zeros."""
-    y = kl.select(y == 0, 1, y)
-    wide = x.to(dtypes.float64) / y.to(dtypes.float64)
-    return wide.to(dtypes.int64).to(x.dtype), y
+    x, y = kl.select(y == 0, 0, x), kl.select(y == 0, 1, y)
+    return (x.to(dtypes.float64) / y.to(dtypes.float64)).to(dtypes.int64).to(x.dtype)
 
 
 def _safe(x: Value, y: Value, divide: Callable[[Value, Value], Value]) -> Value:
-    """An integer division that neither traps at 0 nor at the least number by -1."""
-    special = y == 0 if x.dtype.is_unsigned else (y == 0) | (y == -1)
-    found = divide(x, kl.select(special, 1, y))
-    return found if x.dtype.is_unsigned else kl.select(y == -1, _of_minus_one(divide, x), found)
+    """An integer division that neither traps at 0, where it divides 0 by 1, nor at the least number by -1."""
+    x, y = kl.select(y == 0, 0, x), kl.select(y == 0, 1, y)
+    if x.dtype.is_unsigned:
+        return divide(x, y)
+    found = divide(x, kl.select(y == -1, 1, y))
+    return kl.select(y == -1, _of_minus_one(divide, x), found)
 
 
 def _of_minus_one(divide: Callable[[Value, Value], Value], x: Value) -> Value:
@@ -163,7 +158,7 @@ def _remainder(x: Value, y: Value) -> Value:
     if x.dtype.is_floating:
         return _float_remainder(x, y)
     if x.dtype.size > 4:
-        return _safe(x, y, lambda a, b: a % b)
+        return kl.select(y == 0, x, _safe(x, y, lambda a, b: a % b))
     return x - _divide(x, y) * y
 
 
@@ -269,8 +264,9 @@ def _hard_swish(x: Value) -> Value:
 
 def _convert(dtype: DType, x: Value) -> Value:
     """Integers by their sign, cut off; floats to integers toward zero, those outside to the nearest end."""
-    if x.dtype.is_floating and not dtype.is_floating and not dtype.is_bool:
-        return kl.to_integer(x.to(dtypes.float32) if x.dtype in NARROW else x, dtype)
+    if x.dtype.is_floating and not dtype.is_floating:
+        x = x.to(dtypes.float32) if x.dtype in NARROW else x
+        return x != 0 if dtype.is_bool else to_integer(x, dtype)
     return x.to(dtype)
 
 
@@ -280,8 +276,8 @@ def _quantize(dtype: DType, x: Value, zero_point: Value, low: Any = None, high: 
     It is held within the range before it is rounded, so that a float is never too large for int32; NaN becomes low.
     """
     zero = zero_point.to(dtypes.float32)
-    least = (dtype.min if low is None else low.to(dtypes.float32)) - zero
-    most = (dtype.max if high is None else high.to(dtypes.float32)) - zero
+    least = (float(dtype.min) if low is None else low.to(dtypes.float32)) - zero
+    most = (float(dtype.max) if high is None else high.to(dtypes.float32)) - zero
     held = kl.clamp(x, least, most)
     return (kl.to_int(held) + zero_point).to(dtype)
 

@@ -113,7 +113,7 @@ def _near(table: Pointer) -> Pointer:
     return near
 
 
-def _places(row: Value, sizes: Sequence[Value], strides: Sequence[Sequence[Value]]) -> list[Value]:
+def _places(row: Any, sizes: Sequence[Value], strides: Sequence[Sequence[Value]]) -> list[Value]:
     """The first elements of a row, of the output and each operand."""
     found = [kl.value(0) for _ in strides]
     for axis in reversed(range(len(sizes))):
@@ -205,7 +205,7 @@ def _lengthened(sizes: tuple[int, ...], strides: tuple[Strides, ...], constant: 
 
 @maker(Map)
 def make_map(form: Map, build: Builder) -> None:
-    """One step. Raises Unmade for operations or dtypes that kernels lack, and operands with gaps along the last axis."""
+    """One step. Raises Unmade for operations or dtypes that kernels lack, and for gaps along the innermost axis."""
     check(form.expr)
     output, lookups = form.output, tables(form.expr)
     if output.size == 0:

@@ -16,7 +16,8 @@ import numpy as np
 from ...core.dtypes import DType, float32, float64
 from .expressions import Expr
 
-_erf: Any = np.frompyfunc(math.erf, 1, 1)
+_erf = np.frompyfunc(math.erf, 1, 1)
+_erfc = np.frompyfunc(math.erfc, 1, 1)
 
 
 def evaluate_arrays(expr: Expr, args: Sequence[np.ndarray]) -> np.ndarray:
@@ -52,41 +53,139 @@ def _wide(x: np.ndarray, dtype: DType) -> np.ndarray:
     return x.astype(np.float64) if dtype.is_floating else x
 
 
+def _is_float(x: Any) -> bool:
+    return np.asarray(x).dtype.kind == "f"
+
+
 def _quantize(dtype: DType, x: Any, zero: Any, low: Any = None, high: Any = None) -> Any:
     least, most = dtype.limits
     low, high = least if low is None else low, most if high is None else high
-    return np.clip(np.rint(x) + zero, float(low), float(high))
+    return np.clip(np.where(np.isnan(x), -np.inf, np.rint(x)) + zero, float(low), float(high))
+
+
+def _dequantize(dtype: DType, x: Any, scale: Any, zero: Any) -> Any:
+    return (np.asarray(x).astype(np.float64) - zero) * scale
 
 
 def _convert(dtype: DType, x: Any) -> Any:
     if dtype.is_floating:
         return np.asarray(x).astype(dtype.np).astype(np.float64)
-    return np.trunc(x).astype(np.int64).astype(dtype.np) if np.asarray(x).dtype.kind == "f" else x
+    if not _is_float(x) or dtype.is_bool:
+        return np.asarray(x).astype(dtype.np)
+    low, high = dtype.limits
+    whole = np.trunc(np.nan_to_num(x, nan=0.0, posinf=np.inf, neginf=-np.inf))
+    inside = (whole >= float(low)) & (whole < float(high))
+    kept = np.where(inside, whole, 0.0).astype(dtype.np)
+    return np.where(inside, kept, np.where(whole < 0, np.array(low, dtype.np), np.array(high, dtype.np)))
+
+
+# ---- integers: 0 where they are divided by 0 -----------------------------------------------------------------------
+
+
+def _mod(x: Any, y: Any) -> Any:
+    """With the sign of x."""
+    if _is_float(x):
+        return np.fmod(x, y)
+    held = np.where((y == 0) | (y == -1) if np.asarray(y).dtype.kind == "i" else y == 0, 1, y).astype(x.dtype)
+    return np.where(y == 0, x, np.fmod(x, held))
+
+
+def _div(x: Any, y: Any) -> Any:
+    """Of integers toward zero."""
+    if _is_float(x):
+        return np.divide(x, y)
+    minus = y == -1 if np.asarray(y).dtype.kind == "i" else np.zeros(np.shape(y), bool)
+    held = np.where(minus | (y == 0), 1, y).astype(x.dtype)
+    rest = np.fmod(x, held)
+    return np.where(y == 0, 0, np.where(minus, np.negative(x), (x - rest) // held))
+
+
+def _floor_div(x: Any, y: Any) -> Any:
+    if _is_float(x):
+        return np.floor(np.float32(x) / np.float32(y)).astype(np.float64)
+    minus = y == -1 if np.asarray(y).dtype.kind == "i" else np.zeros(np.shape(y), bool)
+    held = np.where(minus | (y == 0), 1, y).astype(x.dtype)
+    return np.where(y == 0, 0, np.where(minus, np.negative(x), x // held))
+
+
+def _floor_mod(x: Any, y: Any) -> Any:
+    """With the sign of y."""
+    rest = _mod(x, y)
+    return np.where((rest != 0) & ((rest < 0) != (y < 0)) & (y != 0), rest + y, rest)
+
+
+def _power(x: Any, y: Any) -> Any:
+    if _is_float(x):
+        return np.power(x, y)
+    raised = np.power(x, np.maximum(y, 0))
+    return np.where(y < 0, np.where(x == 1, 1, np.where(x == -1, 1 - 2 * (y & 1), 0)), raised)
+
+
+def _shift_left(x: Any, y: Any) -> Any:
+    return np.where((y >= 0) & (y < x.dtype.itemsize * 8), np.left_shift(x, np.clip(y, 0, x.dtype.itemsize * 8 - 1)), 0)
+
+
+def _shift_right(x: Any, y: Any) -> Any:
+    return np.right_shift(x, np.clip(y, 0, x.dtype.itemsize * 8 - 1))
+
+
+# ---- functions -----------------------------------------------------------------------------------------------------
+
+
+def _minimum(a: Any, b: Any) -> Any:
+    return np.where(a < b, a, b)
+
+
+def _maximum(a: Any, b: Any) -> Any:
+    return np.where(a > b, a, b)
+
+
+def _round_away(x: Any) -> Any:
+    return np.copysign(np.floor(np.abs(x) + 0.5), x)
 
 
 def _sigmoid(x: Any) -> Any:
-    return 1 / (1 + np.exp(-x))
+    e = np.exp(-np.abs(x))
+    return np.where(x < 0, e, 1.0) / (1.0 + e)
+
+
+def _gelu(x: Any) -> Any:
+    return 0.5 * x * np.asarray(_erfc(x * -math.sqrt(0.5))).astype(np.float64)
+
+
+def _gelu_tanh(x: Any) -> Any:
+    return x * _sigmoid(2.0 * math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3))
+
+
+def _leaky_relu(x: Any, alpha: Any) -> Any:
+    return np.where(x < 0, x * alpha, x)
 
 
 OPERATIONS: dict[str, Callable[..., Any]] = {
     **{name: (lambda dtype, *args, f=f: f(*args)) for name, f in {
-        "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative, "abs": np.abs,
-        "minimum": np.minimum, "maximum": np.maximum, "fma": lambda a, b, c: a * b + c, "square": np.square,
-        "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "reciprocal": lambda x: 1 / x,
-        "squared_difference": lambda a, b: np.square(a - b), "sign": np.sign, "floor": np.floor, "ceil": np.ceil,
-        "round_even": np.rint, "trunc": np.trunc, "exp": np.exp, "expm1": np.expm1, "log": np.log, "log1p": np.log1p,
-        "sin": np.sin, "cos": np.cos, "tan": np.tan, "tanh": np.tanh, "erf": lambda x: _erf(x).astype(np.float64),
-        "pow": np.power, "sigmoid": _sigmoid, "silu": lambda x: x * _sigmoid(x), "relu": lambda x: np.maximum(x, 0),
-        "relu6": lambda x: np.clip(x, 0, 6), "hard_sigmoid": lambda x: np.clip(x + 3, 0, 6) / 6,
-        "hard_swish": lambda x: x * np.clip(x + 3, 0, 6) / 6, "elu": lambda x: np.where(x < 0, np.expm1(x), x),
-        "gelu": lambda x: 0.5 * x * (1 + _erf(x * math.sqrt(0.5)).astype(np.float64)),
-        "gelu_tanh": lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
-        "leaky_relu": lambda x, a: np.where(x < 0, x * a, x), "clamp": np.clip, "equal": np.equal,
-        "not_equal": np.not_equal, "less": np.less, "less_equal": np.less_equal, "greater": np.greater,
-        "greater_equal": np.greater_equal, "logical_and": np.logical_and, "logical_or": np.logical_or,
-        "logical_not": np.logical_not, "select": np.where,
+        "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": _div, "mod": _mod, "floor_div": _floor_div,
+        "floor_mod": _floor_mod, "pow": _power, "fma": lambda a, b, c: a * b + c, "minimum": _minimum,
+        "maximum": _maximum, "squared_difference": lambda a, b: np.square(a - b), "neg": np.negative, "abs": np.abs,
+        "sign": np.sign, "square": np.square, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x),
+        "reciprocal": lambda x: 1 / x, "floor": np.floor, "ceil": np.ceil, "round_even": np.rint,
+        "round_away": _round_away, "trunc": np.trunc, "exp": np.exp, "expm1": np.expm1, "log": np.log,
+        "log1p": np.log1p, "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos,
+        "atan": np.arctan, "atan2": np.arctan2, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh,
+        "acosh": np.arccosh, "atanh": np.arctanh, "erf": lambda x: np.asarray(_erf(x)).astype(np.float64),
+        "erfc": lambda x: np.asarray(_erfc(x)).astype(np.float64), "sigmoid": _sigmoid,
+        "softplus": lambda x: np.logaddexp(0.0, x), "gelu": _gelu, "gelu_tanh": _gelu_tanh,
+        "silu": lambda x: x * _sigmoid(x), "elu": lambda x, alpha=1.0: np.where(x < 0, np.expm1(x) * alpha, x),
+        "relu": lambda x: np.maximum(x, 0), "relu6": lambda x: np.clip(x, 0, 6), "clamp": np.clip,
+        "leaky_relu": _leaky_relu, "hard_sigmoid": lambda x: np.clip(x + 3, 0, 6) / 6,
+        "hard_swish": lambda x: x * np.clip(x + 3, 0, 6) / 6, "equal": np.equal, "not_equal": np.not_equal,
+        "less": np.less, "less_equal": np.less_equal, "greater": np.greater, "greater_equal": np.greater_equal,
+        "logical_and": np.logical_and, "logical_or": np.logical_or, "logical_xor": np.logical_xor,
+        "logical_not": np.logical_not, "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or,
+        "bitwise_xor": np.bitwise_xor, "bitwise_not": np.invert, "shift_left": _shift_left,
+        "shift_right": _shift_right, "select": np.where,
     }.items()},
     "quantize": _quantize,
+    "dequantize": _dequantize,
     "convert": _convert,
     "bitcast": lambda dtype, x: np.asarray(x).view(dtype.np),
 }  # fmt: skip

@@ -1,0 +1,287 @@
+"""Operations of expressions: in kernels and in NumPy, against float64 and Python's integers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from form_kit import buffer, run
+
+from opwright.compiler.kernels import Unmade
+from opwright.compiler.kernels.expression import FLOAT32, OPERATIONS, check, tables
+from opwright.compiler.loops import arrays
+from opwright.compiler.loops.expressions import Expr, apply, arg, const, convert, lookup, quantize, scalar
+from opwright.compiler.loops.forms import Buffer, Map
+from opwright.core import dtypes as d
+
+N = 53  # no multiple of any vector
+RNG = np.random.default_rng(4)
+
+
+def _vectorized(f: Callable[..., Any]) -> Callable[..., Any]:
+    return np.vectorize(f, otypes=[float])
+
+
+def _sigmoid(x: Any) -> Any:
+    return 1 / (1 + np.exp(-x))
+
+
+def _round_away(x: Any) -> Any:
+    return np.copysign(np.floor(np.abs(x) + 0.5), x)
+
+
+def _any(count: int, kind: Any) -> list[np.ndarray]:
+    """Operands of a dtype, its ends among them."""
+    if np.dtype(kind).kind == "f":
+        found = [(RNG.standard_normal(N) * 3).astype(kind) for _ in range(count)]
+        for x in found:
+            x[RNG.integers(0, N, 6)] = RNG.permutation(np.array([0.0, -0.0, 2.5, -3.5, 1.0, 100.0], kind))
+        return found
+    if np.dtype(kind).kind == "b":
+        return [RNG.integers(0, 2, N).astype(bool) for _ in range(count)]
+    ends = np.iinfo(kind)
+    found = [RNG.integers(ends.min, ends.max, N, dtype=kind, endpoint=True) for _ in range(count)]
+    found += [RNG.integers(max(ends.min, -9), 9, N).astype(kind) for _ in range(count)]
+    for x in found:
+        x[RNG.integers(0, N, 4)] = np.array([ends.min, ends.max, 0, 1], kind)
+    return found[:count] if RNG.integers(2) else found[count:]
+
+
+# name: (in float64, operands' range where it is not all numbers)
+FLOATS: dict[str, tuple[Callable[..., Any], tuple[float, float] | None]] = {
+    "add": (np.add, None), "sub": (np.subtract, None), "mul": (np.multiply, None), "div": (np.divide, (0.1, 9)),
+    "mod": (np.fmod, (0.5, 40)), "floor_div": (lambda x, y: np.floor(np.float32(x) / np.float32(y)), (0.5, 9)),
+    "floor_mod": (np.mod, (0.5, 40)), "pow": (np.power, (0.1, 5)), "atan2": (np.arctan2, None),
+    "fma": (lambda x, y, z: x * y + z, None), "minimum": (np.minimum, None), "maximum": (np.maximum, None),
+    "squared_difference": (lambda x, y: (x - y) ** 2, None), "neg": (np.negative, None), "abs": (np.abs, None),
+    "sign": (np.sign, None), "square": (np.square, None), "sqrt": (np.sqrt, (0, 9)),
+    "rsqrt": (lambda x: 1 / np.sqrt(x), (0.1, 9)), "reciprocal": (lambda x: 1 / x, (0.1, 9)), "floor": (np.floor, None),
+    "ceil": (np.ceil, None), "round_even": (np.rint, None), "round_away": (_round_away, None),
+    "trunc": (np.trunc, None),
+    "exp": (np.exp, (-20, 20)), "expm1": (np.expm1, (-20, 20)), "log": (np.log, (0.01, 99)),
+    "log1p": (np.log1p, (-0.9, 99)), "sin": (np.sin, None), "cos": (np.cos, None), "tan": (np.tan, None),
+    "asin": (np.arcsin, (-1, 1)), "acos": (np.arccos, (-1, 1)), "atan": (np.arctan, None), "sinh": (np.sinh, (-9, 9)),
+    "cosh": (np.cosh, (-9, 9)), "tanh": (np.tanh, None), "asinh": (np.arcsinh, None), "acosh": (np.arccosh, (1, 9)),
+    "atanh": (np.arctanh, (-0.9, 0.9)), "erf": (_vectorized(math.erf), None), "erfc": (_vectorized(math.erfc), None),
+    "sigmoid": (_sigmoid, None), "softplus": (lambda x: np.logaddexp(0, x), None),
+    "gelu": (_vectorized(lambda x: x * math.erfc(-x / math.sqrt(2)) / 2), None),
+    "gelu_tanh": (lambda x: x * _sigmoid(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)), None),
+    "silu": (lambda x: x * _sigmoid(x), None), "elu": (lambda x: np.where(x < 0, np.expm1(x), x), None),
+    "relu": (lambda x: np.maximum(x, 0), None), "relu6": (lambda x: np.clip(x, 0, 6), None),
+    "leaky_relu": (lambda x, a: np.where(x < 0, a * x, x), None),
+    "hard_sigmoid": (lambda x: np.clip(x + 3, 0, 6) / 6, None),
+    "hard_swish": (lambda x: x * np.clip(x + 3, 0, 6) / 6, None), "clamp": (lambda x, a, b: np.clip(x, a, b), None),
+}  # fmt: skip
+
+
+def _arity(function: Callable[..., Any], name: str) -> int:
+    if name in ("fma", "clamp"):
+        return 3
+    two = ("add", "sub", "mul", "div", "mod", "floor_div", "floor_mod", "pow", "atan2", "minimum", "maximum",
+           "squared_difference", "leaky_relu")  # fmt: skip
+    return 2 if name in two or (name in INTEGERS and name not in ("neg", "abs", "sign", "square")) else 1
+
+
+def given(name: str, kind: Any) -> list[np.ndarray]:
+    function, within = FLOATS[name]
+    if name == "clamp":
+        return [_any(1, kind)[0], np.full(N, -1, kind), np.full(N, 2.5, kind)]
+    if within is None:
+        return _any(_arity(function, name), kind)
+    return [RNG.uniform(*within, N).astype(kind) for _ in range(_arity(function, name))]
+
+
+def both(expr: Expr, operands: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """What a kernel gives, and what NumPy gives."""
+    buffers = [buffer(x, f"x{i}") for i, x in enumerate(operands)]
+    shape = np.broadcast_shapes(*(x.shape for x in operands if x.shape != (256,))) or (1,)
+    found = run(Map(Buffer("y", expr.dtype, shape), tuple(buffers), expr), dict(zip(buffers, operands)))
+    with np.errstate(all="ignore"):
+        return found, np.broadcast_to(arrays.evaluate_arrays(expr, operands), shape)
+
+
+@pytest.mark.parametrize("name", sorted(FLOATS))
+def test_of_float32(name: str) -> None:
+    operands = given(name, np.float32)
+    found, numpy = both(apply(name, *(arg(i, d.float32) for i in range(len(operands)))), operands)
+    wanted = FLOATS[name][0](*(x.astype(np.float64) for x in operands))
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6 if name in ("tan", "floor_mod", "mod") else 1e-30)
+    np.testing.assert_allclose(numpy, wanted, rtol=1e-6, atol=1e-6 if name in ("tan", "floor_mod", "mod") else 1e-30)
+
+
+@pytest.mark.parametrize("name", ["add", "mul", "div", "exp", "sigmoid", "hard_swish", "maximum", "sqrt", "gelu"])
+@pytest.mark.parametrize("dtype", [d.float16, d.bfloat16], ids=str)
+def test_of_short_floats_rounds_once(name: str, dtype: d.DType) -> None:
+    operands = [np.abs(x.astype(dtype.np)) + np.array(0.5, dtype.np) for x in given(name, np.float32)]
+    found, _ = both(apply(name, *(arg(i, dtype) for i in range(len(operands)))), operands)
+    wanted = FLOATS[name][0](*(x.astype(np.float64) for x in operands)).astype(np.float32).astype(dtype.np)
+    gap = np.abs(found.view(np.int16).astype(int) - wanted.view(np.int16).astype(int))
+    assert gap.max() <= 1
+    assert (gap == 0).mean() > 0.9
+
+
+@pytest.mark.parametrize("name", sorted(set(FLOATS) - FLOAT32 - {"pow"}))
+def test_of_float64(name: str) -> None:
+    operands = given(name, np.float64)
+    found, _ = both(apply(name, *(arg(i, d.float64) for i in range(len(operands)))), operands)
+    wanted = np.floor(operands[0] / operands[1]) if name == "floor_div" else FLOATS[name][0](*operands)
+    np.testing.assert_allclose(found, wanted, rtol=1e-14, atol=1e-13)
+
+
+# ---- integers ----------------------------------------------------------------------------------------------------
+
+
+def _toward_zero(x: int, y: int) -> int:
+    return 0 if y == 0 else abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
+
+
+def _power(x: int, y: int) -> int:
+    return x**y if y >= 0 else x ** (-y % 2) if x in (1, -1) else 0
+
+
+INTEGERS: dict[str, Callable[..., int]] = {  # of Python's integers, before they wrap
+    "add": lambda x, y: x + y, "sub": lambda x, y: x - y, "mul": lambda x, y: x * y,
+    "minimum": min, "maximum": max, "neg": lambda x: -x, "abs": abs, "square": lambda x: x * x,
+    "squared_difference": lambda x, y: (x - y) ** 2, "sign": lambda x: (x > 0) - (x < 0),
+    "div": _toward_zero, "mod": lambda x, y: x - _toward_zero(x, y) * y,
+    "floor_div": lambda x, y: x // y if y else 0, "floor_mod": lambda x, y: x % y if y else x,
+    "bitwise_and": lambda x, y: x & y, "bitwise_or": lambda x, y: x | y, "bitwise_xor": lambda x, y: x ^ y,
+    "shift_right": lambda x, y: x >> y, "shift_left": lambda x, y: x << y,
+}  # fmt: skip
+KINDS = (d.int8, d.uint8, d.int16, d.uint16, d.int32, d.uint32, d.int64, d.uint64)
+
+
+@pytest.mark.parametrize("name", sorted(INTEGERS))
+@pytest.mark.parametrize("dtype", [d.int8, d.uint8, pytest.param(d.int16, marks=pytest.mark.slow),
+                                   pytest.param(d.uint16, marks=pytest.mark.slow), d.int32, d.int64,
+                                   pytest.param(d.uint32, marks=pytest.mark.slow),
+                                   pytest.param(d.uint64, marks=pytest.mark.slow)], ids=str)  # fmt: skip
+def test_of_integers(name: str, dtype: d.DType) -> None:
+    bits = dtype.size * 8
+    operands = _any(_arity(INTEGERS[name], name), dtype.np)
+    if name.startswith("shift"):
+        operands[1] = RNG.integers(0, bits, N).astype(dtype.np)
+    found, numpy = both(apply(name, *(arg(i, dtype) for i in range(len(operands)))), operands)
+    exact = [INTEGERS[name](*map(int, xs)) for xs in zip(*operands)]
+    wanted = np.array([v % 2**bits for v in exact], np.uint64).astype(f"u{dtype.size}").view(dtype.np)
+    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(numpy, wanted)
+
+
+@pytest.mark.parametrize("dtype", [d.int32, d.int64], ids=str)
+def test_integer_powers_wrap(dtype: d.DType) -> None:
+    x, y = RNG.integers(-9, 9, N).astype(dtype.np), RNG.integers(-3, 40, N).astype(dtype.np)
+    found, _ = both(apply("pow", arg(0, dtype), arg(1, dtype)), [x, y])
+    bits = dtype.size * 8
+    wanted = [_power(int(a), int(b)) % 2**bits for a, b in zip(x, y)]
+    np.testing.assert_array_equal(found, np.array(wanted, np.uint64).astype(f"u{dtype.size}").view(dtype.np))
+
+
+@pytest.mark.parametrize("name", ["equal", "not_equal", "less", "less_equal", "greater", "greater_equal"])
+@pytest.mark.parametrize("dtype", [d.float16, d.float32, d.float64, d.int8, d.uint8, d.int64], ids=str)
+def test_comparisons(name: str, dtype: d.DType) -> None:
+    x, y = _any(2, dtype.np)
+    y[::3] = x[::3]
+    if dtype.is_floating:
+        x[5] = y[7] = np.nan
+    expr = apply(name, arg(0, dtype), arg(1, dtype), dtype=d.bool)
+    found, numpy = both(expr, [x, y])
+    np.testing.assert_array_equal(found, getattr(np, name)(x, y))
+    np.testing.assert_array_equal(numpy, getattr(np, name)(x, y))
+
+
+def test_masks_and_selection() -> None:
+    x, y, m = *_any(2, np.bool_), _any(1, np.float32)[0]
+    for name in ("logical_and", "logical_or", "logical_xor"):
+        found, numpy = both(apply(name, arg(0, d.bool), arg(1, d.bool)), [x, y])
+        np.testing.assert_array_equal(found, getattr(np, name)(x, y))
+        np.testing.assert_array_equal(numpy, found)
+    found, _ = both(apply("logical_not", arg(0, d.bool)), [x])
+    np.testing.assert_array_equal(found, ~x)
+    chosen = apply("select", arg(0, d.bool), arg(1, d.float32), const(-2.0, d.float32), dtype=d.float32)
+    found, _ = both(chosen, [x, m])
+    np.testing.assert_array_equal(found, np.where(x, m, np.float32(-2)))
+
+
+# ---- other dtypes ------------------------------------------------------------------------------------------------
+
+
+ALL = (*KINDS, d.bool, d.float16, d.float32, d.float64)
+OFTEN = (d.int8, d.float32, d.bool)
+
+
+@pytest.mark.parametrize(("source", "into"), [
+    pytest.param(source, into, marks=() if source in OFTEN or into in OFTEN else pytest.mark.slow)
+    for source in (*ALL, d.bfloat16) for into in ALL], ids=str)  # fmt: skip
+def test_conversions(source: d.DType, into: d.DType) -> None:
+    x = _any(1, np.float32 if source is d.bfloat16 else source.np)[0].astype(source.np)
+    if source.is_floating and not into.is_floating:
+        x = np.clip(x.astype(np.float64), max(into.limits[0], -1000) if not into.is_bool else -9,
+                    min(into.limits[1], 1000) if not into.is_bool else 9).astype(source.np)  # fmt: skip
+    found, _ = both(convert(arg(0, source), into), [x])
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(found, x.astype(into.np))
+
+
+@pytest.mark.parametrize("into", [d.int8, d.uint8, d.int16, d.int32, d.int64], ids=str)
+def test_floats_outside_of_integers_become_the_nearest_end(into: d.DType) -> None:
+    low, high = (int(v) for v in into.limits)
+    found, _ = both(convert(arg(0, d.float32), into), [np.array([1e30, -1e30, np.inf, -np.inf, 3.7, -3.7], np.float32)])
+    np.testing.assert_array_equal(found, [high, low, high, low, 3, max(low, -3)])
+
+
+@pytest.mark.parametrize(("dtype", "zero", "within"), [(d.int8, -5, ()), (d.uint8, 128, ()), (d.int16, 0, ()),
+                                                       (d.int8, 3, (3, 60)), (d.uint8, 0, (10, 99))], ids=str)
+def test_quantize_rounds_to_even_and_saturates(dtype: d.DType, zero: int, within: tuple[int, ...]) -> None:
+    x = np.concatenate([RNG.uniform(-400, 400, N), [0.5, 1.5, 2.5, -0.5, -1.5, 1e30, -1e30, np.inf, -np.inf, np.nan]])
+    x = x.astype(np.float32)
+    low, high = within or (int(v) for v in dtype.limits)
+    found, _ = both(quantize(arg(0, d.float32), zero, dtype, *within), [x])
+    held = np.clip(np.nan_to_num(x.astype(np.float64), nan=-1e9, posinf=1e9, neginf=-1e9), -1e9, 1e9)
+    np.testing.assert_array_equal(found, np.clip(np.rint(held) + zero, low, high))
+
+
+@pytest.mark.parametrize("dtype", [d.int8, d.uint8], ids=str)
+@pytest.mark.parametrize("n", [1, 16, 64, 200])
+def test_lookup(dtype: d.DType, n: int) -> None:
+    table = RNG.permutation(256).astype(np.uint8).view(np.int8)
+    x = RNG.integers(0, 256, n).astype(np.uint8).view(dtype.np)
+    expr = lookup(arg(0, dtype), arg(1, d.int8))
+    assert tables(expr) == {1}
+    t = Buffer("t", d.int8, (256,), table)
+    b = buffer(x)
+    np.testing.assert_array_equal(run(Map(Buffer("y", d.int8, (n,)), (b, t), expr), {b: x}), table[x.view(np.uint8)])
+
+
+def test_numbers_are_code_or_words() -> None:
+    x = _any(1, np.float32)[0]
+    value = apply("fma", arg(0, d.float32), scalar(1.25, d.float32), const(-0.75, d.float32))
+    found, numpy = both(value, [x])
+    np.testing.assert_allclose(found, x.astype(np.float64) * 1.25 - 0.75, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(numpy, found, rtol=1e-6, atol=1e-7)
+
+
+def test_nan_stays_in_activations_and_gives_way_as_the_second_operand() -> None:
+    x = np.array([np.nan, 1, -1], np.float32)
+    for name in ("relu", "relu6", "hard_swish", "sigmoid", "silu", "tanh", "gelu", "elu"):
+        found, _ = both(apply(name, arg(0, d.float32)), [x])
+        np.testing.assert_array_equal(np.isnan(found), [True, False, False], name)
+    found, _ = both(apply("maximum", arg(0, d.float32), const(0.5, d.float32)), [x])
+    np.testing.assert_array_equal(found, np.array([0.5, 1, 0.5], np.float32))
+
+
+@pytest.mark.parametrize("expr", [apply("exp", arg(0, d.int32)), apply("sin", arg(0, d.float64)),
+                                  apply("nothing", arg(0, d.float32)), arg(0, d.complex64)], ids=str)  # fmt: skip
+def test_what_kernels_lack_is_refused(expr: Expr) -> None:
+    with pytest.raises(Unmade, match=expr.op if expr.args else "complex64"):
+        check(expr)
+
+
+def test_every_operation_is_tested_and_stands_in_numpy() -> None:
+    tested = {*FLOATS, *INTEGERS, "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and",
+              "logical_or", "logical_xor", "logical_not", "select", "convert", "quantize", "lookup"}  # fmt: skip
+    assert set(OPERATIONS) - tested == {"bitcast", "bitwise_not", "dequantize"}
+    assert set(OPERATIONS) - set(arrays.OPERATIONS) == {"lookup"}

@@ -1,0 +1,144 @@
+"""Maps: every pattern of broadcasting and of dtypes, at odd sizes, split and in place, for every target."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from form_kit import buffer, compiles_everywhere, run, split
+
+from opwright.compiler.kernels.maps import EACH, ONE, TABLE, Pattern, joined, map_elements
+from opwright.compiler.loops.expressions import Expr, apply, arg, const, convert, lookup, parametrised, quantize, scalar
+from opwright.compiler.loops.forms import Buffer, Map
+from opwright.compiler.loops.graph import LoopGraph
+from opwright.compiler.loops.planning import plan_of
+from opwright.compiler.loops.plans import Running
+from opwright.core import dtypes as d
+
+RNG = np.random.default_rng(2)
+F, I8 = d.float32, d.int8
+LINEAR = apply("fma", arg(0, F), arg(1, F), scalar(0.5, F))
+
+SHAPES = [  # the output's comes of broadcasting
+    ((), ()), ((1,), (1,)), ((7,), (7,)), ((7,), ()), ((1, 1), (3,)), ((64,), (64,)), ((70001,), (70001,)),
+    ((70001,), (1,)), ((3, 5, 70), (70,)), ((3, 5, 70), (3, 1, 70)), ((3, 5, 70), (3, 5, 1)), ((3, 5, 70), (3, 1, 1)),
+    ((3, 1, 70), (1, 5, 70)), ((5, 1), (1, 13)), ((2, 3, 4, 5), (3, 1, 5)), ((2, 1, 4, 1), (1, 3, 1, 5)),
+    ((5, 20011), (5, 1)), ((5, 20011), (20011,)), ((0, 3), (3,)), ((2, 3, 2, 3, 2), (3, 1, 3, 1)),
+]  # fmt: skip
+
+
+def arrays_of(*shapes: tuple[int, ...]) -> list[np.ndarray]:
+    return [np.asarray(RNG.standard_normal(s), np.float32) for s in shapes]
+
+
+def form_of(expr: Expr, *operands: Buffer) -> Map:
+    shape = np.broadcast_shapes(*(b.shape for b in operands if b.shape != (256,)))
+    return Map(Buffer("y", expr.dtype, shape), operands, expr)
+
+
+@pytest.mark.parametrize(("a", "b"), SHAPES, ids=str)
+def test_broadcasting(a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    x, y = arrays_of(a, b)
+    wanted = x.astype(np.float64) * y + 0.5
+    for first, second in ((x, y), (y, x)):
+        buffers = [buffer(first, "a"), buffer(second, "b")]
+        form = form_of(LINEAR, *buffers)
+        given = dict(zip(buffers, (first, second)))
+        found = run(form, given)
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+        np.testing.assert_array_equal(split(form, given, 3), found)
+
+
+@pytest.mark.parametrize("shape", [(2, 50, 3), (640, 3), (7, 11, 3), (4, 127, 1, 5)], ids=str)
+def test_a_short_axis_of_constants_is_lengthened(shape: tuple[int, ...]) -> None:
+    x, mean, deviation = arrays_of(shape, shape[-1:], shape[-1:])
+    b = buffer(x)
+    row = Buffer("mean", F, mean.shape, mean)
+    width = Buffer("deviation", F, (1, *deviation.shape), deviation[None])
+    form = form_of(apply("mul", apply("sub", arg(0, F), arg(1, F)), arg(2, F)), b, row, width)
+    found = run(form, {b: x})
+    np.testing.assert_allclose(found, (x.astype(np.float64) - mean) * deviation, rtol=1e-5, atol=1e-6)
+
+
+def test_axes_are_joined_where_every_operand_allows_it() -> None:
+    assert joined((2, 3, 4), ((12, 4, 1), (12, 4, 1))) == ((24,), ((1,), (1,)))
+    assert joined((2, 3, 4), ((12, 4, 1), (0, 0, 1))) == ((6, 4), ((4, 1), (0, 1)))
+    assert joined((2, 3, 4), ((12, 4, 1), (4, 0, 1))) == ((2, 3, 4), ((12, 4, 1), (4, 0, 1)))
+    assert joined((2, 3, 4), ((12, 4, 1), (1, 0, 0))) == ((2, 12), ((12, 1), (1, 0)))
+    assert joined((1, 1), ((1, 1), (0, 0))) == ((1,), ((0,), (0,)))
+
+
+def test_slices_of_a_larger_tensor() -> None:
+    whole = Buffer("whole", F, (4, 30))
+    part = Buffer("part", F, (4, 7), parent=whole, start=11)
+    (x,) = arrays_of((4, 7))
+    b = buffer(x)
+    form = Map(part, (b,), apply("neg", arg(0, F)))
+    found = run(form, {b: x})
+    np.testing.assert_array_equal(found[:, 11:18], -x)
+    np.testing.assert_array_equal(found.view(np.uint8).reshape(4, -1)[:, : 11 * 4], 0x5A)
+    np.testing.assert_array_equal(found.view(np.uint8).reshape(4, -1)[:, 18 * 4 :], 0x5A)
+
+
+def test_dtypes_mix() -> None:
+    n = 1001
+    i8, f16 = RNG.integers(-128, 128, n).astype(np.int8), RNG.standard_normal(n).astype(np.float16)
+    i64, mask = RNG.integers(-9, 9, n), RNG.integers(0, 2, n).astype(bool)
+    arrays: tuple[np.ndarray, ...] = (i8, f16, i64, mask)
+    operands = [buffer(v, f"x{k}") for k, v in enumerate(arrays)]
+    total = apply("add", apply("add", convert(arg(0, I8), F), convert(arg(1, d.float16), F)),
+                  convert(arg(2, d.int64), F))  # fmt: skip
+    expr = apply("select", arg(3, d.bool), total, const(0.0, F), dtype=F)
+    found = run(form_of(expr, *operands), dict(zip(operands, arrays)))
+    wanted = np.where(mask, i8.astype(np.float64) + f16.astype(np.float64) + i64, 0.0)
+    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
+
+
+ADD_INT8 = quantize(apply("fma", convert(arg(0, I8), F), scalar(0.3, F),
+                          apply("fma", convert(arg(1, I8), F), scalar(0.7, F), scalar(-2.25, F))), 5, I8)  # fmt: skip
+
+
+@pytest.mark.parametrize("n", [1, 15, 64, 127, 70001])
+def test_sums_of_bytes(n: int) -> None:
+    a, b = (RNG.integers(-128, 128, n).astype(np.int8) for _ in range(2))
+    operands = [buffer(a, "a"), buffer(b, "b")]
+    found = run(form_of(ADD_INT8, *operands), dict(zip(operands, (a, b))))
+    exact = np.float32(0.3).astype(float) * a + np.float32(0.7).astype(float) * b - 2.25
+    wanted = np.clip(np.rint(exact) + 5, -128, 127)
+    assert np.abs(found - wanted).max() <= 1
+    assert (found == wanted).mean() > 0.99
+
+
+def test_the_output_may_be_an_operand() -> None:
+    (x, y), n = arrays_of((1003,), (1003,)), 1003
+    a, b = buffer(x, "a"), buffer(y, "b")
+    t, u, out = (Buffer(name, F, (n,)) for name in ("t", "u", "out"))
+    forms = (Map(t, (a, b), LINEAR), Map(u, (t, b), LINEAR), Map(out, (u,), apply("neg", arg(0, F))))
+    plan = plan_of(LoopGraph("chain", (a, b), (out,), forms))
+    plan.pack()
+    assert plan.arena <= -(-n * 4 // 64) * 64, "u lies where t was"
+    found, running = np.empty(n, np.float32), Running(plan)
+    running.connect({a: x.ctypes.data, b: y.ctypes.data, out: found.ctypes.data})
+    running.run()
+    wanted = -((x.astype(np.float64) * y + 0.5) * y + 0.5)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+
+
+def pattern(expr: Expr, kinds: tuple[str, ...], dtypes: tuple[Any, ...], outer: int) -> dict[str, Any]:
+    skeleton, numbers = parametrised(expr)
+    more = 1 + len(kinds) + (outer * (2 + len(kinds)) if outer else 0) + len(numbers)
+    return {"pattern": Pattern(skeleton, kinds, dtypes, tuple(t for _, t in numbers), outer), "more": more}
+
+
+@pytest.mark.parametrize("constants", [
+    pattern(LINEAR, (EACH, ONE), (F, F), 0), pattern(LINEAR, (EACH, EACH), (F, F), 2),
+    pattern(ADD_INT8, (EACH, EACH), (I8, I8), 0), pattern(apply("gelu", arg(0, F)), (EACH,), (F,), 0),
+    pattern(lookup(arg(0, I8), arg(1, I8)), (EACH, TABLE), (I8, I8), 0),
+    pattern(apply("floor_div", arg(0, d.int32), arg(1, d.int32)), (EACH, EACH), (d.int32, d.int32), 1),
+    pattern(convert(apply("exp", arg(0, d.float16)), d.bfloat16), (EACH,), (d.float16,), 0),
+    pattern(convert(arg(0, F), d.int64), (EACH,), (F,), 0),
+    pattern(apply("less", arg(0, I8), arg(1, I8), dtype=d.bool), (EACH, EACH), (I8, I8), 0),
+], ids=lambda c: repr(c["pattern"].expr)[:30])  # fmt: skip
+def test_compiles_for_every_target(constants: dict[str, Any]) -> None:
+    compiles_everywhere(map_elements, **constants)
