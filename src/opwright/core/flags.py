@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 show: frozenset[str]
 verify: bool
 kernel_fallback: bool
+background: bool
+compiled: bool
 log_transforms: bool
 check_unused_inputs: bool
 benchmark: bool
@@ -176,6 +178,13 @@ FLAGS: dict[str, Flag] = {
         ),
         Flag("inplace", SWITCH, True, "Let graphs write results into memory that dies, where operators declare it."),
         Flag("kernel_fallback", SWITCH, True, "Compute on the CPU what a device has no kernel for, and say so once."),
+        Flag("compiled", SWITCH, False, "Let interpreters run a model's builtin operators as machine code."),
+        Flag(
+            "background",
+            SWITCH,
+            True,
+            "Compile what the cache lacks in the background, while a model runs without it; off: when it is loaded.",
+        ),
         Flag("log_transforms", SWITCH, False, "Print to stderr what becomes of an operator's inputs before it runs."),
         Flag("check_unused_inputs", SWITCH, False, "Stop at an operator that does not read an input it was given."),
         Flag("benchmark", SWITCH, False, "Wait for the device after each operator that is run on one."),

@@ -29,6 +29,7 @@ from .runtime.tensor import ARENA, OWN, Tensor
 from .runtime.values import elements, new_shape, put, taken
 
 if TYPE_CHECKING:
+    from .compiled.engine import Engine
     from .runtime.profiling import Profile
 
 
@@ -39,7 +40,8 @@ def _cores() -> int:
 
 
 class OpResolverType(enum.Enum):
-    """Which kernels to use, under the official interpreter's names. Opwright has one set; all mean it."""
+    """Which kernels to use, under the official interpreter's names: AUTO and BUILTIN run what they can as machine code
+    (lite/compiled), the others run every operator by the interpreter's own kernels."""
 
     AUTO = 0
     BUILTIN = 1
@@ -55,6 +57,9 @@ class Interpreter:
     or a resolver; or a list of these. op_resolver: where other kernels come from, by default the builtin operators.
     experimental_delegates: `lite.Delegate`s, applied in order; one that fails is left out with a
     `lite.DelegateWarning`, and the model runs without it.
+    experimental_op_resolver_type: BUILTIN_REF for the interpreter's own kernels alone; else operators that have
+    kernels in machine code run as that, from the first allocation on or as soon as it is compiled, and `get_tensor` of
+    what lies between them is an error. experimental_preserve_all_tensors: keeps every tensor, by its own kernels.
 
     >>> interpreter = lite.Interpreter(model_content=content, custom_ops=[Atan])
     >>> interpreter.allocate_tensors()
@@ -104,6 +109,11 @@ class Interpreter:
         self._model = model
         self._lent: Lent = {}
         self._around: Any = None  # what delegates are given; made for the first of them
+        self._engine: Engine | None = None  # the compiled one, once it is applied
+        compiling = experimental_op_resolver_type in (OpResolverType.AUTO, OpResolverType.BUILTIN)
+        self._compiled = flags.compiled and compiling and not self._preserve_all
+        self._waiting = False  # for kernels that are being compiled
+        self._source = model_path
         for delegate in experimental_delegates or ():
             self._delegate(delegate, strict=False)
 
@@ -118,7 +128,7 @@ class Interpreter:
 
     def invoke(self) -> None:
         """Run the model. Raises RuntimeError (errors.OpError, too) naming the node that failed."""
-        self._subgraphs[0].invoke()
+        self._invoke(0)
 
     def profile(self, runs: int = 20, *, memory: bool = False) -> Profile:
         """Invoke `runs` times and time each node; memory: once more, to see what each allocates beside the arena.
@@ -252,18 +262,58 @@ class Interpreter:
         """Let a `lite.Delegate` claim nodes of every subgraph, after those that were applied before.
 
         allocate_tensors comes next, unless tensors were allocated: then they are again.
+        It goes before the compiled engine, which takes what is left.
         raises RuntimeError (errors.OpError, too) where the delegate fails, now or in allocate_tensors when its kernels
         are prepared; the interpreter is then without it and can be used. TypeError for what is no Delegate
         """
-        self._delegate(delegate, strict=True)
+        if self._engine is None:
+            self._delegate(delegate, strict=True)
+            return
+        ready = [i for i, subgraph in enumerate(self._subgraphs) if subgraph.ready]
+        self._withdraw()
+        try:
+            self._delegate(delegate, strict=True)
+        finally:
+            for i in ready:
+                self._allocate(i)
 
     def remove_all_delegates(self) -> None:
-        """Free all delegates' kernels, and run the model as the file has it. allocate_tensors comes next."""
+        """Free all delegates' kernels, and run the model as the file has it. allocate_tensors comes next.
+
+        The compiled engine goes, too.
+        """
+        self._compiled = False
+        self._withdraw()
         if self._around is not None:
             from .runtime.delegation import remove_all_delegates
 
             self._subgraphs[0].resources.check_idle("changed")
             remove_all_delegates(self._subgraphs)
+
+    def _withdraw(self) -> None:
+        """Give back the nodes that the compiled engine has; the next allocation applies it again."""
+        if self._engine is not None:
+            self._subgraphs[0].resources.check_idle("changed")
+            self._engine.withdraw()
+            self._engine, self._waiting = None, False
+
+    def _start_engine(self) -> None:
+        from .compiled.engine import Engine, key_of  # a program that compiles nothing need not load it
+
+        key = key_of(self._source, sum(0 if b.data is None else len(b.data) for b in self._model.buffers))
+        self._engine = Engine(self._subgraphs, lambda delegate: self._delegate(delegate, strict=False), key)
+        self._engine.start()
+        self._waiting = self._engine.compiling
+
+    def _switch(self) -> None:
+        """Let the compiled engine take its nodes, if it is ready for that and no view of a tensor is held."""
+        assert self._engine is not None
+        try:
+            for i in range(len(self._subgraphs)):
+                check_lent(self._lent, i)
+        except OpError:
+            return
+        self._waiting = not self._engine.switch()
 
     def _delegate(self, delegate: Any, strict: bool) -> None:
         from .runtime.delegation import Surroundings, apply_delegate  # a program without delegates need not load it
@@ -287,12 +337,19 @@ class Interpreter:
         if subgraph.ready:
             return
         check_lent(self._lent, subgraph_index)
+        if self._compiled and self._engine is None:
+            self._start_engine()
         if self._around is not None:
             for s in self._subgraphs:
                 if s.delegation is not None:
                     s.delegation.redo()
         self._check_resolved(subgraph)
         subgraph.allocate(self._preserve_all)
+
+    def _invoke(self, subgraph_index: int) -> None:
+        if self._waiting:
+            self._switch()
+        self._subgraphs[subgraph_index].invoke()
 
     def _check_resolved(self, start: Subgraph) -> None:
         """Raises the error for custom operators without kernel that `start`, or what it calls, runs into."""

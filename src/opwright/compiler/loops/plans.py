@@ -182,10 +182,13 @@ def _bytes(n: int) -> str:
 
 
 class Running:
-    """A plan bound to an arena of its own and to threads. Memory from outside is connected before it runs."""
+    """A plan bound to an arena of its own and to threads. Memory from outside is connected before it runs.
 
-    def __init__(self, plan: Plan, threads: int = 1) -> None:
-        self.plan = plan
+    ahead: steps that run before the plan's: what connects memory by itself.
+    """
+
+    def __init__(self, plan: Plan, threads: int = 1, ahead: Sequence[native.Step] = ()) -> None:
+        self.plan, self._ahead = plan, len(ahead)
         self._arena = aligned(plan.arena)
         base = self._arena.__array_interface__["data"][0]
         self._at: dict[int, int] = {}  # by identity of a buffer from outside, its address now
@@ -201,7 +204,7 @@ class Running:
                 else:
                     words.append(word(w, kinds[place] if place < len(kinds) else None))
             steps.append(native.Step(s.code.address, words, s.items, s.chunk or 0, s.scratch))
-        self._executor = native.Executor(steps, threads, (self._arena, plan))
+        self._executor = native.Executor([*ahead, *steps], threads, (self._arena, plan))
 
     def _address(self, w: Address, number: int, place: int) -> int:
         of = w.of
@@ -219,7 +222,18 @@ class Running:
             if self._at.get(id(buffer)) != address:
                 self._at[id(buffer)] = address
                 for number, place, offset in self._patches.get(id(buffer), ()):
-                    self._executor.words[number][place] = address + offset
+                    self._executor.words[self._ahead + number][place] = address + offset
+
+    def places(self, buffer: Buffer) -> list[tuple[int, int]]:
+        """Where a buffer from outside is named: the addresses of words, each with the bytes to add to the buffer's."""
+        words = self._executor.words
+        return [(words[self._ahead + number].ctypes.data + 8 * place, offset)
+                for number, place, offset in self._patches.get(id(buffer), ())]  # fmt: skip
+
+    @property
+    def executor(self) -> native.Executor:
+        """What runs the steps: those ahead, then the plan's."""
+        return self._executor
 
     def run(self) -> None:
         """Run all steps. Raises OpError naming the operator whose step failed."""
@@ -234,10 +248,10 @@ class Running:
             nanoseconds = self._executor.run_profiled()
         except native.StepError as error:
             raise self._failed(error) from None
-        return [(s, float(ns) * 1e-9) for s, ns in zip(self.plan.steps, nanoseconds)]
+        return [(s, float(ns) * 1e-9) for s, ns in zip(self.plan.steps, nanoseconds[self._ahead :])]
 
     def _failed(self, error: native.StepError) -> OpError:
-        s = self.plan.steps[error.step]
+        s = self.plan.steps[error.step - self._ahead]
         return StepFailed(s.form, s.code.name, error.status)
 
 

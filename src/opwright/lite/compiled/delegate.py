@@ -11,6 +11,7 @@ says, the interpreter works out all shapes first.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,6 +22,7 @@ from ...compiler.loops.fusion import fused
 from ...compiler.loops.graph import LoopGraph
 from ...compiler.loops.planning import plan_of
 from ...compiler.loops.plans import Plan
+from ...compiler.native.store import NotCached, only_cached, pack
 from ...core import flags
 from ..delegate import Delegate, DelegateFlags, DelegateParams
 from ..ops.definition import defined
@@ -43,23 +45,43 @@ class Taken(NamedTuple):
     forms: Sequence[Form]
 
 
+class Cold(NamedTuple):
+    """A graph for which kernels are not compiled yet; apart: as of `fused`."""
+
+    graph: LoopGraph
+    apart: Callable[[Form], Sequence[Form] | None]
+
+
 class CompiledDelegate(Delegate):
     """Takes every node that rules and kernels know. One serves one interpreter.
 
-    refused: after prepare, by subgraph and node, why a node stays with the interpreter.
+    key: text that stands for the model. After prepare: refused, by subgraph and node, why a node stays with the
+    interpreter; cold: what is to be compiled first (nothing is taken meanwhile); failure: why nothing can be compiled.
     """
 
     flags = DelegateFlags.ALLOW_DYNAMIC_TENSORS | DelegateFlags.PER_OPERATOR_PROFILING
     anew = True
 
-    def __init__(self) -> None:
+    def __init__(self, key: str = "") -> None:
+        self._key = key
         self.refused: dict[tuple[int, int], str] = {}
+        self.cold: list[Cold] = []
+        self.failure: Exception | None = None
 
     @property
     def name(self) -> str:
         return "Opwright"
 
     def prepare(self, context: DelegateContext) -> None:
+        with only_cached() if flags.background else contextlib.nullcontext():
+            try:
+                self._prepare(context)
+            except Exception as error:
+                if flags.verify:
+                    raise
+                self.failure = error
+
+    def _prepare(self, context: DelegateContext) -> None:
         subgraph: Subgraph = context.subgraph
         self.refused = {key: why for key, why in self.refused.items() if key[0] != subgraph.index}
         buffers = Buffers()
@@ -69,8 +91,10 @@ class CompiledDelegate(Delegate):
             buffers = Buffers()
             taken = self._taken(subgraph, buffers, lambda t: t.kind != DYNAMIC)
         while taken:
-            params = self._partitions(context, taken)
+            params = context.preview_delegate_partitioning(taken)
             plans = [self._plan(subgraph, p, taken, buffers) for p in params]
+            if self.cold:
+                return
             if all(plan is not None for plan in plans):
                 made = [PlanRegistration(plan) for plan in reversed(plans) if plan is not None]
                 context.replace_node_subsets_with_delegate_kernels(made.pop, params)
@@ -118,16 +142,17 @@ class CompiledDelegate(Delegate):
 
     # ---- loop graphs ------------------------------------------------------------------------------------------------
 
-    def _partitions(self, context: DelegateContext, taken: dict[int, Taken]) -> list[DelegateParams]:
-        return context.preview_delegate_partitioning(taken)
-
     def _plan(self, subgraph: Subgraph, params: DelegateParams, taken: dict[int, Taken], buffers: Buffers
               ) -> Plan | None:  # fmt: skip
-        """The plan of a partition; None where nodes of it turned out to have no kernel: they are taken no more."""
-        graph = graph_of(subgraph, params, taken, buffers)
+        """The plan of a partition. None where nodes of it turned out to have no kernel: they are taken no more; or
+        where kernels are to be compiled: the graph is among `cold`."""
+        after, apart = fused(graph_of(subgraph, params, taken, buffers))
         try:
-            after, apart = fused(graph)
-            plan = plan_of(after, apart=apart)
+            with pack(f"{self._key} {after.name}"):
+                plan = plan_of(after, apart=apart)
+        except NotCached:
+            self.cold.append(Cold(after, apart))
+            return None
         except Unmade as why:
             for form, reason in why.forms.items():
                 for number in numbers(form):

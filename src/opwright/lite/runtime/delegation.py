@@ -230,6 +230,15 @@ class Delegation:
             raise error
         warn(delegate, error)
 
+    def withdraw(self, delegate: Delegate) -> None:
+        """Take a delegate out. What others have claimed stays theirs where it claimed nothing; else all is undone."""
+        taken = any(node.delegate is delegate for node in self.subgraph.nodes[self.count :])
+        if taken:
+            self.undo()
+        self.applied = [entry for entry in self.applied if entry[0] is not delegate]
+        if taken:
+            self.undone = bool(self.applied)
+
     def resized(self) -> None:
         """An input gets another shape: delegates that take no dynamic tensors, or plan anew, are undone."""
         if any(d.anew or not DelegateFlags(d.flags) & DelegateFlags.ALLOW_DYNAMIC_TENSORS for d, _ in self.applied):

@@ -51,7 +51,7 @@ class SignatureRunner:
         run._allocate(self._subgraph)
         for name, array in arrays.items():
             run._set(self._inputs[name], array, self._subgraph)
-        run._subgraphs[self._subgraph].invoke()
+        run._invoke(self._subgraph)
         return {name: run.get_tensor(index, self._subgraph) for name, index in self._outputs.items()}
 
     def get_input_details(self) -> dict[str, dict[str, Any]]:

@@ -17,7 +17,7 @@ import numpy as np
 from ....core.dtypes import float32
 from ....core.errors import InvalidArgumentError, NotFoundError
 from ...format import Model
-from ...interpreter import Interpreter
+from ...interpreter import Interpreter, OpResolverType
 from .dataset import samples
 from .plan import Range
 
@@ -31,7 +31,9 @@ def calibrate(model: Model, dataset: Any, custom_ops: Any = (), op_resolver: Any
     infinity, which it names
     """
     seen: list[dict[int, Range]] = [{} for _ in model.subgraphs]
-    with Interpreter(model_content=model, custom_ops=custom_ops, op_resolver=op_resolver) as interpreter:
+    reference = OpResolverType.BUILTIN_REF  # every tensor is looked at
+    with Interpreter(model_content=model, custom_ops=custom_ops, op_resolver=op_resolver,
+                     experimental_op_resolver_type=reference) as interpreter:  # fmt: skip
         for ranges, subgraph in zip(seen, interpreter._subgraphs):
             subgraph.observe(_observer(subgraph, ranges))
         count, show, met = 0, _Progress(), set()
