@@ -9,7 +9,7 @@ LLVM is imported when it has something to do: a target can be named and describe
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..core.errors import NotFoundError
@@ -18,13 +18,44 @@ from .native.host import host_words
 
 @dataclass(frozen=True)
 class Target:
-    """A processor. triple, cpu, features: in LLVM's words; vector_bytes: how wide its vectors are."""
+    """A processor that code is made for.
+
+    name: what people call it. triple, cpu, features: in LLVM's words, as "aarch64-linux-android", "cortex-a76",
+    "+dotprod,+i8mm". vector_bytes: how wide its vectors are.
+
+    `Target.named("host")` is this machine; `NAMED` has others; `Target.of(triple, cpu, features)` is any of LLVM's.
+    """
 
     name: str
     triple: str
     cpu: str
     features: str = ""
     vector_bytes: int = 16
+
+    @staticmethod
+    def named(name: str) -> Target:
+        """A target by name: host, or a key of NAMED. Raises NotFoundError, which lists them."""
+        return named(name)
+
+    @staticmethod
+    def of(triple: str, cpu: str = "", features: str = "") -> Target:
+        """The target of an LLVM triple. cpu: by default the least of its kind; features: beyond those of the cpu.
+
+        Kernels choose instructions by the features given here and those of the cpus in IMPLIED; LLVM knows more cpus,
+        and uses what they have beside. Raises NotFoundError for a triple that LLVM does not know.
+        """
+        from llvmlite import binding as llvm
+
+        llvm.initialize_all_targets()
+        try:
+            llvm.Target.from_triple(triple)
+        except RuntimeError as error:
+            raise NotFoundError(what="LLVM has no such target", found=triple,
+                                wanted="a triple, as x86_64-unknown-linux-gnu",
+                                do="; ".join(str(error).split("; ")[:2])) from None  # fmt: skip
+        found = Target("-".join(filter(None, (triple, cpu))), triple, cpu, features)
+        wide = 64 if found.has("avx512f") else 32 if found.has("avx2") else 16
+        return replace(found, vector_bytes=wide)
 
     @property
     def is_x86(self) -> bool:
@@ -89,10 +120,22 @@ def optimised(text: str, machine: Any) -> Any:
     return parsed
 
 
+_AVX2 = ("avx", "avx2", "fma", "f16c")
+_AVX512 = (*_AVX2, "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd")
+_ICELAKE = (*_AVX512, "avx512vnni", "avx512vbmi")
 IMPLIED = {
-    "x86-64-v3": ("avx", "avx2", "fma", "f16c"),
-    "x86-64-v4": ("avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"),
-}
+    **dict.fromkeys(("x86-64-v3", "haswell", "broadwell", "skylake", "znver1", "znver2", "znver3"), _AVX2),
+    "alderlake": (*_AVX2, "avxvnni"),
+    **dict.fromkeys(("x86-64-v4", "skylake-avx512"), _AVX512),
+    "cascadelake": (*_AVX512, "avx512vnni"),
+    **dict.fromkeys(("icelake-client", "icelake-server", "tigerlake", "rocketlake"), _ICELAKE),
+    **dict.fromkeys(("znver4", "znver5", "sapphirerapids", "emeraldrapids", "graniterapids"),
+                    (*_ICELAKE, "avx512bf16")),
+    **dict.fromkeys(("cortex-a55", "cortex-a75", "cortex-a76", "cortex-a77", "cortex-a78", "cortex-x1", "neoverse-n1",
+                     "apple-a13", "apple-a14", "apple-m1"), ("neon", "dotprod")),
+    **dict.fromkeys(("cortex-a510", "cortex-a710", "cortex-x2", "cortex-x3", "neoverse-n2", "neoverse-v1",
+                     "neoverse-v2", "apple-m2", "apple-m3", "apple-m4"), ("neon", "dotprod", "i8mm")),
+}  # fmt: skip
 """Features that a cpu's name stands for, of those that kernels ask about."""
 
 _X86_V3 = "+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+movbe"

@@ -254,3 +254,23 @@ def test_source_names_lines() -> None:
     assert f"test_array_kernels.py:{scale.function.__code__.co_firstlineno + 3}" in text
     for name in ('"words"', '"begin"', "guard.holds"):
         assert name in text
+
+
+@pytest.mark.parametrize(("triple", "cpu", "width", "has"), [
+    ("x86_64-unknown-linux-gnu", "", 16, ()), ("x86_64-unknown-linux-gnu", "haswell", 32, ("avx2", "fma")),
+    ("x86_64-pc-windows-msvc", "znver4", 64, ("avx512vnni", "avx512bf16")),
+    ("aarch64-linux-android", "cortex-a76", 16, ("dotprod",)), ("arm64-apple-macosx", "apple-m2", 16, ("i8mm",)),
+    ("riscv64-unknown-linux-gnu", "sifive-u74", 16, ()), ("armv7-unknown-linux-gnueabihf", "cortex-a53", 16, ()),
+    ("wasm32-unknown-unknown", "", 16, ()), ("thumbv7em-none-eabihf", "cortex-m7", 16, ()),
+])  # fmt: skip
+def test_targets_by_triple(triple: str, cpu: str, width: int, has: tuple[str, ...]) -> None:
+    target = kl.Target.of(triple, cpu)
+    assert target.vector_bytes == width
+    assert all(target.has(feature) for feature in has)
+    assert b"scale" in scale.object_code(target)
+    assert b"in_vectors" in in_vectors.object_code(target, lanes=4)
+
+
+def test_triples_that_nobody_knows() -> None:
+    with pytest.raises(ow.errors.NotFoundError, match="no such target"):
+        kl.Target.of("z80-sinclair-spectrum")

@@ -13,6 +13,7 @@ Lives here: the names a kernel is written with.
 from typing import Any
 
 from ...core import dtypes as _dtypes
+from ..target import Target
 from .arrays import Array
 from .calling import ArrayKernel, parallel, unroll
 from .control import LoopRange, loop
@@ -86,7 +87,7 @@ __all__ = [
     "FamilyCode",
     "LoopRange",
     "Pointer",
-    "Registers",
+    "Registers", "Target",
     "Value",
     "Work",
     "abs",

@@ -173,11 +173,22 @@ class ArrayKernel:
             found.append(ArrayValue(pointer, shape, strides, guards, name, written))
         return found
 
-    def source(self, **constants: Any) -> str:
-        """The LLVM IR before optimisation, for arrays with neighbouring elements."""
-        dense = tuple(True for k in self.parameters.values() if isinstance(k, Array))
+    def source(self, target: Target | None = None, **constants: Any) -> str:
+        """The LLVM IR before optimisation, for arrays with neighbouring elements. target: by default this machine."""
         with flags.override(show="kernel"):  # which names the lines
-            return str(self.emit(self._constants(constants), dense, host())[0])
+            return str(self.emit(self._constants(constants), self._dense(), target or host())[0])
+
+    def object_code(self, target: Target, **constants: Any) -> bytes:
+        """The object file for a target, with the function `int64 NAME(int64 *words, int64 begin, int64 end, void *)`.
+
+        words: for an array its address, its sizes and its strides in elements; for a number its bits. begin, end: of
+        the parallel loop, whose extent `NAME.items` gives where there is one; else 0, 1. It gives 0, or which guard
+        failed.
+        """
+        return target.object_code(str(self.emit(self._constants(constants), self._dense(), target)[0]))
+
+    def _dense(self) -> tuple[bool, ...]:
+        return tuple(True for k in self.parameters.values() if isinstance(k, Array))
 
     # ---- calling ------------------------------------------------------------------------------------------------
 
