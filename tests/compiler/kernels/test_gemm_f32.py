@@ -11,6 +11,7 @@ from opwright.compiler.kernels.gemm_f32 import gemm
 from opwright.compiler.kernels.gemv_f32 import gemv
 from opwright.compiler.kernels.panels_f32 import pack
 from opwright.compiler.kernels.tiling import balanced, blocks
+from opwright.compiler.kernels.winograd import transform_filter, winograd, wins
 from opwright.compiler.loops.expressions import apply, arg, const, scalar
 from opwright.compiler.loops.forms import Buffer, Contract, Window
 from opwright.core import dtypes
@@ -109,6 +110,28 @@ def test_sums(x, features, window, groups, dtype, constant):
         assert np.array_equal(split(form, given, parts), found)
 
 
+@pytest.mark.parametrize(("x", "features", "padding", "dtype", "m"), [
+    ((1, 14, 15, 32), 64, (1, 1, 1, 1), float32, 4),
+    ((2, 9, 6, 64), 96, (1, 1, 1, 1), float32, 4),
+    ((1, 8, 12, 48), 64, (0, 0, 0, 0), float32, 4),
+    ((1, 10, 7, 64), 32, (2, 0, 1, 3), float16, 4),
+    ((1, 7, 13, 256), 192, (1, 1, 1, 1), float32, 2),
+])  # fmt: skip
+def test_winograd(x, features, padding, dtype, m):
+    """Within 1e-4 of what the sums are like; the same bits for any split; slices of buffers."""
+    form, given, wanted = made(x, features, Window((3, 3), padding=padding), 1, dtype, True, RELU)
+    assert wins(x[3], features, wanted.shape[1:3], 16) == m
+    found = run(form, given)
+    np.testing.assert_allclose(found, np.maximum(wanted, 0), atol=1e-4 * wanted.std(), rtol=1e-5)
+    assert np.array_equal(split(form, given, 3), found)
+
+
+def test_where_winograd_wins():
+    for channels, features, pixels in [(24, 64, 20), (64, 24, 20), (16, 64, 20), (64, 64, 5), (512, 512, 14)]:
+        assert wins(channels, features, (pixels, pixels), 16) == 0
+
+
+RELU = apply("relu", BIASED)
 RELU6 = apply("relu6", BIASED)
 HARD_SWISH = apply("hard_swish", BIASED)
 SILU = apply("silu", BIASED)
@@ -193,6 +216,8 @@ CODE = {"more": 0, "rows": 4, "vectors": 2, "short": True, "narrow": True}
 @targets((gemm, CODE | {"epilogue": LIGHT}), (gemm, CODE | {"epilogue": HEAVY}),
          (convolution, CODE | {"epilogue": LIGHT, "lined": True}),
          (convolution, CODE | {"epilogue": LIGHT, "lined": False}),
+         *((winograd, {"more": 0, "rows": 4, "vectors": 2, "short": True, "m": m, "epilogue": LIGHT}) for m in (2, 4)),
+         *((transform_filter, {"dtype": float16, "vectors": 2, "m": m}) for m in (2, 4)),
          (gemv, {"more": 0, "dtype": float16, "epilogue": LIGHT}),
          (pack, {"dtype": bfloat16, "vectors": 2, "narrow": True, "biased": True, "along": True}),
          (pack, {"dtype": float32, "vectors": 2, "narrow": True, "biased": False, "along": False}))  # fmt: skip

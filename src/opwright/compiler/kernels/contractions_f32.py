@@ -8,8 +8,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from ...core.dtypes import bfloat16, float16, float32
 from ..loops.forms import Buffer, Contract
+from ..native import executor
 from ..target import host
 from . import Unmade, maker
 from .convolution_f32 import convolution
@@ -18,6 +21,7 @@ from .gemm_f32 import Panels, gemm, tile_of
 from .gemv_f32 import gemv
 from .panels_f32 import packed_filter
 from .tiling import ITEM, Blocks, balanced, blocks
+from .winograd import scratch_of, size_of, transform_filter, winograd, wins
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder
@@ -69,6 +73,8 @@ def _make_group(group: Group, build: Builder) -> None:
         _make_gemv(group, build, rows)
     elif plain:
         _make_gemm(group, build, rows)
+    elif patch := _winograd_patch(form):
+        _make_winograd(group, build, patch)
     else:
         _make_convolution(group, build, rows)
 
@@ -114,6 +120,40 @@ def _make_gemm(group: Group, build: Builder, rows: int) -> None:
     code = gemm.code(more=len(group.more), rows=cut.height, vectors=tile.vectors, short=cut.tall != cut.tiles,
                      narrow=panels.narrow, epilogue=group.epilogue)  # fmt: skip
     build.step(code, words, block.items, chunk=chunk_of(work * cut.tiles * panels.number, block.items))
+
+
+def _winograd_patch(form: Contract) -> int:
+    """The m x m outputs of a patch, or 0 where a direct convolution is quicker or the only way."""
+    window = form.window
+    if window.size != (3, 3) or window.strides != (1, 1) or window.dilations != (1, 1) or form.groups > 1:
+        return 0
+    if form.filter.constant is None:
+        return 0
+    _, height, width, features = form.output.shape
+    return wins(form.filter.shape[3], features, (height, width), host().vector_bytes // 4)
+
+
+def _make_winograd(group: Group, build: Builder, m: int) -> None:
+    form = group.form
+    epilogue, more = epilogue_of(form.expr, form.operands, form.output, build)
+    number, height, width, channels = form.input.shape
+    _, out_height, out_width, _ = form.output.shape
+    down, across = -(-out_height // m), -(-out_width // m)
+    tile = tile_of(host(), group.features)
+    cut = balanced(number * down * across, tile.rows)
+    transform = transform_filter.code(dtype=form.filter.dtype, m=m, vectors=tile.vectors)
+
+    def fill(out: np.ndarray) -> None:
+        words = transform_filter.words([np.ascontiguousarray(form.filter.constant), out, channels])
+        executor.call(transform.address, words, 0, group.features // tile.width)
+
+    packed = build.packed((size_of(channels, group.features, m),), np.float32, fill, (form.filter, "winograd", m, tile))
+    words = [build.pointer(form.input), packed, build.pointer(form.output), height, width, form.input.pitch, channels,
+             form.window.padding[0], form.window.padding[2], out_height, out_width, form.output.pitch, group.features,
+             down, across, cut.tall, *more]  # fmt: skip
+    code = winograd.code(more=len(more), rows=cut.height, vectors=tile.vectors, short=cut.tall != cut.tiles, m=m,
+                         epilogue=epilogue)  # fmt: skip
+    build.step(code, words, cut.tiles, scratch_of(channels, tile.width, cut.height, m))
 
 
 def _make_convolution(group: Group, build: Builder, rows: int) -> None:
