@@ -121,7 +121,8 @@ def transform_filter(work, source: ptr[kl.u8], out: ptr[f32], channels: i64, *, 
 @kl.family
 def winograd(work, x: ptr[f32], filters: ptr[f32], out: ptr[f32], height: i64, width: i64, x_pitch: i64, channels: i64,
              top: i64, left: i64, out_height: i64, out_width: i64, out_pitch: i64, features: i64, down: i64,
-             across: i64, tall: i64, *more: i64, rows: int, vectors: int, short: bool, m: int, epilogue: Epilogue):  # fmt: skip
+             across: i64, tall: i64, *more: i64,
+             rows: int, vectors: int, short: bool, m: int, epilogue: Epilogue):  # fmt: skip
     """out[n, oy, ox, f] = epilogue(sum x[n, oy + ky - top, ox + kx - left, c] filter[f, ky, kx, c]) of 3x3 windows.
 
     filters: as `transform_filter` writes them. The output is cut into patches of m x m, down x across an image.
