@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..compiler.plan import Plan
 from ..core import flags
@@ -31,6 +31,9 @@ from .fusion import fused_call
 from .inlining import inline
 from .symbolic import SymbolicTensor
 from .trace import TRACING, FuncTrace
+
+if TYPE_CHECKING:
+    from ..compiler.native_plan import NativePlan
 
 state = dispatch.state
 quietly = dispatch.quietly
@@ -54,7 +57,7 @@ class Program:
         self.graph = run_passes(raw)
         if "graph" in flags.show:
             print(self.graph, file=sys.stderr)
-        self._plan: Plan | None = None
+        self._plan: Plan | NativePlan | None = None
         self._checked: dict[tuple[bool, bool], Plan] = {}
         self._derivatives: dict[bool, _Derivative] = {}
 
@@ -70,9 +73,14 @@ class Program:
         return found
 
     @property
-    def plan(self) -> Plan:
-        """The plan, made at first use."""
+    def plan(self) -> Plan | NativePlan:
+        """The plan, made at first use; of machine code where that is asked for."""
         if self._plan is None:
+            if self.trace.native:
+                from ..compiler.native_plan import NativePlan
+
+                self._plan = NativePlan(self.graph)
+                return self._plan
             self._plan = Plan(self.graph)
             if "plan" in flags.show:
                 print(self._plan, file=sys.stderr)

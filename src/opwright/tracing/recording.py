@@ -38,6 +38,8 @@ def record_trace(
     parent = state.trace if isinstance(state.trace, FuncTrace) else None
     trace = FuncTrace(function.name, parent)
     trace.may_create_variables = may_create
+    if function.jit_compile is not None:
+        trace.native = bool(function.jit_compile)
     if given is not None and may_create:
         trace.given = lambda: kind.to_tensors(given)
     positional, by_name = halves(named)

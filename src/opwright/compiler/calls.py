@@ -1,0 +1,201 @@
+"""Native calls from Python: a stretch as a function of NumPy arrays.
+
+Lives here: `function_of`, memory for large results.
+Not here: stretches (stretches.py), the kernel that takes addresses out of arrays (kernels/connecting.py), plans bound
+to memory (loops/plans.py), the native call itself (native/executor.py).
+
+A call is one native call: its first step, `connected`, finds the arrays in the tuple that Python hands over, looks
+whether each is what the plan was made for, and writes its address where the steps read it. NumPy's own ways to an
+address take 0.8 us each, this 5 ns. What is no array of the right kind is made one and the call repeated.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..core import flags
+from ..core.errors import InternalError, InvalidArgumentError
+from .kernels.connecting import connected
+from .loops.forms import Buffer
+from .loops.plans import Running, StepFailed
+from .native import executor as native
+from .stretches import Stretch, work
+
+SHARED = 1 << 17  # elements; what computes fewer runs on the calling thread
+
+
+@functools.cache
+def _layout() -> int | None:
+    """Bytes from a tuple's address to its items, where tuples and arrays lie in memory as `connected` takes them."""
+    a, b = np.zeros((2, 3), np.float32), np.zeros(5, np.int64)
+    for array in (a, b):
+        words = [ctypes.c_int64.from_address(id(array) + 8 * i).value for i in range(9)]
+        if words[1] != id(np.ndarray) or words[2] != array.ctypes.data or words[3] & 0xFFFFFFFF != array.ndim:
+            return None
+        sizes = [ctypes.c_int64.from_address(words[4] + 8 * i).value for i in range(array.ndim)]
+        if sizes != list(array.shape) or words[7] != id(array.dtype) or words[8] & 0xFFF != array.flags.num & 0xFFF:
+            return None
+    pair = (a, b)
+    for offset in (24, 32, 40):
+        if [ctypes.c_int64.from_address(id(pair) + offset + 8 * i).value for i in range(2)] == [id(a), id(b)]:
+            return offset
+    return None
+
+
+# ---- memory for results ---------------------------------------------------------------------------------------------
+
+LARGE, KEPT = 1 << 20, 1 << 28
+"""Bytes of a result whose memory is kept for the next one when it dies, and of all that is kept at most: what the
+system gives anew is zeroed page by page, which takes longer than most kernels."""
+
+_kept: dict[int, list[np.ndarray]] = {}
+_kept_bytes = 0
+
+
+class _Block(np.ndarray):
+    """Bytes that come back when the last array over them dies."""
+
+    def __del__(self) -> None:
+        global _kept_bytes
+        if type(self.base) is np.ndarray and self.base.dtype == np.uint8 and _kept_bytes + self.nbytes <= KEPT:
+            _kept_bytes += self.nbytes
+            _kept.setdefault(self.nbytes, []).append(self.base)
+
+
+def large(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+    """As np.empty, for what is at least LARGE: in memory that an earlier one of the same size has left."""
+    global _kept_bytes
+    nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    blocks = _kept.get(nbytes)
+    try:
+        memory = blocks.pop() if blocks else None
+    except IndexError:  # another thread was quicker
+        memory = None
+    if memory is None:
+        memory = np.empty(nbytes, np.uint8)
+    else:
+        _kept_bytes -= nbytes
+    return np.ndarray(shape, dtype, memory.view(_Block))
+
+
+# ---- the function of a stretch --------------------------------------------------------------------------------------
+
+
+class _Callee:
+    """A stretch that may be called by several threads: each takes one of the plans bound to memory, or makes one."""
+
+    def __init__(self, stretch: Stretch) -> None:
+        self.stretch = stretch
+        graph = stretch.plan.graph
+        self.buffers: tuple[Buffer, ...] = (*graph.inputs, *graph.outputs)
+        self.dtypes = [b.dtype.np for b in self.buffers]
+        self.native = _layout() is not None
+        self.threads = max(1, flags.num_threads or _cores()) if work(stretch) >= SHARED else 1
+        self.free: list[tuple[Any, Any, Any]] = []
+        stretch.plan.pack()
+
+    def another(self) -> tuple[Any, Any, Any]:
+        """The word that takes the address of a call's items, the executor, and what they belong to."""
+        plan = self.stretch.plan
+        if not self.native:
+            running = Running(plan, self.threads)
+            return None, running.executor, running
+        count = len(self.buffers)
+        step = native.Step(connected.code().address, [0, 0, count, id(np.ndarray)], 1, 1)
+        running = Running(plan, self.threads, [step])
+        table: list[int] = []
+        for b, dtype in zip(self.buffers, self.dtypes):
+            places = running.places(b)
+            table += [id(dtype), len(b.shape), len(places), 0, *b.shape]
+            table += [number for place in places for number in place]
+        kept = np.array(table, np.int64)
+        words = running.executor.words[0]
+        words[1] = kept.ctypes.data
+        return memoryview(words.data), running.executor, _Holding(running, kept)
+
+    def otherwise(self, taken: tuple[Any, Any, Any], arrays: tuple[Any, ...]) -> None:
+        """Run where `connected` did not: each input made what the plan takes. Raises what a kernel has to say."""
+        inputs = len(self.stretch.plan.graph.inputs)
+        fitting = [np.ascontiguousarray(np.asarray(a), d).reshape(b.shape) if np.shape(a) == b.shape else None
+                   for a, b, d in zip(arrays[:inputs], self.buffers, self.dtypes)]  # fmt: skip
+        for a, b, found in zip(arrays, self.buffers, fitting):
+            if found is None:
+                raise InternalError(op=self.stretch.nodes[0].op.name, node=self.stretch.nodes[0].name,
+                                    what="a native call is given another shape than it was compiled for",
+                                    found=list(np.shape(a)), wanted=repr(b))  # fmt: skip
+        given = (*fitting, *arrays[inputs:])
+        running = taken[2].running if isinstance(taken[2], _Holding) else taken[2]
+        if self.native:
+            taken[0][0] = id(given) + (_layout() or 0)
+        else:
+            running.connect({b: a.ctypes.data for b, a in zip(self.buffers, given)})
+        try:
+            running.run()
+        except StepFailed as error:
+            raise self._explained(error) from None
+        self.free.append(taken)
+
+    def _explained(self, error: StepFailed) -> InvalidArgumentError:
+        """The error of the node whose kernel found something wrong."""
+        origin = error.form.origin if error.form is not None else ()
+        node = next((n for n in self.stretch.nodes if n.name in origin), self.stretch.nodes[0])
+        return InvalidArgumentError(op=node.op.name, node=node.name, at=node.at, what=error.message.partition(": ")[2])
+
+
+class _Holding:
+    """A bound plan and the table that its first step reads."""
+
+    def __init__(self, running: Running, table: np.ndarray) -> None:
+        self.running, self.table = running, table
+
+
+def _cores() -> int:
+    import os
+
+    return os.cpu_count() or 1
+
+
+def function_of(stretch: Stretch) -> Callable[..., Any]:
+    """The stretch as a function of its inputs, which gives its output, or a tuple of them.
+
+    Written out for the number of its inputs and outputs: on 3 operators of 4x4 a loop over them would cost as much as
+    the kernels.
+    """
+    callee = _Callee(stretch)
+    graph = stretch.plan.graph
+    scope: dict[str, Any] = {"pop": callee.free.pop, "push": callee.free.append, "another": callee.another,
+                             "otherwise": callee.otherwise, "offset": _layout() or 0}  # fmt: skip
+    xs = [f"x{i}" for i in range(len(graph.inputs))]
+    ys = [f"y{i}" for i in range(len(graph.outputs))]
+    lines = [f"def native({', '.join(xs)}):"]
+    for y, b in zip(ys, graph.outputs):
+        big = b.size * b.dtype.size >= LARGE
+        scope |= {f"{y}_shape": b.shape, f"{y}_dtype": b.dtype.np, f"{y}_empty": large if big else np.empty}
+        lines.append(f"    {y} = {y}_empty({y}_shape, {y}_dtype)")
+    lines += [
+        f"    arrays = ({''.join(f'{n}, ' for n in (*xs, *ys))})",
+        "    try:",
+        "        taken = pop()",
+        "    except IndexError:",
+        "        taken = another()",
+    ]
+    if callee.native:
+        lines += [
+            "    word, executor, _ = taken",
+            "    word[0] = id(arrays) + offset",
+            "    if executor._run():",
+            "        otherwise(taken, arrays)",
+            "    else:",
+            "        push(taken)",
+        ]
+    else:
+        lines.append("    otherwise(taken, arrays)")
+    lines.append(f"    return {', '.join(ys)}")
+    exec(compile("\n".join(lines), "<native call>", "exec"), scope)
+    function: Callable[..., Any] = scope["native"]
+    return function

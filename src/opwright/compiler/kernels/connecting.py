@@ -1,0 +1,41 @@
+"""The step that connects a plan to NumPy's arrays: it reads their addresses where Python's objects have them.
+
+Lives here: the kernel `connected`, the layout of its table.
+Not here: whether objects lie in memory as it takes them, and who calls it (../calls.py).
+"""
+
+from __future__ import annotations
+
+from .. import language as kl
+from ..language import i64, ptr
+
+ROW = 4
+"""Words of an array in the table: its dtype object, its rank, the number of its places; then sizes, then places."""
+_CONTIGUOUS = 0x1 | 0x100  # NumPy's flags: in C order, and aligned
+
+
+@kl.family
+def connected(work, items: ptr[i64], table: ptr[i64], count: i64, kind: i64):
+    """items: of a tuple of arrays; kind: NumPy's array type. Gives how many arrays are not what the table says."""
+    wrong = kl.full(i64, 0, 0)
+    row = table
+    for a in range(count):
+        array = kl.pointer(items[a], i64)
+        dtype, rank, places = row[0], row[1], row[2]
+        fits = kl.full(i64, 0, 0)
+        if array[1] == kind:
+            flat = array[8] & _CONTIGUOUS
+            if (array[7] == dtype) & ((array[3] & 0xFFFFFFFF) == rank) & (flat == _CONTIGUOUS):
+                sizes = kl.pointer(array[4], i64)
+                fits = fits + 1
+                for k in range(rank):
+                    fits = kl.select(sizes[k] == row[ROW + k], fits, fits - 1)
+                if fits == 1:
+                    data = array[2]
+                    place = row + ROW + rank
+                    for p in range(places):
+                        word = kl.pointer(place[2 * p], i64)
+                        word[0] = data + place[2 * p + 1]
+        wrong = wrong + kl.select(fits == 1, kl.full(i64, 0, 0), kl.full(i64, 0, 1))
+        row = row + ROW + rank + 2 * places
+    return wrong

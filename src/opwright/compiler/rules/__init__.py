@@ -1,0 +1,69 @@
+"""Rules: what forms of the loop graph a catalogue operator becomes, for `function(jit_compile=True)`.
+
+Lives here: the table `MODULES`, the decorator `rule`, `forms_of`.
+Not here: the rules (one module a family of operators), what they are given (nodes.py), files' operators
+(lite/compiled/rules/).
+
+    @rule("Transpose")
+    def transpose(at):
+        x = at.operand(0)
+        at.moved_whole(at.output(), x, places(x).transpose(at.attr("perm")))
+
+A rule raises Refused(why) for a node that it has no forms for: that runs as it is, between native stretches.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+
+from ..loops.forms import Form
+from .nodes import At, Buffers, Refused
+
+__all__ = ["MODULES", "At", "Buffers", "Refused", "forms_of", "rule"]
+
+Rule = Callable[[At], None]
+
+MODULES: dict[str, str] = {
+    name: module
+    for module, names in {
+        "elementwise": """Abs Acos Acosh Add AddN Asin Asinh Atan Atan2 Atanh BiasAdd BitwiseAnd BitwiseOr BitwiseXor
+            Cast Ceil ClipByValue Cos Cosh DivNoNan Elu Equal Erf Erfc Exp Expm1 Floor FloorDiv FloorMod Gelu Greater
+            GreaterEqual Invert IsFinite IsInf IsNan LeakyRelu Less LessEqual Log Log1p LogicalAnd LogicalNot LogicalOr
+            Maximum Minimum Mul Neg NotEqual Pow RealDiv Reciprocal Relu Relu6 Rint Round Rsqrt Select Selu
+            Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Square SquaredDifference Sub Tan Tanh Xdivy""",
+        "contractions": """Conv2D Conv2DBackpropInput DepthwiseConv2dNative MatMul""",
+        "pools": "AvgPool MaxPool ResizeBilinear ResizeNearestNeighbor",
+        "reductions": "All Any ArgMax ArgMin BiasAddGrad L2Loss Max Mean Min Prod Sum SumToLike",
+        "rows": "LayerNorm LogSoftmax Softmax",
+        "shaping": "EnsureShape ExpandDims Reshape Squeeze",
+        "movement": """BatchToSpaceND BroadcastTo Concat DepthToSpace Gather OneHot Pack Pad PadV2 Reverse
+            Slice SpaceToBatchND SpaceToDepth Split SplitV StridedSlice StridedSliceGrad Tile Transpose Unpack""",
+    }.items()
+    for name in names.split()
+}
+"""By operator, the module of this package that has its rule; loaded on demand."""
+
+_rules: dict[str, Rule] = {}
+
+
+def rule(*names: str) -> Callable[[Rule], Rule]:
+    """Decorator: this function is the rule of these operators."""
+
+    def register(function: Rule) -> Rule:
+        _rules.update(dict.fromkeys(names, function))
+        return function
+
+    return register
+
+
+def forms_of(at: At) -> list[Form]:
+    """The forms of a node. Raises Refused where there are none."""
+    op = at.node.op
+    name = op.name
+    if name not in MODULES or not op.catalogue:
+        raise Refused(f"no rule for {name}")
+    if name not in _rules:
+        importlib.import_module(f"{__name__}.{MODULES[name]}")
+    _rules[name](at)
+    return at.forms

@@ -1,0 +1,122 @@
+"""Products and convolutions: MatMul, Conv2D, its gradient by the input, DepthwiseConv2dNative.
+
+Lives here: their rules, windows with their padding.  Not here: what fuses with them (../loops/fusion.py).
+
+Filters lie [height, width, in, out] in the catalogue and [out, height, width, in] in forms: constants are turned when
+the plan is made, others by a move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...core.dtypes import float32
+from ..loops.expressions import arg
+from ..loops.forms import Buffer, Contract, Depthwise, MatMul, TransposedContract, Window
+from . import rule
+from .nodes import At, Refused, places
+
+
+@rule("MatMul")
+def matmul(at: At) -> None:
+    a, b = at.operand(0), at.operand(1)
+    y = at.output()
+    if a.dtype is not float32 or b.dtype is not float32 or y.dtype is not float32:
+        raise Refused(f"a product of {a} and {b} to {y.dtype.name}")
+    if len(a.shape) < 2 or len(b.shape) < 2 or not y.size or not a.size:
+        raise Refused(f"a product of {a} and {b}")
+    turned_a = bool(at.attr("transpose_a") or at.attr("adjoint_a"))
+    turned_b = bool(at.attr("transpose_b") or at.attr("adjoint_b"))
+    total = arg(0, float32)
+    if len(b.shape) == 2 and not turned_a and (turned_b or b.constant is not None):
+        filter = b if turned_b else turned(at, b, (1, 0))
+        features, channels = filter.shape
+        rows = a.size // channels
+        source, filter = at.viewed(a, (rows, 1, 1, channels)), at.viewed(filter, (features, 1, 1, channels))
+        at.written(y, (rows, 1, 1, features),
+                   lambda out: at.form(Contract, out, source, filter, (), total, Window((1, 1))))  # fmt: skip
+        return
+    at.form(MatMul, y, a, b, (), total, turned_a, turned_b)
+
+
+def turned(at: At, x: Buffer, order: Sequence[int]) -> Buffer:
+    """The buffer with its axes in another order."""
+    if x.constant is not None:
+        array = np.ascontiguousarray(x.constant.transpose(order))
+        return Buffer(f"{x.name}.turned", x.dtype, array.shape, array)
+    made = at.new(x.dtype, [x.shape[i] for i in order])
+    at.moved(made, (x, places(x).transpose(order), (0,) * len(order)))
+    return made
+
+
+@rule("Conv2D")
+def conv_2d(at: At) -> None:
+    x, w = _floats(at, 0, 1)
+    y = at.output()
+    kh, kw, channels, features = w.shape
+    if not channels or x.shape[3] % channels:
+        raise Refused(f"a convolution of {x} and {w}")
+    window, sizes = window_of(at, x.shape, (kh, kw))
+    at.output(shape=(x.shape[0], *sizes, features))
+    at.form(Contract, y, x, turned(at, w, (3, 0, 1, 2)), (), arg(0, float32), window, x.shape[3] // channels)
+
+
+@rule("DepthwiseConv2dNative")
+def depthwise(at: At) -> None:
+    x, w = _floats(at, 0, 1)
+    kh, kw, channels, multiplier = w.shape
+    window, sizes = window_of(at, x.shape, (kh, kw))
+    y = at.output(shape=(x.shape[0], *sizes, channels * multiplier))
+    filter = at.viewed(w, (kh, kw, channels * multiplier))
+    at.form(Depthwise, y, x, filter, (), arg(0, float32), window, multiplier)
+
+
+@rule("Conv2DBackpropInput")
+def conv_2d_backprop_input(at: At) -> None:
+    """The transpose of the convolution: filters [height, width, of the image, of the gradient]."""
+    w, dy = _floats(at, 1, 2)
+    y = at.output()
+    kh, kw, channels, features = w.shape
+    window, sizes = window_of(at, y.shape, (kh, kw))
+    if dy.shape != (y.shape[0], *sizes, features) or y.shape[3] != channels or window.dilations != (1, 1):
+        raise Refused(f"the gradient {dy} of a convolution of {y} and {w}")
+    at.form(TransposedContract, y, dy, turned(at, w, (2, 0, 1, 3)), (), arg(0, float32), window)
+
+
+def _floats(at: At, *which: int) -> tuple[Buffer, Buffer]:
+    a, b = (at.operand(i) for i in which)
+    if a.dtype is not float32 or b.dtype is not float32 or len(a.shape) != 4 or len(b.shape) != 4:
+        raise Refused(f"a convolution of {a} and {b}")
+    return a, b
+
+
+def window_of(at: At, image: Sequence[int], size: tuple[int, int]) -> tuple[Window, tuple[int, int]]:
+    """The window that a node's attributes mean over images of this shape, and how often it fits along each axis.
+
+    raises Refused for channels first, and windows that never fit
+    """
+    attrs = at.node.attrs
+    strides, dilations = attrs["strides"], attrs.get("dilations", (1, 1, 1, 1))
+    if attrs["data_format"] != "NHWC" or {strides[0], strides[3], dilations[0], dilations[3]} != {1}:
+        raise Refused(f"{attrs['data_format']}, strides {list(strides)}, dilations {list(dilations)}")
+    explicit = attrs.get("explicit_paddings") or (0,) * 8
+    counts: list[int] = []
+    margins: list[int] = []
+    for i, (n, k) in enumerate(zip(image[1:3], size), 1):
+        span, s = (k - 1) * dilations[i] + 1, int(strides[i])
+        if attrs["padding"] == "SAME":
+            count = -(-n // s)
+            missing = max((count - 1) * s + span - n, 0)
+            before, behind = missing // 2, missing - missing // 2
+        else:
+            before, behind = int(explicit[2 * i]), int(explicit[2 * i + 1])
+            count = (n + before + behind - span) // s + 1
+        if count < 1:
+            raise Refused(f"a window of {size} in an image of {list(image)}")
+        counts.append(count)
+        margins += [before, behind]
+    window = Window(size, (int(strides[1]), int(strides[2])), (int(dilations[1]), int(dilations[2])),
+                    (margins[0], margins[1], margins[2], margins[3]))  # fmt: skip
+    return window, (counts[0], counts[1])

@@ -1,0 +1,98 @@
+"""Reductions: sums, means, extrema, counts along axes.
+
+Lives here: their rules.  Not here: what needs whole rows (rows.py), pools (pools.py).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ...core.dtypes import DType, int32
+from ...core.dtypes import bool as bool_
+from ..loops.expressions import Expr, apply, arg, const
+from ..loops.forms import ArgReduce, Buffer, Reduce
+from . import rule
+from .nodes import At, Refused, places
+
+KINDS = {"Sum": "sum", "Mean": "sum", "Max": "max", "Min": "min", "Prod": "prod", "Any": "any", "All": "all"}
+
+
+@rule(*KINDS)
+def reduction(at: At) -> None:
+    name, x = at.node.op.name, at.operand(0)
+    axes = _axes(at.attr("axis"), len(x.shape))
+    count = math.prod(x.shape[i] for i in axes)
+    dtype = x.dtype
+    whole = dtype is bool_ if name in ("Any", "All") else dtype.is_floating or (dtype is int32 and name != "Mean")
+    if not whole or not count:
+        raise Refused(f"{name} of {count} {dtype.name}")
+    after = arg(0, dtype)
+    if name == "Mean":
+        after = apply("mul", after, const(1.0 / count, dtype))
+    reduced(at, at.output(), x, axes, KINDS[name], arg(0, dtype), after)
+
+
+def reduced(at: At, y: Buffer, x: Buffer, axes: Sequence[int], kind: str, before: Expr, after: Expr) -> None:
+    """Add a reduction that writes y, whose shape is x's without the axes, with 1 there, or a mixture."""
+    axes = tuple(axes)
+    if not axes:
+        raise Refused("a reduction along no axis")
+    if y.size != math.prod(n for i, n in enumerate(x.shape) if i not in axes):
+        raise Refused(f"{x} reduced to {y}")
+    kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
+    left = tuple(n for i, n in enumerate(x.shape) if i not in axes)
+    shape = y.shape if y.shape in (kept, left) else left
+    at.written(y, shape, lambda out: at.form(Reduce, out, x, axes, kind, before, after))
+
+
+def _axes(axis: object, rank: int) -> tuple[int, ...]:
+    if axis is None:
+        return tuple(range(rank))
+    given = axis if isinstance(axis, (tuple, list)) else (axis,)
+    return tuple(sorted({int(a) % max(rank, 1) for a in given}))
+
+
+@rule("SumToLike")
+def sum_to_like(at: At) -> None:
+    """The axes along which `like` was broadcast to x."""
+    x, y = at.operand(0), at.output()
+    ahead = len(x.shape) - len(y.shape)
+    axes = [i for i, n in enumerate(x.shape) if i < ahead or (y.shape[i - ahead] == 1 and n != 1)]
+    _floating(x.dtype)
+    if not axes:
+        at.moved_whole(y, x, places(x))
+        return
+    reduced(at, y, x, axes, "sum", arg(0, x.dtype), arg(0, x.dtype))
+
+
+def _floating(dtype: DType) -> None:
+    if not dtype.is_floating:
+        raise Refused(f"a sum of {dtype.name}")
+
+
+@rule("BiasAddGrad")
+def bias_add_grad(at: At) -> None:
+    x = at.operand(0)
+    _floating(x.dtype)
+    channel = len(x.shape) - 1 if at.attr("data_format").endswith("C") else 1
+    axes = [i for i in range(len(x.shape)) if i != channel]
+    reduced(at, at.output(), x, axes, "sum", arg(0, x.dtype), arg(0, x.dtype))
+
+
+@rule("L2Loss")
+def l2_loss(at: At) -> None:
+    x = at.operand(0)
+    _floating(x.dtype)
+    half = apply("mul", arg(0, x.dtype), const(0.5, x.dtype))
+    reduced(at, at.output(), x, range(len(x.shape)), "sum", apply("square", arg(0, x.dtype)), half)
+
+
+@rule("ArgMax", "ArgMin")
+def arg_extremum(at: At) -> None:
+    x = at.operand(0)
+    axis = int(at.attr("axis")) % max(len(x.shape), 1)
+    if not x.shape or not x.shape[axis]:
+        raise Refused(f"the place of an extremum of {x}")
+    y = at.output(shape=x.shape[:axis] + x.shape[axis + 1 :])
+    at.form(ArgReduce, y, x, axis, "max" if at.node.op.name == "ArgMax" else "min")
