@@ -1,4 +1,4 @@
-"""Operators that move elements: PAD, PADV2, RESHAPE, SQUEEZE, EXPAND_DIMS, CONCATENATION.
+"""Operators that move elements: PAD, PADV2, RESHAPE, SQUEEZE, EXPAND_DIMS, CONCATENATION, PACK.
 
 Lives here: these rules.  Not here: moves as index maps (compiler/loops/forms.py), kernels.
 """
@@ -103,3 +103,22 @@ def concatenation(at: At) -> None:
         maps.append(IndexMap(start, p.shape, 0, row_major(p.shape)))
         at_row += p.shape[axis]
     at.form(Move, y.buffer, tuple(p.buffer for p in parts), tuple(maps))
+
+
+@rule("PACK")
+def pack(at: At) -> None:
+    parts = at.operands
+    shape, axis = parts[0].shape, at.option("axis")
+    rank = len(shape) + 1
+    if not -rank <= axis < rank or any(p.shape != shape for p in parts):
+        raise Refused(f"stacking {parts} along {axis}")
+    axis %= rank
+    y = at.output((*shape[:axis], len(parts), *shape[axis:]))
+    for p in parts:
+        same_numbers(p, y)
+    strides, extent = row_major(shape), (*shape[:axis], 1, *shape[axis:])
+    maps = tuple(
+        IndexMap(tuple(i if k == axis else 0 for k in range(rank)), extent, 0, (*strides[:axis], 0, *strides[axis:]))
+        for i in range(len(parts))
+    )
+    at.form(Move, y.buffer, tuple(p.buffer for p in parts), maps)

@@ -1,14 +1,12 @@
-"""Pools and means: AVERAGE_POOL_2D, MAX_POOL_2D, MEAN.
+"""Pools: AVERAGE_POOL_2D, MAX_POOL_2D.
 
-Lives here: these rules.  Not here: windows (contractions.py), other reductions (reductions.py).
+Lives here: these rules.  Not here: windows (contractions.py), reductions over whole axes (reductions.py).
 """
 
 from __future__ import annotations
 
-import numpy as np
-
 from ....compiler.loops.expressions import Expr, apply, arg, convert, quantize, scalar
-from ....compiler.loops.forms import Pool, Reduce
+from ....compiler.loops.forms import Pool
 from ....core.dtypes import float32, int8, int32, uint8
 from ..nodes import At, Operand, Refused, clamped, in_steps
 from . import rule
@@ -52,33 +50,3 @@ def _within(value: Expr, y: Operand, activation: object) -> Expr:
         return value
     steps = apply("sub", convert(value, float32), scalar(y.zero, float32))
     return in_steps(steps, y, activation)
-
-
-@rule("MEAN")
-def mean(at: At) -> None:
-    x = at.operand(0)
-    axes = axes_of(at, len(x.shape))
-    keep = bool(at.option("keep_dims"))
-    shape = tuple(1 if i in axes else n for i, n in enumerate(x.shape) if keep or i not in axes)
-    y = at.output(shape)
-    count = int(np.prod([x.shape[i] for i in axes], dtype=np.int64))
-    if not count or not axes:
-        raise Refused("a mean of nothing")
-    if x.dtype is float32 and y.dtype is float32:
-        at.form(Reduce, y.buffer, x.buffer, axes, "sum", arg(0, float32), apply("mul", arg(0, float32),
-                scalar(1.0 / count, float32)))  # fmt: skip
-        return
-    if x.dtype not in BYTES or y.dtype is not x.dtype:
-        raise Refused(f"a mean of {x} to {y}")
-    factor = x.scale / (y.scale * count)
-    value = apply("fma", convert(arg(0, int32), float32), scalar(factor, float32),
-                  scalar(-x.zero * x.scale / y.scale, float32))  # fmt: skip
-    at.form(Reduce, y.buffer, x.buffer, axes, "sum", convert(arg(0, x.dtype), int32), in_steps(value, y))
-
-
-def axes_of(at: At, rank: int) -> tuple[int, ...]:
-    """The axes that the second input says, ascending. Raises Refused where they are not known."""
-    given = at.constant(1).reshape(-1).tolist()
-    if any(not -rank <= a < rank for a in given):
-        raise Refused(f"axes {given} of {rank}")
-    return tuple(sorted({a % rank for a in given}))

@@ -1,22 +1,54 @@
-"""Operators that need a whole row at once: SOFTMAX.
+"""Operators that need a whole row at once: SOFTMAX, LOG_SOFTMAX, L2_NORMALIZATION, LOCAL_RESPONSE_NORMALIZATION.
 
-Lives here: its rule.  Not here: the row kernels.
+Lives here: these rules.  Not here: the row kernels.
 """
 
 from __future__ import annotations
 
 from ....compiler.loops.expressions import apply, arg, scalar
 from ....compiler.loops.forms import RowPass
-from ....core.dtypes import float32
-from ..nodes import At, Refused, real, stored
+from ....core.dtypes import float32, int16
+from ..nodes import At, Operand, Refused, real, stored
 from . import rule
+
+
+def _row(at: At) -> tuple[Operand, Operand]:
+    x = at.operand(0)
+    y = at.output(x.shape)
+    if x.dtype is not y.dtype or not x.size or not x.shape:
+        raise Refused(f"rows of {x} to {y}")
+    return x, y
 
 
 @rule("SOFTMAX")
 def softmax(at: At) -> None:
-    x = at.operand(0)
-    y = at.output(x.shape)
-    if x.dtype is not y.dtype or not x.shape:
-        raise Refused(f"softmax of {x} to {y}")
+    x, y = _row(at)
     before = apply("mul", real(x, 0), scalar(at.option("beta"), float32))
     at.form(RowPass, y.buffer, x.buffer, (), "softmax", before, stored(arg(0, float32), y))
+
+
+@rule("LOG_SOFTMAX")
+def log_softmax(at: At) -> None:
+    x, y = _row(at)
+    if x.dtype is int16:
+        raise Refused(f"rows of {x}")
+    at.form(RowPass, y.buffer, x.buffer, (), "log_softmax", real(x, 0), stored(arg(0, float32), y))
+
+
+@rule("L2_NORMALIZATION")
+def l2_normalization(at: At) -> None:
+    x, y = _row(at)
+    if x.dtype is int16:
+        raise Refused(f"rows of {x}")
+    after = stored(arg(0, float32), y, at.option("fused_activation_function"))
+    at.form(RowPass, y.buffer, x.buffer, (), "l2_norm", real(x, 0), after, (1e-6,))
+
+
+@rule("LOCAL_RESPONSE_NORMALIZATION")
+def local_response_normalization(at: At) -> None:
+    x, y = _row(at)
+    radius, bias, alpha, beta = (at.option(name) for name in ("radius", "bias", "alpha", "beta"))
+    if x.dtype is not float32 or len(x.shape) != 4 or radius < 0:
+        raise Refused(f"rows of {x}, radius {radius}")
+    numbers = (float(radius), float(bias), float(alpha), float(beta))
+    at.form(RowPass, y.buffer, x.buffer, (), "local_response", arg(0, float32), arg(0, float32), numbers)

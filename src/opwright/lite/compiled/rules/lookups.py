@@ -1,0 +1,59 @@
+"""Slices by index: GATHER, EMBEDDING_LOOKUP.
+
+Lives here: these rules.  Not here: slices whose places the file knows (views.py).
+"""
+
+from __future__ import annotations
+
+from ....compiler.loops.expressions import apply, arg, convert, scalar
+from ....compiler.loops.forms import Gather, Map
+from ....core.dtypes import float32, int8, int16, int32, int64, uint8
+from ..nodes import At, Operand, Refused
+from . import rule
+from .moving import same_numbers
+from .views import check_whole_bytes
+
+
+def _check(indices: Operand, n: int) -> None:
+    """Raises Refused for indices of other types, and for constants outside."""
+    if indices.dtype not in (int16, int32, int64):
+        raise Refused(f"indices {indices}")
+    known = indices.constant
+    if known is not None and known.size and not 0 <= int(known.min()) <= int(known.max()) < n:
+        raise Refused("an index is out of bounds")
+
+
+@rule("GATHER")
+def gather(at: At) -> None:
+    x, indices, axis, batch = at.operand(0), at.operand(1), at.option("axis"), at.option("batch_dims")
+    rank = len(x.shape)
+    check_whole_bytes(x)
+    if not -rank <= axis < rank:
+        raise Refused(f"axis {axis} of {rank}")
+    axis, batch = axis % rank, batch + len(indices.shape) if batch < 0 else batch
+    if not 0 <= batch <= min(len(indices.shape), axis) or x.shape[:batch] != indices.shape[:batch]:
+        raise Refused(f"batch_dims {batch}")
+    y = at.output((*x.shape[:axis], *indices.shape[batch:], *x.shape[axis + 1 :]))
+    same_numbers(x, y)
+    _check(indices, x.shape[axis])
+    at.form(Gather, y.buffer, x.buffer, indices.buffer, axis, batch)
+
+
+@rule("EMBEDDING_LOOKUP")
+def embedding_lookup(at: At) -> None:
+    indices, table = at.operand(0), at.operand(1)
+    check_whole_bytes(table)
+    if len(table.shape) < 2 or len(indices.shape) != 1:
+        raise Refused(f"rows {indices} of {table}")
+    y = at.output((*indices.shape, *table.shape[1:]))
+    _check(indices, table.shape[0])
+    if table.is_quantized and y.dtype is float32 and table.dtype in (int8, uint8):
+        if table.zero:
+            raise Refused(f"a table with the zero point {table.zero}")
+        rows = at.new(table.dtype, y.shape)
+        at.form(Gather, rows, table.buffer, indices.buffer, 0)
+        at.form(Map, y.buffer, (rows,), apply("mul", convert(arg(0, table.dtype), float32),
+                                              scalar(table.scale, float32)))  # fmt: skip
+        return
+    same_numbers(table, y)
+    at.form(Gather, y.buffer, table.buffer, indices.buffer, 0)

@@ -1,0 +1,108 @@
+"""Reductions over axes and searches along one: SUM, MEAN, REDUCE_*, ARG_MAX, ARG_MIN.
+
+Lives here: these rules.  Not here: pools (pooling.py), the kernels.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ....compiler.loops.expressions import Expr, apply, arg, convert, scalar
+from ....compiler.loops.forms import ArgReduce, Reduce
+from ....core.dtypes import bool as bool_
+from ....core.dtypes import float32, int8, int16, int32, int64, uint8
+from ..nodes import At, Operand, Refused, in_steps
+from . import rule
+from .moving import same_numbers
+
+KINDS = {"SUM": "sum", "REDUCE_MAX": "max", "REDUCE_MIN": "min", "REDUCE_PROD": "prod", "REDUCE_ANY": "any",
+         "REDUCE_ALL": "all"}  # fmt: skip
+OF_TRUTH = {"sum": "any", "max": "any", "min": "all", "prod": "all", "any": "any", "all": "all"}
+"""What reductions are of truth values."""
+NUMBERS = (float32, int32, int64, int8, uint8, int16)
+QUANTIZED = (int8, uint8, int16)
+
+
+def axes_of(at: At, rank: int) -> tuple[int, ...]:
+    """The axes that the second input says, ascending, each once. Raises Refused where they are not known."""
+    given = at.constant(1).reshape(-1).tolist()
+    if any(not -rank <= a < rank for a in given):
+        raise Refused(f"axes {given} of {rank}")
+    return tuple(sorted({a % rank for a in given}))
+
+
+def _operands(at: At) -> tuple[Operand, Operand, tuple[int, ...], int]:
+    """Input, output, axes, and how many elements go into one."""
+    x = at.operand(0)
+    axes = axes_of(at, len(x.shape))
+    keep = bool(at.option("keep_dims"))
+    y = at.output([1 if i in axes else n for i, n in enumerate(x.shape) if keep or i not in axes])
+    count = math.prod(x.shape[i] for i in axes)
+    if not x.size:
+        raise Refused("a reduction of nothing")
+    return x, y, axes, count
+
+
+def _check_sum(x: Operand, count: int) -> None:
+    """Raises Refused where the sum of so many integers may not fit into int32."""
+    if count << (8 * x.dtype.size) > 1 << 31:
+        raise Refused(f"a sum of {count} elements of {x.dtype.name}")
+
+
+@rule("SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "REDUCE_ANY", "REDUCE_ALL")
+def reduce(at: At) -> None:
+    x, y, axes, count = _operands(at)
+    kind = KINDS[at.node.name]
+    if x.dtype is bool_:
+        kind = OF_TRUTH[kind]
+    elif x.dtype not in NUMBERS or kind in ("any", "all"):
+        raise Refused(f"{kind} of {x}")
+    if x.is_quantized and kind == "sum":
+        _quantized_sum(at, x, y, axes, count)
+        return
+    if x.is_quantized and kind == "prod":
+        raise Refused("a product of quantised numbers")
+    same_numbers(x, y)
+    whole = arg(0, x.dtype)
+    at.form(Reduce, y.buffer, x.buffer, axes, kind, whole, whole)
+
+
+def _quantized_sum(at: At, x: Operand, y: Operand, axes: tuple[int, ...], count: int) -> None:
+    if x.dtype not in QUANTIZED or y.dtype is not x.dtype or not y.is_quantized:
+        raise Refused(f"a sum of {x} to {y}")
+    _check_sum(x, count)
+    _scaled_sum(at, x, y, axes, x.scale / y.scale, -x.zero * count * x.scale / y.scale)
+
+
+def _scaled_sum(at: At, x: Operand, y: Operand, axes: tuple[int, ...], factor: float, more: float) -> None:
+    """sum * factor + more, in steps of the output."""
+    value = apply("fma", convert(arg(0, int32), float32), scalar(factor, float32), scalar(more, float32))
+    at.form(Reduce, y.buffer, x.buffer, axes, "sum", convert(arg(0, x.dtype), int32), in_steps(value, y))
+
+
+@rule("MEAN")
+def mean(at: At) -> None:
+    x, y, axes, count = _operands(at)
+    if x.dtype is float32 and y.dtype is float32:
+        total: Expr = arg(0, float32)
+        at.form(Reduce, y.buffer, x.buffer, axes, "sum", total, apply("mul", total, scalar(1.0 / count, float32)))
+        return
+    if x.dtype not in QUANTIZED or y.dtype is not x.dtype or not (x.is_quantized and y.is_quantized):
+        raise Refused(f"a mean of {x} to {y}")
+    _check_sum(x, count)
+    _scaled_sum(at, x, y, axes, x.scale / (y.scale * count), -x.zero * x.scale / y.scale)
+
+
+@rule("ARG_MAX", "ARG_MIN")
+def search(at: At) -> None:
+    x, axis = at.operand(0), at.constant(1).reshape(-1).tolist()
+    rank = len(x.shape)
+    if len(axis) != 1 or not -rank <= axis[0] < rank or not x.size:
+        raise Refused(f"axis {axis} of {x}")
+    if x.dtype not in NUMBERS and x.dtype is not bool_:
+        raise Refused(f"a search in {x}")
+    at_axis = axis[0] % rank
+    y = at.output([n for i, n in enumerate(x.shape) if i != at_axis])
+    if y.dtype not in (int32, int64) or y.dtype.name.upper() != at.option("output_type"):
+        raise Refused(f"places {y}")
+    at.form(ArgReduce, y.buffer, x.buffer, at_axis, "max" if at.node.name == "ARG_MAX" else "min")
