@@ -244,10 +244,11 @@ int main(void) {
   long (*run)(plan_t *) = executor(0), (*run_timed)(plan_t *, long *) = executor(1);
   void *(*call)(void *, void *) = executor(2), *(*work)(void *) = executor(3);
   for (int threads = 2; threads <= 4; threads++) {
-    static char pools[5][2048] __attribute__((aligned(128))), scratch[512] __attribute__((aligned(64)));
+    static char pools[5][4096] __attribute__((aligned(128))), scratch[512] __attribute__((aligned(64)));
     char *pool = pools[threads];
+    ((long *)pool)[1] = threads;
     for (long which = 1; which < threads; which++) {
-      long *worker = (long *)(pool + 896 + 16 * which);
+      long *worker = (long *)(pool + 896 + 128 * threads + 16 * which);
       pthread_t thread;
       worker[0] = (long)pool, worker[1] = which;
       pthread_create(&thread, 0, work, worker);

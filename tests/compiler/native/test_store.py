@@ -109,7 +109,7 @@ def test_a_warm_process_runs_without_llvm(tmp_path: Path) -> None:
 
 def test_processes_race(tmp_path: Path) -> None:
     with ThreadPoolExecutor(3) as pool:
-        assert list(pool.map(lambda _: start(tmp_path, "cold"), range(3))) == ["True"] * 3
+        assert "True" in list(pool.map(lambda _: start(tmp_path, "cold"), range(3)))  # who is late may find it
     assert start(tmp_path, "warm") == "False"
 
 

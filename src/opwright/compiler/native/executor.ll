@@ -2,28 +2,31 @@
 ;
 ; A kernel is `i64 kernel(ptr words, i64 begin, i64 end, ptr scratch)` and gives 0 where all went well.
 ;
-; Who hands out what. A step that is shared is cut in chunks. `ticket` holds their number in its high half and the next
-; one in its low half: adding one to it claims a chunk, for whoever finds the low half below the high one. The fields of
-; the step lie in the pool and stay until all chunks are done, since the caller waits for `finished` to say so: who
-; claimed a chunk may read them, who did not must not look. A worker that comes late, or never, is not waited for.
+; Who does what. A step that is shared is cut in chunks, and each thread has a part of them, one after the other: the
+; same part of every step, so that it finds in its cache what it wrote there. A `ticket` holds where a part ends in its
+; high half and the next chunk in its low half: adding one to it claims a chunk, for whoever finds the low half below the
+; high one. A thread that is done with its own part claims from the others'. The fields of the step lie in the pool and
+; stay until all chunks are done, since the caller waits for `finished` to say so: who claimed a chunk may read them, who
+; did not must not look. A worker that comes late, or never, is not waited for.
 ;
-; Orders of memory. The caller writes the fields, then the ticket (release); a claim acquires them. A worker's results
+; Orders of memory. The caller writes the fields, then the tickets (release); a claim acquires them. A worker's results
 ; are released by its addition to `finished`, which the caller acquires before the next step.
-; Sleeping. A worker counts itself among the sleepers before it looks at the ticket for the last time; the caller
-; writes the ticket before it looks at the sleepers: in one total order (seq_cst) one of them sees the other.
+; Sleeping. A worker counts itself among the sleepers before it looks at `round` for the last time; the caller counts
+; the round before it looks at the sleepers: in one total order (seq_cst) one of them sees the other.
 
 %step = type { ptr, ptr, i64, i64, i64, i64, i64, i64 }  ; kernel, words, items, items a chunk, chunks (0: not shared)
 %plan = type { ptr, i64, ptr, ptr, i64, i64 }  ; steps, their number, pool or null, scratch, bytes of it a thread, step
 ;                                                that failed
 %line = type [16 x i64]  ; two lines of the cache, which are fetched together
-%pool = type { %line,  ; 0: 1 while a plan runs
-               %line,  ; 1: ticket
+%pool = type { { i64, i64, [14 x i64] },  ; 0: 1 while a plan runs; threads, the caller's among them
+               %line,  ; 1: round: of how many steps there were tickets so far
                %line,  ; 2: finished: chunks that are done
                { ptr, ptr, i64, i64, ptr, i64, i64, [9 x i64] },  ; 3: kernel, words, items, items a chunk, scratch,
 ;                                                                   bytes of it a thread, status: the first that is not 0
                %line,  ; 4: workers that sleep
                %line,  ; 5: pthread_mutex_t
-               %line } ; 6: pthread_cond_t
+               %line,  ; 6: pthread_cond_t
+               [0 x %line] }  ; 7: a ticket a thread
 %worker = type { ptr, i64 }  ; pool, which scratch
 
 declare i32 @pthread_mutex_lock(ptr)
@@ -170,10 +173,12 @@ finish:
 ; The caller's part of a step that is shared. Gives its status once all chunks are done.
 define internal i64 @share(ptr %pool, ptr %plan, ptr %step) noinline {
 entry:
-  %ticket = getelementptr %pool, ptr %pool, i64 0, i32 1
+  %round = getelementptr %pool, ptr %pool, i64 0, i32 1
   %finished = getelementptr %pool, ptr %pool, i64 0, i32 2
   %fields = getelementptr %pool, ptr %pool, i64 0, i32 3
   %status.ptr = getelementptr %pool, ptr %pool, i64 0, i32 3, i32 6
+  %threads.ptr = getelementptr %pool, ptr %pool, i64 0, i32 0, i32 1
+  %threads = load i64, ptr %threads.ptr
   %chunks.ptr = getelementptr %step, ptr %step, i64 0, i32 4
   %chunks = load i64, ptr %chunks.ptr
   %scratch.ptr = getelementptr %plan, ptr %plan, i64 0, i32 3
@@ -184,14 +189,29 @@ entry:
   store <2 x i64> %scratches, ptr %scratch.field, align 8
   store atomic i64 0, ptr %status.ptr monotonic, align 8
   store atomic i64 0, ptr %finished monotonic, align 8
-  %offer = shl i64 %chunks, 32
-  store atomic i64 %offer, ptr %ticket seq_cst, align 8
+  br label %part
+
+part:
+  %which = phi i64 [ 0, %entry ], [ %which.next, %part ]
+  %begin = phi i64 [ 0, %entry ], [ %end, %part ]
+  %which.next = add i64 %which, 1
+  %chunks.times = mul i64 %chunks, %which.next
+  %end = udiv i64 %chunks.times, %threads
+  %high = shl i64 %end, 32
+  %offer = or i64 %high, %begin
+  %ticket = getelementptr %pool, ptr %pool, i64 0, i32 7, i64 %which
+  store atomic i64 %offer, ptr %ticket release, align 8
+  %parts = icmp ult i64 %which.next, %threads
+  br i1 %parts, label %part, label %offered
+
+offered:
+  %ignored.round = atomicrmw add ptr %round, i64 1 seq_cst
   call void @wake(ptr %pool)
   call void @chunks(ptr %pool, i64 0)
   br label %wait
 
 wait:
-  %turns = phi i64 [ 0, %entry ], [ %turns.next, %spin ], [ %turns.next, %yield ]
+  %turns = phi i64 [ 0, %offered ], [ %turns.next, %spin ], [ %turns.next, %yield ]
   %count = load atomic i64, ptr %finished acquire, align 8
   %all = icmp eq i64 %count, %chunks
   br i1 %all, label %done, label %rest
@@ -206,7 +226,7 @@ spin:
   br label %wait
 
 yield:  ; a worker that the system has put aside needs a processor
-  %ignored = call i32 @sched_yield()
+  %ignored.yield = call i32 @sched_yield()
   br label %wait
 
 done:
@@ -214,21 +234,32 @@ done:
   ret i64 %status
 }
 
-; Claim chunks and do them until there are none.
+; Claim chunks and do them until there are none: those of the thread's own part, then of the parts that follow.
 define internal void @chunks(ptr %pool, i64 %which) {
 entry:
-  %ticket = getelementptr %pool, ptr %pool, i64 0, i32 1
   %finished = getelementptr %pool, ptr %pool, i64 0, i32 2
   %status.ptr = getelementptr %pool, ptr %pool, i64 0, i32 3, i32 6
+  %threads.ptr = getelementptr %pool, ptr %pool, i64 0, i32 0, i32 1
+  %threads = load i64, ptr %threads.ptr
+  br label %part
+
+part:
+  %of = phi i64 [ %which, %entry ], [ %of.next, %over ]
+  %seen = phi i64 [ 1, %entry ], [ %seen.next, %over ]
+  %count.part = phi i64 [ 0, %entry ], [ %count, %over ]
+  %ticket = getelementptr %pool, ptr %pool, i64 0, i32 7, i64 %of
   br label %claim
 
 claim:
-  %count = phi i64 [ 0, %entry ], [ %count.next, %did ]
+  %count = phi i64 [ %count.part, %part ], [ %count.next, %did ]
+  %now = load atomic i64, ptr %ticket monotonic, align 8
+  %open = call i1 @is_open(i64 %now)
+  br i1 %open, label %try, label %over
+
+try:
   %found = atomicrmw add ptr %ticket, i64 1 acq_rel
-  %chunk = and i64 %found, 4294967295
-  %chunks = lshr i64 %found, 32
-  %mine = icmp ult i64 %chunk, %chunks
-  br i1 %mine, label %look, label %leave
+  %mine = call i1 @is_open(i64 %found)
+  br i1 %mine, label %look, label %over
 
 look:
   %count.next = add i64 %count, 1
@@ -251,6 +282,7 @@ do:
   %bytes = load i64, ptr %bytes.ptr
   %offset = mul i64 %bytes, %which
   %scratch = getelementptr i8, ptr %scratches, i64 %offset
+  %chunk = and i64 %found, 4294967295
   %begin = mul i64 %chunk, %size
   %to = add i64 %begin, %size
   %end = call i64 @llvm.smin.i64(i64 %to, i64 %items)
@@ -264,6 +296,14 @@ failed:
 
 did:
   br label %claim
+
+over:
+  %of.up = add i64 %of, 1
+  %wraps = icmp eq i64 %of.up, %threads
+  %of.next = select i1 %wraps, i64 0, i64 %of.up
+  %seen.next = add i64 %seen, 1
+  %more = icmp ule i64 %seen.next, %threads
+  br i1 %more, label %part, label %leave
 
 leave:
   %any = icmp ne i64 %count, 0
@@ -283,7 +323,7 @@ entry:
   %pool = load ptr, ptr %worker
   %which.ptr = getelementptr %worker, ptr %worker, i64 0, i32 1
   %which = load i64, ptr %which.ptr
-  %ticket = getelementptr %pool, ptr %pool, i64 0, i32 1
+  %round = getelementptr %pool, ptr %pool, i64 0, i32 1
   %sleepers = getelementptr %pool, ptr %pool, i64 0, i32 4
   %mutex = getelementptr %pool, ptr %pool, i64 0, i32 5
   %condition = getelementptr %pool, ptr %pool, i64 0, i32 6
@@ -291,9 +331,10 @@ entry:
 
 look:
   %turns = phi i64 [ 0, %entry ], [ 0, %claim ], [ 0, %up ], [ %turns.next, %idle ]
-  %found = load atomic i64, ptr %ticket acquire, align 8
-  %open = call i1 @is_open(i64 %found)
-  br i1 %open, label %claim, label %idle
+  %done = phi i64 [ 0, %entry ], [ %found, %claim ], [ %done, %up ], [ %done, %idle ]
+  %found = load atomic i64, ptr %round acquire, align 8
+  %new = icmp ne i64 %found, %done
+  br i1 %new, label %claim, label %idle
 
 claim:
   call void @chunks(ptr %pool, i64 %which)
@@ -311,9 +352,9 @@ idle:  ; in the midst of a plan there will soon be more
 lie:
   %ignored.lock = call i32 @pthread_mutex_lock(ptr %mutex)
   %ignored.add = atomicrmw add ptr %sleepers, i64 1 seq_cst
-  %again = load atomic i64, ptr %ticket seq_cst, align 8
-  %reopened = call i1 @is_open(i64 %again)
-  br i1 %reopened, label %up, label %sleep
+  %again = load atomic i64, ptr %round seq_cst, align 8
+  %late = icmp ne i64 %again, %done
+  br i1 %late, label %up, label %sleep
 
 sleep:
   %ignored.wait = call i32 @pthread_cond_wait(ptr %condition, ptr %mutex)
@@ -325,11 +366,11 @@ up:
   br label %look
 }
 
-; Whether a ticket has chunks to claim.
+; Whether a ticket has, or had, a chunk to claim.
 define internal i1 @is_open(i64 %ticket) alwaysinline {
   %chunk = and i64 %ticket, 4294967295
-  %chunks = lshr i64 %ticket, 32
-  %open = icmp ult i64 %chunk, %chunks
+  %end = lshr i64 %ticket, 32
+  %open = icmp ult i64 %chunk, %end
   ret i1 %open
 }
 

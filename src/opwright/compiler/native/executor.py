@@ -27,7 +27,7 @@ from .workers import functions, pool_of
 _LINE = 64  # bytes: scratch memory and plans start on a line of the cache
 _PLAN, _STEP = 8, 8  # words of each in executor.ll
 _COUNT, _POOL, _SCRATCH, _SCRATCH_BYTES, _FAILED = 1, 2, 3, 4, 5
-_CHUNKS_A_THREAD = 4  # of a step that leaves it to us: so that threads finish at about the same time
+_CHUNKS_A_THREAD = 8  # of a step that leaves it to us: so that threads finish at about the same time
 _MOST_CHUNKS = 1 << 20
 _KERNEL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
 _TIMED = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
@@ -97,7 +97,7 @@ class Executor:
         """Items a chunk, and chunks: 0 where the caller does them all."""
         if self.threads == 1:
             return step.items, 0
-        chunk = step.chunk or -(-step.items // (_CHUNKS_A_THREAD * self.threads))
+        chunk = step.chunk or step.items // (_CHUNKS_A_THREAD * self.threads)
         chunk = max(chunk, -(-step.items // _MOST_CHUNKS), 1)
         return (chunk, -(-step.items // chunk)) if chunk < step.items else (step.items, 0)
 

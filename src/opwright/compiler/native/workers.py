@@ -24,7 +24,7 @@ from .store import find_or_make
 # steps of a plan it should stay awake; between two plans that are run one after the other likewise.
 SPIN_IN_PLAN, SPIN_AFTER_PLAN = 1 << 16, 1 << 12
 _STACK = 1 << 21
-_POOL_BYTES = 7 * 128  # as executor.ll lays it out
+_POOL_BYTES, _TICKET_BYTES = 7 * 128, 128  # as executor.ll lays it out
 _RELAX = {"x86_64": "llvm.x86.sse2.pause()", "aarch64": "llvm.aarch64.isb(i32 15)"}
 
 
@@ -63,9 +63,15 @@ class Pool:
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
-        self.address = memory(_POOL_BYTES + 16 * threads)
-        self._started = False
-        self._lock = threading.Lock()
+        self._records = _POOL_BYTES + _TICKET_BYTES * threads
+        self.address = memory(self._records + 16 * threads)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Nobody runs, sleeps or holds a lock."""
+        ctypes.memset(self.address, 0, self._records)
+        ctypes.c_int64.from_address(self.address + 8).value = self.threads
+        self._lock, self._started = threading.Lock(), False
 
     def start(self) -> None:
         """Start the workers if there are none. Where the system gives fewer threads, plans run with those."""
@@ -76,7 +82,7 @@ class Pool:
                     self._start_worker(which)
 
     def _start_worker(self, which: int) -> None:
-        record = self.address + _POOL_BYTES + 16 * which
+        record = self.address + self._records + 16 * which
         (ctypes.c_int64 * 2).from_address(record)[:] = [self.address, which]
         attributes, thread = ctypes.create_string_buffer(256), ctypes.c_size_t()
         c = library()
@@ -90,11 +96,6 @@ class Pool:
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             c.pthread_attr_destroy(attributes)
-
-    def forget(self) -> None:
-        """In the child of a fork: nobody runs, sleeps or holds a lock."""
-        ctypes.memset(self.address, 0, _POOL_BYTES)
-        self._lock, self._started = threading.Lock(), False
 
 
 _pools: dict[int, Pool] = {}
@@ -115,7 +116,7 @@ def _after_fork() -> None:
     global _pools_lock
     _pools_lock = threading.Lock()
     for pool in _pools.values():
-        pool.forget()
+        pool._begin()
 
 
 if hasattr(os, "register_at_fork"):
