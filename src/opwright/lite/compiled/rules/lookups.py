@@ -52,8 +52,8 @@ def embedding_lookup(at: At) -> None:
             raise Refused(f"a table with the zero point {table.zero}")
         rows = at.new(table.dtype, y.shape)
         at.form(Gather, rows, table.buffer, indices.buffer, 0)
-        at.form(Map, y.buffer, (rows,), apply("mul", convert(arg(0, table.dtype), float32),
-                                              scalar(table.scale, float32)))  # fmt: skip
+        signed = apply("bitcast", arg(0, table.dtype), dtype=int8)  # the official kernel reads uint8 as int8
+        at.form(Map, y.buffer, (rows,), apply("mul", convert(signed, float32), scalar(table.scale, float32)))
         return
     same_numbers(table, y)
     at.form(Gather, y.buffer, table.buffer, indices.buffer, 0)

@@ -9,8 +9,8 @@ import math
 
 from ....compiler.loops.expressions import Expr, apply, arg, convert, scalar
 from ....compiler.loops.forms import ArgReduce, Reduce
+from ....core.dtypes import bfloat16, float16, float32, int8, int16, int32, int64, uint8
 from ....core.dtypes import bool as bool_
-from ....core.dtypes import float32, int8, int16, int32, int64, uint8
 from ..nodes import At, Operand, Refused, in_steps
 from . import rule
 from .moving import same_numbers
@@ -21,6 +21,8 @@ OF_TRUTH = {"sum": "any", "max": "any", "min": "all", "prod": "all", "any": "any
 """What reductions are of truth values."""
 NUMBERS = (float32, int32, int64, int8, uint8, int16)
 QUANTIZED = (int8, uint8, int16)
+SHORT = (float16, bfloat16)
+"""Floats that are reduced in float32."""
 
 
 def axes_of(at: At, rank: int) -> tuple[int, ...]:
@@ -55,7 +57,7 @@ def reduce(at: At) -> None:
     kind = KINDS[at.node.name]
     if x.dtype is bool_:
         kind = OF_TRUTH[kind]
-    elif x.dtype not in NUMBERS or kind in ("any", "all"):
+    elif x.dtype not in (*NUMBERS, *SHORT) or kind in ("any", "all"):
         raise Refused(f"{kind} of {x}")
     if x.is_quantized and kind == "sum":
         _quantized_sum(at, x, y, axes, count)
@@ -63,8 +65,13 @@ def reduce(at: At) -> None:
     if x.is_quantized and kind == "prod":
         raise Refused("a product of quantised numbers")
     same_numbers(x, y)
-    whole = arg(0, x.dtype)
-    at.form(Reduce, y.buffer, x.buffer, axes, kind, whole, whole)
+    before = _wide(x)
+    at.form(Reduce, y.buffer, x.buffer, axes, kind, before, convert(arg(0, before.dtype), x.dtype))
+
+
+def _wide(x: Operand) -> Expr:
+    """An element as it is accumulated."""
+    return convert(arg(0, x.dtype), float32 if x.dtype in SHORT else x.dtype)
 
 
 def _quantized_sum(at: At, x: Operand, y: Operand, axes: tuple[int, ...], count: int) -> None:
@@ -83,9 +90,9 @@ def _scaled_sum(at: At, x: Operand, y: Operand, axes: tuple[int, ...], factor: f
 @rule("MEAN")
 def mean(at: At) -> None:
     x, y, axes, count = _operands(at)
-    if x.dtype is float32 and y.dtype is float32:
-        total: Expr = arg(0, float32)
-        at.form(Reduce, y.buffer, x.buffer, axes, "sum", total, apply("mul", total, scalar(1.0 / count, float32)))
+    if x.dtype in (float32, *SHORT) and y.dtype is x.dtype:
+        part = apply("mul", arg(0, float32), scalar(1.0 / count, float32))
+        at.form(Reduce, y.buffer, x.buffer, axes, "sum", _wide(x), convert(part, x.dtype))
         return
     if x.dtype not in QUANTIZED or y.dtype is not x.dtype or not (x.is_quantized and y.is_quantized):
         raise Refused(f"a mean of {x} to {y}")
