@@ -44,7 +44,7 @@ def _one(e: Expr, walk: Callable[[Expr], Any], args: Sequence[np.ndarray]) -> An
         return _wide(np.asarray(e.value, e.dtype.np), e.dtype)
     if e.op == "lookup":
         table = args[e.args[1].value]
-        return table[np.asarray(walk(e.args[0])).astype(np.int64) & 255]
+        return table[np.asarray(walk(e.args[0])).astype(np.int64) & (table.size - 1)]
     found = OPERATIONS[e.op](e.dtype, *map(walk, e.args))
     return found if e.dtype is float32 or e.dtype is float64 else np.asarray(found).astype(e.dtype.np, copy=False)
 

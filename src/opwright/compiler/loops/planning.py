@@ -255,13 +255,13 @@ class _Memory:
     def lay_out(self, forms: Sequence[Form], builder: Builder) -> Layout:
         """Offsets in the arena for all that lives there, and what each address of a step is relative to."""
         spans = self._spans(forms, builder)
+        unshared = sum(b.size * b.dtype.size for b, _ in spans.values() if self._in_arena(b))
         for share in builder.shares:
             self._share(share, spans)
         arena = [(b, span) for b, span in spans.values() if self._in_arena(b)]
         needs = [Allocation(b.size * b.dtype.size, span[0], span[1]) for b, span in arena]
         offsets, size = plan_arena(needs)
         at = {id(b): offset for (b, _), offset in zip(arena, offsets)}
-        unshared = sum(need.size for need in needs)
         steps = [Step(s.code, tuple(self._resolved(w, at) for w in s.words), *s[2:]) for s in builder.steps]
         return Layout(steps, size, unshared, builder.constants, [(b, at[id(b)]) for b, _ in arena])
 

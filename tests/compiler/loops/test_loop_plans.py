@@ -1,0 +1,183 @@
+"""Plans: memory that buffers share, constants packed once, what runs where no kernel does a form, errors."""
+
+import numpy as np
+import pytest
+from meaning import meaning
+
+from opwright.compiler import kernels
+from opwright.compiler.kernels import Unmade
+from opwright.compiler.loops.expressions import apply, arg
+from opwright.compiler.loops.forms import Buffer, Form, IndexMap, Map, Move, View
+from opwright.compiler.loops.fusion import fused
+from opwright.compiler.loops.graph import LoopGraph
+from opwright.compiler.loops.planning import plan_of
+from opwright.compiler.loops.plans import Running, StepFailed, word
+from opwright.core.dtypes import float32, float64, int64
+from opwright.core.errors import InternalError
+
+F = float32
+rng = np.random.default_rng(5)
+
+
+def buf(name, *shape, data=None):
+    return Buffer(name, F, shape, data)
+
+
+def neg(y, x, origin=()):
+    return Map(y, (x,), apply("neg", arg(0, F)), origin=origin)
+
+
+def chain(length, size=1000):
+    """Maps that are not fused, one after the other."""
+    buffers = [buf(f"b{i}", size) for i in range(length + 1)]
+    forms = tuple(neg(y, x) for x, y in zip(buffers, buffers[1:]))
+    return LoopGraph("chain", (buffers[0],), (buffers[-1],), forms)
+
+
+def run(graph, plan, inputs, threads=1):
+    plan.pack()
+    running = Running(plan, threads)
+    outs = [np.zeros(b.shape, b.dtype.np) for b in graph.outputs]
+    running.connect({b: a.ctypes.data for b, a in zip((*graph.inputs, *graph.outputs), (*inputs, *outs))})
+    running.run()
+    return outs
+
+
+def check(graph, plan=None):
+    inputs = [rng.normal(size=b.shape).astype(np.float32) for b in graph.inputs]
+    found = run(graph, plan_of(graph) if plan is None else plan, inputs)
+    for a, b in zip(meaning(graph, inputs), found, strict=True):
+        np.testing.assert_allclose(b, a, rtol=1e-6, atol=1e-6)
+
+
+def test_a_chain_works_in_one_buffer_or_two():
+    graph = chain(9)
+    plan = plan_of(graph)
+    assert plan.arena <= 2 * 4032 and plan.unshared == 8 * 4000
+    check(graph, plan)
+
+
+def test_views_take_no_step_and_no_memory():
+    x, a, v, y = buf("x", 4, 6), buf("a", 4, 6), buf("v", 24), buf("y", 24)
+    graph = LoopGraph("views", (x,), (y,), (neg(a, x), View(v, a), neg(y, v)))
+    plan = plan_of(graph)
+    assert len(plan.steps) == 2 and plan.arena <= 128
+    check(graph, plan)
+
+
+@pytest.mark.parametrize("between", [True, False])
+def test_a_view_that_is_the_result_is_written_in_place(between):
+    x, a, y = buf("x", 4, 6), buf("a", 4, 6), buf("y", 24)
+    forms = (neg(a, x), View(y, a)) if between else (View(y, x),)
+    graph = LoopGraph("result", (x,), (y,), forms)
+    plan = plan_of(graph)
+    assert len(plan.steps) == 1 and plan.arena == 0
+    check(graph, plan)
+
+
+def test_two_results_that_are_one():
+    x, a, y, z = buf("x", 4, 6), buf("a", 4, 6), buf("y", 24), buf("z", 6, 4)
+    check(LoopGraph("twice", (x,), (y, z), (neg(a, x), View(y, a), View(z, a))))
+
+
+def test_parts_of_a_concatenation_share_its_memory():
+    x, a, b, c, y = buf("x", 3, 4), buf("a", 3, 4), buf("b", 3, 4), buf("c", 3, 8), buf("y", 3, 8)
+    boxes = tuple(IndexMap((0, at), (3, 4), 0, (4, 1)) for at in (0, 4))
+    graph = LoopGraph("concat", (x,), (y,), (neg(a, x), Map(b, (x,), apply("abs", arg(0, F))), Move(c, (a, b), boxes),
+                                             neg(y, c)))  # fmt: skip
+    after, apart = fused(graph)
+    plan = plan_of(after, apart=apart)
+    assert plan.arena <= 128
+    inputs = [rng.normal(size=(3, 4)).astype(np.float32)]
+    np.testing.assert_array_equal(run(after, plan, inputs)[0], meaning(graph, inputs)[0])
+
+
+def test_constants_of_one_key_are_packed_once():
+    w = rng.normal(size=7).astype(np.float32)
+    packed = []
+
+    def fill(out):
+        packed.append(1)
+        out[:] = w
+
+    from opwright.compiler.loops.planning import Builder
+
+    build = Builder()
+    a, b = (build.packed((7,), "f4", fill, key=("test", w)) for _ in range(2))
+    c = build.packed((7,), "f4", fill, key=("test", w[:0]))
+    assert a == b and a != c and len(build.constants) == 2
+    mark = build.mark()
+    build.constant(w, key="more")
+    build.rewind(mark)
+    assert len(build.constants) == 2 and not packed
+
+
+@pytest.fixture
+def picky(monkeypatch):
+    """A maker of maps that refuses all whose expression has more than one operation."""
+
+    def refuse(form, build):
+        if any(e.args for e in form.expr.args):
+            raise Unmade("too much")
+        raise Unmade("not mine")
+
+    first = kernels.makers_of(Map)
+    monkeypatch.setattr(kernels, "makers_of", lambda kind: [
+        lambda form, build: refuse(form, build) if any(e.args for e in form.expr.args) else first[0](form, build)
+    ])  # fmt: skip
+
+
+def test_what_no_kernel_does_runs_in_its_parts(picky):
+    graph = chain(3, 20)
+    after, apart = fused(graph)
+    assert len(after.forms) == 1
+    plan = plan_of(after, apart=apart)
+    assert len(plan.steps) == 3
+    check(graph, plan)
+
+
+def test_all_forms_without_a_kernel_are_named(picky):
+    x, y, z = buf("x", 3), buf("y", 3), buf("z", 3)
+    deep = apply("neg", apply("abs", arg(0, F)))
+    forms = Map(y, (x,), deep, origin=("NEG 4",)), neg(z, y)
+    with pytest.raises(Unmade, match="too much") as caught:
+        plan_of(LoopGraph("deep", (x,), (z,), forms))
+    assert [form.origin for form in caught.value.forms] == [("NEG 4",)]
+
+
+def test_a_form_without_maker():
+    class Odd(Form):
+        pass
+
+    with pytest.raises(Unmade, match="there is no maker of Odd"):
+        plan_of(LoopGraph("odd", (), (b := buf("y", 1),), (Odd(b),)))
+
+
+def test_the_text_says_steps_and_sizes():
+    text = str(plan_of(LoopGraph("g", (x := buf("x", 40),), (y := buf("y", 40),), (neg(y, x, ("NEG 7",)),))))
+    first, second = text.splitlines()
+    assert first.startswith("plan of g: 1 steps, arena 0 B (0 B unshared), constants 0 B, scratch ")
+    assert "[x]" in second and "[y]" in second and second.endswith("# NEG 7")
+
+
+def test_words_of_numbers():
+    assert word(1.5, float32) == 0x3FC00000 and word(-2, int64) == -2 and word(7.0, None) == 7
+    assert np.array(word(-1.5, float64)).view(np.float64) == -1.5
+    with pytest.raises(InternalError, match="integer parameter"):
+        word(1.5, int64)
+
+
+def test_a_failed_guard_names_the_operator():
+    error = StepFailed(neg(buf("y", 3), buf("x", 3), ("GATHER 3", "RELU 4")), "gather", 2)
+    assert "GATHER 3 + RELU 4" in str(error) and "gather gave 2" in str(error)
+
+
+def test_times_by_step():
+    graph = chain(4)
+    plan = plan_of(graph)
+    plan.pack()
+    running = Running(plan)
+    x, y = np.zeros(1000, np.float32), np.zeros(1000, np.float32)
+    running.connect({graph.inputs[0]: x.ctypes.data, graph.outputs[0]: y.ctypes.data})
+    times = running.profile()
+    assert [s for s, _ in times] == plan.steps and all(seconds >= 0 for _, seconds in times)
