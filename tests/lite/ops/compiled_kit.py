@@ -1,0 +1,54 @@
+"""Drawn models of one operator run by the compiled engine, against the official kernels.
+
+Lives here: `compiled_gaps`, `taken`.  Not here: the rows (drawn_rows_*.py), which rows are compiled (test_compiled_*.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from drawn import Draw, Row, answers, feeds, gap_of, model_of
+from one_operator import official_interpreter
+
+from opwright.core import flags
+from opwright.lite import Interpreter
+
+
+@contextlib.contextmanager
+def compiled() -> Iterator[None]:
+    """Interpreters that are made within run what they can as machine code, from their first allocation on."""
+    before = flags.compiled, flags.background
+    flags.compiled, flags.background = True, False
+    try:
+        yield
+    finally:
+        flags.compiled, flags.background = before
+
+
+def taken(interpreter: Any) -> bool:
+    """Whether every node is run as machine code."""
+    engine = interpreter._engine
+    plan = interpreter._subgraphs[0].execution_plan
+    return engine is not None and engine.delegate is not None and all(n.delegate is engine.delegate for n in plan)
+
+
+def compiled_gaps(row: Row, kind: str, seed: int) -> tuple[float, bool, str]:
+    """The largest gap to the official answers (see drawn.gap_of), whether it was compiled, and why not."""
+    drawn = row.draw(Draw(seed, kind))
+    model = model_of(row.name, drawn)
+    with compiled():
+        interpreter = Interpreter(model_content=model.to_bytes())
+        found = answers(interpreter, feeds(drawn), drawn.runs)
+        whole = taken(interpreter)
+        delegate = interpreter._engine.delegate if interpreter._engine is not None else None
+        why = "; ".join((delegate.refused if delegate is not None else {}).values())
+    wanted = answers(official_interpreter(model, row.path), feeds(drawn), drawn.runs)
+    if drawn.defined is not None:
+        found, wanted = drawn.defined(found), drawn.defined(wanted)
+    for a, b in zip(found, wanted, strict=True):
+        assert (a.shape, a.dtype) == (b.shape, b.dtype), (a.shape, a.dtype, b.shape, b.dtype)
+    gaps = [float(np.max(gap_of(a, b), initial=0)) for a, b in zip(found, wanted)]
+    return max(gaps, default=0.0), whole, why

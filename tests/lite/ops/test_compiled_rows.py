@@ -1,0 +1,60 @@
+"""What the compiled engine makes of drawn models that move elements, reduce them or normalise rows: the official answers.
+
+A gap of one step of quantised numbers is allowed beyond what the row allows; floats are as close as the row says.
+"""
+
+from __future__ import annotations
+
+import pytest
+from compiled_kit import compiled_gaps
+from drawn_table import ROWS
+
+NAMES = frozenset("""
+    SUM MEAN REDUCE_MAX REDUCE_MIN REDUCE_PROD REDUCE_ANY REDUCE_ALL ARG_MAX ARG_MIN SOFTMAX LOG_SOFTMAX
+    L2_NORMALIZATION LOCAL_RESPONSE_NORMALIZATION TRANSPOSE SLICE STRIDED_SLICE PAD PADV2 MIRROR_PAD CONCATENATION
+    SPLIT SPLIT_V PACK UNPACK TILE BROADCAST_TO SPACE_TO_DEPTH DEPTH_TO_SPACE SPACE_TO_BATCH_ND BATCH_TO_SPACE_ND
+    REVERSE_V2 GATHER EMBEDDING_LOOKUP RESHAPE SQUEEZE EXPAND_DIMS
+""".split())  # fmt: skip
+NARROW = ("INT8", "UINT8", "INT16")
+UNTAKEN = ("STRING", "INT4", "UINT4", "INT2")
+"""Types that stay with the interpreter."""
+PAIRS = [(row, kind) for row in ROWS if row.name in NAMES for kind in row.kinds if kind not in UNTAKEN]
+EACH = [pytest.param(row, kind, id=f"{row.label}-{kind}-{row.path}".replace(" ", "_")) for row, kind in PAIRS]
+MODELS = 2
+
+
+@pytest.mark.parametrize(("row", "kind"), EACH)
+def test_compiled_agrees_with_the_official_kernels(row, kind):
+    pytest.importorskip("ai_edge_litert.interpreter")
+    allowed = row.within + (1 if kind in NARROW else 0)
+    for seed in range(MODELS):
+        gap, _, _ = compiled_gaps(row, kind, seed)
+        assert gap <= allowed, f"seed {seed}: {gap:.3g} from the official answer, allowed {allowed:.3g}"
+
+
+TAKEN = [
+    ("SOFTMAX", "INT8"), ("SOFTMAX", "FLOAT32"), ("LOG_SOFTMAX", "FLOAT32"), ("L2_NORMALIZATION", "FLOAT32"),
+    ("LOCAL_RESPONSE_NORMALIZATION", "FLOAT32"), ("MEAN", "INT8"), ("MEAN", "FLOAT32"), ("SUM", "INT32"),
+    ("REDUCE_MAX", "UINT8"), ("REDUCE_MIN", "INT64"), ("REDUCE_PROD", "FLOAT32"), ("REDUCE_ANY", "BOOL"),
+    ("REDUCE_ALL", "BOOL"), ("ARG_MAX", "FLOAT32"), ("ARG_MIN", "INT8"), ("TRANSPOSE", "BFLOAT16"), ("SLICE", "INT64"),
+    ("STRIDED_SLICE", "FLOAT32"), ("PAD", "INT8"), ("MIRROR_PAD", "FLOAT32"), ("CONCATENATION", "INT8"),
+    ("SPLIT", "FLOAT32"), ("SPLIT_V", "FLOAT32"), ("PACK", "INT32"), ("UNPACK", "FLOAT32"), ("TILE", "FLOAT32"),
+    ("BROADCAST_TO", "BOOL"), ("SPACE_TO_DEPTH", "INT8"), ("DEPTH_TO_SPACE", "FLOAT32"),
+    ("BATCH_TO_SPACE_ND", "FLOAT32"), ("SPACE_TO_BATCH_ND", "FLOAT32"), ("REVERSE_V2", "FLOAT32"),
+    ("GATHER", "FLOAT32"), ("EMBEDDING_LOOKUP", "FLOAT32"), ("RESHAPE", "FLOAT32"), ("SQUEEZE", "INT8"),
+    ("EXPAND_DIMS", "INT16"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "kind"), TAKEN)
+def test_it_is_compiled(name, kind):
+    """At least one of a few models of each, whose axes and sizes are in the file."""
+    rows = [row for row in ROWS if row.name == name and kind in row.kinds]
+    reasons = []
+    for row in rows:
+        for seed in range(20):
+            _, whole, why = compiled_gaps(row, kind, seed)
+            if whole:
+                return
+            reasons.append(why)
+    pytest.fail(f"none was compiled: {reasons[:4]}")
