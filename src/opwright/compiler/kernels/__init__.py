@@ -38,8 +38,9 @@ class Unmade(Exception):
 
 
 MODULES: dict[str, tuple[str, ...]] = {
-    "Depthwise": ("depthwise_f32",),
-    "Contract": ("contractions_f32",),
+    "Depthwise": ("depthwise_f32", "depthwise_int8"),
+    "Contract": ("contractions_f32", "contractions_int8"),
+    "MatMul": ("matmul",),
     "Map": ("maps",),
     "ArgReduce": ("searches",),
     "Gather": ("gathers",),

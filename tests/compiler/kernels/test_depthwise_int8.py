@@ -1,0 +1,131 @@
+"""Depthwise convolution of int8 and uint8: the sums exactly, whole and in parts, and code for every target."""
+
+import numpy as np
+import pytest
+from form_kit import buffer, compiles_everywhere, run, split, targets
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from windows import correlated, output_size
+
+from opwright.compiler.kernels import Unmade
+from opwright.compiler.kernels.depthwise_int8 import depthwise_any_int8, depthwise_int8
+from opwright.compiler.kernels.epilogue import Epilogue
+from opwright.compiler.loops.expressions import apply, arg, convert, parametrised, quantize
+from opwright.compiler.loops.forms import Buffer, Depthwise, Window
+from opwright.core.dtypes import as_dtype, float32, int8, int32
+
+RNG = np.random.default_rng(6)
+SUM = arg(0, int32)
+SAME3 = Window((3, 3), (1, 1), (1, 1), (1, 1, 1, 1))
+
+
+def drawn(dtype, *shape):
+    info = np.iinfo(dtype)
+    return RNG.integers(info.min, info.max, shape, endpoint=True).astype(dtype)
+
+
+def expected(x, filter, window, multiplier, x_zero, filter_zero):
+    """The sums in int64; padding counts as x_zero."""
+    wide = np.repeat(x.astype(np.int64), multiplier, axis=3) - x_zero
+    return correlated(wide, window, lambda pixels, i, j: pixels * (filter[i, j].astype(np.int64) - filter_zero))
+
+
+def made(x, filter, window, multiplier=1, x_zero=0, filter_zero=0, constant=True, expr=SUM, operands=()):
+    shape = (x.shape[0], *output_size(x.shape, window), x.shape[3] * multiplier)
+    source, taps = buffer(x), Buffer("filter", as_dtype(filter.dtype), filter.shape, filter if constant else None)
+    given = {source: x} if constant else {source: x, taps: filter}
+    known = tuple(Buffer("operand", as_dtype(a.dtype), a.shape, a) for a in operands)
+    form = Depthwise(Buffer("y", expr.dtype, shape), source, taps, known, expr, window, multiplier, x_zero, filter_zero)
+    return form, given
+
+
+def check(x, filter, window, multiplier=1, x_zero=0, filter_zero=0, constant=True):
+    form, given = made(x, filter, window, multiplier, x_zero, filter_zero, constant)
+    got = run(form, given)
+    np.testing.assert_array_equal(got, expected(x, filter, window, multiplier, x_zero, filter_zero))
+    np.testing.assert_array_equal(split(form, given, 3), got)
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3, 5, 16, 17, 24, 67])
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("size", [3, 5])
+def test_channels(size, stride, channels):
+    pad = size // 2
+    window = Window((size, size), (stride, stride), (1, 1), (pad, pad, pad, pad))
+    for height, width in ((1, 1), (7, 5), (8, 13)):
+        check(drawn(np.int8, 2, height, width, channels), drawn(np.int8, size, size, channels), window, x_zero=-7)
+    check(drawn(np.uint8, 1, 6, 9, channels), drawn(np.int8, size, size, channels), window, x_zero=131)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.data())
+def test_any_window(data):
+    size, strides, dilations = (tuple(data.draw(st.integers(1, n)) for _ in range(2)) for n in (6, 3, 3))
+    padding = tuple(data.draw(st.integers(0, 4)) for _ in range(4))
+    reach = [(k - 1) * d + 1 for k, d in zip(size, dilations)]
+    height, width = (data.draw(st.integers(max(1, r - p - q), 21))
+                     for r, p, q in zip(reach, padding[0::2], padding[1::2]))  # fmt: skip
+    channels, multiplier = data.draw(st.sampled_from((1, 3, 18))), data.draw(st.sampled_from((1, 1, 2, 3)))
+    x = drawn(data.draw(st.sampled_from((np.int8, np.uint8))), data.draw(st.integers(1, 2)), height, width, channels)
+    check(x, drawn(np.int8, *size, channels * multiplier), Window(size, strides, dilations, padding), multiplier,
+          data.draw(st.integers(0, 127)))  # fmt: skip
+
+
+@pytest.mark.parametrize(("dtype", "zero"), [(np.uint8, 140), (np.int8, 5)])
+def test_zero_points_of_filters(dtype, zero):
+    check(drawn(np.uint8, 1, 7, 6, 19), drawn(dtype, 3, 3, 19), SAME3, 1, 128, zero)
+
+
+def test_filters_that_are_not_constant_and_large_ones():
+    check(drawn(np.int8, 1, 7, 6, 19), drawn(np.int8, 3, 3, 19), SAME3, 1, 3, constant=False)
+    check(drawn(np.int8, 1, 12, 11, 19), drawn(np.int8, 9, 8, 19), Window((9, 8), (1, 1), (1, 1), (4, 4, 4, 3)), 1, 3)
+
+
+def test_extremes_are_exact():
+    for x, w in ((-128, -128), (127, -128), (-128, 127)):
+        check(np.full((1, 6, 6, 16), x, np.int8), np.full((5, 5, 16), w, np.int8),
+              Window((5, 5), (1, 1), (1, 1), (2, 2, 2, 2)), x_zero=-128)  # fmt: skip
+
+
+def test_requantised():
+    x, filter, bias = drawn(np.int8, 1, 9, 9, 40), drawn(np.int8, 3, 3, 40), drawn(np.int16, 40).astype(np.int32)
+    scale = RNG.random(40).astype(np.float32) * 0.004
+    scaled = apply("mul", convert(apply("add", SUM, arg(1, int32)), float32), arg(2, float32))
+    sums = expected(x, filter, SAME3, 1, -4, 0) + bias
+    want = np.clip(np.rint(sums * scale.astype(np.float64)) + 3, -128, 127)
+    form, given = made(x, filter, SAME3, 1, -4, expr=quantize(scaled, 3, int8), operands=(bias, scale))
+    got = run(form, given)
+    assert np.abs(got - want).max() <= 1
+    assert (got == want).mean() > 0.999
+    form, given = made(x, filter, SAME3, 1, -4, expr=scaled, operands=(bias, scale))
+    np.testing.assert_allclose(run(form, given), sums * scale, rtol=1e-6)
+
+
+def test_slices_of_a_concatenation():
+    whole = drawn(np.int8, 1, 6, 7, 50)
+    source, joined = Buffer("x", int8, whole.shape), Buffer("joined", int32, (1, 6, 7, 31))
+    filter = drawn(np.int8, 3, 3, 20)
+    out, part = Buffer("y", int32, (1, 6, 7, 20), None, joined, 11), Buffer("x", int8, (1, 6, 7, 20), None, source, 13)
+    form = Depthwise(out, part, Buffer("filter", int8, filter.shape, filter), (), SUM, SAME3, 1, 9)
+    np.testing.assert_array_equal(run(form, {source: whole})[..., 11:],
+                                  expected(whole[..., 13:33], filter, SAME3, 1, 9, 0))  # fmt: skip
+
+
+def test_other_dtypes_are_refused():
+    x = drawn(np.int16, 1, 4, 4, 3)
+    form, given = made(x, drawn(np.int8, 3, 3, 3), SAME3)
+    with pytest.raises(Unmade, match="int16"):
+        run(form, given)
+
+
+EPILOGUE = Epilogue(parametrised(quantize(apply("mul", convert(SUM, float32), arg(1, float32)), 3, int8))[0],
+                    (("channel", float32),), (int32,))  # fmt: skip
+CODE = {"lanes": 4, "more": 2, "epilogue": EPILOGUE}
+ANY = {"source": "multiplier", "x_dtype": "int8", "filter_dtype": "uint8"}
+
+
+@targets((depthwise_int8, {"size": (3, 3), "strides": (1, 1), "rows": 2, "signed": True, **CODE}),
+         (depthwise_int8, {"size": (5, 5), "strides": (2, 2), "rows": 2, "signed": False, **CODE}),
+         (depthwise_any_int8, {**ANY, **CODE}))  # fmt: skip
+def test_every_target(family, constants):
+    compiles_everywhere(family, **constants)
