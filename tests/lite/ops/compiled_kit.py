@@ -1,6 +1,6 @@
 """Drawn models of one operator run by the compiled engine, against the official kernels.
 
-Lives here: `compiled_gaps`, `taken`.  Not here: the rows (drawn_rows_*.py), which rows are compiled (test_compiled_*.py).
+Lives here: `compiled_gaps`, `taken`.  Not here: the rows (drawn_rows_*.py), which are compiled (test_compiled_*.py).
 """
 
 from __future__ import annotations

@@ -1,0 +1,43 @@
+"""Products of matrices that are both given when the model runs: BATCH_MATMUL.
+
+Lives here: its rule.  Not here: FULLY_CONNECTED (contractions.py), attention (fusion).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ....compiler.loops.expressions import Expr, apply, arg, convert, scalar
+from ....compiler.loops.forms import MatMul
+from ....core.dtypes import float32, int8, int32
+from ..nodes import At, Operand, Refused, in_steps
+from . import rule
+
+
+@rule("BATCH_MATMUL")
+def batch_matmul(at: At) -> None:
+    a, b = at.operand(0), at.operand(1)
+    turned = bool(at.option("adj_x")), bool(at.option("adj_y"))
+    if len(a.shape) < 2 or len(b.shape) < 2:
+        raise Refused(f"a product of {a} and {b}")
+    (m, k), (k2, n) = (o.shape[-2:][::-1] if t else o.shape[-2:] for o, t in zip((a, b), turned))
+    try:
+        lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    except ValueError:
+        raise Refused(f"a product of {a} and {b}") from None
+    if k != k2 or not k:
+        raise Refused(f"a product of {a} and {b}, turned {turned}")
+    y = at.output((*lead, m, n))
+    expr = _epilogue(a, b, y)
+    zeros = (0, 0) if a.dtype is float32 else (a.zero, b.zero)
+    at.form(MatMul, y.buffer, a.buffer, b.buffer, (), expr, *turned, *zeros)
+
+
+def _epilogue(a: Operand, b: Operand, y: Operand) -> Expr:
+    kind = a.dtype, b.dtype, y.dtype
+    if kind == (float32, float32, float32):
+        return arg(0, float32)
+    if kind != (int8, int8, int8) or not (a.is_quantized and b.is_quantized and y.is_quantized):
+        raise Refused(f"{a.dtype.name} by {b.dtype.name} to {y.dtype.name}")
+    factor = a.scale * b.scale / y.scale
+    return in_steps(apply("mul", convert(arg(0, int32), float32), scalar(factor, float32)), y)
