@@ -17,17 +17,15 @@ from ..target import host
 from . import Unmade, maker
 from .convolution_f32 import convolution
 from .epilogue import ELEMENT, Epilogue, epilogue_of, without_bias
-from .gemm_f32 import Panels, gemm, tile_of
+from .gemm_f32 import Panels, Product, gemm_step, tile_of
 from .gemv_f32 import gemv
 from .panels_f32 import packed_filter
-from .tiling import ITEM, Blocks, balanced, blocks
+from .tiling import ITEM, ITEMS, Blocks, balanced, chunk_of
 from .winograd import scratch_of, size_of, transform_filter, winograd, wins
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder
 
-ALONE = 1 << 20
-"""Operations of a step that one thread does before a second has woken up."""
 FEW = 2
 """Rows for which a constant filter is read as it is, not packed; ones that are no constants, for four times as many."""
 
@@ -88,11 +86,6 @@ def share(form: Any, build: Builder, operands: tuple[Buffer, ...], epilogue: Epi
             return
 
 
-def chunk_of(operations: int, items: int) -> int | None:
-    """Items a thread takes at a time: all where they are little work."""
-    return items if operations <= ALONE else None
-
-
 def _make_gemv(group: Group, build: Builder, rows: int) -> None:
     form = group.form
     bias, epilogue, more = group.bias, group.epilogue, group.more
@@ -108,18 +101,11 @@ def _make_gemv(group: Group, build: Builder, rows: int) -> None:
 
 def _make_gemm(group: Group, build: Builder, rows: int) -> None:
     form = group.form
-    tile = tile_of(host(), group.features)
-    panels = Panels(group.features, group.depth, tile)
-    cut = balanced(rows, tile.rows)
-    work = 2 * cut.height * group.depth * tile.width
-    block = blocks(cut.tiles, panels.number, cut.height * group.depth * 4, tile.width * group.depth * 4, work)
+    panels = Panels(group.features, group.depth, tile_of(host(), group.features))
     packed = packed_filter(build, panels, form.filter, group.feature, group.bias)
-    words = [build.pointer(form.input, group.channel), packed,
-             build.pointer(form.output, group.feature), group.depth, form.input.pitch, form.output.pitch,
-             group.features, cut.tiles, cut.tall, block.tiles, block.panels, *group.more]  # fmt: skip
-    code = gemm.code(more=len(group.more), rows=cut.height, vectors=tile.vectors, short=cut.tall != cut.tiles,
-                     narrow=panels.narrow, epilogue=group.epilogue)  # fmt: skip
-    build.step(code, words, block.items, chunk=chunk_of(work * cut.tiles * panels.number, block.items))
+    x, out = build.pointer(form.input, group.channel), build.pointer(form.output, group.feature)
+    product = Product(rows, form.input.pitch)
+    gemm_step(build, panels, x, packed, out, form.output.pitch, product, group.epilogue, group.more)
 
 
 def _winograd_patch(form: Contract) -> int:
@@ -186,7 +172,7 @@ def _make_convolution(group: Group, build: Builder, rows: int) -> None:
 def _blocks(tiles: int, panels: int, work: int) -> Blocks:
     """All panels for a few tiles: what a tile has copied serves them all. Of few tiles, parts of the panels."""
     if tiles >= 4:
-        each = max(1, min(-(-tiles // 8), ITEM // max(1, panels * work)))
+        each = max(1, min(tiles // ITEMS, ITEM // max(1, panels * work)))
         return Blocks(each, panels, -(-tiles // each))
     wide = max(1, -(-panels * tiles // 8)) if tiles else 1
     return Blocks(1, wide, tiles * -(-panels // wide))

@@ -10,12 +10,15 @@ scratch first, zeros for what is outside, once a tile for all channels of the ou
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import language as kl
-from ..language import Pointer, Value, f32, i64, ptr
+from ..language import f32, i64, ptr
 from .epilogue import Epilogue
 from .gemm_f32 import LIGHT, Sink, Source, panels
+
+if TYPE_CHECKING:
+    from ..language import Pointer, Value
 
 
 class Image(NamedTuple):

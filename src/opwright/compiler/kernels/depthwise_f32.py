@@ -45,12 +45,12 @@ def depthwise_f32(work, x: ptr[f32], filter: ptr[f32], bias: ptr[f32], y: ptr[f3
     finish = epilogue.bind(more)
     blocks = (channels + (lanes - 1)) // lanes
     for item in work.items():
-        block = item // bands
-        n = block // blocks
-        c = kl.minimum((block % blocks) * lanes, channels - lanes)
+        rest = item // blocks
+        n = rest // bands
+        c = kl.minimum((item % blocks) * lanes, channels - lanes)
         tap = _taps(work, filter + c, channels, size, lanes)
         start = (bias + c).load(0, lanes) if has_bias else kl.zeros(f32, lanes)
-        first = (item % bands) * band
+        first = (rest % bands) * band
         for row in range(first, kl.minimum(first + band, out_height), rows):
             oy = kl.minimum(row, out_height - rows)
             lines = []  # the rows of the image that these rows of outputs see: whether there is one, and where
@@ -190,7 +190,7 @@ def make_depthwise_f32(form: Depthwise, build: Builder) -> None:
     rows = 1 if down > 1 else rows_together(out_height)
     code = depthwise_f32.code(size=(kh, kw), strides=(sh, sw), rows=rows, lanes=lanes, has_bias=bias is not None,
                               more=len(more), epilogue=epilogue)  # fmt: skip
-    band = BAND if n * blocks * -(-out_height // BAND) >= BAND else rows
+    import os; BB=int(os.environ['BB']); band = max(BAND, -(-out_height//BB//rows)*rows)
     bands = -(-out_height // band)
     words = [build.pointer(x), build.pointer(form.filter), 0 if bias is None else build.pointer(bias),
              build.pointer(out), height, width, x.pitch, out_height, out_width, out.pitch, wide, top, left, down,

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 from ...core import dtypes
 from ...core.dtypes import DType
 from .. import language as kl
-from ..language import Pointer, Value
 from ..loops.expressions import Expr, arg, parametrised
 from ..loops.forms import Buffer
 from ..loops.plans import word
@@ -29,6 +28,7 @@ from . import Unmade
 from .expression import check, evaluate, tables
 
 if TYPE_CHECKING:
+    from ..language import Pointer, Value
     from ..loops.planning import Builder
 
 CHANNEL, ELEMENT, TABLE, ONE = "channel", "element", "table", "one"

@@ -13,19 +13,18 @@ value.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core import dtypes
 from ...core.dtypes import DType
-from .. import approximate
 from .. import language as kl
-from ..language import Pointer, Value
-from ..language.integers import to_integer
 from ..loops.expressions import Expr
-from ..mathematics import single
 from . import Unmade
 
-Operation = Callable[..., Value]
+if TYPE_CHECKING:
+    from ..language import Pointer, Value
+
+Operation = Callable[..., Any]
 
 
 def evaluate(expr: Expr, args: Sequence[Value | Pointer], params: Sequence[Value] = ()) -> Value:
@@ -59,7 +58,7 @@ def _one(e: Expr, walk: Callable[[Expr], Any], args: Sequence[Any], params: Sequ
 
 
 def tables(expr: Expr) -> frozenset[int]:
-    """Which args are tables of a `lookup`: 256 elements, handed over as a pointer."""
+    """Which args are tables of a `lookup`, handed over as a pointer: an element for each value of 8 or 16 bits."""
     found: set[int] = set()
     todo = [expr]
     while todo:
@@ -107,13 +106,24 @@ def _wide(function: Callable[..., Value]) -> Operation:
     return operation
 
 
+def _named(name: str) -> Operation:
+    """A function of the language, which is loaded when a kernel is staged."""
+    return _wide(lambda *xs: getattr(kl, name)(*xs))
+
+
 def _mathematical(name: str) -> Operation:
     """A function of float32 by name: the quickest of mathematics/single.py, approximate.py and mathematics/."""
-    quick = getattr(single, name, None) or getattr(approximate, name, None)
-    if quick is None:
-        exact = getattr(kl, name)
-        return _wide(lambda *xs: exact(*xs))
-    return _wide(lambda *xs: Value(quick(*(x.lanes for x in _alike(*xs))).x, dtypes.float32))
+
+    def function(*xs: Value) -> Value:
+        from .. import approximate
+        from ..mathematics import single
+
+        quick = getattr(single, name, None) or getattr(approximate, name, None)
+        if quick is None:
+            return getattr(kl, name)(*xs)  # type: ignore[no-any-return]
+        return kl.Value(quick(*(x.lanes for x in _alike(*xs))).x, dtypes.float32)
+
+    return _wide(function)
 
 
 def _alike(*xs: Value) -> tuple[Value, ...]:
@@ -266,6 +276,8 @@ def _convert(dtype: DType, x: Value) -> Value:
     """Integers by their sign, cut off; floats to integers toward zero, those outside to the nearest end."""
     if x.dtype.is_floating and not dtype.is_floating:
         x = x.to(dtypes.float32) if x.dtype in NARROW else x
+        from ..language.integers import to_integer
+
         return x != 0 if dtype.is_bool else to_integer(x, dtype)
     return x.to(dtype)
 
@@ -288,8 +300,11 @@ def _dequantize(dtype: DType, x: Value, scale: Value, zero_point: Value) -> Valu
 
 
 def _lookup(dtype: DType, x: Value, table: Pointer) -> Value:
-    """table[the bits of x as uint8]."""
-    return kl.lookup(table, x.to(dtypes.uint8) if not x.count else kl.bitcast(x, dtypes.uint8))
+    """table[the bits of x as an unsigned integer]."""
+    if x.dtype.size == 1 and table.dtype.size == 1:
+        return kl.lookup(table, x.to(dtypes.uint8) if not x.count else kl.bitcast(x, dtypes.uint8))
+    index = x.to(dtypes.uint8 if x.dtype.size == 1 else dtypes.uint16).to(dtypes.int64)
+    return kl.gather(table, index) if x.count else table[index]
 
 
 def _select(dtype: DType, mask: Value, a: Value, b: Value) -> Value:
@@ -323,21 +338,21 @@ OPERATIONS: dict[str, Operation] = {
     "floor_div": _wide(_floor_divide),
     "floor_mod": _wide(_floor_remainder),
     "pow": _wide(_power),
-    "fma": _wide(kl.fma),
-    "minimum": _wide(kl.minimum),
-    "maximum": _wide(kl.maximum),
+    "fma": _named("fma"),
+    "minimum": _named("minimum"),
+    "maximum": _named("maximum"),
     "squared_difference": _wide(_squared_difference),
     "neg": _wide(lambda x: -x),
-    "abs": _wide(kl.abs),
+    "abs": _named("abs"),
     "sign": _wide(_sign),
     "square": _wide(_square),
-    "sqrt": _wide(kl.sqrt),
+    "sqrt": _named("sqrt"),
     "reciprocal": _wide(lambda x: 1.0 / x),
-    "floor": _wide(kl.floor),
-    "ceil": _wide(kl.ceil),
-    "round_even": _wide(kl.round_even),
+    "floor": _named("floor"),
+    "ceil": _named("ceil"),
+    "round_even": _named("round_even"),
     "round_away": _wide(_round_away),
-    "trunc": _wide(kl.trunc),
+    "trunc": _named("trunc"),
     **{name: _mathematical(name) for name in sorted(FLOAT32)},
     "rsqrt": _wide(_rsqrt),
     "relu": _wide(_relu),

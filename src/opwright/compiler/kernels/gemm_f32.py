@@ -1,6 +1,6 @@
 """Matrix products of float32: the micro-kernel, packed filters, rows at one pitch.
 
-Lives here: `Tile` (its shape on a target), `Panels` (a packed filter), `contract`, `write`, the family `gemm`.
+Lives here: `Tile` (its shape on a target), `Panels` (a packed filter), `contract`, `write`, `gemm`, `gemm_step`.
 Not here: packing (panels_f32.py), convolutions with windows (convolution_f32.py), few rows (gemv_f32.py), the makers
 (contractions_f32.py, matmul.py).
 
@@ -14,13 +14,18 @@ zero beyond the last channel; where the last panel has no more channels than one
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import language as kl
-from ..language import Pointer, Registers, Value, f32, i64, ptr
+from ..language import f32, i64, ptr
 from ..target import Target
 from .epilogue import Epilogue
+from .tiling import balanced, blocks, chunk_of
+
+if TYPE_CHECKING:
+    from ..language import Pointer, Registers, Value
+    from ..loops.planning import Builder
 
 LIGHT = 6
 """Weight of epilogues that are computed in registers, one after the other; others are a loop over rows."""
@@ -185,12 +190,14 @@ def panels(source: Source, packed: Pointer, sink: Sink, features: Value, first: 
 
 @kl.family
 def gemm(work, x: ptr[f32], packed: ptr[f32], out: ptr[f32], depth: i64, x_pitch: i64, out_pitch: i64, features: i64,
-         tiles: i64, tall: i64, tile_block: i64, panel_block: i64, *more: i64,
-         rows: int, vectors: int, short: bool, narrow: bool, epilogue: Epilogue):  # fmt: skip
+         tiles: i64, tall: i64, tile_block: i64, panel_block: i64, batch_items: i64, x_batch: i64, packed_batch: i64,
+         batch_rows: i64, *more: i64, rows: int, vectors: int, short: bool, narrow: bool,
+         epilogue: Epilogue):  # fmt: skip
     """out[m, f] = epilogue(sum_k x[m, k] filter[f, k]): x at x_pitch, a packed filter, out at out_pitch.
 
     tiles: of rows, `tall` of them of `rows` rows and the others (if short) of one less. Items: blocks of tile_block
-    tiles by panel_block panels, panels first. narrow: the last panel is one vector wide.
+    tiles by panel_block panels, panels first. narrow: the last panel is one vector wide. Of several products, each has
+    batch_items items; the next one's operands are x_batch and packed_batch floats on, its output batch_rows rows.
     """
     lanes = work.lanes(f32)
     number = (features + (vectors * lanes - 1)) // (vectors * lanes)
@@ -199,19 +206,46 @@ def gemm(work, x: ptr[f32], packed: ptr[f32], out: ptr[f32], depth: i64, x_pitch
     masked, light = work.target.vector_bytes == 64, epilogue.weight <= LIGHT
     finish = epilogue.bind(more)
     for item in work.items():
-        start = item // across * tile_block
-        first = item % across * panel_block
+        batch, block = item // batch_items, item % batch_items
+        start = block // across * tile_block
+        first = block % across * panel_block
         last = kl.minimum(first + panel_block, number)
+        q = packed + batch * packed_batch
         for t in range(start, kl.minimum(start + tile_block, tiles)):
             row = kl.value(t) * rows
             if short:
                 row = row - kl.maximum(t - tall, 0)
-            source = Source(x + row * x_pitch, x_pitch, 1, 0, depth)
-            sink = Sink(target, out_pitch, row, 0, features, finish, light, masked)
+            source = Source(x + (batch * x_batch + row * x_pitch), x_pitch, 1, 0, depth)
+            sink = Sink(target, out_pitch, batch * batch_rows + row, 0, features, finish, light, masked)
             if short:
                 if t < tall:
-                    panels(source, packed, sink, features, first, last, rows, vectors, lanes, narrow)
+                    panels(source, q, sink, features, first, last, rows, vectors, lanes, narrow)
                 else:
-                    panels(source, packed, sink, features, first, last, rows - 1, vectors, lanes, narrow)
+                    panels(source, q, sink, features, first, last, rows - 1, vectors, lanes, narrow)
             else:
-                panels(source, packed, sink, features, first, last, rows, vectors, lanes, narrow)
+                panels(source, q, sink, features, first, last, rows, vectors, lanes, narrow)
+
+
+class Product(NamedTuple):
+    """Rows of a product, and of how many: x[row, k] at `pitch`; products, their operands and outputs `..._batch` on."""
+
+    rows: int
+    pitch: int
+    products: int = 1
+    x_batch: int = 0
+    packed_batch: int = 0
+
+
+def gemm_step(build: Builder, panels: Panels, x: Any, packed: Any, out: Any, out_pitch: int, product: Product,
+              epilogue: Epilogue, more: Sequence[Any]) -> None:  # fmt: skip
+    """Add the step of a product with a packed filter. x, packed, out: addresses."""
+    tile, depth = panels.tile, panels.depth
+    cut = balanced(product.rows, tile.rows)
+    work = 2 * cut.height * depth * tile.width
+    block = blocks(cut.tiles, panels.number, cut.height * depth * 4, tile.width * depth * 4, work)
+    words = [x, packed, out, depth, product.pitch, out_pitch, panels.features, cut.tiles, cut.tall, block.tiles,
+             block.panels, block.items, product.x_batch, product.packed_batch, product.rows, *more]  # fmt: skip
+    code = gemm.code(more=len(more), rows=cut.height, vectors=tile.vectors, short=cut.tall != cut.tiles,
+                     narrow=panels.narrow, epilogue=epilogue)  # fmt: skip
+    items = block.items * product.products
+    build.step(code, words, items, chunk=chunk_of(work * cut.tiles * panels.number * product.products, items))

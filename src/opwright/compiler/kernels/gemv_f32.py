@@ -9,11 +9,14 @@ added crosswise into one vector of sums.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import language as kl
-from ..language import Pointer, Value, f32, i64, ptr
+from ..language import f32, i64, ptr
 from .epilogue import Epilogue
+
+if TYPE_CHECKING:
+    from ..language import Pointer, Value
 
 
 def gathered(vectors: Sequence[Value]) -> Value:

@@ -1,7 +1,7 @@
 """Maps: element-wise loops over broadcast operands.
 
 Lives here: the maker of Map, its family of kernels, how axes are joined.
-Not here: what an element is (expression.py), tables of 256 results (lookup.py).
+Not here: what an element is (expression.py).
 
 Axes of one are dropped and neighbours joined where every operand allows it. The innermost axis that is left runs in
 vectors; along it an operand has an element each, or one for all. The other axes are rows, found by their strides, so
@@ -20,7 +20,7 @@ import numpy as np
 
 from ...core.dtypes import DType
 from .. import language as kl
-from ..language import Pointer, Value, i64
+from ..language import i64
 from ..loops.expressions import Expr, parametrised
 from ..loops.forms import Buffer, Map
 from ..loops.plans import word
@@ -30,12 +30,13 @@ from .expression import check, evaluate, tables
 from .grains import grain
 
 if TYPE_CHECKING:
+    from ..language import Pointer, Value
     from ..loops.planning import Builder
 
 BLOCK = 32768  # bytes of the widest buffer that an item goes through
 SHORT = 128  # elements; a shorter innermost axis is lengthened where only constants stand in the way
-EACH, ONE, TABLE = "each", "one", "table"
-"""What an operand has along the innermost axis: an element each, one for all; TABLE: 256 to look up."""
+EACH, ONE, TABLE, WIDE = "each", "one", "table", "wide"
+"""What an operand has along the innermost axis: an element each, one for all; TABLE: 256 bytes; WIDE: a larger one."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def map_elements(work, inner: i64, rows: i64, block_rows: i64, block: i64, *more
     at = count + 1 + outer
     strides = [more[at + outer * k : at + outer * (k + 1)] for k in range(count + 1)] if outer else []
     numbers = [number(x, d) for x, d in zip(more[at + len(strides) * outer :], pattern.params)]
-    tables_here = [_near(p) if kind == TABLE else None for p, kind in zip(operands, pattern.kinds)]
+    tables_here = [_near(p) if kind == TABLE else p for p, kind in zip(operands, pattern.kinds)]
     if outer == 0:
         for item in work.items():
             start = item * block
@@ -230,7 +231,8 @@ def make_map(form: Map, build: Builder) -> None:
     inner, outer = sizes[-1], len(sizes) - 1
     skeleton, scalars = parametrised(form.expr)
     walks = iter(steps[1:])
-    kinds = tuple(TABLE if i in lookups else EACH if next(walks)[-1] else ONE for i in range(len(form.operands)))
+    kinds = tuple((TABLE if b.size * b.dtype.size == 256 else WIDE) if i in lookups
+                  else EACH if next(walks)[-1] else ONE for i, b in enumerate(form.operands))  # fmt: skip
     pattern = Pattern(skeleton, kinds, tuple(b.dtype for b in form.operands), tuple(d for _, d in scalars), outer)
     for b in plain:
         if b.shape == output.shape and b.dtype.size == output.dtype.size:
@@ -241,7 +243,7 @@ def make_map(form: Map, build: Builder) -> None:
         words += sizes[:-1]
         words += steps[0][:-1]
         for kind in kinds:
-            words += (0,) * outer if kind == TABLE else next(walk)[:-1]
+            words += (0,) * outer if kind in (TABLE, WIDE) else next(walk)[:-1]
     words += [word(value, dtype) for value, dtype in scalars]
     rows = math.prod(sizes[:-1])
     widest = max(b.dtype.size for b in (output, *plain))

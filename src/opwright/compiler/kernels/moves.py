@@ -17,7 +17,6 @@ import numpy as np
 
 from .. import language as kl
 from ..language import i64, ptr, u8, u16, u32, u64
-from ..language.memory import copy
 from ..loops.forms import Buffer, IndexMap, Move
 from . import Unmade, maker
 from .grains import grain
@@ -73,7 +72,7 @@ def move_runs(work, x: ptr[u8], y: ptr[u8], table: ptr[i64], run: i64, rows: i64
 def copy_run(b: Any, a: Any, run: Any, width: int) -> None:
     """A run of bytes, by vectors of `width` bytes, no more than there are; width 0: memcpy."""
     if width == 0:
-        copy(b, a, run)
+        kl.copy(b, a, run)
         return
     for i in range(0, run - width, width):
         b.store(a.load(i, width), i)
@@ -99,7 +98,7 @@ def _backwards(a: Any, i: Any, size: int, width: int) -> Any:
 def move_block(work, x: ptr[u8], y: ptr[u8], size: i64, block: i64):
     """One run of `size` bytes; an item copies `block` of them."""
     start = work.begin * block
-    copy(y + start, x + start, kl.minimum(work.end * block, size) - start)
+    kl.copy(y + start, x + start, kl.minimum(work.end * block, size) - start)
 
 
 @kl.family

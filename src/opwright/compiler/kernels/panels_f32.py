@@ -12,13 +12,14 @@ import numpy as np
 
 from ...core.dtypes import DType
 from .. import language as kl
-from ..language import Pointer, Value, f32, i64, ptr
+from ..language import f32, i64, ptr
 from ..language.family import FamilyCode
 from ..loops.forms import Buffer
 from ..native import executor
 from .gemm_f32 import Panels
 
 if TYPE_CHECKING:
+    from ..language import Pointer, Value
     from ..loops.planning import Builder
 
 

@@ -38,16 +38,28 @@ def blocks(tiles: int, panels: int, tile_bytes: int, panel_bytes: int, work: int
     """Work items of tiles x panels. tile_bytes, panel_bytes: what one reads; work: operations of one tile and panel.
 
     Where all panels stay in the cache, an item is all panels for a few tiles, so that a tile's rows are read once;
-    else one panel for as many tiles as stay there, so that a panel is. An item is worth handing out (a few
-    microseconds), and there are enough for several threads where there is work for them.
+    else one panel for as many tiles as stay there, so that a panel is. There are enough items for several threads to
+    end at about the same time; to hand one out costs next to nothing.
     """
     if panels * panel_bytes <= CACHE and tiles >= 8:
-        each = max(1, min(-(-tiles // 8), ITEM // max(1, panels * work)))
+        each = max(1, min(tiles // ITEMS, ITEM // max(1, panels * work)))
         return Blocks(each, panels, -(-tiles // each))
     each = max(1, min(tiles, CACHE // max(1, tile_bytes)))
-    wide = max(1, min(-(-panels // 8), ITEM // max(1, each * work)))
+    while each > 1 and panels * -(-tiles // each) < ITEMS:
+        each = -(-each // 2)
+    across = panels * -(-tiles // each)
+    wide = max(1, min(across // ITEMS, panels, ITEM // max(1, each * work)))
     return Blocks(each, wide, -(-tiles // each) * -(-panels // wide))
 
 
+ITEMS = 16
+"""Work items that a step has, where it can."""
 ITEM = 1 << 21
 """Operations that an item may have where it stands for several tiles."""
+ALONE = 1 << 20
+"""Operations of a step that one thread does before a second has woken up."""
+
+
+def chunk_of(operations: int, items: int) -> int | None:
+    """Items a thread takes at a time: all where they are little work."""
+    return items if operations <= ALONE else None

@@ -14,15 +14,18 @@ takes (m + 2)^2 / (9 m^2) of the multiplications: 4/9 where m is 2 (points 0, 1,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import language as kl
-from ..language import Pointer, Value, f32, i64, ptr
+from ..language import f32, i64, ptr
 from .convolution_f32 import Image, copy_line
 from .epilogue import Epilogue
 from .gemm_f32 import Source, contract
 
-Vectors = Sequence[Value]
+if TYPE_CHECKING:
+    from ..language import Pointer, Value
+
+Vectors = Sequence[Any]  # of Values
 
 
 def _patch_2(d: Vectors) -> list[Value]:
@@ -59,7 +62,7 @@ def _output_4(s: Vectors) -> list[Value]:
             kl.fma(far_odd, 8.0, odd) + s[5]]  # fmt: skip
 
 
-Transform = Callable[[Vectors], list[Value]]
+Transform = Callable[[Any], list[Any]]  # of vectors
 PATCH: dict[int, Transform] = {2: _patch_2, 4: _patch_4}
 FILTER: dict[int, Transform] = {2: _filter_2, 4: _filter_4}
 OUTPUT: dict[int, Transform] = {2: _output_2, 4: _output_4}

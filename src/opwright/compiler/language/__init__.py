@@ -1,6 +1,7 @@
 """The kernel language: Python that becomes machine code, loops, vectors and all.
 
-Lives here: the names a kernel is written with.
+Lives here: the names a kernel is written with. What staging needs is imported when a kernel is staged, as a process
+that finds its kernels in the cache needs no more than their names.
 
     from opwright.compiler import language as kl
     from opwright.compiler.language import f32, i64, ptr
@@ -10,53 +11,59 @@ Lives here: the names a kernel is written with.
         ...
 """
 
-from typing import Any
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from ...core import dtypes as _dtypes
 from ..target import Target
-from .arrays import Array
-from .calling import ArrayKernel, parallel, unroll
-from .control import LoopRange, loop
-from .dots import dot4, lookup, pair_dot
-from .family import Family, FamilyCode, Work, call, family
-from .functions import (
-    MATHEMATICAL,
-    abs,
-    all,
-    any,
-    bitcast,
-    ceil,
-    clamp,
-    concat,
-    constant_vector,
-    first,
-    floor,
-    fma,
-    full,
-    gather,
-    insert,
-    iota,
-    maximum,
-    minimum,
-    null,
-    part,
-    pointer,
-    reduce_add,
-    reduce_max,
-    reduce_min,
-    registers,
-    round_even,
-    select,
-    shuffle,
-    splat,
-    sqrt,
-    stack,
-    to_int,
-    trunc,
-    zeros,
-)
-from .kinds import ptr as _ptr
-from .values import Pointer, Registers, Value, value
+from .family import Family, FamilyCode, call, family
+from .parameters import ptr as _ptr
+
+if TYPE_CHECKING:
+    from .arrays import Array
+    from .calling import ArrayKernel, parallel, unroll
+    from .control import LoopRange, loop
+    from .dots import dot4, lookup, pair_dot
+    from .emitting import Work
+    from .functions import (
+        abs,
+        all,
+        any,
+        bitcast,
+        ceil,
+        clamp,
+        concat,
+        constant_vector,
+        first,
+        floor,
+        fma,
+        full,
+        gather,
+        insert,
+        iota,
+        maximum,
+        minimum,
+        null,
+        part,
+        pointer,
+        reduce_add,
+        reduce_max,
+        reduce_min,
+        registers,
+        round_even,
+        select,
+        shuffle,
+        splat,
+        sqrt,
+        stack,
+        to_int,
+        trunc,
+        zeros,
+    )
+    from .memory import copy
+    from .values import Pointer, Registers, Value, value
 
 ptr: Any = _ptr  # a type checker takes annotations for types
 f16: Any = _dtypes.float16
@@ -74,10 +81,36 @@ u64: Any = _dtypes.uint64
 bool1: Any = _dtypes.bool
 
 
+_LATER = {
+    "memory": "copy",
+    "arrays": "Array",
+    "calling": "ArrayKernel parallel unroll",
+    "control": "LoopRange loop",
+    "dots": "dot4 lookup pair_dot",
+    "emitting": "Work",
+    "functions": (
+        "abs all any bitcast ceil clamp concat constant_vector first floor fma full gather insert iota "
+        "maximum minimum null part pointer reduce_add reduce_max reduce_min registers round_even select "
+        "shuffle splat sqrt stack to_int trunc zeros "
+    ),
+    "values": "Pointer Registers Value value",
+}
+"""The modules that are imported later, and their names."""
+_MODULES = {name: module for module, names in _LATER.items() for name in names.split()}
+
+
 def __getattr__(name: str) -> Any:
-    if name in MATHEMATICAL:
-        return MATHEMATICAL[name]
-    raise AttributeError(f"the kernel language has no {name!r}")
+    module = _MODULES.get(name)
+    if module is not None:
+        found = getattr(importlib.import_module(f".{module}", __name__), name)
+    else:
+        from .functions import MATHEMATICAL
+
+        if name not in MATHEMATICAL:
+            raise AttributeError(f"the kernel language has no {name!r}")
+        found = MATHEMATICAL[name]
+    globals()[name] = found
+    return found
 
 
 __all__ = [
@@ -87,7 +120,8 @@ __all__ = [
     "FamilyCode",
     "LoopRange",
     "Pointer",
-    "Registers", "Target",
+    "Registers",
+    "Target",
     "Value",
     "Work",
     "abs",
@@ -100,7 +134,7 @@ __all__ = [
     "ceil",
     "clamp",
     "concat",
-    "constant_vector",
+    "constant_vector", "copy",
     "dot4",
     "f16",
     "f32",
@@ -146,4 +180,4 @@ __all__ = [
     "unroll",
     "value",
     "zeros",
-]  # fmt: skip
+]

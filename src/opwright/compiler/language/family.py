@@ -1,7 +1,7 @@
 """Families: kernels that differ by constants known when they are compiled.
 
-Lives here: the decorator `family`, what is staged for it and how it is called.
-Not here: machine code and where it is kept (../native/).
+Lives here: the decorator `family`, finding a family's machine code, the words it is called with.
+Not here: staging a kernel (emitting.py, loaded when one has to be), where code is kept (../native/).
 
     i64 NAME(ptr words, i64 begin, i64 end, ptr scratch)
 
@@ -15,38 +15,17 @@ import functools
 import inspect
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from llvmlite import ir
 
-from ... import staging
-from ...core import dtypes, flags
+from ...core import flags
 from ...core.dtypes import DType
-from ...ops import dispatch
 from ..target import Target, host
-from .control import LoopRange
-from .kinds import I64, KIND, POINTER, PointerKind
-from .values import Pointer, Staging, Value
+from .parameters import PointerKind
 
-
-class Work:
-    """What a kernel is asked to do now: the first parameter of each."""
-
-    def __init__(self, begin: Value, end: Value, scratch: ir.Value, target: Target) -> None:
-        self.begin, self.end, self.target, self._scratch = begin, end, target, scratch
-
-    def items(self) -> LoopRange:
-        """The work items of this call, to loop over."""
-        return LoopRange(self.begin, self.end)
-
-    def scratch(self, dtype: DType) -> Pointer:
-        """This thread's scratch memory, on a multiple of 64 bytes."""
-        return Pointer(self._scratch, dtype, 64)
-
-    def lanes(self, dtype: DType) -> int:
-        """Elements of a dtype in a vector of the target."""
-        return self.target.vector_bytes // dtype.size
+if TYPE_CHECKING:
+    from llvmlite import ir
 
 
 class FamilyCode(NamedTuple):
@@ -91,49 +70,9 @@ class Family:
 
     def emit(self, target: Target, **constants: Any) -> ir.Module:
         """The module of one kernel, before optimisation; its function is `entry(constants)`."""
-        if set(constants) != set(self.constants):
-            raise TypeError(f"{self.name} has constants {', '.join(self.constants)}; found {', '.join(constants)}")
-        entry = self.entry(constants)
-        module = ir.Module(entry)
-        kinds = {n: POINTER if isinstance(k, PointerKind) else KIND[k] for n, k in self.kinds(constants).items()}
-        body = ir.Function(module, ir.FunctionType(I64, [*kinds.values(), I64, I64, POINTER]), f"{entry}.body")
-        body.linkage = "internal"
-        body.attributes.add("alwaysinline")
-        for argument, name in zip(body.args, (*kinds, "begin", "end", "scratch")):
-            argument.name = name
-            if argument.type == POINTER:
-                argument.attributes.add("noalias")
-        self._stage(body, target, constants)
-        self._outside(module, entry, body, list(kinds.values()))
-        return module
+        from .emitting import emit
 
-    def _stage(self, body: ir.Function, target: Target, constants: dict[str, Any]) -> None:
-        builder = ir.IRBuilder(body.append_basic_block("entry"))
-        state = dispatch.state
-        saved = state.trace, state.tapes
-        state.trace, state.tapes = Staging(builder, self.name, target), ()
-        try:
-            *given, begin, end, scratch = body.args
-            words = [Pointer(x, k.dtype) if isinstance(k, PointerKind) else Value(x, k)
-                     for x, k in zip(given, self.kinds(constants).values())]  # fmt: skip
-            named = {n: v for n, v in constants.items() if self.more is None or n != self.more[0]}
-            work = Work(Value(begin, dtypes.int64), Value(end, dtypes.int64), scratch, target)
-            with staging.converting(True):
-                status = staging.to_graph(self.function)(work, *words, **named)
-            builder.ret(status.x if isinstance(status, Value) else ir.Constant(I64, status or 0))
-        finally:
-            state.trace, state.tapes = saved
-
-    @staticmethod
-    def _outside(module: ir.Module, entry: str, body: ir.Function, kinds: Sequence[ir.Type]) -> None:
-        """The function that others call: it reads the words."""
-        outer = ir.Function(module, ir.FunctionType(I64, [POINTER, I64, I64, POINTER]), entry)
-        for argument, name in zip(outer.args, ("words", "begin", "end", "scratch")):
-            argument.name = name
-        b = ir.IRBuilder(outer.append_basic_block("entry"))
-        words = [b.load(b.gep(outer.args[0], [ir.Constant(I64, i)], source_etype=I64), typ=kind, align=8)
-                 for i, kind in enumerate(kinds)]  # fmt: skip
-        b.ret(b.call(body, [*words, *outer.args[1:]]))
+        return emit(self, target, constants)
 
     def code(self, **constants: Any) -> FamilyCode:
         """Machine code of one kernel for this processor: made once a process, and kept between processes.
@@ -147,8 +86,9 @@ class Family:
         if found is None:
             target = host()
             entry = self.entry(constants)
-            if self.function.__module__.startswith("opwright."):
-                made = find_or_make(self.name, repr(sorted(key)), target,
+            module = self.function.__module__
+            if module.startswith("opwright."):
+                made = find_or_make(f"{module}.{self.name}", repr(sorted(key)), target,
                                     lambda: (str(self.emit(target, **constants)), entry))  # fmt: skip
             else:  # of what else a user's kernel hangs on nobody knows but its IR
                 made = find_module(entry, str(self.emit(target, **constants)), entry)

@@ -1,6 +1,6 @@
-"""What LLVM calls the language's dtypes, and the annotations of kernels' parameters.
+"""What LLVM calls the language's dtypes.
 
-Lives here: `kind_of`, `suffix`, numbers as constants, `ptr`.  Not here: values (values.py).
+Lives here: `KIND`, `typed`, `suffix`, numbers as constants.  Not here: values (values.py).
 """
 
 from __future__ import annotations
@@ -52,20 +52,3 @@ def number(dtype: DType, value: Any, count: int = 0) -> ir.Constant:
     exact: Any = float(dtype.as_numpy_dtype(value)) if dtype.is_floating else int(value)
     one = ir.Constant(KIND[dtype], exact)
     return ir.Constant(ir.VectorType(KIND[dtype], count), [one] * count) if count else one
-
-
-class PointerKind:
-    """The annotation `ptr[dtype]`."""
-
-    def __init__(self, dtype: DType) -> None:
-        self.dtype = dtype
-
-    def __repr__(self) -> str:
-        return f"ptr[{self.dtype.short}]"
-
-
-class ptr:
-    """`ptr[f32]`: a pointer to elements, as a parameter of a kernel."""
-
-    def __class_getitem__(cls, dtype: DType) -> PointerKind:
-        return PointerKind(dtype)

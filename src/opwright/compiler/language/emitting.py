@@ -1,0 +1,92 @@
+"""Staging one kernel of a family into LLVM's module.
+
+Lives here: `emit`, `Work` (what a kernel is asked to do).  Not here: families (family.py), values (values.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir
+
+from ... import staging
+from ...core import dtypes
+from ...core.dtypes import DType
+from ...ops import dispatch
+from ..target import Target
+from .control import LoopRange
+from .kinds import I64, KIND, POINTER
+from .parameters import PointerKind
+from .values import Pointer, Staging, Value
+
+if TYPE_CHECKING:
+    from .family import Family
+
+
+class Work:
+    """What a kernel is asked to do now: the first parameter of each."""
+
+    def __init__(self, begin: Value, end: Value, scratch: ir.Value, target: Target) -> None:
+        self.begin, self.end, self.target, self._scratch = begin, end, target, scratch
+
+    def items(self) -> LoopRange:
+        """The work items of this call, to loop over."""
+        return LoopRange(self.begin, self.end)
+
+    def scratch(self, dtype: DType) -> Pointer:
+        """This thread's scratch memory, on a multiple of 64 bytes."""
+        return Pointer(self._scratch, dtype, 64)
+
+    def lanes(self, dtype: DType) -> int:
+        """Elements of a dtype in a vector of the target."""
+        return self.target.vector_bytes // dtype.size
+
+
+def emit(family: Family, target: Target, constants: dict[str, Any]) -> ir.Module:
+    """The module of one kernel, before optimisation; its function is `family.entry(constants)`."""
+    if set(constants) != set(family.constants):
+        raise TypeError(f"{family.name} has constants {', '.join(family.constants)}; found {', '.join(constants)}")
+    entry = family.entry(constants)
+    module = ir.Module(entry)
+    kinds = {n: POINTER if isinstance(k, PointerKind) else KIND[k] for n, k in family.kinds(constants).items()}
+    body = ir.Function(module, ir.FunctionType(I64, [*kinds.values(), I64, I64, POINTER]), f"{entry}.body")
+    body.linkage = "internal"
+    body.attributes.add("alwaysinline")
+    for argument, name in zip(body.args, (*kinds, "begin", "end", "scratch")):
+        argument.name = name
+        if argument.type == POINTER:
+            argument.attributes.add("noalias")
+    _stage(family, body, target, constants)
+    _outside(module, entry, body, list(kinds.values()))
+    return module
+
+
+def _stage(family: Family, body: ir.Function, target: Target, constants: dict[str, Any]) -> None:
+    """Run the kernel's Python on values that stand for the function's arguments."""
+    builder = ir.IRBuilder(body.append_basic_block("entry"))
+    state = dispatch.state
+    saved = state.trace, state.tapes
+    state.trace, state.tapes = Staging(builder, family.name, target), ()
+    try:
+        *given, begin, end, scratch = body.args
+        words = [Pointer(x, k.dtype) if isinstance(k, PointerKind) else Value(x, k)
+                 for x, k in zip(given, family.kinds(constants).values())]  # fmt: skip
+        named = {n: v for n, v in constants.items() if family.more is None or n != family.more[0]}
+        work = Work(Value(begin, dtypes.int64), Value(end, dtypes.int64), scratch, target)
+        with staging.converting(True):
+            status = staging.to_graph(family.function)(work, *words, **named)
+        builder.ret(status.x if isinstance(status, Value) else ir.Constant(I64, status or 0))
+    finally:
+        state.trace, state.tapes = saved
+
+
+def _outside(module: ir.Module, entry: str, body: ir.Function, kinds: Sequence[ir.Type]) -> None:
+    """The function that others call: it reads the words."""
+    outer = ir.Function(module, ir.FunctionType(I64, [POINTER, I64, I64, POINTER]), entry)
+    for argument, name in zip(outer.args, ("words", "begin", "end", "scratch")):
+        argument.name = name
+    b = ir.IRBuilder(outer.append_basic_block("entry"))
+    words = [b.load(b.gep(outer.args[0], [ir.Constant(I64, i)], source_etype=I64), typ=kind, align=8)
+             for i, kind in enumerate(kinds)]  # fmt: skip
+    b.ret(b.call(body, [*words, *outer.args[1:]]))
