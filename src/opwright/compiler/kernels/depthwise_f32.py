@@ -190,7 +190,7 @@ def make_depthwise_f32(form: Depthwise, build: Builder) -> None:
     rows = 1 if down > 1 else rows_together(out_height)
     code = depthwise_f32.code(size=(kh, kw), strides=(sh, sw), rows=rows, lanes=lanes, has_bias=bias is not None,
                               more=len(more), epilogue=epilogue)  # fmt: skip
-    import os; BB=int(os.environ['BB']); band = max(BAND, -(-out_height//BB//rows)*rows)
+    band = BAND if n * blocks * -(-out_height // BAND) >= BAND else rows
     bands = -(-out_height // band)
     words = [build.pointer(x), build.pointer(form.filter), 0 if bias is None else build.pointer(bias),
              build.pointer(out), height, width, x.pitch, out_height, out_width, out.pitch, wide, top, left, down,
