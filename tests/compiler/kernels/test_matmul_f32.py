@@ -1,0 +1,86 @@
+"""Products of matrices of float32 against float64: batches, broadcasting, transposes, any split."""
+
+import numpy as np
+import pytest
+from form_kit import buffer, compiles_everywhere, run, split, targets
+
+from opwright.compiler.kernels import Unmade
+from opwright.compiler.kernels.matmul import batches, transpose
+from opwright.compiler.loops.expressions import apply, arg, scalar
+from opwright.compiler.loops.forms import Buffer, MatMul
+from opwright.core.dtypes import float16, float32
+
+SUM = arg(0, float32)
+
+CASES = [
+    # a's shape, b's shape as a product takes them
+    ((1, 1), (1, 1)),
+    ((3, 5), (5, 7)),
+    ((49, 33), (33, 40)),
+    ((130, 64), (64, 130)),
+    ((2, 3, 17, 31), (2, 3, 31, 33)),
+    ((12, 20, 8), (12, 8, 16)),
+    ((4, 15, 6), (6, 50)),
+    ((15, 6), (3, 6, 50)),
+    ((2, 1, 9, 6), (1, 3, 6, 20)),
+    ((2, 3, 9, 6), (3, 6, 20)),
+    ((2, 1, 4, 9, 6), (5, 1, 6, 20)),
+    ((5, 1, 6), (5, 6, 70)),
+]
+
+
+def of(a, b, *, transpose_a=False, transpose_b=False, constant=False, dtype=float32, expr=SUM, operands=()):
+    """The form, what it is given, and its product in float64."""
+    rng = np.random.default_rng(5)
+    xs = rng.standard_normal(a).astype(np.float32)
+    ys = rng.standard_normal(b).astype(dtype.np)
+    wanted = xs.astype(np.float64) @ ys.astype(np.float64)
+    xs = np.ascontiguousarray(xs.swapaxes(-1, -2)) if transpose_a else xs
+    ys = np.ascontiguousarray(ys.swapaxes(-1, -2)) if transpose_b else ys
+    left, right = buffer(xs, "a"), Buffer("b", dtype, ys.shape, ys if constant else None)
+    form = MatMul(Buffer("y", float32, wanted.shape), left, right, operands, expr, transpose_a, transpose_b)
+    return form, {left: xs} | ({} if constant else {right: ys}), wanted
+
+
+@pytest.mark.parametrize("constant", [False, True], ids=["dynamic", "constant"])
+@pytest.mark.parametrize(("transpose_a", "transpose_b"), [(False, False), (True, False), (False, True), (True, True)],
+                         ids=["ab", "Ab", "aB", "AB"])  # fmt: skip
+@pytest.mark.parametrize(("a", "b"), CASES, ids=str)
+def test_products(a, b, transpose_a, transpose_b, constant):
+    form, given, wanted = of(a, b, transpose_a=transpose_a, transpose_b=transpose_b, constant=constant)
+    found = run(form, given)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5 * a[-1] ** 0.5)
+    assert np.array_equal(split(form, given, 3), found)
+
+
+def test_epilogues():
+    bias = np.random.default_rng(2).standard_normal(20).astype(np.float32)
+    rest = np.random.default_rng(3).standard_normal((2, 9, 20)).astype(np.float32)
+    operands = Buffer("bias", float32, (20,), bias), buffer(rest, "rest")
+    expr = apply("add", apply("mul", apply("add", SUM, arg(1, float32)), scalar(0.5, float32)), arg(2, float32))
+    for b in [(2, 30, 20), (30, 20)]:
+        form, given, wanted = of((2, 9, 30), b, expr=expr, operands=operands)
+        np.testing.assert_allclose(run(form, given | {operands[1]: rest}), (wanted + bias) * 0.5 + rest, rtol=1e-5,
+                                   atol=1e-4)  # fmt: skip
+
+
+def test_narrow_constants():
+    form, given, wanted = of((9, 30), (30, 20), dtype=float16, constant=True)
+    np.testing.assert_allclose(run(form, given), wanted, rtol=1e-5, atol=1e-4)
+
+
+def test_batches_that_no_step_does():
+    form, given, _ = of((100, 1, 2, 2), (1, 3, 2, 2))
+    with pytest.raises(Unmade, match="batches"):
+        run(form, given)
+
+
+def test_batches():
+    one = [tuple(b) for b in batches((2, 3), (2, 3), (3,))]
+    assert one == [(3, 0, 0, True, True, 0), (3, 3, 0, True, True, 3)]
+    assert [tuple(b) for b in batches((), (), ())] == [(1, 0, 0, False, False, 0)]
+
+
+@targets((transpose, {"block": 16}))
+def test_targets(family, constants):
+    compiles_everywhere(family, **constants)
