@@ -120,7 +120,7 @@ def _mathematical(name: str) -> Operation:
 
         quick = getattr(single, name, None) or getattr(approximate, name, None)
         if quick is None:
-            return getattr(kl, name)(*xs)  # type: ignore[no-any-return]
+            return getattr(kl, name)(*xs)
         return kl.Value(quick(*(x.lanes for x in _alike(*xs))).x, dtypes.float32)
 
     return _wide(function)
