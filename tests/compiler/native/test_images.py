@@ -219,7 +219,7 @@ POOL = """
 #include <time.h>
 #include <unistd.h>
 typedef long (*kernel_t)(long *, long, long, void *);
-typedef struct { kernel_t kernel; long *words; long items, chunk, chunks, spare[3]; } step_t;
+typedef struct { kernel_t kernel; long *words; long items, chunk, spare[4]; } step_t;
 typedef struct { step_t *steps; long count; void *pool, *scratch; long bytes, failed; } plan_t;
 static long add(long *words, long begin, long end, void *scratch) {
   *(long *)scratch = begin;
@@ -257,9 +257,9 @@ int main(void) {
     memset(sums, 0, sizeof sums);
     long adds[2] = {(long)sums, 1}, meets[2] = {0, threads}, times[60];
     step_t steps[60];
-    for (int i = 0; i < 60; i++) steps[i] = (step_t){add, adds, 100, 7, 15};
-    steps[30] = (step_t){meet, meets, threads, 1, threads};
-    steps[59] = (step_t){add, adds, 100, 100, 0};
+    for (int i = 0; i < 60; i++) steps[i] = (step_t){add, adds, 100, 7};
+    steps[30] = (step_t){meet, meets, threads, 1};
+    steps[59] = (step_t){add, adds, 100, 0};
     plan_t plan = {steps, 60, pool, scratch, 128, 0};
     long status = 0, wrong = 0;
     for (int turn = 0; turn < 300; turn++) {

@@ -2,25 +2,25 @@
 ;
 ; A kernel is `i64 kernel(ptr words, i64 begin, i64 end, ptr scratch)` and gives 0 where all went well.
 ;
-; Who does what. A step that is shared is cut in chunks, and each thread has a part of them, one after the other: the
-; same part of every step, so that it finds in its cache what it wrote there. A `ticket` holds where a part ends in its
-; high half and the next chunk in its low half: adding one to it claims a chunk, for whoever finds the low half below the
-; high one. A thread that is done with its own part claims from the others'. The fields of the step lie in the pool and
-; stay until all chunks are done, since the caller waits for `finished` to say so: who claimed a chunk may read them, who
-; did not must not look. A worker that comes late, or never, is not waited for.
+; Who does what. Each thread has a part of a step's items: the same part of every step, so that it finds in its cache
+; what it wrote there. A `ticket` holds where a part ends in its high half and the next item in its low half: adding a
+; chunk to it claims those items, for whoever finds the low half below the high one. A thread that is done with its own
+; part claims from the others'. The fields of the step lie in the pool and stay until all items are done, since the
+; caller waits for `finished` to say so: who claimed a chunk may read them, who did not must not look. A worker that
+; comes late, or never, is not waited for.
 ;
 ; Orders of memory. The caller writes the fields, then the tickets (release); a claim acquires them. A worker's results
 ; are released by its addition to `finished`, which the caller acquires before the next step.
 ; Sleeping. A worker counts itself among the sleepers before it looks at `round` for the last time; the caller counts
 ; the round before it looks at the sleepers: in one total order (seq_cst) one of them sees the other.
 
-%step = type { ptr, ptr, i64, i64, i64, i64, i64, i64 }  ; kernel, words, items, items a chunk, chunks (0: not shared)
+%step = type { ptr, ptr, i64, i64, i64, i64, i64, i64 }  ; kernel, words, items, items a chunk (0: not shared)
 %plan = type { ptr, i64, ptr, ptr, i64, i64 }  ; steps, their number, pool or null, scratch, bytes of it a thread, step
 ;                                                that failed
 %line = type [16 x i64]  ; two lines of the cache, which are fetched together
 %pool = type { { i64, i64, [14 x i64] },  ; 0: 1 while a plan runs; threads, the caller's among them
                %line,  ; 1: round: of how many steps there were tickets so far
-               %line,  ; 2: finished: chunks that are done
+               %line,  ; 2: finished: items that are done
                { ptr, ptr, i64, i64, ptr, i64, i64, [9 x i64] },  ; 3: kernel, words, items, items a chunk, scratch,
 ;                                                                   bytes of it a thread, status: the first that is not 0
                %line,  ; 4: workers that sleep
@@ -115,9 +115,9 @@ choose:
   %words = load ptr, ptr %words.ptr
   %items.ptr = getelementptr %step, ptr %step, i64 0, i32 2
   %items = load i64, ptr %items.ptr
-  %chunks.ptr = getelementptr %step, ptr %step, i64 0, i32 4
-  %chunks = load i64, ptr %chunks.ptr
-  %small = icmp eq i64 %chunks, 0
+  %chunk.ptr = getelementptr %step, ptr %step, i64 0, i32 3
+  %chunk = load i64, ptr %chunk.ptr
+  %small = icmp eq i64 %chunk, 0
   %here = or i1 %small, %alone
   br i1 %here, label %whole, label %cut
 
@@ -170,7 +170,7 @@ finish:
   ret i64 %result
 }
 
-; The caller's part of a step that is shared. Gives its status once all chunks are done.
+; The caller's part of a step that is shared. Gives its status once all items are done.
 define internal i64 @share(ptr %pool, ptr %plan, ptr %step) noinline {
 entry:
   %round = getelementptr %pool, ptr %pool, i64 0, i32 1
@@ -179,8 +179,8 @@ entry:
   %status.ptr = getelementptr %pool, ptr %pool, i64 0, i32 3, i32 6
   %threads.ptr = getelementptr %pool, ptr %pool, i64 0, i32 0, i32 1
   %threads = load i64, ptr %threads.ptr
-  %chunks.ptr = getelementptr %step, ptr %step, i64 0, i32 4
-  %chunks = load i64, ptr %chunks.ptr
+  %items.ptr = getelementptr %step, ptr %step, i64 0, i32 2
+  %items = load i64, ptr %items.ptr
   %scratch.ptr = getelementptr %plan, ptr %plan, i64 0, i32 3
   %scratches = load <2 x i64>, ptr %scratch.ptr, align 8
   %four = load <4 x i64>, ptr %step, align 8
@@ -195,8 +195,8 @@ part:
   %which = phi i64 [ 0, %entry ], [ %which.next, %part ]
   %begin = phi i64 [ 0, %entry ], [ %end, %part ]
   %which.next = add i64 %which, 1
-  %chunks.times = mul i64 %chunks, %which.next
-  %end = udiv i64 %chunks.times, %threads
+  %items.times = mul i64 %items, %which.next
+  %end = udiv i64 %items.times, %threads
   %high = shl i64 %end, 32
   %offer = or i64 %high, %begin
   %ticket = getelementptr %pool, ptr %pool, i64 0, i32 7, i64 %which
@@ -213,7 +213,7 @@ offered:
 wait:
   %turns = phi i64 [ 0, %offered ], [ %turns.next, %spin ], [ %turns.next, %yield ]
   %count = load atomic i64, ptr %finished acquire, align 8
-  %all = icmp eq i64 %count, %chunks
+  %all = icmp eq i64 %count, %items
   br i1 %all, label %done, label %rest
 
 rest:
@@ -257,12 +257,19 @@ claim:
   br i1 %open, label %try, label %over
 
 try:
-  %found = atomicrmw add ptr %ticket, i64 1 acq_rel
+  %size.ptr = getelementptr %pool, ptr %pool, i64 0, i32 3, i32 3
+  %size = load atomic i64, ptr %size.ptr monotonic, align 8
+  %found = atomicrmw add ptr %ticket, i64 %size acq_rel
   %mine = call i1 @is_open(i64 %found)
   br i1 %mine, label %look, label %over
 
-look:
-  %count.next = add i64 %count, 1
+look:  ; where the step is another by now, then this is a chunk of that one
+  %begin = and i64 %found, 4294967295
+  %part.end = lshr i64 %found, 32
+  %to = add i64 %begin, %size
+  %end = call i64 @llvm.umin.i64(i64 %to, i64 %part.end)
+  %claimed = sub i64 %end, %begin
+  %count.next = add i64 %count, %claimed
   %before = load atomic i64, ptr %status.ptr monotonic, align 8
   %fine = icmp eq i64 %before, 0
   br i1 %fine, label %do, label %did
@@ -272,20 +279,12 @@ do:
   %kernel = load ptr, ptr %kernel.ptr
   %words.ptr = getelementptr %pool, ptr %pool, i64 0, i32 3, i32 1
   %words = load ptr, ptr %words.ptr
-  %items.ptr = getelementptr %pool, ptr %pool, i64 0, i32 3, i32 2
-  %items = load i64, ptr %items.ptr
-  %size.ptr = getelementptr %pool, ptr %pool, i64 0, i32 3, i32 3
-  %size = load i64, ptr %size.ptr
   %scratch.ptr = getelementptr %pool, ptr %pool, i64 0, i32 3, i32 4
   %scratches = load ptr, ptr %scratch.ptr
   %bytes.ptr = getelementptr %pool, ptr %pool, i64 0, i32 3, i32 5
   %bytes = load i64, ptr %bytes.ptr
   %offset = mul i64 %bytes, %which
   %scratch = getelementptr i8, ptr %scratches, i64 %offset
-  %chunk = and i64 %found, 4294967295
-  %begin = mul i64 %chunk, %size
-  %to = add i64 %begin, %size
-  %end = call i64 @llvm.smin.i64(i64 %to, i64 %items)
   %status = call i64 %kernel(ptr %words, i64 %begin, i64 %end, ptr %scratch)
   %good = icmp eq i64 %status, 0
   br i1 %good, label %did, label %failed
@@ -366,11 +365,11 @@ up:
   br label %look
 }
 
-; Whether a ticket has, or had, a chunk to claim.
+; Whether a ticket has, or had, items to claim.
 define internal i1 @is_open(i64 %ticket) alwaysinline {
-  %chunk = and i64 %ticket, 4294967295
+  %next = and i64 %ticket, 4294967295
   %end = lshr i64 %ticket, 32
-  %open = icmp ult i64 %chunk, %end
+  %open = icmp ult i64 %next, %end
   ret i1 %open
 }
 
@@ -412,6 +411,6 @@ define internal void @relax() alwaysinline {
   ret void
 }
 
-declare i64 @llvm.smin.i64(i64, i64)
+declare i64 @llvm.umin.i64(i64, i64)
 declare void @llvm.x86.sse2.pause()
 declare void @llvm.aarch64.isb(i32)

@@ -28,7 +28,7 @@ _LINE = 64  # bytes: scratch memory and plans start on a line of the cache
 _PLAN, _STEP = 8, 8  # words of each in executor.ll
 _COUNT, _POOL, _SCRATCH, _SCRATCH_BYTES, _FAILED = 1, 2, 3, 4, 5
 _CHUNKS_A_THREAD = 8  # of a step that leaves it to us: so that threads finish at about the same time
-_MOST_CHUNKS = 1 << 20
+_MOST_SHARED = 1 << 31  # so that no sum of items and chunks has more than 32 bits
 _KERNEL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
 _TIMED = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
 
@@ -83,7 +83,7 @@ class Executor:
         at = _PLAN + _STEP * len(steps)
         for i, (step, length) in enumerate(zip(steps, lengths)):
             row = _PLAN + _STEP * i
-            plan[row : row + 5] = step.address, start + 8 * at, step.items, *self._cut(step)
+            plan[row : row + 4] = step.address, start + 8 * at, step.items, self._chunk(step)
             words = plan[at : at + length]
             words[:] = step.words
             self.words.append(words)
@@ -93,13 +93,12 @@ class Executor:
         if self.threads > 1:
             _threaded.add(self)
 
-    def _cut(self, step: Step) -> tuple[int, int]:
-        """Items a chunk, and chunks: 0 where the caller does them all."""
-        if self.threads == 1:
-            return step.items, 0
-        chunk = step.chunk or step.items // (_CHUNKS_A_THREAD * self.threads)
-        chunk = max(chunk, -(-step.items // _MOST_CHUNKS), 1)
-        return (chunk, -(-step.items // chunk)) if chunk < step.items else (step.items, 0)
+    def _chunk(self, step: Step) -> int:
+        """Items a chunk, 0 where the caller does them all."""
+        if self.threads == 1 or step.items >= _MOST_SHARED:
+            return 0
+        chunk = step.chunk or max(step.items // (_CHUNKS_A_THREAD * self.threads), 1)
+        return min(chunk, _MOST_SHARED // (self.threads + 1)) if chunk < step.items else 0
 
     def _begin(self) -> None:
         """Make `_run` the native call, on started threads where there are to be some."""
