@@ -41,6 +41,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "Depthwise": ("depthwise_f32", "depthwise_int8"),
     "Contract": ("contractions_f32", "contractions_int8"),
     "MatMul": ("matmul",),
+    "Lstm": ("recurrent",),
     "Map": ("maps",),
     "ArgReduce": ("searches",),
     "Gather": ("gathers",),

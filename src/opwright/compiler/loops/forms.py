@@ -249,3 +249,25 @@ class View(Form):
     """The input's elements in their order under another shape: no work where the planner can share the memory."""
 
     input: Buffer
+
+
+@dataclass(frozen=True, eq=False)
+class Lstm(Form):
+    """A sequence of steps of a long short-term memory, float32; output [time, batch, out] (or [batch, time, out]).
+
+        i, f, o = sigmoid(G + R h + p c)    g = act(G + R h)    c' = f c + i g    h' = P (o act(c')) + p_b
+    gates: G, what does not depend on the state: [time, batch, cells] each (batch first as the output), for i, f, g, o;
+    of three i is 1 - f. recurrent: R, [cells, out] each. peepholes: p, [cells], for i, f, o (f, o); or none.
+    projection: P [out, cells] and p_b [out]; P; or none, and out is cells. h [batch, out], c [batch, cells]: the
+    state, which is read and then written. clips: of c' and of h' after a projection; 0: none.
+    """
+
+    gates: tuple[Buffer, ...]
+    recurrent: tuple[Buffer, ...]
+    h: Buffer
+    c: Buffer
+    peepholes: tuple[Buffer, ...] = ()
+    projection: tuple[Buffer, ...] = ()
+    activation: str = "TANH"
+    time_major: bool = True
+    clips: tuple[float, float] = (0.0, 0.0)
