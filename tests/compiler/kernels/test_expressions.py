@@ -256,6 +256,19 @@ def test_lookup(dtype: d.DType, n: int) -> None:
     np.testing.assert_array_equal(run(Map(Buffer("y", d.int8, (n,)), (b, t), expr), {b: x}), table[x.view(np.uint8)])
 
 
+@pytest.mark.parametrize(("source", "into"), [(d.int16, d.int16), (d.int8, d.int32), (d.uint8, d.float32),
+                                              (d.int16, d.uint8)], ids=str)  # fmt: skip
+def test_wide_tables(source: d.DType, into: d.DType) -> None:
+    size = 1 << (8 * source.size)
+    table = RNG.integers(0, 200, size).astype(into.np)
+    x = RNG.integers(*source.limits, 201, endpoint=True).astype(source.np)
+    t, b = Buffer("t", into, (size,), table), buffer(x)
+    expr = lookup(arg(0, source), arg(1, into))
+    wanted = table[x.view(f"u{source.size}")]
+    np.testing.assert_array_equal(run(Map(Buffer("y", into, (201,)), (b, t), expr), {b: x}), wanted)
+    np.testing.assert_array_equal(arrays.evaluate_arrays(expr, [x, table]), wanted)
+
+
 def test_numbers_are_code_or_words() -> None:
     x = _any(1, np.float32)[0]
     value = apply("fma", arg(0, d.float32), scalar(1.25, d.float32), const(-0.75, d.float32))

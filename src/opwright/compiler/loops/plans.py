@@ -104,6 +104,8 @@ def word(value: Any, parameter: Any) -> int:
         return int(struct.unpack("<q", struct.pack("<f4x", value))[0])
     if parameter is dtypes.float64:
         return int(struct.unpack("<q", struct.pack("<d", value))[0])
+    if parameter is dtypes.float16 or parameter is dtypes.bfloat16:
+        return int(np.asarray(value, parameter.np).view(np.uint16))
     if isinstance(value, float) and not value.is_integer():
         raise InternalError(what=f"a kernel's integer parameter is given {value!r}")
     return int(value)

@@ -1,28 +1,19 @@
 """Activations: functions of one operand, float32 or quantised.
 
-Lives here: the rules of RELU and its kin, LOGISTIC, TANH, HARD_SWISH.
-Not here: that a function of one byte becomes a table (compiler/loops/fusion.py).
+Lives here: the rules of RELU and its kin, LOGISTIC, TANH, HARD_SWISH, ELU, GELU, LEAKY_RELU, PRELU.
+Not here: quantised ones, which are tables (elementwise.py), but for PRELU.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from ....compiler.loops.expressions import Expr, apply
-from ....compiler.loops.forms import Map
-from ..nodes import At, Refused, clamped, real, stored
+from ....compiler.loops.expressions import Expr, apply, arg, const, convert, scalar
+from ....core.dtypes import float16, float32, int8, int16, uint8
+from ..nodes import At, Refused, clamped, in_steps, steps
 from . import rule
+from .elementwise import alike, broadcast, mapped, plain, quantized, truth, unary
 
 CLAMPS = ("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1")
-
-
-def unary(at: At, function: Callable[[Expr], Expr]) -> None:
-    """y = function(x) of real numbers, element by element."""
-    x = at.operand(0)
-    y = at.output(x.shape)
-    if x.dtype is not y.dtype:
-        raise Refused(f"{x.dtype.name} to {y.dtype.name}")
-    at.form(Map, y.buffer, (x.buffer,), stored(function(real(x, 0)), y))
+FUNCTIONS = {"LOGISTIC": "sigmoid", "TANH": "tanh", "HARD_SWISH": "hard_swish", "ELU": "elu"}
 
 
 @rule(*CLAMPS)
@@ -30,16 +21,49 @@ def clamp(at: At) -> None:
     unary(at, lambda x: clamped(x, at.node.name))
 
 
-@rule("LOGISTIC")
-def logistic(at: At) -> None:
-    unary(at, lambda x: apply("sigmoid", x))
+@rule(*FUNCTIONS)
+def function(at: At) -> None:
+    unary(at, lambda x: apply(FUNCTIONS[at.node.name], x))
 
 
-@rule("TANH")
-def tanh(at: At) -> None:
-    unary(at, lambda x: apply("tanh", x))
+@rule("GELU")
+def gelu(at: At) -> None:
+    if at.operand(0).dtype is float16:
+        raise Refused("the operator rounds every step to float16")
+    unary(at, lambda x: apply("gelu_tanh" if at.option("approximate") else "gelu", x))
 
 
-@rule("HARD_SWISH")
-def hard_swish(at: At) -> None:
-    unary(at, lambda x: apply("hard_swish", x))
+@rule("LEAKY_RELU")
+def leaky_relu(at: At) -> None:
+    unary(at, lambda x: _leaky(x, convert(scalar(float(at.option("alpha")), float32), x.dtype)))
+
+
+def _leaky(x: Expr, alpha: Expr) -> Expr:
+    return apply("select", truth("greater", x, const(0.0, x.dtype)), x, apply("mul", x, alpha), dtype=x.dtype)
+
+
+@rule("PRELU")
+def prelu(at: At) -> None:
+    """x, below 0 alpha x; of integers in steps of the output: x s_x / s_y and x alpha s_x s_alpha / s_y."""
+    x, alpha = at.operand(0), at.operand(1)
+    y = at.output(broadcast(x, alpha))
+    if y.shape != x.shape:
+        raise Refused("alpha is larger than x")
+    if not quantized(at):
+        alike(x, alpha)
+        dtype = plain(at, x, alpha)
+        a, b = arg(0, dtype), arg(1, dtype)
+        below = truth("less", a, const(0.0, dtype))
+        mapped(at, y, apply("select", below, apply("mul", a, b), a, dtype=dtype), x, alpha)
+        return
+    if (x.dtype, alpha.dtype, y.dtype) not in ((int8,) * 3, (uint8,) * 3, (int16, int8, int16)):
+        raise Refused(f"{x.dtype.name} and {alpha.dtype.name} to {y.dtype.name}")
+    factor = x.scale / y.scale
+    value = steps(x, 0)
+    slope = steps(alpha, 1) if alpha.constant is None or alpha.size > 1 else None
+    if slope is None:
+        raise Refused("one alpha for all")
+    below = apply("mul", apply("mul", value, slope), scalar(factor * alpha.scale, value.dtype))
+    above = apply("mul", value, scalar(factor, value.dtype))
+    negative = truth("less", value, const(0.0, value.dtype))
+    mapped(at, y, in_steps(apply("select", negative, below, above, dtype=value.dtype), y), x, alpha)

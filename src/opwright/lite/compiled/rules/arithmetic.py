@@ -1,65 +1,100 @@
-"""Element-wise arithmetic of two operands: ADD, SUB, MUL, with an activation.
+"""Element-wise arithmetic of two tensors or more: ADD to POW, MAXIMUM, ADD_N, with an activation where they have one.
 
-Lives here: these rules.  Not here: functions of one operand (activations.py).
+Lives here: these rules.  Not here: comparisons and bits (comparison.py), functions of one operand (elementwise.py).
 
 Quantised sums and products need few steps each: with a = q_a - zero_a and so on, in steps of the output,
 
     y = a (s_a / s_y) +- b (s_b / s_y)      as two fused multiply-adds, the zero points in one constant
     y = a b (s_a s_b / s_y)
+    y = (a (s_a / t) - b (s_b / t))^2       t = sqrt s_y
 """
 
 from __future__ import annotations
 
-import numpy as np
+import math
 
 from ....compiler.loops.expressions import Expr, apply, arg, convert, scalar
-from ....compiler.loops.forms import Map
-from ....core.dtypes import float32, int32, int64
-from ..nodes import At, Operand, Refused, clamped, in_steps, real_number, steps
+from ....core.dtypes import float32, float64, int8, int16, uint8
+from ..nodes import NARROW, At, Operand, Refused, clamped, in_steps, real_number, steps
 from . import rule
+from .elementwise import alike, broadcast, every, mapped, plain, quantized
 
-OPS = {"ADD": "add", "SUB": "sub", "MUL": "mul"}
+OPERATIONS = {"ADD": "add", "SUB": "sub", "MUL": "mul", "DIV": "div", "FLOOR_MOD": "floor_mod", "MAXIMUM": "maximum",
+              "MINIMUM": "minimum", "SQUARED_DIFFERENCE": "squared_difference", "ATAN2": "atan2",
+              "FLOOR_DIV": "floor_div", "POW": "pow"}  # fmt: skip
+"""By operator, the operation on plain numbers."""
 
 
-@rule(*OPS)
+@rule(*OPERATIONS)
 def binary(at: At) -> None:
     a, b = at.operand(0), at.operand(1)
-    try:
-        shape = np.broadcast_shapes(a.shape, b.shape)
-    except ValueError:
-        raise Refused(f"{a} and {b} do not broadcast") from None
-    y, name = at.output(shape), at.node.name
+    y, name = at.output(broadcast(a, b)), at.node.name
     activation = at.option("fused_activation_function")
-    if a.dtype is not y.dtype or b.dtype is not y.dtype:
-        raise Refused(f"{a.dtype.name} and {b.dtype.name} to {y.dtype.name}")
-    if y.dtype in (float32, int32, int64) and not y.is_quantized:
-        expr = clamped(apply(OPS[name], arg(0, y.dtype), arg(1, y.dtype)), activation)
-    else:
-        expr = in_steps(_product(a, b, y) if name == "MUL" else _sum(a, b, y, -1.0 if name == "SUB" else 1.0),
-                        y, activation)  # fmt: skip
-    at.form(Map, y.buffer, (a.buffer, b.buffer), expr)
+    if quantized(at):
+        mapped(at, y, _quantized(name, a, b, y, activation), a, b)
+        return
+    alike(a, b)
+    dtype = plain(at, a, b)
+    _check_second(name, a, b)
+    x, z = every((a, b))
+    if name == "FLOOR_DIV" and dtype is float32:  # a quotient just below an integer stays below
+        x, z = convert(x, float64), convert(z, float64)
+    found = convert(apply(OPERATIONS[name], x, z), dtype)
+    mapped(at, y, _fused(found, activation), a, b)
 
 
-def _sum(a: Operand, b: Operand, y: Operand, sign: float) -> Expr:
+def _fused(x: Expr, activation: object) -> Expr:
+    if x.dtype.is_unsigned and activation not in (0, "NONE"):
+        raise Refused(f"an activation of {x.dtype.name}")
+    return clamped(x, activation)
+
+
+def _check_second(name: str, a: Operand, b: Operand) -> None:
+    """Raises Refused where elements of the second operand may be an error as it runs, or make it another function."""
+    integers = not b.dtype.is_floating
+    if name == "FLOOR_DIV" or (name in ("DIV", "FLOOR_MOD") and integers):
+        if b.constant is None or not b.constant.all():
+            raise Refused("divisors may be 0")
+        if name == "DIV" and (b.constant == -1).any():
+            raise Refused("quotients may overflow")
+    if name == "POW" and integers and (b.constant is None or b.size != 1 or b.shape == a.shape or b.constant.min() < 0):
+        raise Refused("exponents may be negative, or powers those of doubles")
+
+
+# ---- quantised -----------------------------------------------------------------------------------------------------
+
+
+def _quantized(name: str, a: Operand, b: Operand, y: Operand, activation: object) -> Expr:
+    types = (a.dtype, b.dtype, y.dtype)
+    products = ((int16, int16, int8), (int16, int16, uint8)) if name == "MUL" else ()
+    if name not in ("ADD", "SUB", "MUL", "SQUARED_DIFFERENCE") or a.dtype not in NARROW \
+            or (len(set(types)) > 1 and types not in products) \
+            or (name == "SQUARED_DIFFERENCE" and a.dtype is not int8):  # fmt: skip
+        raise Refused(f"{name} of {a.dtype.name} and {b.dtype.name} to {y.dtype.name}")
+    for o in (a, b, y):
+        if o.scale <= 0.0 or (o.dtype is int16 and o.zero):
+            raise Refused(f"the parameters of {o.tensor.name!r}")
+    if name == "MUL":
+        return in_steps(_product(a, b, y), y, activation)
+    if name != "SQUARED_DIFFERENCE":
+        return in_steps(_sum(a, b, y.scale, -1.0 if name == "SUB" else 1.0), y, activation)
+    return in_steps(apply("square", _sum(a, b, math.sqrt(y.scale), -1.0)), y)
+
+
+def _sum(a: Operand, b: Operand, unit: float, sign: float) -> Expr:
+    """a + sign b, in units."""
     offset, terms = 0.0, []
     for place, o, factor in ((0, a, 1.0), (1, b, sign)):
         if o.constant is not None and o.size == 1:
-            offset += factor * real_number(o) / y.scale
+            offset += factor * real_number(o) / unit
             continue
-        factor *= o.scale / y.scale
+        factor *= o.scale / unit
         offset -= factor * o.zero
-        terms.append((apply_float(place, o), factor))
+        terms.append((convert(arg(place, o.dtype), float32), factor))
     total = scalar(offset, float32)
     for x, factor in terms:
         total = apply("fma", x, scalar(factor, float32), total)
     return total
-
-
-def apply_float(place: int, o: Operand) -> Expr:
-    """The integers of an operand as float32."""
-    if not o.is_quantized:
-        raise Refused(f"integers {o} without a scale")
-    return convert(arg(place, o.dtype), float32)
 
 
 def _product(a: Operand, b: Operand, y: Operand) -> Expr:
@@ -74,3 +109,18 @@ def _product(a: Operand, b: Operand, y: Operand) -> Expr:
     for x in reversed(parts):
         total = apply("mul", x, total)
     return total
+
+
+@rule("ADD_N")
+def add_n(at: At) -> None:
+    operands = at.operands
+    if not operands or quantized(at) or any(o.shape != operands[0].shape for o in operands):
+        raise Refused("operands of several shapes, or quantised ones")
+    alike(*operands)
+    plain(at, *operands)
+    total, *others = every(operands)
+    for x in others:
+        total = apply("add", total, x)
+    mapped(at, at.output(operands[0].shape), total, *operands)
+
+

@@ -1,0 +1,101 @@
+"""Comparison, logic, choice and bits: EQUAL to LOGICAL_OR, SELECT, SELECT_V2, BITWISE_XOR, RIGHT_SHIFT.
+
+Lives here: these rules.  Not here: MAXIMUM and MINIMUM (arithmetic.py).
+
+Quantised tensors are compared as the operator's rule has it: in fixed point, of 8 more bits, which is a table of each
+operand.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ....compiler.kernels.expression import DTYPES
+from ....compiler.loops.expressions import Expr, apply, arg, lookup
+from ....compiler.loops.forms import Buffer, Map
+from ....core.dtypes import bool as bool_
+from ....core.dtypes import int8, int16, int64, uint8
+from ...ops.quantized.fixed_point import multiplier, rescale
+from ..nodes import At, Operand, Refused
+from . import rule
+from .elementwise import alike, broadcast, every, mapped, plain, quantized, truth
+
+COMPARISONS = {"EQUAL": "equal", "NOT_EQUAL": "not_equal", "LESS": "less", "LESS_EQUAL": "less_equal",
+               "GREATER": "greater", "GREATER_EQUAL": "greater_equal"}  # fmt: skip
+LOGIC = {"LOGICAL_AND": "logical_and", "LOGICAL_OR": "logical_or"}
+BITS = {"BITWISE_XOR": "bitwise_xor", "RIGHT_SHIFT": "shift_right"}
+
+
+@rule(*COMPARISONS)
+def comparison(at: At) -> None:
+    a, b = at.operand(0), at.operand(1)
+    y, op = at.output(broadcast(a, b)), COMPARISONS[at.node.name]
+    alike(a, b)
+    if not quantized(at):
+        plain(at, a, b)
+        mapped(at, y, truth(op, *every((a, b))), a, b)
+    elif a.dtype is int16 and op not in ("equal", "not_equal"):
+        mapped(at, y, truth(op, *every((a, b))), a, b)
+    elif y.dtype is bool_:
+        tables = [_fixed_point(at, o) for o in (a, b)]
+        sides = [lookup(arg(k, o.dtype), arg(2 + k, int64)) for k, o in enumerate((a, b))]
+        at.form(Map, y.buffer, (a.buffer, b.buffer, *tables), truth(op, *sides))
+    else:
+        raise Refused(f"the output is {y.dtype.name}")
+
+
+def _fixed_point(at: At, o: Operand) -> Buffer:
+    """For each integer of an operand, the number that it stands for, in units of 2^-8."""
+    if o.dtype not in (int8, uint8, int16) or o.scale <= 0.0:
+        raise Refused(f"elements of type {o.dtype.name}, or no scale")
+    size = 1 << (8 * o.dtype.size)
+    q = np.arange(size, dtype=f"u{o.dtype.size}").view(o.dtype.np).astype(np.int64)
+    table = np.asarray(rescale((q - o.zero) << 8, *multiplier(o.scale)), np.int64)
+    return Buffer(f"{o.buffer.name}.fixed", int64, (size,), table)
+
+
+@rule(*LOGIC)
+def logic(at: At) -> None:
+    a, b = at.operand(0), at.operand(1)
+    plain(at, a, b)
+    mapped(at, at.output(broadcast(a, b)), apply(LOGIC[at.node.name], *every((a, b))), a, b)
+
+
+@rule(*BITS)
+def bits(at: At) -> None:
+    a, b = at.operand(0), at.operand(1)
+    alike(a, b)
+    plain(at, a, b)
+    mapped(at, at.output(broadcast(a, b)), apply(BITS[at.node.name], *every((a, b))), a, b)
+
+
+# ---- choice --------------------------------------------------------------------------------------------------------
+
+
+def _chosen(operands: tuple[Operand, ...]) -> Expr:
+    condition, a, b = operands
+    alike(a, b)
+    if condition.dtype is not bool_ or a.dtype not in DTYPES:
+        raise Refused(f"{condition.dtype.name} chooses among {a.dtype.name}")
+    return Expr("select", a.dtype, tuple(every(operands)))
+
+
+@rule("SELECT_V2")
+def select_v2(at: At) -> None:
+    operands = at.operand(0), at.operand(1), at.operand(2)
+    mapped(at, at.output(broadcast(*operands)), _chosen(operands), *operands)
+
+
+@rule("SELECT")
+def select(at: At) -> None:
+    """The condition is of x's shape, a scalar, or has an element for each of x's first dimension."""
+    c, a, b = operands = at.operand(0), at.operand(1), at.operand(2)
+    y, expr = at.output(a.shape), _chosen(operands)
+    if a.shape != b.shape or y.dtype is not a.dtype:
+        raise Refused("x and y differ, or the output's type")
+    condition = c.buffer
+    if c.shape != a.shape and c.shape:
+        if len(c.shape) != 1 or not a.shape or c.size not in (1, a.shape[0]):
+            raise Refused("the condition does not fit x")
+        condition = at.viewed(condition, c.shape + (1,) * (len(a.shape) - 1))
+    at.form(Map, y.buffer, (condition, a.buffer, b.buffer), expr)

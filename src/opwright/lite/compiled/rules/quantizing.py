@@ -1,0 +1,103 @@
+"""Between real numbers and the integers that stand for them: QUANTIZE, DEQUANTIZE, FAKE_QUANT.
+
+Lives here: these rules.  Not here: functions of quantised tensors (elementwise.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....compiler.loops.expressions import Expr, apply, arg, const, convert, quantize, scalar
+from ....compiler.loops.forms import Buffer, Map
+from ....core.dtypes import float16, float32, int32
+from ..nodes import NARROW, At, Operand, Refused
+from . import rule
+from .elementwise import mapped, tabulated
+
+REALS = (float32, float16)
+
+
+def _parameters(o: Operand, inverse: bool) -> tuple[Expr, Expr, tuple[Buffer, ...]]:
+    """Scale (or its inverse) and zero point: numbers, or, where there are several, operands from arg 1 on."""
+    scales = o.scales
+    if not (np.isfinite(scales).all() and (scales > 0).all()):
+        raise Refused(f"the scales of {o.tensor.name!r}")
+    q = o.tensor.quantization
+    zeros: Any = q.zero_point if q.zero_point is not None and len(q.zero_point) else np.zeros(1, np.int64)
+    if scales.size == 1:
+        number = 1.0 / float(scales[0]) if inverse else float(scales[0])
+        return scalar(number, float32), scalar(int(zeros[0]), int32), ()
+    axis = int(q.quantized_dimension)
+    if not 0 <= axis < len(o.shape) or o.shape[axis] != scales.size:
+        raise Refused(f"the scales of {o.tensor.name!r}")
+    shape = (scales.size, *(1,) * (len(o.shape) - axis - 1))
+    factors = (np.float32(1.0) / scales if inverse else scales).astype(np.float32).reshape(shape)
+    points = np.resize(np.asarray(zeros, np.int32), scales.size).reshape(shape)
+    buffers = (Buffer(f"{o.buffer.name}.scales", float32, shape, np.ascontiguousarray(factors)),
+               Buffer(f"{o.buffer.name}.zeros", int32, shape, np.ascontiguousarray(points)))  # fmt: skip
+    return arg(1, float32), arg(2, int32), buffers
+
+
+@rule("QUANTIZE")
+def quantize_(at: At) -> None:
+    x = at.operand(0)
+    y = at.output(x.shape)
+    if x.dtype in REALS and y.dtype in REALS:
+        mapped(at, y, convert(arg(0, x.dtype), y.dtype), x)
+        return
+    if not y.is_quantized or y.dtype not in NARROW:
+        raise Refused(f"{x.dtype.name} to {y.dtype.name}")
+    if x.dtype in REALS:
+        inverse, zero, more = _parameters(y, True)
+        value = apply("mul", convert(arg(0, x.dtype), float32), inverse)
+        at.form(Map, y.buffer, (x.buffer, *more), Expr("quantize", y.dtype, (value, zero)))
+        return
+    if x.dtype.size == 1 and x.dtype in NARROW:
+        tabulated(at, x, y)
+        return
+    if not x.is_quantized or x.dtype not in (*NARROW, int32):
+        raise Refused(f"{x.dtype.name} to {y.dtype.name}")
+    centred = apply("sub", convert(arg(0, x.dtype), float32), scalar(float(x.zero), float32))
+    value = apply("mul", centred, scalar(x.scale / y.scale, float32))
+    mapped(at, y, quantize(value, y.zero, y.dtype), x)
+
+
+@rule("DEQUANTIZE")
+def dequantize(at: At) -> None:
+    x = at.operand(0)
+    y = at.output(x.shape)
+    if x.dtype in REALS:
+        mapped(at, y, convert(arg(0, x.dtype), float32), x)
+        return
+    if not x.is_quantized or x.dtype not in (*NARROW, int32) or y.dtype is not float32:
+        raise Refused(f"{x.dtype.name} to {y.dtype.name}")
+    scale, zero, more = _parameters(x, False)
+    value: Expr = apply("sub", convert(arg(0, x.dtype), float32), _real(zero))
+    at.form(Map, y.buffer, (x.buffer, *more), apply("mul", value, scale))
+
+
+def _real(zero: Expr) -> Expr:
+    """A zero point as float32."""
+    return scalar(float(zero.value), float32) if zero.op == "scalar" else convert(zero, float32)
+
+
+@rule("FAKE_QUANT")
+def fake_quant(at: At) -> None:
+    """floor((clamp(x, low, high) - low) / s + 1/2) s + low."""
+    x = at.operand(0)
+    y = at.output(x.shape)
+    low, high, bits = np.float32(at.option("min")), np.float32(at.option("max")), int(at.option("num_bits"))
+    if x.dtype is not float32 or not 2 <= bits <= 16 or not low < high:
+        raise Refused("options out of range")
+    f = np.float32
+    least, most = f(1 if at.option("narrow_range") else 0), f((1 << bits) - 1)
+    step = (high - low) / (most - least)
+    zero = np.clip(np.floor(least - low / step + f(0.5)), least, most)
+    low, high = (least - zero) * step, (most - zero) * step
+    first = scalar(float(low), float32)
+    held = apply("minimum", apply("maximum", arg(0, float32), first), scalar(float(high), float32))
+    steps = apply("mul", apply("sub", held, first), scalar(float(f(1) / step), float32))
+    whole = apply("floor", apply("add", steps, const(0.5, float32)))
+    mapped(at, y, apply("add", apply("mul", whole, scalar(float(step), float32)), first), x)

@@ -1,0 +1,85 @@
+"""Element-wise operators as machine code: the drawn models of the table operator x type, against the official kernels.
+
+Floats within 1e-5 of the greatest, integers equal, quantised ones within one step. What stays with the interpreter, and
+why, is in a table, too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+
+import pytest
+from drawn import Draw, Row, T, answers, feeds, gap_of, model_of
+from drawn_table import ROWS
+from one_operator import official_interpreter
+
+from opwright.lite import Interpreter
+from opwright.lite.compiled.delegate import CompiledDelegate
+from opwright.lite.compiled.rules import MODULES
+
+MINE = ("arithmetic", "comparison", "elementwise", "quantizing", "activations")
+PAIRS = [(row, kind) for row in ROWS if MODULES.get(row.name) in MINE for kind in row.kinds]
+SEEDS = range(int(os.environ.get("OPWRIGHT_MODELS", "2")))
+HALF = {"FLOAT16": 1e-3, "BFLOAT16": 8e-3}
+
+BELOW_BYTES = ("INT4", "UINT4", "INT2")
+INTERPRETED = {  # (label, kind; None: all): what the refusal says
+    **{(label, kind): kind.lower() for kind in ("COMPLEX64",) for label in ("MUL", "SELECT", "SELECT_V2", "CAST")},
+    **{(label, kind): kind.lower() for kind in BELOW_BYTES
+       for label in ("CAST", "DEQUANTIZE of any rank", "DEQUANTIZE by any channel")},
+    ("QUANTIZE to int4", None): "int4", ("QUANTIZE to uint4", None): "uint4", ("CAST to less than a byte", None): "int",
+    ("EQUAL", "STRING"): "str", ("NOT_EQUAL", "STRING"): "str", ("ATAN2", "FLOAT64"): "float64",
+    ("GELU", "FLOAT16"): "every step", ("GELU approximate", "FLOAT16"): "every step",
+    ("QUANTIZE without a scale", "INT16"): "int16", ("QUANTIZE again to int32", "INT16"): "int32",
+    **{(label, kind): "DIV" for label in ("DIV", "DIV broadcast") for kind in ("INT8", "UINT8", "INT16")},
+    ("SQRT", "INT16"): "below the zero", ("RSQRT", "INT16"): "below the zero",
+    **{(f"{name}{of}", None): "may be 0" for name in ("FLOOR_DIV", "FLOOR_MOD")
+       for of in (" raw", " quantized", " scaled")},
+    **{(name, kind): "may be 0" for name in ("FLOOR_DIV", "FLOOR_MOD") for kind in ("INT32", "INT64")},
+    ("FLOOR_DIV", "FLOAT32"): "may be 0", ("DIV", "INT32"): "may be 0", ("DIV scaled", "INT32"): "may be 0",
+    ("POW", "INT32"): "negative", ("POW scaled", None): "negative",
+}  # fmt: skip
+
+
+def expected(row: Row, kind: str) -> str | None:
+    return INTERPRETED.get((row.label, kind), INTERPRETED.get((row.label, None)))
+
+
+def within(row: Row, kind: str, output: T) -> float:
+    if output.type.startswith(("FLOAT", "BFLOAT")):
+        return max(row.within, HALF.get(output.type, 1e-5), HALF.get(kind, 0))
+    scaled = output.scale is not None and row.name not in ("MAXIMUM", "MINIMUM", "SELECT_V2", "BITWISE_XOR")
+    return max(row.within, float(scaled))
+
+
+def tried(row: Row, kind: str, seed: int) -> str:
+    """Why the model stays with the interpreter; "" where it does not, and gives what the official kernels give."""
+    drawn = row.draw(Draw(seed, kind))
+    model = model_of(row.name, drawn)
+    ours = Interpreter(model_content=model.to_bytes(), experimental_delegates=[])
+    delegate = CompiledDelegate()
+    ours._delegate(delegate, strict=True)
+    ours.allocate_tensors()
+    assert delegate.failure is None
+    if delegate.refused:
+        return next(iter(delegate.refused.values()))
+    found, wanted = answers(ours, feeds(drawn), 1), answers(official_interpreter(model, row.path), feeds(drawn), 1)
+    for a, b, t in zip(found, wanted, drawn.outputs, strict=True):
+        assert (a.shape, a.dtype) == (b.shape, b.dtype)
+        gap = float(gap_of(a, b).max(initial=0))
+        assert gap <= within(row, kind, t), (seed, gap, a, b, [x.values for x in drawn.inputs if x is not None])
+    return ""
+
+
+@pytest.mark.parametrize(("row", "kind"), [pytest.param(r, k, id=f"{r.label}-{k}-{r.path}".replace(" ", "_"))
+                                           for r, k in PAIRS])  # fmt: skip
+def test_gives_what_the_official_kernels_give(row: Row, kind: str) -> None:
+    pytest.importorskip("ai_edge_litert.interpreter")
+    reasons = Counter(tried(row, kind, seed) for seed in SEEDS)
+    reason = expected(row, kind)
+    if reason is None:
+        assert reasons[""], reasons
+    else:
+        assert all(reason in found for found in reasons if found), reasons
+        assert not reasons[""], "it has a kernel now: the table is out of date"
