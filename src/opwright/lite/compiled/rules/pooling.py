@@ -33,7 +33,7 @@ def pool(at: At) -> None:
     if x.dtype is float32:
         expr = clamped(apply("div", arg(0, float32), count), activation)
     else:
-        mean = apply("div", convert(arg(0, int32), float32), count)
+        mean = apply("round_away", apply("div", convert(arg(0, int32), float32), count))  # as the official kernel
         expr = _within(quantize(mean, 0, y.dtype), y, activation)
     at.form(Pool, y.buffer, x.buffer, "sum", expr, window)
 
