@@ -29,7 +29,7 @@ def expected(gates, recurrent, h, c, peepholes, projection, activation, time_maj
     if not time_major:
         gates = [g.swapaxes(0, 1) for g in gates]
     out = []
-    seen = {i: p for i, p in zip((0, 1, 3) if len(gates) == 4 else (0, 2), peepholes)}
+    seen = dict(zip((0, 1, 3) if len(gates) == 4 else (0, 2), peepholes))
     for t in range(gates[0].shape[0]):
         z = [g[t] + h @ r.T for g, r in zip(gates, recurrent)]
         first = len(gates) - 3

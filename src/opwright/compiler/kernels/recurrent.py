@@ -79,7 +79,8 @@ class Cells:
 def lstm(work, gates_i: ptr[f32], gates_f: ptr[f32], gates_g: ptr[f32], gates_o: ptr[f32], weights: ptr[f32],
          peep_i: ptr[f32], peep_f: ptr[f32], peep_o: ptr[f32], projection: ptr[f32], bias: ptr[f32], h: ptr[f32],
          c: ptr[f32], y: ptr[f32], steps: i64, batch_pitch: i64, step_pitch: i64, cells: i64, outputs: i64,
-         cell_clip: f32, output_clip: f32, *, rows: int, gates: int, peepholes: bool, projected: int, activation: str):  # fmt: skip
+         cell_clip: f32, output_clip: f32,
+         *, rows: int, gates: int, peepholes: bool, projected: int, activation: str):  # fmt: skip
     """An item is `rows` rows of the batch. batch_pitch, step_pitch: in rows of gates and of y, from one to the next.
 
     Scratch: rows of h, of c and of what is to be h, each a whole number of vectors and of chains long.

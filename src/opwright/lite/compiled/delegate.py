@@ -32,7 +32,7 @@ from ..runtime.subgraph import Subgraph
 from ..runtime.tensor import CONSTANT, DYNAMIC
 from .kernel import PlanRegistration
 from .nodes import At, Buffers, Refused
-from .rules import forms_of
+from .rules import STATEFUL, forms_of
 
 if TYPE_CHECKING:
     from ..runtime.delegate_context import DelegateContext
@@ -110,7 +110,7 @@ class CompiledDelegate(Delegate):
         """By number, the nodes whose rule has forms for them. known: whether a tensor's shape is what it has; by
         default those of inputs, constants and outputs of nodes that are taken."""
         taken: dict[int, Taken] = {}
-        safe = {id(subgraph.tensors[i]) for i in subgraph.inputs}
+        safe = {id(subgraph.tensors[i]) for i in subgraph.inputs} | {id(t) for t in subgraph.tensors if t.is_variable}
         for node in subgraph.execution_plan:
             try:
                 self._check(node)
@@ -137,7 +137,7 @@ class CompiledDelegate(Delegate):
         if registration.operator is not defined.get(node.name):
             raise Refused("another operator serves it")
         for t in (*node.tensors_in, *node.tensors_out):
-            if t is not None and (t.is_variable or t.is_object):
+            if t is not None and ((t.is_variable and node.name not in STATEFUL) or t.is_object):
                 raise Refused(f"{t!r} is state")
 
     # ---- loop graphs ------------------------------------------------------------------------------------------------
