@@ -1,0 +1,162 @@
+"""Makers of contractions of 8 bits: which kernel, tile and work items a convolution or fully connected layer gets.
+
+Lives here: the maker of `Contract`.  Not here: the kernels (gemm_int8.py, convolution_int8.py), packed filters
+(panels_int8.py), float inputs beside integer filters (hybrid.py).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...core.dtypes import int8, int32, uint8
+from ..loops.forms import Buffer, Contract
+from ..target import host
+from . import Unmade, maker
+from .contractions_f32 import chunk_of, share
+from .convolution_int8 import convolution_int8, patches
+from .epilogue import Epilogue, epilogue_of, without_bias
+from .gemm_f32 import tile_of
+from .gemm_int8 import FLIP, gemm_int8
+from .panels_int8 import Panels, packed_filter
+from .tiling import CACHE, ITEM, Blocks, balanced, blocks
+
+if TYPE_CHECKING:
+    from ..loops.planning import Builder
+
+BYTES = (int8, uint8)
+
+
+class Geometry(NamedTuple):
+    """Sizes of the input and the output as images."""
+
+    batches: int
+    height: int
+    width: int
+    out_height: int
+    out_width: int
+
+
+class Group(NamedTuple):
+    """One group of a contraction. channel, feature: its first ones; features: how many."""
+
+    form: Contract
+    channel: int
+    feature: int
+    features: int
+    epilogue: Epilogue
+    more: list[Any]
+    bias: Buffer | None
+
+    @property
+    def offset(self) -> int:
+        """What the micro-kernel's unsigned bytes are too large by."""
+        return self.form.input_zero + (128 if self.form.input.dtype is int8 else 0)
+
+    @property
+    def flip(self) -> int:
+        """What makes the input's bytes unsigned."""
+        return FLIP if self.form.input.dtype is int8 else 0
+
+    @property
+    def parts(self) -> int:
+        """How many parts of 8 bits the weights less their zero point are: up to 255 they are two of 127 and one."""
+        dtype, zero = self.form.filter.dtype, self.form.filter_zero
+        return 1 if dtype is int8 and zero == 0 else 3 if zero == int(dtype.min) else 2
+
+
+@maker(Contract)
+def make_contract(form: Contract, build: Builder) -> None:
+    """Steps of a contraction of int8 or uint8 with a filter of int8 or uint8."""
+    if form.input.dtype not in BYTES or form.filter.dtype not in BYTES:
+        raise Unmade(f"a contraction of {form.input.dtype.name} and {form.filter.dtype.name}")
+    features = form.filter.shape[0] // form.groups
+    bias, expr, operands = without_bias(form.expr, form.operands)
+    if bias is not None and bias.dtype is not int32:
+        bias, expr, operands = None, form.expr, form.operands
+    for g in range(form.groups):
+        epilogue, more = epilogue_of(expr, operands, form.output, build, g * features)
+        _make_group(Group(form, g * form.filter.shape[3], g * features, features, epilogue, more, bias), build)
+    share(form, build, operands, epilogue)
+
+
+def _make_group(group: Group, build: Builder) -> None:
+    form, window = group.form, group.form.window
+    channels = form.filter.shape[3]
+    rows = math.prod(form.output.shape[:-1])
+    shape = Geometry(*form.input.shape[:3], *form.output.shape[1:3])
+    if window.size == (1, 1) and window.strides == (1, 1) and window.padding == (0, 0, 0, 0):
+        if channels % 4 == 0:
+            panels = Panels(group.features, 1, channels, tile_of(host(), group.features), group.parts)
+            _make_gemm(group, build, panels, build.pointer(form.input, group.channel), form.input.pitch)
+            return
+        shape = Geometry(1, 1, rows, 1, rows)
+    joined = window.dilations[1] == 1 and form.input.pitch == channels
+    segments, run = (1, window.size[1]) if joined else (window.size[1], 1)
+    panels = Panels(group.features, window.size[0] * segments, run * channels, tile_of(host(), group.features),
+                    group.parts)  # fmt: skip
+    row = panels.lines * panels.quads * 4
+    few = balanced(shape.out_width, panels.tile.rows).height * 6 < panels.tile.rows * 5
+    if group.parts > 1 or (few and rows * row <= 2 * CACHE):
+        pitch = row + host().vector_bytes
+        place = build.temporary(rows * pitch)
+        words = [build.pointer(form.input, group.channel), place, _room(form), shape.height, shape.width,
+                 form.input.pitch, channels, form.input_zero, window.size[0], segments, run, *window.strides,
+                 *window.dilations, window.padding[0], window.padding[2], shape.out_height, shape.out_width,
+                 pitch]  # fmt: skip
+        build.step(patches.code(), words, rows, chunk=chunk_of(16 * rows * pitch, rows))
+        _make_gemm(group, build, panels, place, pitch)
+        return
+    _make_convolution(group, build, panels, shape, segments, run)
+
+
+def _room(form: Contract) -> int:
+    """Bytes from the input's first to its last."""
+    return (math.prod(form.input.shape[:3]) - 1) * form.input.pitch + form.filter.shape[3]
+
+
+def _make_gemm(group: Group, build: Builder, panels: Panels, x: Any, pitch: int) -> None:
+    """A matrix product of rows at one pitch."""
+    form, tile = group.form, panels.tile
+    cut = balanced(math.prod(form.output.shape[:-1]), tile.rows)
+    quads = panels.lines * panels.quads
+    work = 8 * cut.height * panels.steps * tile.width
+    block = blocks(cut.tiles, panels.number, cut.height * quads * 4, tile.width * panels.steps * 4, work)
+    packed = packed_filter(build, panels, form.filter, group.feature, form.filter_zero, group.offset, group.bias)
+    words = [x, packed, build.pointer(form.output, group.feature), quads, pitch, form.output.pitch, group.features,
+             cut.tiles, cut.tall, block.tiles, block.panels, group.flip, 0, 0, *group.more]  # fmt: skip
+    code = gemm_int8.code(more=len(group.more), rows=cut.height, vectors=tile.vectors, short=cut.tall != cut.tiles,
+                          narrow=panels.narrow, parts=panels.parts, epilogue=group.epilogue)  # fmt: skip
+    build.step(code, words, block.items, chunk=chunk_of(work * cut.tiles * panels.number, block.items))
+
+
+def _make_convolution(group: Group, build: Builder, panels: Panels, shape: Geometry, segments: int,
+                      run: int) -> None:  # fmt: skip
+    """A convolution that reads the image in place."""
+    form, window, tile = group.form, group.form.window, panels.tile
+    channels = form.filter.shape[3]
+    cut = balanced(shape.out_width, tile.rows)
+    tiles = cut.tiles * shape.batches * shape.out_height
+    work = 8 * cut.height * panels.steps * tile.width
+    block = _blocks(tiles, panels.number, work)
+    span = (cut.height - 1) * window.strides[1] + (segments - 1) * window.dilations[1] + run
+    packed = packed_filter(build, panels, form.filter, group.feature, form.filter_zero, group.offset, group.bias)
+    words = [build.pointer(form.input, group.channel), packed, build.pointer(form.output, group.feature), _room(form),
+             shape.height, shape.width, form.input.pitch, channels, form.input_zero, group.flip, window.size[0],
+             segments, run, *window.strides, *window.dilations, window.padding[0], window.padding[2],
+             shape.out_height, shape.out_width, form.output.pitch, group.features, cut.tiles, cut.tall, tiles,
+             block.tiles, block.panels, *group.more]  # fmt: skip
+    code = convolution_int8.code(more=len(group.more), rows=cut.height, vectors=tile.vectors,
+                                 short=cut.tall != cut.tiles, narrow=panels.narrow,
+                                 epilogue=group.epilogue)  # fmt: skip
+    scratch = window.size[0] * span * channels + host().vector_bytes + 4
+    build.step(code, words, block.items, scratch, chunk_of(work * tiles * panels.number, block.items))
+
+
+def _blocks(tiles: int, panels: int, work: int) -> Blocks:
+    """All panels for a few tiles: what a tile has copied serves them all. Of few tiles, parts of the panels."""
+    if tiles >= 4:
+        each = max(1, min(-(-tiles // 8), ITEM // max(1, panels * work)))
+        return Blocks(each, panels, -(-tiles // each))
+    wide = max(1, -(-panels * tiles // 8)) if tiles else 1
+    return Blocks(1, wide, tiles * -(-panels // wide))

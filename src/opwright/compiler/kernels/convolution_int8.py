@@ -1,0 +1,149 @@
+"""Convolutions of int8 with windows: the micro-kernel over an image, without an im2col copy of it.
+
+Lives here: the families `convolution_int8` and `patches`, the window's geometry.
+Not here: the micro-kernel (gemm_int8.py), how filters are packed (panels_int8.py), the maker (contractions_int8.py).
+
+A tile's rows are pixels of a line of the output next to each other. Where their windows lie inside the image the
+micro-kernel reads the image itself; otherwise the lines of the image below them are copied into scratch first, the zero
+point for what is outside, once a tile for all channels of the output. Small images with short lines are better copied
+window by window (`patches`), for a matrix product afterwards.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .. import language as kl
+from ..language import i8, i32, i64, ptr
+from .epilogue import Epilogue
+from .gemm_int8 import Sink, Source, panels
+
+if TYPE_CHECKING:
+    from ..language import Pointer, Value
+
+
+class Image(NamedTuple):
+    """The geometry of a convolution, numbers of a kernel. size: bytes that may be read; fill: the zero point."""
+
+    x: Pointer
+    size: Any
+    height: Any
+    width: Any
+    pitch: Any
+    channels: Any
+    fill: Value
+
+
+def copy(target: Pointer, source: Pointer, n: Any, room: Any, lanes: int) -> None:
+    """n bytes; what follows them in the target may be overwritten too. room: bytes that may be read from the source."""
+    if n + (lanes - 1) <= room:
+        for i in range(0, n, lanes):
+            target.store(source.load(i, lanes), i)
+    else:
+        for i in range(n):
+            target[i] = source[i]
+
+
+def fill(target: Pointer, n: Any, x: Value) -> None:
+    """n bytes x, and some more."""
+    for i in range(0, n, x.count):
+        target.store(x, i)
+
+
+def copy_line(image: Image, target: Pointer, n: Value, y: Value, left: Value, pixels: Any) -> None:
+    """Neighbouring pixels of a line of the image, from `left` on, with all their channels; fill outside of it."""
+    lanes, c = image.fill.count, image.channels
+    inside = (y >= 0) & (y < image.height)
+    before = kl.select(inside, kl.clamp(-left, 0, pixels), pixels)
+    after = kl.select(inside, kl.clamp(image.width - left, before, pixels), pixels)
+    at = ((n * image.height + y) * image.width + left) * image.pitch
+    fill(target, before * c, image.fill)
+    if image.pitch == c:
+        start = at + before * c
+        copy(target + before * c, image.x + start, (after - before) * c, image.size - start, lanes)
+    else:
+        for i in range(before, after):
+            start = at + i * image.pitch
+            copy(target + i * c, image.x + start, c, image.size - start, lanes)
+    fill(target + after * c, (pixels - after) * c, image.fill)
+
+
+@kl.family
+def patches(work, x: ptr[i8], out: ptr[i8], size: i64, height: i64, width: i64, x_pitch: i64, channels: i64, zero: i64,
+            lines: i64, segments: i64, run_pixels: i64, stride_y: i64, stride_x: i64, dilation_y: i64, dilation_x: i64,
+            top: i64, left: i64, out_height: i64, out_width: i64, out_pitch: i64):  # fmt: skip
+    """The windows of an image as rows: out[pixel of the output][line][segment][run], runs of a multiple of 4 bytes.
+
+    Items: pixels of the output. out_pitch leaves room for a vector between rows, which may be overwritten.
+    """
+    lanes = work.target.vector_bytes
+    image = Image(x, size, height, width, x_pitch, channels, zero.to(i8).splat(lanes))
+    step = (run_pixels * channels + 3) // 4 * 4
+    for item in work.items():
+        ox, line = item % out_width, item // out_width
+        oy, n = line % out_height, line // out_height
+        target = out + item * out_pitch
+        for ky in range(lines):
+            for s in range(segments):
+                x0 = ox * stride_x + s * dilation_x - left
+                copy_line(image, target, n, oy * stride_y + ky * dilation_y - top, x0, run_pixels)
+                target = target + step
+
+
+@kl.family
+def convolution_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], size: i64, height: i64, width: i64, x_pitch: i64,
+                     channels: i64, zero: i64, flip: i32, lines: i64, segments: i64, run_pixels: i64, stride_y: i64,
+                     stride_x: i64, dilation_y: i64, dilation_x: i64, top: i64, left: i64, out_height: i64,
+                     out_width: i64, out_pitch: i64, features: i64, line_tiles: i64, tall: i64, tiles: i64,
+                     tile_block: i64, panel_block: i64, *more: i64,
+                     rows: int, vectors: int, short: bool, narrow: bool, epilogue: Epilogue):  # fmt: skip
+    """out[n, oy, ox, f] = epilogue(sum x[n, oy stride + ky dilation - top, ..., c] filter[f, ky, kx, c]).
+
+    Lines of the output are cut into line_tiles tiles each, `tall` of them of `rows` pixels and the others (if short) of
+    one less. A line of a window is `segments` segments, dilation_x pixels apart, of run_pixels pixels each.
+    Items: blocks of tile_block tiles by panel_block panels, panels first. Scratch: `lines` lines of the pixels that a
+    tile needs, and a vector.
+    """
+    lanes = work.lanes(i32)
+    number = (features + (vectors * lanes - 1)) // (vectors * lanes)
+    across = (number + (panel_block - 1)) // panel_block
+    target = out.cast(epilogue.expr.dtype, epilogue.expr.dtype.size)
+    masked = work.target.vector_bytes == 64
+    finish = epilogue.bind(more)
+    image = Image(x, size, height, width, x_pitch, channels, zero.to(i8).splat(work.target.vector_bytes))
+    patch = work.scratch(i8)
+    quads = (run_pixels * channels + 3) // 4
+    steps = lines * segments * quads
+    for item in work.items():
+        start = item // across * tile_block
+        first = item % across * panel_block
+        last = kl.minimum(first + panel_block, number)
+        for t in range(start, kl.minimum(start + tile_block, tiles)):
+            at, j = t // line_tiles, t % line_tiles
+            ox = j * rows
+            count = kl.value(rows)
+            if short:
+                ox = ox - kl.maximum(j - tall, 0)
+                count = kl.select(j < tall, count, rows - 1)
+            n, oy = at // out_height, at % out_height
+            y0, x0 = oy * stride_y - top, ox * stride_x - left
+            span = (count - 1) * stride_x + (segments - 1) * dilation_x + run_pixels
+            inside = (y0 >= 0) & (y0 + (lines - 1) * dilation_y < height) & (x0 >= 0) & (x0 + span <= width)
+            begin = ((n * height + y0) * width + x0) * x_pitch
+            end = begin + ((lines - 1) * dilation_y * width + span - run_pixels) * x_pitch + quads * 4
+            p, pixel, line = x + begin, x_pitch, dilation_y * width * x_pitch
+            if inside & (end <= size):
+                pass
+            else:
+                p, pixel, line = patch, channels, span * channels
+                for ky in range(lines):
+                    copy_line(image, p + ky * line, n, y0 + ky * dilation_y, x0, span)
+            source = Source(p, stride_x * pixel, quads, flip, lines, line, segments, dilation_x * pixel)
+            sink = Sink(target, out_pitch, at * out_width + ox, 0, features, finish, masked)
+            if short:
+                if j < tall:
+                    panels(source, packed, steps, sink, features, first, last, rows, vectors, lanes, narrow)
+                else:
+                    panels(source, packed, steps, sink, features, first, last, rows - 1, vectors, lanes, narrow)
+            else:
+                panels(source, packed, steps, sink, features, first, last, rows, vectors, lanes, narrow)

@@ -1,0 +1,153 @@
+"""Matrix products of int8: the micro-kernel, rows at one pitch.
+
+Lives here: `contract`, `write`, `panels`, the family `gemm_int8`.
+Not here: packed filters and how signs are kept (panels_int8.py), convolutions with windows (convolution_int8.py), the
+makers (contractions_int8.py).
+
+A tile of the output is rows x vectors registers of int32; each step takes four bytes of each row and of each channel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .. import language as kl
+from ..language import i8, i32, i64, ptr, u8
+from .epilogue import Epilogue
+
+if TYPE_CHECKING:
+    from ..language import Pointer, Registers, Value
+
+FLIP = -0x7F7F7F80
+"""The sign bits of four bytes, as int32."""
+
+
+class Source(NamedTuple):
+    """Rows of a tile: in line l and segment s, byte 4 k of row r is p[r * pitch + l * line + s * segment + 4 k].
+
+    quads: k of a segment. flip: bits of each four bytes to change: FLIP makes signed ones unsigned.
+    """
+
+    p: Pointer
+    pitch: Value
+    quads: Value
+    flip: Value
+    lines: Any = 1
+    line: Any = 0
+    segments: Any = 1
+    segment: Any = 0
+
+
+def contract(rows: int, vectors: int, lanes: int, source: Source, q: Pointer) -> Registers:
+    """The micro-kernel: the sums of a tile, rows x vectors registers. q: the panel, int32."""
+    sums = kl.registers(i32, lanes, rows, vectors)
+    for v in range(vectors):
+        start = q.load(v * lanes, lanes)
+        for r in range(rows):
+            sums[r, v] = start
+    q = q + vectors * lanes
+    pitch, flip = source.pitch, source.flip.splat(lanes)
+    for line in range(source.lines):
+        for segment in range(source.segments):
+            p = source.p + (line * source.line + segment * source.segment)
+            for k in range(source.quads):
+                w = [kl.bitcast(q.load(v * lanes, lanes), i8) for v in range(vectors)]
+                for r in range(rows):
+                    x = kl.bitcast((p + r * pitch).cast(i32)[k].splat(lanes) ^ flip, u8)
+                    for v in range(vectors):
+                        sums[r, v] = kl.dot4(sums[r, v], x, w[v])
+                q = q + vectors * lanes
+    return sums
+
+
+class Sink(NamedTuple):
+    """Where a tile is written: out[row * pitch + column], `rest` channels from `column` on."""
+
+    out: Pointer
+    pitch: Value
+    row: Any
+    column: Any
+    rest: Any
+    finish: Callable[..., Value]
+    masked: bool
+
+
+def write(sums: Registers, rows: int, vectors: int, lanes: int, sink: Sink) -> None:
+    """Finish the sums of a tile and write them: through memory, by a loop over rows, which is little code."""
+    width = vectors * lanes
+    kept = kl.stack(i32, rows * width)
+    for r in range(rows):
+        for v in range(vectors):
+            kept.store(sums[r, v], r * width + v * lanes)
+    if sink.masked:
+        mask = kl.first(sink.rest, width)
+        for r in kl.loop(rows):
+            _write(sink, kept.load(r * width, width), r, 0, width, mask)
+    elif sink.rest >= width:
+        for r in kl.loop(rows):
+            _write(sink, kept.load(r * width, width), r, 0, width, None)
+    else:
+        for r in kl.loop(rows):
+            for c in range(sink.rest):
+                _write(sink, kept[r * width + c], r, c, 0, None)
+
+
+def _write(sink: Sink, sums: Value, r: Any, c: Any, lanes: int, mask: Value | None) -> None:
+    found = sink.finish(sums, sink.row + r, sink.column + c, lanes, mask)
+    (sink.out + (sink.row + r) * sink.pitch + sink.column).store(found, c, mask)
+
+
+def panels(source: Source, packed: Pointer, steps: Value, sink: Sink, features: Value, first: Value, last: Value,
+           rows: int, vectors: int, lanes: int, narrow: bool) -> None:  # fmt: skip
+    """A tile of rows by panels [first, last). steps: of the micro-kernel."""
+    width = vectors * lanes
+    for i in range(first, last):
+        column = i * width
+        q = packed + column * (steps + 1)
+        there = sink._replace(column=column, rest=features - column)
+        if narrow:
+            if features - column <= lanes:
+                write(contract(rows, 1, lanes, source, q), rows, 1, lanes, there)
+            else:
+                write(contract(rows, vectors, lanes, source, q), rows, vectors, lanes, there)
+        else:
+            write(contract(rows, vectors, lanes, source, q), rows, vectors, lanes, there)
+
+
+@kl.family
+def gemm_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], quads: i64, x_pitch: i64, out_pitch: i64,
+              features: i64, tiles: i64, tall: i64, tile_block: i64, panel_block: i64, flip: i32, x_batch: i64,
+              packed_batch: i64, *more: i64,
+              rows: int, vectors: int, short: bool, narrow: bool, parts: int, epilogue: Epilogue):  # fmt: skip
+    """out[b m + i, f] = epilogue(sum_k x[b][i, k] filter[b][f, k]): x at x_pitch, a packed filter, out at out_pitch.
+
+    tiles: of a batch's m rows, `tall` of them of `rows` rows and the others (if short) of one less. Items:
+    batches, x_batch and packed_batch apart, by blocks of tile_block tiles by panel_block panels, panels first.
+    narrow: the last panel is one vector wide. parts: of the filter, see `Panels`.
+    """
+    lanes = work.lanes(i32)
+    number = (features + (vectors * lanes - 1)) // (vectors * lanes)
+    across = (number + (panel_block - 1)) // panel_block
+    down = (tiles + (tile_block - 1)) // tile_block
+    target = out.cast(epilogue.expr.dtype, epilogue.expr.dtype.size)
+    masked = work.target.vector_bytes == 64
+    finish = epilogue.bind(more)
+    lines, steps = 1 if parts == 1 else kl.value(parts), parts * quads
+    for item in work.items():
+        batch = item // (across * down)
+        start = item // across % down * tile_block
+        first = item % across * panel_block
+        last = kl.minimum(first + panel_block, number)
+        q, above = packed + batch * packed_batch, batch * (tiles * (rows - 1) + tall)
+        for t in range(start, kl.minimum(start + tile_block, tiles)):
+            row = t * rows - (kl.maximum(t - tall, 0) if short else 0)
+            source = Source(x + (batch * x_batch + row * x_pitch), x_pitch, quads, flip, lines)
+            sink = Sink(target, out_pitch, above + row, 0, features, finish, masked)
+            if short:
+                if t < tall:
+                    panels(source, q, steps, sink, features, first, last, rows, vectors, lanes, narrow)
+                else:
+                    panels(source, q, steps, sink, features, first, last, rows - 1, vectors, lanes, narrow)
+            else:
+                panels(source, q, steps, sink, features, first, last, rows, vectors, lanes, narrow)

@@ -1,0 +1,188 @@
+"""Filters of int8 packed in panels for the micro-kernel of integers.
+
+Lives here: `Panels` (what a packed filter is), the family `pack_int8`, packing at once and as a step.
+Not here: who reads panels (gemm_int8.py).
+
+Four bytes of a row meet four bytes of each channel in one instruction (`kl.dot4`), which takes one side unsigned. So a
+row's bytes are read as x + 128 (a flipped sign bit), and the sums start with what makes up for it:
+
+    s = sum_k (x_k + 128) w_k + (bias - (128 + input_zero) sum_k w_k)
+
+which is exact in int32. A filter is [features, lines, run]: `lines` runs of neighbouring bytes. A panel has so many
+channels: int32 starts first, then for each line and each four of its run the channels' four bytes. Zero weights stand
+beyond the end of a run, so whatever bytes a row has there count nothing.
+
+Weights less their zero point may need nine bits. They are split in parts of eight, whose lines follow one another, and
+the rows are read once for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ...core.dtypes import DType
+from .. import language as kl
+from ..language import i8, i32, i64, ptr, u8
+from ..language.family import FamilyCode
+from ..loops.forms import Buffer
+from ..native import executor
+from .gemm_f32 import Tile
+
+if TYPE_CHECKING:
+    from ..language import Pointer, Value
+    from ..loops.planning import Builder
+
+
+class Panels(NamedTuple):
+    """How a filter [features, lines, run] is packed. parts: of eight bits; one weight is their sum."""
+
+    features: int
+    lines: int
+    run: int
+    tile: Tile
+    parts: int = 1
+
+    @property
+    def quads(self) -> int:
+        """Steps of the micro-kernel for a line."""
+        return -(-self.run // 4)
+
+    @property
+    def steps(self) -> int:
+        """Steps of the micro-kernel in all."""
+        return self.parts * self.lines * self.quads
+
+    @property
+    def number(self) -> int:
+        """How many panels."""
+        return -(-self.features // self.tile.width)
+
+    @property
+    def narrow(self) -> bool:
+        """Whether the last panel is one vector wide, and others are not."""
+        rest = self.features % self.tile.width
+        return self.tile.vectors == 2 and 0 < rest <= self.tile.lanes
+
+    @property
+    def size(self) -> int:
+        """Numbers of 4 bytes that they take."""
+        return (self.number * self.tile.width - self.narrow * self.tile.lanes) * (self.steps + 1)
+
+
+@kl.family
+def pack_int8(work, source: ptr[u8], bias: ptr[i32], packed: ptr[i32], features: i64, lines: i64, run: i64, pitch: i64,
+              step: i64, zero: i64, offset: i32, source_batch: i64, packed_batch: i64,
+              *, dtype: Any, vectors: int, narrow: bool, biased: bool, parts: int):  # fmt: skip
+    """Panels of filters of 8 bits: channels are `pitch` apart, the bytes of their runs `step`.
+
+    zero: of the weights. offset: what a row's bytes are too large by when the micro-kernel reads them. Items: batches,
+    source_batch and packed_batch apart, by panels. Without a bias sums start with 0.
+    """
+    lanes = work.lanes(i32)
+    width = vectors * lanes
+    number = (features + (width - 1)) // width
+    quads = (run + 3) // 4
+    steps = parts * lines * quads
+    for item in work.items():
+        batch, first = item // number, item % number * width
+        filters = source.cast(dtype, dtype.size) + (batch * source_batch + first * pitch)
+        out = packed + (batch * packed_batch + first * (steps + 1))
+        count = kl.minimum(features - first, width)
+        wide = kl.value(width)
+        if narrow:
+            wide = kl.select(count <= lanes, lanes, wide)
+        into = out + wide
+        for part in range(parts):
+            for line in range(lines):
+                p = filters + line * run * step
+                if (step == 1) & (parts == 1):
+                    _pack_words(p, into, count, wide, run, pitch)
+                else:
+                    for k in range(0, run // 4 * 4, 4):
+                        _pack_bytes(p + k * step, into + k // 4 * wide, count, wide, pitch, step, zero, 4, part)
+                if run % 4 != 0:
+                    k = run // 4 * 4
+                    _pack_bytes(p + k * step, into + k // 4 * wide, count, wide, pitch, step, zero, run % 4, part)
+                into = into + quads * wide
+        for v in range(0, wide, lanes):
+            total = kl.zeros(i32, lanes)
+            for k in range(1, steps + 1):
+                total = kl.dot4(total, kl.full(u8, 4 * lanes, 1), kl.bitcast(out.load(k * wide + v, lanes), i8))
+            out.store(total * -offset, v)
+        if biased:
+            for c in range(count):
+                out[c] = out[c] + bias[first + c]
+
+
+def _pack_words(rows: Pointer, out: Pointer, count: Value, wide: Value, run: Value, pitch: Value) -> None:
+    """Whole fours of neighbouring bytes as they are."""
+    for k in range(run // 4):
+        p = rows + k * 4
+        for c in range(count):
+            out[k * wide + c] = p.cast(i32)[0]
+            p = p + pitch
+        for c in range(count, wide):
+            out[k * wide + c] = 0
+
+
+def _pack_bytes(rows: Pointer, out: Pointer, count: Value, wide: Value, pitch: Value, step: Value, zero: Value,
+                n: Any, part: int) -> None:  # fmt: skip
+    """The next n bytes of each channel, up to four."""
+    for c in range(count):
+        found = kl.value(0, i32)
+        for j in range(n):
+            x = (rows + (c * pitch + j * step))[0].to(i32) - zero.to(i32)
+            for _ in range(part):
+                x = x - kl.clamp(x, -128, 127)
+            found = found | ((kl.clamp(x, -128, 127) & 255) << (kl.value(j) * 8).to(i32))
+        out[c] = found
+    for c in range(count, wide):
+        out[c] = 0
+
+
+def pack_code(panels: Panels, dtype: DType, biased: bool = False) -> FamilyCode:
+    """The kernel that packs filters of this dtype."""
+    return pack_int8.code(dtype=dtype, vectors=panels.tile.vectors, narrow=panels.narrow, biased=biased,
+                          parts=panels.parts)  # fmt: skip
+
+
+def filling(panels: Panels, filters: np.ndarray, dtype: DType, zero: int, offset: int, bias: np.ndarray | None
+            ) -> Callable[[np.ndarray], None]:  # fmt: skip
+    """What writes the panels of constant filters [features, ...] into memory later."""
+    code = pack_code(panels, dtype, bias is not None)
+
+    def fill(out: np.ndarray) -> None:
+        rows = np.ascontiguousarray(filters)
+        starts = None if bias is None else np.ascontiguousarray(bias, np.int32)
+        depth = panels.lines * panels.run
+        words = pack_int8.words([rows, 0 if starts is None else starts, out, panels.features, panels.lines, panels.run,
+                                 depth, 1, zero, offset, 0, 0])  # fmt: skip
+        executor.call(code.address, words, 0, panels.number)
+
+    return fill
+
+
+def packed_filter(build: Builder, panels: Panels, filters: Buffer, first: int, zero: int, offset: int,
+                  bias: Buffer | None) -> Any:  # fmt: skip
+    """The address of a filter's channels from `first` on, packed; a step does it where the filter is no constant.
+
+    filters: [features in all, ...]; bias: a constant of as many numbers, which sums start with; zero, offset: see
+    `pack_int8`.
+    """
+    last = first + panels.features
+    if filters.constant is not None:
+        starts = None if bias is None or bias.constant is None else bias.constant.reshape(-1)[first:last]
+        rows = filters.constant[first:last]
+        key = ("panels of int8", rows, starts, panels, zero, offset)
+        return build.packed((panels.size,), np.int32, filling(panels, rows, filters.dtype, zero, offset, starts), key)
+    place = build.temporary(panels.size * 4)
+    depth = panels.lines * panels.run
+    source = build.pointer(filters, first * depth)
+    start = 0 if bias is None else build.pointer(bias, first)
+    build.step(pack_code(panels, filters.dtype, bias is not None),
+               [source, start, place, panels.features, panels.lines, panels.run, depth, 1, zero, offset, 0, 0],
+               panels.number)  # fmt: skip
+    return place
