@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -49,35 +50,40 @@ def _layout() -> int | None:
 
 # ---- memory for results ---------------------------------------------------------------------------------------------
 
-LARGE, KEPT = 1 << 20, 1 << 28
+LARGE, KEPT = 1 << 20, 1 << 27
 """Bytes of a result whose memory is kept for the next one when it dies, and of all that is kept at most: what the
 system gives anew is zeroed page by page, which takes longer than most kernels."""
 
-_kept: dict[int, list[np.ndarray]] = {}
+_kept: dict[int, list[_Memory]] = {}
 _kept_bytes = 0
 
 
+class _Memory(np.ndarray):
+    """Bytes that own themselves. A class of its own: views of plain arrays forget what lies between."""
+
+
 class _Block(np.ndarray):
-    """Bytes that come back when the last array over them dies."""
+    """A view of such bytes that every array over them holds: when it dies, they may be used again."""
 
     def __del__(self) -> None:
         global _kept_bytes
-        if type(self.base) is np.ndarray and self.base.dtype == np.uint8 and _kept_bytes + self.nbytes <= KEPT:
-            _kept_bytes += self.nbytes
-            _kept.setdefault(self.nbytes, []).append(self.base)
+        memory = self.base
+        if type(memory) is _Memory and _kept_bytes + memory.nbytes <= KEPT:
+            _kept_bytes += memory.nbytes
+            _kept.setdefault(memory.nbytes, []).append(memory)
 
 
 def large(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
     """As np.empty, for what is at least LARGE: in memory that an earlier one of the same size has left."""
     global _kept_bytes
-    nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    nbytes = math.prod(shape) * dtype.itemsize
     blocks = _kept.get(nbytes)
     try:
         memory = blocks.pop() if blocks else None
     except IndexError:  # another thread was quicker
         memory = None
     if memory is None:
-        memory = np.empty(nbytes, np.uint8)
+        memory = _Memory(nbytes, np.uint8)
     else:
         _kept_bytes -= nbytes
     return np.ndarray(shape, dtype, memory.view(_Block))
@@ -168,8 +174,10 @@ def function_of(stretch: Stretch) -> Callable[..., Any]:
     """
     callee = _Callee(stretch)
     graph = stretch.plan.graph
-    scope: dict[str, Any] = {"pop": callee.free.pop, "push": callee.free.append, "another": callee.another,
-                             "otherwise": callee.otherwise, "offset": _layout() or 0}  # fmt: skip
+    scope: dict[str, Any] = {
+        "pop": callee.free.pop, "push": callee.free.append, "another": callee.another, "otherwise": callee.otherwise,
+        "offset": _layout() or 0, "ndarray": np.ndarray, "asarray": np.asarray,
+    }  # fmt: skip
     xs = [f"x{i}" for i in range(len(graph.inputs))]
     ys = [f"y{i}" for i in range(len(graph.outputs))]
     lines = [f"def native({', '.join(xs)}):"]
@@ -177,6 +185,9 @@ def function_of(stretch: Stretch) -> Callable[..., Any]:
         big = b.size * b.dtype.size >= LARGE
         scope |= {f"{y}_shape": b.shape, f"{y}_dtype": b.dtype.np, f"{y}_empty": large if big else np.empty}
         lines.append(f"    {y} = {y}_empty({y}_shape, {y}_dtype)")
+    for x, b in zip(xs, graph.inputs):
+        if not b.shape:  # between loops' turns numbers are NumPy's scalars
+            lines.append(f"    {x} = {x} if type({x}) is ndarray else asarray({x})")
     lines += [
         f"    arrays = ({''.join(f'{n}, ' for n in (*xs, *ys))})",
         "    try:",

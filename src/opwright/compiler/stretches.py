@@ -49,7 +49,8 @@ class Stretch(NamedTuple):
 
 
 class Compiled(NamedTuple):
-    """graph: in which each stretch is a node of a `NativeOperator`; stretches; left: the nodes that stay."""
+    """graph: in which each stretch is a node of a `NativeOperator`; stretches, those of loops' bodies and of branches
+    among them; left: the nodes that stay."""
 
     graph: Graph
     stretches: list[Stretch]
@@ -94,11 +95,16 @@ def compiled(graph: Graph, call_of: Callable[[Stretch], Callable[..., Any]]) -> 
             break
         except Unmade as why:
             state.without(why)
-    return Compiled(state.rewritten(stretches, call_of), [s for s in stretches if s is not None], state.left_nodes())
+    state.small(stretches)
+    found = Compiled(state.rewritten(stretches, call_of), [s for s in stretches if s is not None], state.left_nodes())
+    for inner in state.inner:
+        found.stretches.extend(inner.stretches)
+        found.left.extend(inner.left)
+    return found
 
 
 class _Cutting:
-    """A graph while it is cut. forms: of the nodes that may be native; why: of the others."""
+    """A graph while it is cut. forms: of the nodes that may be native; why: of the others; inner: of control flow."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -112,6 +118,7 @@ class _Cutting:
         self.buffers = Buffers()
         self.forms: dict[Node, list[Form]] = {}
         self.why: dict[Node, str] = {}
+        self.inner: list[Compiled] = []
         for node in self.nodes:
             if node.op.name == "Const":
                 continue
@@ -155,6 +162,12 @@ class _Cutting:
         for node in found:
             del self.forms[node]
             self.why[node] = f"no kernel: {names[node.name]}"
+
+    def small(self, stretches: Sequence[Stretch | None]) -> None:
+        """Note the nodes of stretches that do not pay."""
+        for node in self.forms:
+            if stretches[self.level[node]] is None:
+                self.why[node] = "alone it costs less as it is"
 
     def left_nodes(self) -> list[Left]:
         """The nodes that stay as they are, in program order."""
@@ -241,7 +254,8 @@ class _Cutting:
         def add(node: Node) -> None:
             inputs = [None if o is None else tuple(map(here, o)) if isinstance(o, tuple) else here(o)
                       for o in node.inputs]  # fmt: skip
-            copy = Node(node.op, inputs, node.attrs, [v.spec for v in node.outputs], node.name, node.at)
+            attrs = {k: self._within(v, call_of) for k, v in node.attrs.items()} if node.op.control else node.attrs
+            copy = Node(node.op, inputs, attrs, [v.spec for v in node.outputs], node.name, node.at)
             for old, new in zip(node.outputs, copy.outputs):
                 new.name = old.name
                 at[old] = new
@@ -267,6 +281,14 @@ class _Cutting:
         nodes = [n for n in nodes if n.op.name != "Const" or n.outputs[0] in used]
         return Graph(self.graph.name, self.graph.inputs, nodes, [here(v) for v in self.graph.outputs],
                      self.graph.origin)  # fmt: skip
+
+    def _within(self, attr: Any, call_of: Callable[[Stretch], Callable[..., Any]]) -> Any:
+        """A branch or the body of a loop with stretches of its own."""
+        if isinstance(attr, Graph):
+            made = compiled(attr, call_of)
+            self.inner.append(made)
+            return made.graph
+        return tuple(self._within(a, call_of) for a in attr) if isinstance(attr, tuple) else attr
 
 
 def _needed(forms: Sequence[Form], outputs: Iterable[Buffer]) -> list[Form]:

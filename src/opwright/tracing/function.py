@@ -13,7 +13,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 from .. import staging
 from ..core import flags
@@ -83,13 +83,24 @@ class Function:
         """How many times the Python function has been traced."""
         return self._count
 
-    def experimental_get_compiler_ir(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """There is no XLA here. Raises ValueError saying what shows the compiled form."""
-        raise ValueError(
-            f"{self.name}: Compiler IR can only be returned for functions marked with 'jit_compile=True' that XLA "
-            "compiles, and opwright has no XLA. print(f.get_concrete_function(...).graph) shows the graph, "
-            "ow.show('plan') the program, ow.show('llvm') the code of kernels"
-        )
+    def experimental_get_compiler_ir(self, *args: Any, **kwargs: Any) -> Callable[..., str]:
+        """What shows the compiled form for these arguments: a function of the stage, for jit_compile=True.
+
+        stage: "report" (the default) says which nodes are native and why the others are not; "loops" prints the loop
+        graphs, "plan" the steps with their memory. raises ValueError without jit_compile=True, and for other stages
+        """
+        if not self.jit_compile:
+            raise ValueError(
+                f"{self.name}: Compiler IR can only be returned for functions marked with 'jit_compile=True'. "
+                "print(f.get_concrete_function(...).graph) shows the graph, ow.show('plan') the program, "
+                "ow.show('llvm') the code of kernels"
+            )
+        from .compiled_forms import shown
+
+        concrete = self.get_concrete_function(*args, **kwargs)
+        bound = self.signature.bind(args, kwargs)
+        tensors = concrete.kind.to_tensors(bound)
+        return shown(concrete, tensors)
 
     # ---- calling ----------------------------------------------------------------------------------------------
 

@@ -37,7 +37,7 @@ MODULES: dict[str, str] = {
         "reductions": "All Any ArgMax ArgMin BiasAddGrad L2Loss Max Mean Min Prod Sum SumToLike",
         "rows": "LayerNorm LogSoftmax Softmax",
         "shaping": "EnsureShape ExpandDims Reshape Squeeze",
-        "movement": """BatchToSpaceND BroadcastTo Concat DepthToSpace Gather OneHot Pack Pad PadV2 Reverse
+        "movement": """BatchToSpaceND BroadcastTo Concat DepthToSpace Gather OneHot Pack Pad Reverse
             Slice SpaceToBatchND SpaceToDepth Split SplitV StridedSlice StridedSliceGrad Tile Transpose Unpack""",
     }.items()
     for name in names.split()

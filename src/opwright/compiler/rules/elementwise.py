@@ -111,7 +111,7 @@ def _selu(x: Expr) -> Expr:
 SEVERAL: dict[str, Callable[..., Expr]] = {
     "Maximum": maximum,
     "Minimum": minimum,
-    "ClipByValue": lambda x, low, high: minimum(maximum(x, low), high),
+    "ClipByValue": lambda x, low, high: maximum(minimum(x, high), low),
     "DivNoNan": lambda x, y: _unless_zero(y, apply("div", x, y)),
     "Xdivy": lambda x, y: _unless_zero(x, apply("div", x, y)),
     "Softsign": lambda x: apply("div", x, apply("add", apply("abs", x), const(1, x.dtype))),

@@ -50,7 +50,7 @@ def joined(at: At) -> None:
     at.moved(y, *moves)
 
 
-@rule("Pad", "PadV2")
+@rule("Pad")
 def pad(at: At) -> None:
     x, y, margins = at.operand(0), at.output(), at.constant(1)
     value = None if len(at.node.inputs) < 3 or at.node.inputs[2] is None else at.constant(2)

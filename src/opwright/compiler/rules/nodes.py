@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ...core.dtypes import DType
-from ...core.dtypes import bool as bool_
+from ...core.dtypes import DType, bfloat16
 from ...graph import Node, Value
 from ..loops.expressions import Expr, arg, const, scalar
 from ..loops.forms import Buffer, Form, IndexMap, Move, View
@@ -37,7 +36,7 @@ class Buffers:
         found = self._made.get(value)
         if found is None:
             dims = value.shape.dims
-            if value.dtype.is_handle or value.dtype.np.kind in "OSUV":
+            if value.dtype.is_handle or (value.dtype.np.kind in "OSUVc" and value.dtype is not bfloat16):
                 raise Refused(f"elements of type {value.dtype.name}")
             if dims is None or None in dims:
                 raise Refused(f"sizes of {value!r} are not known")
@@ -139,11 +138,13 @@ class At:
 
         parts: a buffer, a view of `places(buffer)` that the elements are taken by, the place where its box begins
         """
-        maps = []
-        for _, view, start in parts:
-            offset = view.__array_interface__["data"][0] - _origin(view)
-            maps.append(IndexMap(tuple(start), view.shape, offset, view.strides))
-        self.form(Move, output, tuple(b for b, _, _ in parts), tuple(maps), fill)
+        maps, operands = [], []
+        for buffer, view, start in parts:
+            if view.size:
+                offset = view.__array_interface__["data"][0] - _origin(view)
+                maps.append(IndexMap(tuple(start), view.shape, offset, view.strides))
+                operands.append(buffer)
+        self.form(Move, output, tuple(operands), tuple(maps), fill)
 
     def moved_whole(self, output: Buffer, source: Buffer, view: np.ndarray) -> None:
         """`moved` where one view fills all of the output, perhaps under another shape."""
@@ -190,7 +191,8 @@ class Operands:
         """A buffer as part of the expression."""
         number = uniform(buffer)
         if number is not None:
-            return (const if buffer.dtype is bool_ else scalar)(number, buffer.dtype)
+            wide = buffer.dtype.size >= 4
+            return (scalar if wide else const)(number, buffer.dtype)
         if buffer not in self.buffers:
             self.buffers.append(buffer)
         return arg(self._first + self.buffers.index(buffer), buffer.dtype)

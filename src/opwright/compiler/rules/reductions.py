@@ -13,6 +13,7 @@ from ...core.dtypes import bool as bool_
 from ..loops.expressions import Expr, apply, arg, const
 from ..loops.forms import ArgReduce, Buffer, Reduce
 from . import rule
+from .elementwise import mapped
 from .nodes import At, Refused, places
 
 KINDS = {"Sum": "sum", "Mean": "sum", "Max": "max", "Min": "min", "Prod": "prod", "Any": "any", "All": "all"}
@@ -27,10 +28,17 @@ def reduction(at: At) -> None:
     whole = dtype is bool_ if name in ("Any", "All") else dtype.is_floating or (dtype is int32 and name != "Mean")
     if not whole or not count:
         raise Refused(f"{name} of {count} {dtype.name}")
-    after = arg(0, dtype)
+    y, element, after = at.output(), arg(0, dtype), arg(0, dtype)
     if name == "Mean":
         after = apply("mul", after, const(1.0 / count, dtype))
-    reduced(at, at.output(), x, axes, KINDS[name], arg(0, dtype), after)
+    if name not in ("Max", "Min") or not dtype.is_floating:
+        reduced(at, y, x, axes, KINDS[name], element, after)
+        return
+    extreme, wrong = at.new(dtype, y.shape), Buffer(f"{at.node.name}.nan", bool_, y.shape)
+    reduced(at, extreme, x, axes, KINDS[name], element, after)
+    reduced(at, wrong, x, axes, "any", apply("not_equal", element, element, dtype=bool_), arg(0, bool_))
+    nan = const(math.nan, dtype)
+    mapped(at, y, [extreme, wrong], lambda e, w: apply("select", w, nan, e, dtype=dtype))
 
 
 def reduced(at: At, y: Buffer, x: Buffer, axes: Sequence[int], kind: str, before: Expr, after: Expr) -> None:

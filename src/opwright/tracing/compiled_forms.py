@@ -1,0 +1,48 @@
+"""The compiled form of a trace in words.
+
+Lives here: `shown`.  Not here: compiling (compiler/native_plan.py), when it is asked for (function.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..compiler.native_plan import NativePlan, report
+
+if TYPE_CHECKING:
+    from .concrete import ConcreteFunction
+
+STAGES = ("loops", "plan", "report")
+
+
+def shown(concrete: ConcreteFunction, tensors: Sequence[Any]) -> Callable[..., str]:
+    """A function of a stage that gives its text, for arguments of these tensors' shapes.
+
+    raises ValueError where a shape is not known, and for a stage that there is not
+    """
+    program = concrete.program
+    plan = program.plan
+    assert isinstance(plan, NativePlan)
+    shapes = [None if v.dtype.is_handle else _shape(concrete, t)
+              for t, v in zip((*tensors, *program.captured), program.graph.inputs)]  # fmt: skip
+
+    def stage(stage: str = "report") -> str:
+        if stage not in STAGES:
+            raise ValueError(f"{concrete.name} has no stage {stage!r}; there are {', '.join(STAGES)}")
+        made = plan.compiled_for(shapes)
+        if made is None:
+            return f"{concrete.name} is not compiled"
+        if stage == "report":
+            return report(made)
+        return "\n".join(str(s.plan.graph if stage == "loops" else s.plan) for s in made.stretches)
+
+    return stage
+
+
+def _shape(concrete: ConcreteFunction, tensor: Any) -> tuple[int, ...]:
+    shape = tensor.shape
+    dims = getattr(shape, "dims", shape)
+    if dims is None or None in dims:
+        raise ValueError(f"{concrete.name} is compiled for sizes that are all known; found the shape {shape}")
+    return tuple(map(int, dims))

@@ -1,0 +1,301 @@
+"""function(jit_compile=True): what has kernels runs as native calls; the rest, values, gradients and errors are those
+of the plain plan."""
+
+import gc
+import threading
+import warnings
+
+import numpy as np
+import pytest
+from gradient_programs import POINTS, Made, programs, reset, tensors, total, v
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import opwright as ow
+from opwright.compiler import calls
+
+RNG = np.random.default_rng(3)
+
+
+def array(*shape):
+    return ow.constant(RNG.standard_normal(shape, dtype=np.float32))
+
+
+def native(function):
+    return ow.function(function, jit_compile=True, autograph=False)
+
+
+def compiled(function, *args):
+    """What the function's graph is for these arguments, once it has run."""
+    plan = function.get_concrete_function(*args).program.plan
+    return next(reversed(plan._made.values()))[1]
+
+
+def agrees(function, *args, rtol=1e-5):
+    """The native function, checked against the same eagerly."""
+    f = native(function)
+    wanted = function(*args)
+    for _ in range(3):
+        for x, y in zip(ow.nest.flatten(f(*args)), ow.nest.flatten(wanted), strict=True):
+            assert x.dtype == y.dtype
+            np.testing.assert_allclose(x.numpy(), y.numpy(), rtol, rtol)
+    return f
+
+
+def test_three_operators_are_one_native_call():
+    x, w, b = array(4, 4), array(4, 4), array(4, 4)
+    made = compiled(agrees(lambda x, w, b: ow.tanh(ow.matmul(x, w) + b), x, w, b), x, w, b)
+    assert len(made.stretches) == 1
+    assert not made.left
+
+
+def test_each_set_of_shapes_is_compiled():
+    f = ow.function(lambda x: ow.reduce_sum(ow.exp(x) * 2.0 + x, axis=-1), jit_compile=True, autograph=False,
+                    input_signature=[ow.TensorSpec([None, None], ow.float32)])  # fmt: skip
+    for shape in ((3, 5), (4, 7), (3, 5), (1, 1), (0, 3)):
+        x = array(*shape)
+        np.testing.assert_allclose(f(x), (np.exp(x.numpy()) * 2 + x.numpy()).sum(-1), 1e-5)
+    assert len(f.get_concrete_function().program.plan._made) == 4
+
+
+def test_shapes_that_are_computed_are_known():
+    def flat(x):
+        n = ow.shape(x)[0]
+        return ow.reshape(ow.tanh(x), [n, -1]) * ow.cast(n, ow.float32)
+
+    f = ow.function(flat, jit_compile=True, autograph=False, input_signature=[ow.TensorSpec([None] * 3, ow.float32)])
+    x = array(4, 3, 2)
+    np.testing.assert_allclose(f(x), flat(x), 1e-5)
+    ((_, made),) = f.get_concrete_function().program.plan._made.values()
+    assert len(made.stretches) == 1
+    assert not made.left
+
+
+def test_what_has_no_kernel_stays_between_native_calls():
+    x = array(4, 4)
+    f = agrees(lambda x: ow.linalg.inv(ow.exp(x) + ow.eye(4)) * 2.0 + x, x, rtol=1e-4)
+    made = compiled(f, x)
+    assert [left.op for left in made.left] == ["MatrixInverse"]
+    assert len(made.stretches) == 2
+    report = f.experimental_get_compiler_ir(x)()
+    assert "MatrixInverse" in report
+    assert "no rule" in report
+
+
+def test_variables_are_read_and_written_in_order():
+    w = ow.Variable(np.ones((8, 8), np.float32))
+
+    def step(x):
+        y = ow.matmul(x, w) * 2.0 + 1.0
+        w.assign_sub(0.1 * ow.matmul(x, y, transpose_a=True))
+        z = ow.tanh(ow.matmul(x, w) + 1.0)
+        w.assign(w * 0.5 + 0.25)
+        return y, z, ow.reduce_sum(w * w)
+
+    x = array(3, 8)
+    found = [t.numpy() for t in native(step)(x)]
+    after, _ = w.numpy(), w.assign(np.ones((8, 8), np.float32))
+    for a, b in zip(found, step(x)):
+        np.testing.assert_allclose(a, b, 1e-4, 1e-4)
+    np.testing.assert_allclose(after, w, 1e-5, 1e-5)
+
+
+def test_gradients_go_through_native_graphs():
+    w, b = ow.Variable(RNG.standard_normal((16, 10), dtype=np.float32)), ow.Variable(np.zeros(10, np.float32))
+
+    def loss(x):
+        return ow.reduce_mean(ow.square(ow.nn.softmax(ow.nn.relu(ow.matmul(x, w) + b))))
+
+    def gradients(f, x):
+        with ow.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x)
+        return tape.gradient(y, [x, w, b])
+
+    x = array(8, 16)
+    f = native(loss)
+    for _ in range(2):
+        for found, wanted in zip(gradients(f, x), gradients(loss, x), strict=True):
+            np.testing.assert_allclose(found, wanted, 1e-5, 1e-7)
+    whole = native(lambda x: gradients(loss, x))
+    for found, wanted in zip(whole(x), gradients(loss, x), strict=True):
+        np.testing.assert_allclose(found, wanted, 1e-5, 1e-7)
+
+
+def test_second_derivatives():
+    def second(f, x):
+        with ow.GradientTape() as outer:
+            outer.watch(x)
+            with ow.GradientTape() as inner:
+                inner.watch(x)
+                y = f(x)
+            g = inner.gradient(y, x)
+        return outer.gradient(g, x)
+
+    def f(x):
+        return ow.reduce_sum(ow.tanh(x) * x)
+
+    x = array(64)
+    np.testing.assert_allclose(second(native(f), x), second(f, x), 1e-4, 1e-5)
+
+
+def test_bodies_of_loops_have_native_calls():
+    def power(x, n):
+        return ow.while_loop(lambda i, y: i < n, lambda i, y: (i + 1, ow.tanh(y * x) + 0.5), (0, ow.ones_like(x)))[1]
+
+    x, n = array(32, 32), ow.constant(5)
+    f = agrees(power, x, n)
+    made = compiled(f, x, n)
+    assert any("Tanh" in [n.op.name for n in s.nodes] for s in made.stretches)
+
+
+def test_arrays_as_they_come():
+    """Transposed, strided, of foreign byte order, read-only, NumPy's scalars: all give the same."""
+    f = native(lambda x, s: ow.tanh(x * s) + x)
+    a = np.asarray(RNG.standard_normal((6, 6)), np.float32)
+    fixed = a.copy()
+    fixed.setflags(write=False)
+    for x in (a.T, a[::2, ::3], np.asfortranarray(a), a.astype(">f4"), fixed, a[:, :1]):
+        for s in (np.float32(1.5), ow.constant(1.5)):
+            np.testing.assert_allclose(f(x, s), np.tanh(x * np.float32(1.5)) + x, 1e-5, 1e-6)
+
+
+def test_memory_of_large_results_is_used_again_and_never_while_it_is_held():
+    f = native(lambda x: ow.exp(x) * 2.0)
+    x = ow.constant(np.zeros((1024, 512), np.float32))
+    first = f(x)
+    second = f(x + 1.0)
+    np.testing.assert_array_equal(first.numpy(), np.float32(2.0))
+    kept = first.numpy()[3:5]
+    del first
+    third = f(x + 2.0)
+    np.testing.assert_allclose(second, 2 * np.exp(np.float32(1)), 1e-6)
+    np.testing.assert_allclose(third, 2 * np.exp(np.float32(2)), 1e-6)
+    np.testing.assert_array_equal(kept, np.float32(2.0))
+    del second, third, kept
+    gc.collect()
+    assert calls._kept_bytes == sum(b.nbytes for blocks in calls._kept.values() for b in blocks) <= calls.KEPT
+
+
+def test_many_threads_call_one_function():
+    f = native(lambda x: ow.reduce_sum(ow.sin(x) * x + 1.0, axis=1))
+    xs = [array(64, 64) for _ in range(8)]
+    wanted = [(np.sin(x.numpy()) * x.numpy() + 1).sum(1) for x in xs]
+    wrong = []
+
+    def work(i):
+        wrong.extend(i for _ in range(200) if not np.allclose(f(xs[i]), wanted[i], 1e-4, 1e-4))
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_the_same_bits_every_run():
+    f = native(lambda x: ow.reduce_sum(ow.exp(x) / (1.0 + x * x)))
+    x = array(257, 129)
+    assert len({f(x).numpy().tobytes() for _ in range(5)}) == 1
+
+
+def test_errors_name_the_node():
+    f = native(lambda x, i: ow.gather(ow.tanh(x) * 2.0, i, name="looked_up") + 1.0)
+    x = array(4, 300)
+    f(x, ow.constant([0, 3]))
+    with pytest.raises(ow.errors.InvalidArgumentError, match="Gather"):
+        f(x, ow.constant([0, 4]))
+    np.testing.assert_allclose(f(x, ow.constant([1, 2])), np.tanh(x.numpy()[[1, 2]]) * 2 + 1, 1e-5, 1e-6)
+
+
+def test_a_python_operator_raises_its_own_error_and_the_function_stays_usable():
+    def may_fail(x):
+        if x.max() > 5:
+            raise ZeroDivisionError("too large")
+        return x
+
+    f = native(lambda x: ow.numpy_function(may_fail, [ow.exp(x) * 2.0], ow.float32) + 1.0)
+    x = ow.constant(np.zeros((4, 4), np.float32))
+    f(x)
+    with pytest.raises(Exception, match="too large"):
+        f(x + 3.0)
+    np.testing.assert_array_equal(f(x), np.float32(3.0))
+
+
+def test_where_nothing_can_be_compiled_there_is_one_warning(monkeypatch):
+    from opwright.compiler import native_plan
+
+    def refuse(*_):
+        raise RuntimeError("no target")
+
+    monkeypatch.setattr(native_plan, "compiled", refuse)
+    f = native(lambda x: ow.tanh(x) + 1.0)
+    with pytest.warns(RuntimeWarning, match="no target"):
+        np.testing.assert_allclose(f(ow.zeros([3])), np.ones(3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_allclose(f(ow.zeros([3])), np.ones(3))
+
+
+def test_checks_see_each_operator():
+    f = native(lambda x: ow.math.log(x) * 2.0 + 1.0)
+    f(ow.ones([3]))
+    with ow.flags(check_numerics=True), pytest.raises(ow.errors.InvalidArgumentError, match="Log"):
+        f(ow.constant([-1.0, 1.0, 2.0]))
+
+
+def test_left_alone_a_function_is_not_compiled():
+    f = ow.function(lambda x: ow.tanh(x) + 1.0, autograph=False)
+    f(ow.ones([3]))
+    with pytest.raises(ValueError, match="jit_compile"):
+        f.experimental_get_compiler_ir(ow.ones([3]))
+
+
+def test_stages_of_the_compiled_form():
+    f = native(lambda x: ow.tanh(x) + 1.0)
+    x = ow.ones([3])
+    show = f.experimental_get_compiler_ir(x)
+    assert "tanh" in show("loops")
+    assert "plan of" in show("plan")
+    assert "native call" in show("report")
+    with pytest.raises(ValueError, match="loops, plan, report"):
+        show("hlo")
+
+
+def first_order(program, arguments):
+    reset()
+    sources = [*arguments[:3], v]
+    with ow.GradientTape() as tape:
+        tape.watch(arguments[:3])
+        outputs = program(*arguments)
+        y = total(outputs)
+    return [*outputs, *map(ow.convert_to_tensor, tape.gradient(y, sources, unconnected_gradients="zero"))]
+
+
+SETTINGS = {"suppress_health_check": list(HealthCheck), "deadline": None}
+
+
+def check(source, point, n):
+    with Made(source) as program:
+        arguments = tensors(point, n)
+        expected = first_order(program, arguments)
+        for call in (
+            lambda *a: first_order(ow.function(program, jit_compile=True), a),
+            ow.function(lambda *a: first_order(program, a), jit_compile=True),
+        ):
+            for i, (x, y) in enumerate(zip(call(*arguments), expected, strict=True)):
+                np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=1e-8, atol=1e-10, err_msg=f"{i}")
+
+
+@settings(max_examples=5, **SETTINGS)
+@given(programs(), POINTS, st.integers(0, 3))
+def test_generated_programs(source, point, n):
+    check(source, point, n)
+
+
+@pytest.mark.slow
+@settings(max_examples=200, **SETTINGS)
+@given(programs(3), POINTS, st.integers(0, 3))
+def test_many_generated_programs(source, point, n):
+    check(source, point, n)
