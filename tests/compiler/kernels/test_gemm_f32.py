@@ -210,16 +210,16 @@ def test_tiles():
 
 
 LIGHT, HEAVY = Epilogue(apply("relu6", SUM), (), ()), Epilogue(apply("silu", SUM), (), ())
-CODE = {"more": 0, "rows": 4, "vectors": 2, "short": True, "narrow": True}
+CODE = {"more": 0, "rows": 4, "short": True, "wide": True, "halves": 3}
 
 
 @targets((gemm, CODE | {"epilogue": LIGHT}), (gemm, CODE | {"epilogue": HEAVY}),
          (convolution, CODE | {"epilogue": LIGHT, "lined": True}),
          (convolution, CODE | {"epilogue": LIGHT, "lined": False}),
-         *((winograd, {"more": 0, "rows": 4, "vectors": 2, "short": True, "m": m, "epilogue": LIGHT}) for m in (2, 4)),
-         *((transform_filter, {"dtype": float16, "vectors": 2, "m": m}) for m in (2, 4)),
+         *((winograd, {"more": 0, "rows": 4, "short": True, "m": m, "epilogue": LIGHT}) for m in (2, 4)),
+         *((transform_filter, {"dtype": float16, "m": m}) for m in (2, 4)),
          (gemv, {"more": 0, "dtype": float16, "epilogue": LIGHT}),
-         (pack, {"dtype": bfloat16, "vectors": 2, "narrow": True, "biased": True, "along": True}),
-         (pack, {"dtype": float32, "vectors": 2, "narrow": True, "biased": False, "along": False}))  # fmt: skip
+         (pack, {"dtype": bfloat16, "halves": 3, "biased": True, "along": True}),
+         (pack, {"dtype": float32, "halves": 0, "biased": False, "along": False}))  # fmt: skip
 def test_targets(family, constants):
     compiles_everywhere(family, **constants)

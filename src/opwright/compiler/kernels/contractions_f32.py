@@ -17,7 +17,7 @@ from ..target import host
 from . import Unmade, maker
 from .convolution_f32 import convolution
 from .epilogue import ELEMENT, Epilogue, epilogue_of, without_bias
-from .gemm_f32 import Panels, Product, gemm_step, tile_of
+from .gemm_f32 import Product, gemm_step, panels_of
 from .gemv_f32 import gemv
 from .panels_f32 import packed_filter
 from .tiling import ITEM, ITEMS, Blocks, balanced, chunk_of
@@ -101,7 +101,7 @@ def _make_gemv(group: Group, build: Builder, rows: int) -> None:
 
 def _make_gemm(group: Group, build: Builder, rows: int) -> None:
     form = group.form
-    panels = Panels(group.features, group.depth, tile_of(host(), group.features))
+    panels = panels_of(host(), group.features, group.depth)
     packed = packed_filter(build, panels, form.filter, group.feature, group.bias)
     x, out = build.pointer(form.input, group.channel), build.pointer(form.output, group.feature)
     product = Product(rows, form.input.pitch)
@@ -125,21 +125,22 @@ def _make_winograd(group: Group, build: Builder, m: int) -> None:
     number, height, width, channels = form.input.shape
     _, out_height, out_width, _ = form.output.shape
     down, across = -(-out_height // m), -(-out_width // m)
-    tile = tile_of(host(), group.features)
-    cut = balanced(number * down * across, tile.rows)
-    transform = transform_filter.code(dtype=form.filter.dtype, m=m, vectors=tile.vectors)
+    panels = panels_of(host(), group.features, channels)
+    cut = balanced(number * down * across, panels.rows)
+    transform = transform_filter.code(dtype=form.filter.dtype, m=m)
 
     def fill(out: np.ndarray) -> None:
         words = transform_filter.words([np.ascontiguousarray(form.filter.constant), out, channels])
-        executor.call(transform.address, words, 0, group.features // tile.width)
+        executor.call(transform.address, words, 0, panels.number)
 
-    packed = build.packed((size_of(channels, group.features, m),), np.float32, fill, (form.filter, "winograd", m, tile))
+    key = (form.filter, "winograd", m, panels.lanes)
+    packed = build.packed((size_of(channels, group.features, m),), np.float32, fill, key)
     words = [build.pointer(form.input), packed, build.pointer(form.output), height, width, form.input.pitch, channels,
              form.window.padding[0], form.window.padding[2], out_height, out_width, form.output.pitch, group.features,
              down, across, cut.tall, *more]  # fmt: skip
-    code = winograd.code(more=len(more), rows=cut.height, vectors=tile.vectors, short=cut.tall != cut.tiles, m=m,
+    code = winograd.code(more=len(more), rows=cut.height, short=cut.tall != cut.tiles, m=m,
                          epilogue=epilogue)  # fmt: skip
-    build.step(code, words, cut.tiles, scratch_of(channels, tile.width, cut.height, m))
+    build.step(code, words, cut.tiles, scratch_of(channels, panels.width, cut.height, m))
 
 
 def _make_convolution(group: Group, build: Builder, rows: int) -> None:
@@ -147,25 +148,26 @@ def _make_convolution(group: Group, build: Builder, rows: int) -> None:
     _, height, width, _ = form.input.shape
     _, out_height, out_width, _ = form.output.shape
     (ky, kx), channels = window.size, form.filter.shape[3]
-    tile = tile_of(host(), group.features)
-    panels = Panels(group.features, group.depth, tile)
-    lined = (balanced(out_width, tile.rows).height * 3 >= tile.rows * 2 or out_width == rows) \
+    panels = panels_of(host(), group.features, kx * channels, ky)
+    lined = (balanced(out_width, panels.rows).height * 3 >= panels.rows * 2 or out_width == rows) \
         and form.input.pitch == channels and (kx == 1 or window.dilations[1] == 1)  # fmt: skip
+    if not lined:
+        panels = panels_of(host(), group.features, group.depth)
     line = out_width if lined else rows
-    cut = balanced(line, tile.rows)
+    cut = balanced(line, panels.rows)
     tiles = cut.tiles * (rows // line if line else 0)
-    work = 2 * cut.height * group.depth * tile.width
+    work = 2 * cut.height * group.depth * panels.width
     block = _blocks(tiles, panels.number, work)
     span = (cut.height - 1) * window.strides[1] + kx
-    scratch = 4 * (tile.lanes + (ky * span * channels if lined else cut.height * group.depth))
+    scratch = 4 * (panels.lanes + (ky * span * channels if lined else cut.height * group.depth))
     packed = packed_filter(build, panels, form.filter, group.feature, group.bias)
     words = [build.pointer(form.input, group.channel), packed,
              build.pointer(form.output, group.feature), height, width, form.input.pitch, channels, ky, kx,
              *window.strides, *window.dilations, window.padding[0], window.padding[2], out_height, out_width,
              form.output.pitch, group.features, line, cut.tiles, cut.tall, tiles, block.tiles, block.panels,
              *group.more]  # fmt: skip
-    code = convolution.code(more=len(group.more), rows=cut.height, vectors=tile.vectors, short=cut.tall != cut.tiles,
-                            narrow=panels.narrow, lined=lined, epilogue=group.epilogue)  # fmt: skip
+    code = convolution.code(more=len(group.more), rows=cut.height, short=cut.tall != cut.tiles, wide=panels.wide,
+                            halves=panels.halves, lined=lined, epilogue=group.epilogue)  # fmt: skip
     build.step(code, words, block.items, scratch, chunk_of(work * tiles * panels.number, block.items))
 
 

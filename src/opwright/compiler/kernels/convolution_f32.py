@@ -91,7 +91,7 @@ def convolution(work, x: ptr[f32], packed: ptr[f32], out: ptr[f32], height: i64,
                 channels: i64, kernel_height: i64, kernel_width: i64, stride_y: i64, stride_x: i64, dilation_y: i64,
                 dilation_x: i64, top: i64, left: i64, out_height: i64, out_width: i64, out_pitch: i64, features: i64,
                 line: i64, line_tiles: i64, tall: i64, tiles: i64, tile_block: i64, panel_block: i64, *more: i64,
-                rows: int, vectors: int, short: bool, narrow: bool, lined: bool, epilogue: Epilogue):  # fmt: skip
+                rows: int, short: bool, wide: bool, halves: int, lined: bool, epilogue: Epilogue):  # fmt: skip
     """out[n, oy, ox, f] = epilogue(sum x[n, oy stride + ky dilation - top, ..., c] filter[f, ky, kx, c]).
 
     Tiles: lines of `line` pixels of the output are cut into line_tiles tiles each, `tall` of them of `rows` pixels and
@@ -100,7 +100,7 @@ def convolution(work, x: ptr[f32], packed: ptr[f32], out: ptr[f32], height: i64,
     Items: as `gemm`. Scratch: see `scratch_of`.
     """
     lanes = work.lanes(f32)
-    number = (features + (vectors * lanes - 1)) // (vectors * lanes)
+    number = (features + (2 * lanes - 1)) // (2 * lanes)
     across = (number + (panel_block - 1)) // panel_block
     target = out.cast(epilogue.expr.dtype, epilogue.expr.dtype.size)
     masked, light = work.target.vector_bytes == 64, epilogue.weight <= LIGHT
@@ -142,8 +142,8 @@ def convolution(work, x: ptr[f32], packed: ptr[f32], out: ptr[f32], height: i64,
             sink = Sink(target, out_pitch, row, 0, features, finish, light, masked)
             if short:
                 if j < tall:
-                    panels(source, packed, sink, features, first, last, rows, vectors, lanes, narrow)
+                    panels(source, packed, sink, features, first, last, rows, lanes, wide, halves)
                 else:
-                    panels(source, packed, sink, features, first, last, rows - 1, vectors, lanes, narrow)
+                    panels(source, packed, sink, features, first, last, rows - 1, lanes, wide, halves)
             else:
-                panels(source, packed, sink, features, first, last, rows, vectors, lanes, narrow)
+                panels(source, packed, sink, features, first, last, rows, lanes, wide, halves)

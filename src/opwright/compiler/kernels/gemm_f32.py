@@ -1,15 +1,17 @@
-"""Matrix products of float32: the micro-kernel, packed filters, rows at one pitch.
+"""Matrix products of float32: the micro-kernels, rows at one pitch.
 
-Lives here: `Tile` (its shape on a target), `Panels` (a packed filter), `contract`, `write`, `gemm`, `gemm_step`.
+Lives here: `Panels` (how a filter is packed), `panels` (a tile of rows by panels), `gemm`, `gemm_step`, `Tile`.
 Not here: packing (panels_f32.py), convolutions with windows (convolution_f32.py), few rows (gemv_f32.py), the makers
 (contractions_f32.py, matmul.py).
 
-A tile of the output is rows x vectors registers; each step of the sum loads the vectors of the filter once and one
-number of each row. The filter is packed in panels of so many channels,
+A tile of the output is rows x 2 registers; each step of the sum loads two vectors of the filter once and one number of
+each row. The filter is packed in panels of so many channels,
 
-    panel[0] = what the sum starts with (the bias), panel[1 + k] = filter[channels, k],
+    panel[0] = what the sums start with (the bias), panel[1 + k] = filter[channels, k],
 
-zero beyond the last channel; where the last panel has no more channels than one vector, it is one vector wide.
+zero beyond the last channel. Where the last panel has no more than three quarters of its channels, it is of `halves`
+vectors that each hold half as many channels, two steps side by side: the numbers of a row are read in pairs, and even
+and odd steps are added in the end. So 24 channels cost what they should.
 """
 
 from __future__ import annotations
@@ -53,27 +55,56 @@ def tile_of(target: Target, features: int) -> Tile:
 
 
 class Panels(NamedTuple):
-    """How a filter [features, depth] is packed."""
+    """How a filter [features, segments, run] is packed for a target with so many registers of so many lanes."""
 
     features: int
-    depth: int
-    tile: Tile
+    segments: int
+    run: int
+    registers: int
+    lanes: int
+
+    @property
+    def depth(self) -> int:
+        """Steps of a sum."""
+        return self.segments * self.run
+
+    @property
+    def width(self) -> int:
+        """Channels of a panel."""
+        return 2 * self.lanes
 
     @property
     def number(self) -> int:
         """How many panels."""
-        return -(-self.features // self.tile.width)
+        return -(-self.features // self.width)
 
     @property
-    def narrow(self) -> bool:
-        """Whether the last panel is one vector wide, and others are not."""
-        rest = self.features % self.tile.width
-        return self.tile.vectors == 2 and 0 < rest <= self.tile.lanes
+    def halves(self) -> int:
+        """Vectors of the last panel where each holds half as many channels, two steps side by side; or 0."""
+        count = -(-(self.features % self.width) // (self.lanes // 2))
+        return count if count < 4 else 0
+
+    @property
+    def wide(self) -> bool:
+        """Whether there are panels of two vectors."""
+        return self.number > 1 or self.halves == 0
+
+    @property
+    def rows(self) -> int:
+        """The most rows of a tile: its sums leave registers for the filter and one row's number."""
+        return (self.registers - 4) // 2 if self.wide else {1: self.registers - 4, 2: (self.registers - 4) // 2,
+                                                            3: self.registers // 4}[self.halves]  # fmt: skip
 
     @property
     def size(self) -> int:
         """Floats that they take."""
-        return (self.number * self.tile.width - self.narrow * self.tile.lanes) * (self.depth + 1)
+        last = self.halves * self.lanes * (self.segments * -(-self.run // 2) + 1)
+        return (self.number - (self.halves > 0)) * self.width * (self.depth + 1) + last
+
+
+def panels_of(target: Target, features: int, run: int, segments: int = 1) -> Panels:
+    """How a filter [features, segments, run] is packed for a target."""
+    return Panels(features, segments, run, target.registers, target.vector_bytes // 4)
 
 
 # ---- in kernels -------------------------------------------------------------------------------------------------
@@ -107,6 +138,42 @@ def contract(rows: int, vectors: int, lanes: int, source: Source, q: Pointer) ->
                     sums[r, v] = kl.fma(x, w[v], sums[r, v])
             q = q + vectors * lanes
         p = p + source.stride
+    return sums
+
+
+def contract_pairs(rows: int, halves: int, lanes: int, source: Source, first: int, q: Pointer) -> Registers:
+    """The micro-kernel of a last panel of `halves` vectors: rows from `first` on. Sums in the order of channels."""
+    pairs = kl.registers(f32, lanes, rows, halves)
+    for v in range(halves):
+        start = q.load(v * lanes, lanes)
+        for r in range(rows):
+            pairs[r, v] = start
+    q = q + halves * lanes
+    pitch = source.pitch
+    p = source.p + first * pitch
+    for _ in range(source.segments):
+        for k in range(0, source.run - 1, 2):
+            w = [q.load(v * lanes, lanes) for v in range(halves)]
+            for r in range(rows):
+                x = kl.bitcast((p + r * pitch + k).cast(kl.f64, 4)[0].splat(lanes // 2), f32)
+                for v in range(halves):
+                    pairs[r, v] = kl.fma(x, w[v], pairs[r, v])
+            q = q + halves * lanes
+        if source.run % 2 > 0:
+            w = [q.load(v * lanes, lanes) for v in range(halves)]
+            for r in range(rows):
+                one = kl.bitcast((p + r * pitch)[source.run - 1], kl.u32).to(i64)
+                x = kl.bitcast(one.splat(lanes // 2), f32)
+                for v in range(halves):
+                    pairs[r, v] = kl.fma(x, w[v], pairs[r, v])
+            q = q + halves * lanes
+        p = p + source.stride
+    sums = kl.registers(f32, lanes, rows, (halves + 1) // 2)
+    even, odd = range(0, 2 * lanes, 2), range(1, 2 * lanes, 2)
+    for r in range(rows):
+        for v in range(0, halves, 2):
+            a, b = pairs[r, v], pairs[r, min(v + 1, halves - 1)]
+            sums[r, v // 2] = kl.shuffle(a, b, even) + kl.shuffle(a, b, odd)
     return sums
 
 
@@ -171,36 +238,46 @@ def _write(sink: Sink, sums: Value, r: Any, c: Any, lanes: int, mask: Value | No
 
 
 def panels(source: Source, packed: Pointer, sink: Sink, features: Value, first: Value, last: Value, rows: int,
-           vectors: int, lanes: int, narrow: bool) -> None:  # fmt: skip
-    """A tile of rows by panels [first, last)."""
-    width = vectors * lanes
+           lanes: int, wide: bool, halves: int) -> None:  # fmt: skip
+    """A tile of rows by panels [first, last). wide, halves: which panels there are, see `Panels`."""
+    width = 2 * lanes
     depth = source.segments * source.run
     for i in range(first, last):
         column = i * width
         q = packed + column * (depth + 1)
         there = sink._replace(column=column, rest=features - column)
-        if narrow:
-            if features - column <= lanes:
-                write(contract(rows, 1, lanes, source, q), rows, 1, lanes, there)
+        if wide and halves:
+            if features - column < width:
+                _last_panel(source, q, there, rows, lanes, halves, wide)
             else:
-                write(contract(rows, vectors, lanes, source, q), rows, vectors, lanes, there)
+                write(contract(rows, 2, lanes, source, q), rows, 2, lanes, there)
+        elif wide:
+            write(contract(rows, 2, lanes, source, q), rows, 2, lanes, there)
         else:
-            write(contract(rows, vectors, lanes, source, q), rows, vectors, lanes, there)
+            _last_panel(source, q, there, rows, lanes, halves, wide)
+
+
+def _last_panel(source: Source, q: Pointer, sink: Sink, rows: int, lanes: int, halves: int, wide: bool) -> None:
+    split = rows // 2 if wide and halves == 3 else 0  # registers hold three vectors of so many rows, not of all
+    parts = [(0, rows - split), (rows - split, split)] if split else [(0, rows)]
+    for start, count in parts:
+        there = sink._replace(row=sink.row + start)
+        write(contract_pairs(count, halves, lanes, source, start, q), count, (halves + 1) // 2, lanes, there)
 
 
 @kl.family
 def gemm(work, x: ptr[f32], packed: ptr[f32], out: ptr[f32], depth: i64, x_pitch: i64, out_pitch: i64, features: i64,
          tiles: i64, tall: i64, tile_block: i64, panel_block: i64, batch_items: i64, x_batch: i64, packed_batch: i64,
-         batch_rows: i64, *more: i64, rows: int, vectors: int, short: bool, narrow: bool,
+         batch_rows: i64, *more: i64, rows: int, short: bool, wide: bool, halves: int,
          epilogue: Epilogue):  # fmt: skip
     """out[m, f] = epilogue(sum_k x[m, k] filter[f, k]): x at x_pitch, a packed filter, out at out_pitch.
 
     tiles: of rows, `tall` of them of `rows` rows and the others (if short) of one less. Items: blocks of tile_block
-    tiles by panel_block panels, panels first. narrow: the last panel is one vector wide. Of several products, each has
-    batch_items items; the next one's operands are x_batch and packed_batch floats on, its output batch_rows rows.
+    tiles by panel_block panels, panels first. wide, halves: see `Panels`. Of several products, each has batch_items
+    items; the next one's operands are x_batch and packed_batch floats on, its output batch_rows rows.
     """
     lanes = work.lanes(f32)
-    number = (features + (vectors * lanes - 1)) // (vectors * lanes)
+    number = (features + (2 * lanes - 1)) // (2 * lanes)
     across = (number + (panel_block - 1)) // panel_block
     target = out.cast(epilogue.expr.dtype, epilogue.expr.dtype.size)
     masked, light = work.target.vector_bytes == 64, epilogue.weight <= LIGHT
@@ -219,11 +296,11 @@ def gemm(work, x: ptr[f32], packed: ptr[f32], out: ptr[f32], depth: i64, x_pitch
             sink = Sink(target, out_pitch, batch * batch_rows + row, 0, features, finish, light, masked)
             if short:
                 if t < tall:
-                    panels(source, q, sink, features, first, last, rows, vectors, lanes, narrow)
+                    panels(source, q, sink, features, first, last, rows, lanes, wide, halves)
                 else:
-                    panels(source, q, sink, features, first, last, rows - 1, vectors, lanes, narrow)
+                    panels(source, q, sink, features, first, last, rows - 1, lanes, wide, halves)
             else:
-                panels(source, q, sink, features, first, last, rows, vectors, lanes, narrow)
+                panels(source, q, sink, features, first, last, rows, lanes, wide, halves)
 
 
 class Product(NamedTuple):
@@ -239,13 +316,13 @@ class Product(NamedTuple):
 def gemm_step(build: Builder, panels: Panels, x: Any, packed: Any, out: Any, out_pitch: int, product: Product,
               epilogue: Epilogue, more: Sequence[Any]) -> None:  # fmt: skip
     """Add the step of a product with a packed filter. x, packed, out: addresses."""
-    tile, depth = panels.tile, panels.depth
-    cut = balanced(product.rows, tile.rows)
-    work = 2 * cut.height * depth * tile.width
-    block = blocks(cut.tiles, panels.number, cut.height * depth * 4, tile.width * depth * 4, work)
+    depth = panels.depth
+    cut = balanced(product.rows, panels.rows)
+    work = 2 * cut.height * depth * panels.width
+    block = blocks(cut.tiles, panels.number, cut.height * depth * 4, panels.width * depth * 4, work)
     words = [x, packed, out, depth, product.pitch, out_pitch, panels.features, cut.tiles, cut.tall, block.tiles,
              block.panels, block.items, product.x_batch, product.packed_batch, product.rows, *more]  # fmt: skip
-    code = gemm.code(more=len(more), rows=cut.height, vectors=tile.vectors, short=cut.tall != cut.tiles,
-                     narrow=panels.narrow, epilogue=epilogue)  # fmt: skip
+    code = gemm.code(more=len(more), rows=cut.height, short=cut.tall != cut.tiles, wide=panels.wide,
+                     halves=panels.halves, epilogue=epilogue)  # fmt: skip
     items = block.items * product.products
     build.step(code, words, items, chunk=chunk_of(work * cut.tiles * panels.number * product.products, items))

@@ -24,7 +24,7 @@ from ..target import host
 from . import Unmade, maker
 from .contractions_f32 import share
 from .epilogue import epilogue_of
-from .gemm_f32 import Panels, Product, gemm_step, tile_of
+from .gemm_f32 import Panels, Product, gemm_step, panels_of
 from .panels_f32 import pack, pack_code
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def make_matmul(form: MatMul, build: Builder) -> None:
     depth = a.shape[-2] if form.transpose_a else a.shape[-1]
     lead, a_lead, b_lead = out.shape[:-2], a.shape[:-2], b.shape[:-2]
     epilogue, more = epilogue_of(form.expr, form.operands, out, build)
-    panels = Panels(columns, depth, tile_of(host(), columns))
+    panels = panels_of(host(), columns, depth)
     packed = _packed(form, panels, build)
     x: Any = build.pointer(a)
     pitch = a.pitch
@@ -134,12 +134,12 @@ def _packed(form: MatMul, panels: Panels, build: Builder) -> Any:
     if b.constant is not None:
         def fill(out: np.ndarray) -> None:
             matrices = np.ascontiguousarray(b.constant)
-            words = pack.words([matrices, 0, out, panels.features, panels.depth, b.pitch, source_batch, panels.size])
+            words = pack.words([matrices, 0, out, panels.features, 1, panels.run, b.pitch, source_batch, panels.size])
             executor.call(code.address, words, 0, items)
 
-        key = (b, "panels of columns", form.transpose_b, panels.tile)
+        key = (b, "panels of columns", form.transpose_b, panels)
         return build.packed((number * panels.size,), np.float32, fill, key)
     place = build.temporary(number * panels.size * 4)
-    words = [build.pointer(b), 0, place, panels.features, panels.depth, b.pitch, source_batch, panels.size]
+    words = [build.pointer(b), 0, place, panels.features, 1, panels.run, b.pitch, source_batch, panels.size]
     build.step(code, words, items)
     return place

@@ -24,69 +24,85 @@ if TYPE_CHECKING:
 
 
 @kl.family
-def pack(work, source: ptr[kl.u8], bias: ptr[f32], packed: ptr[f32], features: i64, depth: i64, pitch: i64,
-         source_batch: i64, packed_batch: i64,
-         *, dtype: Any, vectors: int, narrow: bool, biased: bool, along: bool):  # fmt: skip
-    """Panels of filters [features, depth] of `dtype`: along their depth a filter's numbers are neighbours, channels
-    are `pitch` apart; or (not along) channels are neighbours, and steps of the depth are `pitch` apart.
+def pack(work, source: ptr[kl.u8], bias: ptr[f32], packed: ptr[f32], features: i64, segments: i64, run: i64, pitch: i64,
+         source_batch: i64, packed_batch: i64, *, dtype: Any, halves: int, biased: bool, along: bool):  # fmt: skip
+    """Panels of filters [features, segments, run] of `dtype`: along their depth a filter's numbers are neighbours,
+    channels are `pitch` apart; or (not along) channels are neighbours, and steps of the depth are `pitch` apart.
 
     Items: batches, source_batch and packed_batch apart, by panels. Without a bias sums start with 0.
     """
     lanes = work.lanes(f32)
-    width = vectors * lanes
+    width = 2 * lanes
+    depth = segments * run
     number = (features + (width - 1)) // width
     for item in work.items():
         batch, first = item // number, item % number * width
-        filters = source.cast(dtype, dtype.size) + batch * source_batch
         out = packed + (batch * packed_batch + first * (depth + 1))
         count = kl.minimum(features - first, width)
-        wide = kl.value(width)
-        if narrow:
-            wide = kl.select(count <= lanes, lanes, wide)
-        for c in range(wide):
-            out[c] = 0.0
-        if biased:
-            for c in range(count):
-                out[c] = bias[first + c]
-        out = out + wide
-        if along:
-            _pack_along(filters + first * pitch, out, count, wide, depth, pitch, width)
+        channel, step = (pitch, 1) if along else (1, pitch)
+        filters = source.cast(dtype, dtype.size) + (batch * source_batch + first * channel)
+        if halves:
+            if count < width:
+                _pack_pairs(filters, bias + first, out, count, segments, run, channel, step, halves * lanes, biased)
+            else:
+                _pack(filters, bias + first, out, count, depth, channel, step, width, lanes, biased)
         else:
-            _pack_across(filters + first, out, count, wide, depth, pitch, width, lanes)
+            _pack(filters, bias + first, out, count, depth, channel, step, width, lanes, biased)
 
 
-def _pack_along(rows: Pointer, out: Pointer, count: Value, wide: Value, depth: Value, pitch: Value, width: int) -> None:
+def _pack(filters: Pointer, bias: Pointer, out: Pointer, count: Value, depth: Value, channel: Any, step: Any,
+          width: int, lanes: int, biased: bool) -> None:  # fmt: skip
+    """A panel of two vectors."""
+    for c in range(0, width, lanes):
+        out.store(kl.zeros(f32, lanes), c)
+    if biased:
+        for c in range(count):
+            out[c] = bias[c]
+    out = out + width
     if count == width:
         for k in range(depth):
-            p = rows + k
-            for c in range(width):
-                out[k * width + c] = p[0].to(f32)
-                p = p + pitch
+            p = filters + k * step
+            if isinstance(channel, int):
+                for c in range(0, width, lanes):
+                    out.store(p.load(c, lanes).to(f32), k * width + c)
+            else:
+                for c in range(width):
+                    out[k * width + c] = p[0].to(f32)
+                    p = p + channel
     else:
         for k in range(depth):
+            for c in range(0, width, lanes):
+                out.store(kl.zeros(f32, lanes), k * width + c)
             for c in range(count):
-                out[k * wide + c] = rows[c * pitch + k].to(f32)
-            for c in range(count, wide):
-                out[k * wide + c] = 0.0
+                out[k * width + c] = filters[k * step + c * channel].to(f32)
 
 
-def _pack_across(rows: Pointer, out: Pointer, count: Value, wide: Value, depth: Value, pitch: Value, width: int,
-                 lanes: int) -> None:  # fmt: skip
-    if count == width:
-        for k in range(depth):
-            for v in range(0, width, lanes):
-                out.store((rows + k * pitch).load(v, lanes).to(f32), k * width + v)
-    else:
-        for k in range(depth):
+def _pack_pairs(filters: Pointer, bias: Pointer, out: Pointer, count: Value, segments: Value, run: Value, channel: Any,
+                step: Any, width: int, biased: bool) -> None:  # fmt: skip
+    """A last panel: two steps of a channel are neighbours; beyond an odd run's last one there is a zero."""
+    for c in range(width):
+        out[c] = 0.0
+    if biased:
+        for c in range(count):
+            out[2 * c] = bias[c]
+    out = out + width
+    for s in range(segments):
+        for k in range(0, run, 2):
+            p = filters + (s * run + k) * step
+            for c in kl.loop(width):
+                out[c] = 0.0
             for c in range(count):
-                out[k * wide + c] = rows[k * pitch + c].to(f32)
-            for c in range(count, wide):
-                out[k * wide + c] = 0.0
+                out[2 * c] = p[c * channel].to(f32)
+            if k + 1 < run:
+                p = p + step
+                for c in range(count):
+                    out[2 * c + 1] = p[c * channel].to(f32)
+            out = out + width
 
 
 def pack_code(panels: Panels, dtype: DType, biased: bool = False, along: bool = True) -> FamilyCode:
     """The kernel that packs filters of this dtype."""
-    return pack.code(dtype=dtype, vectors=panels.tile.vectors, narrow=panels.narrow, biased=biased, along=along)
+    return pack.code(dtype=dtype, halves=panels.halves, biased=biased, along=along)
 
 
 def filling(panels: Panels, filters: np.ndarray, dtype: DType, bias: np.ndarray | None) -> Callable[[np.ndarray], None]:
@@ -96,8 +112,8 @@ def filling(panels: Panels, filters: np.ndarray, dtype: DType, bias: np.ndarray 
     def fill(out: np.ndarray) -> None:
         rows = np.ascontiguousarray(filters)
         starts = None if bias is None else np.ascontiguousarray(bias, np.float32)
-        words = pack.words([rows, 0 if starts is None else starts, out, panels.features, panels.depth, panels.depth,
-                            0, 0])  # fmt: skip
+        words = pack.words([rows, 0 if starts is None else starts, out, panels.features, panels.segments, panels.run,
+                            panels.depth, 0, 0])  # fmt: skip
         executor.call(code.address, words, 0, panels.number)
 
     return fill
@@ -112,11 +128,11 @@ def packed_filter(build: Builder, panels: Panels, filters: Buffer, first: int, b
     if filters.constant is not None:
         starts = None if bias is None or bias.constant is None else bias.constant.reshape(-1)[first:last]
         rows = filters.constant[first:last]
-        key = ("panels", rows, starts, panels.tile)
+        key = ("panels", rows, starts, panels)
         return build.packed((panels.size,), np.float32, filling(panels, rows, filters.dtype, starts), key)
     place = build.temporary(panels.size * 4)
     source = build.pointer(filters, first * panels.depth)
     start = 0 if bias is None else build.pointer(bias, first)
-    build.step(pack_code(panels, filters.dtype, bias is not None),
-               [source, start, place, panels.features, panels.depth, panels.depth, 0, 0], panels.number)  # fmt: skip
+    words = [source, start, place, panels.features, panels.segments, panels.run, panels.depth, 0, 0]
+    build.step(pack_code(panels, filters.dtype, bias is not None), words, panels.number)
     return place

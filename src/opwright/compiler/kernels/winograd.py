@@ -23,7 +23,7 @@ from .epilogue import Epilogue
 from .gemm_f32 import Source, contract
 
 if TYPE_CHECKING:
-    from ..language import Pointer, Value
+    from ..language import Pointer, Registers, Value
 
 Vectors = Sequence[Any]  # of Values
 
@@ -98,11 +98,11 @@ def scratch_of(channels: int, width: int, rows: int, m: int) -> int:
 
 
 @kl.family
-def transform_filter(work, source: ptr[kl.u8], out: ptr[f32], channels: i64, *, dtype: Any, m: int, vectors: int):
+def transform_filter(work, source: ptr[kl.u8], out: ptr[f32], channels: i64, *, dtype: Any, m: int):
     """Filters [features, 3, 3, channels] of `dtype`, transformed: [panel, place, 1 + channels, width], of which
-    [:, :, 0] is left as it is. Items: panels of `vectors` vectors."""
+    [:, :, 0] is left as it is. Items: panels of two vectors."""
     lanes = work.lanes(f32)
-    width, side = vectors * lanes, m + 2
+    width, side = 2 * lanes, m + 2
     filters = source.cast(dtype, dtype.size)
     kept = kl.stack(f32, side * side * lanes)
     for panel in work.items():
@@ -125,7 +125,7 @@ def transform_filter(work, source: ptr[kl.u8], out: ptr[f32], channels: i64, *, 
 def winograd(work, x: ptr[f32], filters: ptr[f32], out: ptr[f32], height: i64, width: i64, x_pitch: i64, channels: i64,
              top: i64, left: i64, out_height: i64, out_width: i64, out_pitch: i64, features: i64, down: i64,
              across: i64, tall: i64, *more: i64,
-             rows: int, vectors: int, short: bool, m: int, epilogue: Epilogue):  # fmt: skip
+             rows: int, short: bool, m: int, epilogue: Epilogue):  # fmt: skip
     """out[n, oy, ox, f] = epilogue(sum x[n, oy + ky - top, ox + kx - left, c] filter[f, ky, kx, c]) of 3x3 windows.
 
     filters: as `transform_filter` writes them. The output is cut into patches of m x m, down x across an image.
@@ -133,7 +133,7 @@ def winograd(work, x: ptr[f32], filters: ptr[f32], out: ptr[f32], height: i64, w
     features whole panels. Scratch: `scratch_of`.
     """
     lanes = work.lanes(f32)
-    wide, side = vectors * lanes, m + 2
+    wide, side = 2 * lanes, m + 2
     target = out.cast(epilogue.expr.dtype, epilogue.expr.dtype.size)
     finish = epilogue.bind(more)
     image = Image(x, height, width, x_pitch, channels, 3, 3, 1, 1, 1, 1, top, left)
@@ -158,11 +158,11 @@ def winograd(work, x: ptr[f32], filters: ptr[f32], out: ptr[f32], height: i64, w
                 into = sums + place * count * wide
                 if short:
                     if item < tall:
-                        _keep(contract(rows, vectors, lanes, source, q), rows, vectors, lanes, into)
+                        _keep(contract(rows, 2, lanes, source, q), rows, lanes, into)
                     else:
-                        _keep(contract(rows - 1, vectors, lanes, source, q), rows - 1, vectors, lanes, into)
+                        _keep(contract(rows - 1, 2, lanes, source, q), rows - 1, lanes, into)
                 else:
-                    _keep(contract(rows, vectors, lanes, source, q), rows, vectors, lanes, into)
+                    _keep(contract(rows, 2, lanes, source, q), rows, lanes, into)
                 q = q + wide * (channels + 1)
             for t in range(count):
                 at = first + t
@@ -177,10 +177,10 @@ def winograd(work, x: ptr[f32], filters: ptr[f32], out: ptr[f32], height: i64, w
                             (target + (row + j) * out_pitch).store(found, column)
 
 
-def _keep(sums: Any, rows: int, vectors: int, lanes: int, into: Pointer) -> None:
+def _keep(sums: Registers, rows: int, lanes: int, into: Pointer) -> None:
     for r in range(rows):
-        for v in range(vectors):
-            into.store(sums[r, v], (r * vectors + v) * lanes)
+        for v in range(2):
+            into.store(sums[r, v], (r * 2 + v) * lanes)
 
 
 def _transform_patch(image: Image, n: Value, y: Value, x: Value, out: Pointer, between: Value, spare: Pointer, m: int,
