@@ -39,6 +39,7 @@ class Unmade(Exception):
 
 MODULES: dict[str, tuple[str, ...]] = {
     "Pool": ("pools",),
+    "TransposedContract": ("transposed",),
     "Depthwise": ("depthwise_f32", "depthwise_int8"),
     "Contract": ("contractions_f32", "contractions_int8"),
     "MatMul": ("matmul",),

@@ -1,0 +1,106 @@
+"""Transposed convolution against the sum that defines it, in float64 or int64, and code for every target."""
+
+import numpy as np
+import pytest
+from form_kit import buffer, compiles_everywhere, run, split, targets
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from opwright.compiler.kernels import Unmade
+from opwright.compiler.kernels.epilogue import Epilogue
+from opwright.compiler.kernels.transposed import add_taps
+from opwright.compiler.loops.expressions import apply, arg, convert, quantize
+from opwright.compiler.loops.forms import Buffer, TransposedContract, Window
+from opwright.core.dtypes import as_dtype, float32, int8, int32
+
+RNG = np.random.default_rng(9)
+
+
+def drawn(dtype, *shape):
+    return (RNG.standard_normal(shape) * (60 if dtype == np.int8 else 1)).clip(-128, 127).astype(dtype)
+
+
+def expected(x, filter, window, sizes, x_zero=0, filter_zero=0):
+    """Every pixel is spread over its window, then the padding is cut off."""
+    kind = np.float64 if x.dtype == np.float32 else np.int64
+    x, filter = x.astype(kind) - x_zero, filter.astype(kind) - filter_zero
+    n, height, width, _ = x.shape
+    features, kh, kw, _ = filter.shape
+    (sh, sw), (dh, dw), (top, bottom, left, right) = window.strides, window.dilations, window.padding
+    whole = np.zeros((n, (height - 1) * sh + (kh - 1) * dh + 1 + top + bottom + sizes[0],
+                      (width - 1) * sw + (kw - 1) * dw + 1 + left + right + sizes[1], features), kind)  # fmt: skip
+    for i in range(kh):
+        for j in range(kw):
+            part = whole[:, i * dh : i * dh + (height - 1) * sh + 1 : sh, j * dw : j * dw + (width - 1) * sw + 1 : sw]
+            part += np.einsum("nhwc,fc->nhwf", x, filter[:, i, j])
+    return whole[:, top : top + sizes[0], left : left + sizes[1]]
+
+
+def made(x, filter, window, sizes, expr, operands=(), zeros=(0, 0)):
+    source, taps = buffer(x), Buffer("filter", as_dtype(filter.dtype), filter.shape, filter)
+    known = tuple(Buffer("operand", as_dtype(a.dtype), a.shape, a) for a in operands)
+    out = Buffer("y", expr.dtype, (x.shape[0], *sizes, filter.shape[0]))
+    return TransposedContract(out, source, taps, known, expr, window, *zeros), {source: x}
+
+
+def check(dtype, shape, features, window, x_zero=0, filter_zero=0):
+    x, filter = drawn(dtype, *shape), drawn(dtype, features, *window.size, shape[3])
+    sizes = tuple(max(1, (n - 1) * s + (k - 1) * d + 1 - p - q) for n, s, k, d, p, q in zip(
+        shape[1:3], window.strides, window.size, window.dilations, window.padding[0::2], window.padding[1::2]))
+    expr = arg(0, float32 if dtype == np.float32 else int32)
+    form, given = made(x, filter, window, sizes, expr, (), (x_zero, filter_zero))
+    want, got = expected(x, filter, window, sizes, x_zero, filter_zero), run(form, given)
+    if dtype == np.float32:
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+    else:
+        np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(split(form, given, 3), got)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8])
+@pytest.mark.parametrize("features", [1, 3, 16, 37])
+def test_upsampling(features, dtype):
+    for size, strides, padding in ((2, 2, 0), (3, 2, 1), (4, 2, 1), (3, 1, 1), (5, 3, 0)):
+        check(dtype, (2, 5, 4, 20), features, Window((size, size), (strides, strides), (1, 1), (padding,) * 4), 0)
+
+
+def test_zero_points():
+    check(np.int8, (1, 5, 7, 12), 9, Window((3, 3), (2, 2), (1, 1), (1, 0, 0, 1)), -7)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.data())
+def test_any_window(data):
+    size, strides, dilations = (tuple(data.draw(st.integers(1, n)) for _ in range(2)) for n in (4, 3, 2))
+    padding = tuple(data.draw(st.integers(0, 2)) for _ in range(4))
+    shape = (1, data.draw(st.integers(3, 6)), data.draw(st.integers(1, 6)), data.draw(st.sampled_from((1, 4, 7))))
+    dtype = data.draw(st.sampled_from((np.float32, np.int8)))
+    zero = 5 if dtype == np.int8 else 0
+    check(dtype, shape, data.draw(st.integers(1, 5)), Window(size, strides, dilations, padding), zero)
+
+
+def test_bias_and_requantisation():
+    x, filter, bias = drawn(np.int8, 1, 6, 6, 16), drawn(np.int8, 24, 2, 2, 16), drawn(np.int8, 24).astype(np.int32)
+    scale, window = RNG.random(24).astype(np.float32) * 0.01, Window((2, 2), (2, 2))
+    value = apply("mul", convert(apply("add", arg(0, int32), arg(1, int32)), float32), arg(2, float32))
+    form, given = made(x, filter, window, (12, 12), quantize(value, 3, int8), (bias, scale), (-4, 0))
+    want = np.clip(np.rint((expected(x, filter, window, (12, 12), -4) + bias) * scale.astype(float)) + 3, -128, 127)
+    got = run(form, given)
+    assert np.abs(got - want).max() <= 1
+    assert (got == want).mean() > 0.999
+
+
+def test_what_has_no_kernel():
+    x, filter = drawn(np.float32, 1, 1, 2, 3), drawn(np.float32, 2, 2, 2, 3)
+    form, given = made(x, filter, Window((2, 2), (2, 2)), (2, 4), arg(0, float32))
+    with pytest.raises(Unmade, match="small"):
+        run(form, given)
+    taps = Buffer("filter", float32, filter.shape)
+    form = TransposedContract(form.output, form.input, taps, (), form.expr, form.window)
+    with pytest.raises(Unmade, match="constant"):
+        run(form, {form.input: x, taps: filter})
+
+
+@targets((add_taps, {"dtype": float32, "lanes": 4, "more": 0, "epilogue": Epilogue(arg(0, float32), (), ())}))
+def test_every_target(family, constants):
+    compiles_everywhere(family, **constants)
