@@ -3,7 +3,8 @@
 Lives here: `Objects`: finding, keeping, the limit on its size.  Not here: what is kept (native/).
 
 A file a kernel, named by a digest of all that its code hangs on. It holds the digest of its own bytes, so that one
-that is damaged counts as missing and is made anew. Files are replaced whole: processes may share the folder.
+that is damaged counts as missing and is made anew. Files are replaced whole: processes may share the folder. What is
+large is kept in two parts: only the head has that digest, and the body is mapped.
 """
 
 from __future__ import annotations
@@ -11,14 +12,17 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import mmap
 import os
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 
 from ..core.files import replacing
 
 SUFFIX = ".kernel"
-MOST_BYTES = 1 << 28  # then the files that were not used for longest go, down to three quarters
+MOST_BYTES = 1 << 30  # then the files that were not used for longest go, down to three quarters
+PAGE = 4096
 _DIGEST = hashlib.sha256().digest_size
 
 
@@ -37,8 +41,7 @@ class Objects:
         except OSError:
             return None
         if len(content) <= _DIGEST or hashlib.sha256(content[_DIGEST:]).digest() != content[:_DIGEST]:
-            with contextlib.suppress(OSError):
-                path.unlink()
+            self.drop(digest)
             return None
         with contextlib.suppress(OSError):
             os.utime(path)
@@ -46,10 +49,42 @@ class Objects:
 
     def keep(self, digest: str, code: bytes) -> None:
         """Write an object; where that cannot be, say so once and go on."""
+        self._write(digest, (hashlib.sha256(code).digest(), code))
+
+    def find_mapped(self, digest: str) -> tuple[bytes, memoryview] | None:
+        """The object of that digest in two parts: a head, which is whole, and a body, which is mapped and which nobody
+        has looked at; None where there is none."""
+        path = self.folder / f"{digest}{SUFFIX}"
+        try:
+            with path.open("rb") as file:
+                mapped = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        except (OSError, ValueError):  # ValueError: it is empty
+            return None
+        with contextlib.suppress(OSError):
+            os.utime(path)
+        size = int.from_bytes(mapped[_DIGEST : _DIGEST + 8], "little")
+        head = bytes(mapped[_DIGEST + 8 : _DIGEST + 8 + size])
+        if len(head) != size or hashlib.sha256(head).digest() != mapped[:_DIGEST]:
+            self.drop(digest)
+            return None
+        return head, mapped[-(-(_DIGEST + 8 + size) // PAGE) * PAGE :]
+
+    def keep_mapped(self, digest: str, head: bytes, body: Iterable[bytes | memoryview]) -> None:
+        """Write an object in two parts; the body starts on a page."""
+        start = hashlib.sha256(head).digest() + len(head).to_bytes(8, "little") + head
+        self._write(digest, (start, bytes(-len(start) % PAGE), *body))
+
+    def drop(self, digest: str) -> None:
+        """Forget an object that was found to be damaged."""
+        with contextlib.suppress(OSError):
+            (self.folder / f"{digest}{SUFFIX}").unlink()
+
+    def _write(self, digest: str, parts: Iterable[bytes | memoryview]) -> None:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with replacing(self.folder / f"{digest}{SUFFIX}") as file:
-                file.write(hashlib.sha256(code).digest() + code)
+                for part in parts:
+                    file.write(part)
             self._shrink()
         except OSError as error:
             if not self._told:

@@ -25,7 +25,7 @@ from .image import runs_images
 from .workers import functions, pool_of
 
 _LINE = 64  # bytes: scratch memory and plans start on a line of the cache
-_PLAN, _STEP = 8, 8  # words of each in executor.ll
+_PLAN, ROW = 8, 8  # words of a plan and of a step in executor.ll
 _COUNT, _POOL, _SCRATCH, _SCRATCH_BYTES, _FAILED = 1, 2, 3, 4, 5
 _CHUNKS_A_THREAD = 8  # of a step that leaves it to us: so that threads finish at about the same time
 _MOST_SHARED = 1 << 31  # so that no sum of items and chunks has more than 32 bits
@@ -70,35 +70,58 @@ class Executor:
     """
 
     def __init__(self, steps: Sequence[Step], threads: int = 1, keep: Sequence[Any] = ()) -> None:
+        lengths = [len(step.words) for step in steps]
+        block = np.zeros(ROW * len(steps) + sum(lengths), np.int64)
+        at = ROW * len(steps)
+        places = []
+        for i, (step, length) in enumerate(zip(steps, lengths)):
+            block[ROW * i : ROW * i + 4] = step.address, at, step.items, step.chunk
+            block[at : at + length] = step.words
+            places.append(slice(at, at + length))
+            at += length
+        self._set(block, len(steps), max((step.scratch for step in steps), default=0), threads, keep)
+        self.words: list[np.ndarray] = [self.block[place] for place in places]
+
+    @classmethod
+    def of_block(cls, block: np.ndarray, steps: int, scratch: int, threads: int = 1, keep: Sequence[Any] = ()
+                 ) -> Executor:  # fmt: skip
+        """The executor of steps that are data already.
+
+        block: int64[n], copied: a row of ROW words a step (address, where in the block its words begin, items, items a
+        chunk, zeros), and all words. `words` is empty: change those in `block`, the executor's own.
+        """
+        self = object.__new__(cls)
+        self._set(block, steps, scratch, threads, keep)
+        self.words = []
+        return self
+
+    def _set(self, block: np.ndarray, steps: int, scratch: int, threads: int, keep: Sequence[Any]) -> None:
         self.threads = threads if runs_images() else 1
         self._keep = tuple(keep)
-        lengths = [len(step.words) for step in steps]
-        self._plan = plan = _aligned(8 * (_PLAN + _STEP * len(steps) + sum(lengths))).view(np.int64)
-        start = plan.ctypes.data
-        stride = -(-max((step.scratch for step in steps), default=0) // 128) * 128  # no line is two threads'
+        self._steps = steps
+        self._plan = _aligned(8 * (_PLAN + block.size)).view(np.int64)
+        self.block = self._plan[_PLAN : _PLAN + block.size]
+        self.block[:] = block
+        start = self.block.ctypes.data
+        rows = self.block[: ROW * steps].reshape(steps, ROW)
+        rows[:, 1] = start + 8 * rows[:, 1]
+        rows[:, 3] = self._chunks(rows[:, 2], rows[:, 3])
+        stride = -(-scratch // 128) * 128  # no line is two threads'
         self._scratch = _aligned(stride * self.threads)
-        self._steps = len(steps)
-        self.words: list[np.ndarray] = []
+        self._plan[:_FAILED] = start, steps, 0, self._scratch.ctypes.data, stride
         self._run: Callable[[], int]
-        at = _PLAN + _STEP * len(steps)
-        for i, (step, length) in enumerate(zip(steps, lengths)):
-            row = _PLAN + _STEP * i
-            plan[row : row + 4] = step.address, start + 8 * at, step.items, self._chunk(step)
-            words = plan[at : at + length]
-            words[:] = step.words
-            self.words.append(words)
-            at += length
-        plan[:_FAILED] = start + 8 * _PLAN, len(steps), 0, self._scratch.ctypes.data, stride
         self._begin()
         if self.threads > 1:
             _threaded.add(self)
 
-    def _chunk(self, step: Step) -> int:
-        """Items a chunk, 0 where the caller does them all."""
-        if self.threads == 1 or step.items >= _MOST_SHARED:
-            return 0
-        chunk = step.chunk or max(step.items // (_CHUNKS_A_THREAD * self.threads), 1)
-        return min(chunk, _MOST_SHARED // (self.threads + 1)) if chunk < step.items else 0
+    def _chunks(self, items: np.ndarray, asked: np.ndarray) -> np.ndarray:
+        """For each step: items a chunk, 0 where the caller does them all."""
+        if self.threads == 1:
+            return np.zeros_like(items)
+        chosen = np.maximum(items // (_CHUNKS_A_THREAD * self.threads), 1)
+        chunk = np.where(asked > 0, asked, chosen)
+        shared = (chunk < items) & (items < _MOST_SHARED)
+        return np.where(shared, np.minimum(chunk, _MOST_SHARED // (self.threads + 1)), 0)
 
     def _begin(self) -> None:
         """Make `_run` the native call, on started threads where there are to be some."""
@@ -131,7 +154,7 @@ class Executor:
     def _run_one_by_one(self, times: np.ndarray | None = None) -> int:
         """Where LLVM's own loader is used: calls from Python."""
         for i in range(self._steps):
-            address, words, items = map(int, self._plan[_PLAN + _STEP * i :][:3])
+            address, words, items = map(int, self.block[ROW * i :][:3])
             start = time.perf_counter_ns()
             status: int = _KERNEL(address)(words, 0, items, self._scratch.ctypes.data)
             if times is not None:

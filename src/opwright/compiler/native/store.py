@@ -19,7 +19,7 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -189,30 +189,51 @@ def _load_pack(digest: str) -> frozenset[str]:
     """Load what a pack holds and this process does not have. Gives the digests in it."""
     skipped = flags.show & _SHOWN_WHEN_COMPILED or not runs_images()
     data = None if skipped else objects(flags.cache_dir).find(digest)
-    found: dict[str, Image] = {}
-    at = 0
     try:
-        while data and at < len(data):
-            key, size = _ENTRY.unpack_from(data, at)
-            at += _ENTRY.size
-            found[key.hex()] = Image.from_bytes(data[at : at + size])
-            at += size
-    except (struct.error, DataLossError):
+        return frozenset(load_packed(data or b""))
+    except DataLossError:
         return frozenset()
-    missing = {key: image for key, image in found.items() if key not in _loaded}
-    for key, entries in zip(missing, load_images(list(missing.values()))):
-        _loaded.setdefault(key, _only(entries))
-    return frozenset(found)
 
 
 def _keep_pack(digest: str, used: list[str]) -> None:
+    data = packed(used)
+    if data is not None:
+        objects(flags.cache_dir).keep(digest, data)
+
+
+def packed(digests: Sequence[str]) -> bytes | None:
+    """The code of kernels that are in the cache, in one piece; None where one of them is not."""
     parts = []
-    for key in used if runs_images() else ():
+    for key in digests if runs_images() else ():
         image = objects(flags.cache_dir).find(key)
-        if image is None:  # no cache to speak of
-            return
+        if image is None:
+            return None
         parts += [_ENTRY.pack(bytes.fromhex(key), len(image)), image]
-    objects(flags.cache_dir).keep(digest, b"".join(parts))
+    return b"".join(parts) if runs_images() else None
+
+
+def load_packed(data: bytes) -> dict[str, int]:
+    """Load what `packed` gave and this process does not have: addresses by digest. Raises DataLossError."""
+    found: dict[str, Image] = {}
+    at = 0
+    while at < len(data):
+        try:
+            key, size = _ENTRY.unpack_from(data, at)
+        except struct.error as error:
+            raise DataLossError(what="a damaged pack", found=repr(error)) from None
+        at += _ENTRY.size
+        found[key.hex()] = Image.from_bytes(data[at : at + size])
+        at += size
+    missing = {key: image for key, image in found.items() if key not in _loaded}
+    for key, entries in zip(missing, load_images(list(missing.values()))):
+        _loaded.setdefault(key, _only(entries))
+    return {key: _loaded[key] for key in found}
+
+
+def digests_by_address() -> dict[int, str]:
+    """Of all that this process has loaded, what it is kept as."""
+    with _lock:
+        return {address: digest for digest, address in _loaded.copy().items()}
 
 
 def _digest(target: Target, *parts: str) -> str:
