@@ -20,8 +20,8 @@ from . import rule
 from .elementwise import alike, broadcast, every, mapped, plain, quantized
 
 OPERATIONS = {"ADD": "add", "SUB": "sub", "MUL": "mul", "DIV": "div", "FLOOR_MOD": "floor_mod", "MAXIMUM": "maximum",
-              "MINIMUM": "minimum", "SQUARED_DIFFERENCE": "squared_difference", "ATAN2": "atan2",
-              "FLOOR_DIV": "floor_div", "POW": "pow"}  # fmt: skip
+              "MINIMUM": "minimum", "SQUARED_DIFFERENCE": "sub", "ATAN2": "atan2", "FLOOR_DIV": "floor_div",
+              "POW": "pow"}  # fmt: skip
 """By operator, the operation on plain numbers."""
 
 
@@ -39,7 +39,10 @@ def binary(at: At) -> None:
     x, z = every((a, b))
     if name == "FLOOR_DIV" and dtype is float32:  # a quotient just below an integer stays below
         x, z = convert(x, float64), convert(z, float64)
-    found = convert(apply(OPERATIONS[name], x, z), dtype)
+    if name == "SQUARED_DIFFERENCE":  # short floats are rounded twice
+        found = apply("square", apply("sub", x, z))
+    else:
+        found = convert(apply(OPERATIONS[name], x, z), dtype)
     mapped(at, y, _fused(found, activation), a, b)
 
 
