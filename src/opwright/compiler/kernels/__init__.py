@@ -39,6 +39,7 @@ class Unmade(Exception):
 
 MODULES: dict[str, tuple[str, ...]] = {
     "Pool": ("pools",),
+    "Resize": ("resize",),
     "TransposedContract": ("transposed",),
     "Depthwise": ("depthwise_f32", "depthwise_int8"),
     "Contract": ("contractions_f32", "contractions_int8"),
@@ -46,6 +47,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "Lstm": ("recurrent",),
     "Map": ("maps",),
     "ArgReduce": ("searches",),
+    "Attention": ("attention",),
     "Gather": ("gathers",),
     "Move": ("moves",),
     "Reduce": ("reductions",),

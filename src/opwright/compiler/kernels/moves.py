@@ -137,12 +137,12 @@ def move_transposed(work, x: ptr[u8], y: ptr[u8], table: ptr[i64], columns: i64,
                 column = kl.minimum(j, last)
                 a = (x + (source + row * row_in + column * size)).cast(unit)
                 b = (y + (target + column * column_out + row * size)).cast(unit)
-                vectors = _transposed([(a.cast(u8) + i * row_in).cast(unit).load(0, tile) for i in range(tile)])
+                vectors = transposed([(a.cast(u8) + i * row_in).cast(unit).load(0, tile) for i in range(tile)])
                 for i in range(tile):
                     (b.cast(u8) + i * column_out).cast(unit).store(vectors[i])
 
 
-def _transposed(vectors: list[Any]) -> list[Any]:
+def transposed(vectors: list[Any]) -> list[Any]:
     """The columns of as many vectors as each has lanes: with every turn one bit of the row's index becomes a bit of
     the lane's, and the other way round."""
     n = len(vectors)

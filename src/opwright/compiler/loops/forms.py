@@ -154,6 +154,22 @@ class MatMul(Form):
 
 
 @dataclass(frozen=True, eq=False)
+class Attention(Form):
+    """output = softmax(before(q k^T, operands...)) v, float32, over the last axis of what before gives.
+
+    output [..., m, e], q [..., m, d], k [..., n, d] (or [..., d, n], turned), v [..., n, e]; leading axes broadcast,
+    operands to [..., m, n].
+    """
+
+    q: Buffer
+    k: Buffer
+    v: Buffer
+    operands: tuple[Buffer, ...]
+    before: Expr
+    turned: bool = False
+
+
+@dataclass(frozen=True, eq=False)
 class Pool(Form):
     """A window's maximum, or its sum over the pixels inside the image, then expr(that, their number as float32)."""
 

@@ -1,7 +1,7 @@
 """Fusion: a loop graph rewritten so that fewer passes go over memory. The table of rules, and what applies them.
 
 Lives here: `PASSES`, `fused`, `Rewriting` (a graph while it is rewritten).
-Not here: the rules (fusing_maps.py, fusing_moves.py), expressions made simpler (simplify.py), plans (planning.py).
+Not here: the rules (fusing_*.py), expressions made simpler (simplify.py), plans (planning.py).
 
 A pass is a rule over one class of forms, applied to each form in order until nothing changes. A rule looks at a form
 and rewrites the graph around it, or does nothing. What a form was made of is kept: where no kernel does the fused form,
@@ -15,7 +15,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ...core import flags
-from .forms import Form, Map, Move, View
+from .forms import Form, Map, Move, RowPass, View
+from .fusing_attention import into_attention
 from .fusing_maps import into_chain, into_producer, into_table, over_view, scalar_operands
 from .fusing_moves import into_parent, into_window, same_shape
 from .graph import LoopGraph, verify
@@ -40,6 +41,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("into_table", Map, into_table, "a function of one byte is a table of 256"),
     Pass("over_view", Map, over_view, "a map under another shape is a map under the producer's, so that it fuses"),
     Pass("into_producer", Map, into_producer, "what follows a contraction runs on its results in registers"),
+    Pass("into_attention", RowPass, into_attention, "scores stay in the cache between two products"),
     Pass("into_window", Move, into_window, "padding with what a window reads outside the image is the window's"),
     Pass("into_parent", Move, into_parent, "the parts of a concatenation are written where they go"),
 )  # in this order: tables before producers, so that a chain of functions of one byte is one look-up in an epilogue

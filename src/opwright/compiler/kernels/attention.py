@@ -1,0 +1,202 @@
+"""Attention: softmax(q k^T) v without the whole matrix of scores.
+
+Lives here: the maker of Attention, its families.  Not here: products and softmax by themselves, which run instead where
+there are few rows (matmul.py, rows.py).
+
+An item is some rows of q of one head. Their scores, a row for each, stay in the thread's scratch memory: products with
+all keys, exponentials, products with all values. Keys are transposed into panels before, once a head.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...core.dtypes import float32
+from .. import language as kl
+from ..language import f32, i64, ptr, u8
+from ..loops.expressions import parametrised
+from ..loops.forms import Attention, Buffer
+from ..loops.plans import word
+from . import Unmade, maker
+from .epilogue import ELEMENT, Epilogue
+from .expression import OPERATIONS, check
+from .moves import transposed
+
+if TYPE_CHECKING:
+    from ..loops.planning import Builder
+
+VECTORS = 2  # of keys or values that are multiplied at a time
+LARGEST = 1 << 20  # bytes of scores that an item may have
+
+
+@kl.family
+def pack_keys(work, k: ptr[f32], packed: ptr[f32], n: i64, d: i64, panels: i64, *, turned: bool, tiled: bool):
+    """Matrices [n, d] (or [d, n], turned) as panels [d, width]; behind the last key there is the last key again.
+
+    An item is a panel. tiled: there are as many d as lanes at least; blocks are transposed in registers.
+    """
+    lanes = work.lanes(f32)
+    width = VECTORS * lanes
+    for item in work.items():
+        matrix, first = k + (item // panels) * n * d, item % panels * width
+        out = packed + item * width * d
+        if turned:
+            for row in range(d):
+                for at in range(0, width, lanes):
+                    mask = kl.first(kl.clamp(n - first - at, 0, lanes), lanes)
+                    out.store((matrix + row * n + first).load(at, lanes, mask), row * width + at)
+        elif tiled:
+            for at in range(0, width, lanes):
+                rows = [matrix + kl.minimum(first + at + i, n - 1) * d for i in range(lanes)]
+                for j in range(0, d, lanes):
+                    column = kl.minimum(j, d - lanes)
+                    vectors = transposed([r.load(column, lanes) for r in rows])
+                    for i in range(lanes):
+                        out.store(vectors[i], (column + i) * width + at)
+        else:
+            for key in range(width):
+                row = matrix + kl.minimum(first + key, n - 1) * d
+                for j in range(d):
+                    out[j * width + key] = row[j]
+
+
+@kl.family
+def attend(work, q: ptr[f32], packed: ptr[f32], v: ptr[f32], y: ptr[f32], table: ptr[i64], m: i64, n: i64, d: i64,
+           e: i64, blocks: i64, panels: i64, *more: i64, rows: int, before: Epilogue):  # fmt: skip
+    """An item is `rows` rows of one head; rows behind the last are the last one again, and are not written.
+
+    table: for each head in bytes where its q, its panels, its v and each operand are. Scratch: rows of scores, then a
+    vector for each row.
+    """
+    lanes = work.lanes(f32)
+    width = VECTORS * lanes
+    pitch = panels * width
+    scores = work.scratch(f32)
+    tops = scores + rows * pitch
+    count = len(before.kinds)
+    for item in work.items():
+        head, first = item // blocks, item % blocks * rows
+        places = table + head * (3 + count)
+        words = [more[i] + (places[3 + i // 2] if i < 2 * count and i % 2 == 0 else 0) for i in range(len(more))]
+        finish = before.bind(words)
+        number = [kl.minimum(first + r, m - 1) for r in range(rows)]
+        a = [_moved(q, places[0]) + row * d for row in number]
+        for r in range(rows):
+            tops.store(kl.full(f32, lanes, -math.inf), r * lanes)
+        w = _moved(packed, places[1])
+        for panel in range(panels):
+            sums = _sums(rows, lanes)
+            for j in range(d):
+                keys = [w.load(k * lanes, lanes) for k in range(VECTORS)]
+                for r in range(rows):
+                    x = a[r][j].splat(lanes)
+                    for k in range(VECTORS):
+                        sums[r, k] = kl.fma(x, keys[k], sums[r, k])
+                w = w + width
+            for k in range(VECTORS):
+                at = panel * width + k * lanes
+                mask = kl.first(kl.clamp(n - at, 0, lanes), lanes)
+                for r in range(rows):
+                    s = kl.select(mask, finish(sums[r, k], number[r], at, lanes, mask), -math.inf)
+                    scores.store(s, r * pitch + at)
+                    tops.store(kl.maximum(s, tops.load(r * lanes, lanes)), r * lanes)
+        for r in range(rows):
+            tops.store(_exponentials(scores + r * pitch, pitch, tops.load(r * lanes, lanes)), r * lanes)
+        values = _moved(v, places[2])
+        for column in range(0, e, width):
+            masks = [kl.first(kl.clamp(e - column - k * lanes, 0, lanes), lanes) for k in range(VECTORS)]
+            sums = _sums(rows, lanes)
+            p = values + column
+            for j in range(n):
+                parts = [p.load(k * lanes, lanes, masks[k]) for k in range(VECTORS)]
+                for r in range(rows):
+                    x = scores[r * pitch + j].splat(lanes)
+                    for k in range(VECTORS):
+                        sums[r, k] = kl.fma(x, parts[k], sums[r, k])
+                p = p + e
+            for r in range(rows):
+                if first + r < m:
+                    out = y + ((head * m + first + r) * e + column)
+                    for k in range(VECTORS):
+                        out.store(sums[r, k] * tops.load(r * lanes, lanes), k * lanes, mask=masks[k])
+
+
+def _moved(p: Any, nbytes: Any) -> Any:
+    return (p.cast(u8) + nbytes).cast(f32, 4)
+
+
+def _sums(rows: int, lanes: int) -> Any:
+    sums = kl.registers(f32, lanes, rows, VECTORS)
+    for r in range(rows):
+        for k in range(VECTORS):
+            sums[r, k] = kl.zeros(f32, lanes)
+    return sums
+
+
+def _exponentials(row: Any, n: Any, top: Any) -> Any:
+    """exp(x - the greatest of top) in the place of a row's x; gives 1 / their sum, in all lanes."""
+    lanes = top.count
+    greatest = kl.reduce_max(top).splat(lanes)
+    total = kl.zeros(f32, lanes)
+    for i in range(0, n, lanes):
+        e = OPERATIONS["exp"](f32, row.load(i, lanes) - greatest)
+        row.store(e, i)
+        total = total + e
+    return (1.0 / kl.reduce_add(total)).splat(lanes)
+
+
+@maker(Attention)
+def make_attention(form: Attention, build: Builder) -> None:
+    """Rows enough to share panels of keys."""
+    from ..target import host
+
+    q, k, v, y = form.q, form.k, form.v, form.output
+    if any(b.parent is not None or b.dtype is not float32 for b in (q, k, v, y)) or not y.size:
+        raise Unmade("attention of a slice, or of other types than float32")
+    (m, d), (n, e) = q.shape[-2:], v.shape[-2:]
+    lead = y.shape[:-2]
+    wide = host().registers >= 32
+    rows = next((r for r in ((12, 4) if wide else (6, 4)) if m >= r), 0)
+    lanes = host().vector_bytes // 4
+    width = VECTORS * lanes
+    panels, blocks = -(-n // width), -(-m // rows) if rows else 0
+    scratch = 4 * rows * (panels * width + lanes)
+    if not rows or not n or not d or scratch > LARGEST:
+        raise Unmade(f"attention of {m} rows to {n} keys")
+    check(form.before)
+    skeleton, numbers = parametrised(form.before)
+    words, offsets = [], [_offsets(b, lead) for b in (q, k, v)]
+    for operand in form.operands:
+        words += [build.pointer(operand), _row_pitch(operand, lead, m, n)]
+        offsets.append(_offsets(operand, lead))
+    offsets[1] = offsets[1] // (n * d) * (panels * width * d)
+    heads = math.prod(lead)
+    sizes = [4, 4, 4, *(b.dtype.size for b in form.operands)]
+    table = np.stack([np.broadcast_to(o, lead).reshape(-1) * s for o, s in zip(offsets, sizes)], 1).astype(np.int64)
+    epilogue = Epilogue(skeleton, tuple((ELEMENT, b.dtype) for b in form.operands), tuple(t for _, t in numbers))
+    words += [word(x, t) for x, t in numbers]
+    matrices = math.prod(k.shape[:-2])
+    packed = build.temporary(4 * matrices * panels * width * d)
+    code = pack_keys.code(turned=form.turned, tiled=d >= lanes)
+    build.step(code, [build.pointer(k), packed, n, d, panels], matrices * panels)
+    given = [build.pointer(q), packed, build.pointer(v), build.pointer(y), build.constant(table), m, n, d, e, blocks,
+             panels]  # fmt: skip
+    build.step(attend.code(rows=rows, before=epilogue, more=len(words)), [*given, *words], heads * blocks, scratch)
+
+
+def _offsets(b: Buffer, lead: tuple[int, ...]) -> np.ndarray:
+    """For each place of the leading axes the element of b where its matrix starts."""
+    whole = (1,) * (len(lead) + 2 - len(b.shape)) + b.shape
+    numbers: np.ndarray = np.arange(math.prod(whole[:-2]), dtype=np.int64).reshape(whole[:-2])
+    return np.broadcast_to(numbers * math.prod(whole[-2:]), lead)
+
+
+def _row_pitch(operand: Buffer, lead: tuple[int, ...], m: int, n: int) -> int:
+    """Elements from one row of an operand to the next: 0 where all rows have one."""
+    whole = (1,) * (len(lead) + 2 - len(operand.shape)) + operand.shape
+    if operand.parent is not None or whole[-1] != n or whole[-2] not in (1, m) or len(whole) != len(lead) + 2:
+        raise Unmade(f"attention with {operand!r}")
+    return n if whole[-2] == m and m > 1 else 0

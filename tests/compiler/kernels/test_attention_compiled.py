@@ -1,0 +1,70 @@
+"""Attention as a kernel, against NumPy in float64."""
+
+import numpy as np
+import pytest
+from form_kit import buffer, compiles_everywhere, run, split, targets
+
+from opwright.compiler.kernels import Unmade
+from opwright.compiler.kernels.attention import attend, pack_keys
+from opwright.compiler.kernels.epilogue import ELEMENT, Epilogue
+from opwright.compiler.loops.expressions import apply, arg, const, scalar
+from opwright.compiler.loops.forms import Attention, Buffer
+from opwright.core.dtypes import float32
+
+RNG = np.random.default_rng(12)
+CASES = [
+    # lead, m, n, d, e, of k and v, turned, shape of the mask
+    ((), 4, 5, 3, 2, (), False, None),
+    ((2,), 12, 32, 16, 16, (2,), False, None),
+    ((2, 3), 37, 70, 24, 40, (2, 3), False, (2, 1, 1, 70)),
+    ((2, 3), 13, 33, 64, 64, (2, 1), False, (37 - 24, 33)),
+    ((3,), 25, 100, 7, 65, (), True, (1, 25, 100)),
+    ((1, 2), 128, 128, 32, 32, (1, 2), True, (1, 1, 1, 128)),
+]
+
+
+def softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_attention(case):
+    lead, m, n, d, e, keys, turned, mask = case
+    drawn = lambda *shape: RNG.normal(size=shape).astype(np.float32)  # noqa: E731
+    q, k, v = drawn(*lead, m, d), drawn(*keys, n, d), drawn(*keys, n, e)
+    stored = np.ascontiguousarray(k.swapaxes(-1, -2)) if turned else k
+    score = apply("mul", arg(0, float32), scalar(d**-0.5, float32))
+    wanted = q.astype(np.float64) @ k.swapaxes(-1, -2) * d**-0.5
+    given = {buffer(x, name): x for x, name in ((q, "q"), (stored, "k"), (v, "v"))}
+    q_, k_, v_ = given
+    operands = ()
+    if mask is not None:
+        extra = drawn(*mask) * 3
+        operands = (buffer(extra, "mask"),)
+        given[operands[0]] = extra
+        score, wanted = apply("add", score, arg(1, float32)), wanted + extra
+    form = Attention(Buffer("y", float32, (*lead, m, e)), q_, k_, v_, operands, score, turned)
+    found = run(form, given)
+    np.testing.assert_allclose(found, softmax(wanted) @ v, rtol=1e-5, atol=2e-6)
+    np.testing.assert_array_equal(split(form, given, 3), found)
+
+
+def test_few_rows_are_left_to_products():
+    x = np.zeros((2, 3, 8), np.float32)
+    b = buffer(x)
+    with pytest.raises(Unmade):
+        run(Attention(Buffer("y", float32, (2, 3, 8)), b, b, b, (), arg(0, float32)), {b: x})
+
+
+MASKED = Epilogue(apply("add", apply("mul", arg(0, float32), const(0.5, float32)), arg(1, float32)),
+                  ((ELEMENT, float32),), ())  # fmt: skip
+
+
+@targets(
+    (pack_keys, {"turned": False, "tiled": True}),
+    (pack_keys, {"turned": True, "tiled": False}),
+    (attend, {"rows": 6, "before": MASKED, "more": 2}),
+)
+def test_attention_compiles_for_every_target(family, constants):
+    compiles_everywhere(family, **constants)
