@@ -8,7 +8,8 @@ With x [N, H, W, C] and taps t = (i, j) of a filter f [F, KH, KW, C],
     p[n, h, w, t, :] = sum_c x[n, h, w, c] f[:, t, c]
     y[n, y, x, :] = expr(sum of p[n, h, w, t, :] where y = h sh + i dh - top, x = w sw + j dw - left)
 
-No product is done twice or for nothing; a pixel of y adds a few vectors, (KH / sh) (KW / sw) of them.
+No product is done twice or for nothing; a pixel of y adds a few vectors, (KH / sh) (KW / sw) of them. Of one or two
+pixels all taps are one product, which reads the filter in place: channel by channel, p[n, h, w, :, t].
 """
 
 from __future__ import annotations
@@ -31,18 +32,19 @@ if TYPE_CHECKING:
     from ..loops.planning import Builder
 
 FEW = 2
-"""Pixels of an image for which products would read the filter in place, which they cannot one tap at a time."""
+"""Pixels of all images that products read the filter in place for."""
 
 
 @kl.family
 def add_taps(work, products: ptr[u8], y: ptr[u8], height: i64, width: i64, out_height: i64, out_width: i64,
              out_pitch: i64, channels: i64, top: i64, left: i64, high: i64, wide: i64, step_down: i64, step_across: i64,
-             down: i64, across: i64, *more: i64, dtype: Any, lanes: int, epilogue: Any):  # fmt: skip
-    """An item: `lanes` channels of a row of outputs. dtype: of the products."""
+             down: i64, across: i64, *more: i64, dtype: Any, lanes: int, by_tap: bool, epilogue: Any):  # fmt: skip
+    """An item: `lanes` channels of a row of outputs. dtype: of the products; by_tap: a tap's are neighbours."""
     finish = epilogue.bind(more)
     p, out = products.cast(dtype), y.cast(epilogue.expr.dtype)
     blocks = (channels + (lanes - 1)) // lanes
-    pixel = high * wide * channels
+    taps = high * wide
+    along = kl.iota(dtypes.int64, lanes) * taps
     for item in work.items():
         c = kl.minimum((item % blocks) * lanes, channels - lanes)
         row = item // blocks
@@ -57,8 +59,11 @@ def add_taps(work, products: ptr[u8], y: ptr[u8], height: i64, width: i64, out_h
                     for j in range(wide):
                         w, seen = _came_from(ix - j * across, step_across, width)
                         if seen:
-                            at = ((n * height + h) * width + w) * pixel + (i * wide + j) * channels + c
-                            total = total + p.load(at, lanes)
+                            pixel = p + ((n * height + h) * width + w) * taps * channels
+                            if by_tap:
+                                total = total + pixel.load((i * wide + j) * channels + c, lanes)
+                            else:
+                                total = total + kl.gather(pixel + (c * taps + i * wide + j), along)
             at = row * out_width + ox
             out.store(finish(total, at, c, lanes), at * out_pitch + c)
 
@@ -75,23 +80,21 @@ def make_transposed(form: TransposedContract, build: Builder) -> None:
     x, filter, out, window = form.input, form.filter, form.output, form.window
     if filter.constant is None:
         raise Unmade("a transposed convolution whose filter is no constant")
-    if math.prod(x.shape[:3]) <= FEW:
-        raise Unmade("a transposed convolution of so small an image")
     if not out.size:
         return
     features, high, wide, channels = filter.shape
     dtype = dtypes.float32 if x.dtype.is_floating else dtypes.int32
     products = Buffer(f"{out.name}.products", dtype, (*x.shape[:3], high * wide * features))
-    for i in range(high):
-        for j in range(wide):
-            into = Buffer(f"{out.name}.{i}.{j}", dtype, (*x.shape[:3], features), None, products,
-                          (i * wide + j) * features)  # fmt: skip
-            tap = Buffer(filter.name, filter.dtype, (features, 1, 1, channels),
-                         filter.constant[:, i : i + 1, j : j + 1])  # fmt: skip
-            make(Contract(into, x, tap, (), arg(0, dtype), Window((1, 1)), 1, form.input_zero, form.filter_zero), build)
+    by_tap = math.prod(x.shape[:3]) > FEW
+    parts = [(products, filter.constant.reshape(-1, 1, 1, channels))] if not by_tap else [
+        (Buffer(out.name, dtype, (*x.shape[:3], features), None, products, (i * wide + j) * features),
+         filter.constant[:, i : i + 1, j : j + 1]) for i in range(high) for j in range(wide)]  # fmt: skip
+    for into, taps in parts:
+        weights = Buffer(filter.name, filter.dtype, taps.shape, taps)
+        make(Contract(into, x, weights, (), arg(0, dtype), Window((1, 1)), 1, form.input_zero, form.filter_zero), build)
     epilogue, more = epilogue_of(form.expr, form.operands, out, build)
     lanes = vector_lanes(features)
-    code = add_taps.code(dtype=dtype, lanes=lanes, more=len(more), epilogue=epilogue)
+    code = add_taps.code(dtype=dtype, lanes=lanes, by_tap=by_tap, more=len(more), epilogue=epilogue)
     n, out_height, out_width, _ = out.shape
     top, _, left, _ = window.padding
     words = [build.pointer(products), build.pointer(out), x.shape[1], x.shape[2], out_height, out_width, out.pitch,

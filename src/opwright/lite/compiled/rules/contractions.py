@@ -1,4 +1,4 @@
-"""Convolutions and products with a filter: CONV_2D, DEPTHWISE_CONV_2D, FULLY_CONNECTED.
+"""Convolutions and products with a filter: CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV, FULLY_CONNECTED.
 
 Lives here: their rules, windows with their padding.  Not here: products of two activations (rows.py), kernels.
 
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ....compiler.loops.expressions import Expr, apply, arg, convert
-from ....compiler.loops.forms import Buffer, Contract, Depthwise, Window
+from ....compiler.loops.forms import Buffer, Contract, Depthwise, TransposedContract, Window
 from ....core.dtypes import DType, float32, int8, int32, uint8
 from ..nodes import At, Operand, Refused, clamped, in_steps
 from . import rule
@@ -45,6 +45,19 @@ def depthwise_conv_2d(at: At) -> None:
     operands, expr = _epilogue(at, x, w, y, channels)
     filter = at.viewed(w.buffer, w.shape[1:])
     at.form(Depthwise, y.buffer, x.buffer, filter, operands, expr, window, channels // x.shape[3], *_zeros(x, w))
+
+
+@rule("TRANSPOSE_CONV")
+def transpose_conv(at: At) -> None:
+    w, x, sizes = at.operand(1), at.operand(2), tuple(map(int, at.constant(0)))
+    if len(x.shape) != 4 or len(w.shape) != 4 or x.shape[3] != w.shape[3] or len(sizes) != 4:
+        raise Refused(f"a transposed convolution of {x} and {w} to {list(sizes)}")
+    window, counts = _window(at, sizes, (w.shape[1], w.shape[2]))
+    if (sizes[0], *counts, sizes[3]) != (*x.shape[:3], w.shape[0]):
+        raise Refused(f"a transposed convolution of {x} to {list(sizes)}")
+    y = at.output(sizes)
+    operands, expr = _epilogue(at, x, w, y, w.shape[0], bias=3)
+    at.form(TransposedContract, y.buffer, x.buffer, w.buffer, operands, expr, window, *_zeros(x, w))
 
 
 @rule("FULLY_CONNECTED")
@@ -98,16 +111,17 @@ def _zeros(x: Operand, w: Operand) -> tuple[int, int]:
     return (0, 0) if x.dtype is float32 else (x.zero, w.zero)
 
 
-def _epilogue(at: At, x: Operand, w: Operand, y: Operand, features: int) -> tuple[tuple[Buffer, ...], Expr]:
-    """What follows the sum: bias, scales and activation, as operands and their expression."""
-    bias, activation = at.optional(2), at.option("fused_activation_function")
+def _epilogue(at: At, x: Operand, w: Operand, y: Operand, features: int,
+              bias: int = 2) -> tuple[tuple[Buffer, ...], Expr]:  # fmt: skip
+    """What follows the sum: bias, scales and activation, as operands and their expression. bias: which input it is."""
+    added, activation = at.optional(bias), at.option("fused_activation_function")
     kind = x.dtype, w.dtype, y.dtype
     if kind == (float32, float32, float32):
-        operands, total = _with_bias(bias, float32, features)
+        operands, total = _with_bias(added, float32, features)
         return operands, clamped(total, activation)
     if x.dtype not in BYTES or kind != (x.dtype, x.dtype, x.dtype) or not (x.is_quantized and y.is_quantized):
         raise Refused(f"{x.dtype.name} by {w.dtype.name} to {y.dtype.name}")
-    operands, total = _with_bias(bias, int32, features)
+    operands, total = _with_bias(added, int32, features)
     factors = Buffer(f"{y.buffer.name}.scales", float32, (features,), _factors(x, w, y, features))
     value = apply("mul", convert(total, float32), arg(len(operands) + 1, float32))
     return (*operands, factors), in_steps(value, y, activation)
