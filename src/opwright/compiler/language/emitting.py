@@ -5,7 +5,8 @@ Lives here: `emit`, `Work` (what a kernel is asked to do).  Not here: families (
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
@@ -75,10 +76,17 @@ def _stage(family: Family, body: ir.Function, target: Target, constants: dict[st
         named = {n: v for n, v in constants.items() if family.more is None or n != family.more[0]}
         work = Work(Value(begin, dtypes.int64), Value(end, dtypes.int64), scratch, target)
         with staging.converting(True):
-            status = staging.to_graph(family.function)(work, *words, **named)
+            status = _converted(family.function)(work, *words, **named)
         builder.ret(status.x if isinstance(status, Value) else ir.Constant(I64, status or 0))
     finally:
         state.trace, state.tapes = saved
+
+
+@functools.cache
+def _converted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of a family in graph form; to make it takes as long as to stage a kernel."""
+    converted: Callable[..., Any] = staging.to_graph(function)
+    return converted
 
 
 def _outside(module: ir.Module, entry: str, body: ir.Function, kinds: Sequence[ir.Type]) -> None:
