@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import functools
 import os
+import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,12 @@ if TYPE_CHECKING:
 def _cores() -> int:
     """Asked once: the answer takes longer (50 us) than reading a small model's operators."""
     return os.cpu_count() or 1
+
+
+def _alive(me: weakref.ref[Interpreter]) -> Interpreter:
+    found = me()
+    assert found is not None, "delegates are asked by an interpreter that lives"
+    return found
 
 
 class OpResolverType(enum.Enum):
@@ -287,13 +294,15 @@ class Interpreter:
         if self._around is not None:
             from .runtime.delegation import remove_all_delegates
 
-            self._subgraphs[0].resources.check_idle("changed")
+            if any(s.delegation is not None and s.delegation.applied for s in self._subgraphs):
+                self._subgraphs[0].resources.check_idle("changed")
             remove_all_delegates(self._subgraphs)
 
     def _withdraw(self) -> None:
         """Give back the nodes that the compiled engine has; the next allocation applies it again."""
         if self._engine is not None:
-            self._subgraphs[0].resources.check_idle("changed")
+            if self._engine.runs_nodes():
+                self._subgraphs[0].resources.check_idle("changed")
             self._engine.withdraw()
             self._engine, self._waiting = None, False
 
@@ -302,8 +311,6 @@ class Interpreter:
 
         key = key_of(self._source, sum(0 if b.data is None else len(b.data) for b in self._model.buffers))
         self._engine = Engine(self._subgraphs, lambda delegate: self._delegate(delegate, strict=False), key)
-        self._engine.start()
-        self._waiting = self._engine.compiling
 
     def _switch(self) -> None:
         """Let the compiled engine take its nodes, if it is ready for that and no view of a tensor is held."""
@@ -313,14 +320,16 @@ class Interpreter:
                 check_lent(self._lent, i)
         except OpError:
             return
-        self._waiting = not self._engine.switch()
+        self._waiting = self._engine.switch()
 
     def _delegate(self, delegate: Any, strict: bool) -> None:
         from .runtime.delegation import Surroundings, apply_delegate  # a program without delegates need not load it
 
         self._subgraphs[0].resources.check_idle("changed")
         if self._around is None:
-            self._around = Surroundings(self._metadata, self._check_resolved, {})
+            me = weakref.ref(self)  # it is to be freed without waiting for the collector of cycles
+            self._around = Surroundings(lambda name: _alive(me)._metadata(name),
+                                        lambda subgraph: _alive(me)._check_resolved(subgraph), {})  # fmt: skip
         apply_delegate(self._subgraphs, delegate, self._around, strict)
 
     def _metadata(self, name: str) -> bytes | None:
@@ -345,6 +354,8 @@ class Interpreter:
                     s.delegation.redo()
         self._check_resolved(subgraph)
         subgraph.allocate(self._preserve_all)
+        if self._engine is not None:
+            self._waiting = self._engine.settle()
 
     def _invoke(self, subgraph_index: int) -> None:
         if self._waiting:

@@ -168,7 +168,7 @@ def test_words_of_numbers():
 
 
 def test_a_failed_guard_names_the_operator():
-    error = StepFailed(neg(buf("y", 3), buf("x", 3), ("GATHER 3", "RELU 4")), "gather", 2)
+    error = StepFailed.of(neg(buf("y", 3), buf("x", 3), ("GATHER 3", "RELU 4")), "gather", 2)
     assert "GATHER 3 + RELU 4" in str(error) and "gather gave 2" in str(error)
 
 

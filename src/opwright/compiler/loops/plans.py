@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ...core import dtypes
-from ...core.errors import InternalError, OpError, ResourceExhaustedError
+from ...core.errors import InternalError, InvalidArgumentError, ResourceExhaustedError
 from ..native import executor as native
 from .forms import Buffer, Form
 from .graph import LoopGraph
@@ -148,6 +148,11 @@ class Plan:
             c.fill(array)
             c.array, c.fill = array, None
 
+    def forget(self) -> None:
+        """Let the packed constants go: it runs no more."""
+        for c in self.constants:
+            c.array = None
+
     def known(self) -> dict[Any, Constant]:
         """The packed constants that have a key: for another plan of the same file."""
         return {c.key: c for c in self.constants if c.key is not None and c.array is not None}
@@ -252,16 +257,17 @@ class Running:
             raise self._failed(error) from None
         return [(s, float(ns) * 1e-9) for s, ns in zip(self.plan.steps, nanoseconds[self._ahead :])]
 
-    def _failed(self, error: native.StepError) -> OpError:
+    def _failed(self, error: native.StepError) -> StepFailed:
         s = self.plan.steps[error.step - self._ahead]
-        return StepFailed(s.form, s.code.name, error.status)
+        return StepFailed.of(s.form, s.code.name, error.status)
 
 
-class StepFailed(OpError):
-    """A kernel's guard failed. form: whose step it was; status: what the kernel gave."""
+class StepFailed(InvalidArgumentError):
+    """A kernel's guard failed."""
 
-    def __init__(self, form: Form | None, kernel: str, status: int) -> None:
-        self.form, self.status = form, status
+    @classmethod
+    def of(cls, form: Any, kernel: str, status: int) -> StepFailed:
+        """form: whose step it was; status: what the kernel gave."""
         origin = " + ".join(form.origin) if form is not None else ""
-        super().__init__(op=origin or kernel, what="an index points outside of what it indexes",
-                         found=f"{kernel} gave {status}")  # fmt: skip
+        return cls(op=origin or kernel, what="an index points outside of what it indexes",
+                   found=f"{kernel} gave {status}")  # fmt: skip

@@ -73,47 +73,59 @@ class CompiledDelegate(Delegate):
         return "Opwright"
 
     def prepare(self, context: DelegateContext) -> None:
+        """Take a graph whose every node has a rule. Else the nodes that have one are taken once shapes are known."""
+        subgraph = context.subgraph
+        buffers = Buffers()
+        taken = self._taken(subgraph, buffers, None)
+        whole = len(taken) == len(subgraph.execution_plan)
+        if not (whole and self._guarded(context, taken, buffers, True)):
+            subgraph.delegation.late = None if self.cold else self
+
+    def take(self, context: DelegateContext) -> None:
+        """Take the nodes that have rules and kernels, now that the interpreter has prepared them all."""
+        buffers = Buffers()
+        taken = self._taken(context.subgraph, buffers, lambda t: t.kind != DYNAMIC)
+        self._guarded(context, taken, buffers, False)
+
+    def _guarded(self, context: DelegateContext, taken: dict[int, Taken], buffers: Buffers, all_or_none: bool) -> bool:
         with only_cached() if flags.background else contextlib.nullcontext():
             try:
-                self._prepare(context)
+                return self._claim(context, taken, buffers, all_or_none)
             except Exception as error:
                 if flags.verify:
                     raise
                 self.failure = error
+                return False
 
-    def _prepare(self, context: DelegateContext) -> None:
-        subgraph: Subgraph = context.subgraph
-        self.refused = {key: why for key, why in self.refused.items() if key[0] != subgraph.index}
-        buffers = Buffers()
-        taken = self._taken(subgraph, buffers, None)
-        if len(taken) < len(subgraph.execution_plan) and self._some_rules(subgraph):
-            subgraph.delegation.propagate()
-            buffers = Buffers()
-            taken = self._taken(subgraph, buffers, lambda t: t.kind != DYNAMIC)
+    def _claim(self, context: DelegateContext, taken: dict[int, Taken], buffers: Buffers, all_or_none: bool) -> bool:
+        """Replace the nodes that have kernels, too; whether there were any, and kernels in the cache."""
         while taken:
             params = context.preview_delegate_partitioning(taken)
-            plans = [self._plan(subgraph, p, taken, buffers) for p in params]
+            plans = [self._plan(context.subgraph, p, taken, buffers) for p in params]
             if self.cold:
-                return
+                return False
             if all(plan is not None for plan in plans):
                 made = [PlanRegistration(plan) for plan in reversed(plans) if plan is not None]
                 context.replace_node_subsets_with_delegate_kernels(made.pop, params)
-                return
+                return True
+            if all_or_none:
+                return False
+        return False
 
     # ---- which nodes ------------------------------------------------------------------------------------------------
-
-    def _some_rules(self, subgraph: Subgraph) -> bool:
-        """Whether working out the shapes may let more nodes be taken, or any at all."""
-        return any(node.delegate is None for node in subgraph.execution_plan)
 
     def _taken(self, subgraph: Subgraph, buffers: Buffers, known: Callable[[Any], bool] | None) -> dict[int, Taken]:
         """By number, the nodes whose rule has forms for them. known: whether a tensor's shape is what it has; by
         default those of inputs, constants and outputs of nodes that are taken."""
         taken: dict[int, Taken] = {}
+        self.refused = {key: why for key, why in self.refused.items() if key[0] != subgraph.index}
         safe = {id(subgraph.tensors[i]) for i in subgraph.inputs} | {id(t) for t in subgraph.tensors if t.is_variable}
+        again = rewritten(subgraph)
         for node in subgraph.execution_plan:
             try:
                 self._check(node)
+                if again and any(id(t) in again for t in (*node.tensors_in, *node.tensors_out)):
+                    raise Refused("a tensor of it is written more than once")
                 for t in node.tensors_in:
                     if t is not None and t.kind != CONSTANT and not (known(t) if known else id(t) in safe):
                         raise Refused(f"the shape of {t!r} is not known before it runs")
@@ -123,7 +135,6 @@ class CompiledDelegate(Delegate):
             except Refused as why:
                 self.refused[subgraph.index, node.number] = str(why)
                 continue
-            self.refused.pop((subgraph.index, node.number), None)
             taken[node.number] = Taken(node, forms)
             safe.update(map(id, node.tensors_out))
         return taken
@@ -136,6 +147,8 @@ class CompiledDelegate(Delegate):
             raise Refused("it has a kernel of its own")
         if registration.operator is not defined.get(node.name):
             raise Refused("another operator serves it")
+        if node.options is not None and registration.operator.options not in (None, node.options.table_name):
+            raise Refused("its options are those of another operator")
         for t in (*node.tensors_in, *node.tensors_out):
             if t is not None and ((t.is_variable and node.name not in STATEFUL) or t.is_object):
                 raise Refused(f"{t!r} is state")
@@ -162,6 +175,18 @@ class CompiledDelegate(Delegate):
         if "plan" in flags.show:
             print(plan, file=sys.stderr)
         return plan
+
+
+def rewritten(subgraph: Subgraph) -> set[int]:
+    """By identity, the tensors that several nodes write, or a node besides the file or who runs the subgraph."""
+    written = {id(subgraph.tensors[i]) for i in subgraph.inputs}
+    found = set()
+    for node in subgraph.execution_plan:
+        for t in node.tensors_out:
+            if id(t) in written or t.kind == CONSTANT:
+                found.add(id(t))
+            written.add(id(t))
+    return found
 
 
 def graph_of(subgraph: Subgraph, params: DelegateParams, taken: dict[int, Taken], buffers: Buffers) -> LoopGraph:

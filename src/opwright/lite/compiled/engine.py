@@ -16,14 +16,11 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import numpy as np
-
 from ...compiler.kernels import Unmade
 from ...compiler.loops.planning import plan_of
 from ...compiler.native.store import pack
 from ...core import flags
 from ..runtime.subgraph import Subgraph
-from ..runtime.tensor import Tensor
 from .delegate import Cold, CompiledDelegate
 
 _warned = threading.Event()  # that nothing can be compiled here
@@ -43,27 +40,22 @@ class Engine:
     """apply: lets a delegate claim nodes of all subgraphs. key: text that stands for the model."""
 
     def __init__(self, subgraphs: Sequence[Subgraph], apply: Callable[[CompiledDelegate], None], key: str) -> None:
-        self._subgraphs, self._apply, self._key = subgraphs, apply, key
-        self.delegate: CompiledDelegate | None = None
+        self._subgraphs, self._key = subgraphs, key
+        self.delegate = CompiledDelegate(key)
         self._job: threading.Thread | None = None
         self._process = 0
+        apply(self.delegate)
 
-    @property
-    def compiling(self) -> bool:
-        """Whether kernels that the model needs are being compiled, or are and the next run has not begun."""
-        return self._job is not None
-
-    def start(self) -> None:
-        """Take nodes, or begin to compile what that needs."""
-        self.delegate = delegate = CompiledDelegate(self._key)
-        self._apply(delegate)
-        if delegate.failure is not None:
-            _warn(delegate.failure)
-        elif delegate.cold and self._job is None:
+    def settle(self) -> bool:
+        """After tensors are allocated: begin to compile what is missing. Whether something is."""
+        if self.delegate.failure is not None:
+            _warn(self.delegate.failure)
+        elif self.delegate.cold and self._job is None:
             self._process = os.getpid()
-            self._job = threading.Thread(target=self._compile, args=(delegate.cold,), daemon=True,
+            self._job = threading.Thread(target=self._compile, args=(self.delegate.cold,), daemon=True,
                                          name="opwright-compiler")  # fmt: skip
             self._job.start()
+        return self._job is not None
 
     def _compile(self, cold: Iterable[Cold]) -> None:
         with _one_at_a_time:
@@ -75,7 +67,7 @@ class Engine:
                         except Unmade:
                             continue  # what else the graph has is compiled; it is planned again without these
             except Exception as error:
-                _warn(error)
+                self.delegate.failure = error
 
     def wait(self) -> None:
         """Until the compiler is done."""
@@ -83,28 +75,25 @@ class Engine:
             self._job.join()
 
     def switch(self) -> bool:
-        """Between two runs: whether nothing is left to wait for. Takes the nodes if their kernels are there now."""
+        """Between two runs: take the nodes if their kernels are there now. Whether something is missing still."""
         job = self._job
         if job is None or (job.is_alive() and self._process == os.getpid()):
-            return job is None
-        self._job = None
-        kept = [(t, t.array.copy()) for t in self._kept() if t.array is not None]
-        self.withdraw()
-        self.start()
-        for t, array in kept:
-            if t.array is not None and t.array.shape == array.shape:
-                np.copyto(t.array, array)
-        return self._job is None
+            return job is not None
+        self._job, self.delegate.cold = None, []
+        if self.delegate.failure is None:
+            for s in self._subgraphs:
+                if s.delegation is not None and not s.delegation.has(self.delegate):
+                    s.retake(self.delegate)
+        return self.settle()
 
-    def _kept(self) -> Iterable[Tensor]:
-        """Tensors whose elements stay from run to run."""
-        for s in self._subgraphs:
-            yield from (t for i, t in enumerate(s.tensors) if t.is_variable or i in s.inputs)
+    def runs_nodes(self) -> bool:
+        """Whether nodes are taken in any subgraph."""
+        return any(s.delegation is not None and s.delegation.has(self.delegate) for s in self._subgraphs)
 
     def withdraw(self) -> None:
         """Give the nodes back, if any are taken."""
         for s in self._subgraphs:
-            if s.delegation is not None and self.delegate is not None:
+            if s.delegation is not None:
                 s.delegation.withdraw(self.delegate)
 
 

@@ -69,7 +69,8 @@ class PlanRegistration(Registration):
             subgraph._run_deferred(inner)
 
     def _free(self, context: Context, _: Any) -> None:
-        self._running = None
+        self._running, self._pairs = None, []
+        self.plan.forget()
 
 
 def profile(running: Running, context: Context) -> None:

@@ -63,8 +63,13 @@ class Called:
             t.set_shape(shape)
         self._changing = frozenset(self.inputs[i] for i in wanted[1])
         self._plan(outside=True)
-        self._places = {i: self.tensors[i].array for i in self.outputs if self.tensors[i].kind == ARENA}
+        self.keep_places()
         self.accepted = wanted
+
+    def keep_places(self) -> None:
+        """Remember where outputs are in the arena; who runs it connects it again."""
+        self._places = {i: self.tensors[i].array for i in self.outputs if self.tensors[i].kind == ARENA}
+        self.connected = None
 
     def connect(self, inputs: Sequence[np.ndarray | None], outputs: Sequence[np.ndarray | None], by: Any) -> None:
         """Bind inputs to these arrays (but those that change, for which there is `feed`), outputs where one is given.

@@ -91,6 +91,7 @@ class Delegation:
         self.count = len(subgraph.nodes)
         self.applied: list[tuple[Delegate, bool]] = []  # with whether its failure is an error or a warning
         self.undone = False
+        self.late: Any = None  # a delegate that takes nodes once they are prepared
 
     # ---- apply ------------------------------------------------------------------------------------------------------
 
@@ -104,9 +105,7 @@ class Delegation:
         if not dynamic:
             self._refuse_dynamic(delegate)
         plan, count = subgraph.execution_plan, len(subgraph.nodes)
-        context = DelegateContext(subgraph, delegate, lambda kernel, params: self._replace(context, kernel, params),
-                                  self.around.skipped.setdefault(id(delegate), set()).add,
-                                  self.around.metadata)  # fmt: skip
+        context = self._context(delegate)
         try:
             check_status(delegate.prepare(context), delegate.name, "prepare")
         except Exception as error:
@@ -118,6 +117,43 @@ class Delegation:
         if len(subgraph.nodes) > count:
             subgraph.unready()
         self.applied.append((delegate, strict))
+
+    def _context(self, delegate: Delegate) -> DelegateContext:
+        context = DelegateContext(self.subgraph, delegate,
+                                  lambda kernel, params: self._replace(context, kernel, params),
+                                  self.around.skipped.setdefault(id(delegate), set()).add,
+                                  self.around.metadata)  # fmt: skip
+        return context
+
+    def take(self, delegate: Any) -> bool:
+        """Let a delegate claim nodes that are prepared, by its method `take`; whether it took any. What the nodes had
+        prepared is dropped. A failure leaves all as it was, and is the delegate's `failure`."""
+        subgraph = self.subgraph
+        plan, count = subgraph.execution_plan, len(subgraph.nodes)
+        context = self._context(delegate)
+        try:
+            delegate.take(context)
+            made: list[Any] = subgraph.nodes[count:]
+            for node in made:
+                subgraph.prepare(node)
+        except Exception as error:
+            subgraph.execution_plan = plan
+            self._release(count)
+            delegate.failure = error
+            return False
+        finally:
+            context.close()
+        for node in made:
+            for inner in node.replaced:
+                subgraph.drop_tensors(inner.added)
+                inner.added, inner.temporaries, inner.kernel, inner.prepared_for = [], [], None, None
+        return bool(made)
+
+    def take_late(self) -> None:
+        """What `take` does, for the delegate that asked for it when it was applied."""
+        delegate, self.late = self.late, None
+        if delegate is not None:
+            self.take(delegate)
 
     def propagate(self) -> None:
         """Work out the shapes of the graph as the file has it, and which tensors are dynamic.
@@ -232,12 +268,17 @@ class Delegation:
 
     def withdraw(self, delegate: Delegate) -> None:
         """Take a delegate out. What others have claimed stays theirs where it claimed nothing; else all is undone."""
-        taken = any(node.delegate is delegate for node in self.subgraph.nodes[self.count :])
+        taken = self.has(delegate)
+        self.late = None
         if taken:
             self.undo()
         self.applied = [entry for entry in self.applied if entry[0] is not delegate]
         if taken:
             self.undone = bool(self.applied)
+
+    def has(self, delegate: Delegate) -> bool:
+        """Whether the delegate runs any node."""
+        return any(node.delegate is delegate for node in self.subgraph.nodes[self.count :])
 
     def resized(self) -> None:
         """An input gets another shape: delegates that take no dynamic tensors, or plan anew, are undone."""

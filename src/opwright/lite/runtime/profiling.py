@@ -75,21 +75,24 @@ def profile(family: Sequence[Subgraph], runs: int, memory: bool) -> Profile:
     if not main.ready:
         main.invoke()  # raises
     watch = _Timing()
-    events: list[dict[int, float]] = []
+    events: list[list[dict[int, float]]] = []  # by run and subgraph
     with _observed(family, watch):
         for _ in range(runs):
-            main.context.events = {}
+            told: list[dict[int, float]] = [{} for _ in family]
+            for subgraph, of_one in zip(family, told):
+                subgraph.context.events = of_one
             watch.begin()
             try:
                 main.invoke()
-                events.append(main.context.events)
+                events.append(told)
             finally:
-                main.context.events = None
+                for subgraph in family:
+                    subgraph.context.events = None
     taken = _Memory() if memory else None
     if taken is not None:
         with _observed(family, taken), taken.tracing():
             main.invoke()
-    rows = [_rows(subgraph, watch, taken, events if subgraph is main else ()) for subgraph in family]
+    rows = [_rows(subgraph, watch, taken, [run[i] for run in events]) for i, subgraph in enumerate(family)]
     footprint = Footprint(*map(sum, zip(*(subgraph_memory(subgraph) for subgraph in family))))
     return Profile(runs, rows[0], {i: found for i, found in enumerate(rows) if i and found}, footprint)
 
@@ -179,7 +182,8 @@ def _rows(subgraph: Subgraph, watch: _Timing, taken: _Memory | None, events: Seq
         inside = [n for n in node.replaced if told and any(n.number in run for run in events)]
         for n in inside:
             took = [run[n.number] for run in events if n.number in run]
-            rows.append(_row(n, took, len(took)) | {"memory": None, "delegate": delegate.name})
+            rows.append(_row(n, took, watch.calls[key])
+                        | {"memory": None if taken is None else 0, "delegate": delegate.name})  # fmt: skip
         if not inside:
             row |= {"operator": "DELEGATE", "delegate": delegate.name, "nodes": [n.number for n in node.replaced]}
             rows.append(row)

@@ -123,14 +123,36 @@ class Subgraph(Called):
         self.steps = []
         for node in self.execution_plan:
             self.init(node)
-        self._deferred = deferred = self.prepare_all(self.execution_plan, self.prepare)
+        self._deferred = self.prepare_all(self.execution_plan, self.prepare)
+        if self.delegation is not None:
+            self.delegation.take_late()
+        self._place_all()
+        self.reset_variables()  # as the official run time does where it allocates anew
+
+    def _place_all(self) -> None:
         try:
-            self._place(deferred, self.preserve_all)
+            self._place(self._deferred, self.preserve_all)
         except OpError as error:
             raise also(type(error), RuntimeError)(f"{error.message}\nAllocateTensors() failed.") from error
         except MemoryError as error:
             raise also(errors.ResourceExhaustedError, RuntimeError)(f"{error}\nAllocateTensors() failed.") from error
-        self.reset_variables()  # as the official run time does where it allocates anew
+
+    def retake(self, delegate: Any) -> None:
+        """Between two runs, let a delegate take nodes that are prepared. What stays from run to run stays."""
+        if not (self.ready or self.accepted is not None):
+            return
+        kept = [t for i, t in enumerate(self.tensors) if (i in self.inputs or t.is_variable) and t.array is not None]
+        elements = [t.array.copy() for t in kept if t.array is not None]
+        if not self.delegation.take(delegate):
+            return
+        self._place_all()
+        for t, array in zip(kept, elements):
+            if t.array is not None and t.kind != OUTSIDE:
+                t.array[...] = array
+        if self.accepted is not None:
+            self.keep_places()
+        else:
+            self._bind_steps()
 
     def prepare_all(self, nodes: Iterable[Node], prepare: Callable[[Node], None]) -> set[int]:
         """Prepare nodes in order, but those with an input of unknown shape; the numbers of these."""
