@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 from lane_kit import compiled
 
+from opwright.compiler import language as kl
+
+from opwright.compiler.language import Value, f32, i64, ptr
 from opwright.compiler.mathematics import single
 
 _erfc = np.vectorize(math.erfc, otypes=[float])
@@ -54,3 +57,25 @@ def test_near_float64_and_right_at_the_ends(name: str) -> None:
     at_zero = 0.5 if name == "sigmoid" else 0.0
     found_there = compiled(getattr(single, name), 1, 0)(edges)
     np.testing.assert_allclose(found_there, [high, low, math.nan, at_zero, at_zero], rtol=0, atol=SMALL)
+
+
+@kl.family
+def sixteen(work, x: ptr[f32], y: ptr[f32], n: i64, *, name: str):
+    for _ in work.items():
+        for i in range(0, n, 16):
+            y.store(Value(getattr(single, name)(x.load(i, 16).lanes).x, f32), i)
+
+
+@pytest.mark.parametrize("name", ["sigmoid", "silu", "gelu_tanh"])
+def test_in_kernels_with_instructions_of_their_own(name: str) -> None:
+    oracle, near, _, high, low = TABLE[name]
+    x = numbers()
+    x[:16] = np.resize(np.array([math.inf, -math.inf, math.nan, 3e38, -3e38, 0.0, -0.0], np.float32), 16)
+    y = np.empty_like(x)
+    kl.call(sixteen.code(name=name), [x, y, x.size], items=1)
+    wanted = oracle(x[16:].astype(np.float64))
+    tenfold = 10 if name == "gelu_tanh" else 1
+    allowed = np.abs(wanted) * np.where(np.abs(x[16:]) <= 6, max(near, 7e-7), 6e-6) * tenfold + SMALL
+    assert (np.abs(y[16:] - wanted) <= allowed).all()
+    np.testing.assert_allclose(y[[0, 2, 3]], [high, math.nan, 1.0 if name == "sigmoid" else 3e38], rtol=1e-6)
+    np.testing.assert_allclose(y[[1, 4]], low, atol=SMALL)
