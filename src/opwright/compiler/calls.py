@@ -14,17 +14,18 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..core import flags
-from ..core.errors import InternalError, InvalidArgumentError
+from ..core.errors import InternalError
 from .kernels.connecting import connected
 from .loops.forms import Buffer
-from .loops.plans import Running, StepFailed
+from .loops.plans import Running
 from .native import executor as native
+from .plan import Plan
 from .stretches import Stretch, work
 
 SHARED = 1 << 17  # elements; what computes fewer runs on the calling thread
@@ -103,6 +104,7 @@ class _Callee:
         self.native = _layout() is not None
         self.threads = max(1, flags.num_threads or _cores()) if work(stretch) >= SHARED else 1
         self.free: list[tuple[Any, Any, Any]] = []
+        self.plain: Plan | None = None
         stretch.plan.pack()
 
     def another(self) -> tuple[Any, Any, Any]:
@@ -141,16 +143,17 @@ class _Callee:
         else:
             running.connect({b: a.ctypes.data for b, a in zip(self.buffers, given)})
         try:
-            running.run()
-        except StepFailed as error:
-            raise self._explained(error) from None
+            running.executor.run()
+        except native.StepError:  # the operators themselves have the right words for it, or a result after all
+            for y, found in zip(arrays[inputs:], self._plainly(fitting)):
+                np.copyto(y, found)
         self.free.append(taken)
 
-    def _explained(self, error: StepFailed) -> InvalidArgumentError:
-        """The error of the node whose kernel found something wrong."""
-        origin = error.form.origin if error.form is not None else ()
-        node = next((n for n in self.stretch.nodes if n.name in origin), self.stretch.nodes[0])
-        return InvalidArgumentError(op=node.op.name, node=node.name, at=node.at, what=error.message.partition(": ")[2])
+    def _plainly(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
+        """What the nodes give one by one."""
+        if self.plain is None:
+            self.plain = Plan(self.stretch.graph)
+        return self.plain.explained(*inputs)
 
 
 class _Holding:

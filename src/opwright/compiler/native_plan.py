@@ -25,6 +25,7 @@ from .stretches import Compiled, compiled
 
 MOST = 64
 """Sets of shapes that are kept compiled; then the one that was made first goes."""
+STATE = frozenset({"ReadVariable", "AssignVariable", "AssignAddVariable", "AssignSubVariable"})
 
 
 class NativePlan:
@@ -127,5 +128,8 @@ def report(made: Compiled) -> str:
     for i, s in enumerate(made.stretches):
         names = ", ".join(n.name for n in s.nodes)
         lines.append(f"  native call {i}: {len(s.plan.steps)} steps for {names}")
-    lines += [f"  {left.op} {left.node}: {left.why}" for left in made.left]
+    state = [left for left in made.left if left.op in STATE]
+    lines += [f"  {left.op} {left.node}: {left.why}" for left in made.left if left.op not in STATE]
+    if state:
+        lines.append(f"  {len(state)} reads and writes of variables")
     return "\n".join(lines)

@@ -40,10 +40,11 @@ class Left(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """Nodes that run as one native call."""
+    """Nodes that run as one native call. graph: the same as a graph, for where a kernel's guard fails."""
 
     nodes: tuple[Node, ...]
     plan: Plan
+    graph: Graph
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
 
@@ -230,15 +231,16 @@ class _Cutting:
         outputs = tuple(v for n in nodes for v in n.outputs if any(r not in inside for r in readers.get(v, ())))
         forms = [form for n in nodes for form in self.forms[n]]
         wanted = _needed(forms, [self.buffers.of(v) for v in outputs])
-        read = {id(b) for form in wanted for b in form.inputs}
-        inputs = tuple(v for v in inputs if id(self.buffers.of(v)) in read)
         loops = LoopGraph(self.graph.name, tuple(map(self.buffers.of, inputs)), tuple(map(self.buffers.of, outputs)),
                           tuple(wanted))  # fmt: skip
         after, apart = fused(loops)
         plan = plan_of(after, apart=apart)
         if "plan" in flags.show:
             print(plan, file=sys.stderr)
-        return Stretch(tuple(nodes), plan, inputs, outputs)
+        read = {v for n in nodes for v in self._read(n)}
+        constants = [n for n in self.nodes if n.op.name == "Const" and n.outputs[0] in read]
+        graph = Graph(self.graph.name, inputs, [*constants, *map(self._aliased, nodes)], outputs)
+        return Stretch(tuple(nodes), plan, graph, inputs, outputs)
 
     # ---- the graph --------------------------------------------------------------------------------------------------
 

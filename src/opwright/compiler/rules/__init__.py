@@ -32,10 +32,12 @@ MODULES: dict[str, str] = {
             GreaterEqual Invert IsFinite IsInf IsNan LeakyRelu Less LessEqual Log Log1p LogicalAnd LogicalNot LogicalOr
             Maximum Minimum Mul Neg NotEqual Pow RealDiv Reciprocal Relu Relu6 Rint Round Rsqrt Select Selu
             Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Square SquaredDifference Sub Tan Tanh Xdivy""",
-        "contractions": """Conv2D Conv2DBackpropInput DepthwiseConv2dNative MatMul""",
-        "pools": "AvgPool MaxPool ResizeBilinear ResizeNearestNeighbor",
+        "contractions": "Conv2D DepthwiseConv2dNative MatMul",
+        "contraction_gradients": "Conv2DBackpropFilter Conv2DBackpropInput",
+        "pools": "AvgPool AvgPoolGrad MaxPool MaxPoolGrad ResizeBilinear ResizeNearestNeighbor",
         "reductions": "All Any ArgMax ArgMin BiasAddGrad L2Loss Max Mean Min Prod Sum SumToLike",
-        "rows": "LayerNorm LogSoftmax Softmax",
+        "rows": """FusedBatchNorm LayerNorm LogSoftmax Softmax SoftmaxCrossEntropyWithLogits
+            SparseSoftmaxCrossEntropyWithLogits""",
         "shaping": "EnsureShape ExpandDims Reshape Squeeze",
         "movement": """BatchToSpaceND BroadcastTo Concat DepthToSpace Gather OneHot Pack Pad Reverse
             Slice SpaceToBatchND SpaceToDepth Split SplitV StridedSlice StridedSliceGrad Tile Transpose Unpack""",

@@ -1,6 +1,7 @@
-"""Products and convolutions: MatMul, Conv2D, its gradient by the input, DepthwiseConv2dNative.
+"""Products and convolutions: MatMul, Conv2D, DepthwiseConv2dNative.
 
-Lives here: their rules, windows with their padding.  Not here: what fuses with them (../loops/fusion.py).
+Lives here: their rules, windows with their padding.
+Not here: gradients of convolutions (contraction_gradients.py), what fuses with them (../loops/fusion.py).
 
 Filters lie [height, width, in, out] in the catalogue and [out, height, width, in] in forms: constants are turned when
 the plan is made, others by a move.
@@ -14,7 +15,7 @@ import numpy as np
 
 from ...core.dtypes import float32
 from ..loops.expressions import arg
-from ..loops.forms import Buffer, Contract, Depthwise, MatMul, TransposedContract, Window
+from ..loops.forms import Buffer, Contract, Depthwise, MatMul, Window
 from . import rule
 from .nodes import At, Refused, places
 
@@ -53,7 +54,7 @@ def turned(at: At, x: Buffer, order: Sequence[int]) -> Buffer:
 
 @rule("Conv2D")
 def conv_2d(at: At) -> None:
-    x, w = _floats(at, 0, 1)
+    x, w = floats(at, 0, 1)
     y = at.output()
     kh, kw, channels, features = w.shape
     if not channels or x.shape[3] % channels:
@@ -65,7 +66,7 @@ def conv_2d(at: At) -> None:
 
 @rule("DepthwiseConv2dNative")
 def depthwise(at: At) -> None:
-    x, w = _floats(at, 0, 1)
+    x, w = floats(at, 0, 1)
     kh, kw, channels, multiplier = w.shape
     window, sizes = window_of(at, x.shape, (kh, kw))
     y = at.output(shape=(x.shape[0], *sizes, channels * multiplier))
@@ -73,19 +74,7 @@ def depthwise(at: At) -> None:
     at.form(Depthwise, y, x, filter, (), arg(0, float32), window, multiplier)
 
 
-@rule("Conv2DBackpropInput")
-def conv_2d_backprop_input(at: At) -> None:
-    """The transpose of the convolution: filters [height, width, of the image, of the gradient]."""
-    w, dy = _floats(at, 1, 2)
-    y = at.output()
-    kh, kw, channels, features = w.shape
-    window, sizes = window_of(at, y.shape, (kh, kw))
-    if dy.shape != (y.shape[0], *sizes, features) or y.shape[3] != channels or window.dilations != (1, 1):
-        raise Refused(f"the gradient {dy} of a convolution of {y} and {w}")
-    at.form(TransposedContract, y, dy, turned(at, w, (2, 0, 1, 3)), (), arg(0, float32), window)
-
-
-def _floats(at: At, *which: int) -> tuple[Buffer, Buffer]:
+def floats(at: At, *which: int) -> tuple[Buffer, Buffer]:
     a, b = (at.operand(i) for i in which)
     if a.dtype is not float32 or b.dtype is not float32 or len(a.shape) != 4 or len(b.shape) != 4:
         raise Refused(f"a convolution of {a} and {b}")
