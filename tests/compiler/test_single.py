@@ -11,7 +11,6 @@ import pytest
 from lane_kit import compiled
 
 from opwright.compiler import language as kl
-
 from opwright.compiler.language import Value, f32, i64, ptr
 from opwright.compiler.mathematics import single
 
