@@ -151,6 +151,7 @@ def contract_pairs(rows: int, halves: int, lanes: int, source: Source, first: in
     q = q + halves * lanes
     pitch = source.pitch
     p = source.p + first * pitch
+    first_of_pair = kl.constant_vector(kl.bool1, [i % 2 == 0 for i in range(lanes)])
     for _ in range(source.segments):
         for k in range(0, source.run - 1, 2):
             w = [q.load(v * lanes, lanes) for v in range(halves)]
@@ -162,8 +163,7 @@ def contract_pairs(rows: int, halves: int, lanes: int, source: Source, first: in
         if source.run % 2 > 0:
             w = [q.load(v * lanes, lanes) for v in range(halves)]
             for r in range(rows):
-                one = kl.bitcast((p + r * pitch)[source.run - 1], kl.u32).to(i64)
-                x = kl.bitcast(one.splat(lanes // 2), f32)
+                x = kl.select(first_of_pair, (p + r * pitch)[source.run - 1].splat(lanes), 0.0)
                 for v in range(halves):
                     pairs[r, v] = kl.fma(x, w[v], pairs[r, v])
             q = q + halves * lanes
