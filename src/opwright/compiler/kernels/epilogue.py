@@ -70,8 +70,9 @@ class Epilogue:
     def bind(self, more: Sequence[Value]) -> Callable[..., Value]:
         """The function of a kernel that computes it, given its words.
 
-        (sums: Value, row, column, lanes: int, mask=None) -> Value: sums are of the output's row (all axes but the last)
-        and of its channels from `column` on. lanes 0: one number. mask: lanes that exist.
+        (sums: Value, row, column, lanes: int, mask=None, rows=1) -> Value: sums are of the output's row (all axes but
+        the last) and of its channels from `column` on. lanes 0: one number. mask: lanes that exist. rows: a power of
+        two; so many of the output's rows, one after the other in the vector.
         """
         at, operands = 0, []
         for kind, dtype in self.kinds:
@@ -80,19 +81,26 @@ class Epilogue:
             at += 2 if kind == ELEMENT else 1
         params = [number(x, dtype) for x, dtype in zip(more[at:], self.params)]
 
-        def finish(sums: Value, row: Any, column: Any, lanes: int, mask: Value | None = None) -> Value:
+        def finish(sums: Value, row: Any, column: Any, lanes: int, mask: Value | None = None, rows: int = 1) -> Value:
             args: list[Value | Pointer] = [sums]
             for kind, p, pitch in operands:
                 if kind == ELEMENT:
-                    args.append((p + row * pitch).load(column, lanes, mask))
+                    args.append(_joined([(p + (row + i) * pitch).load(column, lanes, mask) for i in range(rows)]))
                 elif kind == CHANNEL:
-                    args.append(p.load(column, lanes, mask))
+                    args.append(_joined([p.load(column, lanes, mask)] * rows))
                 else:
                     args.append(p if kind == TABLE else p[0])
             found = evaluate(self.expr, args, params)
-            return found.splat(lanes) if lanes and not found.count else found
+            return found.splat(lanes * rows) if lanes and not found.count else found
 
         return finish
+
+
+def _joined(vectors: list[Value]) -> Value:
+    """Vectors one after the other; their number is a power of two."""
+    while len(vectors) > 1:
+        vectors = [kl.concat(vectors[i], vectors[i + 1]) for i in range(0, len(vectors), 2)]
+    return vectors[0]
 
 
 def number(x: Value, dtype: DType) -> Value:

@@ -287,6 +287,9 @@ def _quantize(dtype: DType, x: Value, zero_point: Value, low: Any = None, high: 
 
     It is held within the range before it is rounded, so that a float is never too large for int32; NaN becomes low.
     """
+    if dtype.size == 1 and x.count:
+        found = kl.round_bytes(x, zero_point, dtype)
+        return found if low is None else kl.clamp(found, low.to(dtype), high.to(dtype))
     zero = zero_point.to(dtypes.float32)
     least = (float(dtype.min) if low is None else low.to(dtypes.float32)) - zero
     most = (float(dtype.max) if high is None else high.to(dtypes.float32)) - zero

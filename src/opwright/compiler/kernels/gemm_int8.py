@@ -47,7 +47,7 @@ def contract(rows: int, vectors: int, lanes: int, source: Source, q: Pointer) ->
         for r in range(rows):
             sums[r, v] = start
     q = q + vectors * lanes
-    pitch, flip = source.pitch, source.flip.splat(lanes)
+    pitch, flip = source.pitch, kl.opaque(source.flip.splat(lanes))
     for line in range(source.lines):
         for segment in range(source.segments):
             p = source.p + (line * source.line + segment * source.segment)
@@ -74,28 +74,36 @@ class Sink(NamedTuple):
 
 
 def write(sums: Registers, rows: int, vectors: int, lanes: int, sink: Sink) -> None:
-    """Finish the sums of a tile and write them: through memory, by a loop over rows, which is little code."""
+    """Finish the sums of a tile and write them: through memory, by a loop over rows, which is little code.
+
+    With wide vectors so many rows are finished at a time that their results are one vector.
+    """
     width = vectors * lanes
     kept = kl.stack(i32, rows * width)
     for r in range(rows):
         for v in range(vectors):
             kept.store(sums[r, v], r * width + v * lanes)
     if sink.masked:
+        group = max(1, 4 * lanes // (width * sink.out.dtype.size))
         mask = kl.first(sink.rest, width)
-        for r in kl.loop(rows):
+        for r in kl.loop(0, rows // group * group, group):
+            _write(sink, kept.load(r * width, group * width), r, 0, width, mask, group)
+        for r in range(rows // group * group, rows):
             _write(sink, kept.load(r * width, width), r, 0, width, mask)
     elif sink.rest >= width:
         for r in kl.loop(rows):
-            _write(sink, kept.load(r * width, width), r, 0, width, None)
+            _write(sink, kept.load(r * width, width), r, 0, width)
     else:
         for r in kl.loop(rows):
             for c in range(sink.rest):
-                _write(sink, kept[r * width + c], r, c, 0, None)
+                _write(sink, kept[r * width + c], r, c, 0)
 
 
-def _write(sink: Sink, sums: Value, r: Any, c: Any, lanes: int, mask: Value | None) -> None:
-    found = sink.finish(sums, sink.row + r, sink.column + c, lanes, mask)
-    (sink.out + (sink.row + r) * sink.pitch + sink.column).store(found, c, mask)
+def _write(sink: Sink, sums: Value, r: Any, c: Any, lanes: int, mask: Value | None = None, rows: int = 1) -> None:
+    found = sink.finish(sums, sink.row + r, sink.column + c, lanes, mask, rows)
+    for i in range(rows):
+        one = found if rows == 1 else kl.part(found, i * lanes, lanes)
+        (sink.out + (sink.row + r + i) * sink.pitch + sink.column).store(one, c, mask)
 
 
 def panels(source: Source, packed: Pointer, steps: Value, sink: Sink, features: Value, first: Value, last: Value,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .arrays import Array
     from .calling import ArrayKernel, parallel, unroll
     from .control import LoopRange, loop
-    from .dots import dot4, lookup, pair_dot
+    from .dots import dot4, lookup, pair_dot, round_bytes
     from .emitting import Work
     from .functions import (
         abs,
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         maximum,
         minimum,
         null,
+        opaque,
         part,
         pointer,
         reduce_add,
@@ -86,11 +87,11 @@ _LATER = {
     "arrays": "Array",
     "calling": "ArrayKernel parallel unroll",
     "control": "LoopRange loop",
-    "dots": "dot4 lookup pair_dot",
+    "dots": "dot4 lookup pair_dot round_bytes",
     "emitting": "Work",
     "functions": (
         "abs all any bitcast ceil clamp concat constant_vector first floor fma full gather insert iota "
-        "maximum minimum null part pointer reduce_add reduce_max reduce_min registers round_even select "
+        "maximum minimum null opaque part pointer reduce_add reduce_max reduce_min registers round_even select "
         "shuffle splat sqrt stack to_int trunc zeros "
     ),
     "values": "Pointer Registers Value value",
@@ -156,6 +157,7 @@ __all__ = [
     "maximum",
     "minimum",
     "null",
+    "opaque",
     "pair_dot",
     "parallel",
     "part",
@@ -165,6 +167,7 @@ __all__ = [
     "reduce_max",
     "reduce_min",
     "registers",
+    "round_bytes",
     "round_even",
     "select",
     "shuffle",

@@ -1,6 +1,6 @@
 """Dot products of short integers: instructions where the target has them, right everywhere.
 
-Lives here: `dot4`, `pair_dot`, `lookup`.  Not here: what needs no choice by target (functions.py).
+Lives here: `dot4`, `pair_dot`, `round_bytes`, `lookup`.  Not here: what needs no choice by target (functions.py).
 """
 
 from __future__ import annotations
@@ -8,7 +8,8 @@ from __future__ import annotations
 from llvmlite import ir
 
 from ...core import dtypes
-from .functions import bitcast, concat, part, shuffle
+from ...core.dtypes import DType
+from .functions import bitcast, clamp, concat, minimum, part, shuffle, to_int
 from .kinds import I32, KIND, typed
 from .values import Pointer, Value, current, intrinsic
 
@@ -60,6 +61,34 @@ def pair_dot(acc: Value, a: Value, c: Value) -> Value:
     even, odd = (shuffle(a, None, range(k, 2 * n, 2)).to(dtypes.int32)
                  * shuffle(c, None, range(k, 2 * n, 2)).to(dtypes.int32) for k in (0, 1))  # fmt: skip
     return acc + (even + odd)
+
+
+def round_bytes(x: Value, zero: Value, dtype: DType) -> Value:
+    """round(x) + zero as int8 or uint8, the nearest even of two; outside it is the nearest end, for NaN the lower.
+
+    x: float32; zero: int32, a zero point.
+    """
+    if current().target.has("avx512bw") and x.count in (32, 64):
+        return _pack_bytes(x, zero, dtype)
+    shift = zero.to(dtypes.float32)
+    held = clamp(x, float(dtype.min) - shift, float(dtype.max) - shift)  # no float is too large for int32 now
+    return (to_int(held) + zero).to(dtype)
+
+
+def _pack_bytes(x: Value, zero: Value, dtype: DType) -> Value:
+    """With AVX-512: two vectors into one by saturation, twice. A float below int32's range becomes its least, and so
+    does NaN; those above are held. Packing mixes the vectors' quarters, which a permutation mends."""
+    quarters = [to_int(minimum(2147483520.0, part(x, i, 16))) for i in range(0, x.count, 16)]
+    words = typed(dtypes.int16, 32)
+    halves = [intrinsic("x86.avx512.packssdw.512", words, quarters[i].x, quarters[i + 1].x)
+              for i in range(0, len(quarters), 2)]  # fmt: skip
+    shift = zero.to(dtypes.int16).splat(32)
+    moved = [intrinsic("sadd.sat.v32i16", words, h, shift.x) for h in halves]
+    name = "packuswb" if dtype.is_unsigned else "packsswb"
+    packed = Value(intrinsic(f"x86.avx512.{name}.512", typed(dtype, 64), moved[0], moved[-1]), dtype)
+    fours = bitcast(packed, dtypes.int32)
+    order = [4 * (i % 4) + i // 4 for i in range(x.count // 4)]
+    return bitcast(shuffle(fours, None, order), dtype)
 
 
 def lookup(table: Pointer, indices: Value) -> Value:

@@ -211,6 +211,19 @@ def part(a: Value, start: int, count: int) -> Value:
     return shuffle(a, None, range(start, start + count))
 
 
+def opaque(v: Value) -> Value:
+    """The same vector, of which LLVM knows nothing more: an instruction keeps it as an operand as it is.
+
+    Only where it fills a register of x86 or AArch64; otherwise LLVM sees through.
+    """
+    target, kind = current().target, v.x.type
+    register = "x" if target.is_x86 else "w" if target.is_aarch64 else None
+    if register is None or v.count * v.dtype.size not in (16, target.vector_bytes):
+        return v
+    empty = ir.InlineAsm(ir.FunctionType(kind, [kind]), "", f"={register},0", side_effect=False)
+    return Value(current().builder.call(empty, [v.x]), v.dtype)
+
+
 def insert(v: Value, lane: int, x: Any) -> Value:
     """The vector with one lane changed."""
     (one,) = _values(x) if isinstance(x, Value) else (Value(number(v.dtype, x), v.dtype),)
