@@ -50,7 +50,7 @@ def drawn(*shape, scale=0.5):
     return RNG.normal(0, scale, shape).astype(np.float32)
 
 
-def run(gates, recurrent, h, c, peepholes, projection, activation, time_major, clips):
+def run(gates, recurrent, h, c, peepholes, projection, activation, time_major, clips, backward):
     outputs = recurrent[0].shape[1]
 
     def known(arrays, name):
@@ -60,7 +60,7 @@ def run(gates, recurrent, h, c, peepholes, projection, activation, time_major, c
     states = buffer(h, "h"), buffer(c, "c")
     y = Buffer("y", float32, (*gates[0].shape[:2], outputs))
     form = Lstm(y, tuple(given), known(recurrent, "r"), *states, known(peepholes, "p"), known(projection, "w"),
-                activation, time_major, clips)  # fmt: skip
+                activation, time_major, clips, backward)  # fmt: skip
     plan = plan_of(LoopGraph("test", (*given, *states), (y,), (form,)))
     plan.pack()
     out = np.empty(y.shape, np.float32)
@@ -85,8 +85,9 @@ CASES = [
 ]
 
 
+@pytest.mark.parametrize("backward", [False, True])
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_steps_of_an_lstm(case):
+def test_steps_of_an_lstm(case, backward):
     steps, batch, cells, outputs, count, peeps, projected, activation, time_major, clips = case
     lead = (steps, batch) if time_major else (batch, steps)
     gates = [drawn(*lead, cells) for _ in range(count)]
@@ -95,8 +96,9 @@ def test_steps_of_an_lstm(case):
     projection = [drawn(outputs, cells, scale=cells**-0.5), drawn(outputs)][:projected]
     h, c = drawn(batch, outputs), drawn(batch, cells)
     rest = (peepholes, projection, activation, time_major, clips)
-    wanted = expected([g.astype(np.float64) for g in gates], recurrent, h, c, *rest)
-    for found, true in zip(run(gates, recurrent, h, c, *rest), wanted, strict=True):
+    turn = (lambda x: np.flip(x, 0 if time_major else 1)) if backward else (lambda x: x)
+    y, *states = expected([turn(g.astype(np.float64)) for g in gates], recurrent, h, c, *rest)
+    for found, true in zip(run(gates, recurrent, h, c, *rest, backward), (turn(y), *states), strict=True):
         np.testing.assert_allclose(found, true, rtol=1e-5, atol=1e-6)
 
 

@@ -183,13 +183,16 @@ def make_lstm(form: Lstm, build: Builder) -> None:
     packed = _packed(weights, cells, outputs, wide, depth, lanes, build)
     turned = _packed(form.projection[:1], outputs, cells, depth, wide, lanes, build) if form.projection else 0
     missing = [0] * (4 - gates)
-    pitches = (1, batch) if form.time_major else (steps, 1)
+    pitches = [1, batch] if form.time_major else [steps, 1]
+    last = (steps - 1) * pitches[1] if form.backward else 0  # the row of the first step that is taken
+    if form.backward:
+        pitches[1] = -pitches[1]
     code = lstm.code(rows=rows, gates=gates, peepholes=bool(form.peepholes), projected=len(form.projection),
                      activation=form.activation)  # fmt: skip
     peeps = [*missing, *map(build.pointer, form.peepholes)] if form.peepholes else [0, 0, 0]
-    words = [*missing, *map(build.pointer, form.gates), packed, *peeps, turned,
+    words = [*missing, *(build.pointer(g, last * cells) for g in form.gates), packed, *peeps, turned,
              build.pointer(form.projection[1]) if len(form.projection) > 1 else 0, build.pointer(form.h),
-             build.pointer(form.c), build.pointer(y), steps, *pitches, cells, outputs, *form.clips]  # fmt: skip
+             build.pointer(form.c), build.pointer(y, last * outputs), steps, *pitches, cells, outputs, *form.clips]  # fmt: skip
     build.step(code, words, batch // rows, scratch=3 * rows * max(wide, depth) * 4, chunk=1)
 
 

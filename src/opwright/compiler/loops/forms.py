@@ -275,7 +275,8 @@ class Lstm(Form):
     gates: G, what does not depend on the state: [time, batch, cells] each (batch first as the output), for i, f, g, o;
     of three i is 1 - f. recurrent: R, [cells, out] each. peepholes: p, [cells], for i, f, o (f, o); or none.
     projection: P [out, cells] and p_b [out]; P; or none, and out is cells. h [batch, out], c [batch, cells]: the
-    state, which is read and then written. clips: of c' and of h' after a projection; 0: none.
+    state, which is read and then written. clips: of c' and of h' after a projection; 0: none. backward: from the last
+    step to the first.
     """
 
     gates: tuple[Buffer, ...]
@@ -287,3 +288,4 @@ class Lstm(Form):
     activation: str = "TANH"
     time_major: bool = True
     clips: tuple[float, float] = (0.0, 0.0)
+    backward: bool = False

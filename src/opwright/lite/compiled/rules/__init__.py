@@ -40,14 +40,14 @@ MODULES: dict[str, str] = {
         "lookups": "GATHER EMBEDDING_LOOKUP",
         "products": "BATCH_MATMUL",
         "reductions": "SUM MEAN REDUCE_MAX REDUCE_MIN REDUCE_PROD REDUCE_ANY REDUCE_ALL ARG_MAX ARG_MIN",
-        "recurrent": "UNIDIRECTIONAL_SEQUENCE_LSTM",
+        "recurrent": "LSTM UNIDIRECTIONAL_SEQUENCE_LSTM BIDIRECTIONAL_SEQUENCE_LSTM",
         "rows": "SOFTMAX LOG_SOFTMAX L2_NORMALIZATION LOCAL_RESPONSE_NORMALIZATION",
     }.items()
     for name in names.split()
 }
 """By builtin operator, the module of this package that has its rule; loaded on demand."""
 
-STATEFUL = frozenset({"UNIDIRECTIONAL_SEQUENCE_LSTM"})
+STATEFUL = frozenset({"LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_LSTM"})
 """Builtins whose rules read and write variables: those among a node's inputs."""
 
 _rules: dict[str, Rule] = {}
