@@ -24,6 +24,7 @@ from ...compiler.loops.planning import plan_of
 from ...compiler.loops.plans import Plan
 from ...compiler.native.store import NotCached, only_cached, pack
 from ...core import flags
+from ...core.errors import OpError
 from ..delegate import Delegate, DelegateFlags, DelegateParams
 from ..ops.definition import defined
 from ..registration import OperatorRegistration
@@ -147,11 +148,13 @@ class CompiledDelegate(Delegate):
             raise Refused("it has a kernel of its own")
         if registration.operator is not defined.get(node.name):
             raise Refused("another operator serves it")
-        if node.options is not None and registration.operator.options not in (None, node.options.table_name):
-            raise Refused("its options are those of another operator")
         for t in (*node.tensors_in, *node.tensors_out):
             if t is not None and ((t.is_variable and node.name not in STATEFUL) or t.is_object):
                 raise Refused(f"{t!r} is state")
+        try:
+            node.subgraph.init(node)
+        except OpError as error:  # the allocation says so
+            raise Refused(error.message) from None
 
     # ---- loop graphs ------------------------------------------------------------------------------------------------
 

@@ -344,5 +344,6 @@ def remove_all_delegates(subgraphs: Sequence[Subgraph]) -> None:
     """Free all kernels and run the model as the file has it; tensors must be allocated again."""
     for subgraph in subgraphs:
         if subgraph.delegation is not None:
-            subgraph.delegation.undo()
+            if subgraph.delegation.applied:
+                subgraph.delegation.undo()
             subgraph.delegation = None
