@@ -190,9 +190,10 @@ def make_lstm(form: Lstm, build: Builder) -> None:
     code = lstm.code(rows=rows, gates=gates, peepholes=bool(form.peepholes), projected=len(form.projection),
                      activation=form.activation)  # fmt: skip
     peeps = [*missing, *map(build.pointer, form.peepholes)] if form.peepholes else [0, 0, 0]
-    words = [*missing, *(build.pointer(g, last * cells) for g in form.gates), packed, *peeps, turned,
-             build.pointer(form.projection[1]) if len(form.projection) > 1 else 0, build.pointer(form.h),
-             build.pointer(form.c), build.pointer(y, last * outputs), steps, *pitches, cells, outputs, *form.clips]  # fmt: skip
+    bias = build.pointer(form.projection[1]) if len(form.projection) > 1 else 0
+    states = map(build.pointer, (form.h, form.c))
+    words = [*missing, *(build.pointer(g, last * cells) for g in form.gates), packed, *peeps, turned, bias, *states,
+             build.pointer(y, last * outputs), steps, *pitches, cells, outputs, *form.clips]  # fmt: skip
     build.step(code, words, batch // rows, scratch=3 * rows * max(wide, depth) * 4, chunk=1)
 
 

@@ -1,6 +1,6 @@
 """Operators with state: LSTM, UNIDIRECTIONAL_SEQUENCE_LSTM and BIDIRECTIONAL_SEQUENCE_LSTM of floats.
 
-Lives here: their rules.  Not here: the kernel of its steps (compiler/kernels/recurrent.py), integers (the interpreter's).
+Lives here: their rules.  Not here: the kernel of their steps (compiler/kernels/recurrent.py).
 """
 
 from __future__ import annotations
