@@ -31,6 +31,7 @@ from .runtime.values import elements, new_shape, put, taken
 
 if TYPE_CHECKING:
     from .compiled.engine import Engine
+    from .compiled.shortcut import Shortcut
     from .runtime.profiling import Profile
 
 
@@ -89,7 +90,6 @@ class Interpreter:
         *,
         experimental_preserve_all_tensors: bool = False,
     ) -> None:
-        self._subgraphs: list[Subgraph] = []
         if not isinstance(experimental_op_resolver_type, OpResolverType):
             raise ValueError(f"Unrecognized passed in op resolver type: {experimental_op_resolver_type}")
         if num_threads is not None:
@@ -102,18 +102,7 @@ class Interpreter:
             raise TypeError(f"op_resolver is a lite.OpResolver, found {type(base).__name__}")
         self._resolver = with_customs(base, custom_ops)
         self._preserve_all = bool(experimental_preserve_all_tensors)
-        try:
-            model = open_model(model_path, model_content)
-            model.verify(flow=False)
-            refuse_external(model)
-            self._signatures = {d.signature_key: d for d in model.signature_defs}
-            codes = resolve(model, self._resolver)
-            threads = num_threads or flags.get("num_threads") or _cores()
-            for i in range(len(model.subgraphs)):
-                self._subgraphs.append(Subgraph(model, i, codes, threads, self._subgraphs))
-        except OpError as error:
-            raise as_base(error, ValueError) from error.__cause__
-        self._model = model
+        self._threads = num_threads or flags.get("num_threads") or _cores()
         self._lent: Lent = {}
         self._around: Any = None  # what delegates are given; made for the first of them
         self._engine: Engine | None = None  # the compiled one, once it is applied
@@ -121,8 +110,51 @@ class Interpreter:
         self._compiled = flags.compiled and compiling and not self._preserve_all
         self._waiting = False  # for kernels that are being compiled
         self._source = model_path
+        self._shortcut: Shortcut | None = None  # to a model planned before, until more of the file is asked for
+        if self._compiled and model_path and model_content is None and op_resolver is None and not custom_ops:
+            self._shortcut = self._find_shortcut()
+        if self._shortcut is None:
+            self._open(model_path, model_content)
         for delegate in experimental_delegates or ():
             self._delegate(delegate, strict=False)
+
+    # ---- opening ---------------------------------------------------------------------------------------------------
+
+    def _open(self, path: Any, content: Any) -> None:
+        """Read the model. Raises OpErrors that are ValueErrors."""
+        subgraphs: list[Subgraph] = []
+        try:
+            model = open_model(path, content)
+            model.verify(flow=False)
+            refuse_external(model)
+            codes = resolve(model, self._resolver)
+            for i in range(len(model.subgraphs)):
+                subgraphs.append(Subgraph(model, i, codes, self._threads, subgraphs))
+        except OpError as error:
+            raise as_base(error, ValueError) from error.__cause__
+        self._model, self._subgraphs = model, subgraphs
+        self._signatures = {d.signature_key: d for d in model.signature_defs}
+
+    def _find_shortcut(self) -> Shortcut | None:
+        from .compiled.shortcut import find
+
+        return None if flags.check_inputs or flags.verify else find(self._source)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("_subgraphs", "_model", "_signatures") and self.__dict__.get("_shortcut") is not None:
+            self._leave_shortcut()
+            return self.__dict__[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _leave_shortcut(self) -> None:
+        """Open the file after all, in the state that the shortcut has."""
+        shortcut, self._shortcut = self._shortcut, None
+        assert shortcut is not None
+        self._open(None, shortcut.mapping)
+        if shortcut.allocated:
+            self._allocate(0)
+            for index, t in shortcut.tensors.items():
+                np.copyto(self._subgraphs[0].tensors[index].array, t.array)
 
     # ---- life -----------------------------------------------------------------------------------------------------
 
@@ -131,11 +163,16 @@ class Interpreter:
 
         raises RuntimeError (errors.OpError, too) naming the node that failed, or every custom operator without kernel
         """
-        self._allocate(0)
+        if self._shortcut is not None:
+            self._shortcut.allocate(self._threads)
+        else:
+            self._allocate(0)
 
     def invoke(self) -> None:
         """Run the model. Raises RuntimeError (errors.OpError, too) naming the node that failed."""
-        self._invoke(0)
+        shortcut = self._shortcut
+        if shortcut is None or flags.check_inputs or not shortcut.run():
+            self._invoke(0)
 
     def profile(self, runs: int = 20, *, memory: bool = False) -> Profile:
         """Invoke `runs` times and time each node; memory: once more, to see what each allocates beside the arena.
@@ -161,6 +198,9 @@ class Interpreter:
 
         raises the first error of a free method, after all have been called
         """
+        if self._shortcut is not None:
+            self._shortcut.close()
+            return
         if self._subgraphs:
             self._subgraphs[0].resources.check_idle("closed")
         errors = [error for subgraph in self._subgraphs for error in subgraph.close()]
@@ -174,7 +214,7 @@ class Interpreter:
         self.close()
 
     def __del__(self) -> None:
-        if hasattr(self, "_subgraphs"):
+        if "_subgraphs" in self.__dict__:
             self.close()  # Python shows an error that is raised here, and goes on
 
     # ---- tensors --------------------------------------------------------------------------------------------------
@@ -197,6 +237,8 @@ class Interpreter:
         that would move the elements raise RuntimeError. Runs may happen; after one, a tensor whose shape is known only
         while the model runs may be elsewhere.
         """
+        if self._shortcut is not None:  # views are of what stays
+            self._leave_shortcut()
         return lambda: lend(self._lent, self._tensor(tensor_index, 0), self._elements(tensor_index, 0))
 
     def resize_tensor_input(self, input_index: int, tensor_size: Any, strict: bool = False) -> None:
@@ -216,11 +258,15 @@ class Interpreter:
     def get_input_details(self) -> list[dict[str, Any]]:
         """Of each input: name, index, shape, shape_signature, dtype, quantization, quantization_parameters,
         sparsity_parameters."""
+        if self._shortcut is not None:
+            return [*map(tensor_details, self._shortcut.inputs)]
         main = self._subgraphs[0]
         return [tensor_details(main.tensors[i]) for i in main.inputs]
 
     def get_output_details(self) -> list[dict[str, Any]]:
         """As get_input_details, of each output."""
+        if self._shortcut is not None:
+            return [*map(tensor_details, self._shortcut.outputs)]
         main = self._subgraphs[0]
         return [tensor_details(main.tensors[i]) for i in main.outputs]
 
@@ -356,6 +402,11 @@ class Interpreter:
         subgraph.allocate(self._preserve_all)
         if self._engine is not None:
             self._waiting = self._engine.settle()
+            whole = getattr(self._engine, "whole", None)
+            if self._source and whole is not None:
+                from .compiled.shortcut import keep
+
+                keep(self._source, whole, subgraph)
 
     def _invoke(self, subgraph_index: int) -> None:
         if self._waiting:
@@ -385,6 +436,10 @@ class Interpreter:
         return self._subgraphs[index]
 
     def _tensor(self, index: Any, subgraph_index: int) -> Tensor:
+        if self._shortcut is not None and subgraph_index == 0:
+            t = self._shortcut.tensors.get(index)
+            if t is not None:
+                return t
         tensors = self._subgraph(subgraph_index).tensors
         try:
             place = index.__index__()
@@ -397,6 +452,8 @@ class Interpreter:
 
     def _elements(self, index: int, subgraph_index: int) -> np.ndarray:
         t = self._tensor(index, subgraph_index)
+        if self._shortcut is not None:
+            return elements(t)
         delegation = self._subgraphs[subgraph_index].delegation
         return elements(t, None if delegation is None or t.array is not None else delegation.inside(t))
 
@@ -404,6 +461,8 @@ class Interpreter:
         put(self._tensor(index, subgraph_index), value)
 
     def _resize(self, index: int, size: Any, strict: bool, subgraph_index: int) -> None:
+        if self._shortcut is not None:
+            self._leave_shortcut()
         try:
             t = self._tensor(index, subgraph_index)
         except OpError as error:
