@@ -154,7 +154,7 @@ class Interpreter:
         if shortcut.allocated:
             self._allocate(0)
             for index, t in shortcut.tensors.items():
-                np.copyto(self._subgraphs[0].tensors[index].array, t.array)
+                np.copyto(self._elements(index, 0), elements(t))
 
     # ---- life -----------------------------------------------------------------------------------------------------
 
