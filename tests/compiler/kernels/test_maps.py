@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from form_kit import buffer, compiles_everywhere, run, split
 
-from opwright.compiler.kernels.maps import EACH, ONE, TABLE, Pattern, joined, map_elements
+from opwright.compiler.kernels.maps import COLUMN, EACH, ONE, TABLE, Pattern, hoisted, joined, map_elements
 from opwright.compiler.loops.expressions import Expr, apply, arg, const, convert, lookup, parametrised, quantize, scalar
 from opwright.compiler.loops.forms import Buffer, Map
 from opwright.compiler.loops.graph import LoopGraph
@@ -110,6 +110,34 @@ def test_sums_of_bytes(n: int) -> None:
     assert (found == wanted).mean() > 0.99
 
 
+MUL_INT8 = quantize(apply("mul", apply("sub", convert(arg(0, I8), F), scalar(3.0, F)),
+                          apply("mul", convert(arg(1, I8), F), scalar(0.01, F))), -5, I8)  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", [(5, 7), (200, 16), (33, 64), (31, 144), (3, 40000)], ids=str)
+def test_what_all_rows_share_is_computed_once(shape: tuple[int, int]) -> None:
+    x, y, z = (RNG.integers(-128, 128, s).astype(np.int8) for s in (shape, shape[1:], (shape[0], 1)))
+    a, b, c = (buffer(v, name) for v, name in ((x, "a"), (y, "b"), (z, "c")))
+    expr = apply("maximum", MUL_INT8, arg(2, I8))
+    given = {a: x, b: y, c: z}
+    form = form_of(expr, a, b, c)
+    found = run(form, given)
+    wanted = np.maximum(np.clip(np.rint((x.astype(float) - 3) * (y * 0.01)) - 5, -128, 127), z)
+    assert np.abs(found - wanted).max() <= 1
+    assert (found == wanted).mean() > 0.99
+    np.testing.assert_array_equal(split(form, given, 2), found)
+
+
+def test_the_parts_that_all_rows_share() -> None:
+    x, y = arg(0, F), arg(1, F)
+    expr = apply("add", apply("mul", x, apply("exp", y)), apply("neg", apply("exp", y)))
+    shared, rest = hoisted(expr, frozenset({1}), 2)
+    assert shared == [apply("exp", y), apply("neg", apply("exp", y))]
+    assert rest == apply("add", apply("mul", x, arg(2, F)), arg(3, F))
+    table = lookup(arg(0, I8), arg(1, I8))
+    assert hoisted(table, frozenset({1}), 2) == ([], table)
+
+
 def test_the_output_may_be_an_operand() -> None:
     (x, y), n = arrays_of((1003,), (1003,)), 1003
     a, b = buffer(x, "a"), buffer(y, "b")
@@ -128,12 +156,13 @@ def test_the_output_may_be_an_operand() -> None:
 def pattern(expr: Expr, kinds: tuple[str, ...], dtypes: tuple[Any, ...], outer: int) -> dict[str, Any]:
     skeleton, numbers = parametrised(expr)
     more = 1 + len(kinds) + (outer * (2 + len(kinds)) if outer else 0) + len(numbers)
-    return {"pattern": Pattern(skeleton, kinds, dtypes, tuple(t for _, t in numbers), outer), "more": more}
+    return {"pattern": Pattern(skeleton, kinds, dtypes, tuple(t for _, t in numbers), outer, True), "more": more}
 
 
 @pytest.mark.parametrize("constants", [
     pattern(LINEAR, (EACH, ONE), (F, F), 0), pattern(LINEAR, (EACH, EACH), (F, F), 2),
     pattern(ADD_INT8, (EACH, EACH), (I8, I8), 0), pattern(apply("gelu", arg(0, F)), (EACH,), (F,), 0),
+    pattern(MUL_INT8, (EACH, COLUMN), (I8, I8), 1),
     pattern(lookup(arg(0, I8), arg(1, I8)), (EACH, TABLE), (I8, I8), 0),
     pattern(apply("floor_div", arg(0, d.int32), arg(1, d.int32)), (EACH, EACH), (d.int32, d.int32), 1),
     pattern(convert(apply("exp", arg(0, d.float16)), d.bfloat16), (EACH,), (d.float16,), 0),

@@ -21,7 +21,7 @@ import numpy as np
 from ...core.dtypes import DType
 from .. import language as kl
 from ..language import i64
-from ..loops.expressions import Expr, parametrised
+from ..loops.expressions import Expr, arg, parametrised
 from ..loops.forms import Buffer, Map
 from ..loops.plans import word
 from . import Unmade, maker
@@ -35,15 +35,17 @@ if TYPE_CHECKING:
 
 BLOCK = 32768  # bytes of the widest buffer that an item goes through
 SHORT = 128  # elements; a shorter innermost axis is lengthened where only constants stand in the way
-EACH, ONE, TABLE, WIDE = "each", "one", "table", "wide"
-"""What an operand has along the innermost axis: an element each, one for all; TABLE: 256 bytes; WIDE: a larger one."""
+EACH, COLUMN, ONE, TABLE, WIDE = "each", "column", "one", "table", "wide"
+"""What an operand has along the innermost axis: an element each (COLUMN: those of all rows), or one; TABLE: 256
+bytes to look up; WIDE: a larger table."""
+LABOUR = 4  # instructions of an expression from which columns are gone down, so that what all rows share is done once
 
 
 @dataclass(frozen=True)
 class Pattern:
     """What decides a kernel of the family. kinds, dtypes: of the operands; params: of the expression's numbers.
 
-    outer: number of axes beside the innermost.
+    outer: number of axes beside the innermost. long: whether there are 64 elements or more along that one.
     """
 
     expr: Expr
@@ -51,18 +53,19 @@ class Pattern:
     dtypes: tuple[DType, ...]
     params: tuple[DType, ...]
     outer: int
+    long: bool
 
-    def lanes(self, target: Any) -> int:
-        """Elements of a vector: as the widest dtype has them, but a load or store of bytes takes 16."""
+    def lanes(self, target: Any) -> tuple[int, int]:
+        """Elements of a vector, and vectors that a turn of the loop computes.
+
+        As many elements as the widest dtype has in one, but where there are bytes of those 16, or, in long rows, as
+        many as they have: they are packed all at once.
+        """
         sizes = [d.size for d in _dtypes(self.expr)]
         width: int = target.vector_bytes
-        return max(width // max(sizes), min(16, width // min(sizes)))
-
-    @property
-    def unroll(self) -> int:
-        """Vectors that a turn of the loop computes."""
-        work = weight(self.expr)
-        return 4 if work <= 12 else 2 if work <= 40 else 1
+        count = max(width // max(sizes), min(width if self.long else 16, width // min(sizes)))
+        work = weight(self.expr) * count * max(sizes) // width
+        return count, 4 if work <= 12 else 2 if work <= 40 else 1
 
 
 def _dtypes(expr: Expr) -> set[DType]:
@@ -100,7 +103,11 @@ def map_elements(work, inner: i64, rows: i64, block_rows: i64, block: i64, *more
             first = item // pieces * block_rows
             start = item % pieces * block
             n = kl.minimum(inner - start, block)
-            for row in range(first, kl.minimum(first + block_rows, rows)):
+            last = kl.minimum(first + block_rows, rows)
+            if COLUMN in pattern.kinds:
+                _columns(work, pattern, out, operands, tables_here, numbers, (start, n), (first, last), strides)
+                continue
+            for row in range(first, last):
                 places = _places(row, sizes, strides)
                 here = [p + place for p, place in zip(operands, places[1:])]
                 _row(work, pattern, out + places[0], here, tables_here, numbers, start, n)
@@ -127,8 +134,7 @@ def _places(row: Any, sizes: Sequence[Value], strides: Sequence[Sequence[Value]]
 def _row(work: Any, pattern: Pattern, out: Pointer, operands: Sequence[Pointer], near: Sequence[Any],
          numbers: Sequence[Value], start: Value, n: Value) -> None:  # fmt: skip
     """n elements of a row from `start` on."""
-    lanes = pattern.lanes(work.target)
-    unroll = pattern.unroll
+    lanes, unroll = pattern.lanes(work.target)
     fixed = [p[0] if kind == ONE else table for p, kind, table in zip(operands, pattern.kinds, near)]
 
     def compute(at: Any, count: int, mask: Any = None) -> Value:
@@ -157,6 +163,57 @@ def _row(work: Any, pattern: Pattern, out: Pointer, operands: Sequence[Pointer],
     else:
         for i in range(last, end):
             out[i] = compute(i, 0)
+
+
+def _columns(work: Any, pattern: Pattern, out: Pointer, operands: Sequence[Pointer], near: Sequence[Any],
+             numbers: Sequence[Value], columns: tuple[Value, Value], rows: tuple[Value, Value], strides: Any) -> None:
+    """A block of rows, a vector's width of columns at a time. columns: the first, and how many; rows: first and end."""
+    lanes, _ = pattern.lanes(work.target)
+    count = len(operands)
+    alike = frozenset(i for i, kind in enumerate(pattern.kinds) if kind == COLUMN)
+    shared, rest = hoisted(pattern.expr, alike, count)
+
+    def column(at: Any, lanes: int, mask: Any = None) -> None:
+        once = [p.load(at, lanes, mask=mask) if i in alike else p for i, p in enumerate(operands)]
+        done = [evaluate(e, once, numbers) for e in shared]
+        for row in range(*rows):
+            args = [(p + row * s[0]).load(at, lanes, mask=mask) if kind == EACH else p[row * s[0]] if kind == ONE
+                    else table for p, kind, table, s in zip(operands, pattern.kinds, near, strides[1:])]  # fmt: skip
+            found = evaluate(rest, [*args, *done], numbers)
+            (out + row * strides[0][0]).store(kl.splat(found, lanes), at, mask=mask)
+
+    end = columns[0] + columns[1]
+    last = end - columns[1] % lanes
+    for i in range(columns[0], last, lanes):
+        column(i, lanes)
+    if work.target.has("avx512bw"):
+        if last < end:
+            column(last, lanes, kl.first(end - last, lanes))
+    else:
+        for i in range(last, end):
+            column(i, 0)
+
+
+def hoisted(expr: Expr, alike: frozenset[int], first: int) -> tuple[list[Expr], Expr]:
+    """The largest parts of an expression that have no args but those, and the expression of these as args from `first`
+    on."""
+    shared: list[Expr] = []
+
+    def walk(e: Expr) -> Expr:
+        used = _used(e)
+        if used and used <= alike:
+            if e not in shared:
+                shared.append(e)
+            return arg(first + shared.index(e), e.dtype)
+        walked = e.args[:1] if e.op == "lookup" else e.args
+        return Expr(e.op, e.dtype, (*map(walk, walked), *e.args[len(walked) :]), e.value) if e.args else e
+
+    rest = walk(expr)
+    return shared, rest
+
+
+def _used(expr: Expr) -> set[int]:
+    return {expr.value} if expr.op == "arg" else set().union(*map(_used, expr.args))
 
 
 # ---- axes ----------------------------------------------------------------------------------------------------------
@@ -232,8 +289,10 @@ def make_map(form: Map, build: Builder) -> None:
     skeleton, scalars = parametrised(form.expr)
     walks = iter(steps[1:])
     kinds = tuple((TABLE if b.size * b.dtype.size == 256 else WIDE) if i in lookups
-                  else EACH if next(walks)[-1] else ONE for i, b in enumerate(form.operands))  # fmt: skip
-    pattern = Pattern(skeleton, kinds, tuple(b.dtype for b in form.operands), tuple(d for _, d in scalars), outer)
+                  else _kind(next(walks), outer == 1 and weight(form.expr) >= LABOUR)
+                  for i, b in enumerate(form.operands))  # fmt: skip
+    pattern = Pattern(skeleton, kinds, tuple(b.dtype for b in form.operands), tuple(d for _, d in scalars), outer,
+                      inner >= 64)  # fmt: skip
     for b in plain:
         if b.shape == output.shape and b.dtype.size == output.dtype.size:
             build.share(b)
@@ -253,6 +312,12 @@ def make_map(form: Map, build: Builder) -> None:
     nbytes = min(inner, block) * block_rows * sum(b.dtype.size for b in (output, *plain))
     build.step(map_elements.code(pattern=pattern, more=len(words)), [inner, rows, block_rows, block, *words], items,
                chunk=grain(nbytes, items))  # fmt: skip
+
+
+def _kind(strides: Strides, columns: bool) -> str:
+    if not strides[-1]:
+        return ONE
+    return COLUMN if columns and not strides[0] else EACH
 
 
 def _fill(constant: np.ndarray, out: np.ndarray) -> None:
