@@ -72,7 +72,7 @@ def test_code_hangs_on_constants_and_on_our_own_sources(folder: Path, monkeypatc
 
 def test_sources_are_those_of_the_compiler() -> None:
     found: list[str] = []
-    store._list_sources(str(Path(store.__file__).parents[1]), found)
+    store.list_sources(str(Path(store.__file__).parents[1]), found)
     names = {line.split()[0] for line in found}
     assert {"store.py", "executor.ll", "family.py", "target.py"} <= names
     assert len(store.sources()) == 64

@@ -435,8 +435,14 @@ done:
   %b = phi <8 x i64> [ zeroinitializer, %entry ], [ %sums.next, %loop ]
   %a.odd = mul <8 x i64> %a, <i64 3, i64 5, i64 7, i64 9, i64 11, i64 13, i64 15, i64 17>
   %b.odd = mul <8 x i64> %b, <i64 19, i64 21, i64 23, i64 25, i64 27, i64 29, i64 31, i64 33>
-  %both = add <8 x i64> %a.odd, %b.odd
-  %result = call i64 @llvm.vector.reduce.add.v8i64(<8 x i64> %both)
+  %a.all = call i64 @llvm.vector.reduce.add.v8i64(<8 x i64> %a.odd)
+  %b.all = call i64 @llvm.vector.reduce.add.v8i64(<8 x i64> %b.odd)
+  %a.high = lshr i64 %a.all, 33  ; mixed, as a change that is seen in both could else be seen in neither
+  %a.one = xor i64 %a.all, %a.high
+  %a.two = mul i64 %a.one, -49064778989728563
+  %a.two.high = lshr i64 %a.two, 33
+  %a.mixed = xor i64 %a.two, %a.two.high
+  %result = add i64 %a.mixed, %b.all
   ret i64 %result
 }
 

@@ -39,7 +39,7 @@ class Image:
     entries: dict[str, int]
     bases: tuple[int, ...]
     imports: tuple[tuple[int, str], ...]
-    content: bytes
+    content: bytes | memoryview
     align: int
 
     def to_bytes(self) -> bytes:
@@ -48,16 +48,17 @@ class Image:
         numbers = (*self.entries.values(), *self.bases, *(at for at, _ in self.imports))
         counts = len(self.entries), len(self.bases), len(self.imports)
         header = _HEADER.pack(_MAGIC, self.align, *counts, len(names), len(self.content))
-        return header + struct.pack(f"<{len(numbers)}I", *numbers) + names + self.content
+        return b"".join((header, struct.pack(f"<{len(numbers)}I", *numbers), names, self.content))
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Image:
-        """What `to_bytes` gave. Raises DataLossError for anything else."""
+    def from_bytes(cls, data: bytes | memoryview) -> Image:
+        """What `to_bytes` gave, its content in the same memory. Raises DataLossError for anything else."""
+        data = memoryview(data)
         try:
             magic, align, *counts, names_size, size = _HEADER.unpack_from(data)
             numbers = struct.unpack_from(f"<{sum(counts)}I", data, _HEADER.size)
             start = _HEADER.size + 4 * sum(counts)
-            names = data[start : start + names_size].decode().split("\0")
+            names = str(data[start : start + names_size], "utf-8").split("\0") if names_size else []
         except (struct.error, UnicodeDecodeError) as error:
             raise DataLossError(what="a damaged image", found=repr(error)) from None
         content = data[start + names_size :]
@@ -68,6 +69,27 @@ class Image:
         if not whole:
             raise DataLossError(what="a damaged image", found=f"{len(data)} bytes")
         return cls(dict(zip(names, entries)), bases, tuple(zip(imports, names[first:])), content, align)
+
+
+def merged(images: dict[str, Image]) -> Image:
+    """One image of several, whose only entries are known by new names."""
+    entries: dict[str, int] = {}
+    bases: list[int] = []
+    imports: list[tuple[int, str]] = []
+    content = bytearray()
+    for name, image in images.items():
+        content += bytes(-len(content) % image.align)
+        start = len(content)
+        content += image.content
+        (entry,) = image.entries.values()
+        entries[name] = start + entry
+        bases += [start + at for at in image.bases]
+        imports += [(start + at, symbol) for at, symbol in image.imports]
+        for at in image.bases:
+            (offset,) = struct.unpack_from("<Q", content, start + at)
+            struct.pack_into("<Q", content, start + at, start + offset)
+    align = max((image.align for image in images.values()), default=64)
+    return Image(entries, tuple(bases), tuple(imports), bytes(content), align)
 
 
 @functools.cache
@@ -116,8 +138,8 @@ def load_images(images: Sequence[Image]) -> list[dict[str, int]]:
         size += len(image.content)
     if not size:
         return [{} for _ in images]
-    content = bytearray(size)
     address = memory(size)
+    content = memoryview((ctypes.c_char * size).from_address(address)).cast("B")
     for start, image in zip(starts, images):
         content[start : start + len(image.content)] = image.content
         for at in image.bases:
@@ -125,7 +147,6 @@ def load_images(images: Sequence[Image]) -> list[dict[str, int]]:
             struct.pack_into("<Q", content, start + at, address + start + offset)
         for at, symbol in image.imports:
             struct.pack_into("<Q", content, start + at, _imported(symbol))
-    ctypes.memmove(address, (ctypes.c_char * size).from_buffer(content), size)
     # The pages were never executable: where instructions have a cache of their own, the system tends to it here.
     if library().mprotect(ctypes.c_void_p(address), ctypes.c_size_t(size), mmap.PROT_READ | mmap.PROT_EXEC):
         raise OSError(ctypes.get_errno(), "this process may not run code that it wrote")

@@ -15,7 +15,6 @@ import functools
 import hashlib
 import os
 import secrets
-import struct
 import sys
 import threading
 import time
@@ -28,11 +27,10 @@ from ...core import flags
 from ...core.errors import DataLossError, UnavailableError
 from ..cache import objects
 from ..target import Target, host
-from .image import Image, load_images, runs_images
+from .image import Image, load_images, merged, runs_images
 
 FORMAT = 2  # of what the cache holds: raised where the same kernel would become other code
 _SHOWN_WHEN_COMPILED = frozenset({"kernel", "llvm", "asm"})
-_ENTRY = struct.Struct("<32sI")  # of a pack: a kernel's digest, the bytes of its image
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +188,7 @@ def _load_pack(digest: str) -> frozenset[str]:
     skipped = flags.show & _SHOWN_WHEN_COMPILED or not runs_images()
     data = None if skipped else objects(flags.cache_dir).find(digest)
     try:
-        return frozenset(load_packed(data or b""))
+        return frozenset(load_packed(data)) if data else frozenset()
     except DataLossError:
         return frozenset()
 
@@ -203,31 +201,23 @@ def _keep_pack(digest: str, used: list[str]) -> None:
 
 def packed(digests: Sequence[str]) -> bytes | None:
     """The code of kernels that are in the cache, in one piece; None where one of them is not."""
-    parts = []
-    for key in digests if runs_images() else ():
-        image = objects(flags.cache_dir).find(key)
-        if image is None:
+    images = {}
+    for digest in digests if runs_images() else ():
+        data = objects(flags.cache_dir).find(digest)
+        if data is None:
             return None
-        parts += [_ENTRY.pack(bytes.fromhex(key), len(image)), image]
-    return b"".join(parts) if runs_images() else None
+        with contextlib.suppress(DataLossError):
+            images[digest] = Image.from_bytes(data)
+    return merged(images).to_bytes() if len(images) == len(digests) else None
 
 
-def load_packed(data: bytes) -> dict[str, int]:
-    """Load what `packed` gave and this process does not have: addresses by digest. Raises DataLossError."""
-    found: dict[str, Image] = {}
-    at = 0
-    while at < len(data):
-        try:
-            key, size = _ENTRY.unpack_from(data, at)
-        except struct.error as error:
-            raise DataLossError(what="a damaged pack", found=repr(error)) from None
-        at += _ENTRY.size
-        found[key.hex()] = Image.from_bytes(data[at : at + size])
-        at += size
-    missing = {key: image for key, image in found.items() if key not in _loaded}
-    for key, entries in zip(missing, load_images(list(missing.values()))):
-        _loaded.setdefault(key, _only(entries))
-    return {key: _loaded[key] for key in found}
+def load_packed(data: bytes | memoryview) -> dict[str, int]:
+    """Load what `packed` gave, if this process lacks any of it: addresses by digest. Raises DataLossError."""
+    image = Image.from_bytes(data)
+    if any(digest not in _loaded for digest in image.entries):
+        for digest, address in load_images([image])[0].items():
+            _loaded.setdefault(digest, address)
+    return {digest: _loaded[digest] for digest in image.entries}
 
 
 def digests_by_address() -> dict[int, str]:
@@ -241,22 +231,28 @@ def _digest(target: Target, *parts: str) -> str:
     return hashlib.sha256("\0".join(words).encode()).hexdigest()
 
 
+def program_digest(*parts: str) -> str:
+    """What something that hangs on this processor, on Opwright's own sources and on these texts is kept as."""
+    return _digest(host(), *parts)
+
+
 @functools.cache
 def sources() -> str:
     """A digest of the sources that kernels are made by: names, sizes and times of their files."""
     found: list[str] = []
     for folder in (Path(__file__).parents[1], Path(core.__file__).parent):
-        _list_sources(str(folder), found)
+        list_sources(str(folder), found)
     if not found:  # Opwright lies in an archive: each process makes its own code
         found = [secrets.token_hex()]
     return hashlib.sha256("\0".join(found).encode()).hexdigest()
 
 
-def _list_sources(folder: str, found: list[str]) -> None:
+def list_sources(folder: str, found: list[str]) -> None:
+    """Add the names, sizes and times of a folder's sources."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in sorted(entries, key=lambda e: e.name):
             if entry.name.endswith((".py", ".ll")):
                 stat = entry.stat()
                 found.append(f"{entry.name} {stat.st_size} {stat.st_mtime_ns}")
             elif entry.is_dir() and entry.name != "__pycache__":
-                _list_sources(entry.path, found)
+                list_sources(entry.path, found)
