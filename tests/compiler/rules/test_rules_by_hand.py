@@ -82,7 +82,7 @@ def test_a_label_outside_is_told_in_the_operators_words():
     x = f32(4, 6)
     good, bad = ow.constant([0, 1, 2, 5]), ow.constant([0, 1, 2, 6])
     before = f(good, x)
-    with pytest.raises(ow.errors.InvalidArgumentError, match="SparseSoftmax.*label value of 6"):
+    with pytest.raises(ow.errors.InvalidArgumentError, match=r"SparseSoftmax.*label value of 6"):
         f(bad, x)
     np.testing.assert_array_equal(f(good, x), before)
 

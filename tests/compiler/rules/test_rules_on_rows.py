@@ -1,7 +1,8 @@
 """Rules of catalogue operators against the operators themselves, on the rows of their own tables (tests/ops/cases_*).
 
-Those that have no rows for it are in test_rules_by_hand.py. Each row is recorded, compiled whatever the size, and run both as native calls and as NumPy's: float64 rows as float32
-too, integers beside the first input as constants, as axes and sizes are in models.
+Each row is recorded, compiled whatever the size, and run both as native calls and as NumPy's: float64 rows as float32
+too, integers beside the first input as constants, as axes and sizes are in models. Operators that no row reaches so
+are in test_rules_by_hand.py.
 """
 
 import dataclasses

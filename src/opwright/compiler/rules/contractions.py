@@ -76,7 +76,8 @@ def depthwise(at: At) -> None:
 
 def floats(at: At, *which: int) -> tuple[Buffer, Buffer]:
     a, b = (at.operand(i) for i in which)
-    if a.dtype is not float32 or b.dtype is not float32 or len(a.shape) != 4 or len(b.shape) != 4:
+    if a.dtype is not float32 or b.dtype is not float32 or len(a.shape) != 4 or len(b.shape) != 4 \
+            or not a.size or not b.size:  # fmt: skip
         raise Refused(f"a convolution of {a} and {b}")
     return a, b
 

@@ -21,7 +21,7 @@ from .nodes import At, Refused
 def pool(at: At) -> None:
     x = at.operand(0)
     ksize = [int(k) for k in at.attr("ksize")]
-    if len(x.shape) != 4 or len(ksize) != 4 or ksize[0] != 1 or ksize[3] != 1 or x.dtype is not float32:
+    if len(x.shape) != 4 or len(ksize) != 4 or ksize[0] != 1 or ksize[3] != 1 or x.dtype is not float32 or not x.size:
         raise Refused(f"a pool of {ksize} over {x}")
     window, sizes = window_of(at, x.shape, (ksize[1], ksize[2]))
     y = at.output(shape=(x.shape[0], *sizes, x.shape[3]))
@@ -73,7 +73,7 @@ def _side_by_side(at: At, x: Buffer, y: Buffer) -> tuple[int, ...]:
     raises Refused for other windows
     """
     ksize = [int(k) for k in at.attr("ksize")]
-    if len(x.shape) != 4 or x.dtype is not float32 or ksize[0] != 1 or ksize[3] != 1:
+    if len(x.shape) != 4 or x.dtype is not float32 or not x.size or ksize[0] != 1 or ksize[3] != 1:
         raise Refused(f"a pool of {ksize} over {x}")
     window, sizes = window_of(at, x.shape, (ksize[1], ksize[2]))
     n, height, width, channels = x.shape
@@ -86,7 +86,7 @@ def _side_by_side(at: At, x: Buffer, y: Buffer) -> tuple[int, ...]:
 @rule("ResizeBilinear", "ResizeNearestNeighbor")
 def resize(at: At) -> None:
     x, y = at.operand(0), at.output()
-    if x.dtype is not float32 or y.dtype is not float32 or len(x.shape) != 4:
+    if x.dtype is not float32 or y.dtype is not float32 or len(x.shape) != 4 or not x.size or not y.size:
         raise Refused(f"{x} resized")
     kind = "bilinear" if at.node.op.name == "ResizeBilinear" else "nearest"
     at.form(Resize, y, x, kind, bool(at.attr("align_corners")), bool(at.attr("half_pixel_centers")), arg(0, float32))
