@@ -252,6 +252,39 @@ def test_left_alone_a_function_is_not_compiled():
         f.experimental_get_compiler_ir(ow.ones([3]))
 
 
+def test_what_is_called_often_is_compiled_in_the_background():
+    def f(x):
+        return ow.reduce_sum(ow.tanh(x) * 2.0, 1)
+
+    with ow.flags(hot_calls=3):
+        left_open, never = ow.function(f, autograph=False), ow.function(f, autograph=False, jit_compile=False)
+        x = array(8, 8)
+        wanted = f(x).numpy()
+        for _ in range(3):
+            np.testing.assert_allclose(left_open(x), wanted, 1e-5, 1e-6)
+            never(x)
+        plan = left_open.get_concrete_function(x).program.plan
+        for thread in threading.enumerate():
+            if thread.name == "opwright-compiler":
+                thread.join()
+        assert plan._native is not None
+        assert type(never.get_concrete_function(x).program.plan).__name__ == "Plan"
+        for _ in range(3):
+            np.testing.assert_allclose(left_open(x), wanted, 1e-5, 1e-6)
+
+
+def test_fit_with_compiled_steps():
+    x, y = RNG.standard_normal((70, 6), dtype=np.float32), RNG.integers(0, 3, 70)
+    losses = []
+    for jit in ("auto", True):
+        ow.keras.utils.set_random_seed(5)
+        layers = [ow.keras.layers.Dense(8, activation="gelu"), ow.keras.layers.Dense(3)]
+        model = ow.keras.Sequential(layers)
+        model.compile("sgd", ow.keras.losses.SparseCategoricalCrossentropy(from_logits=True), jit_compile=jit)
+        losses.append(model.fit(x, y, batch_size=32, epochs=2, verbose=0, shuffle=False).history["loss"])
+    np.testing.assert_allclose(losses[1], losses[0], 1e-5)
+
+
 def test_stages_of_the_compiled_form():
     f = native(lambda x: ow.tanh(x) + 1.0)
     x = ow.ones([3])

@@ -1,6 +1,7 @@
 """NativePlan: a graph whose native parts run as machine code, compiled for each set of input shapes it is called with.
 
-Lives here: choosing by shapes, falling back to a plain Plan, the report on what is native.
+Lives here: choosing by shapes, falling back to a plain Plan, compiling what is called often, the report on what is
+native.
 Not here: what becomes native (stretches.py), plans of Python lines (plan.py).
 """
 
@@ -115,6 +116,48 @@ class NativePlan:
 
     def __str__(self) -> str:
         return "\n\n".join(str(plan) for plan, _ in self._made.values()) or f"plan of {self.graph.name}, not run yet"
+
+
+class HotPlan:
+    """A plain Plan that is compiled once it has been called so many times, in the background; calls go on meanwhile.
+
+    It is compiled for the shapes of the call that was one too many, and later for others as NativePlan does.
+    """
+
+    def __init__(self, graph: Graph, calls: int) -> None:
+        self.graph = graph
+        self._plain, self._left = Plan(graph), calls
+        self._native: NativePlan | None = None
+
+    def _chosen(self, inputs: Sequence[Any]) -> Plan | NativePlan:
+        if self._native is not None:
+            return self._native
+        self._left -= 1
+        if self._left == 0:
+            native = NativePlan(self.graph)
+            shapes = [None if v.dtype.is_handle else np.shape(a) for a, v in zip(inputs, self.graph.inputs)]
+            threading.Thread(target=self._compile, args=(native, shapes), daemon=True, name="opwright-compiler").start()
+        return self._plain
+
+    def _compile(self, native: NativePlan, shapes: Sequence[Shape | None]) -> None:
+        if native.compiled_for(shapes) is not None:
+            self._native = native
+
+    def run(self, *inputs: Any) -> tuple[Any, ...]:
+        """Compute on arrays."""
+        return self._chosen(inputs).run(*inputs)
+
+    def consume(self, inputs: list[Any]) -> tuple[Any, ...]:
+        """`run(*inputs)` that empties the list: an input that nobody else holds dies at its last use."""
+        return self._chosen(inputs).consume(inputs)
+
+    def explain(self, error: Exception, inputs: Sequence[Any] = ()) -> Exception:
+        """As Plan.explain, by the plan that the error came out of."""
+        found = self._plain.explain(error, inputs)
+        return found if found is not error or self._native is None else self._native.explain(error, inputs)
+
+    def __str__(self) -> str:
+        return str(self._native or self._plain)
 
 
 def _fixed_shape(value: Any) -> Shape | None:

@@ -45,6 +45,7 @@ cuda_deterministic: bool
 fast_math: bool
 tune: bool
 num_threads: int
+hot_calls: int
 cache_dir: Path
 max_model_bytes: int
 max_activation_bytes: int
@@ -194,6 +195,7 @@ FLAGS: dict[str, Flag] = {
         Flag("fast_math", SWITCH, False, "Let kernels of the kernel language round differently, where that is faster."),
         Flag("tune", SWITCH, False, "Time competing ways to compute on the shapes at hand, once; take the fastest."),
         Flag("num_threads", COUNT, 0, "Threads that one operator may use; 0 means one for each core."),
+        Flag("hot_calls", COUNT, 0, "Calls after which a function that jit_compile leaves open is compiled; 0: never."),
         Flag("cache_dir", FOLDER, _user_cache, "Where compiled kernels are kept between runs."),
         Flag("max_model_bytes", SIZE, 2**31, "Largest model file that is read; a larger one is refused."),
         Flag(

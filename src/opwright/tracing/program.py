@@ -33,7 +33,7 @@ from .symbolic import SymbolicTensor
 from .trace import TRACING, FuncTrace
 
 if TYPE_CHECKING:
-    from ..compiler.native_plan import NativePlan
+    from ..compiler.native_plan import HotPlan, NativePlan
 
 state = dispatch.state
 quietly = dispatch.quietly
@@ -57,7 +57,7 @@ class Program:
         self.graph = run_passes(raw)
         if "graph" in flags.show:
             print(self.graph, file=sys.stderr)
-        self._plan: Plan | NativePlan | None = None
+        self._plan: Plan | NativePlan | HotPlan | None = None
         self._checked: dict[tuple[bool, bool], Plan] = {}
         self._derivatives: dict[bool, _Derivative] = {}
 
@@ -73,13 +73,13 @@ class Program:
         return found
 
     @property
-    def plan(self) -> Plan | NativePlan:
-        """The plan, made at first use; of machine code where that is asked for."""
+    def plan(self) -> Plan | NativePlan | HotPlan:
+        """The plan, made at first use; of machine code where that is asked for, or may be once it is called often."""
         if self._plan is None:
-            if self.trace.native:
-                from ..compiler.native_plan import NativePlan
+            if self.trace.native or (self.trace.native is None and flags.hot_calls):
+                from ..compiler.native_plan import HotPlan, NativePlan
 
-                self._plan = NativePlan(self.graph)
+                self._plan = NativePlan(self.graph) if self.trace.native else HotPlan(self.graph, flags.hot_calls)
                 return self._plan
             self._plan = Plan(self.graph)
             if "plan" in flags.show:

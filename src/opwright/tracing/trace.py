@@ -84,7 +84,7 @@ class FuncTrace:
         self.recorder = _Recorder()
         self.created_variables: list[Any] = []
         self.may_create_variables = True
-        self.native: bool = parent.native if parent is not None else False  # whether machine code is asked for
+        self.native: bool | None = parent.native if parent is not None else None  # whether machine code is asked for
         self.given: Callable[[], Sequence[Any]] | None = None  # what the inputs stand for in the call it is made for
         self.foreign: dict[FuncTrace, Callable[[SymbolicTensor], Any]] = {}
         self.finished = False

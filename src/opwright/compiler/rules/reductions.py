@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from ...core.dtypes import DType, int32
 from ...core.dtypes import bool as bool_
 from ..loops.expressions import Expr, apply, arg, const
-from ..loops.forms import ArgReduce, Buffer, Reduce
+from ..loops.forms import ArgReduce, Buffer, Reduce, View
 from . import rule
 from .elementwise import mapped
 from .nodes import At, Refused, places
@@ -29,6 +29,9 @@ def reduction(at: At) -> None:
     if not whole or not count:
         raise Refused(f"{name} of {count} {dtype.name}")
     y, element, after = at.output(), arg(0, dtype), arg(0, dtype)
+    if count == 1:
+        at.form(View, y, x)
+        return
     if name == "Mean":
         after = apply("mul", after, const(1.0 / count, dtype))
     if name not in ("Max", "Min") or not dtype.is_floating:

@@ -17,9 +17,13 @@ from ...tracing.retracing import Detector
 
 
 class Steps:
-    """One function for each kind of step and structure of a batch; the number of samples is free."""
+    """One function for each kind of step and structure of a batch; the number of samples is free.
 
-    def __init__(self) -> None:
+    jit_compile: whether they are compiled to machine code, for each number of samples.
+    """
+
+    def __init__(self, jit_compile: bool | None = None) -> None:
+        self.jit_compile = jit_compile
         self._known: dict[Any, tuple[Function, Any]] = {}
 
     def forget(self, kind: str) -> None:
@@ -52,7 +56,7 @@ class Steps:
 
         data_form = nest.map_structure(lambda t: None if t is None else 0, data)
         specs = [_spec_of(t) for t in tensors]
-        function = Function(traced, specs, name=f"{kind}_step")
+        function = Function(traced, specs, jit_compile=self.jit_compile, name=f"{kind}_step")
         function._detector = Detector()  # each is traced once: many models are no reason to warn
         return function
 

@@ -89,6 +89,7 @@ class Trainer(Fitting):
         self.run_eagerly, self.steps_per_execution = bool(run_eagerly), int(steps_per_execution)
         self.stop_training, self.compiled = False, True
         self.jit_compile = jit_compile
+        state.steps.jit_compile = True if jit_compile is True else None  # "auto" leaves it to functions
 
     @property
     def loss(self) -> Any:
