@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from form_kit import buffer, compiles_everywhere, run, split, targets
 
-from opwright.compiler.kernels.gathers import gather_runs
-from opwright.compiler.loops.forms import Buffer, Gather
+from opwright.compiler.kernels import Unmade
+from opwright.compiler.kernels.gathers import copy_unless_shared, gather_places, gather_runs, update_box
+from opwright.compiler.loops.forms import Buffer, Gather, GatherNd, UpdateSlice
 from opwright.compiler.loops.plans import StepFailed
 from opwright.core.dtypes import int16, int32, int64
 
@@ -13,7 +14,8 @@ RNG = np.random.default_rng(5)
 CASES = [
     # x, indices, axis, batch dims
     ((10, 7), (5,), 0, 0), ((100, 300), (2, 3), 0, 0), ((4, 9), (6,), 1, 0), ((3, 5, 2), (4,), 1, 0),
-    ((13,), (40,), 0, 0), ((6, 8, 3), (6, 4), 1, 1), ((2, 3, 4, 5), (2, 3, 7), 2, 2), ((2, 3, 4, 5), (2, 6), 3, 1), ((9, 4), (), 0, 0),
+    ((13,), (40,), 0, 0), ((6, 8, 3), (6, 4), 1, 1), ((2, 3, 4, 5), (2, 3, 7), 2, 2),
+    ((2, 3, 4, 5), (2, 6), 3, 1), ((9, 4), (), 0, 0),
 ]  # fmt: skip
 
 
@@ -49,6 +51,52 @@ def test_indices_outside_fail(wrong, at):
         run(*gathered(x, indices, 0, 0))
 
 
-@targets(*((gather_runs, {"places": p, "width": w}) for p, w in ((int16, 0), (int32, 16), (int64, 1))))
+@pytest.mark.parametrize("dtype", [np.int8, np.float32, np.complex128])
+@pytest.mark.parametrize(("shape", "of"), [((5, 6, 7), (4, 2)), ((5, 6), (3, 2, 2)), ((9,), (1,)), ((3, 400), (5, 1))])
+def test_gathers_at_coordinates(shape, of, dtype):
+    x = RNG.integers(-100, 100, shape).astype(dtype)
+    depth = of[-1]
+    indices = np.stack([RNG.integers(0, n, of[:-1]) for n in shape[:depth]], -1).astype(np.int32).reshape(of)
+    a, b = buffer(x), buffer(indices, "indices")
+    wanted = np.asarray(x[tuple(indices[..., k] for k in range(depth))])
+    form = GatherNd(Buffer("y", a.dtype, wanted.shape), a, b)
+    np.testing.assert_array_equal(run(form, {a: x, b: indices}), wanted)
+    np.testing.assert_array_equal(split(form, {a: x, b: indices}, 2), wanted)
+    indices[..., -1].reshape(-1)[-1:] = shape[depth - 1]
+    indices = np.where(np.arange(indices.size).reshape(of) == indices.size - 1, shape[depth - 1], indices).astype(
+        np.int32
+    )
+    with pytest.raises(StepFailed):
+        run(form, {a: x, b: indices})
+
+
+@pytest.mark.parametrize("places", [np.int32, np.int64])
+@pytest.mark.parametrize(("shape", "part", "starts"), [
+    ((8,), (3,), (2,)), ((8,), (3,), (7,)), ((8,), (3,), (-5,)), ((4, 5, 6), (2, 5, 6), (1, 0, 0)), ((), (), ()),
+    ((4, 5, 6), (2, 3, 4), (1, 1, 1)), ((4, 5, 6), (4, 5, 6), (3, 3, 3)), ((2, 300, 70), (1, 1, 70), (1, 123, 9)),
+])  # fmt: skip
+def test_updates(shape, part, starts, places):
+    x, update = (RNG.normal(size=s).astype(np.float32) if s else np.float32([1]).reshape(()) for s in (shape, part))
+    where = np.array(starts, places)
+    operands = buffer(x), buffer(update, "update"), buffer(where, "starts")
+    form = UpdateSlice(Buffer("y", operands[0].dtype, shape), *operands)
+    if not shape:
+        with pytest.raises(Unmade):
+            run(form, dict(zip(operands, (x, update, where))))
+        return
+    wanted = x.copy()
+    corner = [min(max(s, 0), n - u) for s, n, u in zip(starts, shape, part)]
+    wanted[tuple(slice(c, c + u) for c, u in zip(corner, part))] = update
+    given = dict(zip(operands, (x, update, where)))
+    np.testing.assert_array_equal(run(form, given), wanted)
+    np.testing.assert_array_equal(split(form, given, 2), wanted)
+
+
+@targets(
+    *((gather_runs, {"places": p, "width": w}) for p, w in ((int16, 0), (int32, 16), (int64, 1))),
+    (gather_places, {"places": int32, "width": 8, "depth": 3}),
+    (copy_unless_shared, {}),
+    (update_box, {"places": int64, "width": 0, "rank": 3, "outer": 2}),
+)
 def test_gathers_compile_for_every_target(family, constants):
     compiles_everywhere(family, **constants)

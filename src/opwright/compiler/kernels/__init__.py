@@ -49,9 +49,12 @@ MODULES: dict[str, tuple[str, ...]] = {
     "ArgReduce": ("searches",),
     "Attention": ("attention",),
     "Gather": ("gathers",),
+    "GatherNd": ("gathers",),
+    "UpdateSlice": ("gathers",),
     "Move": ("moves",),
     "Reduce": ("reductions",),
     "RowPass": ("rows",),
+    "Scan": ("scans",),
 }
 """By name of a form, the modules of this package with its makers, in the order they are asked; loaded on demand."""
 

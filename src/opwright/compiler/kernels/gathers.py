@@ -1,6 +1,7 @@
-"""Slices by index: rows of a table, elements along an axis.
+"""Slices by index: rows of a table, elements along an axis or at coordinates, boxes put somewhere.
 
-Lives here: the maker of Gather, its family.  Not here: moves whose places are known beforehand (moves.py).
+Lives here: the makers of Gather, GatherNd and UpdateSlice, their families.
+Not here: moves whose places are known beforehand (moves.py).
 
 An index outside of the axis is a guard that fails: the kernel reads the first slice in its stead, and says so at its
 end.
@@ -11,13 +12,16 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ...core.dtypes import DType
 from .. import language as kl
 from ..language import i16, i32, i64, ptr, u8
-from ..loops.forms import Gather
+from ..language.memory import copy
+from ..loops.forms import Gather, GatherNd, UpdateSlice
 from . import Unmade, maker
 from .grains import grain
-from .moves import copy_run, run_width
+from .moves import BLOCK, Axis, copy_run, joined, place, run_width, table_of
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder
@@ -75,4 +79,93 @@ def make_gather(form: Gather, build: Builder) -> None:
         run,
     ]
     code = gather_runs.code(places=indices.dtype, width=run_width(run))
+    build.step(code, words, items, chunk=grain(run, items))
+
+
+@kl.family
+def gather_places(work, x: ptr[u8], indices: ptr[u8], y: ptr[u8], table: ptr[i64], run: i64,
+                  *, places: DType, width: int, depth: int):  # fmt: skip
+    """Runs of bytes at coordinates, `depth` each. table: for each its limit, and the bytes from one to the next."""
+    indices = indices.cast(places, places.size)
+    failed = kl.value(0)
+    for item in work.items():
+        offset, fits = kl.value(0), kl.value(0) == 0
+        for k in range(depth):
+            place = indices[item * depth + k].to(i64)
+            fits = fits & (place >= 0) & (place < table[2 * k])
+            offset = offset + place * table[2 * k + 1]
+        failed = kl.select(fits, failed, 1)
+        copy_run(y + item * run, x + kl.select(fits, offset, 0), run, width)
+    return failed
+
+
+@maker(GatherNd)
+def make_gather_nd(form: GatherNd, build: Builder) -> None:
+    """Any dtype: bytes are moved."""
+    x, indices, y = form.input, form.indices, form.output
+    if indices.dtype not in INDICES or x.dtype is not y.dtype or any(b.parent is not None for b in (x, indices, y)):
+        raise Unmade(f"slices of {x!r} by {indices!r}")
+    depth = indices.shape[-1]
+    if not 0 < depth <= len(x.shape) or y.shape != (*indices.shape[:-1], *x.shape[depth:]) or not x.size or not y.size:
+        raise Unmade(f"slices of {x!r} by {indices!r} to {y!r}")
+    run = math.prod(x.shape[depth:]) * x.dtype.size
+    steps = [math.prod(x.shape[k + 1 :]) * x.dtype.size for k in range(depth)]
+    table = build.constant(np.array([*zip(x.shape[:depth], steps)], np.int64))
+    items = math.prod(indices.shape[:-1])
+    code = gather_places.code(places=indices.dtype, width=run_width(run), depth=depth)
+    words = [build.pointer(x), build.pointer(indices), build.pointer(y), table, run]
+    build.step(code, words, items, chunk=grain(run, items))
+
+
+@kl.family
+def copy_unless_shared(work, x: i64, y: i64, size: i64, block: i64):
+    """x's bytes to y, `block` of them an item; nothing where both are one place."""
+    start = work.begin * block
+    if x != y:
+        copy(kl.pointer(y, u8) + start, kl.pointer(x, u8) + start, kl.minimum(work.end * block, size) - start)
+
+
+@kl.family
+def update_box(work, update: ptr[u8], starts: ptr[u8], y: ptr[u8], limits: ptr[i64], table: ptr[i64], run: i64,
+               *, places: DType, width: int, rank: int, outer: int):  # fmt: skip
+    """Rows of the update into y. limits: for each axis its last place for the box, and the bytes from one to the next;
+    table: as `place` takes it. An item is a row."""
+    starts = starts.cast(places, places.size)
+    corner = kl.value(0)
+    for axis in range(rank):
+        corner = corner + kl.clamp(starts[axis].to(i64), 0, limits[2 * axis]) * limits[2 * axis + 1]
+    for item in work.items():
+        source, target = place(item, table, outer)
+        copy_run(y + (corner + target), update + source, run, width)
+
+
+@maker(UpdateSlice)
+def make_update(form: UpdateSlice, build: Builder) -> None:
+    """In place where nobody needs the input later."""
+    x, update, starts, y = form.input, form.update, form.starts, form.output
+    rank, size = len(x.shape), x.dtype.size
+    if (
+        any(b.parent is not None for b in (x, update, starts, y))
+        or update is x
+        or starts.dtype not in (i32, i64)
+        or not rank
+    ):
+        raise Unmade(f"an update of {x!r} at {starts!r}")
+    if update.dtype is not x.dtype or y.dtype is not x.dtype or y.shape != x.shape or starts.shape != (rank,) or len(
+            update.shape) != rank or any(u > n for u, n in zip(update.shape, x.shape)) or not update.size:  # fmt: skip
+        raise Unmade(f"an update of {x!r} by {update!r}")
+    build.share(x)
+    nbytes = x.size * size
+    blocks = -(-nbytes // BLOCK)
+    build.step(copy_unless_shared.code(), [build.pointer(x), build.pointer(y), nbytes, BLOCK], blocks,
+               chunk=grain(BLOCK, blocks))  # fmt: skip
+    steps = [math.prod(x.shape[k + 1 :]) * size for k in range(rank)]
+    limits = [(n - u, s) for n, u, s in zip(x.shape, update.shape, steps)]
+    own = [math.prod(update.shape[k + 1 :]) * size for k in range(rank)]
+    axes = joined([Axis(n, a, b) for n, a, b in zip(update.shape, own, steps)])
+    inner = axes.pop() if axes and axes[-1].source == axes[-1].target == size else Axis(1, size, size)
+    run, items = inner.extent * size, math.prod(a.extent for a in axes)
+    code = update_box.code(places=starts.dtype, width=run_width(run), rank=rank, outer=len(axes))
+    words = [build.pointer(update), build.pointer(starts), build.pointer(y),
+             build.constant(np.array(limits, np.int64)), table_of(axes, build), run]  # fmt: skip
     build.step(code, words, items, chunk=grain(run, items))

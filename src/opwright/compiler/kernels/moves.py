@@ -278,7 +278,7 @@ def _choose(axes: list[Axis], size: int, source: Any, target: Any, build: Builde
     items = math.prod(a.extent for a in outer) * middle.extent
     width = run_width(run) if kind == "copy" else _width(run, size)
     code = move_runs.code(kind=kind, size=size if kind != "copy" else 1, width=width, outer=len(outer))
-    words = [source, target, _table(outer, build), run, middle.extent, middle.source, middle.target]
+    words = [source, target, table_of(outer, build), run, middle.extent, middle.source, middle.target]
     build.step(code, words, items, chunk=grain(run, items))
 
 
@@ -307,7 +307,7 @@ def _transpose(axes: list[Axis], across: Axis, inner: Axis, size: int, tile: int
     wide = max(TILES // size, tile)
     blocks = max(1, across.extent // wide)
     items = math.prod(a.extent for a in outer) * blocks
-    words = [source, target, _table(outer, build), across.extent, inner.extent, inner.source, across.target, blocks]
+    words = [source, target, table_of(outer, build), across.extent, inner.extent, inner.source, across.target, blocks]
     code = move_transposed.code(size=size, tile=tile, outer=len(outer))
     build.step(code, words, items, chunk=grain(wide * inner.extent * size, items))
 
@@ -316,11 +316,11 @@ def _elements(axes: list[Axis], size: int, source: Any, target: Any, build: Buil
     inner = max(axes, key=lambda a: a.extent)
     outer = [a for a in axes if a is not inner]
     items = math.prod(a.extent for a in outer)
-    words = [source, target, _table(outer, build), inner.extent, inner.source, inner.target]
+    words = [source, target, table_of(outer, build), inner.extent, inner.source, inner.target]
     build.step(move_elements.code(size=size, outer=len(outer)), words, items, chunk=grain(inner.extent * size, items))
 
 
-def _table(axes: list[Axis], build: Builder) -> Any:
+def table_of(axes: list[Axis], build: Builder) -> Any:
     """The outer axes for `place`."""
     if not axes:
         return 0

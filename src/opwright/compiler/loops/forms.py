@@ -9,6 +9,7 @@ zero points as numbers where padding and sums need them, and the rest stands in 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -43,7 +44,7 @@ class Buffer:
     @property
     def size(self) -> int:
         """Number of elements."""
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)
 
     def __repr__(self) -> str:
         return f"{self.name}: {self.dtype.short}{list(self.shape)}"
@@ -96,6 +97,10 @@ class Contract(Form):
     Operands are of the output's shape; of shape [F], one number a channel; or tables of 256 for `lookup`.
     s is float32 for floats, int32 for integers. A fully connected layer is a window of (1, 1) over [rows, 1, 1, C].
     The filter may be constant or not.
+
+    rounding: of a float32 input beside a filter of int8 or int4 that stands for itself. Each input[n] is rounded to
+    int8 first, with a scale of its own and, if asymmetric, a zero point (kernels/hybrid.py has the formulas):
+        s = scale[n] sum (q - zero[n]) * filter, q = round(input / scale[n]) + zero[n]
     """
 
     input: Buffer
@@ -106,6 +111,7 @@ class Contract(Form):
     groups: int = 1
     input_zero: int = 0
     filter_zero: int = 0
+    rounding: Literal["", "symmetric", "asymmetric"] = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,6 +209,16 @@ class ArgReduce(Form):
 
 
 @dataclass(frozen=True, eq=False)
+class Scan(Form):
+    """Running sums along an axis. exclusive: without the element itself; reverse: from the last to the first."""
+
+    input: Buffer
+    axis: int
+    exclusive: bool = False
+    reverse: bool = False
+
+
+@dataclass(frozen=True, eq=False)
 class RowPass(Form):
     """What needs a whole row (the last axis) at once. kind: a key of the row kernels' table (softmax, log_softmax,
     layer_norm, l2_norm, rms_norm ...). before: an expression of the input's element, float32; expr: of the result.
@@ -247,6 +263,23 @@ class Gather(Form):
     indices: Buffer
     axis: int
     batch_dims: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class GatherNd(Form):
+    """output[p, ...] = input[indices[p, 0], indices[p, 1] ...]: indices [..., coordinates], guarded as Gather's."""
+
+    input: Buffer
+    indices: Buffer
+
+
+@dataclass(frozen=True, eq=False)
+class UpdateSlice(Form):
+    """The input, a box of it replaced by the update. starts: where, [rank]; what would be outside is moved inside."""
+
+    input: Buffer
+    update: Buffer
+    starts: Buffer
 
 
 @dataclass(frozen=True, eq=False)

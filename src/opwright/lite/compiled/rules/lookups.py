@@ -1,12 +1,14 @@
-"""Slices by index: GATHER, EMBEDDING_LOOKUP.
+"""Slices by index: GATHER, GATHER_ND, EMBEDDING_LOOKUP, DYNAMIC_UPDATE_SLICE.
 
 Lives here: these rules.  Not here: slices whose places the file knows (views.py).
 """
 
 from __future__ import annotations
 
+import numpy as np
+
 from ....compiler.loops.expressions import apply, arg, convert, scalar
-from ....compiler.loops.forms import Gather, Map
+from ....compiler.loops.forms import Gather, GatherNd, Map, UpdateSlice
 from ....core.dtypes import float32, int8, int16, int32, int64, uint8
 from ..nodes import At, Operand, Refused
 from . import rule
@@ -37,6 +39,36 @@ def gather(at: At) -> None:
     same_numbers(x, y)
     _check(indices, x.shape[axis])
     at.form(Gather, y.buffer, x.buffer, indices.buffer, axis, batch)
+
+
+@rule("GATHER_ND")
+def gather_nd(at: At) -> None:
+    x, indices = at.operand(0), at.operand(1)
+    check_whole_bytes(x)
+    depth = indices.shape[-1] if indices.shape else 0
+    if not 0 < depth <= len(x.shape):
+        raise Refused(f"slices of {x} at {indices}")
+    y = at.output((*indices.shape[:-1], *x.shape[depth:]))
+    same_numbers(x, y)
+    if indices.constant is not None:
+        places = indices.constant.reshape(-1, depth)
+        if (places < 0).any() or (places >= np.array(x.shape[:depth])).any():
+            raise Refused("an index is out of bounds")
+    at.form(GatherNd, y.buffer, x.buffer, indices.buffer)
+
+
+@rule("DYNAMIC_UPDATE_SLICE")
+def dynamic_update_slice(at: At) -> None:
+    x, update, starts = (at.operand(i) for i in range(3))
+    check_whole_bytes(x)
+    y = at.output(x.shape)
+    same_numbers(x, y)
+    same_numbers(update, y)
+    if len(update.shape) != len(x.shape) or any(u > n for u, n in zip(update.shape, x.shape)):
+        raise Refused(f"{update} into {x}")
+    if starts.shape != (len(x.shape),):
+        raise Refused(f"places {starts}")
+    at.form(UpdateSlice, y.buffer, x.buffer, update.buffer, starts.buffer)
 
 
 @rule("EMBEDDING_LOOKUP")

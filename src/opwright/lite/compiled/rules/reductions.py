@@ -1,4 +1,4 @@
-"""Reductions over axes and searches along one: SUM, MEAN, REDUCE_*, ARG_MAX, ARG_MIN.
+"""Reductions over axes, searches and sums along one: SUM, MEAN, REDUCE_*, ARG_MAX, ARG_MIN, CUMSUM.
 
 Lives here: these rules.  Not here: pools (pooling.py), the kernels.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from ....compiler.loops.expressions import Expr, apply, arg, convert, scalar
-from ....compiler.loops.forms import ArgReduce, Reduce
+from ....compiler.loops.forms import ArgReduce, Reduce, Scan
 from ....core.dtypes import bfloat16, float16, float32, int8, int16, int32, int64, uint8
 from ....core.dtypes import bool as bool_
 from ..nodes import At, Operand, Refused, in_steps
@@ -113,3 +113,14 @@ def search(at: At) -> None:
     if y.dtype not in (int32, int64) or y.dtype.name.upper() != at.option("output_type"):
         raise Refused(f"places {y}")
     at.form(ArgReduce, y.buffer, x.buffer, at_axis, "max" if at.node.name == "ARG_MAX" else "min")
+
+
+@rule("CUMSUM")
+def running_sums(at: At) -> None:
+    x, axis = at.operand(0), at.constant(1).reshape(-1).tolist()
+    rank = len(x.shape)
+    if len(axis) != 1 or not -rank <= axis[0] < rank or x.dtype not in (float32, int32, int64):
+        raise Refused(f"running sums of {x} along {axis}")
+    y = at.output(x.shape)
+    same_numbers(x, y)
+    at.form(Scan, y.buffer, x.buffer, axis[0] % rank, bool(at.option("exclusive")), bool(at.option("reverse")))
