@@ -112,10 +112,10 @@ def test_slices_of_a_concatenation():
 
 
 SKELETON = Epilogue(parametrised(RELU6)[0], (("channel", float32),), (float32, float32))
-TILE = {"strides": (1, 1), "rows": 2, "lanes": 4, "has_bias": False, "more": 3, "epilogue": SKELETON}
+TILE = {"strides": (1, 1), "rows": 2, "lanes": 4, "has_bias": False, "dilated": False, "more": 3, "epilogue": SKELETON}
 
 
-@targets((depthwise_f32, {"size": (3, 3), **TILE}), (depthwise_f32, {"size": (5, 5), **TILE, "strides": (2, 2)}),
+@targets((depthwise_f32, {"size": (3, 3), **TILE}), (depthwise_f32, {"size": (5, 5), **TILE, "dilated": True}),
          (depthwise_any_f32, {"lanes": 4, "source": "multiplier", "more": 3, "epilogue": SKELETON}))  # fmt: skip
 def test_every_target(family, constants):
     compiles_everywhere(family, **constants)

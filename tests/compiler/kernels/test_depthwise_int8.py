@@ -124,8 +124,10 @@ CODE = {"lanes": 4, "more": 2, "epilogue": EPILOGUE}
 ANY = {"source": "multiplier", "x_dtype": "int8", "filter_dtype": "uint8"}
 
 
-@targets((depthwise_int8, {"size": (3, 3), "strides": (1, 1), "rows": 2, "signed": True, **CODE}),
-         (depthwise_int8, {"size": (5, 5), "strides": (2, 2), "rows": 2, "signed": False, **CODE}),
-         (depthwise_any_int8, {**ANY, **CODE}))  # fmt: skip
+QUICK = {"size": (3, 3), "strides": (1, 1), "rows": 4, "team": 2, "signed": True, "dilated": False}
+
+
+@targets((depthwise_int8, {**QUICK, **CODE}), (depthwise_any_int8, {**ANY, **CODE}),
+         (depthwise_int8, {**QUICK, "size": (5, 5), "rows": 2, "signed": False, "dilated": True, **CODE}))  # fmt: skip
 def test_every_target(family, constants):
     compiles_everywhere(family, **constants)

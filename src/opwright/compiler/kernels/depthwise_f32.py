@@ -25,6 +25,7 @@ from .epilogue import epilogue_of, without_bias
 from .grains import grain
 
 if TYPE_CHECKING:
+    from ..language import Value
     from ..loops.planning import Builder
 
 LARGEST = 64
@@ -37,10 +38,11 @@ BAND = 8
 def depthwise_f32(work, x: ptr[f32], filter: ptr[f32], bias: ptr[f32], y: ptr[f32], height: i64, width: i64,
                   in_pitch: i64, out_height: i64, out_width: i64, out_pitch: i64, channels: i64, top: i64, left: i64,
                   down: i64, across: i64, bands: i64, band: i64, *more: i64, size: tuple, strides: tuple, rows: int,
-                  lanes: int, has_bias: bool, epilogue: Any):  # fmt: skip
+                  lanes: int, has_bias: bool, dilated: bool, epilogue: Any):  # fmt: skip
     """An item: `lanes` channels of a band of rows. down, across: dilations; rows > 1 is for down = 1.
 
-    Where across > 1, stride is 1: columns with equal remainders by it are one row of an image without dilation.
+    dilated: across may be above 1, with a stride of 1: columns with equal remainders by it are one row of an image
+    without dilation.
     """
     finish = epilogue.bind(more)
     blocks = (channels + (lanes - 1)) // lanes
@@ -56,12 +58,22 @@ def depthwise_f32(work, x: ptr[f32], filter: ptr[f32], bias: ptr[f32], y: ptr[f3
             lines = []  # the rows of the image that these rows of outputs see: whether there is one, and where
             for i in range((rows - 1) * strides[0] + size[0]):
                 iy = oy * strides[0] - top + i * down
-                lines.append(((iy >= 0) & (iy < height), x + ((n * height + iy) * width * in_pitch + c)))
-            for phase in range(across):
-                at = (n * out_height + oy) * out_width + phase
-                count = (out_width - phase + (across - 1)) // across
-                _along(lines, tap, start, finish, y, at, c, count, phase - left, across, width, in_pitch, out_width,
-                       out_pitch, size, strides, rows, lanes)  # fmt: skip
+                lines.append((within(iy, height), x + ((n * height + iy) * width * in_pitch + c)))
+            at = (n * out_height + oy) * out_width
+            if dilated:
+                for phase in range(across):
+                    count = (out_width - phase + (across - 1)) // across
+                    _along(lines, tap, start, finish, y, at + phase, c, count, phase - left, across, width, in_pitch,
+                           out_width, out_pitch, size, strides, rows, lanes)  # fmt: skip
+            else:
+                _along(lines, tap, start, finish, y, at, c, out_width, -left, 1, width, in_pitch, out_width, out_pitch,
+                       size, strides, rows, lanes)  # fmt: skip
+
+
+def within(at: Value, extent: Value) -> Value:
+    """0 <= at < extent, in one comparison."""
+    found: Value = at.to(dtypes.uint64) < extent.to(dtypes.uint64)
+    return found
 
 
 def _taps(work: Any, filter: Any, channels: Any, size: tuple[int, int], lanes: int) -> Any:
@@ -92,7 +104,7 @@ def _along(lines: Any, tap: Any, start: Any, finish: Any, y: Any, at: Any, c: An
     for t in range(count + (depth - 1)):
         for j in range(strides[1]):
             column = (t * strides[1] + j) * across + base
-            if (column >= 0) & (column < width):
+            if within(column, width):
                 for i in range(len(lines)):
                     inside, line = lines[i]
                     if inside:
@@ -132,10 +144,10 @@ def depthwise_any_f32(work, x: ptr[f32], filter: ptr[f32], y: ptr[f32], height: 
             total = kl.zeros(f32, lanes)
             for i in range(high):
                 iy = y0 + i * down
-                if (iy >= 0) & (iy < height):
+                if within(iy, height):
                     for j in range(wide):
                         ix = x0 + j * across
-                        if (ix >= 0) & (ix < width):
+                        if within(ix, width):
                             p = x + ((n * height + iy) * width + ix) * in_pitch
                             if source == "same":
                                 pixel = p.load(c, lanes)
@@ -189,7 +201,7 @@ def make_depthwise_f32(form: Depthwise, build: Builder) -> None:
     epilogue, more = epilogue_of(expr, operands, out, build)
     rows = 1 if down > 1 else rows_together(out_height)
     code = depthwise_f32.code(size=(kh, kw), strides=(sh, sw), rows=rows, lanes=lanes, has_bias=bias is not None,
-                              more=len(more), epilogue=epilogue)  # fmt: skip
+                              dilated=across > 1, more=len(more), epilogue=epilogue)  # fmt: skip
     band = BAND if n * blocks * -(-out_height // BAND) >= BAND else rows
     bands = -(-out_height // band)
     words = [build.pointer(x), build.pointer(form.filter), 0 if bias is None else build.pointer(bias),

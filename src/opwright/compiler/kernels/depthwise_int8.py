@@ -23,7 +23,7 @@ from .. import language as kl
 from ..language import i8, i32, i64, ptr, u8
 from ..loops.forms import Buffer, Depthwise
 from . import Unmade, maker
-from .depthwise_f32 import LARGEST, vector_lanes
+from .depthwise_f32 import LARGEST, vector_lanes, within
 from .epilogue import epilogue_of, without_bias
 from .grains import grain
 
@@ -31,15 +31,18 @@ if TYPE_CHECKING:
     from ..loops.planning import Builder
 
 BYTES = (dtypes.int8, dtypes.uint8)
-RUN = 64
+RUN = 128
 """Pixels of the output that a work item does in each channel, about: what it loads first is not much beside them."""
+
+HIGH = 24
+"""Rows of outputs beside which a few done twice do not matter."""
 
 
 @kl.family
 def depthwise_int8(work, x: ptr[u8], filter: ptr[i8], starts: ptr[i32], y: ptr[u8], height: i64, width: i64,
                    in_pitch: i64, out_height: i64, out_width: i64, out_pitch: i64, channels: i64, top: i64, left: i64,
                    down: i64, across: i64, bands: i64, band: i64, zero: i64, *more: i64, size: tuple, strides: tuple,
-                   rows: int, lanes: int, signed: bool, epilogue: Any):  # fmt: skip
+                   rows: int, team: int, lanes: int, signed: bool, dilated: bool, epilogue: Any):  # fmt: skip
     """An item: `lanes` channels of a band of rows. down, across: dilations, as for floats. zero: x'_zero."""
     finish = epilogue.bind(more)
     blocks = (channels + (lanes - 1)) // lanes
@@ -49,8 +52,7 @@ def depthwise_int8(work, x: ptr[u8], filter: ptr[i8], starts: ptr[i32], y: ptr[u
         block, rest = item % blocks, item // blocks
         n = rest // bands
         c = kl.minimum(block * lanes, channels - lanes)
-        groups = _groups(size, strides, rows)
-        taps = filter + block * (sum(1 for _ in _used(groups, size, strides, rows)) * size[1] * 4 * lanes)
+        taps = filter + block * (len(_seen(size, strides, team)) * size[1] * 4 * lanes)
         start = (starts + c).load(0, lanes)
         first = (rest % bands) * band
         for row in range(first, kl.minimum(first + band, out_height), rows):
@@ -58,35 +60,35 @@ def depthwise_int8(work, x: ptr[u8], filter: ptr[i8], starts: ptr[i32], y: ptr[u
             lines = []  # the rows of the image that these rows of outputs see, and how far apart their pixels are
             for i in range((rows - 1) * strides[0] + size[0]):
                 iy = oy * strides[0] - top + i * down
-                inside = (iy >= 0) & (iy < height)
+                inside = within(iy, height)
                 line = kl.select(inside, x + ((n * height + iy) * width * in_pitch + c), outside)
                 lines.append((line, kl.select(inside, in_pitch, 0)))
-            for phase in range(across):
-                at = (n * out_height + oy) * out_width + phase
-                count = (out_width - phase + (across - 1)) // across
-                _along(lines, taps, start, zero, finish, y.cast(epilogue.expr.dtype), at, c, count, phase - left,
-                       across, width, out_width, out_pitch, size, strides, rows, lanes, signed)  # fmt: skip
+            at, out = (n * out_height + oy) * out_width, y.cast(epilogue.expr.dtype)
+            if dilated:
+                for phase in range(across):
+                    count = (out_width - phase + (across - 1)) // across
+                    _along(lines, taps, start, zero, finish, out, at + phase, c, count, phase - left, across, width,
+                           out_width, out_pitch, size, strides, rows, team, lanes, signed)  # fmt: skip
+            else:
+                _along(lines, taps, start, zero, finish, out, at, c, out_width, -left, 1, width, out_width, out_pitch,
+                       size, strides, rows, team, lanes, signed)  # fmt: skip
 
 
-def _groups(size: tuple[int, int], strides: tuple[int, int], rows: int) -> list[int]:
-    """How many rows of the image each group of at most four has."""
-    need = (rows - 1) * strides[0] + size[0]
-    return [min(4, need - i) for i in range(0, need, 4)]
-
-
-def _used(groups: list[int], size: tuple[int, int], strides: tuple[int, int], rows: int) -> Any:
-    """The pairs (row of outputs, group) of which the row sees the group, in the order of the packed filter."""
-    for r in range(rows):
-        for g, n in enumerate(groups):
-            if 4 * g < r * strides[0] + size[0] and 4 * g + n > r * strides[0]:
-                yield r, g
+def _seen(size: tuple[int, int], strides: tuple[int, int], team: int) -> list[tuple[int, int]]:
+    """For a team of rows of outputs, which groups of four rows of the image each sees: (row, group), in the order of
+    the packed filter. The first group starts where the first row's window does."""
+    groups = -(-((team - 1) * strides[0] + size[0]) // 4)
+    return [(r, g) for r in range(team) for g in range(groups)
+            if 4 * g < r * strides[0] + size[0] and 4 * g + 4 > r * strides[0]]  # fmt: skip
 
 
 def _along(lines: Any, taps: Any, start: Any, zero: Any, finish: Any, y: Any, at: Any, c: Any, count: Any, base: Any,
            across: Any, width: Any, out_width: Any, out_pitch: Any, size: tuple[int, int], strides: tuple[int, int],
-           rows: int, lanes: int, signed: bool) -> None:  # fmt: skip
+           rows: int, team: int, lanes: int, signed: bool) -> None:  # fmt: skip
     """`count` columns of outputs, `across` apart, as for floats."""
-    groups = _groups(size, strides, rows)
+    seen, step = _seen(size, strides, team), team * strides[0]
+    groups = [lines[start : start + (team - 1) * strides[0] + size[0]][4 * g : 4 * g + 4]
+              for start in range(0, rows * strides[0], step) for g in range(seen[-1][1] + 1)]  # fmt: skip
     depth = -(-size[1] // strides[1])
     sums = kl.registers(i32, lanes, rows, depth)
     for r in range(rows):
@@ -98,16 +100,18 @@ def _along(lines: Any, taps: Any, start: Any, zero: Any, finish: Any, y: Any, at
             pixels = kl.registers(u8, 4 * lanes, len(groups))
             for g in range(len(groups)):
                 pixels[g] = zero.to(dtypes.uint8).splat(4 * lanes)
-            if (column >= 0) & (column < width):
+            if within(column, width):
                 for g in range(len(groups)):
-                    parts = [line.load(column * pitch, lanes) for line, pitch in lines[4 * g : 4 * g + groups[g]]]
+                    parts = [line.load(column * pitch, lanes) for line, pitch in groups[g]]
                     pixels[g] = _interleaved(parts) ^ 128 if signed else _interleaved(parts)
-            for place, (r, g) in enumerate(_used(groups, size, strides, rows)):
+            for place in range(len(seen)):
                 for d in range(depth):
                     kx = d * strides[1] + j
                     if kx < size[1]:
                         tap = taps.load((place * size[1] + kx) * 4 * lanes, 4 * lanes)
-                        sums[r, d] = kl.dot4(sums[r, d], pixels[g], tap)
+                        for k in range(rows // team):
+                            r, g = seen[place][0] + k * team, seen[place][1] + k * (len(groups) * team // rows)
+                            sums[r, d] = kl.dot4(sums[r, d], pixels[g], tap)
         if t >= depth - 1:
             for r in range(rows):
                 row = at + r * out_width + (t - (depth - 1)) * across
@@ -131,15 +135,14 @@ def _interleaved(parts: list[Any]) -> Any:
     return kl.shuffle(whole, None, [(k % 4 if k % 4 < len(parts) else 0) * n + k // 4 for k in range(4 * n)])
 
 
-def pack(out: np.ndarray, filter: np.ndarray, strides: tuple[int, int], rows: int) -> None:
+def pack(out: np.ndarray, filter: np.ndarray, strides: tuple[int, int], team: int) -> None:
     """Write a filter int8[KH, KW, C] as out: int8[blocks, pairs of row and group, KW, lanes, 4], which is zeros."""
     kh, kw, channels = filter.shape
     blocks, _, _, lanes, _ = out.shape
-    groups = _groups((kh, kw), strides, rows)
     for block in range(blocks):
         c = min(block * lanes, channels - lanes)
-        for place, (r, g) in enumerate(_used(groups, (kh, kw), strides, rows)):
-            for i in range(groups[g]):
+        for place, (r, g) in enumerate(_seen((kh, kw), strides, team)):
+            for i in range(4):
                 ky = 4 * g + i - r * strides[0]
                 if 0 <= ky < kh:
                     out[block, place, :, :, i] = filter[ky, :, c : c + lanes]
@@ -166,10 +169,10 @@ def depthwise_any_int8(work, x: ptr[u8], filter: ptr[u8], y: ptr[u8], height: i6
             total = kl.zeros(i32, lanes)
             for i in range(high):
                 iy = y0 + i * down
-                if (iy >= 0) & (iy < height):
+                if within(iy, height):
                     for j in range(wide):
                         ix = x0 + j * across
-                        if (ix >= 0) & (ix < width):
+                        if within(ix, width):
                             p = image + ((n * height + iy) * width + ix) * in_pitch
                             if source == "same":
                                 pixel = p.load(c, lanes).to(i32)
@@ -228,27 +231,39 @@ def _quick(form: Depthwise, lanes: int, build: Builder) -> None:
     bias, expr, operands = without_bias(form.expr, form.operands)
     epilogue, more = epilogue_of(expr, operands, out, build)
     n, out_height, out_width, channels = out.shape
-    shared = size[0] + strides[0] <= 4 * -(-size[0] // 4)  # a second row of outputs needs no more groups
-    rows = 2 if shared and down == 1 and out_height > 1 else 1
+    team = _team(size[0], strides[0]) if down == 1 and out_height > 1 else 1
+    rows = 2 * team if down == 1 and _two_teams(out_height, team) else team
     signed = x.dtype is dtypes.int8
     zero = form.input_zero + (128 if signed else 0)
     blocks = -(-channels // lanes)
-    pairs = sum(1 for _ in _used(_groups(size, strides, rows), size, strides, rows))
+    pairs = len(_seen(size, strides, team))
     taps = form.filter.constant
     assert taps is not None
-    packed = build.packed((blocks, pairs, size[1], lanes, 4), np.int8, lambda o: pack(o, taps, strides, rows),
-                          key=(form.filter, "depthwise", lanes, strides, rows))  # fmt: skip
+    packed = build.packed((blocks, pairs, size[1], lanes, 4), np.int8, lambda o: pack(o, taps, strides, team),
+                          key=(form.filter, "depthwise", lanes, strides, team))  # fmt: skip
     known = None if bias is None else bias.constant
     starts = build.packed((channels,), np.int32, lambda o: _starts(o, taps, known, zero),
                           key=(form.filter, _key(bias), "depthwise starts", zero))  # fmt: skip
-    code = depthwise_int8.code(size=size, strides=strides, rows=rows, lanes=lanes, signed=signed, more=len(more),
-                               epilogue=epilogue)  # fmt: skip
+    code = depthwise_int8.code(size=size, strides=strides, rows=rows, team=team, lanes=lanes, signed=signed,
+                              dilated=across > 1, more=len(more), epilogue=epilogue)  # fmt: skip
     band = rows * max(1, RUN // (out_width * rows))
     bands = -(-out_height // band)
     words = [build.pointer(x), packed, starts, build.pointer(out), x.shape[1], x.shape[2], x.pitch, out_height,
              out_width, out.pitch, channels, top, left, down, across, bands, band, zero]  # fmt: skip
     items = n * blocks * bands
     build.step(code, [*words, *more], items, chunk=grain(12 * out_width * band * lanes, items))
+
+
+def _team(high: int, stride: int) -> int:
+    """How many rows of outputs see the same groups: two, where the second needs no more of them."""
+    return 2 if high + stride <= 4 * -(-high // 4) else 1
+
+
+def _two_teams(out_height: int, team: int) -> bool:
+    """Whether two teams at a time are better than one: what all rows share is done less often, but the last rows of
+    an image may be done twice."""
+    both, one = (n * -(-out_height // n) for n in (2 * team, team))
+    return out_height >= 2 * team and (both <= one or out_height >= HIGH)
 
 
 def _key(bias: Buffer | None) -> Any:
