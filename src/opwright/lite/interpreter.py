@@ -17,6 +17,7 @@ import numpy as np
 
 from ..core import flags
 from ..core.errors import InvalidArgumentError, OpError
+from .format import Model
 from .format.external import refuse_external
 from .resolver import CustomOps, OpResolver, default_resolver, with_customs
 from .runtime.details import node_details, tensor_details
@@ -110,6 +111,7 @@ class Interpreter:
         self._compiled = flags.compiled and compiling and not self._preserve_all
         self._waiting = False  # for kernels that are being compiled
         self._source = model_path
+        self._content = None if isinstance(model_content, Model) else model_content
         self._shortcut: Shortcut | None = None  # to a model planned before, until more of the file is asked for
         if self._compiled and model_path and model_content is None and op_resolver is None and not custom_ops:
             self._shortcut = self._find_shortcut()
@@ -353,10 +355,10 @@ class Interpreter:
             self._engine, self._waiting = None, False
 
     def _start_engine(self) -> None:
-        from .compiled.engine import Engine, key_of  # a program that compiles nothing need not load it
+        from .compiled.engine import Engine  # a program that compiles nothing need not load it
 
-        key = key_of(self._source, sum(0 if b.data is None else len(b.data) for b in self._model.buffers))
-        self._engine = Engine(self._subgraphs, lambda delegate: self._delegate(delegate, strict=False), key)
+        self._engine = Engine(self._subgraphs, lambda delegate: self._delegate(delegate, strict=False), self._source,
+                              self._content)  # fmt: skip
 
     def _switch(self) -> None:
         """Let the compiled engine take its nodes, if it is ready for that and no view of a tensor is held."""
@@ -402,11 +404,6 @@ class Interpreter:
         subgraph.allocate(self._preserve_all)
         if self._engine is not None:
             self._waiting = self._engine.settle()
-            whole = getattr(self._engine, "whole", None)
-            if self._source and whole is not None:
-                from .compiled.shortcut import keep
-
-                keep(self._source, whole, subgraph)
 
     def _invoke(self, subgraph_index: int) -> None:
         if self._waiting:

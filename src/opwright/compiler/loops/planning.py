@@ -147,6 +147,8 @@ def plan_of(graph: LoopGraph, known: dict[Any, Constant] | None = None,
             continue
         builder.begin(len(forms), form)
         try:
+            if any(0 in b.shape for b in (form.output, *form.inputs)):
+                raise Unmade("an array without elements")
             make(_copying(form) if isinstance(form, View) else form, builder)
         except Unmade as why:
             parts = apart(form) or _beside(form)
@@ -257,7 +259,7 @@ class _Memory:
         spans = self._spans(forms, builder)
         unshared = sum(b.size * b.dtype.size for b, _ in spans.values() if self._in_arena(b))
         for share in builder.shares:
-            self._share(share, spans)
+            self._share(share, spans, forms[share.place])
         arena = [(b, span) for b, span in spans.values() if self._in_arena(b)]
         needs = [Allocation(b.size * b.dtype.size, span[0], span[1]) for b, span in arena]
         offsets, size = plan_arena(needs)
@@ -286,8 +288,10 @@ class _Memory:
                     touch(w.of, step.place)
         return spans
 
-    def _share(self, share: Share, spans: dict[int, tuple[Buffer, list[int]]]) -> None:
+    def _share(self, share: Share, spans: dict[int, tuple[Buffer, list[int]]], form: Form) -> None:
         operand, output = self.root(share.operand)[0], self.root(share.output)[0]
+        if any(b is not share.operand and self.root(b)[0] is operand for b in form.inputs):
+            return  # it reads the same memory in another way, too
         if operand is output or not self._own(output) or not self._in_arena(operand):
             return
         if share.output.parent is not None or share.operand.parent is not None:

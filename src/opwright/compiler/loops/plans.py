@@ -134,24 +134,26 @@ class Plan:
         self.graph, self.forms = graph, forms
         self.steps, self.arena, self.unshared, self.constants, self.places = layout
 
-    def pack(self) -> None:
-        """Write the constants into one block of memory; those that an earlier plan has packed stay where they are."""
+    def pack(self, every: int = 0, pause: Callable[[], Any] | None = None) -> None:
+        """Write the constants into one block of memory; those that an earlier plan has packed stay where they are.
+
+        pause: called whenever so many bytes are written
+        """
         todo = [c for c in self.constants if c.array is None]
         starts, size = [], 0
         for c in todo:
             starts.append(size)
             size += -(-c.nbytes // ALIGNMENT) * ALIGNMENT
-        block = aligned(size)
+        block, written = aligned(size), 0
         for c, start in zip(todo, starts):
             array = block[start : start + c.nbytes].view(c.dtype).reshape(c.shape)
             assert c.fill is not None
             c.fill(array)
             c.array, c.fill = array, None
-
-    def forget(self) -> None:
-        """Let the packed constants go: it runs no more."""
-        for c in self.constants:
-            c.array = None
+            written += c.nbytes
+            if pause is not None and written >= every:
+                written = 0
+                pause()
 
     def known(self) -> dict[Any, Constant]:
         """The packed constants that have a key: for another plan of the same file."""

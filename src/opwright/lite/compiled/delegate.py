@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...compiler.kernels import Unmade
+from ...compiler.loops import frozen
 from ...compiler.loops.forms import Buffer, Form
 from ...compiler.loops.fusion import fused
 from ...compiler.loops.graph import LoopGraph
@@ -31,7 +32,8 @@ from ..registration import OperatorRegistration
 from ..runtime.node import Node
 from ..runtime.subgraph import Subgraph
 from ..runtime.tensor import CONSTANT, DYNAMIC
-from .kernel import PlanRegistration
+from .keeping import Made, constants_of, note_of
+from .kernel import FrozenRegistration, PlanRegistration
 from .nodes import At, Buffers, Refused
 from .rules import STATEFUL, forms_of
 
@@ -56,15 +58,19 @@ class Cold(NamedTuple):
 class CompiledDelegate(Delegate):
     """Takes every node that rules and kernels know. One serves one interpreter.
 
-    key: text that stands for the model. After prepare: refused, by subgraph and node, why a node stays with the
-    interpreter; cold: what is to be compiled first (nothing is taken meanwhile); failure: why nothing can be compiled.
+    key: text that stands for the model; identity: text that stands for its bytes, None for one whose plans are not
+    kept. After prepare: made, what is to be kept for later processes; whole, the key of a kept plan that runs all
+    nodes; refused, by subgraph and node, why a node stays with the interpreter; cold, what is to be compiled first
+    (nothing is taken meanwhile); failure, why nothing can be compiled.
     """
 
     flags = DelegateFlags.ALLOW_DYNAMIC_TENSORS | DelegateFlags.PER_OPERATOR_PROFILING
     anew = True
 
-    def __init__(self, key: str = "") -> None:
-        self._key = key
+    def __init__(self, key: str = "", identity: str | None = None) -> None:
+        self._key, self._identity = key, identity
+        self.made: Made | None = None
+        self.whole: str | None = None
         self.refused: dict[tuple[int, int], str] = {}
         self.cold: list[Cold] = []
         self.failure: Exception | None = None
@@ -76,6 +82,8 @@ class CompiledDelegate(Delegate):
     def prepare(self, context: DelegateContext) -> None:
         """Take a graph whose every node has a rule. Else the nodes that have one are taken once shapes are known."""
         subgraph = context.subgraph
+        if self._thaw(context):
+            return
         buffers = Buffers()
         taken = self._taken(subgraph, buffers, None)
         whole = len(taken) == len(subgraph.execution_plan)
@@ -100,6 +108,7 @@ class CompiledDelegate(Delegate):
 
     def _claim(self, context: DelegateContext, taken: dict[int, Taken], buffers: Buffers, all_or_none: bool) -> bool:
         """Replace the nodes that have kernels, too; whether there were any, and kernels in the cache."""
+        count = len(context.subgraph.execution_plan)
         while taken:
             params = context.preview_delegate_partitioning(taken)
             plans = [self._plan(context.subgraph, p, taken, buffers) for p in params]
@@ -108,10 +117,47 @@ class CompiledDelegate(Delegate):
             if all(plan is not None for plan in plans):
                 made = [PlanRegistration(plan) for plan in reversed(plans) if plan is not None]
                 context.replace_node_subsets_with_delegate_kernels(made.pop, params)
+                if len(params) == 1 and len(taken) == len(params[0].nodes_to_replace) == count:
+                    self._note(context.subgraph, params[0], plans[0])
                 return True
             if all_or_none:
                 return False
         return False
+
+    # ---- plans of earlier processes ---------------------------------------------------------------------------------
+
+    def _frozen_key(self, subgraph: Subgraph) -> str | None:
+        """What a plan of all nodes of the main subgraph is kept under."""
+        if self._identity is None or subgraph.index != 0:
+            return None
+        return f"{self._identity} {[subgraph.tensors[i].shape for i in subgraph.inputs]}"
+
+    def _note(self, subgraph: Subgraph, params: DelegateParams, plan: Plan | None) -> None:
+        """Have a plan of all nodes kept."""
+        key = self._frozen_key(subgraph)
+        if key is not None and plan is not None:
+            self.made = Made(key, [plan], note_of(subgraph, params), constants_of(subgraph))
+
+    def _thaw(self, context: DelegateContext) -> bool:
+        """Take all nodes by the plan that an earlier process has kept; whether there was one."""
+        subgraph = context.subgraph
+        key = self._frozen_key(subgraph)
+        found = None if key is None else frozen.find(key)
+        if found is None:
+            return False
+        note, nodes = found.note, [node.number for node in subgraph.execution_plan]
+        try:
+            for node in subgraph.execution_plan:
+                self._check(node)
+        except Refused:
+            return False  # other kernels serve it this time
+        if nodes != note["nodes"]:
+            return False
+        params = DelegateParams(self, tuple(nodes), tuple(note["inputs"]), tuple(note["outputs"]))
+        shapes = {int(i): tuple(shape) for i, shape in note["shapes"].items()}
+        context.replace_node_subsets_with_delegate_kernels(FrozenRegistration(found.plans[0], shapes), [params])
+        self.whole = key
+        return True
 
     # ---- which nodes ------------------------------------------------------------------------------------------------
 

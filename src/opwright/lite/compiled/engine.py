@@ -10,6 +10,7 @@ inputs and variables as they were.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import warnings
@@ -17,11 +18,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ...compiler.kernels import Unmade
+from ...compiler.loops import frozen
 from ...compiler.loops.planning import plan_of
 from ...compiler.native.store import pack
 from ...core import flags
 from ..runtime.subgraph import Subgraph
+from . import shortcut
 from .delegate import Cold, CompiledDelegate
+from .keeping import Made
 
 _warned = threading.Event()  # that nothing can be compiled here
 _one_at_a_time = threading.Lock()
@@ -37,17 +41,33 @@ if hasattr(os, "register_at_fork"):
 
 
 class Engine:
-    """apply: lets a delegate claim nodes of all subgraphs. key: text that stands for the model."""
+    """apply: lets a delegate claim nodes of all subgraphs. path: of the model's file, or None; content: its bytes."""
 
-    def __init__(self, subgraphs: Sequence[Subgraph], apply: Callable[[CompiledDelegate], None], key: str) -> None:
-        self._subgraphs, self._key = subgraphs, key
-        self.delegate = CompiledDelegate(key)
+    def __init__(self, subgraphs: Sequence[Subgraph], apply: Callable[[CompiledDelegate], None], path: Any = None,
+                 content: Any = None) -> None:  # fmt: skip
+        self._subgraphs, self._path = subgraphs, path
+        identity = None
+        if path:
+            identity = frozen.key_of_file(path)
+        elif content is not None:
+            identity = frozen.key_of_bytes(content)
+        self._key = identity or f"{[len(s.nodes) for s in subgraphs]} {[len(s.tensors) for s in subgraphs]}"
+        self.delegate = CompiledDelegate(self._key, identity)
         self._job: threading.Thread | None = None
         self._process = 0
         apply(self.delegate)
 
     def settle(self) -> bool:
-        """After tensors are allocated: begin to compile what is missing. Whether something is."""
+        """After tensors are allocated: begin to compile what is missing, or to keep what is new. Whether something is
+        missing."""
+        made, self.delegate.made = self.delegate.made, None
+        if self.delegate.whole is not None and self._path and len(self._subgraphs) == 1:
+            shortcut.keep(self._path, self.delegate.whole, self._subgraphs[0])
+        if made is not None:
+            thread = threading.Thread(target=self._keep, args=(made,), name="opwright-keeper")
+            thread.start()
+            if not flags.background:
+                thread.join()
         if self.delegate.failure is not None:
             _warn(self.delegate.failure)
         elif self.delegate.cold and self._job is None:
@@ -68,6 +88,13 @@ class Engine:
                             continue  # what else the graph has is compiled; it is planned again without these
             except Exception as error:
                 self.delegate.failure = error
+
+    def _keep(self, made: Made) -> None:
+        """Keep a plan for later processes, and where it is all of the model, the short way to it."""
+        with _one_at_a_time, contextlib.suppress(OSError, MemoryError):
+            frozen.keep(*made)
+            if self._path and len(self._subgraphs) == 1:
+                shortcut.keep(self._path, made.key, self._subgraphs[0])
 
     def wait(self) -> None:
         """Until the compiler is done."""
@@ -102,8 +129,3 @@ def _warn(error: Exception) -> None:
         _warned.set()
         text = f"models run without compiled kernels: {error}"
         warnings.warn(text, RuntimeWarning, stacklevel=2)
-
-
-def key_of(source: Any, size: int) -> str:
-    """Text that stands for a model: its path, if any, and its size."""
-    return f"{os.fspath(source) if source else 'bytes'} {size}"

@@ -1,47 +1,53 @@
-"""A plan as the kernel of a delegate's node.
+"""Plans as the kernels of a delegate's nodes.
 
-Lives here: `PlanRegistration`: binding a plan to the tensors of the interpreter, running it, times by operator.
-Not here: making the plan (delegate.py), running its steps (compiler/loops/plans.py).
+Lives here: `PlanRegistration`, `FrozenRegistration`: binding a plan to the interpreter's tensors, running it, times by
+operator.
+Not here: making plans (delegate.py), running their steps (compiler/loops/plans.py, frozen.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from ...compiler.loops.frozen import FrozenPlan
 from ...compiler.loops.plans import Plan, Running
 from ..registration import Registration
 from ..runtime.holding import check_bytes
 from ..runtime.node import Context, Node
+from ..runtime.tensor import Tensor
+from .letting_go import let_go
 
 
 class PlanRegistration(Registration):
     """Runs a plan in place of the nodes that it was made for."""
 
-    __slots__ = ("_pairs", "_running", "_shapes", "plan")
+    __slots__ = ("_pairs", "_running", "plan")
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan | FrozenPlan) -> None:
         super().__init__(None, self._free, self._prepare, self._invoke)
-        self.plan = plan
-        self._running: Running | None = None
-        self._pairs: list[tuple[Any, Any]] = []
+        self.plan: Any = plan
+        self._running: Any = None
+        self._pairs: list[tuple[Any, Tensor, tuple[int, ...]]] = []  # what the plan knows a tensor by, and its shape
 
     def _prepare(self, context: Context, node: Node) -> None:
-        names = {b.name: b for b in (*self.plan.graph.inputs, *self.plan.graph.outputs)}
-        self._pairs = [(names[f"t{t.index}"], t) for t in (*node.tensors_in, *node.tensors_out)
-                       if t is not None and f"t{t.index}" in names]  # fmt: skip
+        self._pairs = self._connections(context, node)
         if self._running is None:
             check_bytes(self.plan.arena, "the arena of compiled operators")
-            self.plan.pack()
-            self._running = Running(self.plan, context.recommended_num_threads)
+            self._running = self._start(context, node)
 
-    def _fits(self) -> bool:
-        return all(buffer.shape == t.shape for buffer, t in self._pairs)
+    def _connections(self, context: Context, node: Node) -> list[tuple[Any, Tensor, tuple[int, ...]]]:
+        names = {b.name: b for b in (*self.plan.graph.inputs, *self.plan.graph.outputs)}
+        found = [(names.get(f"t{t.index}"), t) for t in (*node.tensors_in, *node.tensors_out) if t is not None]
+        return [(b, t, b.shape) for b, t in found if b is not None]
+
+    def _start(self, context: Context, node: Node) -> Any:
+        let_go(self.plan, node)
+        return Running(self.plan, context.recommended_num_threads)
 
     def bind(self, context: Context, node: Node) -> Callable[[], Any]:
         self._connect()
         running = self._running
-        assert running is not None
         run = running.run
 
         def step() -> None:
@@ -53,14 +59,12 @@ class PlanRegistration(Registration):
         return step
 
     def _connect(self) -> None:
-        assert self._running is not None
-        self._running.connect({buffer: t.array.__array_interface__["data"][0] for buffer, t in self._pairs})
+        self._running.connect({key: address(t) for key, t, _ in self._pairs})
 
     def _invoke(self, context: Context, node: Node) -> None:
         """Where shapes are known only while the model runs: the nodes one by one, unless they are what was planned."""
-        if self._fits():
+        if all(shape == t.shape for _, t, shape in self._pairs):
             self._connect()
-            assert self._running is not None
             self._running.run()
             return
         subgraph = node.subgraph
@@ -69,11 +73,38 @@ class PlanRegistration(Registration):
             subgraph._run_deferred(inner)
 
     def _free(self, context: Context, _: Any) -> None:
-        self._running, self._pairs = None, []
-        self.plan.forget()
+        self.plan = self._running = None
+        self._pairs = []
 
 
-def profile(running: Running, context: Context) -> None:
+class FrozenRegistration(PlanRegistration):
+    """Runs a plan that an earlier process made. shapes: of the tensors outside it, by index."""
+
+    __slots__ = ("_shapes",)
+
+    def __init__(self, plan: FrozenPlan, shapes: Mapping[int, tuple[int, ...]]) -> None:
+        super().__init__(plan)
+        self._shapes = shapes
+
+    def _connections(self, context: Context, node: Node) -> list[tuple[Any, Tensor, tuple[int, ...]]]:
+        for view in node.outputs:
+            context.resize_tensor(view, self._shapes[view.index])
+        return [(t.index, t, self._shapes[t.index]) for t in (*node.tensors_in, *node.tensors_out)
+                if t is not None and t.index in self._shapes]  # fmt: skip
+
+    def _start(self, context: Context, node: Node) -> Any:
+        tensors = node.subgraph.tensors
+        return self.plan.start(context.recommended_num_threads, lambda index: address(tensors[index]))
+
+
+def address(t: Tensor) -> int:
+    """Where a tensor's elements are."""
+    assert t.array is not None
+    found: int = t.array.__array_interface__["data"][0]
+    return found
+
+
+def profile(running: Any, context: Context) -> None:
     """Run once, and tell the context how long each operator took: the first of those that a step stands for."""
     for step, seconds in running.profile():
         if step.form is not None and step.form.origin:
