@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...core.dtypes import int8, int32, uint8
+from ...core.dtypes import float32, int4, int8, int32, uint8
 from ..loops.forms import Buffer, Contract
 from ..target import host
 from . import Unmade, maker
@@ -18,6 +18,7 @@ from .convolution_int8 import convolution_int8, patches
 from .epilogue import Epilogue, epilogue_of, without_bias
 from .gemm_f32 import tile_of
 from .gemm_int8 import FLIP, gemm_int8
+from .hybrid import rounded_rows
 from .panels_int8 import Panels, packed_filter
 from .tiling import CACHE, ITEM, Blocks, balanced, blocks
 
@@ -37,11 +38,28 @@ class Geometry(NamedTuple):
     out_width: int
 
 
+class Rows(NamedTuple):
+    """The input's bytes: where they are, bytes from pixel to pixel, and what zero is.
+
+    flip: what makes them unsigned; offset: what they are too large by then. rounded: whether they were floats, whose
+    images have scales and zero points of their own.
+    """
+
+    x: Any
+    pitch: int
+    zero: int
+    flip: int
+    offset: int
+    rounded: bool = False
+    scales: Any = 0
+    zeros: Any = 0
+
+
 class Group(NamedTuple):
-    """One group of a contraction. channel, feature: its first ones; features: how many."""
+    """One group of a contraction. rows: its input; feature: its first one; features: how many."""
 
     form: Contract
-    channel: int
+    rows: Rows
     feature: int
     features: int
     epilogue: Epilogue
@@ -49,49 +67,63 @@ class Group(NamedTuple):
     bias: Buffer | None
 
     @property
-    def offset(self) -> int:
-        """What the micro-kernel's unsigned bytes are too large by."""
-        return self.form.input_zero + (128 if self.form.input.dtype is int8 else 0)
-
-    @property
-    def flip(self) -> int:
-        """What makes the input's bytes unsigned."""
-        return FLIP if self.form.input.dtype is int8 else 0
-
-    @property
     def parts(self) -> int:
         """How many parts of 8 bits the weights less their zero point are: up to 255 they are two of 127 and one."""
         dtype, zero = self.form.filter.dtype, self.form.filter_zero
-        return 1 if dtype is int8 and zero == 0 else 3 if zero == int(dtype.min) else 2
+        return 1 if dtype is not uint8 and zero == 0 else 3 if zero == int(dtype.min) else 2
 
 
 @maker(Contract)
 def make_contract(form: Contract, build: Builder) -> None:
-    """Steps of a contraction of int8 or uint8 with a filter of int8 or uint8."""
-    if form.input.dtype not in BYTES or form.filter.dtype not in BYTES:
+    """Steps of a contraction of int8, uint8 or floats to be rounded with a filter of int8, uint8 or int4."""
+    rounded = form.input.dtype is float32 and bool(form.rounding)
+    if (form.input.dtype not in BYTES and not rounded) or form.filter.dtype not in (*BYTES, int4):
         raise Unmade(f"a contraction of {form.input.dtype.name} and {form.filter.dtype.name}")
+    if rounded and (form.filter_zero or form.filter.dtype is uint8):
+        raise Unmade("floats rounded for weights with a zero point")
     features = form.filter.shape[0] // form.groups
     bias, expr, operands = without_bias(form.expr, form.operands)
     if bias is not None and bias.dtype is not int32:
         bias, expr, operands = None, form.expr, form.operands
+    rows = _rounded(form, build) if rounded else _as_it_is(form, build)
     for g in range(form.groups):
         epilogue, more = epilogue_of(expr, operands, form.output, build, g * features)
-        _make_group(Group(form, g * form.filter.shape[3], g * features, features, epilogue, more, bias), build)
+        part = rows._replace(x=rows.x.moved(g * form.filter.shape[3]))
+        _make_group(Group(form, part, g * features, features, epilogue, more, bias), build)
     share(form, build, operands, epilogue)
 
 
+def _as_it_is(form: Contract, build: Builder) -> Rows:
+    signed = form.input.dtype is int8
+    return Rows(build.pointer(form.input), form.input.pitch, form.input_zero, FLIP if signed else 0,
+                form.input_zero + (128 if signed else 0))  # fmt: skip
+
+
+def _rounded(form: Contract, build: Builder) -> Rows:
+    """Each input[n] as integers. Of a fully connected layer they lie at multiples of four bytes."""
+    n, columns, pitch = form.input.shape[0], math.prod(form.input.shape[1:]), form.input.pitch
+    if math.prod(form.input.shape[:3]) == n:
+        made = rounded_rows(build, form.input, n, columns, pitch, form.rounding == "symmetric")
+        return Rows(made.x, made.pitch, 0, FLIP, 128, True, made.scales, made.zeros)
+    if pitch != form.input.shape[3] or (columns % 4 and n > 1):
+        raise Unmade("images of a slice to be rounded")
+    made = rounded_rows(build, form.input, n, columns, columns, form.rounding == "symmetric")
+    return Rows(made.x, pitch, 0, FLIP, 128, True, made.scales, made.zeros)
+
+
 def _make_group(group: Group, build: Builder) -> None:
-    form, window = group.form, group.form.window
+    form, window, source = group.form, group.form.window, group.rows
     channels = form.filter.shape[3]
     rows = math.prod(form.output.shape[:-1])
     shape = Geometry(*form.input.shape[:3], *form.output.shape[1:3])
     if window.size == (1, 1) and window.strides == (1, 1) and window.padding == (0, 0, 0, 0):
-        if channels % 4 == 0:
+        if channels % 4 == 0 or (source.rounded and source.pitch >= -(-channels // 4) * 4):
             panels = Panels(group.features, 1, channels, tile_of(host(), group.features), group.parts)
-            _make_gemm(group, build, panels, build.pointer(form.input, group.channel), form.input.pitch)
+            _make_gemm(group, build, panels, source.x, source.pitch)
             return
-        shape = Geometry(1, 1, rows, 1, rows)
-    joined = window.dilations[1] == 1 and form.input.pitch == channels
+        if not source.rounded:
+            shape = Geometry(1, 1, rows, 1, rows)
+    joined = window.dilations[1] == 1 and source.pitch == channels
     segments, run = (1, window.size[1]) if joined else (window.size[1], 1)
     panels = Panels(group.features, window.size[0] * segments, run * channels, tile_of(host(), group.features),
                     group.parts)  # fmt: skip
@@ -100,54 +132,56 @@ def _make_group(group: Group, build: Builder) -> None:
     if group.parts > 1 or (few and rows * row <= 2 * CACHE):
         pitch = row + host().vector_bytes
         place = build.temporary(rows * pitch)
-        words = [build.pointer(form.input, group.channel), place, _room(form), shape.height, shape.width,
-                 form.input.pitch, channels, form.input_zero, window.size[0], segments, run, *window.strides,
-                 *window.dilations, window.padding[0], window.padding[2], shape.out_height, shape.out_width,
-                 pitch]  # fmt: skip
-        build.step(patches.code(), words, rows, chunk=chunk_of(16 * rows * pitch, rows))
+        words = [source.x, place, _room(group), shape.height, shape.width, source.pitch, channels, source.zero,
+                 window.size[0], segments, run, *window.strides, *window.dilations, window.padding[0],
+                 window.padding[2], shape.out_height, shape.out_width, pitch, source.zeros]  # fmt: skip
+        build.step(patches.code(rounded=source.rounded), words, rows, chunk=chunk_of(16 * rows * pitch, rows))
         _make_gemm(group, build, panels, place, pitch)
         return
     _make_convolution(group, build, panels, shape, segments, run)
 
 
-def _room(form: Contract) -> int:
+def _room(group: Group) -> int:
     """Bytes from the input's first to its last."""
-    return (math.prod(form.input.shape[:3]) - 1) * form.input.pitch + form.filter.shape[3]
+    form = group.form
+    return (math.prod(form.input.shape[:3]) - 1) * group.rows.pitch + form.filter.shape[3]
 
 
 def _make_gemm(group: Group, build: Builder, panels: Panels, x: Any, pitch: int) -> None:
     """A matrix product of rows at one pitch."""
-    form, tile = group.form, panels.tile
+    form, tile, source = group.form, panels.tile, group.rows
     cut = balanced(math.prod(form.output.shape[:-1]), tile.rows)
     quads = panels.lines * panels.quads
     work = 8 * cut.height * panels.steps * tile.width
     block = blocks(cut.tiles, panels.number, cut.height * quads * 4, tile.width * panels.steps * 4, work)
-    packed = packed_filter(build, panels, form.filter, group.feature, form.filter_zero, group.offset, group.bias)
+    packed = packed_filter(build, panels, form.filter, group.feature, form.filter_zero, source.offset, group.bias)
     words = [x, packed, build.pointer(form.output, group.feature), quads, pitch, form.output.pitch, group.features,
-             cut.tiles, cut.tall, block.tiles, block.panels, group.flip, 0, 0, *group.more]  # fmt: skip
+             cut.tiles, cut.tall, block.tiles, block.panels, source.flip, 0, 0, source.scales, source.zeros,
+             max(1, math.prod(form.output.shape[1:3])), *group.more]  # fmt: skip
     code = gemm_int8.code(more=len(group.more), rows=cut.height, vectors=tile.vectors, short=cut.tall != cut.tiles,
-                          narrow=panels.narrow, parts=panels.parts, epilogue=group.epilogue)  # fmt: skip
+                          narrow=panels.narrow, parts=panels.parts, rounded=source.rounded,
+                          epilogue=group.epilogue)  # fmt: skip
     build.step(code, words, block.items, chunk=chunk_of(work * cut.tiles * panels.number, block.items))
 
 
 def _make_convolution(group: Group, build: Builder, panels: Panels, shape: Geometry, segments: int,
                       run: int) -> None:  # fmt: skip
     """A convolution that reads the image in place."""
-    form, window, tile = group.form, group.form.window, panels.tile
+    form, window, tile, source = group.form, group.form.window, panels.tile, group.rows
     channels = form.filter.shape[3]
     cut = balanced(shape.out_width, tile.rows)
     tiles = cut.tiles * shape.batches * shape.out_height
     work = 8 * cut.height * panels.steps * tile.width
     block = _blocks(tiles, panels.number, work)
     span = (cut.height - 1) * window.strides[1] + (segments - 1) * window.dilations[1] + run
-    packed = packed_filter(build, panels, form.filter, group.feature, form.filter_zero, group.offset, group.bias)
-    words = [build.pointer(form.input, group.channel), packed, build.pointer(form.output, group.feature), _room(form),
-             shape.height, shape.width, form.input.pitch, channels, form.input_zero, group.flip, window.size[0],
-             segments, run, *window.strides, *window.dilations, window.padding[0], window.padding[2],
-             shape.out_height, shape.out_width, form.output.pitch, group.features, cut.tiles, cut.tall, tiles,
-             block.tiles, block.panels, *group.more]  # fmt: skip
+    packed = packed_filter(build, panels, form.filter, group.feature, form.filter_zero, source.offset, group.bias)
+    words = [source.x, packed, build.pointer(form.output, group.feature), _room(group), shape.height, shape.width,
+             source.pitch, channels, source.zero, source.flip, window.size[0], segments, run, *window.strides,
+             *window.dilations, window.padding[0], window.padding[2], shape.out_height, shape.out_width,
+             form.output.pitch, group.features, cut.tiles, cut.tall, tiles, block.tiles, block.panels, source.scales,
+             source.zeros, *group.more]  # fmt: skip
     code = convolution_int8.code(more=len(group.more), rows=cut.height, vectors=tile.vectors,
-                                 short=cut.tall != cut.tiles, narrow=panels.narrow,
+                                 short=cut.tall != cut.tiles, narrow=panels.narrow, rounded=source.rounded,
                                  epilogue=group.epilogue)  # fmt: skip
     scratch = window.size[0] * span * channels + host().vector_bytes + 4
     build.step(code, words, block.items, scratch, chunk_of(work * tiles * panels.number, block.items))

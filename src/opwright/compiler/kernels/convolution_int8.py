@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import language as kl
-from ..language import i8, i32, i64, ptr
+from ..language import f32, i8, i32, i64, ptr
 from .epilogue import Epilogue
-from .gemm_int8 import Sink, Source, panels
+from .gemm_int8 import Rounded, Sink, Source, panels
 
 if TYPE_CHECKING:
     from ..language import Pointer, Value
@@ -71,10 +71,12 @@ def copy_line(image: Image, target: Pointer, n: Value, y: Value, left: Value, pi
 @kl.family
 def patches(work, x: ptr[i8], out: ptr[i8], size: i64, height: i64, width: i64, x_pitch: i64, channels: i64, zero: i64,
             lines: i64, segments: i64, run_pixels: i64, stride_y: i64, stride_x: i64, dilation_y: i64, dilation_x: i64,
-            top: i64, left: i64, out_height: i64, out_width: i64, out_pitch: i64):  # fmt: skip
+            top: i64, left: i64, out_height: i64, out_width: i64, out_pitch: i64, zeros: ptr[i32],
+            *, rounded: bool):  # fmt: skip
     """The windows of an image as rows: out[pixel of the output][line][segment][run], runs of a multiple of 4 bytes.
 
     Items: pixels of the output. out_pitch leaves room for a vector between rows, which may be overwritten.
+    rounded: images have zero points of their own.
     """
     lanes = work.target.vector_bytes
     image = Image(x, size, height, width, x_pitch, channels, zero.to(i8).splat(lanes))
@@ -83,10 +85,11 @@ def patches(work, x: ptr[i8], out: ptr[i8], size: i64, height: i64, width: i64, 
         ox, line = item % out_width, item // out_width
         oy, n = line % out_height, line // out_height
         target = out + item * out_pitch
+        here = image._replace(fill=zeros[n].to(i8).splat(lanes)) if rounded else image
         for ky in range(lines):
             for s in range(segments):
                 x0 = ox * stride_x + s * dilation_x - left
-                copy_line(image, target, n, oy * stride_y + ky * dilation_y - top, x0, run_pixels)
+                copy_line(here, target, n, oy * stride_y + ky * dilation_y - top, x0, run_pixels)
                 target = target + step
 
 
@@ -95,14 +98,15 @@ def convolution_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], size: i64
                      channels: i64, zero: i64, flip: i32, lines: i64, segments: i64, run_pixels: i64, stride_y: i64,
                      stride_x: i64, dilation_y: i64, dilation_x: i64, top: i64, left: i64, out_height: i64,
                      out_width: i64, out_pitch: i64, features: i64, line_tiles: i64, tall: i64, tiles: i64,
-                     tile_block: i64, panel_block: i64, *more: i64,
-                     rows: int, vectors: int, short: bool, narrow: bool, epilogue: Epilogue):  # fmt: skip
+                     tile_block: i64, panel_block: i64, scales: ptr[f32], zeros: ptr[i32], *more: i64,
+                     rows: int, vectors: int, short: bool, narrow: bool, rounded: bool,
+                     epilogue: Epilogue):  # fmt: skip
     """out[n, oy, ox, f] = epilogue(sum x[n, oy stride + ky dilation - top, ..., c] filter[f, ky, kx, c]).
 
     Lines of the output are cut into line_tiles tiles each, `tall` of them of `rows` pixels and the others (if short) of
     one less. A line of a window is `segments` segments, dilation_x pixels apart, of run_pixels pixels each.
     Items: blocks of tile_block tiles by panel_block panels, panels first. Scratch: `lines` lines of the pixels that a
-    tile needs, and a vector.
+    tile needs, and a vector. rounded: images have scales and zero points of their own.
     """
     lanes = work.lanes(i32)
     number = (features + (vectors * lanes - 1)) // (vectors * lanes)
@@ -111,6 +115,7 @@ def convolution_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], size: i64
     masked = work.target.vector_bytes == 64
     finish = epilogue.bind(more)
     image = Image(x, size, height, width, x_pitch, channels, zero.to(i8).splat(work.target.vector_bytes))
+    there = Rounded(scales, zeros, out_height * out_width) if rounded else None
     patch = work.scratch(i8)
     quads = (run_pixels * channels + 3) // 4
     steps = lines * segments * quads
@@ -136,10 +141,11 @@ def convolution_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], size: i64
                 pass
             else:
                 p, pixel, line = patch, channels, span * channels
+                here = image._replace(fill=zeros[n].to(i8).splat(work.target.vector_bytes)) if rounded else image
                 for ky in range(lines):
-                    copy_line(image, p + ky * line, n, y0 + ky * dilation_y, x0, span)
+                    copy_line(here, p + ky * line, n, y0 + ky * dilation_y, x0, span)
             source = Source(p, stride_x * pixel, quads, flip, lines, line, segments, dilation_x * pixel)
-            sink = Sink(target, out_pitch, at * out_width + ox, 0, features, finish, masked)
+            sink = Sink(target, out_pitch, at * out_width + ox, 0, features, finish, masked, there)
             if short:
                 if j < tall:
                     panels(source, packed, steps, sink, features, first, last, rows, vectors, lanes, narrow)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import language as kl
-from ..language import i8, i32, i64, ptr, u8
+from ..language import f32, i8, i32, i64, ptr, u8
 from .epilogue import Epilogue
 
 if TYPE_CHECKING:
@@ -61,8 +61,19 @@ def contract(rows: int, vectors: int, lanes: int, source: Source, q: Pointer) ->
     return sums
 
 
+class Rounded(NamedTuple):
+    """Rows that were floats: row r of the output is of scales[r // each] and zeros[r // each]."""
+
+    scales: Pointer
+    zeros: Pointer
+    each: Any
+
+
 class Sink(NamedTuple):
-    """Where a tile is written: out[row * pitch + column], `rest` channels from `column` on."""
+    """Where a tile is written: out[row * pitch + column], `rest` channels from `column` on.
+
+    rounded: what makes floats of the sums, if the input was rounded; panel: of the filter.
+    """
 
     out: Pointer
     pitch: Value
@@ -71,6 +82,19 @@ class Sink(NamedTuple):
     rest: Any
     finish: Callable[..., Value]
     masked: bool
+    rounded: Rounded | None = None
+    panel: Any = None
+
+    def value(self, sums: Value, r: Any, c: Any) -> Value:
+        """What the epilogue is given for sums of row r and of the panel's channels from c on.
+
+        A panel starts with -128 times the sums of the weights where there is no bias, and no zero point but the rows'.
+        """
+        if self.rounded is None:
+            return sums
+        at = (self.row + r) // self.rounded.each
+        weights = self.panel.load(c, sums.count) >> 7
+        return (sums + weights * self.rounded.zeros[at]).to(f32) * self.rounded.scales[at]
 
 
 def write(sums: Registers, rows: int, vectors: int, lanes: int, sink: Sink) -> None:
@@ -84,7 +108,7 @@ def write(sums: Registers, rows: int, vectors: int, lanes: int, sink: Sink) -> N
         for v in range(vectors):
             kept.store(sums[r, v], r * width + v * lanes)
     if sink.masked:
-        group = max(1, 4 * lanes // (width * sink.out.dtype.size))
+        group = 1 if sink.rounded else max(1, 4 * lanes // (width * sink.out.dtype.size))
         mask = kl.first(sink.rest, width)
         for r in kl.loop(0, rows // group * group, group):
             _write(sink, kept.load(r * width, group * width), r, 0, width, mask, group)
@@ -100,7 +124,7 @@ def write(sums: Registers, rows: int, vectors: int, lanes: int, sink: Sink) -> N
 
 
 def _write(sink: Sink, sums: Value, r: Any, c: Any, lanes: int, mask: Value | None = None, rows: int = 1) -> None:
-    found = sink.finish(sums, sink.row + r, sink.column + c, lanes, mask, rows)
+    found = sink.finish(sink.value(sums, r, c), sink.row + r, sink.column + c, lanes, mask, rows)
     for i in range(rows):
         one = found if rows == 1 else kl.part(found, i * lanes, lanes)
         (sink.out + (sink.row + r + i) * sink.pitch + sink.column).store(one, c, mask)
@@ -113,7 +137,7 @@ def panels(source: Source, packed: Pointer, steps: Value, sink: Sink, features: 
     for i in range(first, last):
         column = i * width
         q = packed + column * (steps + 1)
-        there = sink._replace(column=column, rest=features - column)
+        there = sink._replace(column=column, rest=features - column, panel=q)
         if narrow:
             if features - column <= lanes:
                 write(contract(rows, 1, lanes, source, q), rows, 1, lanes, there)
@@ -126,13 +150,13 @@ def panels(source: Source, packed: Pointer, steps: Value, sink: Sink, features: 
 @kl.family
 def gemm_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], quads: i64, x_pitch: i64, out_pitch: i64,
               features: i64, tiles: i64, tall: i64, tile_block: i64, panel_block: i64, flip: i32, x_batch: i64,
-              packed_batch: i64, *more: i64,
-              rows: int, vectors: int, short: bool, narrow: bool, parts: int, epilogue: Epilogue):  # fmt: skip
+              packed_batch: i64, scales: ptr[f32], zeros: ptr[i32], each: i64, *more: i64, rows: int, vectors: int,
+              short: bool, narrow: bool, parts: int, rounded: bool, epilogue: Epilogue):  # fmt: skip
     """out[b m + i, f] = epilogue(sum_k x[b][i, k] filter[b][f, k]): x at x_pitch, a packed filter, out at out_pitch.
 
     tiles: of a batch's m rows, `tall` of them of `rows` rows and the others (if short) of one less. Items:
     batches, x_batch and packed_batch apart, by blocks of tile_block tiles by panel_block panels, panels first.
-    narrow: the last panel is one vector wide. parts: of the filter, see `Panels`.
+    narrow: the last panel is one vector wide. parts: of the filter, see `Panels`. rounded: see `Rounded`.
     """
     lanes = work.lanes(i32)
     number = (features + (vectors * lanes - 1)) // (vectors * lanes)
@@ -141,6 +165,7 @@ def gemm_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], quads: i64, x_pi
     target = out.cast(epilogue.expr.dtype, epilogue.expr.dtype.size)
     masked = work.target.vector_bytes == 64
     finish = epilogue.bind(more)
+    there = Rounded(scales, zeros, each) if rounded else None
     lines, steps = 1 if parts == 1 else kl.value(parts), parts * quads
     for item in work.items():
         batch = item // (across * down)
@@ -151,7 +176,7 @@ def gemm_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], quads: i64, x_pi
         for t in range(start, kl.minimum(start + tile_block, tiles)):
             row = t * rows - (kl.maximum(t - tall, 0) if short else 0)
             source = Source(x + (batch * x_batch + row * x_pitch), x_pitch, quads, flip, lines)
-            sink = Sink(target, out_pitch, above + row, 0, features, finish, masked)
+            sink = Sink(target, out_pitch, above + row, 0, features, finish, masked, there)
             if short:
                 if t < tall:
                     panels(source, q, steps, sink, features, first, last, rows, vectors, lanes, narrow)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...core.dtypes import DType
+from ...core.dtypes import DType, int4
 from .. import language as kl
 from ..language import i8, i32, i64, ptr, u8
 from ..language.family import FamilyCode
@@ -76,7 +76,7 @@ class Panels(NamedTuple):
 def pack_int8(work, source: ptr[u8], bias: ptr[i32], packed: ptr[i32], features: i64, lines: i64, run: i64, pitch: i64,
               step: i64, zero: i64, offset: i32, source_batch: i64, packed_batch: i64,
               *, dtype: Any, vectors: int, narrow: bool, biased: bool, parts: int):  # fmt: skip
-    """Panels of filters of 8 bits: channels are `pitch` apart, the bytes of their runs `step`.
+    """Panels of filters of 8 bits, or of int4 with a byte each: channels are `pitch` apart, the bytes of their runs `step`.
 
     zero: of the weights. offset: what a row's bytes are too large by when the micro-kernel reads them. Items: batches,
     source_batch and packed_batch apart, by panels. Without a bias sums start with 0.
@@ -88,7 +88,7 @@ def pack_int8(work, source: ptr[u8], bias: ptr[i32], packed: ptr[i32], features:
     steps = parts * lines * quads
     for item in work.items():
         batch, first = item // number, item % number * width
-        filters = source.cast(dtype, dtype.size) + (batch * source_batch + first * pitch)
+        filters = source.cast(u8 if dtype is u8 else i8) + (batch * source_batch + first * pitch)
         out = packed + (batch * packed_batch + first * (steps + 1))
         count = kl.minimum(features - first, width)
         wide = kl.value(width)
@@ -99,13 +99,14 @@ def pack_int8(work, source: ptr[u8], bias: ptr[i32], packed: ptr[i32], features:
             for line in range(lines):
                 p = filters + line * run * step
                 if (step == 1) & (parts == 1):
-                    _pack_words(p, into, count, wide, run, pitch)
+                    _pack_words(p, into, count, wide, run, pitch, dtype is int4)
                 else:
                     for k in range(0, run // 4 * 4, 4):
-                        _pack_bytes(p + k * step, into + k // 4 * wide, count, wide, pitch, step, zero, 4, part)
+                        _pack_bytes(p + k * step, into + k // 4 * wide, count, wide, pitch, step, zero, 4, part, dtype is int4)
                 if run % 4 != 0:
                     k = run // 4 * 4
-                    _pack_bytes(p + k * step, into + k // 4 * wide, count, wide, pitch, step, zero, run % 4, part)
+                    _pack_bytes(p + k * step, into + k // 4 * wide, count, wide, pitch, step, zero, run % 4, part,
+                                dtype is int4)  # fmt: skip
                 into = into + quads * wide
         for v in range(0, wide, lanes):
             total = kl.zeros(i32, lanes)
@@ -117,24 +118,31 @@ def pack_int8(work, source: ptr[u8], bias: ptr[i32], packed: ptr[i32], features:
                 out[c] = out[c] + bias[first + c]
 
 
-def _pack_words(rows: Pointer, out: Pointer, count: Value, wide: Value, run: Value, pitch: Value) -> None:
-    """Whole fours of neighbouring bytes as they are."""
+def _pack_words(rows: Pointer, out: Pointer, count: Value, wide: Value, run: Value, pitch: Value,
+                nibbles: bool) -> None:  # fmt: skip
+    """Whole fours of neighbouring bytes as they are. nibbles: only their lower halves count, as int4."""
     for k in range(run // 4):
         p = rows + k * 4
         for c in range(count):
-            out[k * wide + c] = p.cast(i32)[0]
+            x = p.cast(i32)[0]
+            if nibbles:  # in each byte x ^ 8 - 8, held above 0 so that none borrows from the next
+                x = (((x & 0x0F0F0F0F) ^ -0x77777778) - 0x08080808) ^ -0x7F7F7F80
+            out[k * wide + c] = x
             p = p + pitch
         for c in range(count, wide):
             out[k * wide + c] = 0
 
 
 def _pack_bytes(rows: Pointer, out: Pointer, count: Value, wide: Value, pitch: Value, step: Value, zero: Value,
-                n: Any, part: int) -> None:  # fmt: skip
+                n: Any, part: int, nibbles: bool) -> None:  # fmt: skip
     """The next n bytes of each channel, up to four."""
     for c in range(count):
         found = kl.value(0, i32)
         for j in range(n):
-            x = (rows + (c * pitch + j * step))[0].to(i32) - zero.to(i32)
+            x = (rows + (c * pitch + j * step))[0].to(i32)
+            if nibbles:
+                x = (x << 28) >> 28
+            x = x - zero.to(i32)
             for _ in range(part):
                 x = x - kl.clamp(x, -128, 127)
             found = found | ((kl.clamp(x, -128, 127) & 255) << (kl.value(j) * 8).to(i32))

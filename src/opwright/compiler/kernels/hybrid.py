@@ -1,0 +1,97 @@
+"""Floats rounded to int8 a row at a time, for contractions with integer filters.
+
+Lives here: the family `round_rows`, `rounded_rows`.  Not here: the contractions themselves (contractions_int8.py).
+
+A row x (of a fully connected layer a row, of a convolution an image) becomes integers q with a scale and a zero point:
+
+    symmetric   r = max |x|, scale = r / 127, q = round(x * (127 / r)), zero = 0
+    asymmetric  lo = min(x, 0), hi = max(x, 0), step = (hi - lo) / 255 in float64, scale = float32(step)
+                zero = round(-128 - lo / step), or round(127 - hi / step) where 128 + |lo / step| is not the smaller sum
+                q = round(x * (1 / scale) + zero)
+
+within [-127, 127] and [-128, 127]; halves are rounded away from zero. A row of zeros has scale 1 and zero point 0.
+Source: LiteRT, kernels/internal/reference/portable_tensor_utils.cc.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .. import language as kl
+from ..language import f32, f64, i8, i32, i64, ptr
+from ..loops.forms import Buffer
+from .grains import grain
+
+if TYPE_CHECKING:
+    from ..language import Pointer, Value
+    from ..loops.planning import Builder
+
+
+class RoundedRows(NamedTuple):
+    """Addresses of rounded rows, `pitch` bytes apart, of their scales and of their zero points."""
+
+    x: Any
+    pitch: int
+    scales: Any
+    zeros: Any
+
+
+def _ends(x: Pointer, n: Value, lanes: int) -> tuple[Value, Value]:
+    """The least and the greatest of n floats and 0."""
+    low, high = kl.zeros(f32, lanes), kl.zeros(f32, lanes)
+    for i in range(0, n - (lanes - 1), lanes):
+        v = x.load(i, lanes)
+        low, high = kl.minimum(low, v), kl.maximum(high, v)
+    least, most = kl.reduce_min(low), kl.reduce_max(high)
+    for i in range(n // lanes * lanes, n):
+        least, most = kl.minimum(least, x[i]), kl.maximum(most, x[i])
+    return least, most
+
+
+def _round_away(x: Value) -> Value:
+    """The nearest whole number, of two the one away from zero."""
+    whole = kl.trunc(x)
+    return whole + kl.trunc((x - whole) * 2.0)
+
+
+def _integers(x: Value, factor: Value, zero: Value, least: float) -> Value:
+    return kl.to_int(kl.clamp(_round_away(x * factor + zero), least, 127.0)).to(i8)
+
+
+@kl.family
+def round_rows(work, x: ptr[f32], out: ptr[i8], scales: ptr[f32], zeros: ptr[i32], columns: i64, pitch: i64,
+               out_pitch: i64, *, symmetric: bool):  # fmt: skip
+    """Rows of floats as rows of int8, with their scales and zero points: see the module. Items: rows."""
+    lanes = work.lanes(f32)
+    for row in work.items():
+        source, target = x + row * pitch, out + row * out_pitch
+        low, high = _ends(source, columns, lanes)
+        scale, factor, zero = kl.full(f32, 0, 1.0), kl.zeros(f32), kl.zeros(f32)
+        if low < high:
+            if symmetric:
+                reach = kl.maximum(high, -low)
+                scale, factor = reach / 127.0, 127.0 / reach
+            else:
+                below, above = low.to(f64), high.to(f64)
+                step = (above - below) / 255.0
+                from_low, from_high = -128.0 - below / step, 127.0 - above / step
+                exact = kl.select(128.0 - below / step < 127.0 + above / step, from_low, from_high)
+                scale, zero = step.to(f32), _round_away(kl.clamp(exact, -128.0, 127.0)).to(f32)
+                factor = 1.0 / scale
+        scales[row], zeros[row] = scale, zero.to(i32)
+        least = -127.0 if symmetric else -128.0
+        for i in range(0, columns - (lanes - 1), lanes):
+            target.store(_integers(source.load(i, lanes), factor, zero, least), i)
+        for i in range(columns // lanes * lanes, columns):
+            target[i] = _integers(source[i], factor, zero, least)
+
+
+def rounded_rows(build: Builder, x: Buffer, rows: int, columns: int, pitch: int, symmetric: bool) -> RoundedRows:
+    """A step that rounds `rows` rows of `columns` floats, `pitch` apart; each starts at a multiple of 4 bytes."""
+    out_pitch = -(-columns // 4) * 4
+    place = build.temporary(rows * out_pitch + 64)
+    scales, zeros = build.temporary(rows * 4), build.temporary(rows * 4)
+    build.step(round_rows.code(symmetric=symmetric),
+               [build.pointer(x), place, scales, zeros, columns, pitch, out_pitch], rows,
+               chunk=grain(8 * columns, rows))  # fmt: skip
+    return RoundedRows(place, out_pitch, scales, zeros)

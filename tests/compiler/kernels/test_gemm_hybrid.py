@@ -1,0 +1,106 @@
+"""Contractions of floats that are rounded to int8 a row at a time, against the definition in float64."""
+
+import numpy as np
+import pytest
+from form_kit import buffer, compiles_everywhere, run, split, targets
+from test_gemm_int8 import PLAIN, SAME, integers, out_shape, sums
+
+from opwright.compiler.kernels.convolution_int8 import convolution_int8
+from opwright.compiler.kernels.epilogue import Epilogue
+from opwright.compiler.kernels.gemm_int8 import gemm_int8
+from opwright.compiler.kernels.hybrid import round_rows
+from opwright.compiler.loops.expressions import apply, arg
+from opwright.compiler.loops.forms import Buffer, Contract, Window
+from opwright.core.dtypes import float32, int4, int8
+
+EXPR = apply("relu", apply("fma", arg(0, float32), arg(1, float32), arg(2, float32)))
+
+
+def away(x: np.ndarray) -> np.ndarray:
+    """Rounded, halves away from zero."""
+    return np.copysign(np.floor(np.abs(x) + 0.5), x)
+
+
+def rounded(x: np.ndarray, symmetric: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Integers less their zero points, and the scales, of x[n]; what LiteRT's kernels do."""
+    rows = x.reshape(len(x), -1)
+    low, high = np.minimum(rows.min(1), 0), np.maximum(rows.max(1), 0)
+    values, scales = np.zeros(rows.shape), np.ones(len(x))
+    for i, (row, lo, hi) in enumerate(zip(rows, low, high)):
+        if lo == hi:
+            continue
+        if symmetric:
+            reach = max(hi, -lo)
+            values[i] = np.clip(away(row * (np.float32(127) / reach)), -127, 127)
+            scales[i] = reach / np.float32(127)
+        else:
+            step = (float(hi) - float(lo)) / 255
+            ends = -128 - float(lo) / step, 127 - float(hi) / step
+            zero = away(np.clip(ends[0] if 128 + abs(lo / step) < 127 + abs(hi / step) else ends[1], -128, 127))
+            scales[i] = np.float32(step)
+            q = np.clip(away(row * (np.float32(1) / np.float32(step)) + np.float32(zero)), -128, 127)
+            values[i] = q - zero
+    return values.reshape(x.shape), scales
+
+
+CASES = [  # shape of the input, features, window
+    ((1, 1, 1, 36), 20, PLAIN),
+    ((5, 1, 1, 37), 45, PLAIN),
+    ((33, 1, 1, 64), 16, PLAIN),
+    ((1, 14, 14, 12), 33, PLAIN),
+    ((2, 9, 28, 8), 24, Window((3, 3), padding=SAME)),
+    ((1, 20, 28, 3), 24, Window((3, 3), (2, 2), padding=SAME)),
+    ((2, 7, 7, 12), 40, Window((3, 3), padding=SAME)),
+    ((1, 5, 28, 5), 8, PLAIN),
+]
+
+
+def made(x, features, window, rounding, dtype=int8, groups=1):
+    rng = np.random.default_rng(11)
+    xs = (rng.standard_normal(x) * rng.uniform(0.1, 50, (x[0], 1, 1, 1)) + 0.3).astype(np.float32)
+    xs[-1] *= len(xs) == 1  # the last of several rows is nothing but zeros
+    ws = integers(rng, dtype, (features, *window.size, x[3] // groups))
+    if len(xs) == 1:
+        xs[0] = rng.standard_normal(x[1:]).astype(np.float32)
+    scales, bias = rng.uniform(0.01, 0.1, features).astype(np.float32), rng.standard_normal(features).astype(np.float32)
+    source = buffer(xs)
+    out = Buffer("y", float32, out_shape(x, features, window))
+    operands = (Buffer("scales", float32, scales.shape, scales), Buffer("bias", float32, bias.shape, bias))
+    form = Contract(out, source, Buffer("w", dtype, ws.shape, ws), operands, EXPR, window, groups, rounding=rounding)
+    values, row = rounded(xs, rounding == "symmetric")
+    total = sums(values, ws.astype(int), window, groups, out.shape) * row[:, None, None, None]
+    return form, {source: xs}, np.maximum(total * scales + bias, 0), np.abs(total * scales).max()
+
+
+@pytest.mark.parametrize("rounding", ["symmetric", "asymmetric"])
+@pytest.mark.parametrize("dtype", [int8, int4], ids=lambda d: d.name)
+@pytest.mark.parametrize(("x", "features", "window"), CASES, ids=[str(i) for i in range(len(CASES))])
+def test_rounded_rows(x, features, window, dtype, rounding):
+    form, given, wanted, reach = made(x, features, window, rounding, dtype)
+    found = run(form, given)
+    np.testing.assert_allclose(found, wanted, rtol=2e-6, atol=reach * 2e-6)
+    np.testing.assert_array_equal(split(form, given, 3), found)
+
+
+def test_groups():
+    form, given, wanted, reach = made((1, 12, 28, 12), 24, Window((3, 3), padding=SAME), "asymmetric", groups=3)
+    np.testing.assert_allclose(run(form, given), wanted, rtol=2e-6, atol=reach * 2e-6)
+
+
+def test_halves_are_rounded_away_from_zero():
+    x = np.array([127.0, 0.5, -0.5, 1.5, -2.5, 0.49999997, 0, 0], np.float32).reshape(1, 1, 1, 8)
+    eye = np.eye(8, dtype=np.int8).reshape(8, 1, 1, 8)
+    source = buffer(x)
+    form = Contract(Buffer("y", float32, (1, 1, 1, 8)), source, Buffer("w", int8, eye.shape, eye), (),
+                    arg(0, float32), PLAIN, rounding="symmetric")  # fmt: skip
+    assert run(form, {source: x}).ravel().tolist() == [127, 1, -1, 2, -3, 0, 0, 0]
+
+
+EPILOGUE = Epilogue(EXPR, (("channel", float32), ("channel", float32)), ())
+SHAPE = {"rows": 4, "vectors": 2, "short": True, "narrow": True, "epilogue": EPILOGUE, "more": 2, "rounded": True}
+
+
+@targets((gemm_int8, {**SHAPE, "parts": 1}), (convolution_int8, SHAPE), (round_rows, {"symmetric": False}),
+         (round_rows, {"symmetric": True}))  # fmt: skip
+def test_compiles_for_every_target(family, constants):
+    compiles_everywhere(family, **constants)
