@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 ROW = 65536  # elements of a row that one item reduces
 COLUMN = 1024  # elements of a column that one item reduces
 VECTORS = 8  # accumulators in registers
+WIDTHS = (VECTORS, 2)  # columns are summed so many vectors at a time, the last by one
 NARROW_ROWS = 128  # bytes whose sum fits into 16 bits
 
 KINDS = frozenset({"sum", "max", "min", "prod", "any", "all"})
@@ -175,21 +176,20 @@ def reduce_columns(work, x: ptr[u8], y: ptr[u8], n: i64, size: i64, blocks: i64,
         count = kl.minimum(size, n - block * size)
         column = panel * (VECTORS * lanes)
         end = kl.minimum(inner, column + VECTORS * lanes)
-        width = VECTORS
-        while width:
-            if column + width * lanes <= end:
-                if narrow and width > 1:
+        for width in WIDTHS:
+            while column + width * lanes <= end:
+                if narrow:
                     sums = _columns_of_bytes(a + column, inner, count, source, lanes, width)
                 else:
                     sums = _columns(elements, a + column, inner, count, lanes, width, None)
                 for k in range(width):
                     b.store(written(finish, before, sums[k], lanes), column + k * lanes)
                 column = column + width * lanes
-            width = width // 2
-        if column < end:
-            mask = kl.first(end - column, lanes)
+        while column < end:
+            mask = kl.first(kl.minimum(end - column, lanes), lanes)
             sums = _columns(elements, a + column, inner, count, lanes, 1, mask)
             b.store(written(finish, before, sums[0], lanes), column, mask=mask)
+            column = column + lanes
 
 
 def _columns(elements: Elements, a: Any, pitch: Any, count: Any, lanes: int, width: int, mask: Any) -> list[Any]:
