@@ -75,17 +75,14 @@ def attend(work, q: ptr[f32], packed: ptr[f32], v: ptr[f32], y: ptr[f32], table:
     width = VECTORS * lanes
     pitch = panels * width
     scores = work.scratch(f32)
-    tops = scores + rows * pitch
+    factors = scores + rows * pitch
     count = len(before.kinds)
     for item in work.items():
         head, first = item // blocks, item % blocks * rows
         places = table + head * (3 + count)
         words = [more[i] + (places[3 + i // 2] if i < 2 * count and i % 2 == 0 else 0) for i in range(len(more))]
         finish = before.bind(words)
-        number = [kl.minimum(first + r, m - 1) for r in range(rows)]
-        a = [_moved(q, places[0]) + row * d for row in number]
-        for r in range(rows):
-            tops.store(kl.full(f32, lanes, -math.inf), r * lanes)
+        a = [_moved(q, places[0]) + kl.minimum(first + r, m - 1) * d for r in range(rows)]
         w = _moved(packed, places[1])
         for panel in range(panels):
             sums = _sums(rows, lanes)
@@ -96,15 +93,12 @@ def attend(work, q: ptr[f32], packed: ptr[f32], v: ptr[f32], y: ptr[f32], table:
                     for k in range(VECTORS):
                         sums[r, k] = kl.fma(x, keys[k], sums[r, k])
                 w = w + width
-            for k in range(VECTORS):
-                at = panel * width + k * lanes
-                mask = kl.first(kl.clamp(n - at, 0, lanes), lanes)
-                for r in range(rows):
-                    s = kl.select(mask, finish(sums[r, k], number[r], at, lanes, mask), -math.inf)
-                    scores.store(s, r * pitch + at)
-                    tops.store(kl.maximum(s, tops.load(r * lanes, lanes)), r * lanes)
-        for r in range(rows):
-            tops.store(_exponentials(scores + r * pitch, pitch, tops.load(r * lanes, lanes)), r * lanes)
+            for r in range(rows):
+                for k in range(VECTORS):
+                    scores.store(sums[r, k], r * pitch + panel * width + k * lanes)
+        for r in kl.loop(rows):
+            row = scores + r * pitch
+            factors.store(_softmax(row, kl.minimum(first + r, m - 1), n, pitch, lanes, finish), r * lanes)
         values = _moved(v, places[2])
         for column in range(0, e, width):
             masks = [kl.first(kl.clamp(e - column - k * lanes, 0, lanes), lanes) for k in range(VECTORS)]
@@ -121,7 +115,7 @@ def attend(work, q: ptr[f32], packed: ptr[f32], v: ptr[f32], y: ptr[f32], table:
                 if first + r < m:
                     out = y + ((head * m + first + r) * e + column)
                     for k in range(VECTORS):
-                        out.store(sums[r, k] * tops.load(r * lanes, lanes), k * lanes, mask=masks[k])
+                        out.store(sums[r, k] * factors.load(r * lanes, lanes), k * lanes, mask=masks[k])
 
 
 def _moved(p: Any, nbytes: Any) -> Any:
@@ -136,12 +130,17 @@ def _sums(rows: int, lanes: int) -> Any:
     return sums
 
 
-def _exponentials(row: Any, n: Any, top: Any) -> Any:
-    """exp(x - the greatest of top) in the place of a row's x; gives 1 / their sum, in all lanes."""
-    lanes = top.count
+def _softmax(row: Any, number: Any, n: Any, pitch: Any, lanes: int, finish: Any) -> Any:
+    """Products in the place of a row become exponentials of scores; gives 1 / their sum, in all lanes."""
+    top = kl.full(f32, lanes, -math.inf)
+    for i in range(0, pitch, lanes):
+        mask = kl.first(kl.clamp(n - i, 0, lanes), lanes)
+        score = kl.select(mask, finish(row.load(i, lanes), number, i, lanes, mask), -math.inf)
+        row.store(score, i)
+        top = kl.maximum(score, top)
     greatest = kl.reduce_max(top).splat(lanes)
     total = kl.zeros(f32, lanes)
-    for i in range(0, n, lanes):
+    for i in range(0, pitch, lanes):
         e = OPERATIONS["exp"](f32, row.load(i, lanes) - greatest)
         row.store(e, i)
         total = total + e
