@@ -224,6 +224,29 @@ def test_code_that_is_not_cached_can_be_refused(folder: Path) -> None:
     assert made == [1, 2]
 
 
+def test_kernels_are_compiled_beside(folder: Path) -> None:
+    made: list[int] = []
+    find(3, made)
+    forget()
+    with store.pack("model"), store.compiling_beside():
+        for n in (1, 2, 1, 3):
+            assert store.find_or_make(f"answer {n}", "", None, answer(n, made)) == store.Code(0, f"answer {n}")
+    assert sorted(made) == [1, 2, 3]
+    assert [find(n, made) for n in (1, 2, 3)] == [1, 2, 3]
+    forget()
+    with store.pack("model"):
+        assert len(store._loaded) == 3
+    assert len(made) == 3
+
+
+def test_what_is_compiled_beside_may_fail(folder: Path) -> None:
+    with pytest.raises(RuntimeError), store.compiling_beside():
+        store.find_or_make("broken", "", None, lambda: ("no text of LLVM's", "k"))
+    with pytest.raises(ZeroDivisionError), store.compiling_beside():
+        store.find_or_make("broken", "", None, lambda: (1 // 0, "k"))
+    assert find(1, []) == 1
+
+
 def test_a_maker_that_fails_leaves_nothing_behind(folder: Path) -> None:
     def broken() -> tuple[str, str]:
         raise ValueError("no text")

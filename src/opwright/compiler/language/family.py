@@ -92,7 +92,9 @@ class Family:
                                     lambda: (str(self.emit(target, **constants)), entry))  # fmt: skip
             else:  # of what else a user's kernel hangs on nobody knows but its IR
                 made = find_module(entry, str(self.emit(target, **constants)), entry)
-            found = self._codes[key] = FamilyCode(made.address, made.name, tuple(self.kinds(constants).values()))
+            found = FamilyCode(made.address, made.name, tuple(self.kinds(constants).values()))
+            if found.address:  # else it is compiled beside: asked for again
+                self._codes[key] = found
         return found
 
     def words(self, values: Sequence[Any]) -> np.ndarray:

@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ... import core
 from ...core import flags
@@ -28,6 +29,9 @@ from ...core.errors import DataLossError, UnavailableError
 from ..cache import objects
 from ..target import Target, host
 from .image import Image, load_images, merged, runs_images
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 FORMAT = 2  # of what the cache holds: raised where the same kernel would become other code
 _SHOWN_WHEN_COMPILED = frozenset({"kernel", "llvm", "asm"})
@@ -56,6 +60,7 @@ class _Pack:
 class _Thread(threading.local):
     pack: _Pack | None = None
     only_cached: bool = False
+    beside: _Beside | None = None
 
 
 _here = _Thread()
@@ -84,6 +89,9 @@ def _find(digest: str, name: str, make: Callable[[], tuple[str, str]]) -> Code:
     if _here.pack is not None:
         _here.pack.used.add(digest)
     address = _loaded.get(digest)
+    if address is None and _here.beside is not None:
+        _here.beside.make(digest, name, make)
+        return Code(0, name)
     if address is None:
         with _lock:
             lock = _making.setdefault(digest, threading.Lock())
@@ -162,6 +170,47 @@ def only_cached() -> Iterator[None]:
         yield
     finally:
         _here.only_cached = before
+
+
+class _Beside:
+    """Kernels that are staged on one thread and compiled on another."""
+
+    def __init__(self) -> None:
+        from concurrent.futures import ThreadPoolExecutor
+
+        self._pool = ThreadPoolExecutor(1, "opwright-llvm")
+        self._compiled: dict[str, Future[Code]] = {}
+
+    def make(self, digest: str, name: str, make: Callable[[], tuple[str, str]]) -> None:
+        """Stage a kernel now, unless it is kept already, and have it compiled."""
+        if digest not in self._compiled:
+            if objects(flags.cache_dir).find(digest) is None:
+                make = _given(make())
+            self._compiled[digest] = self._pool.submit(_find, digest, name, make)
+
+    def wait(self, done: bool) -> None:
+        """Until all are compiled; or give up what was not begun. Raises what compiling raised."""
+        self._pool.shutdown(cancel_futures=not done)
+        for future in self._compiled.values() if done else ():
+            future.result()
+
+
+def _given(made: tuple[str, str]) -> Callable[[], tuple[str, str]]:
+    return lambda: made
+
+
+@contextlib.contextmanager
+def compiling_beside() -> Iterator[None]:
+    """Within, on this thread: kernels that are to be compiled are staged at once and compiled by another thread, so
+    that LLVM and Python work at the same time. Their addresses are 0: what asks for them is done again afterwards."""
+    before, _here.beside = _here.beside, _Beside()
+    done = False
+    try:
+        yield
+        done = True
+    finally:
+        beside, _here.beside = _here.beside, before
+        beside.wait(done)
 
 
 @contextlib.contextmanager
