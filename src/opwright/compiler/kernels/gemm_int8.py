@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 FLIP = -0x7F7F7F80
 """The sign bits of four bytes, as int32."""
 
+AHEAD = 16 << 10
+"""Bytes of a filter that are asked for before they are needed: it may have to come from memory."""
+
 
 class Source(NamedTuple):
     """Rows of a tile: in line l and segment s, byte 4 k of row r is p[r * pitch + l * line + s * segment + 4 k].
@@ -53,6 +56,8 @@ def contract(rows: int, vectors: int, lanes: int, source: Source, q: Pointer) ->
             p = source.p + (line * source.line + segment * source.segment)
             for k in range(source.quads):
                 w = [kl.bitcast(q.load(v * lanes, lanes), i8) for v in range(vectors)]
+                for v in range(vectors):
+                    q.prefetch(AHEAD // 4 + v * lanes)
                 for r in range(rows):
                     x = kl.bitcast((p + r * pitch).cast(i32)[k].splat(lanes) ^ flip, u8)
                     for v in range(vectors):

@@ -76,7 +76,7 @@ class Panels(NamedTuple):
 def pack_int8(work, source: ptr[u8], bias: ptr[i32], packed: ptr[i32], features: i64, lines: i64, run: i64, pitch: i64,
               step: i64, zero: i64, offset: i32, source_batch: i64, packed_batch: i64,
               *, dtype: Any, vectors: int, narrow: bool, biased: bool, parts: int):  # fmt: skip
-    """Panels of filters of 8 bits, or of int4 with a byte each: channels are `pitch` apart, the bytes of their runs `step`.
+    """Panels of filters of 8 bits, or of int4 in a byte each: channels are `pitch` apart, bytes of their runs `step`.
 
     zero: of the weights. offset: what a row's bytes are too large by when the micro-kernel reads them. Items: batches,
     source_batch and packed_batch apart, by panels. Without a bias sums start with 0.
@@ -102,7 +102,8 @@ def pack_int8(work, source: ptr[u8], bias: ptr[i32], packed: ptr[i32], features:
                     _pack_words(p, into, count, wide, run, pitch, dtype is int4)
                 else:
                     for k in range(0, run // 4 * 4, 4):
-                        _pack_bytes(p + k * step, into + k // 4 * wide, count, wide, pitch, step, zero, 4, part, dtype is int4)
+                        _pack_bytes(p + k * step, into + k // 4 * wide, count, wide, pitch, step, zero, 4, part,
+                                    dtype is int4)  # fmt: skip
                 if run % 4 != 0:
                     k = run // 4 * 4
                     _pack_bytes(p + k * step, into + k // 4 * wide, count, wide, pitch, step, zero, run % 4, part,
