@@ -1,10 +1,9 @@
-"""Kernels of contractions of float32 run on other processors, against float64: what masks and wide vectors hide here."""
+"""Kernels of contractions of float32 run on other processors, against float64: what masks hide here."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
-
 from foreign import run_on
 
 from opwright.compiler import target as targets
