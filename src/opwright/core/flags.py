@@ -179,7 +179,7 @@ FLAGS: dict[str, Flag] = {
         ),
         Flag("inplace", SWITCH, True, "Let graphs write results into memory that dies, where operators declare it."),
         Flag("kernel_fallback", SWITCH, True, "Compute on the CPU what a device has no kernel for, and say so once."),
-        Flag("compiled", SWITCH, False, "Let interpreters run a model's builtin operators as machine code."),
+        Flag("compiled", SWITCH, True, "Let interpreters run a model's builtin operators as machine code."),
         Flag(
             "background",
             SWITCH,
