@@ -117,7 +117,8 @@ def test_of_float32(name: str) -> None:
 def test_of_short_floats_rounds_once(name: str, dtype: d.DType) -> None:
     operands = [np.abs(x.astype(dtype.np)) + np.array(0.5, dtype.np) for x in given(name, np.float32)]
     found, _ = both(apply(name, *(arg(i, dtype) for i in range(len(operands)))), operands)
-    wanted = FLOATS[name][0](*(x.astype(np.float64) for x in operands)).astype(np.float32).astype(dtype.np)
+    with np.errstate(over="ignore"):
+        wanted = FLOATS[name][0](*(x.astype(np.float64) for x in operands)).astype(np.float32).astype(dtype.np)
     gap = np.abs(found.view(np.int16).astype(int) - wanted.view(np.int16).astype(int))
     assert gap.max() <= 1
     assert (gap == 0).mean() > 0.9

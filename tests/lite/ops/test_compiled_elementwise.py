@@ -6,6 +6,7 @@ why, is in a table, too.
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections import Counter
 
@@ -20,7 +21,7 @@ from opwright.lite.compiled.rules import MODULES
 
 MINE = ("arithmetic", "comparison", "elementwise", "quantizing", "activations")
 PAIRS = [(row, kind) for row in ROWS if MODULES.get(row.name) in MINE for kind in row.kinds]
-SEEDS = range(int(os.environ.get("OPWRIGHT_MODELS", "2")))
+MODELS = int(os.environ.get("OPWRIGHT_MODELS", "2"))
 HALF = {"FLOAT16": 1e-3, "BFLOAT16": 8e-3}
 
 BELOW_BYTES = ("INT4", "UINT4", "INT2")
@@ -53,6 +54,13 @@ def within(row: Row, kind: str, output: T) -> float:
     return max(row.within, float(scaled))
 
 
+def filled(row: Row, kind: str) -> list[int]:
+    """The first seeds that draw no empty tensor: those have nothing to compute."""
+    seeds = (s for s in range(100 * MODELS)
+             if all(t is None or t.values.size for t in row.draw(Draw(s, kind)).inputs))  # fmt: skip
+    return list(itertools.islice(seeds, MODELS))
+
+
 def tried(row: Row, kind: str, seed: int) -> str:
     """Why the model stays with the interpreter; "" where it does not, and gives what the official kernels give."""
     drawn = row.draw(Draw(seed, kind))
@@ -76,7 +84,7 @@ def tried(row: Row, kind: str, seed: int) -> str:
                                            for r, k in PAIRS])  # fmt: skip
 def test_gives_what_the_official_kernels_give(row: Row, kind: str) -> None:
     pytest.importorskip("ai_edge_litert.interpreter")
-    reasons = Counter(tried(row, kind, seed) for seed in SEEDS)
+    reasons = Counter(tried(row, kind, seed) for seed in filled(row, kind))
     reason = expected(row, kind)
     if reason is None:
         assert reasons[""], reasons

@@ -33,12 +33,12 @@ def evaluate(expr: Expr, args: Sequence[Value | Pointer], params: Sequence[Value
     Operands are vectors of one length, or numbers; a `lookup`'s table is a Pointer. The result is a vector where one of
     the operands that matter is. raises Unmade for an operation that the table does not have
     """
-    known: dict[int, Any] = {}
+    known: dict[Expr, Any] = {}
 
     def walk(e: Expr) -> Any:
-        found = known.get(id(e))
+        found = known.get(e)
         if found is None:
-            found = known[id(e)] = _one(e, walk, args, params)
+            found = known[e] = _one(e, walk, args, params)
         return found
 
     return walk(expr)

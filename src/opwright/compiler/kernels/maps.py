@@ -266,8 +266,6 @@ def make_map(form: Map, build: Builder) -> None:
     """One step. Raises Unmade for operations or dtypes that kernels lack, and for gaps along the innermost axis."""
     check(form.expr)
     output, lookups = form.output, tables(form.expr)
-    if output.size == 0:
-        return
     plain = [b for i, b in enumerate(form.operands) if i not in lookups]
     strides = (strides_of(output, output.shape), *(strides_of(b, output.shape) for b in plain))
     sizes, steps = joined(output.shape, strides)

@@ -11,15 +11,18 @@ belongs to a model (a scale) is a `scalar` and is handed to the kernel when it r
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...core.dtypes import DType, int32
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Expr:
     """One operation. op: its name, a key of kernels/expression.py's table, or a leaf: arg, const, scalar, param.
+
+    Two are equal where they have the same text. size: operations and leaves, those that stand twice counted twice.
 
     dtype: of what it gives. args: its operands. value: of a leaf its index or number. The operations:
 
@@ -33,6 +36,24 @@ class Expr:
     dtype: DType
     args: tuple[Expr, ...] = ()
     value: Any = None
+    size: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", 1 + sum(a.size for a in self.args))
+        object.__setattr__(self, "_hash", hash((self.op, self.dtype, self.args, repr(self.value))))
+
+    def __hash__(self) -> int:
+        return self._hash  # type: ignore[attr-defined]
+
+    def __eq__(self, other: object) -> bool:
+        """By repr of numbers, so that 0.0 is not -0.0, and NaN is NaN."""
+        return self is other or (
+            isinstance(other, Expr) and hash(self) == hash(other) and self.op == other.op and self.dtype is other.dtype
+            and self.args == other.args and repr(self.value) == repr(other.value)
+        )  # fmt: skip
+
+    def __reduce__(self) -> Any:
+        return Expr, (self.op, self.dtype, self.args, self.value)
 
     def __repr__(self) -> str:
         if self.op == "arg":
@@ -89,23 +110,38 @@ def lookup(x: Expr, table: Expr) -> Expr:
     return Expr("lookup", table.dtype, (x, table))
 
 
+def rewritten(expr: Expr, leaf: Callable[[Expr], Expr]) -> Expr:
+    """The expression with each leaf replaced; parts that are one object stay one."""
+    known: dict[int, Expr] = {}
+
+    def walk(e: Expr) -> Expr:
+        found = known.get(id(e))
+        if found is None:
+            if not e.args:
+                found = leaf(e)
+            else:
+                args = tuple(map(walk, e.args))
+                same = all(a is b for a, b in zip(args, e.args))
+                found = e if same else Expr(e.op, e.dtype, args, e.value)
+            known[id(e)] = found
+        return found
+
+    return walk(expr)
+
+
 def substitute(expr: Expr, args: dict[int, Expr]) -> Expr:
     """The expression with some of its args replaced."""
-    if expr.op == "arg":
-        return args.get(expr.value, expr)
-    if not expr.args:
-        return expr
-    return Expr(expr.op, expr.dtype, tuple(substitute(a, args) for a in expr.args), expr.value)
+    return rewritten(expr, lambda e: args.get(e.value, e) if e.op == "arg" else e)
 
 
 def parametrised(expr: Expr) -> tuple[Expr, tuple[tuple[float, DType], ...]]:
     """The expression with each scalar made `param` i, in order, and the scalars: what is code, and what is data."""
     found: list[tuple[float, DType]] = []
 
-    def walk(e: Expr) -> Expr:
-        if e.op == "scalar":
-            found.append((e.value, e.dtype))
-            return Expr("param", e.dtype, value=len(found) - 1)
-        return Expr(e.op, e.dtype, tuple(map(walk, e.args)), e.value) if e.args else e
+    def leaf(e: Expr) -> Expr:
+        if e.op != "scalar":
+            return e
+        found.append((e.value, e.dtype))
+        return Expr("param", e.dtype, value=len(found) - 1)
 
-    return walk(expr), tuple(found)
+    return rewritten(expr, leaf), tuple(found)

@@ -39,6 +39,9 @@ ALONE = (Pool, Reduce, Resize, RowPass)
 
 BYTES = (int8, uint8)
 
+LARGEST = 160
+"""Operations and leaves of an expression that fusion makes. One that reads its operand twice doubles what comes in."""
+
 
 def _used(expr: Expr) -> set[int]:
     return {expr.value} if expr.op == "arg" else set().union(*map(_used, expr.args))
@@ -76,6 +79,8 @@ def into_chain(state: Rewriting, form: Map) -> bool:
                 producer = state.writer(b)
                 assert isinstance(producer, Map)
             operands, expr = _inlined(form, place, producer.operands, producer.expr, 0)
+            if expr.size > LARGEST:
+                continue
             whole = Map(form.output, operands, simplified(expr), origin=producer.origin + form.origin)
             state.join(producer, form, whole)
             return True
@@ -169,6 +174,8 @@ def into_producer(state: Rewriting, form: Map) -> bool:
         if b.shape != form.output.shape or not state.only_reader(b, form):
             continue
         if isinstance(producer, ALONE) and len(form.operands) == 1:
+            if producer.expr.size * form.expr.size > LARGEST:
+                continue
             whole: Form = dataclasses.replace(
                 producer, output=form.output, expr=simplified(substitute(form.expr, {0: producer.expr})),
                 origin=producer.origin + form.origin)  # fmt: skip
@@ -177,6 +184,8 @@ def into_producer(state: Rewriting, form: Map) -> bool:
             if fitted is None:
                 continue
             operands, expr = _inlined(fitted, place, producer.operands, producer.expr, 1)
+            if expr.size > LARGEST:
+                continue
             whole = dataclasses.replace(producer, output=form.output, operands=operands, expr=simplified(expr),
                                         origin=producer.origin + form.origin)  # fmt: skip
         else:

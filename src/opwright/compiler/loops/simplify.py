@@ -47,12 +47,24 @@ RULES: dict[str, tuple[Callable[[Expr], Expr | None], ...]] = {
 
 
 def simplified(expr: Expr) -> Expr:
-    """The expression after all rules, from the outside in."""
-    for rule in RULES.get(expr.op, ()):
-        found = rule(expr)
+    """The expression after all rules, from the outside in; parts that are one object stay one."""
+    known: dict[int, Expr] = {}
+    kept: list[Expr] = []  # so that identities stay unique
+
+    def walk(e: Expr) -> Expr:
+        found = known.get(id(e))
+        if found is None:
+            kept.append(e)
+            found = known[id(e)] = _one(e, walk)
+        return found
+
+    return walk(expr)
+
+
+def _one(e: Expr, walk: Callable[[Expr], Expr]) -> Expr:
+    for rule in RULES.get(e.op, ()):
+        found = rule(e)
         if found is not None:
-            return simplified(found)
-    if not expr.args:
-        return expr
-    args = tuple(map(simplified, expr.args))
-    return expr if all(a is b for a, b in zip(args, expr.args)) else Expr(expr.op, expr.dtype, args, expr.value)
+            return walk(found)
+    args = tuple(map(walk, e.args))
+    return e if all(a is b for a, b in zip(args, e.args)) else Expr(e.op, e.dtype, args, e.value)

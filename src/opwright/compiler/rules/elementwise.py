@@ -172,7 +172,10 @@ def add_n(at: At) -> None:
             found = apply("add", found, x)
         return found
 
-    mapped(at, at.output(), at.several(0), total)
+    operands = at.several(0)
+    if len(operands) > 32:
+        raise Refused("too many operands for one kernel")
+    mapped(at, at.output(), operands, total)
 
 
 @rule("BiasAdd")

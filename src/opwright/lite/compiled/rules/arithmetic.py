@@ -114,11 +114,14 @@ def _product(a: Operand, b: Operand, y: Operand) -> Expr:
     return total
 
 
+MANY = 32  # operands of one kernel
+
+
 @rule("ADD_N")
 def add_n(at: At) -> None:
     operands = at.operands
-    if not operands or quantized(at) or any(o.shape != operands[0].shape for o in operands):
-        raise Refused("operands of several shapes, or quantised ones")
+    if not 0 < len(operands) <= MANY or quantized(at) or any(o.shape != operands[0].shape for o in operands):
+        raise Refused("operands of several shapes, quantised ones, or too many")
     alike(*operands)
     plain(at, *operands)
     total, *others = every(operands)

@@ -1,0 +1,57 @@
+"""Expressions as data: equality, sizes, rewriting that keeps what is shared; chains that would double without end."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+
+from opwright.compiler.loops.arrays import evaluate_arrays
+from opwright.compiler.loops.expressions import Expr, apply, arg, const, parametrised, scalar, substitute
+from opwright.compiler.loops.forms import Buffer, Map
+from opwright.compiler.loops.fusing_maps import LARGEST
+from opwright.compiler.loops.fusion import fused
+from opwright.compiler.loops.graph import LoopGraph
+from opwright.core.dtypes import float32, int32
+
+
+def test_equal_where_the_text_is_equal() -> None:
+    x = arg(0, float32)
+    assert apply("add", x, const(1.0, float32)) == apply("add", arg(0, float32), const(1.0, float32))
+    different = [const(0.0, float32), const(-0.0, float32), const(0, int32), scalar(0.0, float32), x, arg(0, int32)]
+    assert len(set(different)) == len(different)
+    assert const(float("nan"), float32) == const(float("nan"), float32)
+    assert pickle.loads(pickle.dumps(apply("neg", x))) == apply("neg", x)
+
+
+def test_what_is_shared_stays_shared() -> None:
+    s = scalar(2.0, float32)
+    y = apply("mul", arg(0, float32), s)
+    twice = apply("add", y, y)
+    skeleton, numbers = parametrised(twice)
+    assert numbers == ((2.0, float32),)
+    assert skeleton.args[0] is skeleton.args[1]
+    moved = substitute(twice, {0: arg(3, float32)})
+    assert moved.args[0] is moved.args[1]
+    assert twice.size == 7
+    assert parametrised(apply("add", scalar(2.0, float32), scalar(2.0, float32)))[1] == ((2.0, float32),) * 2
+
+
+def test_chains_that_read_twice_are_cut() -> None:
+    n = 40
+    buffers = [Buffer(f"x{i}", float32, (8,)) for i in range(n + 1)]
+    x = arg(0, float32)
+    step = apply("mul", x, apply("sub", scalar(1.9, float32), x))
+    forms = tuple(Map(buffers[i + 1], (buffers[i],), step) for i in range(n))
+    after, _ = fused(LoopGraph("logistic", (buffers[0],), (buffers[n],), forms))
+    assert 1 < len(after.forms) < n
+    held: dict[Buffer, np.ndarray] = {buffers[0]: np.linspace(0.1, 0.9, 8).astype(np.float32)}
+    wanted = held[buffers[0]].astype(np.float64)
+    for _ in range(n):
+        wanted = wanted * (1.9 - wanted)
+    for form in after.forms:
+        assert isinstance(form, Map)
+        assert isinstance(form.expr, Expr)
+        assert form.expr.size <= LARGEST
+        held[form.output] = evaluate_arrays(form.expr, [held[b] for b in form.operands])
+    np.testing.assert_allclose(held[buffers[n]], wanted, rtol=1e-4)
