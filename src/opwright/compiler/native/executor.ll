@@ -218,7 +218,7 @@ wait:
 
 rest:
   %turns.next = add i64 %turns, 1
-  %long = icmp ugt i64 %turns, 4096
+  %long = icmp ugt i64 %turns, 1024
   br i1 %long, label %yield, label %spin
 
 spin:
@@ -329,8 +329,8 @@ entry:
   br label %look
 
 look:
-  %turns = phi i64 [ 0, %entry ], [ 0, %claim ], [ 0, %up ], [ %turns.next, %idle ]
-  %done = phi i64 [ 0, %entry ], [ %found, %claim ], [ %done, %up ], [ %done, %idle ]
+  %turns = phi i64 [ 0, %entry ], [ 0, %claim ], [ 0, %up ], [ %turns.next, %wait ], [ %turns.next, %yield ]
+  %done = phi i64 [ 0, %entry ], [ %found, %claim ], [ %done, %up ], [ %done, %wait ], [ %done, %yield ]
   %found = load atomic i64, ptr %round acquire, align 8
   %new = icmp ne i64 %found, %done
   br i1 %new, label %claim, label %idle
@@ -346,7 +346,16 @@ idle:  ; in the midst of a plan there will soon be more
   %runs = icmp ne i64 %busy, 0
   %patience = select i1 %runs, i64 SPIN_IN_PLAN, i64 SPIN_AFTER_PLAN
   %tired = icmp ugt i64 %turns, %patience
-  br i1 %tired, label %lie, label %look
+  br i1 %tired, label %lie, label %wait
+
+wait:  ; each 256th turn, let others have this processor: there may be more threads than those
+  %low = and i64 %turns.next, 255
+  %often = icmp eq i64 %low, 0
+  br i1 %often, label %yield, label %look
+
+yield:
+  %ignored.yield = call i32 @sched_yield()
+  br label %look
 
 lie:
   %ignored.lock = call i32 @pthread_mutex_lock(ptr %mutex)
