@@ -5,6 +5,7 @@ import pytest
 from form_kit import buffer, compiles_everywhere, run, split, targets
 
 from opwright.compiler.kernels import Unmade
+from opwright.compiler.kernels.interleaving import move_interleaved
 from opwright.compiler.kernels.moves import move_block, move_elements, move_runs, move_transposed
 from opwright.compiler.loops.forms import Buffer, IndexMap, Move
 from opwright.core import dtypes
@@ -36,6 +37,13 @@ VIEWS = {
     "to channels last": ((2, 37, 9, 19), lambda x: x.transpose(0, 2, 3, 1)),
     "three channels first": ((1, 17, 23, 3), lambda x: x.transpose(0, 3, 1, 2)),
     "three channels last": ((1, 3, 17, 23), lambda x: x.transpose(0, 2, 3, 1)),
+    "two planes": ((1000, 2), lambda x: x.T),
+    "pixels of two": ((3, 2, 517), lambda x: x.transpose(0, 2, 1)),
+    "pixels of three, many": ((3, 100, 101), lambda x: x.transpose(1, 2, 0)),
+    "planes of three, many": ((2, 100, 101, 3), lambda x: x.transpose(0, 3, 1, 2)),
+    "pixels of four": ((4, 70), lambda x: x.T),
+    "planes of four": ((5, 70, 4), lambda x: x.transpose(0, 2, 1)),
+    "two of three planes": ((3, 9, 30), lambda x: x[1:].transpose(1, 2, 0)),
     "all axes": ((3, 5, 7, 2, 4), lambda x: x.transpose(4, 2, 0, 3, 1)),
     "rows of heads": ((2, 11, 3, 16), lambda x: x.transpose(0, 2, 1, 3)),
     "slice": ((9, 10, 11), lambda x: x[2:7, 3:, 1:9]),
@@ -129,6 +137,8 @@ def test_boxes_outside_are_refused(box):
     (move_block, {}),
     (move_elements, {"size": 16, "outer": 1}),
     (move_elements, {"size": 2, "outer": 3}),
+    (move_interleaved, {"size": 4, "count": 3, "apart": True, "outer": 1}),
+    (move_interleaved, {"size": 1, "count": 4, "apart": False, "outer": 0}),
     (move_transposed, {"size": 1, "tile": 16, "outer": 1}),
     (move_transposed, {"size": 8, "tile": 2, "outer": 0}),
 )

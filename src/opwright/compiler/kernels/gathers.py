@@ -20,8 +20,9 @@ from ..language import i16, i32, i64, ptr, u8
 from ..language.memory import copy
 from ..loops.forms import Gather, GatherNd, UpdateSlice
 from . import Unmade, maker
+from .boxes import Axis, joined, place, table_of
 from .grains import grain
-from .moves import BLOCK, Axis, copy_run, joined, place, run_width, table_of
+from .moves import BLOCK, copy_run, run_width
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder

@@ -11,35 +11,24 @@ backwards, or something else; then an axis that runs through the input without g
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import language as kl
-from ..language import i64, ptr, u8, u16, u32, u64
+from ..language import i64, ptr, u8
 from ..loops.forms import Buffer, IndexMap, Move
 from . import Unmade, maker
+from .boxes import UNITS, Axis, joined, place, table_of
 from .grains import grain
+from .interleaving import interleave
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder
 
-UNITS = {1: u8, 2: u16, 4: u32, 8: u64}
 LONG = 1024  # bytes of a run from which memcpy is faster than vectors of ours
 BLOCK = 32768  # bytes of one long run that an item copies
 TILES = 64  # elements along the input's run that an item transposes, if their size is 1; fewer of larger ones
-
-
-def place(item: Any, table: Any, axes: int) -> tuple[Any, Any]:
-    """Where item i of a box's outer axes begins, in the input and the output. table: (extent, steps) of each axis."""
-    rest, source, target = item, kl.value(0), kl.value(0)
-    for axis in reversed(range(axes)):
-        extent = table[3 * axis]
-        at = rest % extent if axis else rest
-        rest = rest // extent if axis else rest
-        source = source + at * table[3 * axis + 1]
-        target = target + at * table[3 * axis + 2]
-    return source, target
 
 
 @kl.family
@@ -154,14 +143,6 @@ def transposed(vectors: list[Any]) -> list[Any]:
     return vectors
 
 
-class Axis(NamedTuple):
-    """An axis of a box: its extent, and the bytes from one element to the next, in the input and in the output."""
-
-    extent: int
-    source: int
-    target: int
-
-
 @maker(Move)
 def make_move(form: Move, build: Builder) -> None:
     """Boxes in their order; what no box covers is filled first."""
@@ -242,23 +223,11 @@ def _steps(output: Buffer, box: IndexMap, strides: list[int], source: Any, build
     _choose(axes, size, source, target, build)
 
 
-def joined(axes: list[Axis]) -> list[Axis]:
-    """The axes without those of one, neighbours joined where a step along the outer is a whole run of the inner."""
-    found: list[Axis] = []
-    for axis in axes:
-        if axis.extent == 1:
-            continue
-        before = found[-1] if found else None
-        if before and before.source == axis.extent * axis.source and before.target == axis.extent * axis.target:
-            found[-1] = Axis(before.extent * axis.extent, axis.source, axis.target)
-        else:
-            found.append(axis)
-    return found
-
-
 def _choose(axes: list[Axis], size: int, source: Any, target: Any, build: Builder) -> None:
     inner = axes[-1] if axes else Axis(1, size, size)
     if inner.target != size or (inner.source not in (size, 0, -size)):
+        if interleave(axes, size, source, target, build):
+            return
         across = next((a for a in axes if a.source == size), None)
         if inner.target == size and across is not None and size in UNITS:
             tile = _tile(min(across.extent, inner.extent), size)
@@ -318,10 +287,3 @@ def _elements(axes: list[Axis], size: int, source: Any, target: Any, build: Buil
     items = math.prod(a.extent for a in outer)
     words = [source, target, table_of(outer, build), inner.extent, inner.source, inner.target]
     build.step(move_elements.code(size=size, outer=len(outer)), words, items, chunk=grain(inner.extent * size, items))
-
-
-def table_of(axes: list[Axis], build: Builder) -> Any:
-    """The outer axes for `place`."""
-    if not axes:
-        return 0
-    return build.constant(np.array(axes, np.int64), key=("axes", tuple(axes)))
