@@ -11,7 +11,6 @@ says, the interpreter works out all shapes first.
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,7 +22,7 @@ from ...compiler.loops.fusion import fused
 from ...compiler.loops.graph import LoopGraph
 from ...compiler.loops.planning import plan_of
 from ...compiler.loops.plans import Plan
-from ...compiler.native.store import NotCached, only_cached, pack
+from ...compiler.native.store import NotCached, compiling_beside, only_cached, pack
 from ...core import flags
 from ...core.errors import OpError
 from ..delegate import Delegate, DelegateFlags, DelegateParams
@@ -97,14 +96,13 @@ class CompiledDelegate(Delegate):
         self._guarded(context, taken, buffers, False)
 
     def _guarded(self, context: DelegateContext, taken: dict[int, Taken], buffers: Buffers, all_or_none: bool) -> bool:
-        with only_cached() if flags.background else contextlib.nullcontext():
-            try:
-                return self._claim(context, taken, buffers, all_or_none)
-            except Exception as error:
-                if flags.verify:
-                    raise
-                self.failure = error
-                return False
+        try:
+            return self._claim(context, taken, buffers, all_or_none)
+        except Exception as error:
+            if flags.verify:
+                raise
+            self.failure = error
+            return False
 
     def _claim(self, context: DelegateContext, taken: dict[int, Taken], buffers: Buffers, all_or_none: bool) -> bool:
         """Replace the nodes that have kernels, too; whether there were any, and kernels in the cache."""
@@ -204,6 +202,18 @@ class CompiledDelegate(Delegate):
 
     # ---- loop graphs ------------------------------------------------------------------------------------------------
 
+    def _plan_when_compiled(self, graph: LoopGraph, apart: Callable[[Form], Sequence[Form] | None]) -> Plan:
+        """The plan of a graph. Raises NotCached where kernels are missing and are to be compiled in the background."""
+        try:
+            with only_cached():
+                return plan_of(graph, apart=apart)
+        except NotCached:
+            if flags.background:
+                raise
+        with compiling_beside():
+            plan_of(graph, apart=apart)
+        return plan_of(graph, apart=apart)
+
     def _plan(self, subgraph: Subgraph, params: DelegateParams, taken: dict[int, Taken], buffers: Buffers
               ) -> Plan | None:  # fmt: skip
         """The plan of a partition. None where nodes of it turned out to have no kernel: they are taken no more; or
@@ -211,7 +221,7 @@ class CompiledDelegate(Delegate):
         after, apart = fused(graph_of(subgraph, params, taken, buffers))
         try:
             with pack(f"{self._key} {after.name}"):
-                plan = plan_of(after, apart=apart)
+                plan = self._plan_when_compiled(after, apart)
         except NotCached:
             self.cold.append(Cold(after, apart))
             return None

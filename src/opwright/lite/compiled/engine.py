@@ -20,7 +20,7 @@ from typing import Any
 from ...compiler.kernels import Unmade
 from ...compiler.loops import frozen
 from ...compiler.loops.planning import plan_of
-from ...compiler.native.store import pack
+from ...compiler.native.store import compiling_beside, pack
 from ...core import flags
 from ..runtime.subgraph import Subgraph
 from . import shortcut
@@ -81,7 +81,7 @@ class Engine:
         with _one_at_a_time:
             try:
                 for graph, apart in cold:
-                    with pack(f"{self._key} {graph.name}"):
+                    with pack(f"{self._key} {graph.name}"), compiling_beside():
                         try:
                             plan_of(graph, apart=apart)
                         except Unmade:
