@@ -5,8 +5,6 @@ Lives here: `compiled_gaps`, `taken`.  Not here: the rows (drawn_rows_*.py), whi
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,17 +13,6 @@ from one_operator import official_interpreter
 
 from opwright.core import flags
 from opwright.lite import Interpreter
-
-
-@contextlib.contextmanager
-def compiled() -> Iterator[None]:
-    """Interpreters that are made within run what they can as machine code, from their first allocation on."""
-    before = flags.compiled, flags.background
-    flags.compiled, flags.background = True, False
-    try:
-        yield
-    finally:
-        flags.compiled, flags.background = before
 
 
 def taken(interpreter: Any) -> bool:
@@ -39,7 +26,7 @@ def compiled_gaps(row: Row, kind: str, seed: int) -> tuple[float, bool, str]:
     """The largest gap to the official answers (see drawn.gap_of), whether it was compiled, and why not."""
     drawn = row.draw(Draw(seed, kind))
     model = model_of(row.name, drawn)
-    with compiled():
+    with flags.override(compiled=True, background=False):
         interpreter = Interpreter(model_content=model.to_bytes())
         found = answers(interpreter, feeds(drawn), drawn.runs)
         whole = taken(interpreter)
