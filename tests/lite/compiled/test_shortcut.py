@@ -1,0 +1,255 @@
+"""The short way to a model that was planned before: the same answers, details and errors as by reading the file."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opwright as ow
+from opwright import lite
+
+RNG = np.random.default_rng(3)
+FILTER = ow.constant(RNG.standard_normal((3, 3, 2, 5)).astype(np.float32))
+TABLE = ow.constant(RNG.standard_normal((7, 6)).astype(np.float32))
+X = RNG.standard_normal((1, 6, 5, 2)).astype(np.float32)
+
+
+@ow.function(input_signature=[ow.TensorSpec((1, 6, 5, 2), ow.float32, name="image")])
+def network(image: Any) -> Any:
+    return ow.nn.relu(ow.nn.conv2d(image, FILTER, strides=1, padding="SAME")) + 0.5
+
+
+@ow.function(input_signature=[ow.TensorSpec((3,), ow.int32, name="rows")])
+def rows_of(rows: Any) -> Any:
+    return ow.gather(TABLE, rows) * 2.0
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One folder for all tests: kernels that a process has loaded are not written to another."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(autouse=True)
+def _compiled(cache: Path) -> Iterator[None]:
+    with ow.flags(compiled=True, background=False, cache_dir=str(cache)):
+        yield
+
+
+def files_of(cache: Path) -> list[Path]:
+    return sorted(f for f in cache.rglob("*") if f.is_file() and f.stat().st_size)
+
+
+def written(path: Path, function: Any = network) -> str:
+    content = lite.TFLiteConverter.from_concrete_functions([function.get_concrete_function()]).convert()
+    path.write_bytes(content)
+    return str(path)
+
+
+def ready(path: str) -> lite.Interpreter:
+    """An interpreter that goes the short way."""
+    interpreter = lite.Interpreter(path)
+    if interpreter._shortcut is None:
+        interpreter.allocate_tensors()
+        interpreter = lite.Interpreter(path)
+    assert interpreter._shortcut is not None
+    return interpreter
+
+
+def run(interpreter: lite.Interpreter, x: np.ndarray) -> np.ndarray:
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
+    interpreter.invoke()
+    found: np.ndarray = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    return found
+
+
+def reference(path: str, x: np.ndarray) -> np.ndarray:
+    """By the interpreter's own kernels."""
+    plain = lite.Interpreter(path, experimental_op_resolver_type=lite.OpResolverType.BUILTIN_REF)
+    plain.allocate_tensors()
+    return run(plain, x)
+
+
+def test_answers(tmp_path: Path) -> None:
+    path = written(tmp_path / "m.tflite")
+    interpreter = ready(path)
+    interpreter.allocate_tensors()
+    for scale in (1.0, -2.0):
+        np.testing.assert_allclose(run(interpreter, X * np.float32(scale)), reference(path, X * np.float32(scale)),
+                                   rtol=1e-5, atol=1e-6)  # fmt: skip
+    assert interpreter._shortcut is not None
+
+
+def test_details_are_those_of_the_file(tmp_path: Path) -> None:
+    path = written(tmp_path / "m.tflite")
+    short = ready(path)
+    plain = lite.Interpreter(path, experimental_op_resolver_type=lite.OpResolverType.BUILTIN_REF)
+    for one, other in ((short.get_input_details(), plain.get_input_details()),
+                       (short.get_output_details(), plain.get_output_details())):  # fmt: skip
+        assert str(one) == str(other)
+        assert [{k: type(v) for k, v in d.items()} for d in one] == [{k: type(v) for k, v in d.items()} for d in other]
+    assert short._shortcut is not None
+
+
+LEAVING = {
+    "tensor details": lambda i: i.get_tensor_details(),
+    "view": lambda i: i.tensor(i.get_input_details()[0]["index"])(),
+    "signatures": lambda i: i.get_signature_list(),
+    "profile": lambda i: i.profile(runs=2),
+    "subgraphs": lambda i: i.num_subgraphs(),
+    "reset": lambda i: i.reset_all_variables(),
+    "another tensor": lambda i: i.get_tensor(1),
+}
+
+
+@pytest.mark.parametrize("what", sorted(LEAVING))
+def test_what_needs_the_file_opens_it(what: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "m.tflite")
+    interpreter = ready(path)
+    interpreter.allocate_tensors()
+    before = run(interpreter, X)
+    os.unlink(path)  # it was opened, as far as anybody can tell
+    LEAVING[what](interpreter)
+    assert interpreter._shortcut is None
+    index = interpreter.get_input_details()[0]["index"]
+    np.testing.assert_array_equal(interpreter.get_tensor(index), X)
+    np.testing.assert_array_equal(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]), before)
+    interpreter.invoke()
+    np.testing.assert_array_equal(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]), before)
+
+
+def test_resizing_opens_the_file(tmp_path: Path) -> None:
+    path = written(tmp_path / "m.tflite")
+    interpreter = ready(path)
+    interpreter.resize_tensor_input(interpreter.get_input_details()[0]["index"], [2, 6, 5, 2])
+    interpreter.allocate_tensors()
+    two = np.concatenate([X, -X])
+    np.testing.assert_allclose(run(interpreter, two)[1:], reference(path, -X), rtol=1e-5, atol=1e-6)
+
+
+ERRORS = [
+    (lambda i: i.invoke(), RuntimeError, "allocate_tensors"),
+    (lambda i: i.set_tensor(i.get_input_details()[0]["index"], X), ValueError, "allocate_tensors"),
+    (lambda i: i.get_tensor(i.get_output_details()[0]["index"]), ValueError, "allocate_tensors"),
+    (lambda i: (i.allocate_tensors(), i.set_tensor(i.get_input_details()[0]["index"], X[0])), ValueError, "Dimension"),
+    (lambda i: (i.allocate_tensors(), i.set_tensor(i.get_input_details()[0]["index"], X.astype(int))), ValueError,
+     "Got value of type"),
+    (lambda i: i.get_tensor(999), ValueError, "999"),
+    (lambda i: i.set_tensor(-1, X), ValueError, "-1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", range(len(ERRORS)))
+def test_errors_are_the_same(case: int, tmp_path: Path) -> None:
+    does, kind, says = ERRORS[case]
+    path = written(tmp_path / "m.tflite")
+    plain = lite.Interpreter(path, experimental_op_resolver_type=lite.OpResolverType.BUILTIN_REF)
+    with pytest.raises(kind, match=says) as wanted:
+        does(plain)
+    with pytest.raises(kind, match=says) as found:
+        does(ready(path))
+    assert str(found.value) == str(wanted.value)
+
+
+def test_a_guard_that_fails_is_told_by_the_operator(tmp_path: Path) -> None:
+    path = written(tmp_path / "g.tflite", rows_of)
+    interpreter = ready(path)
+    interpreter.allocate_tensors()
+    right = np.array([0, 6, 3], np.int32)
+    np.testing.assert_allclose(run(interpreter, right), TABLE.numpy()[right] * 2, rtol=1e-6)
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], np.array([0, 7, 3], np.int32))
+    with pytest.raises(RuntimeError, match="GATHER"):
+        interpreter.invoke()
+    np.testing.assert_allclose(run(interpreter, right), TABLE.numpy()[right] * 2, rtol=1e-6)
+
+
+def test_another_file_under_the_name_is_another_model(tmp_path: Path) -> None:
+    path = written(tmp_path / "m.tflite")
+    ready(path)
+    written(tmp_path / "m.tflite", rows_of)
+    interpreter = lite.Interpreter(path)
+    assert interpreter._shortcut is None
+    assert interpreter.get_input_details()[0]["dtype"] is np.int32
+
+
+def test_a_missing_file_is_missing(tmp_path: Path) -> None:
+    path = written(tmp_path / "m.tflite")
+    ready(path)
+    os.unlink(path)
+    with pytest.raises(ValueError, match="Could not open"):
+        lite.Interpreter(path)
+
+
+def test_options_that_need_the_file_have_it_read(tmp_path: Path) -> None:
+    path = written(tmp_path / "m.tflite")
+    ready(path)
+    for options in ({"experimental_preserve_all_tensors": True}, {"experimental_delegates": [lite.SimpleDelegate()]},
+                    {"experimental_op_resolver_type": lite.OpResolverType.BUILTIN_REF},
+                    {"op_resolver": lite.BuiltinOpResolver()}):  # fmt: skip
+        assert lite.Interpreter(path, **options)._shortcut is None
+
+
+def test_interpreters_are_freed_and_closed(tmp_path: Path) -> None:
+    path = written(tmp_path / "m.tflite")
+    interpreter = ready(path)
+    interpreter.allocate_tensors()
+    interpreter.close()
+    with pytest.raises(RuntimeError):
+        interpreter.invoke()
+    before = len([o for o in gc.get_objects() if isinstance(o, lite.Interpreter)])
+    for _ in range(20):
+        other = ready(path)
+        other.allocate_tensors()
+        del other
+    assert len([o for o in gc.get_objects() if isinstance(o, lite.Interpreter)]) <= before
+
+
+@pytest.fixture
+def damaged(cache: Path) -> Iterator[Path]:
+    """The cache, which is whole again afterwards."""
+    whole = {f: f.read_bytes() for f in files_of(cache)}
+    yield cache
+    for file, content in whole.items():
+        file.write_bytes(content)
+
+
+@pytest.mark.parametrize("change", ["flip", "cut", "empty"])
+def test_damaged_caches_are_made_anew(change: str, tmp_path: Path, damaged: Path) -> None:
+    path = written(tmp_path / "m.tflite")
+    wanted = reference(path, X)
+    ready(path)
+    assert files_of(damaged)
+    for file in files_of(damaged):
+        content = bytearray(file.read_bytes())
+        if change == "flip":
+            content[len(content) // 2] ^= 0x55
+        file.write_bytes({"flip": content, "cut": content[: len(content) // 2], "empty": b""}[change])
+    interpreter = lite.Interpreter(path)
+    assert interpreter._shortcut is None
+    interpreter.allocate_tensors()
+    np.testing.assert_allclose(run(interpreter, X), wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_every_byte_of_the_cache_counts(tmp_path: Path, damaged: Path) -> None:
+    """A byte that is changed anywhere in any file never changes an answer."""
+    path = written(tmp_path / "m.tflite")
+    wanted = reference(path, X)
+    ready(path)
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        files = files_of(damaged)
+        file = files[rng.integers(len(files))]
+        before = file.read_bytes()
+        content = bytearray(before)
+        content[rng.integers(len(content))] ^= 1 << rng.integers(8)
+        file.write_bytes(content)
+        interpreter = lite.Interpreter(path)
+        interpreter.allocate_tensors()
+        np.testing.assert_allclose(run(interpreter, X), wanted, rtol=1e-5, atol=1e-6)
+        file.write_bytes(before)
