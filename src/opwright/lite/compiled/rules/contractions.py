@@ -5,6 +5,11 @@ Lives here: their rules, windows with their padding.  Not here: products of two 
 Integers: the sum is int32, the bias is added, and one float32 multiplier a channel takes it to steps of the output:
 
     y = quantize(float(sum + bias) * (scale_x * scale_w[f] / scale_y), zero_y)
+
+Floats beside integer weights are rounded to int8 while it runs, a row or an image at a time, asymmetric by an option or
+where a convolution's channels have scales of their own:
+
+    y = activation(sum * scale_w[f] + bias)
 """
 
 from __future__ import annotations
@@ -15,7 +20,7 @@ import numpy as np
 
 from ....compiler.loops.expressions import Expr, apply, arg, convert
 from ....compiler.loops.forms import Buffer, Contract, Depthwise, TransposedContract, Window
-from ....core.dtypes import DType, float32, int8, int32, uint8
+from ....core.dtypes import DType, float32, int4, int8, int32, uint8
 from ..nodes import At, Operand, Refused, clamped, in_steps
 from . import rule
 
@@ -30,6 +35,11 @@ def conv_2d(at: At) -> None:
     features, groups = w.shape[0], x.shape[3] // w.shape[3]
     window, sizes = _window(at, x.shape, (w.shape[1], w.shape[2]))
     y = at.output((x.shape[0], *sizes, features))
+    if _is_hybrid(x, w):
+        rounding = "asymmetric" if np.any(w.scales != w.scales[0]) else "symmetric"
+        operands, expr = _hybrid_epilogue(at, w, y, features)
+        at.form(Contract, y.buffer, x.buffer, w.buffer, operands, expr, window, groups, rounding=rounding)
+        return
     operands, expr = _epilogue(at, x, w, y, features)
     at.form(Contract, y.buffer, x.buffer, w.buffer, operands, expr, window, groups, *_zeros(x, w))
 
@@ -69,11 +79,16 @@ def fully_connected(at: At) -> None:
     rows = x.size // channels
     keep = bool(at.option("keep_num_dims")) and x.shape[-1] == channels
     y = at.output((*x.shape[:-1], features) if keep else (rows, features))
-    operands, expr = _epilogue(at, x, w, y, features)
+    hybrid = _is_hybrid(x, w)
+    operands, expr = _hybrid_epilogue(at, w, y, features) if hybrid else _epilogue(at, x, w, y, features)
     source = at.viewed(x.buffer, (rows, 1, 1, channels))
     filter = at.viewed(w.buffer, (features, 1, 1, channels))
     target, close = at.under(y, (rows, 1, 1, features))
-    at.form(Contract, target, source, filter, operands, expr, Window((1, 1)), 1, *_zeros(x, w))
+    if hybrid:
+        rounding = "asymmetric" if at.option("asymmetric_quantize_inputs") else "symmetric"
+        at.form(Contract, target, source, filter, operands, expr, Window((1, 1)), rounding=rounding)
+    else:
+        at.form(Contract, target, source, filter, operands, expr, Window((1, 1)), 1, *_zeros(x, w))
     close()
 
 
@@ -119,12 +134,37 @@ def _epilogue(at: At, x: Operand, w: Operand, y: Operand, features: int,
     if kind == (float32, float32, float32):
         operands, total = _with_bias(added, float32, features)
         return operands, clamped(total, activation)
-    if x.dtype not in BYTES or kind != (x.dtype, x.dtype, x.dtype) or not (x.is_quantized and y.is_quantized):
+    narrow = kind == (int8, int4, int8) and not np.any(np.asarray(w.tensor.quantization.zero_point))
+    if x.dtype not in BYTES or not (narrow or kind == (x.dtype,) * 3) or not (x.is_quantized and y.is_quantized):
         raise Refused(f"{x.dtype.name} by {w.dtype.name} to {y.dtype.name}")
     operands, total = _with_bias(added, int32, features)
     factors = Buffer(f"{y.buffer.name}.scales", float32, (features,), _factors(x, w, y, features))
     value = apply("mul", convert(total, float32), arg(len(operands) + 1, float32))
     return (*operands, factors), in_steps(value, y, activation)
+
+
+def _is_hybrid(x: Operand, w: Operand) -> bool:
+    """Whether the floats are rounded to integers while it runs, as their weights are. Raises Refused for zero points."""
+    if x.dtype is not float32 or w.dtype not in (int8, int4) or not w.is_quantized:
+        return False
+    if np.any(w.tensor.quantization.zero_point):
+        raise Refused(f"{x.dtype.name} by {w.dtype.name} with a zero point")
+    return True
+
+
+def _hybrid_epilogue(at: At, w: Operand, y: Operand, features: int) -> tuple[tuple[Buffer, ...], Expr]:
+    """What follows the sum of floats that were rounded: the weights' scales, bias and activation."""
+    bias, scales = at.optional(2), w.scales
+    if y.dtype is not float32 or scales.size not in (1, features):
+        raise Refused(f"{y.dtype.name} of {scales.size} scales for {features} features")
+    factors = np.ascontiguousarray(np.broadcast_to(scales, (features,)))
+    value = apply("mul", arg(0, float32), arg(1, float32))
+    operands: tuple[Buffer, ...] = (Buffer(f"{y.buffer.name}.scales", float32, (features,), factors),)
+    if bias is not None:
+        if bias.dtype is not float32 or bias.shape != (features,):
+            raise Refused(f"a bias {bias}")
+        operands, value = (*operands, bias.buffer), apply("add", value, arg(2, float32))
+    return operands, clamped(value, at.option("fused_activation_function"))
 
 
 def _with_bias(bias: Operand | None, dtype: DType, features: int) -> tuple[tuple[Buffer, ...], Expr]:
