@@ -191,6 +191,10 @@ def test_bias_starts_the_sum():
     bias = Buffer("b", float32, (4,), np.zeros(4, np.float32))
     unknown = Buffer("b", float32, (4,))
     assert without_bias(RELU6, (bias,)) == (bias, apply("relu6", SUM), ())
+    assert without_bias(apply("mul", BIASED, apply("sigmoid", BIASED)), (bias,)) == (
+        bias, apply("mul", SUM, apply("sigmoid", SUM)), ())  # fmt: skip
+    third = apply("add", BIASED, arg(2, float32))
+    assert without_bias(third, (bias, unknown)) == (bias, apply("add", SUM, arg(1, float32)), (unknown,))
     later = apply("add", apply("mul", SUM, arg(1, float32)), arg(2, float32))
     for expr, operands in [(RELU6, (unknown,)), (later, (bias, bias)), (EPILOGUES["twice"][0], (bias,))]:
         assert without_bias(expr, operands) == (None, expr, operands)

@@ -1,6 +1,6 @@
 """Epilogues: what a kernel does with a sum before it writes it, as a compile-time constant and words.
 
-Lives here: `Epilogue`, which of a form's operands it reads where, `epilogue_of`, `without_bias`, `weight`, `number`.
+Lives here: `Epilogue`, `epilogue_of`, `without_bias`, which of a form's operands is read where, `parts`, `weight`, `number`.
 Not here: expressions (../loops/expressions.py), the operations in kernels (expression.py), the kernels.
 
 A maker splits a form's expression into what is code (`Epilogue`: hashable, the same for layers that differ in numbers)
@@ -40,14 +40,20 @@ WEIGHT = {"exp": 12, "expm1": 14, "log": 14, "log1p": 16, "tanh": 14, "sigmoid":
 """Instructions of an operation, about, where they are not one or two; `weight`."""
 
 
+def parts(expr: Expr) -> list[Expr]:
+    """Every part of an expression, those that several others share once."""
+    known, todo = {id(expr): expr}, [expr]
+    while todo:
+        for a in todo.pop().args:
+            if id(a) not in known:
+                known[id(a)] = a
+                todo.append(a)
+    return list(known.values())
+
+
 def weight(expr: Expr) -> int:
     """Instructions a vector, about."""
-    total, todo = 0, [expr]
-    while todo:
-        e = todo.pop()
-        total += WEIGHT.get(e.op, 1 if e.args else 0)
-        todo += e.args
-    return total
+    return sum(WEIGHT.get(e.op, 1 if e.args else 0) for e in parts(expr))
 
 
 @dataclass(frozen=True)
@@ -147,33 +153,31 @@ def _kind(operand: Buffer, output: Buffer) -> str:
 def without_bias(expr: Expr, operands: Sequence[Buffer]) -> tuple[Buffer | None, Expr, tuple[Buffer, ...]]:
     """The constant vector that an expression adds to its sum, and the expression of a sum that starts with it.
 
-    None, and all as it was, where the sum is used otherwise.
+    None, and all as it was, where the sum or the vector is used otherwise too.
     """
-    uses: list[tuple[Expr, Expr]] = []  # of the sum: where
-    counts = [0] * (len(operands) + 1)
-    todo = [expr]
-    while todo:
-        e = todo.pop()
-        if e.op == "arg":
-            counts[e.value] += 1
-        uses += [(e, a) for a in e.args if a.op == "arg" and a.value == 0]
-        todo += e.args
-    if counts[0] != 1 or not uses or uses[0][0].op != "add":
-        return None, expr, tuple(operands)
-    added = uses[0][0]
-    other = next((a for a in added.args if a.op == "arg" and a.value), None)
-    if other is None or counts[other.value] != 1:
-        return None, expr, tuple(operands)
-    bias = operands[other.value - 1]
+    nothing = None, expr, tuple(operands)
+    found = parts(expr)
+
+    def users(index: int) -> list[Expr]:
+        return [e for e in found if any(a.op == "arg" and a.value == index for a in e.args)]
+
+    added = users(0)
+    if not added or added[0].op != "add" or any(e != added[0] for e in added) or expr.op == "arg":
+        return nothing
+    other = next((a.value for a in added[0].args if a.op == "arg" and a.value), None)
+    if other is None or len(users(other)) != len(added):
+        return nothing
+    bias = operands[other - 1]
     if bias.constant is None or bias.shape[-1:] != (bias.size,):
-        return None, expr, tuple(operands)
+        return nothing
+    known: dict[int, Expr] = {id(e): arg(0, e.dtype) for e in added}
 
     def rewritten(e: Expr) -> Expr:
-        if e is added:
-            return arg(0, e.dtype)
-        if e.op == "arg" and e.value > other.value:
-            return arg(e.value - 1, e.dtype)
-        return Expr(e.op, e.dtype, tuple(map(rewritten, e.args)), e.value) if e.args else e
+        if id(e) not in known:
+            if e.op == "arg":
+                known[id(e)] = arg(e.value - (e.value > other), e.dtype)
+            else:
+                known[id(e)] = Expr(e.op, e.dtype, tuple(map(rewritten, e.args)), e.value) if e.args else e
+        return known[id(e)]
 
-    rest = tuple(b for i, b in enumerate(operands, 1) if i != other.value)
-    return bias, rewritten(expr), rest
+    return bias, rewritten(expr), tuple(b for i, b in enumerate(operands, 1) if i != other)
