@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from form_kit import buffer, compiles_everywhere, run, split
 
+from opwright.compiler import language as kl
 from opwright.compiler.kernels.maps import COLUMN, EACH, ONE, TABLE, Pattern, hoisted, joined, map_elements
+from opwright.compiler.language import i64, ptr, u8
 from opwright.compiler.loops.expressions import Expr, apply, arg, const, convert, lookup, parametrised, quantize, scalar
 from opwright.compiler.loops.forms import Buffer, Map
 from opwright.compiler.loops.graph import LoopGraph
@@ -157,6 +159,20 @@ def pattern(expr: Expr, kinds: tuple[str, ...], dtypes: tuple[Any, ...], outer: 
     skeleton, numbers = parametrised(expr)
     more = 1 + len(kinds) + (outer * (2 + len(kinds)) if outer else 0) + len(numbers)
     return {"pattern": Pattern(skeleton, kinds, dtypes, tuple(t for _, t in numbers), outer, True), "more": more}
+
+
+@kl.family
+def first_lanes(work, y: ptr[u8], n: i64, *, count: int):
+    for _ in work.items():
+        y.store(kl.select(kl.first(n, count), kl.full(u8, count, 1), kl.full(u8, count, 0)))
+
+
+@pytest.mark.parametrize("count", [4, 16, 32, 64])
+def test_masks_of_the_first_lanes(count: int) -> None:
+    for n in (-3, 0, 1, 15, 16, 17, 31, 32, 33, 63, 64, 65, 1000):
+        y = np.empty(count, np.uint8)
+        kl.call(first_lanes.code(count=count), [y, n], items=1)
+        np.testing.assert_array_equal(y, np.arange(count) < n)
 
 
 @pytest.mark.parametrize("constants", [

@@ -15,7 +15,7 @@ from ...core import dtypes
 from ...core.dtypes import DType
 from .. import mathematics
 from ..lanes import Lanes
-from .kinds import I32, KIND, POINTER, number, suffix, typed
+from .kinds import I1, I32, KIND, POINTER, number, suffix, typed
 from .values import Pointer, Registers, Value, allocate, current, intrinsic
 
 
@@ -70,6 +70,12 @@ def first(n: Any, count: int) -> Value:
     """The mask of the first n of so many lanes."""
     if isinstance(n, int):
         return constant_vector(dtypes.bool, [i < n for i in range(count)])
+    if count in (32, 64) and current().target.has("avx512bw"):  # a mask is a number there
+        n = n.to(dtypes.int64)
+        bits = select(n > 63, -1, (full(dtypes.int64, 0, 1) << clamp(n, 0, 63)) - 1)
+        b = current().builder
+        held = bits.x if count == 64 else b.trunc(bits.x, I32)
+        return Value(b.bitcast(held, ir.VectorType(I1, count)), dtypes.bool)
     return iota(dtypes.int32, count) < n.to(dtypes.int32)
 
 
