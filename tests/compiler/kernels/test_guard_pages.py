@@ -1,0 +1,155 @@
+"""Forms drawn at random over arrays that end, or begin, where nobody may read: the numbers, and not a byte outside."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import mmap
+import os
+import random
+
+import numpy as np
+import pytest
+from form_kit import buffer
+
+from opwright.compiler.loops.expressions import arg, convert
+from opwright.compiler.loops.forms import (
+    ArgReduce,
+    Attention,
+    Buffer,
+    Gather,
+    IndexMap,
+    Move,
+    Reduce,
+    RowPass,
+    Scan,
+)
+from opwright.compiler.loops.graph import LoopGraph
+from opwright.compiler.loops.planning import plan_of
+from opwright.compiler.loops.plans import Running
+from opwright.core import dtypes
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="pages are protected by mprotect")
+PAGE = mmap.PAGESIZE
+DTYPES = (np.int8, np.int16, np.float32, np.float64, np.complex128)
+
+
+class Guarded:
+    """Arrays between two pages that nobody may touch: at the end of what lies between, or at its begin."""
+
+    def __init__(self, at_end):
+        self.at_end, self._maps = at_end, []
+
+    def like(self, shape, dtype):
+        n = math.prod(shape) * np.dtype(dtype).itemsize
+        inside = -(-n // PAGE) * PAGE
+        memory = mmap.mmap(-1, inside + 2 * PAGE)
+        self._maps.append(memory)
+        base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+        protect = ctypes.CDLL(None, use_errno=True).mprotect
+        for place in (base, base + PAGE + inside):
+            assert protect(ctypes.c_void_p(place), ctypes.c_size_t(PAGE), 0) == 0
+        start = base + PAGE + (inside - n if self.at_end else 0)
+        return np.frombuffer((ctypes.c_uint8 * n).from_address(start), np.uint8).view(dtype).reshape(shape)
+
+
+def check(form, given, wanted, at_end, tolerance=0.0):
+    pages = Guarded(at_end)
+    arrays = {form.output: pages.like(form.output.shape, form.output.dtype.np)}
+    for b, x in given.items():
+        arrays[b] = pages.like(x.shape, x.dtype)
+        arrays[b][...] = x
+    plan = plan_of(LoopGraph("test", tuple(given), (form.output,), (form,)))
+    plan.pack()
+    running = Running(plan)
+    running.connect({b: x.__array_interface__["data"][0] for b, x in arrays.items()})
+    running.run()
+    np.testing.assert_allclose(arrays[form.output], wanted, rtol=tolerance, atol=tolerance)
+
+
+def sizes(rng, rank, most):
+    return tuple(int(rng.integers(1, most if rng.random() < 0.5 else 6)) for _ in range(rank))
+
+
+def numbers(rng, shape, dtype):
+    return np.asarray(rng.integers(-100, 100, shape)).astype(dtype)
+
+
+def view(rng):
+    x = numbers(rng, sizes(rng, rng.integers(1, 5), 30), rng.choice(DTYPES))
+    part = tuple(slice(None, None, int(rng.choice([1, 1, 1, 2, 3, -1, -2]))) for _ in x.shape)
+    v = x[part].transpose(rng.permutation(x.ndim))
+    operand = buffer(x)
+    offset = (v.ctypes.data - x.ctypes.data) // x.itemsize
+    box = IndexMap((0,) * v.ndim, v.shape, offset, tuple(s // x.itemsize for s in v.strides))
+    return Move(Buffer("y", operand.dtype, v.shape), (operand,), (box,)), {operand: x}, v
+
+
+def padded(rng):
+    x = numbers(rng, sizes(rng, 3, 20), rng.choice(DTYPES))
+    around = [tuple(int(n) for n in rng.integers(0, 4, 2)) for _ in x.shape]
+    operand, wanted = buffer(x), np.pad(x, around, constant_values=1)
+    box = IndexMap(tuple(a for a, _ in around), x.shape, 0, (x.shape[1] * x.shape[2], x.shape[2], 1))
+    return Move(Buffer("y", operand.dtype, wanted.shape), (operand,), (box,), fill=1), {operand: x}, wanted
+
+
+def summed(rng):
+    x = numbers(rng, sizes(rng, rng.integers(1, 5), 70), rng.choice([np.int8, np.int32]))
+    axes = tuple(a for a in range(x.ndim) if rng.random() < 0.5)
+    operand = buffer(x)
+    shape = tuple(n for a, n in enumerate(x.shape) if a not in axes)
+    before = convert(arg(0, operand.dtype), dtypes.int32)
+    form = Reduce(Buffer("y", dtypes.int32, shape), operand, axes, "sum", before, arg(0, dtypes.int32))
+    return form, {operand: x}, x.sum(axes, dtype=np.int64)
+
+
+def searched(rng):
+    x = numbers(rng, sizes(rng, rng.integers(1, 4), 100), rng.choice([np.int8, np.float32]))
+    axis = int(rng.integers(x.ndim))
+    operand = buffer(x)
+    shape = tuple(n for a, n in enumerate(x.shape) if a != axis)
+    return ArgReduce(Buffer("y", dtypes.int32, shape), operand, axis, "max"), {operand: x}, x.argmax(axis)
+
+
+def gathered(rng):
+    x = numbers(rng, sizes(rng, rng.integers(1, 4), 50), rng.choice(DTYPES))
+    axis = int(rng.integers(x.ndim))
+    indices = np.asarray(rng.integers(0, x.shape[axis], sizes(rng, rng.integers(0, 3), 10)), np.int32)
+    a, b, wanted = buffer(x), buffer(indices, "indices"), x.take(indices, axis)
+    return Gather(Buffer("y", a.dtype, wanted.shape), a, b, axis), {a: x, b: indices}, wanted
+
+
+def scanned(rng):
+    x = numbers(rng, sizes(rng, rng.integers(1, 4), 40), np.int32)
+    axis, operand = int(rng.integers(x.ndim)), buffer(x)
+    return Scan(Buffer("y", operand.dtype, x.shape), operand, axis), {operand: x}, x.cumsum(axis, dtype=np.int32)
+
+
+def softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def normalised(rng):
+    x = rng.normal(size=sizes(rng, rng.integers(1, 3), 200)).astype(np.float32)
+    operand, plain = buffer(x), arg(0, dtypes.float32)
+    form = RowPass(Buffer("y", operand.dtype, x.shape), operand, (), "softmax", plain, plain)
+    return form, {operand: x}, softmax(x.astype(np.float64)), 1e-5
+
+
+def attended(rng):
+    heads, m, n, d, e = (int(rng.integers(*ends)) for ends in ((1, 4), (4, 40), (1, 90), (1, 40), (1, 40)))
+    arrays = [rng.normal(size=(heads, *s)).astype(np.float32) for s in ((m, d), (n, d), (n, e))]
+    q, k, v = map(buffer, arrays, "qkv")
+    wanted = softmax(arrays[0].astype(np.float64) @ arrays[1].swapaxes(1, 2)) @ arrays[2]
+    form = Attention(Buffer("y", dtypes.float32, (heads, m, e)), q, k, v, (), arg(0, dtypes.float32))
+    return form, dict(zip((q, k, v), arrays)), wanted, 1e-4
+
+
+@pytest.mark.parametrize("draw", [view, padded, summed, searched, gathered, scanned, normalised, attended])
+def test_nothing_outside_is_touched(draw):
+    exploring = os.environ.get("OPWRIGHT_EXPLORE") == "1"
+    for seed in [random.SystemRandom().getrandbits(32) for _ in range(400)] if exploring else range(12):
+        form, given, wanted, *tolerance = draw(np.random.default_rng(seed))
+        for at_end in (True, False):
+            check(form, given, wanted, at_end, *tolerance)
