@@ -15,7 +15,7 @@ import pytest
 
 from opwright.compiler import cache
 from opwright.compiler.language.family import Family
-from opwright.compiler.loops import frozen
+from opwright.compiler.loops import freezing, frozen
 from opwright.compiler.loops.expressions import Expr, apply, arg
 from opwright.compiler.loops.forms import Buffer, Contract, Gather, Map, Window
 from opwright.compiler.loops.graph import LoopGraph
@@ -72,7 +72,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def keep(key: str = "key", **more: Any) -> Plan:
     plan = model()
-    frozen.keep(key, [plan], {"nodes": [0, 1]}, {1: WEIGHTS, 2: BIAS, 3: MORE, 4: np.zeros(0, np.float32)}, **more)
+    freezing.keep(key, [plan], {"nodes": [0, 1]}, {1: WEIGHTS, 2: BIAS, 3: MORE, 4: np.zeros(0, np.float32)}, **more)
     return plan
 
 
@@ -150,7 +150,7 @@ def test_a_plan_without_steps_is_kept(folder: Path) -> None:
     x = Buffer("t0", float32, (3,))
     plan = plan_of(LoopGraph("nothing", (x,), (), ()))
     plan.pack()
-    frozen.keep("nothing", [plan, plan], None, {})
+    freezing.keep("nothing", [plan, plan], None, {})
     result = frozen.find("nothing")
     assert result is not None
     for same in result.plans:
@@ -161,7 +161,7 @@ def test_a_guard_names_its_operator(folder: Path) -> None:
     table, at, y = Buffer("t0", float32, (4, 2)), Buffer("t1", int32, (3,)), Buffer("t2", float32, (3, 2))
     plan = plan_of(LoopGraph("look", (table, at), (y,), (Gather(y, table, at, 0, origin=("GATHER 7",)),)))
     plan.pack()
-    frozen.keep("look", [plan], None, {})
+    freezing.keep("look", [plan], None, {})
     running = found("look").start(1, int)
     arrays = np.zeros((4, 2), np.float32), np.int32([0, 9, 1]), np.zeros((3, 2), np.float32)
     running.connect({i: a.ctypes.data for i, a in enumerate(arrays)})
@@ -172,7 +172,7 @@ def test_a_guard_names_its_operator(folder: Path) -> None:
 
 
 def test_too_many_constants_are_not_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frozen, "MOST_CONSTANTS", 1000)
+    monkeypatch.setattr(freezing, "MOST_CONSTANTS", 1000)
     keep()
     assert frozen.find("key") is None
 
@@ -181,7 +181,7 @@ def test_too_many_constants_are_not_kept(folder: Path, monkeypatch: pytest.Monke
 
 
 def file_of(folder: Path, key: str = "key") -> Path:
-    return folder / "kernels" / f"{frozen._digest(key)}{cache.SUFFIX}"
+    return folder / "kernels" / f"{frozen.digest_of(key)}{cache.SUFFIX}"
 
 
 def test_every_byte_counts(folder: Path) -> None:
@@ -218,8 +218,8 @@ def test_a_file_of_another_length_is_found(folder: Path, change: Callable[[bytes
 def test_all_is_looked_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     keep()
     looked: list[int] = []
-    whole = frozen._checksum
-    monkeypatch.setattr(frozen, "_checksum", lambda body: (looked.append(body.size), whole(body))[1])
+    whole = frozen.checksum
+    monkeypatch.setattr(frozen, "checksum", lambda body: (looked.append(body.size), whole(body))[1])
     for _ in range(3):
         found()
     assert len(looked) == 1

@@ -1,7 +1,7 @@
 """Frozen plans: what planning found, as arrays in one file, so that a later process plans and packs nothing.
 
-Lives here: `keep`, `find`, `Frozen`, `FrozenPlan`, `FrozenRunning`, keys of files.
-Not here: making plans (planning.py), which nodes they replace (lite/compiled/), the cache's files (../cache.py).
+Lives here: `find`, `Frozen`, `FrozenPlan`, `FrozenRunning`, keys of files.
+Not here: keeping them (freezing.py), which nodes they replace (lite/compiled/), the cache's files (../cache.py).
 
 A file holds a head and a body. The head: the steps and words of each plan as integers, which of those are addresses and
 of what, the machine code of its kernels, and a note of whoever keeps it. The body: the packed constants, mapped where
@@ -18,7 +18,7 @@ import itertools
 import json
 import os
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,15 +28,13 @@ from ...core import flags
 from ...core.errors import DataLossError
 from ..cache import Mapped, objects
 from ..native import executor as native
+from ..native.executor import ALIGNMENT, StepFailed, aligned
 from ..native.image import runs_images
-from ..native.store import digests_by_address, list_sources, load_packed, packed, program_digest
+from ..native.store import list_sources, load_packed, program_digest
 from ..native.workers import functions
-from .forms import Buffer
-from .plans import ALIGNMENT, Address, Constant, InArena, Plan, StepFailed, aligned, word
 
-MOST_CONSTANTS = 1 << 28  # bytes
 _MOST_CONTENT = 4 << 20  # of a model in memory, which is known by its bytes
-_HEAD = struct.Struct("<QQQQ")  # bytes of meta, of text, of code; number of integers
+HEAD = struct.Struct("<QQQQ")  # bytes of meta, of text, of code; number of integers; these follow
 
 
 def key_of_file(path: str | os.PathLike[str]) -> str | None:
@@ -153,7 +151,7 @@ def find(key: str) -> Frozen | None:
     """What was kept under a key, by this version of Opwright for this processor; None where there is nothing whole."""
     if not runs_images() or flags.show & {"kernel", "llvm", "asm", "graph", "plan"}:
         return None
-    digest = _digest(key)
+    digest = digest_of(key)
     found = objects(flags.cache_dir).find_mapped(digest)
     if found is None:
         return None
@@ -168,10 +166,10 @@ def find(key: str) -> Frozen | None:
 
 def _read(found: Mapped) -> Frozen:
     head, body = found.head, np.frombuffer(found.body, np.uint8)
-    *sizes, count = _HEAD.unpack_from(head)
-    meta, text, code, end = itertools.accumulate(sizes, initial=_HEAD.size)
+    *sizes, count = HEAD.unpack_from(head)
+    meta, text, code, end = itertools.accumulate(sizes, initial=HEAD.size)
     told = json.loads(bytes(head[text:code]))
-    if body.size != told["constants"] or not (found.checked or _checksum(body) == told["checksum"]):
+    if body.size != told["constants"] or not (found.checked or checksum(body) == told["checksum"]):
         raise DataLossError(what="damaged constants")
     addresses = load_packed(head[code:end])
     numbers = np.frombuffer(head, np.int64, count, end)
@@ -186,12 +184,14 @@ def _read(found: Mapped) -> Frozen:
     return Frozen(told["note"], bytes(head[meta:text]), plans)
 
 
-def _checksum(body: np.ndarray) -> int:
+def checksum(body: np.ndarray) -> int:
+    """A number that tells whether memory is what it was. body: uint8[n], whole lines of the cache."""
     call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)(functions().checksum)
     return int(call(body.__array_interface__["data"][0], body.size // ALIGNMENT)) if body.size else 0
 
 
-def _digest(key: str) -> str:
+def digest_of(key: str) -> str:
+    """What plans are kept as under a key."""
     return program_digest("frozen", key, _rules())
 
 
@@ -202,117 +202,3 @@ def _rules() -> str:
     for room in ("compiled", "ops"):
         list_sources(str(Path(__file__).parents[2] / "lite" / room), found)
     return hashlib.sha256("\0".join(found).encode()).hexdigest()
-
-
-# ---- writing ---------------------------------------------------------------------------------------------------------
-
-
-class _Unfrozen(Exception):
-    """These plans cannot be kept."""
-
-
-def keep(key: str, plans: Sequence[Plan], note: Any, tensors: Mapping[int, np.ndarray], meta: bytes = b"") -> None:
-    """Keep plans, whose constants are packed, for `find(key)`.
-
-    note: anything that JSON can write; meta: anything; tensors: the elements of the file's constant tensors, by index:
-    what plans read of them where they are. A graph's inputs and outputs are tensors by their names `t0`, `t1`, ...
-    Does nothing where there are too many constants, or a kernel that is not in the cache.
-    """
-    if not runs_images():
-        return
-    with contextlib.suppress(_Unfrozen):
-        writer = _Writer(tensors)
-        told = [writer.plan(plan) for plan in plans]
-        code = packed(writer.kernels)
-        if code is None:
-            return
-        body = writer.body()
-        numbers = np.concatenate([np.zeros(0, np.int64), *writer.numbers])
-        text = json.dumps({"note": note, "plans": told, "kernels": writer.kernels, "checksum": _checksum(body),
-                           "constants": body.size, "lengths": [n.size for n in writer.numbers]}).encode()  # fmt: skip
-        text += b" " * (-len(meta + text + code) % 8)
-        head = _HEAD.pack(len(meta), len(text), len(code), numbers.size) + meta + text + code + numbers.tobytes()
-        objects(flags.cache_dir).keep_mapped(_digest(key), head, [body.data])
-
-
-class _Writer:
-    """Plans on their way into a file."""
-
-    def __init__(self, tensors: Mapping[int, np.ndarray]) -> None:
-        self._tensors = [(a.__array_interface__["data"][0], a.nbytes, i) for i, a in tensors.items() if a.nbytes]
-        self._tensors.sort()
-        self._starts = [start for start, _, _ in self._tensors]
-        self._blocks: dict[int, tuple[int, np.ndarray]] = {}  # by address, where in the body; and what
-        self._size = 0
-        self._digests = digests_by_address()
-        self.kernels: list[str] = []
-        self.numbers: list[np.ndarray] = []
-
-    def plan(self, plan: Plan) -> dict[str, Any]:
-        """What the text says of a plan; its integers are among `numbers` then."""
-        outside = {id(b): int(b.name.removeprefix("t")) for b in (*plan.graph.inputs, *plan.graph.outputs)}
-        steps = len(plan.steps)
-        rows = np.zeros((steps, native.ROW), np.int64)
-        words: list[int] = []
-        kernels = []
-        at: dict[Any, list[int]] = {"arena": [], "constants": []}
-        first = native.ROW * steps
-        for row, s in zip(rows, plan.steps):
-            row[1:4] = first + len(words), s.items, s.chunk or 0
-            kernels.append(self._kernel(s.code.address))
-            kinds = s.code.parameters
-            for place, w in enumerate(s.words):
-                if isinstance(w, InArena):
-                    kind, value = "arena", w.offset
-                elif isinstance(w, Address):
-                    kind, value = self._address(w, outside)
-                else:
-                    kind, value = None, word(w, kinds[place] if place < len(kinds) else None)
-                if kind is not None:
-                    at.setdefault(kind, []).append(first + len(words))
-                words.append(value)
-        given = sorted(set(outside.values()))
-        inside = sorted(i for i in at if isinstance(i, int) and i not in given)
-        block = np.concatenate([rows.reshape(-1), np.array(words, np.int64)])
-        for numbers in (block, kernels, *(at.get(k, []) for k in ("arena", "constants", *given, *inside))):
-            self.numbers.append(np.array(numbers, np.int64))
-        return {"arena": plan.arena, "scratch": max((s.scratch for s in plan.steps), default=0), "outside": given,
-                "inside": inside,
-                "steps": [[s.code.name, *(s.form.origin if s.form else ())] for s in plan.steps]}  # fmt: skip
-
-    def _kernel(self, address: int) -> int:
-        digest = self._digests.get(address)
-        if digest is None:
-            raise _Unfrozen
-        if digest not in self.kernels:
-            self.kernels.append(digest)
-        return self.kernels.index(digest)
-
-    def _address(self, w: Address, outside: Mapping[int, int]) -> tuple[Any, int]:
-        """Of what a word is the address, a tensor's index for one, and the offset in it."""
-        of = w.of
-        if isinstance(of, Buffer) and id(of) in outside:
-            return outside[id(of)], w.offset
-        array = of.array if isinstance(of, Constant) else of.constant
-        if array is None or not array.flags.c_contiguous:
-            raise _Unfrozen
-        start = array.__array_interface__["data"][0]
-        if not isinstance(of, Constant):
-            index = np.searchsorted(self._starts, start, "right") - 1
-            if index >= 0:
-                base, size, tensor = self._tensors[index]
-                if start + array.nbytes <= base + size:
-                    return tensor, start - base + w.offset
-        if start not in self._blocks:
-            self._blocks[start] = self._size, array
-            self._size += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
-            if self._size > MOST_CONSTANTS:
-                raise _Unfrozen
-        return "constants", self._blocks[start][0] + w.offset
-
-    def body(self) -> np.ndarray:
-        """All constants, one after the other."""
-        body = aligned(self._size)
-        for at, array in self._blocks.values():
-            body[at : at + array.nbytes] = array.reshape(-1).view(np.uint8)
-        return body

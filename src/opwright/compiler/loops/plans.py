@@ -14,13 +14,13 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ...core import dtypes
-from ...core.errors import InternalError, InvalidArgumentError, ResourceExhaustedError
+from ...core.errors import InternalError
 from ..native import executor as native
+from ..native.executor import ALIGNMENT, StepFailed, aligned
 from .forms import Buffer, Form
 from .graph import LoopGraph
 
 Fill = Callable[[np.ndarray], Any]
-ALIGNMENT = 64
 
 
 class Code(Protocol):
@@ -109,19 +109,6 @@ def word(value: Any, parameter: Any) -> int:
     if isinstance(value, float) and not value.is_integer():
         raise InternalError(what=f"a kernel's integer parameter is given {value!r}")
     return int(value)
-
-
-def aligned(nbytes: int) -> np.ndarray:
-    """Bytes at a multiple of 64; fresh memory of the system is zeros and takes no room until it is touched.
-
-    raises ResourceExhaustedError where there is not so much
-    """
-    try:
-        raw = np.zeros(nbytes + ALIGNMENT, np.uint8)
-    except MemoryError as error:
-        raise ResourceExhaustedError(what=f"no memory for {nbytes} bytes", found=str(error)) from None
-    start = -raw.__array_interface__["data"][0] % ALIGNMENT
-    return raw[start : start + nbytes]
 
 
 class Plan:
@@ -262,14 +249,3 @@ class Running:
     def _failed(self, error: native.StepError) -> StepFailed:
         s = self.plan.steps[error.step - self._ahead]
         return StepFailed.of(s.form, s.code.name, error.status)
-
-
-class StepFailed(InvalidArgumentError):
-    """A kernel's guard failed."""
-
-    @classmethod
-    def of(cls, form: Any, kernel: str, status: int) -> StepFailed:
-        """form: whose step it was; status: what the kernel gave."""
-        origin = " + ".join(form.origin) if form is not None else ""
-        return cls(op=origin or kernel, what="an index points outside of what it indexes",
-                   found=f"{kernel} gave {status}")  # fmt: skip

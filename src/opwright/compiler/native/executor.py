@@ -1,7 +1,8 @@
 """The executor: runs a plan, which is data, through machine code.
 
-Lives here: `Step`, `Executor`, `StepError`, `call`, a plan's memory.  Not here: what the steps are (loops/planning),
-their code (store.py), the machine code that runs them (executor.ll), the threads it runs on (workers.py).
+Lives here: `Step`, `Executor`, `StepError`, `StepFailed`, `call`, memory (`aligned`).
+Not here: what the steps are (loops/planning), their code (store.py), the machine code that runs them (executor.ll), the
+threads it runs on (workers.py).
 
 A step calls one kernel, `i64 kernel(ptr words, i64 begin, i64 end, ptr scratch)`, for its items [0, items): at once
 or in chunks, on whichever thread is free. Items are independent, so that every split gives the same bits.
@@ -20,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from ...core.errors import ResourceExhaustedError
+from ...core.errors import InvalidArgumentError, ResourceExhaustedError
 from .image import runs_images
 from .workers import functions, pool_of
 
-_LINE = 64  # bytes: scratch memory and plans start on a line of the cache
+ALIGNMENT = 64  # bytes: memory starts on a line of the cache
 _PLAN, ROW = 8, 8  # words of a plan and of a step in executor.ll
 _COUNT, _POOL, _SCRATCH, _SCRATCH_BYTES, _FAILED = 1, 2, 3, 4, 5
 _CHUNKS_A_THREAD = 8  # of a step that leaves it to us: so that threads finish at about the same time
@@ -46,6 +47,17 @@ class Step:
     items: int
     chunk: int = 0
     scratch: int = 0
+
+
+class StepFailed(InvalidArgumentError):
+    """A kernel's guard failed."""
+
+    @classmethod
+    def of(cls, form: Any, kernel: str, status: int) -> StepFailed:
+        """form: whose step it was, with the names of its operators as `origin`; status: what the kernel gave."""
+        origin = " + ".join(form.origin) if form is not None else ""
+        return cls(op=origin or kernel, what="an index points outside of what it indexes",
+                   found=f"{kernel} gave {status}")  # fmt: skip
 
 
 class StepError(Exception):
@@ -99,7 +111,7 @@ class Executor:
         self.threads = threads if runs_images() else 1
         self._keep = tuple(keep)
         self._steps = steps
-        self._plan = _aligned(8 * (_PLAN + block.size)).view(np.int64)
+        self._plan = aligned(8 * (_PLAN + block.size)).view(np.int64)
         self.block = self._plan[_PLAN : _PLAN + block.size]
         self.block[:] = block
         start = self.block.ctypes.data
@@ -107,7 +119,7 @@ class Executor:
         rows[:, 1] = start + 8 * rows[:, 1]
         rows[:, 3] = self._chunks(rows[:, 2], rows[:, 3])
         stride = -(-scratch // 128) * 128  # no line is two threads'
-        self._scratch = _aligned(stride * self.threads)
+        self._scratch = aligned(stride * self.threads)
         self._plan[:_FAILED] = start, steps, 0, self._scratch.ctypes.data, stride
         self._run: Callable[[], int]
         self._begin()
@@ -186,15 +198,17 @@ def _bound_call(plan: int) -> Callable[[], int]:
     return function
 
 
-def _aligned(size: int) -> np.ndarray:
-    """Bytes that start on a line of the cache; a whole number of lines. Raises ResourceExhaustedError."""
-    size = -(-size // _LINE) * _LINE
+def aligned(nbytes: int) -> np.ndarray:
+    """Zeros at a multiple of 64, uint8[nbytes]; they take no room until they are touched.
+
+    raises ResourceExhaustedError where there is not so much
+    """
     try:
-        memory = np.zeros(size + _LINE, np.uint8)
-    except (MemoryError, ValueError):  # ValueError: more than there are addresses
-        raise ResourceExhaustedError(what="no memory for a plan", found=f"{size} bytes") from None
-    start = -memory.ctypes.data % _LINE
-    return memory[start : start + size]
+        raw = np.zeros(nbytes + ALIGNMENT, np.uint8)
+    except (MemoryError, ValueError) as error:  # ValueError: more than there are addresses
+        raise ResourceExhaustedError(what=f"no memory for {nbytes} bytes", found=str(error)) from None
+    start = -raw.__array_interface__["data"][0] % ALIGNMENT
+    return raw[start : start + nbytes]
 
 
 _threaded: weakref.WeakSet[Executor] = weakref.WeakSet()

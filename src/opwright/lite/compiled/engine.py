@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ...compiler.kernels import Unmade
-from ...compiler.loops import frozen
+from ...compiler.loops import freezing, frozen
 from ...compiler.loops.planning import plan_of
 from ...compiler.native.store import compiling_beside, pack
 from ...core import flags
@@ -92,7 +92,7 @@ class Engine:
     def _keep(self, made: Made) -> None:
         """Keep a plan for later processes, and where it is all of the model, the short way to it."""
         with _one_at_a_time, contextlib.suppress(OSError, MemoryError):
-            frozen.keep(*made)
+            freezing.keep(*made)
             if self._path and len(self._subgraphs) == 1:
                 shortcut.keep(self._path, made.key, self._subgraphs[0])
 

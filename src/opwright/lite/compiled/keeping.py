@@ -1,6 +1,6 @@
 """What is kept of a plan besides the plan itself, so that a later process takes the same nodes without rules.
 
-Lives here: `Made`, `note_of`, `constants_of`.  Not here: the files (compiler/loops/frozen.py), when (engine.py).
+Lives here: `Made`, `note_of`, `constants_of`.  Not here: the files (compiler/loops/freezing.py), when (engine.py).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..runtime.tensor import CONSTANT
 
 
 class Made(NamedTuple):
-    """A plan of all nodes, to be kept: what `frozen.keep` takes."""
+    """A plan of all nodes, to be kept: what `freezing.keep` takes."""
 
     key: str
     plans: list[Plan]

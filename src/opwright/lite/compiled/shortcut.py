@@ -18,7 +18,7 @@ import numpy as np
 
 from ...compiler.cache import objects
 from ...compiler.loops import frozen
-from ...compiler.loops.plans import StepFailed
+from ...compiler.native.executor import StepFailed
 from ...core import flags
 from ...core.errors import OpError
 from ..format import schema
