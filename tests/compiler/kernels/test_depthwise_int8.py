@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from windows import correlated, output_size
 
 from opwright.compiler.kernels import Unmade
-from opwright.compiler.kernels.depthwise_int8 import depthwise_any_int8, depthwise_int8
+from opwright.compiler.kernels.depthwise_int8 import Tile, depthwise_any_int8, depthwise_int8
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.loops.expressions import apply, arg, convert, parametrised, quantize
 from opwright.compiler.loops.forms import Buffer, Depthwise, Window
@@ -71,9 +71,16 @@ def test_any_window(data):
           data.draw(st.integers(0, 127)))  # fmt: skip
 
 
-@pytest.mark.parametrize(("dtype", "zero"), [(np.uint8, 140), (np.int8, 5)])
+ZEROS = [(np.uint8, 128), (np.uint8, 140), (np.uint8, 1), (np.uint8, 0), (np.uint8, 255), (np.int8, 5),
+         (np.int8, -128), (np.int8, 127)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("dtype", "zero"), ZEROS)
 def test_zero_points_of_filters(dtype, zero):
-    check(drawn(np.uint8, 1, 7, 6, 19), drawn(dtype, 3, 3, 19), SAME3, 1, 128, zero)
+    info = np.iinfo(dtype)
+    filter = drawn(dtype, 3, 3, 19)
+    filter[:, :, :2] = info.min, info.max
+    check(drawn(np.uint8, 1, 7, 6, 19), filter, SAME3, 1, 128, zero)
 
 
 def test_filters_that_are_not_constant_and_large_ones():
@@ -124,10 +131,10 @@ CODE = {"lanes": 4, "more": 2, "epilogue": EPILOGUE}
 ANY = {"source": "multiplier", "x_dtype": "int8", "filter_dtype": "uint8"}
 
 
-QUICK = {"size": (3, 3), "strides": (1, 1), "rows": 4, "team": 2, "signed": True, "dilated": False}
+QUICK = {"more": 2, "epilogue": EPILOGUE, "signed": True, "dilated": False}
 
 
-@targets((depthwise_int8, {**QUICK, **CODE}), (depthwise_any_int8, {**ANY, **CODE}),
-         (depthwise_int8, {**QUICK, "size": (5, 5), "rows": 2, "signed": False, "dilated": True, **CODE}))  # fmt: skip
+@targets((depthwise_int8, {"tile": Tile((3, 3), (1, 1), 4, 2, 1, 4), **QUICK}), (depthwise_any_int8, {**ANY, **CODE}),
+         (depthwise_int8, {"tile": Tile((5, 5), (1, 1), 2, 2, 2, 4), **QUICK, "dilated": True}))  # fmt: skip
 def test_every_target(family, constants):
     compiles_everywhere(family, **constants)

@@ -9,12 +9,14 @@ a column of the window, of two rows of outputs where both see these four. The fi
 
     sum (x - x_zero) w = sum x' w - x'_zero sum w,   x' = x as a byte without sign (int8: x + 128)
 
-The last sum is known beforehand and the sums start with it. What lies outside of the image is x'_zero.
+The last sum is known beforehand and the sums start with it. What lies outside of the image is x'_zero. Weights less
+their zero point may need nine bits: they are the sum of two parts of eight.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -38,13 +40,42 @@ HIGH = 24
 """Rows of outputs beside which a few done twice do not matter."""
 
 
+class Tile(NamedTuple):
+    """What is done at a time, known to the code. rows: of outputs, in teams that see the same groups of four rows of
+    the image; parts: of 8 bits that a weight is the sum of; lanes: channels."""
+
+    size: tuple[int, int]
+    strides: tuple[int, int]
+    rows: int
+    team: int
+    parts: int
+    lanes: int
+
+    @property
+    def groups(self) -> int:
+        """Groups of four rows that a team sees; the first starts where the first row's window does."""
+        return -(-((self.team - 1) * self.strides[0] + self.size[0]) // 4)
+
+    @property
+    def seen(self) -> list[tuple[int, int, int]]:
+        """(row of a team, group that it sees, part of the weights), in the order of the packed filter."""
+        return [(r, g, part) for r in range(self.team) for g in range(self.groups) for part in range(self.parts)
+                if 4 * g < r * self.strides[0] + self.size[0] and 4 * g + 4 > r * self.strides[0]]  # fmt: skip
+
+    @property
+    def packed(self) -> tuple[int, ...]:
+        """The packed filter of these channels: int8[seen, KW, lanes, 4]."""
+        return len(self.seen), self.size[1], self.lanes, 4
+
+
 @kl.family
 def depthwise_int8(work, x: ptr[u8], filter: ptr[i8], starts: ptr[i32], y: ptr[u8], height: i64, width: i64,
                    in_pitch: i64, out_height: i64, out_width: i64, out_pitch: i64, channels: i64, top: i64, left: i64,
-                   down: i64, across: i64, bands: i64, band: i64, zero: i64, *more: i64, size: tuple, strides: tuple,
-                   rows: int, team: int, lanes: int, signed: bool, dilated: bool, epilogue: Any):  # fmt: skip
-    """An item: `lanes` channels of a band of rows. down, across: dilations, as for floats. zero: x'_zero."""
+                   down: i64, across: i64, bands: i64, band: i64, zero: i64, *more: i64, tile: Tile, signed: bool,
+                   dilated: bool, epilogue: Any):  # fmt: skip
+    """An item: the tile's channels of a band of rows. down, across: dilations, as for floats. zero: x'_zero."""
     finish = epilogue.bind(more)
+    lanes, strides = tile.lanes, tile.strides
     blocks = (channels + (lanes - 1)) // lanes
     outside = kl.stack(u8, lanes)
     outside.store((zero.to(dtypes.uint8) ^ (128 if signed else 0)).splat(lanes))
@@ -52,13 +83,13 @@ def depthwise_int8(work, x: ptr[u8], filter: ptr[i8], starts: ptr[i32], y: ptr[u
         block, rest = item % blocks, item // blocks
         n = rest // bands
         c = kl.minimum(block * lanes, channels - lanes)
-        taps = filter + block * (len(_seen(size, strides, team)) * size[1] * 4 * lanes)
+        taps = filter + block * math.prod(tile.packed)
         start = (starts + c).load(0, lanes)
         first = (rest % bands) * band
-        for row in range(first, kl.minimum(first + band, out_height), rows):
-            oy = kl.minimum(row, out_height - rows)
+        for row in range(first, kl.minimum(first + band, out_height), tile.rows):
+            oy = kl.minimum(row, out_height - tile.rows)
             lines = []  # the rows of the image that these rows of outputs see, and how far apart their pixels are
-            for i in range((rows - 1) * strides[0] + size[0]):
+            for i in range((tile.rows - 1) * strides[0] + tile.size[0]):
                 iy = oy * strides[0] - top + i * down
                 inside = within(iy, height)
                 line = kl.select(inside, x + ((n * height + iy) * width * in_pitch + c), outside)
@@ -67,36 +98,27 @@ def depthwise_int8(work, x: ptr[u8], filter: ptr[i8], starts: ptr[i32], y: ptr[u
             if dilated:
                 for phase in range(across):
                     count = (out_width - phase + (across - 1)) // across
-                    _along(lines, taps, start, zero, finish, out, at + phase, c, count, phase - left, across, width,
-                           out_width, out_pitch, size, strides, rows, team, lanes, signed)  # fmt: skip
+                    _along(tile, lines, taps, start, zero, finish, out, at + phase, c, count, phase - left, across,
+                           width, out_width, out_pitch, signed)  # fmt: skip
             else:
-                _along(lines, taps, start, zero, finish, out, at, c, out_width, -left, 1, width, out_width, out_pitch,
-                       size, strides, rows, team, lanes, signed)  # fmt: skip
+                _along(tile, lines, taps, start, zero, finish, out, at, c, out_width, -left, 1, width, out_width,
+                       out_pitch, signed)  # fmt: skip
 
 
-def _seen(size: tuple[int, int], strides: tuple[int, int], team: int) -> list[tuple[int, int]]:
-    """For a team of rows of outputs, which groups of four rows of the image each sees: (row, group), in the order of
-    the packed filter. The first group starts where the first row's window does."""
-    groups = -(-((team - 1) * strides[0] + size[0]) // 4)
-    return [(r, g) for r in range(team) for g in range(groups)
-            if 4 * g < r * strides[0] + size[0] and 4 * g + 4 > r * strides[0]]  # fmt: skip
-
-
-def _along(lines: Any, taps: Any, start: Any, zero: Any, finish: Any, y: Any, at: Any, c: Any, count: Any, base: Any,
-           across: Any, width: Any, out_width: Any, out_pitch: Any, size: tuple[int, int], strides: tuple[int, int],
-           rows: int, team: int, lanes: int, signed: bool) -> None:  # fmt: skip
+def _along(tile: Tile, lines: Any, taps: Any, start: Any, zero: Any, finish: Any, y: Any, at: Any, c: Any, count: Any,
+           base: Any, across: Any, width: Any, out_width: Any, out_pitch: Any, signed: bool) -> None:  # fmt: skip
     """`count` columns of outputs, `across` apart, as for floats."""
-    seen, step = _seen(size, strides, team), team * strides[0]
-    groups = [lines[start : start + (team - 1) * strides[0] + size[0]][4 * g : 4 * g + 4]
-              for start in range(0, rows * strides[0], step) for g in range(seen[-1][1] + 1)]  # fmt: skip
-    depth = -(-size[1] // strides[1])
+    (kh, kw), (sh, sw), rows, team, _, lanes = tile
+    groups = [lines[row * sh : (row + team - 1) * sh + kh][4 * g : 4 * g + 4]
+              for row in range(0, rows, team) for g in range(tile.groups)]  # fmt: skip
+    depth = -(-kw // sw)
     sums = kl.registers(i32, lanes, rows, depth)
     for r in range(rows):
         for d in range(depth):
             sums[r, d] = start
     for t in range(count + (depth - 1)):
-        for j in range(strides[1]):
-            column = (t * strides[1] + j) * across + base
+        for j in range(sw):
+            column = (t * sw + j) * across + base
             pixels = kl.registers(u8, 4 * lanes, len(groups))
             for g in range(len(groups)):
                 pixels[g] = zero.to(dtypes.uint8).splat(4 * lanes)
@@ -104,14 +126,14 @@ def _along(lines: Any, taps: Any, start: Any, zero: Any, finish: Any, y: Any, at
                 for g in range(len(groups)):
                     parts = [line.load(column * pitch, lanes) for line, pitch in groups[g]]
                     pixels[g] = _interleaved(parts) ^ 128 if signed else _interleaved(parts)
-            for place in range(len(seen)):
+            for place in range(len(tile.seen)):
+                r, g, _ = tile.seen[place]
                 for d in range(depth):
-                    kx = d * strides[1] + j
-                    if kx < size[1]:
-                        tap = taps.load((place * size[1] + kx) * 4 * lanes, 4 * lanes)
+                    kx = d * sw + j
+                    if kx < kw:
+                        tap = taps.load((place * kw + kx) * 4 * lanes, 4 * lanes)
                         for k in range(rows // team):
-                            r, g = seen[place][0] + k * team, seen[place][1] + k * (len(groups) * team // rows)
-                            sums[r, d] = kl.dot4(sums[r, d], pixels[g], tap)
+                            sums[r + k * team, d] = kl.dot4(sums[r + k * team, d], pixels[g + k * tile.groups], tap)
         if t >= depth - 1:
             for r in range(rows):
                 row = at + r * out_width + (t - (depth - 1)) * across
@@ -135,17 +157,19 @@ def _interleaved(parts: list[Any]) -> Any:
     return kl.shuffle(whole, None, [(k % 4 if k % 4 < len(parts) else 0) * n + k // 4 for k in range(4 * n)])
 
 
-def pack(out: np.ndarray, filter: np.ndarray, strides: tuple[int, int], team: int) -> None:
-    """Write a filter int8[KH, KW, C] as out: int8[blocks, pairs of row and group, KW, lanes, 4], which is zeros."""
-    kh, kw, channels = filter.shape
-    blocks, _, _, lanes, _ = out.shape
-    for block in range(blocks):
-        c = min(block * lanes, channels - lanes)
-        for place, (r, g) in enumerate(_seen((kh, kw), strides, team)):
+def pack(out: np.ndarray, filter: np.ndarray, zero: int, tile: Tile) -> None:
+    """Write a filter [KH, KW, C] less its zero point as out: int8[blocks, *tile.packed], which is zeros."""
+    kh, _, channels = filter.shape
+    weights = filter.astype(np.int16) - np.int16(zero)
+    low = weights.clip(-128, 127)
+    parts = (low, weights - low)
+    for block, into in enumerate(out):
+        c = min(block * tile.lanes, channels - tile.lanes)
+        for place, (r, g, part) in enumerate(tile.seen):
             for i in range(4):
-                ky = 4 * g + i - r * strides[0]
+                ky = 4 * g + i - r * tile.strides[0]
                 if 0 <= ky < kh:
-                    out[block, place, :, :, i] = filter[ky, :, c : c + lanes]
+                    into[place, :, :, i] = parts[part][ky, :, c : c + tile.lanes]
 
 
 @kl.family
@@ -197,9 +221,10 @@ def _spread(p: Any, c: Any, multiplier: Any, lanes: int) -> Any:
     return found
 
 
-def _starts(out: np.ndarray, filter: np.ndarray, bias: np.ndarray | None, zero: int) -> None:
+def _starts(out: np.ndarray, filter: np.ndarray, filter_zero: int, bias: np.ndarray | None, zero: int) -> None:
     """Write what the sums start with."""
-    np.multiply(filter.sum((0, 1), dtype=np.int32), np.int32(-zero), out=out)
+    total = filter.sum((0, 1), dtype=np.int32) - np.int32(filter_zero * filter.shape[0] * filter.shape[1])
+    np.multiply(total, np.int32(-zero), out=out)
     if bias is not None:
         out += bias
 
@@ -219,9 +244,15 @@ def make_depthwise_int8(form: Depthwise, build: Builder) -> None:
 
 def _is_quick(form: Depthwise) -> bool:
     window, filter = form.window, form.filter
-    return (filter.constant is not None and filter.dtype is dtypes.int8 and form.filter_zero == 0
-            and form.multiplier == 1 and window.size[0] * window.size[1] <= LARGEST
+    return (filter.constant is not None and _parts(filter, form.filter_zero) <= 2 and form.multiplier == 1
+            and window.size[0] * window.size[1] <= LARGEST
             and (window.dilations[1] == 1 or window.strides[1] == 1))  # fmt: skip
+
+
+def _parts(filter: Buffer, zero: int) -> int:
+    """How many parts of -128 to 127 weights less their zero point are the sum of."""
+    low, high = (int(v) - zero for v in filter.dtype.limits)
+    return 1 if (low, high) == (-128, 127) else 2 if low >= -255 and high <= 254 else 3
 
 
 def _quick(form: Depthwise, lanes: int, build: Builder) -> None:
@@ -233,19 +264,18 @@ def _quick(form: Depthwise, lanes: int, build: Builder) -> None:
     n, out_height, out_width, channels = out.shape
     team = _team(size[0], strides[0]) if down == 1 and out_height > 1 else 1
     rows = 2 * team if down == 1 and _two_teams(out_height, team) else team
+    tile = Tile(size, strides, rows, team, _parts(form.filter, form.filter_zero), lanes)
     signed = x.dtype is dtypes.int8
     zero = form.input_zero + (128 if signed else 0)
-    blocks = -(-channels // lanes)
-    pairs = len(_seen(size, strides, team))
     taps = form.filter.constant
     assert taps is not None
-    packed = build.packed((blocks, pairs, size[1], lanes, 4), np.int8, lambda o: pack(o, taps, strides, team),
-                          key=(form.filter, "depthwise", lanes, strides, team))  # fmt: skip
+    blocks = -(-channels // lanes)
+    packed = build.packed((blocks, *tile.packed), np.int8, lambda o: pack(o, taps, form.filter_zero, tile),
+                          key=(form.filter, "depthwise", strides, team, lanes, form.filter_zero))  # fmt: skip
     known = None if bias is None else bias.constant
-    starts = build.packed((channels,), np.int32, lambda o: _starts(o, taps, known, zero),
-                          key=(form.filter, _key(bias), "depthwise starts", zero))  # fmt: skip
-    code = depthwise_int8.code(size=size, strides=strides, rows=rows, team=team, lanes=lanes, signed=signed,
-                              dilated=across > 1, more=len(more), epilogue=epilogue)  # fmt: skip
+    starts = build.packed((channels,), np.int32, lambda o: _starts(o, taps, form.filter_zero, known, zero),
+                          key=(form.filter, _key(bias), "depthwise starts", zero, form.filter_zero))  # fmt: skip
+    code = depthwise_int8.code(tile=tile, signed=signed, dilated=across > 1, more=len(more), epilogue=epilogue)
     band = rows * max(1, RUN // (out_width * rows))
     bands = -(-out_height // band)
     words = [build.pointer(x), packed, starts, build.pointer(out), x.shape[1], x.shape[2], x.pitch, out_height,
