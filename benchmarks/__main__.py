@@ -20,7 +20,7 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import measure, report
+from benchmarks import measure, report, steps
 from benchmarks.report import Result
 from benchmarks.rows import PEERS, ROWS, Peer, Row
 
@@ -79,6 +79,17 @@ def run_row(row: Row, with_peers: bool) -> Result:
     return result
 
 
+def step_tables() -> dict[str, Any]:
+    """Where the time of each network's run goes; empty where that cannot be told."""
+    command = [sys.executable, "-m", "benchmarks.steps", "--json"]
+    try:
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT_S, check=True)
+        found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    except (subprocess.SubprocessError, IndexError, ValueError):
+        return {}
+    return found
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__, formatter_class=_Format)
     parser.add_argument("rows", nargs="*", metavar="ROW", help=f"only these of: {', '.join(r.name for r in ROWS)}")
@@ -101,13 +112,18 @@ def main() -> int:
 
     limits, _ = figure_from(sys.executable, "benchmarks.duels", "limits")
     found = report.as_json(results, pinned, limits or {})
+    if not options.rows:
+        found["steps"] = step_tables()
     if not options.rows:  # part of the rows must not pass for a whole run
         LATEST.parent.mkdir(exist_ok=True)
         LATEST.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     if options.json:
         print(json.dumps(found, indent=2, ensure_ascii=False))
     else:
-        report.print_table(results, Console(width=None if sys.stdout.isatty() else 150))
+        console = Console(width=None if sys.stdout.isatty() else 150)
+        report.print_table(results, console)
+        if found.get("steps"):
+            steps.print_summary(found["steps"], console)
     return 1 if any(result.error for result in results) else 0
 
 

@@ -64,18 +64,28 @@ def _file(network: str, kind: str, converter: str) -> Path:
 
 def work_of(path: str) -> float:
     """Multiplications and additions of a run: two for each product of a weight, in the operators that have weights."""
+    return float(sum(work for work, _ in works_of(path)))
+
+
+def works_of(path: str) -> list[tuple[int, str]]:
+    """Of each node of the first subgraph: that number, and the shapes of its inputs and its output."""
     from opwright.lite import Model
     from opwright.lite.format import versions
 
-    model, total = Model.read(path), 0
-    for graph in model.subgraphs:
-        for operator in graph.operators:
-            name = versions.op_name(model.operator_codes[operator.opcode_index])
-            if name in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"):
-                weights = [int(n) for n in graph.tensors[operator.inputs[1]].shape]
-                elements = math.prod(int(n) for n in graph.tensors[operator.outputs[0]].shape)
-                total += 2 * elements * math.prod(weights[1:3] if name == "DEPTHWISE_CONV_2D" else weights[1:])
-    return float(total)
+    model = Model.read(path)
+    graph, found = model.subgraphs[0], []
+    for operator in graph.operators:
+        name = versions.op_name(model.operator_codes[operator.opcode_index])
+        tensors = [graph.tensors[i] for i in (*operator.inputs[:2], operator.outputs[0]) if i >= 0]
+        shapes = [[int(n) for n in t.shape] for t in tensors]
+        work = 0
+        if name in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"):
+            weights = shapes[1]
+            taps = math.prod(weights[1:3] if name == "DEPTHWISE_CONV_2D" else weights[1:])
+            work = 2 * math.prod(shapes[-1]) * taps
+        *inputs, output = ("x".join(map(str, shape)) or "1" for shape in shapes)
+        found.append((work, f"{', '.join(inputs)} -> {output}"))
+    return found
 
 
 def samples(network: str, count: int = 3) -> Any:

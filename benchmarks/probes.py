@@ -65,7 +65,7 @@ def triad(work, a: ptr[f32], b: ptr[f32], target: ptr[f32], n: i64):
         target.store(kl.fma(b.load(i, lanes), 3.0, a.load(i, lanes)), i)
 
 
-def _quickest(code: Any, words: list[Any], repeats: int = 30) -> float:
+def _quickest(code: Any, words: list[Any], repeats: int = 400) -> float:
     """Seconds of the quickest of some calls."""
     best = float("inf")
     for _ in range(repeats):
@@ -80,14 +80,14 @@ def _lanes() -> int:
 
 
 @functools.cache
-def peak_f32(turns: int = 100_000) -> float:
+def peak_f32(turns: int = 20_000) -> float:
     """Multiplications and additions of float32 in a second."""
     out = np.zeros(CHAINS * _lanes(), np.float32)
     return 2 * CHAINS * _lanes() * turns / _quickest(fma_chains.code(), [out, 0.5, turns])
 
 
 @functools.cache
-def peak_int8(turns: int = 100_000) -> float:
+def peak_int8(turns: int = 20_000) -> float:
     """The same of products of bytes, summed in int32."""
     out, bytes_ = np.zeros(CHAINS * _lanes(), np.int32), 4 * _lanes()
     words = [out, np.ones(bytes_, np.uint8), np.ones(bytes_, np.int8), turns]
