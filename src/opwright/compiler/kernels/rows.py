@@ -43,31 +43,36 @@ class Row:
     def __init__(self, memory: Any, n: Any, lanes: int) -> None:
         self.memory, self.n, self.lanes = memory, n, lanes
 
-    def each(self, turn: Callable[[Any, Any, int], None]) -> None:
-        """turn(i, mask, k) for every vector from element i on; k: which accumulator; mask: None, or of the last."""
+    def each(self, turn: Callable[[Any, Any, int], None], width: int = 1) -> None:
+        """turn(i, mask, k) for every vector from element i on, `width` in a loop's turn; k: which of these; mask: None,
+        or of the elements that there are."""
         i, lanes = kl.value(0), self.lanes
-        while i + VECTORS * lanes <= self.n:
-            for k in range(VECTORS):
+        while i + width * lanes <= self.n:
+            for k in range(width):
                 turn(i + k * lanes, None, k)
-            i = i + VECTORS * lanes
-        while i + lanes <= self.n:
-            turn(i, None, 0)
+            i = i + width * lanes
+        while i < self.n:
+            turn(i, kl.first(kl.minimum(self.n - i, lanes), lanes), 0)
             i = i + lanes
-        if i < self.n:
-            turn(i, kl.first(self.n - i, lanes), 1)
 
-    def total(self, of: Callable[[Any, Any], Any], join: Callable[[Any, Any], Any], start: float) -> Any:
-        """The elements of(i, mask) joined to one number; start: what changes nothing."""
-        found = kl.registers(f32, self.lanes, VECTORS)
-        for k in range(VECTORS):
+    def total(self, of: Callable[[Any, Any], Any], join: Callable[[Any, Any], Any], start: float,
+              width: int = VECTORS) -> Any:  # fmt: skip
+        """The elements of(i, mask) joined to one number; start: what changes nothing. width: as many accumulators, so
+        that short expressions need not wait for each other."""
+        found = kl.registers(f32, self.lanes, width)
+        for k in range(width):
             found[k] = kl.full(f32, self.lanes, start)
 
         def turn(i: Any, mask: Any, k: int) -> None:
             v = of(i, mask)
             found[k] = join(v if mask is None else kl.select(mask, v, start), found[k])
 
-        self.each(turn)
-        v = join(join(found[0], found[1]), join(found[2], found[3]))
+        self.each(turn, width)
+        while width > 1:
+            width = width // 2
+            for k in range(width):
+                found[k] = join(found[k], found[k + width])
+        v = found[0]
         while v.count > 1:
             half = v.count // 2
             v = join(kl.part(v, 0, half), kl.part(v, half, half))
@@ -93,14 +98,14 @@ def _exp(x: Any) -> Any:
 
 def _softmax(row: Row, numbers: Any) -> Callable[[Any, Any], Any]:
     greatest = row.total(lambda i, mask: row.load(i), kl.maximum, -math.inf)
-    total = row.total(lambda i, mask: row.keep(_exp(row.load(i) - greatest), i), _add, 0.0)
+    total = row.total(lambda i, mask: row.keep(_exp(row.load(i) - greatest), i), _add, 0.0, 1)
     factor = 1.0 / total
     return lambda v, i: v * factor
 
 
 def _log_softmax(row: Row, numbers: Any) -> Callable[[Any, Any], Any]:
     greatest = row.total(lambda i, mask: row.load(i), kl.maximum, -math.inf)
-    total = row.total(lambda i, mask: _exp(row.load(i) - greatest), _add, 0.0)
+    total = row.total(lambda i, mask: _exp(row.load(i) - greatest), _add, 0.0, 1)
     logarithm = kl.log(total)
     return lambda v, i: (v - greatest) - logarithm
 
