@@ -1,6 +1,7 @@
 """Epilogues: what a kernel does with a sum before it writes it, as a compile-time constant and words.
 
-Lives here: `Epilogue`, `epilogue_of`, `without_bias`, which of a form's operands is read where, `parts`, `weight`, `number`.
+Lives here: `Epilogue`, `epilogue_of` (which of a form's operands is read where), `without_bias`, `parts`, `weight`,
+`number`.
 Not here: expressions (../loops/expressions.py), the operations in kernels (expression.py), the kernels.
 
 A maker splits a form's expression into what is code (`Epilogue`: hashable, the same for layers that differ in numbers)
