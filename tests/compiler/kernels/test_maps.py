@@ -158,7 +158,7 @@ def test_the_output_may_be_an_operand() -> None:
 def pattern(expr: Expr, kinds: tuple[str, ...], dtypes: tuple[Any, ...], outer: int) -> dict[str, Any]:
     skeleton, numbers = parametrised(expr)
     more = 1 + len(kinds) + (outer * (2 + len(kinds)) if outer else 0) + len(numbers)
-    return {"pattern": Pattern(skeleton, kinds, dtypes, tuple(t for _, t in numbers), outer, True), "more": more}
+    return {"pattern": Pattern(skeleton, kinds, dtypes, tuple(t for _, t in numbers), outer, 64), "more": more}
 
 
 @kl.family

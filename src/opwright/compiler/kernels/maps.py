@@ -45,7 +45,7 @@ LABOUR = 4  # instructions of an expression from which columns are gone down, so
 class Pattern:
     """What decides a kernel of the family. kinds, dtypes: of the operands; params: of the expression's numbers.
 
-    outer: number of axes beside the innermost. long: whether there are 64 elements or more along that one.
+    outer: number of axes beside the innermost. bytes: how many of them a vector should have, where there are some.
     """
 
     expr: Expr
@@ -53,17 +53,17 @@ class Pattern:
     dtypes: tuple[DType, ...]
     params: tuple[DType, ...]
     outer: int
-    long: bool
+    bytes: int
 
     def lanes(self, target: Any) -> tuple[int, int]:
         """Elements of a vector, and vectors that a turn of the loop computes.
 
-        As many elements as the widest dtype has in one, but where there are bytes of those 16, or, in long rows, as
-        many as they have: they are packed all at once.
+        As many elements as the widest dtype has in one, but where there are bytes more of them: these are packed all at
+        once.
         """
         sizes = [d.size for d in _dtypes(self.expr)]
         width: int = target.vector_bytes
-        count = max(width // max(sizes), min(width if self.long else 16, width // min(sizes)))
+        count = max(width // max(sizes), min(self.bytes, width // min(sizes)))
         work = weight(self.expr) * count * max(sizes) // width
         return count, 4 if work <= 12 else 2 if work <= 40 else 1
 
@@ -290,7 +290,7 @@ def make_map(form: Map, build: Builder) -> None:
                   else _kind(next(walks), outer == 1 and weight(form.expr) >= LABOUR)
                   for i, b in enumerate(form.operands))  # fmt: skip
     pattern = Pattern(skeleton, kinds, tuple(b.dtype for b in form.operands), tuple(d for _, d in scalars), outer,
-                      inner >= 64)  # fmt: skip
+                      _bytes(inner))  # fmt: skip
     for b in plain:
         if b.shape == output.shape and b.dtype.size == output.dtype.size:
             build.share(b)
@@ -310,6 +310,16 @@ def make_map(form: Map, build: Builder) -> None:
     nbytes = min(inner, block) * block_rows * sum(b.dtype.size for b in (output, *plain))
     build.step(map_elements.code(pattern=pattern, more=len(words)), [inner, rows, block_rows, block, *words], items,
                chunk=grain(nbytes, items))  # fmt: skip
+
+
+BYTES = {16: 1.35, 32: 1.1, 64: 1.0}
+"""By elements of a vector, the time of one."""
+
+
+@functools.lru_cache(maxsize=4096)
+def _bytes(inner: int) -> int:
+    """The vector that a row of bytes goes by in the least time: the last one may be empty in part."""
+    return min(BYTES, key=lambda n: -(-inner // n) * n * BYTES[n])
 
 
 def _kind(strides: Strides, columns: bool) -> str:
