@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ...core import flags
 from ..loops import forms
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "TransposedContract": ("transposed",),
     "Depthwise": ("depthwise_f32", "depthwise_int8"),
     "Contract": ("contractions_f32", "contractions_int8"),
-    "MatMul": ("matmul",),
+    "MatMul": ("matmul", "matmul_int8"),
     "Lstm": ("recurrent",),
     "Map": ("maps",),
     "ArgReduce": ("searches",),
@@ -94,4 +95,9 @@ def make(form: forms.Form, build: Builder) -> None:
         except Unmade as why:
             build.rewind(mark)
             reasons.append(str(why))
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # a form it was not written for
+            if flags.verify:
+                raise
+            build.rewind(mark)
+            reasons.append(f"{type(error).__name__}: {error}")
     raise Unmade("; ".join(reasons) or f"there is no maker of {type(form).__name__}")

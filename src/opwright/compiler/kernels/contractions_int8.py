@@ -16,10 +16,9 @@ from . import Unmade, maker
 from .contractions_f32 import chunk_of, share
 from .convolution_int8 import convolution_int8, patches
 from .epilogue import Epilogue, epilogue_of, without_bias
-from .gemm_f32 import tile_of
 from .gemm_int8 import FLIP, gemm_int8
 from .hybrid import rounded_rows
-from .panels_int8 import Panels, packed_filter
+from .panels_int8 import Panels, packed_filter, parts_of, tile_of
 from .tiling import CACHE, ITEM, Blocks, balanced, blocks
 
 if TYPE_CHECKING:
@@ -68,9 +67,8 @@ class Group(NamedTuple):
 
     @property
     def parts(self) -> int:
-        """How many parts of 8 bits the weights less their zero point are: up to 255 they are two of 127 and one."""
-        dtype, zero = self.form.filter.dtype, self.form.filter_zero
-        return 1 if dtype is not uint8 and zero == 0 else 3 if zero == int(dtype.min) else 2
+        """Parts of 8 bits that weights are the sum of."""
+        return parts_of(self.form.filter.dtype, self.form.filter_zero)
 
 
 @maker(Contract)

@@ -1,6 +1,6 @@
 """Filters of int8 packed in panels for the micro-kernel of integers.
 
-Lives here: `Panels` (what a packed filter is), the family `pack_int8`, packing at once and as a step.
+Lives here: `Panels` (what a packed filter is), `Tile`, the family `pack_int8`, packing at once and as a step.
 Not here: who reads panels (gemm_int8.py).
 
 Four bytes of a row meet four bytes of each channel in one instruction (`kl.dot4`), which takes one side unsigned. So a
@@ -23,17 +23,43 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...core.dtypes import DType, int4
+from ...core.dtypes import DType, int4, uint8
 from .. import language as kl
 from ..language import i8, i32, i64, ptr, u8
 from ..language.family import FamilyCode
 from ..loops.forms import Buffer
 from ..native import executor
-from .gemm_f32 import Tile
+from ..target import Target
 
 if TYPE_CHECKING:
     from ..language import Pointer, Value
     from ..loops.planning import Builder
+
+
+class Tile(NamedTuple):
+    """The most rows of a tile, and its vectors in a row; lanes: channels in a vector."""
+
+    rows: int
+    vectors: int
+    lanes: int
+
+    @property
+    def width(self) -> int:
+        """Channels in a panel."""
+        return self.vectors * self.lanes
+
+
+def tile_of(target: Target, features: int) -> Tile:
+    """The tile for so many output channels: all registers but what the filter, one row's bytes and their signs take."""
+    lanes = target.vector_bytes // 4
+    if features <= lanes:
+        return Tile(target.registers - 4, 1, lanes)
+    return Tile((target.registers - 4) // 2, 2, lanes)
+
+
+def parts_of(dtype: DType, zero: int) -> int:
+    """How many parts of 8 bits weights less their zero point are: up to 255 they are two of 127 and one."""
+    return 1 if dtype is not uint8 and zero == 0 else 3 if zero == int(dtype.min) else 2
 
 
 class Panels(NamedTuple):
@@ -100,14 +126,18 @@ def pack_int8(work, source: ptr[u8], bias: ptr[i32], packed: ptr[i32], features:
                 p = filters + line * run * step
                 if (step == 1) & (parts == 1):
                     _pack_words(p, into, count, wide, run, pitch, dtype is int4)
-                else:
-                    for k in range(0, run // 4 * 4, 4):
-                        _pack_bytes(p + k * step, into + k // 4 * wide, count, wide, pitch, step, zero, 4, part,
+                    if run % 4 != 0:
+                        k = run // 4 * 4
+                        _pack_bytes(p + k, into + k // 4 * wide, count, wide, pitch, step, zero, run % 4, part,
                                     dtype is int4)  # fmt: skip
-                if run % 4 != 0:
-                    k = run // 4 * 4
-                    _pack_bytes(p + k * step, into + k // 4 * wide, count, wide, pitch, step, zero, run % 4, part,
-                                dtype is int4)  # fmt: skip
+                elif (pitch == 1) & (lanes == 16):
+                    for k in range(0, run, 4):
+                        _pack_across(p + k * step, into + k // 4 * wide, count, wide, step, zero,
+                                     kl.minimum(run - k, 4), part, lanes)  # fmt: skip
+                else:
+                    for k in range(0, run, 4):
+                        _pack_bytes(p + k * step, into + k // 4 * wide, count, wide, pitch, step, zero,
+                                    kl.minimum(run - k, 4), part, dtype is int4)  # fmt: skip
                 into = into + quads * wide
         for v in range(0, wide, lanes):
             total = kl.zeros(i32, lanes)
@@ -150,6 +180,21 @@ def _pack_bytes(rows: Pointer, out: Pointer, count: Value, wide: Value, pitch: V
         out[c] = found
     for c in range(count, wide):
         out[c] = 0
+
+
+def _pack_across(rows: Pointer, out: Pointer, count: Value, wide: Value, step: Value, zero: Value, n: Any, part: int,
+                 lanes: int) -> None:  # fmt: skip
+    """The next n bytes of channels that are neighbours, a vector of channels at a time. Bytes of int8 or uint8."""
+    for v in range(0, wide, lanes):
+        there = kl.first(count - v, lanes)
+        found = kl.zeros(i32, lanes)
+        for j in range(n):
+            x = (rows + j * step).load(v, lanes, there).to(i32) - zero.to(i32)
+            for _ in range(part):
+                x = x - kl.clamp(x, -128, 127)
+            shift = (kl.value(j) * 8).to(i32).splat(lanes)
+            found = found | ((kl.clamp(x, -128, 127) & 255) << shift)
+        out.store(kl.select(there, found, 0), v)
 
 
 def pack_code(panels: Panels, dtype: DType, biased: bool = False) -> FamilyCode:

@@ -144,7 +144,7 @@ def _epilogue(at: At, x: Operand, w: Operand, y: Operand, features: int,
 
 
 def _is_hybrid(x: Operand, w: Operand) -> bool:
-    """Whether the floats are rounded to integers while it runs, as their weights are. Raises Refused for zero points."""
+    """Whether the floats are rounded to integers while it runs. Raises Refused for weights with a zero point."""
     if x.dtype is not float32 or w.dtype not in (int8, int4) or not w.is_quantized:
         return False
     if np.any(w.tensor.quantization.zero_point):

@@ -1,0 +1,107 @@
+"""Matrix products of two int8 operands that need no constant: batches, broadcasting, either stored the other way round.
+
+Lives here: the maker of `MatMul` for int8.  Not here: the micro-kernel (gemm_int8.py), panels (panels_int8.py), how
+batches broadcast (matmul.py).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...core.dtypes import int8, uint8
+from ..loops.forms import Buffer, IndexMap, MatMul, Move
+from ..native import executor
+from ..target import host
+from . import Unmade, make, maker
+from .contractions_f32 import chunk_of, share
+from .convolution_int8 import patches
+from .epilogue import epilogue_of
+from .gemm_int8 import FLIP, gemm_int8
+from .matmul import MOST_STEPS, batches
+from .panels_int8 import Panels, pack_code, pack_int8, parts_of, tile_of
+from .tiling import balanced, blocks
+
+if TYPE_CHECKING:
+    from ..loops.planning import Builder
+
+
+@maker(MatMul)
+def make_matmul(form: MatMul, build: Builder) -> None:
+    """Steps of a product of int8 or uint8 matrices with zero points; sums are int32."""
+    a, b, out = form.a, form.b, form.output
+    if a.dtype not in (int8, uint8) or b.dtype not in (int8, uint8):
+        raise Unmade(f"a product of {a.dtype.name} and {b.dtype.name}")
+    rows, columns = out.shape[-2:]
+    if form.transpose_a:
+        a = _turned(a, build)
+    depth, lead = a.shape[-1], out.shape[:-2]
+    epilogue, more = epilogue_of(form.expr, form.operands, out, build)
+    panels = Panels(columns, 1, depth, tile_of(host(), columns), parts_of(b.dtype, form.b_zero))
+    offset = form.a_zero + (128 if a.dtype is int8 else 0)
+    packed = _packed(form, panels, offset, build)
+    x, pitch = _in_fours(a, build)
+    cut = balanced(rows, panels.tile.rows)
+    work = 8 * cut.height * panels.steps * panels.tile.width
+    block = blocks(cut.tiles, panels.number, cut.height * pitch, panels.tile.width * panels.steps * 4, work)
+    code = gemm_int8.code(more=len(more), rows=cut.height, vectors=panels.tile.vectors, short=cut.tall != cut.tiles,
+                          narrow=panels.narrow, parts=panels.parts, rounded=False, epilogue=epilogue)  # fmt: skip
+    parts = list(batches(lead, a.shape[:-2], b.shape[:-2]))
+    if len(parts) > MOST_STEPS or (len(parts) > 1 and form.operands):
+        raise Unmade(f"batches {list(a.shape[:-2])} by {list(b.shape[:-2])}")
+    for part in parts:
+        words = [x.moved(part.a * rows * pitch), packed.moved(4 * part.b * panels.size),
+                 build.pointer(out, part.first * rows * out.pitch), panels.quads, pitch, out.pitch, columns, cut.tiles,
+                 cut.tall, block.tiles, block.panels, FLIP if a.dtype is int8 else 0, rows * pitch * part.a_moves,
+                 panels.size * part.b_moves, 0, 0, 1, *more]  # fmt: skip
+        items = block.items * part.products
+        build.step(code, words, items, chunk=chunk_of(work * cut.tiles * panels.number * part.products, items))
+    share(form, build, form.operands, epilogue)
+
+
+def _turned(a: Buffer, build: Builder) -> Buffer:
+    """a's matrices, each turned, [..., k, m] to [..., m, k]."""
+    if a.parent is not None:
+        raise Unmade("a slice that is stored the other way round")
+    *lead, depth, rows = a.shape
+    turned = Buffer(f"{a.name} turned", a.dtype, (*lead, rows, depth))
+    number = math.prod(lead)
+    box = IndexMap((0, 0, 0), (number, rows, depth), 0, (depth * rows, 1, rows))
+    flat = Buffer(turned.name, a.dtype, (number, rows, depth))
+    make(Move(flat, (a,), (box,)), build)
+    return Buffer(turned.name, a.dtype, turned.shape, parent=flat)
+
+
+def _in_fours(a: Buffer, build: Builder) -> tuple[Any, int]:
+    """Where a's rows are, and how many bytes apart: copied where they are no whole number of fours."""
+    depth, rows = a.shape[-1], math.prod(a.shape[:-1])
+    if depth % 4 == 0:
+        return build.pointer(a), a.pitch
+    pitch = -(-depth // 4) * 4 + host().vector_bytes
+    place = build.temporary(rows * pitch)
+    size = (rows - 1) * a.pitch + depth
+    words = [build.pointer(a), place, size, 1, rows, a.pitch, depth, 0, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, rows, pitch, 0]
+    build.step(patches.code(rounded=False), words, rows, chunk=chunk_of(16 * rows * pitch, rows))
+    return place, pitch
+
+
+def _packed(form: MatMul, panels: Panels, offset: int, build: Builder) -> Any:
+    """The address of b's matrices, packed one after the other."""
+    b = form.b
+    number = math.prod(b.shape[:-2])
+    code = pack_code(panels, b.dtype)
+    pitch, step = (b.pitch, 1) if form.transpose_b else (1, b.pitch)
+    items = number * panels.number
+    rest = [panels.features, 1, panels.run, pitch, step, form.b_zero, offset, b.shape[-2] * b.pitch, panels.size]
+    if b.constant is not None:
+        def fill(out: np.ndarray) -> None:
+            words = pack_int8.words([np.ascontiguousarray(b.constant), 0, out, *rest])
+            executor.call(code.address, words, 0, items)
+
+        key = (b, "panels of columns of int8", form.transpose_b, panels, form.b_zero, offset)
+        return build.packed((number * panels.size,), np.int32, fill, key)
+    place = build.temporary(number * panels.size * 4)
+    build.step(code, [build.pointer(b), 0, place, *rest], items)
+    return place

@@ -1,0 +1,51 @@
+"""Matrix products of two int8 operands against sums in int64: zero points, batches, either the other way round."""
+
+import numpy as np
+import pytest
+from form_kit import buffer, run, split
+from test_gemm_int8 import integers
+
+from opwright.compiler.loops.expressions import apply, arg, convert, quantize, scalar
+from opwright.compiler.loops.forms import Buffer, MatMul
+from opwright.core.dtypes import float32, int8, int32, uint8
+
+SUM = arg(0, int32)
+CASES = [  # shapes of a and b as [..., m, k] and [..., k, n], turned, zero points, dtypes
+    ((29, 36), (36, 45), (False, False), (0, 0), (int8, int8)),
+    ((29, 37), (37, 16), (False, True), (-5, 0), (int8, int8)),
+    ((1, 64), (64, 33), (False, False), (3, -7), (int8, int8)),
+    ((14, 20), (20, 64), (True, False), (127, 0), (int8, int8)),
+    ((2, 3, 15, 21), (2, 3, 21, 40), (False, False), (1, 9), (int8, int8)),
+    ((2, 3, 15, 21), (3, 21, 40), (True, True), (1, -128), (int8, int8)),
+    ((4, 1, 7, 12), (1, 5, 12, 8), (False, True), (0, 0), (int8, int8)),
+    ((5, 7, 12), (12, 50), (False, False), (-1, 2), (int8, int8)),
+    ((5, 7, 12), (5, 12, 50), (False, False), (128, 121), (uint8, uint8)),
+]
+
+
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize(("a", "b", "turned", "zeros", "kinds"), CASES, ids=range(len(CASES)))
+def test_products(a, b, turned, zeros, kinds, constant):
+    rng = np.random.default_rng(3)
+    x, y = integers(rng, kinds[0], a), integers(rng, kinds[1], b)
+    wanted = (x.astype(int) - zeros[0]) @ (y.astype(int) - zeros[1])
+    x, y = (np.ascontiguousarray(v.swapaxes(-1, -2)) if t else v for v, t in zip((x, y), turned))
+    left, right = buffer(x, "a"), Buffer("b", kinds[1], y.shape, y if constant else None)
+    given = {left: x} if constant else {left: x, right: y}
+    form = MatMul(Buffer("y", int32, wanted.shape), left, right, (), SUM, *turned, *zeros)
+    found = run(form, given)
+    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(split(form, given, 3), found)
+
+
+def test_epilogue():
+    rng = np.random.default_rng(3)
+    x, y = integers(rng, int8, (3, 17, 24)), integers(rng, int8, (3, 24, 33))
+    left, right = buffer(x, "a"), buffer(y, "b")
+    expr = quantize(apply("mul", convert(SUM, float32), scalar(0.00173, float32)), 11, int8)
+    form = MatMul(Buffer("y", int8, (3, 17, 33)), left, right, (), expr, a_zero=4, b_zero=-3)
+    total = (x.astype(int) - 4) @ (y.astype(int) + 3)
+    wanted = np.clip(np.rint(total * np.float64(np.float32(0.00173))) + 11, -128, 127)
+    off = np.abs(run(form, {left: x, right: y}) - wanted)
+    assert off.max() <= 1
+    assert (off != 0).sum() <= 2
