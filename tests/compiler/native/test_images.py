@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import dataclasses
 import functools
 import importlib.util
 import shutil
@@ -64,7 +63,7 @@ def test_all_that_an_object_has_runs() -> None:
 
 def test_images_lie_side_by_side() -> None:
     small = link(targets.host().object_code(ANSWER.replace("VALUE", "5")))
-    paged = dataclasses.replace(small, align=PAGE)
+    paged = small._replace(align=PAGE)
     loaded = load_images([small, link(everything("host")), paged, link(everything("host"))])
     assert [function(loaded[i]["k"])(None, 0, 0, None) for i in (0, 2)] == [5, 5]
     assert (loaded[2]["k"] - paged.entries["k"]) % PAGE == 0

@@ -18,8 +18,7 @@ import platform
 import struct
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...core.errors import DataLossError, NotFoundError, ResourceExhaustedError
 
@@ -28,8 +27,7 @@ _MAGIC = b"OWI1"
 _HEADER = struct.Struct("<4sIIIIII")  # magic, align, entries, bases, imports, bytes of names, bytes of content
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
+class Image(NamedTuple):
     """Code and constants in one block.
 
     entries: functions by name, and where they begin; bases: where the block's address is added to a 64-bit word;

@@ -10,7 +10,6 @@ neither staging nor LLVM. A pack holds all the kernels that one model uses: one 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import hashlib
 import os
@@ -19,9 +18,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ... import core
 from ...core import flags
@@ -37,8 +35,7 @@ FORMAT = 2  # of what the cache holds: raised where the same kernel would become
 _SHOWN_WHEN_COMPILED = frozenset({"kernel", "llvm", "asm"})
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(NamedTuple):
     """A kernel in this process. address: of its function; name: what it was made as."""
 
     address: int
@@ -49,12 +46,12 @@ class NotCached(UnavailableError):
     """Within `only_cached()`: this kernel would have to be compiled."""
 
 
-@dataclass
 class _Pack:
     """What one model uses. before: as the cache held it; used: digests that were asked for since."""
 
-    before: frozenset[str] = frozenset()
-    used: set[str] = field(default_factory=set)
+    def __init__(self, before: frozenset[str]) -> None:
+        self.before = before
+        self.used: set[str] = set()
 
 
 class _Thread(threading.local):
@@ -133,7 +130,7 @@ def _make_image(digest: str, make: Callable[[], tuple[str, str]]) -> int:
 
     text, entry = make()
     image = link(object_code(text, host()))
-    image = dataclasses.replace(image, entries={entry: image.entries[entry]})
+    image = image._replace(entries={entry: image.entries[entry]})
     objects(flags.cache_dir).keep(digest, image.to_bytes())
     return _only(load_images([image])[0])
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-import signal
 import threading
 from pathlib import Path
 from typing import NamedTuple
@@ -83,6 +82,8 @@ class Pool:
                     self._start_worker(which)
 
     def _start_worker(self, which: int) -> None:
+        import signal  # 2 ms: for threads alone
+
         record = self.address + self._records + 16 * which
         (ctypes.c_int64 * 2).from_address(record)[:] = [self.address, which]
         attributes, thread = ctypes.create_string_buffer(256), ctypes.c_size_t()
