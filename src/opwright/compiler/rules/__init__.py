@@ -35,11 +35,11 @@ MODULES: dict[str, str] = {
         "contractions": "Conv2D DepthwiseConv2dNative MatMul",
         "contraction_gradients": "Conv2DBackpropFilter Conv2DBackpropInput",
         "pools": "AvgPool AvgPoolGrad MaxPool MaxPoolGrad ResizeBilinear ResizeNearestNeighbor",
-        "reductions": "All Any ArgMax ArgMin BiasAddGrad L2Loss Max Mean Min Prod Sum SumToLike",
-        "rows": """FusedBatchNorm LayerNorm LogSoftmax Softmax SoftmaxCrossEntropyWithLogits
+        "reductions": "All Any ArgMax ArgMin BiasAddGrad Cumsum L2Loss Max Mean Min Prod Sum SumToLike",
+        "rows": """FusedBatchNorm LRN LayerNorm LogSoftmax Softmax SoftmaxCrossEntropyWithLogits
             SparseSoftmaxCrossEntropyWithLogits""",
         "shaping": "EnsureShape ExpandDims Reshape Squeeze",
-        "movement": """BatchToSpaceND BroadcastTo Concat DepthToSpace Gather OneHot Pack Pad Reverse
+        "movement": """BatchToSpaceND BroadcastTo Concat DepthToSpace Gather GatherNd OneHot Pack Pad Reverse
             Slice SpaceToBatchND SpaceToDepth Split SplitV StridedSlice StridedSliceGrad Tile Transpose Unpack""",
     }.items()
     for name in names.split()

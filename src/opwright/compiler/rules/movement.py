@@ -14,7 +14,7 @@ import numpy as np
 from ...core.dtypes import bool as bool_
 from ...ops import registry
 from ..loops.expressions import Expr, apply
-from ..loops.forms import Buffer, Gather
+from ..loops.forms import Buffer, Gather, GatherNd
 from . import rule
 from .elementwise import mapped
 from .nodes import At, Refused, places
@@ -135,6 +135,13 @@ def gather(at: At) -> None:
     if not x.shape or batch < 0:
         raise Refused(f"rows of {x}")
     at.form(Gather, at.output(), x, indices, axis, batch)
+
+
+@rule("GatherNd")
+def gather_nd(at: At) -> None:
+    if int(at.attr("batch_dims")):
+        raise Refused("batches")
+    at.form(GatherNd, at.output(), at.operand(0), at.operand(1))
 
 
 @rule("OneHot")

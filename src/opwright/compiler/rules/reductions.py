@@ -1,4 +1,4 @@
-"""Reductions: sums, means, extrema, counts along axes.
+"""Reductions: sums, means, extrema, counts along axes; running sums.
 
 Lives here: their rules.  Not here: what needs whole rows (rows.py), pools (pools.py).
 """
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from ...core.dtypes import DType, int32
 from ...core.dtypes import bool as bool_
 from ..loops.expressions import Expr, apply, arg, const
-from ..loops.forms import ArgReduce, Buffer, Reduce, View
+from ..loops.forms import ArgReduce, Buffer, Reduce, Scan, View
 from . import rule
 from .elementwise import mapped
 from .nodes import At, Refused, places
@@ -107,3 +107,13 @@ def arg_extremum(at: At) -> None:
         raise Refused(f"the place of an extremum of {x}")
     y = at.output(shape=x.shape[:axis] + x.shape[axis + 1 :])
     at.form(ArgReduce, y, x, axis, "max" if at.node.op.name == "ArgMax" else "min")
+
+
+@rule("Cumsum")
+def cumsum(at: At) -> None:
+    x = at.operand(0)
+    axis = int(at.attr("axis"))
+    if not x.shape or not x.size or x.dtype is bool_:
+        raise Refused(f"running sums of {x}")
+    exclusive, reverse = bool(at.attr("exclusive")), bool(at.attr("reverse"))
+    at.form(Scan, at.output(shape=x.shape), x, axis % len(x.shape), exclusive, reverse)

@@ -1,4 +1,5 @@
-"""Operators that need a whole row at once, and norms: Softmax, LogSoftmax, cross entropies, LayerNorm, FusedBatchNorm.
+"""Operators that need a whole row at once, and norms: Softmax, LogSoftmax, cross entropies, LayerNorm, FusedBatchNorm,
+LRN.
 
 Lives here: their rules.  Not here: the row kernels.
 """
@@ -21,6 +22,15 @@ def softmax(at: At) -> None:
         raise Refused(f"softmax of {x} along {at.attr('axis')}")
     kind = "softmax" if at.node.op.name == "Softmax" else "log_softmax"
     at.form(RowPass, at.output(shape=x.shape), x, (), kind, arg(0, float32), arg(0, float32))
+
+
+@rule("LRN")
+def local_response(at: At) -> None:
+    x = at.operand(0)
+    numbers = tuple(float(at.attr(name)) for name in ("depth_radius", "bias", "alpha", "beta"))
+    if x.dtype is not float32 or len(x.shape) != 4 or not x.size:
+        raise Refused(f"rows of {x}")
+    at.form(RowPass, at.output(shape=x.shape), x, (), "local_response", arg(0, float32), arg(0, float32), numbers)
 
 
 @rule("LayerNorm")
