@@ -230,7 +230,8 @@ def test_kernels_are_compiled_beside(folder: Path) -> None:
     forget()
     with store.pack("model"), store.compiling_beside():
         for n in (1, 2, 1, 3):
-            assert store.find_or_make(f"answer {n}", "", None, answer(n, made)) == store.Code(0, f"answer {n}")
+            code = store.find_or_make(f"answer {n}", "", None, answer(n, made))
+            assert code.address == 0 or made.count(n) == 1  # where it is compiled by now
     assert sorted(made) == [1, 2, 3]
     assert [find(n, made) for n in (1, 2, 3)] == [1, 2, 3]
     forget()
