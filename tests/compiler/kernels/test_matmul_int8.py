@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from form_kit import buffer, run, split
+from test_gemm_hybrid import rounded
 from test_gemm_int8 import integers
 
 from opwright.compiler.loops.expressions import apply, arg, convert, quantize, scalar
@@ -49,3 +50,18 @@ def test_epilogue():
     off = np.abs(run(form, {left: x, right: y}) - wanted)
     assert off.max() <= 1
     assert (off != 0).sum() <= 2
+
+
+@pytest.mark.parametrize("rounding", ["symmetric", "asymmetric"])
+@pytest.mark.parametrize(("a", "b"), [((3, 17, 21), (3, 21, 33)), ((2, 3, 5, 24), (24, 16)), ((1, 7), (7, 40))])
+def test_rounded_floats(a, b, rounding):
+    rng = np.random.default_rng(8)
+    x, y = (rng.standard_normal(a) * 3 + 1).astype(np.float32), integers(rng, int8, b)
+    scales = rng.uniform(0.01, 0.1, b[-1]).astype(np.float32)
+    left, right = buffer(x, "a"), buffer(y, "b")
+    values, steps = rounded(x.reshape(-1, a[-1]), rounding == "symmetric")
+    wanted = (values * steps[:, None]).reshape(a) @ y.astype(float) * scales
+    form = MatMul(Buffer("y", float32, wanted.shape), left, right, (Buffer("s", float32, scales.shape, scales),),
+                  apply("mul", arg(0, float32), arg(1, float32)), rounding=rounding)  # fmt: skip
+    found = run(form, {left: x, right: y})
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5 * np.abs(wanted).max())

@@ -1,17 +1,18 @@
 """Matrix products of two int8 operands that need no constant: batches, broadcasting, either stored the other way round.
 
-Lives here: the maker of `MatMul` for int8.  Not here: the micro-kernel (gemm_int8.py), panels (panels_int8.py), how
+Lives here: the maker of `MatMul` for int8, and for floats to be rounded beside int8.
+Not here: the micro-kernel (gemm_int8.py), panels (panels_int8.py), how
 batches broadcast (matmul.py).
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...core.dtypes import int8, uint8
+from ...core.dtypes import float32, int8, uint8
 from ..loops.forms import Buffer, IndexMap, MatMul, Move
 from ..native import executor
 from ..target import host
@@ -20,6 +21,7 @@ from .contractions_f32 import chunk_of, share
 from .convolution_int8 import patches
 from .epilogue import epilogue_of
 from .gemm_int8 import FLIP, gemm_int8
+from .hybrid import rounded_rows
 from .matmul import MOST_STEPS, batches
 from .panels_int8 import Panels, pack_code, pack_int8, parts_of, tile_of
 from .tiling import balanced, blocks
@@ -28,37 +30,64 @@ if TYPE_CHECKING:
     from ..loops.planning import Builder
 
 
+class Left(NamedTuple):
+    """The first operand's rows: `pitch` bytes apart; what they are too large by as unsigned bytes, see panels_int8.
+
+    rounded: whether they were floats, whose rows have scales and zero points of their own.
+    """
+
+    x: Any
+    pitch: int
+    flip: int
+    offset: int
+    rounded: bool = False
+    scales: Any = 0
+    zeros: Any = 0
+
+
 @maker(MatMul)
 def make_matmul(form: MatMul, build: Builder) -> None:
-    """Steps of a product of int8 or uint8 matrices with zero points; sums are int32."""
+    """Steps of a product of int8 or uint8 matrices with zero points, sums int32, or of floats to be rounded by int8."""
     a, b, out = form.a, form.b, form.output
-    if a.dtype not in (int8, uint8) or b.dtype not in (int8, uint8):
+    rounded = a.dtype is float32 and bool(form.rounding) and b.dtype is int8 and form.b_zero == 0
+    if not rounded and (a.dtype not in (int8, uint8) or b.dtype not in (int8, uint8)):
         raise Unmade(f"a product of {a.dtype.name} and {b.dtype.name}")
     rows, columns = out.shape[-2:]
     if form.transpose_a:
         a = _turned(a, build)
-    depth, lead = a.shape[-1], out.shape[:-2]
+    lead = out.shape[:-2]
     epilogue, more = epilogue_of(form.expr, form.operands, out, build)
-    panels = Panels(columns, 1, depth, tile_of(host(), columns), parts_of(b.dtype, form.b_zero))
-    offset = form.a_zero + (128 if a.dtype is int8 else 0)
-    packed = _packed(form, panels, offset, build)
-    x, pitch = _in_fours(a, build)
-    cut = balanced(rows, panels.tile.rows)
+    panels = Panels(columns, 1, a.shape[-1], tile_of(host(), columns), parts_of(b.dtype, form.b_zero))
+    parts = list(batches(lead, a.shape[:-2], b.shape[:-2]))
+    if len(parts) > MOST_STEPS or (len(parts) > 1 and (form.operands or rounded)):
+        raise Unmade(f"batches {list(a.shape[:-2])} by {list(b.shape[:-2])}")
+    if rounded and math.prod(a.shape[:-2]) != math.prod(lead):
+        raise Unmade("floats to be rounded that serve several products")
+    left = _rounded(form, a, build) if rounded else _as_it_is(form, a, build)
+    packed = _packed(form, panels, left.offset, build)
+    cut, pitch = balanced(rows, panels.tile.rows), left.pitch
     work = 8 * cut.height * panels.steps * panels.tile.width
     block = blocks(cut.tiles, panels.number, cut.height * pitch, panels.tile.width * panels.steps * 4, work)
     code = gemm_int8.code(more=len(more), rows=cut.height, vectors=panels.tile.vectors, short=cut.tall != cut.tiles,
-                          narrow=panels.narrow, parts=panels.parts, rounded=False, epilogue=epilogue)  # fmt: skip
-    parts = list(batches(lead, a.shape[:-2], b.shape[:-2]))
-    if len(parts) > MOST_STEPS or (len(parts) > 1 and form.operands):
-        raise Unmade(f"batches {list(a.shape[:-2])} by {list(b.shape[:-2])}")
+                          narrow=panels.narrow, parts=panels.parts, rounded=rounded, epilogue=epilogue)  # fmt: skip
     for part in parts:
-        words = [x.moved(part.a * rows * pitch), packed.moved(4 * part.b * panels.size),
+        words = [left.x.moved(part.a * rows * pitch), packed.moved(4 * part.b * panels.size),
                  build.pointer(out, part.first * rows * out.pitch), panels.quads, pitch, out.pitch, columns, cut.tiles,
-                 cut.tall, block.tiles, block.panels, FLIP if a.dtype is int8 else 0, rows * pitch * part.a_moves,
-                 panels.size * part.b_moves, 0, 0, 1, *more]  # fmt: skip
+                 cut.tall, block.tiles, block.panels, left.flip, rows * pitch * part.a_moves,
+                 panels.size * part.b_moves, left.scales, left.zeros, 1, *more]  # fmt: skip
         items = block.items * part.products
         build.step(code, words, items, chunk=chunk_of(work * cut.tiles * panels.number * part.products, items))
     share(form, build, form.operands, epilogue)
+
+
+def _as_it_is(form: MatMul, a: Buffer, build: Builder) -> Left:
+    signed = a.dtype is int8
+    return Left(*_in_fours(a, build), FLIP if signed else 0, form.a_zero + (128 if signed else 0))
+
+
+def _rounded(form: MatMul, a: Buffer, build: Builder) -> Left:
+    made = rounded_rows(build, a, math.prod(a.shape[:-1]), a.shape[-1], a.pitch, form.rounding == "symmetric")
+    return Left(made.x, made.pitch, FLIP, 128, True, made.scales, made.zeros)
 
 
 def _turned(a: Buffer, build: Builder) -> Buffer:

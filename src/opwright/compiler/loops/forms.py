@@ -147,6 +147,7 @@ class MatMul(Form):
     """output[..., m, n] = expr(sum_k a[..., m, k] b[..., k, n], operands...); leading axes broadcast.
 
     a_zero, b_zero: zero points of integers. transpose_a, transpose_b: the last two axes are stored the other way round.
+    rounding: of a float32 a beside an int8 b, as Contract's: each row of a has a scale of its own.
     """
 
     a: Buffer
@@ -157,6 +158,7 @@ class MatMul(Form):
     transpose_b: bool = False
     a_zero: int = 0
     b_zero: int = 0
+    rounding: Literal["", "symmetric", "asymmetric"] = ""
 
 
 @dataclass(frozen=True, eq=False)

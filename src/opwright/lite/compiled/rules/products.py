@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ....compiler.loops.expressions import Expr, apply, arg, convert, scalar
-from ....compiler.loops.forms import MatMul
+from ....compiler.loops.forms import Buffer, MatMul
 from ....core.dtypes import float32, int8, int32
 from ..nodes import At, Operand, Refused, in_steps
 from . import rule
@@ -28,8 +28,13 @@ def batch_matmul(at: At) -> None:
     if k != k2 or not k:
         raise Refused(f"a product of {a} and {b}, turned {turned}")
     y = at.output((*lead, m, n))
+    if (a.dtype, b.dtype, y.dtype) == (float32, int8, float32):
+        rounding = "asymmetric" if at.option("asymmetric_quantize_inputs") else "symmetric"
+        operands, expr = _hybrid_epilogue(b, n, turned[1])
+        at.form(MatMul, y.buffer, a.buffer, b.buffer, operands, expr, *turned, rounding=rounding)
+        return
     expr = _epilogue(a, b, y)
-    zeros = (0, 0) if a.dtype is float32 else (a.zero, b.zero)
+    zeros = (0, 0) if a.dtype is float32 or y.dtype is int32 else (a.zero, b.zero)
     at.form(MatMul, y.buffer, a.buffer, b.buffer, (), expr, *turned, *zeros)
 
 
@@ -37,7 +42,22 @@ def _epilogue(a: Operand, b: Operand, y: Operand) -> Expr:
     kind = a.dtype, b.dtype, y.dtype
     if kind == (float32, float32, float32):
         return arg(0, float32)
+    if kind == (int8, int8, int32):
+        return arg(0, int32)
     if kind != (int8, int8, int8) or not (a.is_quantized and b.is_quantized and y.is_quantized):
         raise Refused(f"{a.dtype.name} by {b.dtype.name} to {y.dtype.name}")
     factor = a.scale * b.scale / y.scale
     return in_steps(apply("mul", convert(arg(0, int32), float32), scalar(factor, float32)), y)
+
+
+def _hybrid_epilogue(b: Operand, columns: int, turned: bool) -> tuple[tuple[Buffer, ...], Expr]:
+    """The scales of integer weights, one or one a column, on sums of floats that are rounded while it runs."""
+    quantization, scales = b.tensor.quantization, b.scales
+    axis = len(b.shape) - (2 if turned else 1)
+    if np.any(np.asarray(quantization.zero_point)) or scales.size not in (1, columns):
+        raise Refused(f"weights with a zero point, or {scales.size} scales for {columns} columns")
+    if scales.size > 1 and quantization.quantized_dimension != axis:
+        raise Refused(f"scales along axis {quantization.quantized_dimension}")
+    factors = np.ascontiguousarray(np.broadcast_to(scales, (columns,)))
+    scale = Buffer(f"{b.buffer.name}.scales", float32, (columns,), factors)
+    return (scale,), apply("mul", arg(0, float32), arg(1, float32))
