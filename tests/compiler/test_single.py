@@ -59,22 +59,41 @@ def test_near_float64_and_right_at_the_ends(name: str) -> None:
 
 
 @kl.family
-def sixteen(work, x: ptr[f32], y: ptr[f32], n: i64, *, name: str):
+def vectors(work, x: ptr[f32], y: ptr[f32], n: i64, *, name: str, count: int):
     for _ in work.items():
-        for i in range(0, n, 16):
-            y.store(Value(getattr(single, name)(x.load(i, 16).lanes).x, f32), i)
+        for i in range(0, n, count):
+            y.store(Value(getattr(single, name)(x.load(i, count).lanes).x, f32), i)
 
 
+@pytest.mark.parametrize("count", [8, 16, 64])
 @pytest.mark.parametrize("name", ["sigmoid", "silu", "gelu_tanh"])
-def test_in_kernels_with_instructions_of_their_own(name: str) -> None:
+def test_in_kernels_with_instructions_of_their_own(name: str, count: int) -> None:
     oracle, near, _, high, low = TABLE[name]
     x = numbers()
+    x = x[: x.size // 64 * 64]
     x[:16] = np.resize(np.array([math.inf, -math.inf, math.nan, 3e38, -3e38, 0.0, -0.0], np.float32), 16)
     y = np.empty_like(x)
-    kl.call(sixteen.code(name=name), [x, y, x.size], items=1)
+    kl.call(vectors.code(name=name, count=count), [x, y, x.size], items=1)
     wanted = oracle(x[16:].astype(np.float64))
     tenfold = 10 if name == "gelu_tanh" else 1
     allowed = np.abs(wanted) * np.where(np.abs(x[16:]) <= 6, max(near, 7e-7), 6e-6) * tenfold + SMALL
     assert (np.abs(y[16:] - wanted) <= allowed).all()
     np.testing.assert_allclose(y[[0, 2, 3]], [high, math.nan, 1.0 if name == "sigmoid" else 3e38], rtol=1e-6)
     np.testing.assert_allclose(y[[1, 4]], low, atol=SMALL)
+
+
+@pytest.mark.parametrize("count", [4, 16, 64])
+def test_exp_over_all_of_its_range(count: int) -> None:
+    rng = np.random.default_rng(1)
+    x = np.concatenate([[math.inf, -math.inf, math.nan, 0.0, -0.0, 88.72, 88.73, 3e38, -3e38, -87.4, -103.9, -104.1,
+                         1e-45, -1e-45, 1.0, -1.0], rng.uniform(-104, 89, 4096), rng.uniform(-1, 1, 4144)])
+    x = x.astype(np.float32)
+    y = np.empty_like(x)
+    kl.call(vectors.code(name="exp", count=count), [x, y, x.size], items=1)
+    with np.errstate(over="ignore"):
+        wanted = np.exp(x.astype(np.float64))
+        near = wanted.astype(np.float32)
+    ends = ~np.isfinite(near)
+    np.testing.assert_array_equal(y[ends], near[ends])
+    gap = np.abs(y[~ends] - wanted[~ends]) / np.spacing(np.maximum(near[~ends], np.float32(1e-45)))
+    assert gap.max() <= 2

@@ -1,6 +1,6 @@
 """Activations in float32 alone: for the ends of products and convolutions, where float64 would cost as much as those.
 
-Lives here: sigmoid, silu, tanh, elu, erf, gelu: within 1e-6 |y| + 2e-36 of the exact value y for |x| <= 6, elsewhere
+Lives here: exp; sigmoid, silu, tanh, elu, erf, gelu: within 1e-6 |y| + 2e-36 of the exact value y for |x| <= 6, else
 6e-6 |y| + 2e-36; gelu_tanh, ten times as far (what its exponent is off by is that many times as much).
 Not here: functions that are right to the last place or nearly (the other modules), those of `fast_math`, which are
 right over all of float32's range (../approximate.py).
@@ -15,10 +15,11 @@ import math
 from llvmlite import ir
 
 from ...ops import dispatch
+from .. import approximate
 from ..lanes import I32, Lanes, absolute, copysign, fma, polynomial, select
 from . import polynomials
 
-_LOG2E = 1.4426950408889634
+_LOG2E, _LOG2E_REST = 1.4426950408889634, 1.925963033500011e-08  # the second is what the first loses as float32
 _MAGIC = 1.5 * 2.0**23  # added to a number below 2^22, it leaves the nearest whole number in the last bits
 _LEAST, _MOST = -87.3, 88.3  # exp of these, and what lies between, is normal
 _FAR = 14.0  # where gelu is no normal number
@@ -58,22 +59,50 @@ def _exp_of_any(x: Lanes) -> Lanes:
     With AVX-512 2^t is 2^(t - floor(t)) scaled by 2^floor(t), two instructions that need no bounds. t is rounded, so
     that 6e-8 |x| are lost.
     """
-    target = getattr(dispatch.state.trace, "target", None)
-    if target is None or not target.has("avx512dq") or x.count != 16:
+    if not _has_scaling(x):
         return _exp(_within(x, _LEAST, _MOST))
     t = x * _LOG2E
     r = _masked("reduce", t, ir.Constant(I32, 9), rounding=8)  # t - floor(t), of infinities 0
     return _masked("scalef", polynomial(r, polynomials.SINGLE_FRACTION), t.x, rounding=4)
 
 
+def exp(x: Lanes) -> Lanes:
+    """exp(x) over all of its range, within 2 units in the last place."""
+    if not _has_scaling(x):
+        return approximate.exp(x)
+    x = _within(x, -105.0, 89.5)
+    n = _masked("rndscale", x * _LOG2E, ir.Constant(I32, 8), rounding=8)
+    r = fma(x, _LOG2E_REST, fma(x, _LOG2E, -n))
+    return _masked("scalef", fma(polynomial(r, polynomials.SINGLE_EXP2), r, 1.0), n.x, rounding=4)
+
+
+def _has_scaling(x: Lanes) -> bool:
+    """Whether there are AVX-512's instructions for exponents, for these lanes."""
+    target = getattr(dispatch.state.trace, "target", None)
+    return target is not None and x.count in (16, 32, 64) and bool(target.has("avx512dq"))
+
+
 def _masked(name: str, x: Lanes, operand: ir.Value, rounding: int) -> Lanes:
-    """An instruction of AVX-512 on 16 float32."""
-    b, kind, bits = x.b, x.x.type, ir.IntType(16)
+    """An instruction of AVX-512 on float32, 16 at a time. operand: a vector of as many, or a constant."""
+    b = x.b
+    if x.count > 16:
+        half = x.count // 2
+        low, high = (_masked(name, Lanes(b, _lanes(b, x.x, None, start, half)),
+                             _lanes(b, operand, None, start, half) if operand.type == x.x.type else operand,
+                             rounding).x for start in (0, half))  # fmt: skip
+        return Lanes(b, _lanes(b, low, high, 0, x.count))
+    kind, bits = x.x.type, ir.IntType(16)
     full = f"llvm.x86.avx512.mask.{name}.ps.512"
     operands = [x.x, operand, ir.Constant(kind, None), ir.Constant(bits, -1), ir.Constant(I32, rounding)]
     function = b.module.globals.get(full) or ir.Function(
         b.module, ir.FunctionType(kind, [o.type for o in operands]), full)  # fmt: skip
     return Lanes(b, b.call(function, operands))
+
+
+def _lanes(b: ir.IRBuilder, low: ir.Value, high: ir.Value | None, start: int, count: int) -> ir.Value:
+    """count lanes from `start` on, of one vector or of two after another."""
+    places = ir.Constant(ir.VectorType(I32, count), [ir.Constant(I32, start + i) for i in range(count)])
+    return b.shuffle_vector(low, ir.Constant(low.type, ir.Undefined) if high is None else high, places)
 
 
 def sigmoid(x: Lanes) -> Lanes:
