@@ -180,8 +180,6 @@ def make_depthwise_f32(form: Depthwise, build: Builder) -> None:
         raise Unmade(f"depthwise convolution of {x.dtype.name} with {form.filter.dtype.name}")
     if form.filter.parent is not None:
         raise Unmade("a filter that is a slice")
-    if not out.size:
-        return
     n, height, width, channels = x.shape
     out_height, out_width, wide = out.shape[1:]
     lanes = vector_lanes(wide)

@@ -237,8 +237,6 @@ def make_depthwise_int8(form: Depthwise, build: Builder) -> None:
         raise Unmade(f"depthwise convolution of {x.dtype.name} with {filter.dtype.name}")
     if filter.parent is not None:
         raise Unmade("a filter that is a slice")
-    if not out.size:
-        return
     (_quick if _is_quick(form) else _any)(form, vector_lanes(out.shape[-1]), build)
 
 

@@ -81,8 +81,6 @@ def make_pool(form: Pool, build: Builder) -> None:
     if x.dtype not in DTYPES:
         raise Unmade(f"a pool of {x.dtype.name}")
     check(form.expr)
-    if not out.size:
-        return
     n, out_height, out_width, channels = out.shape
     lanes = vector_lanes(channels, x.dtype.size if form.kind == "max" else 4)
     vectors = max(v for v in (1, 2, VECTORS) if v * lanes <= channels or v == 1)

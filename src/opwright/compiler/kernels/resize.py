@@ -154,8 +154,6 @@ def make_resize(form: Resize, build: Builder) -> None:
     """Bilinear of float32 and bytes, nearest of all elements of 1, 2, 4 or 8 bytes."""
     x, out = form.input, form.output
     check(form.expr)
-    if not out.size:
-        return
     n, out_height, out_width, channels = out.shape
     expr: Expr | None
     expr, scalars = parametrised(form.expr)

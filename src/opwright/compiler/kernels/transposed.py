@@ -80,8 +80,6 @@ def make_transposed(form: TransposedContract, build: Builder) -> None:
     x, filter, out, window = form.input, form.filter, form.output, form.window
     if filter.constant is None:
         raise Unmade("a transposed convolution whose filter is no constant")
-    if not out.size:
-        return
     features, high, wide, channels = filter.shape
     dtype = dtypes.float32 if x.dtype.is_floating else dtypes.int32
     products = Buffer(f"{out.name}.products", dtype, (*x.shape[:3], high * wide * features))
