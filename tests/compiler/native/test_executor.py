@@ -148,7 +148,8 @@ def test_python_goes_on_meanwhile() -> None:
 def test_workers_come_however_long_they_slept(threads: int) -> None:
     """Each step ends only when every thread is in it: a worker that is not woken is a step that fails."""
     counter = np.zeros(1, np.int64)
-    executor = Executor([meet(counter, threads)], threads)
+    long = Step(kernel(SPIN), [1 << 18], 1)  # for plans that are over in no time nobody is woken
+    executor = Executor([meet(counter, threads), long], threads)
     random = np.random.default_rng(threads)
     count = 60 if threads == 2 else 5  # who waits keeps a processor, which this machine may not have to spare
     for pause in (*[0.0] * count, *random.uniform(0, 3e-4, count), 0.02, 0.05):  # around what a worker waits awake

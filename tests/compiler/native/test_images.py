@@ -219,7 +219,7 @@ POOL = """
 #include <unistd.h>
 typedef long (*kernel_t)(long *, long, long, void *);
 typedef struct { kernel_t kernel; long *words; long items, chunk, spare[4]; } step_t;
-typedef struct { step_t *steps; long count; void *pool, *scratch; long bytes, failed; } plan_t;
+typedef struct { step_t *steps; long count; void *pool, *scratch; long bytes, failed, took; } plan_t;
 static long add(long *words, long begin, long end, void *scratch) {
   *(long *)scratch = begin;
   for (long i = begin; i < end; i++) ((long *)words[0])[i] += words[1];
@@ -263,6 +263,7 @@ int main(void) {
     long status = 0, wrong = 0;
     for (int turn = 0; turn < 300; turn++) {
       meets[0] = 0;
+      plan.took = 1 << 20;  // so that workers are woken
       status |= turn % 3 == 0 ? run(&plan) : turn % 3 == 1 ? run_timed(&plan, times) : (long)call(&plan, 0);
       if (turn % 50 == 0) usleep(20000);
     }

@@ -15,8 +15,8 @@
 ; the round before it looks at the sleepers: in one total order (seq_cst) one of them sees the other.
 
 %step = type { ptr, ptr, i64, i64, i64, i64, i64, i64 }  ; kernel, words, items, items a chunk (0: not shared)
-%plan = type { ptr, i64, ptr, ptr, i64, i64 }  ; steps, their number, pool or null, scratch, bytes of it a thread, step
-;                                                that failed
+%plan = type { ptr, i64, ptr, ptr, i64, i64, i64 }  ; steps, their number, pool or null, scratch, bytes of it a thread,
+;                                                     step that failed, nanoseconds that it took last on the pool
 %line = type [16 x i64]  ; two lines of the cache, which are fetched together
 %pool = type { { i64, i64, [14 x i64] },  ; 0: 1 while a plan runs; threads, the caller's among them
                %line,  ; 1: round: of how many steps there were tickets so far
@@ -90,11 +90,13 @@ take:  ; where another thread has the workers, this one does without them
   br i1 %won, label %prepare, label %started
 
 prepare:
-  call void @wake(ptr %pool)
+  %began.all = call i64 @now()
+  call void @wake(ptr %pool, ptr %plan)
   br label %started
 
 started:
   %mine = phi ptr [ null, %entry ], [ null, %take ], [ %pool, %prepare ]
+  %since = phi i64 [ 0, %entry ], [ 0, %take ], [ %began.all, %prepare ]
   %alone = icmp eq ptr %mine, null
   %empty = icmp eq i64 %count, 0
   br i1 %empty, label %done, label %turn
@@ -163,6 +165,10 @@ done:
   br i1 %alone, label %finish, label %release
 
 release:
+  %ended.all = call i64 @now()
+  %took.all = sub i64 %ended.all, %since
+  %took.ptr = getelementptr %plan, ptr %plan, i64 0, i32 6
+  store i64 %took.all, ptr %took.ptr
   store atomic i64 0, ptr %mine release, align 8
   br label %finish
 
@@ -206,7 +212,7 @@ part:
 
 offered:
   %ignored.round = atomicrmw add ptr %round, i64 1 seq_cst
-  call void @wake(ptr %pool)
+  call void @wake(ptr %pool, ptr %plan)
   call void @chunks(ptr %pool, i64 0)
   br label %wait
 
@@ -382,9 +388,16 @@ define internal i1 @is_open(i64 %ticket) alwaysinline {
   ret i1 %open
 }
 
-; Get up who sleeps.
-define internal void @wake(ptr %pool) {
+; Get up who sleeps, unless the plan is over before they are up.
+define internal void @wake(ptr %pool, ptr %plan) {
 entry:
+  %took.ptr = getelementptr %plan, ptr %plan, i64 0, i32 6
+  %took = load i64, ptr %took.ptr
+  %before = sub i64 %took, 1  ; 0 is not known yet, and long here
+  %long = icmp uge i64 %before, SHORT_PLAN
+  br i1 %long, label %look, label %done
+
+look:
   %sleepers = getelementptr %pool, ptr %pool, i64 0, i32 4
   %count = load atomic i64, ptr %sleepers seq_cst, align 8
   %any = icmp ne i64 %count, 0

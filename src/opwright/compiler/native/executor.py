@@ -120,8 +120,9 @@ class Executor:
         self._scratch = aligned(stride * self.threads)
         self._plan[:_FAILED] = start, steps, 0, self._scratch.ctypes.data, stride
         self._run: Callable[[], int]
+        self._shares = bool(rows[:, 3].any())
         self._begin()
-        if self.threads > 1:
+        if self._shares:
             _threaded.add(self)
 
     def _chunks(self, items: np.ndarray, asked: np.ndarray) -> np.ndarray:
@@ -135,7 +136,7 @@ class Executor:
 
     def _begin(self) -> None:
         """Make `_run` the native call, on started threads where there are to be some."""
-        if self.threads > 1:
+        if self._shares:
             self._plan[_POOL] = pool_of(self.threads).address
         self._run = _bound_call(self._plan.ctypes.data) if runs_images() else self._run_one_by_one
 

@@ -22,6 +22,7 @@ from .store import find_or_make
 # How often a worker looks for work before it sleeps: 24 ns each with the pause of an EPYC 9005, 1.5 ms and 100 us in
 # all. Between two steps of a plan it should stay awake; between two plans that run one after the other likewise.
 SPIN_IN_PLAN, SPIN_AFTER_PLAN = 1 << 16, 1 << 12
+SHORT_PLAN = 30_000  # nanoseconds: waking a thread costs the caller 2 us, and takes 50
 _STACK = 1 << 21
 _POOL_BYTES, _TICKET_BYTES = 7 * 128, 128  # as executor.ll lays it out
 _RELAX = {"x86_64": "llvm.x86.sse2.pause()", "aarch64": "llvm.aarch64.isb(i32 15)"}
@@ -40,7 +41,7 @@ class Functions(NamedTuple):
 def executor_text(target: Target) -> str:
     """executor.ll for a target."""
     values = {"RELAX": _RELAX[target.triple.partition("-")[0]],
-              "SPIN_IN_PLAN": SPIN_IN_PLAN, "SPIN_AFTER_PLAN": SPIN_AFTER_PLAN}  # fmt: skip
+              "SPIN_IN_PLAN": SPIN_IN_PLAN, "SPIN_AFTER_PLAN": SPIN_AFTER_PLAN, "SHORT_PLAN": SHORT_PLAN}  # fmt: skip
     text = Path(__file__).with_name("executor.ll").read_text(encoding="utf-8")
     for name, value in values.items():
         text = text.replace(name, str(value))
