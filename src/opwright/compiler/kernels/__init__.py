@@ -56,6 +56,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "Reduce": ("reductions",),
     "RowPass": ("rows",),
     "Scan": ("scans",),
+    "ScatterNd": ("scatters",),
 }
 """By name of a form, the modules of this package with its makers, in the order they are asked; loaded on demand."""
 

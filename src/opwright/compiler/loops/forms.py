@@ -95,8 +95,8 @@ class Contract(Form):
         s = sum (input - input_zero) * (filter - filter_zero); padding counts as input_zero
         output = expr(s, operands...)
     Operands are of the output's shape; of shape [F], one number a channel; or tables of 256 for `lookup`.
-    s is float32 for floats, int32 for integers. A fully connected layer is a window of (1, 1) over [rows, 1, 1, C].
-    The filter may be constant or not.
+    s is float32 for floats, int32 for integers of 8 bits, int64 for int16. The filter may be constant or not.
+    A fully connected layer is a window of (1, 1) over [rows, 1, 1, C].
 
     rounding: of a float32 input beside a filter of int8 or int4 that stands for itself. Each input[n] is rounded to
     int8 first, with a scale of its own and, if asymmetric, a zero point (kernels/hybrid.py has the formulas):
@@ -126,6 +126,7 @@ class Depthwise(Form):
     multiplier: int = 1
     input_zero: int = 0
     filter_zero: int = 0
+    rounding: Literal["", "symmetric", "asymmetric"] = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,6 +273,15 @@ class GatherNd(Form):
     """output[p, ...] = input[indices[p, 0], indices[p, 1] ...]: indices [..., coordinates], guarded as Gather's."""
 
     input: Buffer
+    indices: Buffer
+
+
+@dataclass(frozen=True, eq=False)
+class ScatterNd(Form):
+    """Zeros, and each update added at its coordinates: updates [p..., rest...], indices [p..., coordinates]; truth
+    values are or-ed. Guarded as Gather."""
+
+    updates: Buffer
     indices: Buffer
 
 

@@ -1,4 +1,4 @@
-"""Slices by index: GATHER, GATHER_ND, EMBEDDING_LOOKUP, DYNAMIC_UPDATE_SLICE.
+"""Slices by index: GATHER, GATHER_ND, SCATTER_ND, EMBEDDING_LOOKUP, DYNAMIC_UPDATE_SLICE.
 
 Lives here: these rules.  Not here: slices whose places the file knows (views.py).
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ....compiler.loops.expressions import apply, arg, convert, scalar
-from ....compiler.loops.forms import Gather, GatherNd, Map, UpdateSlice
+from ....compiler.loops.forms import Gather, GatherNd, Map, ScatterNd, UpdateSlice
 from ....core.dtypes import float32, int8, int16, int32, int64, uint8
 from ..nodes import At, Operand, Refused
 from . import rule
@@ -50,11 +50,30 @@ def gather_nd(at: At) -> None:
         raise Refused(f"slices of {x} at {indices}")
     y = at.output((*indices.shape[:-1], *x.shape[depth:]))
     same_numbers(x, y)
+    _check_places(indices, depth, x.shape)
+    at.form(GatherNd, y.buffer, x.buffer, indices.buffer)
+
+
+def _check_places(indices: Operand, depth: int, shape: tuple[int, ...]) -> None:
+    """Raises Refused for constant coordinates outside."""
     if indices.constant is not None:
         places = indices.constant.reshape(-1, depth)
-        if (places < 0).any() or (places >= np.array(x.shape[:depth])).any():
+        if (places < 0).any() or (places >= np.array(shape[:depth])).any():
             raise Refused("an index is out of bounds")
-    at.form(GatherNd, y.buffer, x.buffer, indices.buffer)
+
+
+@rule("SCATTER_ND")
+def scatter_nd(at: At) -> None:
+    indices, updates = at.operand(0), at.operand(1)
+    sizes = tuple(int(n) for n in at.constant(2).reshape(-1))
+    depth = indices.shape[-1] if indices.shape else 0
+    if not 0 < depth <= len(sizes) or updates.shape != (*indices.shape[:-1], *sizes[depth:]) or min(sizes) < 1:
+        raise Refused(f"{updates} at {indices}")
+    y = at.output(sizes)
+    same_numbers(updates, y)
+    check_whole_bytes(updates)
+    _check_places(indices, depth, sizes)
+    at.form(ScatterNd, y.buffer, updates.buffer, indices.buffer)
 
 
 @rule("DYNAMIC_UPDATE_SLICE")

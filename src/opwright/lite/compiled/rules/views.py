@@ -23,6 +23,8 @@ from ..nodes import At, Operand, Refused
 from . import rule
 from .moving import row_major, same_numbers
 
+FEW = 4096  # elements that are numbered to find one of them
+
 
 class Given:
     """An operand for an operator's `infer`. constant: its elements, if known."""
@@ -39,8 +41,8 @@ def layout(operand: Operand) -> np.ndarray:
     return np.empty(operand.shape, np.int8)
 
 
-def asked(at: At, places: np.ndarray) -> list[np.ndarray]:
-    """What the operator makes of its first input that is no constant, given as `places`, and of its constants.
+def asked(at: At, place: int, places: np.ndarray) -> list[np.ndarray]:
+    """What the operator makes of `places` in the place of its input, and of its other inputs, which are constants.
 
     raises Refused where it has something against the node, or another input is no constant
     """
@@ -48,14 +50,11 @@ def asked(at: At, places: np.ndarray) -> list[np.ndarray]:
     assert isinstance(registration, OperatorRegistration)
     operator: Any = registration.operator
     operands = at.operands
-    known = [o.constant for o in operands]
-    moving = [i for i, array in enumerate(known) if array is None]
-    if len(moving) != 1:
-        raise Refused(f"inputs {moving} are no constants")
+    arrays = [places if i == place else at.constant(i) for i in range(len(operands))]
     try:
         call = operator.from_options(at.node.options)
         operator.infer(call, [Given(o) for o in operands])
-        found = operator.compute(call, [places if array is None else array for array in known])
+        found = operator.compute(call, arrays)
     except OpError as error:
         raise Refused(str(error)) from None
     return list(found)
@@ -84,14 +83,25 @@ def check_whole_bytes(x: Operand) -> None:
         raise Refused(f"elements of type {x.dtype.name}")
 
 
+PLACES = {"SPLIT": 1}
+"""Where the input is whose elements are moved, if not first."""
+
+
 @rule("TRANSPOSE", "SLICE", "STRIDED_SLICE", "BROADCAST_TO", "REVERSE_V2", "SPLIT", "SPLIT_V", "UNPACK")
 def view(at: At) -> None:
-    x = next((o for o in at.operands if o.constant is None), None)
-    if x is None:
-        raise Refused("all inputs are constants")
+    place = PLACES.get(at.node.name, 0)
+    x = at.operand(place)
     check_whole_bytes(x)
+    if x.constant is not None:
+        raise Refused("all inputs are constants")  # the interpreter computes it once
     places = layout(x)
-    for i, part in enumerate(asked(at, places)):
-        y = at.output(part.shape, i)
+    for i, part in enumerate(asked(at, place, places)):
+        y = at.output(np.shape(part), i)
         same_numbers(x, y)
-        moved(at, y, x, part, places)
+        if isinstance(part, np.ndarray):
+            moved(at, y, x, part, places)
+        elif x.size <= FEW:  # one element: NumPy gives that, and no view
+            (number,) = asked(at, place, np.arange(x.size).reshape(x.shape))
+            at.form(Move, y.buffer, (x.buffer,), (IndexMap((), (), int(number), ()),))
+        else:
+            raise Refused(f"one element of {x}")

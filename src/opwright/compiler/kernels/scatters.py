@@ -1,0 +1,81 @@
+"""Updates added at coordinates.
+
+Lives here: the maker of ScatterNd, its family.  Not here: slices by index (gathers.py).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...core.dtypes import DType
+from .. import language as kl
+from ..language import i64, ptr, u8
+from ..loops.forms import Move, ScatterNd
+from . import Unmade, maker
+from .gathers import INDICES
+from .moves import make_move
+
+if TYPE_CHECKING:
+    from ..loops.planning import Builder
+
+
+@kl.family
+def scatter_add(work, updates: ptr[u8], indices: ptr[u8], y: ptr[u8], table: ptr[i64], count: i64, run: i64,
+                *, source: DType, places: DType, depth: int):  # fmt: skip
+    """`count` updates of `run` elements, in order, in one item: several may go to one place. table: for each
+    coordinate its limit, and the elements from one to the next."""
+    held = u8 if source.is_bool else source
+    updates, y, indices = updates.cast(held, held.size), y.cast(held, held.size), indices.cast(places, places.size)
+    lanes = work.target.vector_bytes // held.size
+    failed = kl.value(0)
+    for p in range(count):
+        offset, fits = kl.value(0), kl.value(0) == 0
+        for k in range(depth):
+            at = indices[p * depth + k].to(i64)
+            fits = fits & (at >= 0) & (at < table[2 * k])
+            offset = offset + at * table[2 * k + 1]
+        failed = kl.select(fits, failed, 1)
+        a, b = updates + p * run, y + kl.select(fits, offset, 0)
+        i = kl.value(0)
+        while i + lanes <= run:
+            b.store(_joined(source, b.load(i, lanes), a.load(i, lanes)), i)
+            i = i + lanes
+        while i < run:
+            b[i] = _joined(source, b[i], a[i])
+            i = i + 1
+    return failed
+
+
+def _joined(source: DType, a: Any, b: Any) -> Any:
+    return a | b if source.is_bool else a + b
+
+
+@maker(ScatterNd)
+def make_scatter(form: ScatterNd, build: Builder) -> None:
+    """Zeros first."""
+    updates, indices, y = form.updates, form.indices, form.output
+    dtype = updates.dtype
+    if indices.dtype not in INDICES or dtype is not y.dtype or any(b.parent is not None for b in (updates, indices, y)):
+        raise Unmade(f"{updates!r} at {indices!r}")
+    if dtype.size > 8 or (dtype.is_floating and dtype.size < 4) or not y.size or not updates.size:
+        raise Unmade(f"{updates!r} at {indices!r}")
+    depth = indices.shape[-1]
+    if not 0 < depth <= len(y.shape) or updates.shape != (*indices.shape[:-1], *y.shape[depth:]):
+        raise Unmade(f"{updates!r} at {indices!r}")
+    make_move(Move(y, (), (), 0.0), build)
+    steps = [math.prod(y.shape[k + 1 :]) for k in range(depth)]
+    table = build.constant(np.array([*zip(y.shape[:depth], steps)], np.int64))
+    run = math.prod(y.shape[depth:])
+    code = scatter_add.code(source=dtype, places=indices.dtype, depth=depth)
+    words: list[Any] = [
+        build.pointer(updates),
+        build.pointer(indices),
+        build.pointer(y),
+        table,
+        updates.size // run,
+        run,
+    ]
+    build.step(code, words, 1, chunk=1)
