@@ -245,7 +245,7 @@ int main(void) {
   for (int threads = 2; threads <= 4; threads++) {
     static char pools[5][4096] __attribute__((aligned(128))), scratch[512] __attribute__((aligned(64)));
     char *pool = pools[threads];
-    ((long *)pool)[1] = threads;
+    ((long *)pool)[1] = threads, ((long *)pool)[2] = 1000, ((long *)pool)[3] = 100;
     for (long which = 1; which < threads; which++) {
       long *worker = (long *)(pool + 896 + 128 * threads + 16 * which);
       pthread_t thread;

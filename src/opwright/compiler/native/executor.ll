@@ -18,7 +18,8 @@
 %plan = type { ptr, i64, ptr, ptr, i64, i64, i64 }  ; steps, their number, pool or null, scratch, bytes of it a thread,
 ;                                                     step that failed, nanoseconds that it took last on the pool
 %line = type [16 x i64]  ; two lines of the cache, which are fetched together
-%pool = type { { i64, i64, [14 x i64] },  ; 0: 1 while a plan runs; threads, the caller's among them
+%pool = type { { i64, i64, i64, i64, [12 x i64] },  ; 0: 1 while a plan runs; threads, the caller's among them; how often
+;                                                      workers look for work before they sleep: within a plan, after one
                %line,  ; 1: round: of how many steps there were tickets so far
                %line,  ; 2: finished: items that are done
                { ptr, ptr, i64, i64, ptr, i64, i64, [9 x i64] },  ; 3: kernel, words, items, items a chunk, scratch,
@@ -224,7 +225,7 @@ wait:
 
 rest:
   %turns.next = add i64 %turns, 1
-  %long = icmp ugt i64 %turns, 1024
+  %long = icmp ugt i64 %turns, 16384
   br i1 %long, label %yield, label %spin
 
 spin:
@@ -332,11 +333,15 @@ entry:
   %sleepers = getelementptr %pool, ptr %pool, i64 0, i32 4
   %mutex = getelementptr %pool, ptr %pool, i64 0, i32 5
   %condition = getelementptr %pool, ptr %pool, i64 0, i32 6
+  %in.ptr = getelementptr %pool, ptr %pool, i64 0, i32 0, i32 2
+  %patience.in = load i64, ptr %in.ptr
+  %after.ptr = getelementptr %pool, ptr %pool, i64 0, i32 0, i32 3
+  %patience.after = load i64, ptr %after.ptr
   br label %look
 
 look:
-  %turns = phi i64 [ 0, %entry ], [ 0, %claim ], [ 0, %up ], [ %turns.next, %wait ], [ %turns.next, %yield ]
-  %done = phi i64 [ 0, %entry ], [ %found, %claim ], [ %done, %up ], [ %done, %wait ], [ %done, %yield ]
+  %turns = phi i64 [ 0, %entry ], [ 0, %claim ], [ 0, %up ], [ %turns.next, %idle ]
+  %done = phi i64 [ 0, %entry ], [ %found, %claim ], [ %done, %up ], [ %done, %idle ]
   %found = load atomic i64, ptr %round acquire, align 8
   %new = icmp ne i64 %found, %done
   br i1 %new, label %claim, label %idle
@@ -350,18 +355,9 @@ idle:  ; in the midst of a plan there will soon be more
   %turns.next = add i64 %turns, 1
   %busy = load atomic i64, ptr %pool monotonic, align 8
   %runs = icmp ne i64 %busy, 0
-  %patience = select i1 %runs, i64 SPIN_IN_PLAN, i64 SPIN_AFTER_PLAN
+  %patience = select i1 %runs, i64 %patience.in, i64 %patience.after
   %tired = icmp ugt i64 %turns, %patience
-  br i1 %tired, label %lie, label %wait
-
-wait:  ; each 256th turn, let others have this processor: there may be more threads than those
-  %low = and i64 %turns.next, 255
-  %often = icmp eq i64 %low, 0
-  br i1 %often, label %yield, label %look
-
-yield:
-  %ignored.yield = call i32 @sched_yield()
-  br label %look
+  br i1 %tired, label %lie, label %look
 
 lie:
   %ignored.lock = call i32 @pthread_mutex_lock(ptr %mutex)

@@ -20,8 +20,11 @@ from .image import library, memory
 from .store import find_or_make
 
 # How often a worker looks for work before it sleeps: 24 ns each with the pause of an EPYC 9005, 1.5 ms and 100 us in
-# all. Between two steps of a plan it should stay awake; between two plans that run one after the other likewise.
+# all. Between two steps of a plan it should stay awake; between two plans that run one after the other likewise. Giving
+# the processor away meanwhile would lose it to other processes. Where there are more threads than processors it is
+# needed by the others.
 SPIN_IN_PLAN, SPIN_AFTER_PLAN = 1 << 16, 1 << 12
+SPIN_WHEN_CROWDED = 1 << 8
 SHORT_PLAN = 30_000  # nanoseconds: waking a thread costs the caller 2 us, and takes 50
 _STACK = 1 << 21
 _POOL_BYTES, _TICKET_BYTES = 7 * 128, 128  # as executor.ll lays it out
@@ -40,12 +43,8 @@ class Functions(NamedTuple):
 
 def executor_text(target: Target) -> str:
     """executor.ll for a target."""
-    values = {"RELAX": _RELAX[target.triple.partition("-")[0]],
-              "SPIN_IN_PLAN": SPIN_IN_PLAN, "SPIN_AFTER_PLAN": SPIN_AFTER_PLAN, "SHORT_PLAN": SHORT_PLAN}  # fmt: skip
     text = Path(__file__).with_name("executor.ll").read_text(encoding="utf-8")
-    for name, value in values.items():
-        text = text.replace(name, str(value))
-    return text
+    return text.replace("RELAX", _RELAX[target.triple.partition("-")[0]]).replace("SHORT_PLAN", str(SHORT_PLAN))
 
 
 @functools.cache
@@ -71,7 +70,9 @@ class Pool:
     def _begin(self) -> None:
         """Nobody runs, sleeps or holds a lock."""
         ctypes.memset(self.address, 0, self._records)
-        ctypes.c_int64.from_address(self.address + 8).value = self.threads
+        crowded = self.threads > _processors()
+        spins = (SPIN_WHEN_CROWDED,) * 2 if crowded else (SPIN_IN_PLAN, SPIN_AFTER_PLAN)
+        (ctypes.c_int64 * 3).from_address(self.address + 8)[:] = [self.threads, *spins]
         self._lock, self._started = threading.Lock(), False
 
     def start(self) -> None:
@@ -99,6 +100,11 @@ class Pool:
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             c.pthread_attr_destroy(attributes)
+
+
+def _processors() -> int:
+    """Those that this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 _pools: dict[int, Pool] = {}
