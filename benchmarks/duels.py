@@ -29,7 +29,7 @@ from benchmarks import measure, models
 
 WHATS = ("invoke", "own", "threads", "construct", "load", "memory")
 COLD = "mobilenet_v2_f32"
-BUDGET_S = 3.0
+BUDGET_S = 2.0
 
 
 def ours(path: str, threads: int = 1) -> Any:
@@ -207,7 +207,7 @@ def _runs() -> dict[str, measure.Prepare]:
         "own": functools.partial(invoke, converter="ours"),
         "threads": threads,
         "construct": construct,
-        "load": lambda network, kind: in_process("load", models.path_of(network, kind), 5),
+        "load": lambda network, kind: in_process("load", models.path_of(network, kind), 4),
         "memory": lambda network, kind: in_process("memory", models.path_of(network, kind), 2),
     }
     for network in models.NETWORKS:
