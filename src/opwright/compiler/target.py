@@ -111,10 +111,10 @@ def optimised(text: str, machine: Any) -> Any:
     parsed = llvm.parse_assembly(text)
     parsed.triple = machine.triple
     parsed.verify()
-    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options = llvm.create_pipeline_tuning_options(speed_level=1)  # 3 takes twice as long for the same code of kernels
     options.loop_vectorization = False  # kernels say themselves what is a vector
     options.loop_unrolling = False  # and what is unrolled: more of it spills tiles of registers
-    options.slp_vectorization = True
+    options.slp_vectorization = False
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(parsed, builder)
     return parsed
