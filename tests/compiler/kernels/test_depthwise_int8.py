@@ -1,5 +1,7 @@
 """Depthwise convolution of int8 and uint8: the sums exactly, whole and in parts, and code for every target."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from form_kit import buffer, compiles_everywhere, run, split, targets
@@ -12,7 +14,7 @@ from opwright.compiler.kernels.depthwise_int8 import Tile, depthwise_any_int8, d
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.loops.expressions import apply, arg, convert, parametrised, quantize
 from opwright.compiler.loops.forms import Buffer, Depthwise, Window
-from opwright.core.dtypes import as_dtype, float32, int8, int32
+from opwright.core.dtypes import as_dtype, float32, int8, int32, uint8
 
 RNG = np.random.default_rng(6)
 SUM = arg(0, int32)
@@ -25,8 +27,8 @@ def drawn(dtype, *shape):
 
 
 def expected(x, filter, window, multiplier, x_zero, filter_zero):
-    """The sums in int64; padding counts as x_zero."""
-    wide = np.repeat(x.astype(np.int64), multiplier, axis=3) - x_zero
+    """The sums in int64, or float64; padding counts as x_zero."""
+    wide = np.repeat(x if x.dtype == np.float64 else x.astype(np.int64), multiplier, axis=3) - x_zero
     return correlated(wide, window, lambda pixels, i, j: pixels * (filter[i, j].astype(np.int64) - filter_zero))
 
 
@@ -108,6 +110,24 @@ def test_requantised():
     np.testing.assert_allclose(run(form, given), sums * scale, rtol=1e-6)
 
 
+@pytest.mark.parametrize("multiplier", [1, 2])
+@pytest.mark.parametrize("rounding", ["symmetric", "asymmetric"])
+def test_floats_that_are_rounded(rounding, multiplier):
+    """Each image by its own range: half a step of it a tap, at most, and exact where the pixels are whole steps."""
+    x, filter = RNG.integers(-127, 128, (3, 8, 9, 20)).astype(np.float32), drawn(np.int8, 3, 3, 20 * multiplier)
+    x[:, 0, 0, 0], x[:, 0, 0, 1] = -128, 127
+    x = x.clip(-127) if rounding == "symmetric" else x
+    x *= np.float32([1, 0.5, 4])[:, None, None, None]
+    scale, bias = RNG.random(20 * multiplier).astype(np.float32), drawn(np.int8, 20 * multiplier).astype(np.float32)
+    value = apply("add", apply("mul", arg(0, float32), arg(1, float32)), arg(2, float32))
+    form, given = made(x, filter, SAME3, multiplier, expr=value, operands=(scale, bias))
+    form = dataclasses.replace(form, rounding=rounding)
+    want = expected(x.astype(np.float64), filter, SAME3, multiplier, 0, 0) * scale + bias
+    got = run(form, given)
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-3)
+    np.testing.assert_array_equal(split(form, given, 3), got)
+
+
 def test_slices_of_a_concatenation():
     whole = drawn(np.int8, 1, 6, 7, 50)
     source, joined = Buffer("x", int8, whole.shape), Buffer("joined", int32, (1, 6, 7, 31))
@@ -128,10 +148,10 @@ def test_other_dtypes_are_refused():
 EPILOGUE = Epilogue(parametrised(quantize(apply("mul", convert(SUM, float32), arg(1, float32)), 3, int8))[0],
                     (("channel", float32),), (int32,))  # fmt: skip
 CODE = {"lanes": 4, "more": 2, "epilogue": EPILOGUE}
-ANY = {"source": "multiplier", "x_dtype": "int8", "filter_dtype": "uint8"}
+ANY = {"source": "multiplier", "x_dtype": int8, "filter_dtype": uint8, "rounded": False}
 
 
-QUICK = {"more": 2, "epilogue": EPILOGUE, "signed": True, "dilated": False}
+QUICK = {"more": 2, "epilogue": EPILOGUE, "signed": True, "dilated": False, "rounded": False}
 
 
 @targets((depthwise_int8, {"tile": Tile((3, 3), (1, 1), 4, 2, 1, 4), **QUICK}), (depthwise_any_int8, {**ANY, **CODE}),

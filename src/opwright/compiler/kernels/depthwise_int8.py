@@ -11,6 +11,8 @@ a column of the window, of two rows of outputs where both see these four. The fi
 
 The last sum is known beforehand and the sums start with it. What lies outside of the image is x'_zero. Weights less
 their zero point may need nine bits: they are the sum of two parts of eight.
+
+Floats beside a filter of integers are rounded first (hybrid.py), each image with a zero point and a scale of its own.
 """
 
 from __future__ import annotations
@@ -22,12 +24,13 @@ import numpy as np
 
 from ...core import dtypes
 from .. import language as kl
-from ..language import i8, i32, i64, ptr, u8
+from ..language import f32, i8, i32, i64, ptr, u8
 from ..loops.forms import Buffer, Depthwise
 from . import Unmade, maker
 from .depthwise_f32 import LARGEST, vector_lanes, within
 from .epilogue import epilogue_of, without_bias
 from .grains import grain
+from .hybrid import rounded_rows
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder
@@ -71,20 +74,26 @@ class Tile(NamedTuple):
 @kl.family
 def depthwise_int8(work, x: ptr[u8], filter: ptr[i8], starts: ptr[i32], y: ptr[u8], height: i64, width: i64,
                    in_pitch: i64, out_height: i64, out_width: i64, out_pitch: i64, channels: i64, top: i64, left: i64,
-                   down: i64, across: i64, bands: i64, band: i64, zero: i64, *more: i64, tile: Tile, signed: bool,
-                   dilated: bool, epilogue: Any):  # fmt: skip
-    """An item: the tile's channels of a band of rows. down, across: dilations, as for floats. zero: x'_zero."""
+                   down: i64, across: i64, bands: i64, band: i64, zero: i32, zeros: ptr[i32], scales: ptr[f32],
+                   *more: i64, tile: Tile, signed: bool, dilated: bool, rounded: bool, epilogue: Any):  # fmt: skip
+    """An item: the tile's channels of a band of rows. down, across: dilations, as for floats. zero: x'_zero.
+
+    rounded: x are floats that were rounded; zeros, scales: of each image. starts: then the sums of the filter.
+    """
     finish = epilogue.bind(more)
     lanes, strides = tile.lanes, tile.strides
     blocks = (channels + (lanes - 1)) // lanes
     outside = kl.stack(u8, lanes)
-    outside.store((zero.to(dtypes.uint8) ^ (128 if signed else 0)).splat(lanes))
     for item in work.items():
         block, rest = item % blocks, item // blocks
         n = rest // bands
         c = kl.minimum(block * lanes, channels - lanes)
         taps = filter + block * math.prod(tile.packed)
-        start = (starts + c).load(0, lanes)
+        start, scale = (starts + c).load(0, lanes), None
+        if rounded:
+            zero, scale = zeros[n] + 128, scales[n]
+            start = start * -zero
+        outside.store((zero.to(dtypes.uint8) ^ (128 if signed else 0)).splat(lanes))
         first = (rest % bands) * band
         for row in range(first, kl.minimum(first + band, out_height), tile.rows):
             oy = kl.minimum(row, out_height - tile.rows)
@@ -98,15 +107,16 @@ def depthwise_int8(work, x: ptr[u8], filter: ptr[i8], starts: ptr[i32], y: ptr[u
             if dilated:
                 for phase in range(across):
                     count = (out_width - phase + (across - 1)) // across
-                    _along(tile, lines, taps, start, zero, finish, out, at + phase, c, count, phase - left, across,
-                           width, out_width, out_pitch, signed)  # fmt: skip
+                    _along(tile, lines, taps, start, scale, zero, finish, out, at + phase, c, count, phase - left,
+                           across, width, out_width, out_pitch, signed)  # fmt: skip
             else:
-                _along(tile, lines, taps, start, zero, finish, out, at, c, out_width, -left, 1, width, out_width,
-                       out_pitch, signed)  # fmt: skip
+                _along(tile, lines, taps, start, scale, zero, finish, out, at, c, out_width, -left, 1, width,
+                       out_width, out_pitch, signed)  # fmt: skip
 
 
-def _along(tile: Tile, lines: Any, taps: Any, start: Any, zero: Any, finish: Any, y: Any, at: Any, c: Any, count: Any,
-           base: Any, across: Any, width: Any, out_width: Any, out_pitch: Any, signed: bool) -> None:  # fmt: skip
+def _along(tile: Tile, lines: Any, taps: Any, start: Any, scale: Any, zero: Any, finish: Any, y: Any, at: Any, c: Any,
+           count: Any, base: Any, across: Any, width: Any, out_width: Any, out_pitch: Any,
+           signed: bool) -> None:  # fmt: skip
     """`count` columns of outputs, `across` apart, as for floats."""
     (kh, kw), (sh, sw), rows, team, _, lanes = tile
     groups = [lines[row * sh : (row + team - 1) * sh + kh][4 * g : 4 * g + 4]
@@ -137,7 +147,8 @@ def _along(tile: Tile, lines: Any, taps: Any, start: Any, zero: Any, finish: Any
         if t >= depth - 1:
             for r in range(rows):
                 row = at + r * out_width + (t - (depth - 1)) * across
-                (y + row * out_pitch).store(finish(sums[r, depth - 1], row, c, lanes), c)
+                total = sums[r, depth - 1] if scale is None else sums[r, depth - 1].to(f32) * scale
+                (y + row * out_pitch).store(finish(total, row, c, lanes), c)
         for r in range(rows):
             for d in range(depth - 1, 0, -1):
                 sums[r, d] = sums[r, d - 1]
@@ -176,18 +187,20 @@ def pack(out: np.ndarray, filter: np.ndarray, zero: int, tile: Tile) -> None:
 def depthwise_any_int8(work, x: ptr[u8], filter: ptr[u8], y: ptr[u8], height: i64, width: i64, in_pitch: i64,
                        out_height: i64, out_width: i64, out_pitch: i64, channels: i64, top: i64, left: i64, high: i64,
                        wide: i64, step_down: i64, step_across: i64, down: i64, across: i64, multiplier: i64,
-                       x_zero: i64, filter_zero: i64, *more: i64, lanes: int, source: str, x_dtype: str,
-                       filter_dtype: str, epilogue: Any):  # fmt: skip
-    """Any window, as depthwise_any_f32."""
+                       x_zero: i32, filter_zero: i32, zeros: ptr[i32], scales: ptr[f32], *more: i64, lanes: int,
+                       source: str, x_dtype: Any, filter_dtype: Any, rounded: bool, epilogue: Any):  # fmt: skip
+    """Any window, as depthwise_any_f32; rounded, zeros, scales: as for depthwise_int8."""
     finish = epilogue.bind(more)
     blocks = (channels + (lanes - 1)) // lanes
-    image, taps = x.cast(_BY_NAME[x_dtype]), filter.cast(_BY_NAME[filter_dtype])
+    image, taps = x.cast(x_dtype), filter.cast(filter_dtype)
     out = y.cast(epilogue.expr.dtype)
     for item in work.items():
         c = kl.minimum((item % blocks) * lanes, channels - lanes)
         row = item // blocks
         n = row // out_height
         y0 = (row % out_height) * step_down - top
+        if rounded:
+            x_zero = zeros[n]
         for ox in range(out_width):
             x0 = ox * step_across - left
             total = kl.zeros(i32, lanes)
@@ -205,12 +218,10 @@ def depthwise_any_int8(work, x: ptr[u8], filter: ptr[u8], y: ptr[u8], height: i6
                             else:
                                 pixel = _spread(p, c, multiplier, lanes)
                             tap = taps.load((i * wide + j) * channels + c, lanes).to(i32)
-                            total = (pixel - x_zero.to(i32)) * (tap - filter_zero.to(i32)) + total
+                            total = (pixel - x_zero) * (tap - filter_zero) + total
             at = row * out_width + ox
-            (out + at * out_pitch).store(finish(total, at, c, lanes), c)
-
-
-_BY_NAME = {dtype.name: dtype for dtype in BYTES}
+            found = total.to(f32) * scales[n] if rounded else total
+            (out + at * out_pitch).store(finish(found, at, c, lanes), c)
 
 
 def _spread(p: Any, c: Any, multiplier: Any, lanes: int) -> Any:
@@ -222,22 +233,25 @@ def _spread(p: Any, c: Any, multiplier: Any, lanes: int) -> Any:
 
 
 def _starts(out: np.ndarray, filter: np.ndarray, filter_zero: int, bias: np.ndarray | None, zero: int) -> None:
-    """Write what the sums start with."""
-    total = filter.sum((0, 1), dtype=np.int32) - np.int32(filter_zero * filter.shape[0] * filter.shape[1])
-    np.multiply(total, np.int32(-zero), out=out)
+    """Write what the sums start with; of rounded floats, with zero -1 and no bias, the sums of the filter."""
+    weights = filter.astype(np.int32) - np.int32(filter_zero)
+    np.multiply(weights.sum((0, 1), dtype=np.int32), np.int32(-zero), out=out)
     if bias is not None:
         out += bias
 
 
 @maker(Depthwise)
 def make_depthwise_int8(form: Depthwise, build: Builder) -> None:
-    """Of int8 and uint8."""
+    """Of int8 and uint8, and of floats to be rounded."""
     x, filter, out = form.input, form.filter, form.output
-    if x.dtype not in BYTES or filter.dtype not in BYTES:
+    if not (x.dtype in BYTES or form.rounding) or filter.dtype not in (*BYTES, dtypes.int4):
         raise Unmade(f"depthwise convolution of {x.dtype.name} with {filter.dtype.name}")
     if filter.parent is not None:
         raise Unmade("a filter that is a slice")
-    (_quick if _is_quick(form) else _any)(form, vector_lanes(out.shape[-1]), build)
+    quick = _is_quick(form)
+    if not quick and filter.dtype is dtypes.int4:
+        raise Unmade(f"such a window with {filter.dtype.name}")
+    (_quick if quick else _any)(form, vector_lanes(out.shape[-1]), build)
 
 
 def _is_quick(form: Depthwise) -> bool:
@@ -250,21 +264,22 @@ def _is_quick(form: Depthwise) -> bool:
 def _parts(filter: Buffer, zero: int) -> int:
     """How many parts of -128 to 127 weights less their zero point are the sum of."""
     low, high = (int(v) - zero for v in filter.dtype.limits)
-    return 1 if (low, high) == (-128, 127) else 2 if low >= -255 and high <= 254 else 3
+    return 1 if low >= -128 and high <= 127 else 2 if low >= -255 and high <= 254 else 3
 
 
 def _quick(form: Depthwise, lanes: int, build: Builder) -> None:
     x, out, window = form.input, form.output, form.window
     size, strides, (down, across), (top, _, left, _) = (
         window.size, window.strides, window.dilations, window.padding)  # fmt: skip
-    bias, expr, operands = without_bias(form.expr, form.operands)
+    bias, expr, operands = (None, form.expr, form.operands) if form.rounding else without_bias(form.expr, form.operands)
     epilogue, more = epilogue_of(expr, operands, out, build)
     n, out_height, out_width, channels = out.shape
+    image, pitch, zeros, scales = _rounded(form, build) if form.rounding else (build.pointer(x), x.pitch, 0, 0)
     team = _team(size[0], strides[0]) if down == 1 and out_height > 1 else 1
     rows = 2 * team if down == 1 and _two_teams(out_height, team) else team
     tile = Tile(size, strides, rows, team, _parts(form.filter, form.filter_zero), lanes)
-    signed = x.dtype is dtypes.int8
-    zero = form.input_zero + (128 if signed else 0)
+    signed = x.dtype is not dtypes.uint8
+    zero = -1 if form.rounding else form.input_zero + (128 if signed else 0)
     taps = form.filter.constant
     assert taps is not None
     blocks = -(-channels // lanes)
@@ -273,13 +288,24 @@ def _quick(form: Depthwise, lanes: int, build: Builder) -> None:
     known = None if bias is None else bias.constant
     starts = build.packed((channels,), np.int32, lambda o: _starts(o, taps, form.filter_zero, known, zero),
                           key=(form.filter, _key(bias), "depthwise starts", zero, form.filter_zero))  # fmt: skip
-    code = depthwise_int8.code(tile=tile, signed=signed, dilated=across > 1, more=len(more), epilogue=epilogue)
+    code = depthwise_int8.code(tile=tile, signed=signed, dilated=across > 1, rounded=bool(form.rounding),
+                               more=len(more), epilogue=epilogue)  # fmt: skip
     band = rows * max(1, RUN // (out_width * rows))
     bands = -(-out_height // band)
-    words = [build.pointer(x), packed, starts, build.pointer(out), x.shape[1], x.shape[2], x.pitch, out_height,
-             out_width, out.pitch, channels, top, left, down, across, bands, band, zero]  # fmt: skip
+    words = [image, packed, starts, build.pointer(out), x.shape[1], x.shape[2], pitch, out_height, out_width, out.pitch,
+             channels, top, left, down, across, bands, band, zero, zeros, scales]  # fmt: skip
     items = n * blocks * bands
     build.step(code, [*words, *more], items, chunk=grain(12 * out_width * band * lanes, items))
+
+
+def _rounded(form: Depthwise, build: Builder) -> tuple[Any, int, Any, Any]:
+    """Images as integers: their address and pitch, the zero points and the scales."""
+    x = form.input
+    n, columns = x.shape[0], math.prod(x.shape[1:])
+    if x.pitch != x.shape[3] or (columns % 4 and n > 1):
+        raise Unmade("images of a slice to be rounded")
+    made = rounded_rows(build, x, n, columns, columns, form.rounding == "symmetric")
+    return made.x, x.pitch, made.zeros, made.scales
 
 
 def _team(high: int, stride: int) -> int:
@@ -302,13 +328,15 @@ def _any(form: Depthwise, lanes: int, build: Builder) -> None:
     x, out, window = form.input, form.output, form.window
     epilogue, more = epilogue_of(form.expr, form.operands, out, build)
     source = "same" if form.multiplier == 1 else "only" if x.shape[-1] == 1 else "multiplier"
-    code = depthwise_any_int8.code(lanes=lanes, source=source, x_dtype=x.dtype.name,
-                                   filter_dtype=form.filter.dtype.name, more=len(more), epilogue=epilogue)  # fmt: skip
+    image, pitch, zeros, scales = _rounded(form, build) if form.rounding else (build.pointer(x), x.pitch, 0, 0)
+    code = depthwise_any_int8.code(lanes=lanes, source=source, x_dtype=dtypes.int8 if form.rounding else x.dtype,
+                                   filter_dtype=form.filter.dtype, rounded=bool(form.rounding), more=len(more),
+                                   epilogue=epilogue)  # fmt: skip
     n, out_height, out_width, channels = out.shape
     top, _, left, _ = window.padding
-    words = [build.pointer(x), build.pointer(form.filter), build.pointer(out), x.shape[1], x.shape[2], x.pitch,
-             out_height, out_width, out.pitch, channels, top, left, *window.size, *window.strides, *window.dilations,
-             form.multiplier, form.input_zero, form.filter_zero]  # fmt: skip
+    words = [image, build.pointer(form.filter), build.pointer(out), x.shape[1], x.shape[2], pitch, out_height,
+             out_width, out.pitch, channels, top, left, *window.size, *window.strides, *window.dilations,
+             form.multiplier, form.input_zero, form.filter_zero, zeros, scales]  # fmt: skip
     items = n * out_height * -(-channels // lanes)
     work = 4 * out_width * lanes * window.size[0] * window.size[1]
     build.step(code, [*words, *more], items, chunk=grain(work, items))

@@ -20,11 +20,13 @@ import numpy as np
 
 from ....compiler.loops.expressions import Expr, apply, arg, convert
 from ....compiler.loops.forms import Buffer, Contract, Depthwise, TransposedContract, Window
-from ....core.dtypes import DType, float32, int4, int8, int32, uint8
+from ....core.dtypes import DType, float32, int4, int8, int16, int32, int64, uint8
 from ..nodes import At, Operand, Refused, clamped, in_steps
 from . import rule
 
-BYTES = (int8, uint8)
+INTEGERS = frozenset(((int8, int8, int8), (uint8, uint8, uint8), (int8, int4, int8), (int16, int8, int16),
+                      (int16, int4, int16)))  # fmt: skip
+"""Types of input, weights and output that kernels have."""
 
 
 @rule("CONV_2D")
@@ -52,8 +54,13 @@ def depthwise_conv_2d(at: At) -> None:
     channels = w.shape[3]
     window, sizes = _window(at, x.shape, (w.shape[1], w.shape[2]))
     y = at.output((x.shape[0], *sizes, channels))
-    operands, expr = _epilogue(at, x, w, y, channels)
     filter = at.viewed(w.buffer, w.shape[1:])
+    if _is_hybrid(x, w):
+        operands, expr = _hybrid_epilogue(at, w, y, channels)
+        at.form(Depthwise, y.buffer, x.buffer, filter, operands, expr, window, channels // x.shape[3],
+                rounding="asymmetric")  # fmt: skip
+        return
+    operands, expr = _epilogue(at, x, w, y, channels)
     at.form(Depthwise, y.buffer, x.buffer, filter, operands, expr, window, channels // x.shape[3], *_zeros(x, w))
 
 
@@ -134,13 +141,18 @@ def _epilogue(at: At, x: Operand, w: Operand, y: Operand, features: int,
     if kind == (float32, float32, float32):
         operands, total = _with_bias(added, float32, features)
         return operands, clamped(total, activation)
-    narrow = kind == (int8, int4, int8) and not np.any(np.asarray(w.tensor.quantization.zero_point))
-    if x.dtype not in BYTES or not (narrow or kind == (x.dtype,) * 3) or not (x.is_quantized and y.is_quantized):
+    if kind not in INTEGERS or not (x.is_quantized and y.is_quantized):
         raise Refused(f"{x.dtype.name} by {w.dtype.name} to {y.dtype.name}")
-    operands, total = _with_bias(added, int32, features)
-    factors = Buffer(f"{y.buffer.name}.scales", float32, (features,), _factors(x, w, y, features))
+    weighted = np.any(np.asarray(w.tensor.quantization.zero_point))
+    if (x.dtype is int16 and (x.zero or weighted)) or (w.dtype is int4 and weighted):
+        raise Refused(f"{x.dtype.name} by {w.dtype.name} with a zero point")
+    factors = _factors(x, w, y, features)
+    if x.dtype is int16 and (added is None or added.dtype is int64):
+        factors = _short(factors)
+    operands, total = _with_bias(added, int64 if x.dtype is int16 else int32, features)
+    scales = Buffer(f"{y.buffer.name}.scales", float32, (features,), factors.astype(np.float32))
     value = apply("mul", convert(total, float32), arg(len(operands) + 1, float32))
-    return (*operands, factors), in_steps(value, y, activation)
+    return (*operands, scales), in_steps(value, y, activation)
 
 
 def _is_hybrid(x: Operand, w: Operand) -> bool:
@@ -171,14 +183,21 @@ def _with_bias(bias: Operand | None, dtype: DType, features: int) -> tuple[tuple
     total = arg(0, dtype)
     if bias is None:
         return (), total
-    if bias.dtype is not dtype or bias.shape != (features,):
+    if bias.dtype not in (dtype, int32) or bias.shape != (features,) or (dtype is float32) != (bias.dtype is float32):
         raise Refused(f"a bias {bias}")
-    return (bias.buffer,), apply("add", total, arg(1, dtype))
+    return (bias.buffer,), apply("add", total, convert(arg(1, bias.dtype), dtype))
 
 
 def _factors(x: Operand, w: Operand, y: Operand, features: int) -> np.ndarray:
-    """float32[features]: from the sum to steps of the output; worked out in float64."""
+    """float64[features]: from the sum to steps of the output."""
     scales: Any = w.scales.astype(np.float64) * (x.scale / y.scale)
     if scales.size not in (1, features):
         raise Refused(f"{scales.size} scales for {features} features")
-    return np.broadcast_to(scales, (features,)).astype(np.float32)
+    return np.broadcast_to(scales, (features,))
+
+
+def _short(factors: np.ndarray) -> np.ndarray:
+    """Factors as sums of int64 are given them: their fractions rounded to 15 bits, by way of 31."""
+    fractions, exponents = np.frexp(factors)
+    fractions = np.minimum(np.floor((np.floor(fractions * 2.0**31 + 0.5) + 2.0**15) / 2.0**16), 2.0**15 - 1)
+    return np.ldexp(fractions, exponents - 15)

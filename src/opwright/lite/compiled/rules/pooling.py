@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from ....compiler.loops.expressions import Expr, apply, arg, convert, quantize, scalar
 from ....compiler.loops.forms import Pool
-from ....core.dtypes import float32, int8, int32, uint8
+from ....core.dtypes import float32, int8, int16, int32, uint8
 from ..nodes import At, Operand, Refused, clamped, in_steps
 from . import rule
 from .contractions import window_of
 
-BYTES = (int8, uint8)
+NARROW = (int8, uint8, int16)
 
 
 @rule("AVERAGE_POOL_2D", "MAX_POOL_2D")
@@ -24,7 +24,7 @@ def pool(at: At) -> None:
     strides = at.option("stride_h"), at.option("stride_w")
     window, sizes = window_of(at.option("padding") or "SAME", x.shape[1:3], size, strides)
     y = at.output((x.shape[0], *sizes, x.shape[3]))
-    if x.dtype is not y.dtype or (x.dtype is not float32 and (x.dtype not in BYTES or not _alike(x, y))):
+    if x.dtype is not y.dtype or (x.dtype is not float32 and (x.dtype not in NARROW or not _alike(x, y))):
         raise Refused(f"a pool of {x} to {y}")
     if at.node.name == "MAX_POOL_2D":
         at.form(Pool, y.buffer, x.buffer, "max", _within(arg(0, x.dtype), y, activation), window)
