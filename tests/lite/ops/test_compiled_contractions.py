@@ -23,3 +23,21 @@ def test_compiled_agrees_with_the_official_kernels(row, kind):
     for seed in range(MODELS):
         gap, _, _ = compiled_gaps(row, kind, seed)
         assert gap <= allowed, f"seed {seed}: {gap:.3g} from the official answer, allowed {allowed:.3g}"
+
+
+TAKEN = ["CONV_2D", "CONV_2D hybrid", "CONV_2D int4", "FULLY_CONNECTED", "FULLY_CONNECTED hybrid",
+         "FULLY_CONNECTED int4", "FULLY_CONNECTED hybrid int4", "BATCH_MATMUL", "BATCH_MATMUL hybrid"]  # fmt: skip
+
+
+@pytest.mark.parametrize(("row", "kind"), [
+    pytest.param(row, kind, id=f"{row.label}-{kind}".replace(" ", "_")) for row in ROWS if row.label in TAKEN
+    for kind in row.kinds if row.path == "REF" and (row.name, kind) != ("BATCH_MATMUL", "INT16")])  # fmt: skip
+def test_it_is_compiled(row, kind):
+    """At least one of a few models of each."""
+    reasons = []
+    for seed in range(20):
+        _, whole, why = compiled_gaps(row, kind, seed)
+        if whole:
+            return
+        reasons.append(why)
+    pytest.fail(f"none of {len(reasons)} models compiled: {sorted(set(reasons))}")

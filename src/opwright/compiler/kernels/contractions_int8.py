@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...core.dtypes import float32, int4, int8, int32, uint8
+from ...core.dtypes import float32, int4, int8, int16, int32, uint8
 from ..loops.forms import Buffer, Contract
 from ..target import host
 from . import Unmade, maker
@@ -17,6 +17,7 @@ from .contractions_f32 import chunk_of, share
 from .convolution_int8 import convolution_int8, patches
 from .epilogue import Epilogue, epilogue_of, without_bias
 from .gemm_int8 import FLIP, gemm_int8
+from .gemm_int16 import packed_pairs
 from .hybrid import rounded_rows
 from .panels_int8 import Panels, packed_filter, parts_of, tile_of
 from .tiling import CACHE, ITEM, Blocks, balanced, blocks
@@ -41,7 +42,7 @@ class Rows(NamedTuple):
     """The input's bytes: where they are, bytes from pixel to pixel, and what zero is.
 
     flip: what makes them unsigned; offset: what they are too large by then. rounded: whether they were floats, whose
-    images have scales and zero points of their own.
+    images have scales and zero points of their own. size: bytes of an element; two are int16.
     """
 
     x: Any
@@ -52,6 +53,7 @@ class Rows(NamedTuple):
     rounded: bool = False
     scales: Any = 0
     zeros: Any = 0
+    size: int = 1
 
 
 class Group(NamedTuple):
@@ -70,28 +72,50 @@ class Group(NamedTuple):
         """Parts of 8 bits that weights are the sum of."""
         return parts_of(self.form.filter.dtype, self.form.filter_zero)
 
+    @property
+    def channels(self) -> int:
+        """Bytes of a pixel's channels."""
+        return self.form.filter.shape[3] * self.rows.size
+
+    @property
+    def wide(self) -> bool:
+        """Whether the input is int16."""
+        return self.rows.size == 2
+
+    def packed(self, build: Builder, panels: Panels) -> Any:
+        """The address of the filter."""
+        form = self.form
+        if self.wide:
+            return packed_pairs(build, panels, form.filter, self.feature)
+        return packed_filter(build, panels, form.filter, self.feature, form.filter_zero, self.rows.offset, self.bias)
+
 
 @maker(Contract)
 def make_contract(form: Contract, build: Builder) -> None:
-    """Steps of a contraction of int8, uint8 or floats to be rounded with a filter of int8, uint8 or int4."""
+    """Steps of a contraction of int8, uint8, int16 or floats to be rounded with a filter of int8, uint8 or int4."""
     rounded = form.input.dtype is float32 and bool(form.rounding)
-    if (form.input.dtype not in BYTES and not rounded) or form.filter.dtype not in (*BYTES, int4):
+    wide = form.input.dtype is int16 and form.input_zero == 0
+    if wide and (form.filter_zero or form.filter.dtype is uint8 or form.filter.constant is None):
+        raise Unmade("int16 by a filter that is no constant of int8")
+    if not (form.input.dtype in BYTES or rounded or wide) or form.filter.dtype not in (*BYTES, int4):
         raise Unmade(f"a contraction of {form.input.dtype.name} and {form.filter.dtype.name}")
     if rounded and (form.filter_zero or form.filter.dtype is uint8):
         raise Unmade("floats rounded for weights with a zero point")
     features = form.filter.shape[0] // form.groups
     bias, expr, operands = without_bias(form.expr, form.operands)
-    if bias is not None and bias.dtype is not int32:
+    if bias is not None and (bias.dtype is not int32 or wide):
         bias, expr, operands = None, form.expr, form.operands
     rows = _rounded(form, build) if rounded else _as_it_is(form, build)
     for g in range(form.groups):
         epilogue, more = epilogue_of(expr, operands, form.output, build, g * features)
-        part = rows._replace(x=rows.x.moved(g * form.filter.shape[3]))
+        part = rows._replace(x=rows.x.moved(g * form.filter.shape[3] * rows.size))
         _make_group(Group(form, part, g * features, features, epilogue, more, bias), build)
     share(form, build, operands, epilogue)
 
 
 def _as_it_is(form: Contract, build: Builder) -> Rows:
+    if form.input.dtype is int16:
+        return Rows(build.pointer(form.input), form.input.pitch * 2, 0, 0, 0, size=2)
     signed = form.input.dtype is int8
     return Rows(build.pointer(form.input), form.input.pitch, form.input_zero, FLIP if signed else 0,
                 form.input_zero + (128 if signed else 0))  # fmt: skip
@@ -111,7 +135,7 @@ def _rounded(form: Contract, build: Builder) -> Rows:
 
 def _make_group(group: Group, build: Builder) -> None:
     form, window, source = group.form, group.form.window, group.rows
-    channels = form.filter.shape[3]
+    channels = group.channels
     rows = math.prod(form.output.shape[:-1])
     shape = Geometry(*form.input.shape[:3], *form.output.shape[1:3])
     if window.size == (1, 1) and window.strides == (1, 1) and window.padding == (0, 0, 0, 0):
@@ -141,8 +165,7 @@ def _make_group(group: Group, build: Builder) -> None:
 
 def _room(group: Group) -> int:
     """Bytes from the input's first to its last."""
-    form = group.form
-    return (math.prod(form.input.shape[:3]) - 1) * group.rows.pitch + form.filter.shape[3]
+    return (math.prod(group.form.input.shape[:3]) - 1) * group.rows.pitch + group.channels
 
 
 def _make_gemm(group: Group, build: Builder, panels: Panels, x: Any, pitch: int) -> None:
@@ -152,12 +175,12 @@ def _make_gemm(group: Group, build: Builder, panels: Panels, x: Any, pitch: int)
     quads = panels.lines * panels.quads
     work = 8 * cut.height * panels.steps * tile.width
     block = blocks(cut.tiles, panels.number, cut.height * quads * 4, tile.width * panels.steps * 4, work)
-    packed = packed_filter(build, panels, form.filter, group.feature, form.filter_zero, source.offset, group.bias)
+    packed = group.packed(build, panels)
     words = [x, packed, build.pointer(form.output, group.feature), quads, pitch, form.output.pitch, group.features,
              cut.tiles, cut.tall, block.tiles, block.panels, source.flip, 0, 0, source.scales, source.zeros,
              max(1, math.prod(form.output.shape[1:3])), *group.more]  # fmt: skip
     code = gemm_int8.code(more=len(group.more), rows=cut.height, vectors=tile.vectors, short=cut.tall != cut.tiles,
-                          narrow=panels.narrow, parts=panels.parts, rounded=source.rounded,
+                          narrow=panels.narrow, parts=panels.parts, rounded=source.rounded, wide=group.wide,
                           epilogue=group.epilogue)  # fmt: skip
     build.step(code, words, block.items, chunk=chunk_of(work * cut.tiles * panels.number, block.items))
 
@@ -166,13 +189,13 @@ def _make_convolution(group: Group, build: Builder, panels: Panels, shape: Geome
                       run: int) -> None:  # fmt: skip
     """A convolution that reads the image in place."""
     form, window, tile, source = group.form, group.form.window, panels.tile, group.rows
-    channels = form.filter.shape[3]
+    channels = group.channels
     cut = balanced(shape.out_width, tile.rows)
     tiles = cut.tiles * shape.batches * shape.out_height
     work = 8 * cut.height * panels.steps * tile.width
     block = _blocks(tiles, panels.number, work)
     span = (cut.height - 1) * window.strides[1] + (segments - 1) * window.dilations[1] + run
-    packed = packed_filter(build, panels, form.filter, group.feature, form.filter_zero, source.offset, group.bias)
+    packed = group.packed(build, panels)
     words = [source.x, packed, build.pointer(form.output, group.feature), _room(group), shape.height, shape.width,
              source.pitch, channels, source.zero, source.flip, window.size[0], segments, run, *window.strides,
              *window.dilations, window.padding[0], window.padding[2], shape.out_height, shape.out_width,
@@ -180,7 +203,7 @@ def _make_convolution(group: Group, build: Builder, panels: Panels, shape: Geome
              source.zeros, *group.more]  # fmt: skip
     code = convolution_int8.code(more=len(group.more), rows=cut.height, vectors=tile.vectors,
                                  short=cut.tall != cut.tiles, narrow=panels.narrow, rounded=source.rounded,
-                                 epilogue=group.epilogue)  # fmt: skip
+                                 wide=group.wide, epilogue=group.epilogue)  # fmt: skip
     scratch = window.size[0] * span * channels + host().vector_bytes + 4
     build.step(code, words, block.items, scratch, chunk_of(work * tiles * panels.number, block.items))
 

@@ -99,14 +99,15 @@ def convolution_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], size: i64
                      stride_x: i64, dilation_y: i64, dilation_x: i64, top: i64, left: i64, out_height: i64,
                      out_width: i64, out_pitch: i64, features: i64, line_tiles: i64, tall: i64, tiles: i64,
                      tile_block: i64, panel_block: i64, scales: ptr[f32], zeros: ptr[i32], *more: i64,
-                     rows: int, vectors: int, short: bool, narrow: bool, rounded: bool,
+                     rows: int, vectors: int, short: bool, narrow: bool, rounded: bool, wide: bool,
                      epilogue: Epilogue):  # fmt: skip
     """out[n, oy, ox, f] = epilogue(sum x[n, oy stride + ky dilation - top, ..., c] filter[f, ky, kx, c]).
 
     Lines of the output are cut into line_tiles tiles each, `tall` of them of `rows` pixels and the others (if short) of
     one less. A line of a window is `segments` segments, dilation_x pixels apart, of run_pixels pixels each.
     Items: blocks of tile_block tiles by panel_block panels, panels first. Scratch: `lines` lines of the pixels that a
-    tile needs, and a vector. rounded: images have scales and zero points of their own.
+    tile needs, and a vector. rounded: images have scales and zero points of their own. wide: see
+    `Source`; channels and pitches are of bytes.
     """
     lanes = work.lanes(i32)
     number = (features + (vectors * lanes - 1)) // (vectors * lanes)
@@ -144,7 +145,7 @@ def convolution_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], size: i64
                 here = image._replace(fill=zeros[n].to(i8).splat(work.target.vector_bytes)) if rounded else image
                 for ky in range(lines):
                     copy_line(here, p + ky * line, n, y0 + ky * dilation_y, x0, span)
-            source = Source(p, stride_x * pixel, quads, flip, lines, line, segments, dilation_x * pixel)
+            source = Source(p, stride_x * pixel, quads, flip, lines, line, segments, dilation_x * pixel, wide)
             sink = Sink(target, out_pitch, at * out_width + ox, 0, features, finish, masked, there)
             if short:
                 if j < tall:

@@ -1,6 +1,6 @@
 """Matrix products of int8: the micro-kernel, rows at one pitch.
 
-Lives here: `contract`, `write`, `panels`, the family `gemm_int8`.
+Lives here: `contract`, `tile`, `panels`, the family `gemm_int8`.
 Not here: packed filters and how signs are kept (panels_int8.py), convolutions with windows (convolution_int8.py), the
 makers (contractions_int8.py).
 
@@ -13,8 +13,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import language as kl
-from ..language import f32, i8, i32, i64, ptr, u8
+from ..language import f32, i8, i16, i32, i64, ptr, u8
 from .epilogue import Epilogue
+from .gemm_int16 import contract_wide
 
 if TYPE_CHECKING:
     from ..language import Pointer, Registers, Value
@@ -29,7 +30,8 @@ AHEAD = 16 << 10
 class Source(NamedTuple):
     """Rows of a tile: in line l and segment s, byte 4 k of row r is p[r * pitch + l * line + s * segment + 4 k].
 
-    quads: k of a segment. flip: bits of each four bytes to change: FLIP makes signed ones unsigned.
+    quads: k of a segment. flip: bits of each four bytes to change: FLIP makes signed ones unsigned. wide: two bytes
+    are one number, see gemm_int16.py.
     """
 
     p: Pointer
@@ -40,6 +42,7 @@ class Source(NamedTuple):
     line: Any = 0
     segments: Any = 1
     segment: Any = 0
+    wide: bool = False
 
 
 def contract(rows: int, vectors: int, lanes: int, source: Source, q: Pointer) -> Registers:
@@ -102,18 +105,22 @@ class Sink(NamedTuple):
         return (sums + weights * self.rounded.zeros[at]).to(f32) * self.rounded.scales[at]
 
 
-def write(sums: Registers, rows: int, vectors: int, lanes: int, sink: Sink) -> None:
-    """Finish the sums of a tile and write them: through memory, by a loop over rows, which is little code.
+def tile(rows: int, vectors: int, lanes: int, source: Source, sink: Sink) -> None:
+    """A tile of the output: its sums go through memory, and a loop over rows finishes them, which is little code.
 
     With wide vectors so many rows are finished at a time that their results are one vector.
     """
     width = vectors * lanes
-    kept = kl.stack(i32, rows * width)
-    for r in range(rows):
-        for v in range(vectors):
-            kept.store(sums[r, v], r * width + v * lanes)
+    if source.wide:
+        kept = contract_wide(rows, vectors, lanes, source, sink.panel)
+    else:
+        kept = kl.stack(i32, rows * width)
+        sums = contract(rows, vectors, lanes, source, sink.panel)
+        for r in range(rows):
+            for v in range(vectors):
+                kept.store(sums[r, v], r * width + v * lanes)
     if sink.masked:
-        group = 1 if sink.rounded else max(1, 4 * lanes // (width * sink.out.dtype.size))
+        group = 1 if sink.rounded or source.wide else max(1, 4 * lanes // (width * sink.out.dtype.size))
         mask = kl.first(sink.rest, width)
         for r in kl.loop(0, rows // group * group, group):
             _write(sink, kept.load(r * width, group * width), r, 0, width, mask, group)
@@ -141,27 +148,28 @@ def panels(source: Source, packed: Pointer, steps: Value, sink: Sink, features: 
     width = vectors * lanes
     for i in range(first, last):
         column = i * width
-        q = packed + column * (steps + 1)
+        q = packed.cast(i16) + column * steps if source.wide else packed + column * (steps + 1)
         there = sink._replace(column=column, rest=features - column, panel=q)
         if narrow:
             if features - column <= lanes:
-                write(contract(rows, 1, lanes, source, q), rows, 1, lanes, there)
+                tile(rows, 1, lanes, source, there)
             else:
-                write(contract(rows, vectors, lanes, source, q), rows, vectors, lanes, there)
+                tile(rows, vectors, lanes, source, there)
         else:
-            write(contract(rows, vectors, lanes, source, q), rows, vectors, lanes, there)
+            tile(rows, vectors, lanes, source, there)
 
 
 @kl.family
 def gemm_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], quads: i64, x_pitch: i64, out_pitch: i64,
               features: i64, tiles: i64, tall: i64, tile_block: i64, panel_block: i64, flip: i32, x_batch: i64,
               packed_batch: i64, scales: ptr[f32], zeros: ptr[i32], each: i64, *more: i64, rows: int, vectors: int,
-              short: bool, narrow: bool, parts: int, rounded: bool, epilogue: Epilogue):  # fmt: skip
+              short: bool, narrow: bool, parts: int, rounded: bool, wide: bool, epilogue: Epilogue):  # fmt: skip
     """out[b m + i, f] = epilogue(sum_k x[b][i, k] filter[b][f, k]): x at x_pitch, a packed filter, out at out_pitch.
 
     tiles: of a batch's m rows, `tall` of them of `rows` rows and the others (if short) of one less. Items:
     batches, x_batch and packed_batch apart, by blocks of tile_block tiles by panel_block panels, panels first.
     narrow: the last panel is one vector wide. parts: of the filter, see `Panels`. rounded: see `Rounded`.
+    wide: see `Source`.
     """
     lanes = work.lanes(i32)
     number = (features + (vectors * lanes - 1)) // (vectors * lanes)
@@ -180,7 +188,7 @@ def gemm_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], quads: i64, x_pi
         q, above = packed + batch * packed_batch, batch * (tiles * (rows - 1) + tall)
         for t in range(start, kl.minimum(start + tile_block, tiles)):
             row = t * rows - (kl.maximum(t - tall, 0) if short else 0)
-            source = Source(x + (batch * x_batch + row * x_pitch), x_pitch, quads, flip, lines)
+            source = Source(x + (batch * x_batch + row * x_pitch), x_pitch, quads, flip, lines, wide=wide)
             sink = Sink(target, out_pitch, above + row, 0, features, finish, masked, there)
             if short:
                 if t < tall:

@@ -69,7 +69,8 @@ def make_matmul(form: MatMul, build: Builder) -> None:
     work = 8 * cut.height * panels.steps * panels.tile.width
     block = blocks(cut.tiles, panels.number, cut.height * pitch, panels.tile.width * panels.steps * 4, work)
     code = gemm_int8.code(more=len(more), rows=cut.height, vectors=panels.tile.vectors, short=cut.tall != cut.tiles,
-                          narrow=panels.narrow, parts=panels.parts, rounded=rounded, epilogue=epilogue)  # fmt: skip
+                          narrow=panels.narrow, parts=panels.parts, rounded=rounded, wide=False,
+                          epilogue=epilogue)  # fmt: skip
     for part in parts:
         words = [left.x.moved(part.a * rows * pitch), packed.moved(4 * part.b * panels.size),
                  build.pointer(out, part.first * rows * out.pitch), panels.quads, pitch, out.pitch, columns, cut.tiles,
