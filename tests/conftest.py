@@ -24,7 +24,7 @@ settings.load_profile("opwright")
 
 _cache = tempfile.TemporaryDirectory(prefix="opwright-tests-")  # of kernels: what a person keeps stays out of it
 os.environ.setdefault("OPWRIGHT_CACHE_DIR", _cache.name)
-os.environ.setdefault("OPWRIGHT_COMPILED", "0")  # tests of the compiled engine turn it on; the others compare to the bit
+os.environ.setdefault("OPWRIGHT_COMPILED", "0")  # who tests the compiled engine turns it on
 
 UNDER_TEST = os.environ.get("OPWRIGHT_TESTS_AGAINST", "opwright")
 

@@ -1,18 +1,104 @@
 """The kernel language: what kernels on arrays are written in (docs/kernels.md).
 
     from opwright import language as kl
+
+Pointers, which know no bounds, stay inside: they are for the kernels that Opwright ships (compiler/language/).
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .compiler import language as _language
-from .compiler.language import *  # noqa: F403
-from .compiler.language.functions import MATHEMATICAL as _MATHEMATICAL
 
-_OF_FAMILIES = {"Family", "FamilyCode", "LoopRange", "Pointer", "Work", "call", "copy", "family", "gather", "lookup",
-                "null", "pointer", "ptr", "value"}  # fmt: skip  # with pointers, which know no bounds
-__all__ = sorted({*_language.__all__, *_MATHEMATICAL} - _OF_FAMILIES)
+if TYPE_CHECKING:
+    from .compiler.language import *  # noqa: F403
+
+__all__ = [
+    "Array",
+    "ArrayKernel",
+    "Registers",
+    "Target",
+    "Value",
+    "abs",
+    "acos",
+    "acosh",
+    "all",
+    "any",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "bf16",
+    "bitcast",
+    "bool1",
+    "ceil",
+    "clamp",
+    "concat",
+    "constant_vector",
+    "cos",
+    "cosh",
+    "dot4",
+    "erf",
+    "erfc",
+    "exp",
+    "expm1",
+    "f16",
+    "f32",
+    "f64",
+    "first",
+    "floor",
+    "fma",
+    "full",
+    "gelu",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "insert",
+    "iota",
+    "log",
+    "log1p",
+    "loop",
+    "maximum",
+    "minimum",
+    "pair_dot",
+    "parallel",
+    "part",
+    "pow",
+    "reduce_add",
+    "reduce_max",
+    "reduce_min",
+    "registers",
+    "round_even",
+    "rsqrt",
+    "select",
+    "shuffle",
+    "sigmoid",
+    "sin",
+    "sinh",
+    "softplus",
+    "splat",
+    "sqrt",
+    "stack",
+    "tan",
+    "tanh",
+    "to_int",
+    "trunc",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
+    "unroll",
+    "zeros",
+]
 
 
 def __getattr__(name: str) -> Any:
-    return getattr(_language, name)
+    if name in __all__:
+        found = globals()[name] = getattr(_language, name)
+        return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__
