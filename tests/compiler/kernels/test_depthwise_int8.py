@@ -14,7 +14,7 @@ from opwright.compiler.kernels.depthwise_int8 import Tile, depthwise_any_int8, d
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.loops.expressions import apply, arg, convert, parametrised, quantize
 from opwright.compiler.loops.forms import Buffer, Depthwise, Window
-from opwright.core.dtypes import as_dtype, float32, int8, int32, uint8
+from opwright.core.dtypes import as_dtype, float32, int8, int32, int64, uint8
 
 RNG = np.random.default_rng(6)
 SUM = arg(0, int32)
@@ -138,10 +138,17 @@ def test_slices_of_a_concatenation():
                                   expected(whole[..., 13:33], filter, SAME3, 1, 9, 0))  # fmt: skip
 
 
+@pytest.mark.parametrize("multiplier", [1, 2])
+def test_int16(multiplier):
+    x, filter = drawn(np.int16, 1, 7, 6, 19), drawn(np.int8, 3, 3, 19 * multiplier)
+    form, given = made(x, filter, SAME3, multiplier, expr=arg(0, int64))
+    np.testing.assert_array_equal(run(form, given), expected(x, filter, SAME3, multiplier, 0, 0))
+
+
 def test_other_dtypes_are_refused():
-    x = drawn(np.int16, 1, 4, 4, 3)
+    x = drawn(np.int32, 1, 4, 4, 3)
     form, given = made(x, drawn(np.int8, 3, 3, 3), SAME3)
-    with pytest.raises(Unmade, match="int16"):
+    with pytest.raises(Unmade, match="int32"):
         run(form, given)
 
 

@@ -1,4 +1,4 @@
-"""Depthwise convolution of int8 and uint8: each channel by itself, sums in int32, exact.
+"""Depthwise convolution of integers: each channel by itself, sums of bytes in int32, exact.
 
 Lives here: the maker of Depthwise on integers, its two families, the packing of filters.
 Not here: floats (depthwise_f32.py), what becomes of the sums (epilogue.py).
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...core import dtypes
+from ...core.dtypes import DType
 from .. import language as kl
 from ..language import f32, i8, i32, i64, ptr, u8
 from ..loops.forms import Buffer, Depthwise
@@ -189,11 +190,11 @@ def depthwise_any_int8(work, x: ptr[u8], filter: ptr[u8], y: ptr[u8], height: i6
                        wide: i64, step_down: i64, step_across: i64, down: i64, across: i64, multiplier: i64,
                        x_zero: i32, filter_zero: i32, zeros: ptr[i32], scales: ptr[f32], *more: i64, lanes: int,
                        source: str, x_dtype: Any, filter_dtype: Any, rounded: bool, epilogue: Any):  # fmt: skip
-    """Any window, as depthwise_any_f32; rounded, zeros, scales: as for depthwise_int8."""
+    """Any window, as depthwise_any_f32; rounded, zeros, scales: as for depthwise_int8. Sums of int16 are int64."""
     finish = epilogue.bind(more)
     blocks = (channels + (lanes - 1)) // lanes
     image, taps = x.cast(x_dtype), filter.cast(filter_dtype)
-    out = y.cast(epilogue.expr.dtype)
+    out, held = y.cast(epilogue.expr.dtype), i64 if x_dtype is dtypes.int16 else i32
     for item in work.items():
         c = kl.minimum((item % blocks) * lanes, channels - lanes)
         row = item // blocks
@@ -203,7 +204,7 @@ def depthwise_any_int8(work, x: ptr[u8], filter: ptr[u8], y: ptr[u8], height: i6
             x_zero = zeros[n]
         for ox in range(out_width):
             x0 = ox * step_across - left
-            total = kl.zeros(i32, lanes)
+            total = kl.zeros(held, lanes)
             for i in range(high):
                 iy = y0 + i * down
                 if within(iy, height):
@@ -212,23 +213,23 @@ def depthwise_any_int8(work, x: ptr[u8], filter: ptr[u8], y: ptr[u8], height: i6
                         if within(ix, width):
                             p = image + ((n * height + iy) * width + ix) * in_pitch
                             if source == "same":
-                                pixel = p.load(c, lanes).to(i32)
+                                pixel = p.load(c, lanes).to(held)
                             elif source == "only":
-                                pixel = p[0].to(i32).splat(lanes)
+                                pixel = p[0].to(held).splat(lanes)
                             else:
-                                pixel = _spread(p, c, multiplier, lanes)
-                            tap = taps.load((i * wide + j) * channels + c, lanes).to(i32)
-                            total = (pixel - x_zero) * (tap - filter_zero) + total
+                                pixel = _spread(p, c, multiplier, lanes, held)
+                            tap = taps.load((i * wide + j) * channels + c, lanes).to(held)
+                            total = (pixel - x_zero.to(held)) * (tap - filter_zero.to(held)) + total
             at = row * out_width + ox
             found = total.to(f32) * scales[n] if rounded else total
             (out + at * out_pitch).store(finish(found, at, c, lanes), c)
 
 
-def _spread(p: Any, c: Any, multiplier: Any, lanes: int) -> Any:
-    """p[(c + i) // multiplier] for every lane i; bytes have no gather."""
-    found = kl.zeros(i32, lanes)
+def _spread(p: Any, c: Any, multiplier: Any, lanes: int, dtype: DType) -> Any:
+    """p[(c + i) // multiplier] as this dtype for every lane i; bytes have no gather."""
+    found = kl.zeros(dtype, lanes)
     for i in range(lanes):
-        found = kl.insert(found, i, p[(c + i) // multiplier].to(i32))
+        found = kl.insert(found, i, p[(c + i) // multiplier].to(dtype))
     return found
 
 
@@ -242,21 +243,22 @@ def _starts(out: np.ndarray, filter: np.ndarray, filter_zero: int, bias: np.ndar
 
 @maker(Depthwise)
 def make_depthwise_int8(form: Depthwise, build: Builder) -> None:
-    """Of int8 and uint8, and of floats to be rounded."""
+    """Of int8, uint8 and int16, and of floats to be rounded."""
     x, filter, out = form.input, form.filter, form.output
-    if not (x.dtype in BYTES or form.rounding) or filter.dtype not in (*BYTES, dtypes.int4):
+    if not (x.dtype in (*BYTES, dtypes.int16) or form.rounding) or filter.dtype not in (*BYTES, dtypes.int4):
         raise Unmade(f"depthwise convolution of {x.dtype.name} with {filter.dtype.name}")
     if filter.parent is not None:
         raise Unmade("a filter that is a slice")
     quick = _is_quick(form)
     if not quick and filter.dtype is dtypes.int4:
         raise Unmade(f"such a window with {filter.dtype.name}")
-    (_quick if quick else _any)(form, vector_lanes(out.shape[-1]), build)
+    (_quick if quick else _any)(form, vector_lanes(out.shape[-1], 8 if x.dtype is dtypes.int16 else 4), build)
 
 
 def _is_quick(form: Depthwise) -> bool:
     window, filter = form.window, form.filter
-    return (filter.constant is not None and _parts(filter, form.filter_zero) <= 2 and form.multiplier == 1
+    return (form.input.dtype is not dtypes.int16 and filter.constant is not None
+            and _parts(filter, form.filter_zero) <= 2 and form.multiplier == 1
             and window.size[0] * window.size[1] <= LARGEST
             and (window.dilations[1] == 1 or window.strides[1] == 1))  # fmt: skip
 

@@ -35,6 +35,10 @@ FEW = 2
 """Pixels of all images that products read the filter in place for."""
 
 
+SUMS = {dtypes.float32: dtypes.float32, dtypes.int16: dtypes.int64}
+"""The dtype of sums of products by the input's; of bytes int32."""
+
+
 @kl.family
 def add_taps(work, products: ptr[u8], y: ptr[u8], height: i64, width: i64, out_height: i64, out_width: i64,
              out_pitch: i64, channels: i64, top: i64, left: i64, high: i64, wide: i64, step_down: i64, step_across: i64,
@@ -76,12 +80,12 @@ def _came_from(at: Value, step: Value, extent: Value) -> tuple[Value, Value]:
 
 @maker(TransposedContract)
 def make_transposed(form: TransposedContract, build: Builder) -> None:
-    """Of float32, and of bytes where contractions of bytes have a kernel; the filter is a constant."""
+    """Of what contractions have kernels for; the filter is a constant."""
     x, filter, out, window = form.input, form.filter, form.output, form.window
     if filter.constant is None:
         raise Unmade("a transposed convolution whose filter is no constant")
     features, high, wide, channels = filter.shape
-    dtype = dtypes.float32 if x.dtype.is_floating else dtypes.int32
+    dtype = SUMS.get(x.dtype, dtypes.int32)
     products = Buffer(f"{out.name}.products", dtype, (*x.shape[:3], high * wide * features))
     by_tap = math.prod(x.shape[:3]) > FEW
     parts = [(products, filter.constant.reshape(-1, 1, 1, channels))] if not by_tap else [
@@ -91,7 +95,7 @@ def make_transposed(form: TransposedContract, build: Builder) -> None:
         weights = Buffer(filter.name, filter.dtype, taps.shape, taps)
         make(Contract(into, x, weights, (), arg(0, dtype), Window((1, 1)), 1, form.input_zero, form.filter_zero), build)
     epilogue, more = epilogue_of(form.expr, form.operands, out, build)
-    lanes = vector_lanes(features)
+    lanes = vector_lanes(features, dtype.size)
     code = add_taps.code(dtype=dtype, lanes=lanes, by_tap=by_tap, more=len(more), epilogue=epilogue)
     n, out_height, out_width, _ = out.shape
     top, _, left, _ = window.padding
