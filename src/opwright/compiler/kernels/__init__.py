@@ -43,7 +43,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "Resize": ("resize",),
     "TransposedContract": ("transposed",),
     "Depthwise": ("depthwise_f32", "depthwise_int8"),
-    "Contract": ("contractions_f32", "contractions_int8"),
+    "Contract": ("contractions_f32", "contractions_int8", "gemm_blocks"),
     "MatMul": ("matmul", "matmul_int8"),
     "Lstm": ("recurrent",),
     "Map": ("maps",),
@@ -57,6 +57,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "RowPass": ("rows",),
     "Scan": ("scans",),
     "ScatterNd": ("scatters",),
+    "SliceAt": ("gathers",),
 }
 """By name of a form, the modules of this package with its makers, in the order they are asked; loaded on demand."""
 

@@ -180,6 +180,11 @@ class CompiledDelegate(Delegate):
             except Refused as why:
                 self.refused[subgraph.index, node.number] = str(why)
                 continue
+            except Exception as error:  # what a rule did not think of: the interpreter's kernel says what is wrong
+                if flags.verify:
+                    raise
+                self.refused[subgraph.index, node.number] = f"{type(error).__name__}: {error}"
+                continue
             taken[node.number] = Taken(node, forms)
             safe.update(map(id, node.tensors_out))
         return taken
