@@ -88,7 +88,7 @@ def mapped(at: At, y: Operand, expr: Expr, *operands: Operand) -> None:
 # ---- tables --------------------------------------------------------------------------------------------------------
 
 _tables: OrderedDict[Any, np.ndarray] = OrderedDict()
-_KEPT = 512  # tables that models have in common, or one model after the other
+_KEPT = 512  # tables of bytes that models have in common, or one model after the other
 
 
 def integer_kernel(at: At) -> Any:
@@ -120,7 +120,8 @@ def tabulated(at: At, x: Operand, y: Operand) -> None:
         with np.errstate(all="ignore"):
             run_quantized(kernel, [every], [found], at.node.name)
         found.flags.writeable = False
-        _tables[key] = found
+        if found.size == 256:
+            _tables[key] = found
         if len(_tables) > _KEPT:
             _tables.popitem(last=False)
     table = Buffer(f"{y.buffer.name}.table", y.dtype, found.shape, found)
