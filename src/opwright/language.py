@@ -1,3 +1,4 @@
+# ruff: noqa: F405  the names come from the star, for type checkers
 """The kernel language: what kernels on arrays are written in (docs/kernels.md).
 
     from opwright import language as kl

@@ -88,11 +88,11 @@ def kernel(function: Callable[..., Any] | None = None, *, checked: bool = True) 
 
 
 def _takes_arrays(function: Callable[..., Any]) -> bool:
-    language = sys.modules.get(f"{__package__}.language.arrays")  # who annotates with its Array has imported it
-    if language is None or not function.__annotations__:
+    if not function.__annotations__:
         return False
     try:
         parameters = inspect.signature(function, eval_str=True).parameters.values()
     except NameError:  # annotations for type checkers alone
         return False
-    return any(isinstance(p.annotation, language.Array) for p in parameters)
+    language = sys.modules.get(f"{__package__}.language.arrays")  # who annotates with its Array has imported it
+    return language is not None and any(isinstance(p.annotation, language.Array) for p in parameters)
