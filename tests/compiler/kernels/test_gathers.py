@@ -5,8 +5,8 @@ import pytest
 from form_kit import buffer, compiles_everywhere, run, split, targets
 
 from opwright.compiler.kernels import Unmade
-from opwright.compiler.kernels.gathers import copy_unless_shared, gather_places, gather_runs, update_box
-from opwright.compiler.loops.forms import Buffer, Gather, GatherNd, UpdateSlice
+from opwright.compiler.kernels.gathers import copy_unless_shared, gather_places, gather_runs, slice_box, update_box
+from opwright.compiler.loops.forms import Buffer, Gather, GatherNd, SliceAt, UpdateSlice
 from opwright.compiler.loops.plans import StepFailed
 from opwright.core.dtypes import int16, int32, int64
 
@@ -92,9 +92,29 @@ def test_updates(shape, part, starts, places):
     np.testing.assert_array_equal(split(form, given, 2), wanted)
 
 
+@pytest.mark.parametrize("places", [np.int32, np.int64])
+@pytest.mark.parametrize(("shape", "part", "starts"), [
+    ((8,), (3,), (2,)), ((8,), (3,), (5,)), ((4, 5, 6), (2, 5, 6), (1, 0, 0)), ((4, 5, 6), (2, 3, 4), (1, 1, 1)),
+    ((4, 5, 6), (4, 5, 6), (0, 0, 0)), ((2, 300, 70), (1, 1, 70), (1, 123, 0)),
+])  # fmt: skip
+def test_slices_at_computed_places(shape, part, starts, places):
+    x, where = RNG.normal(size=shape).astype(np.float32), np.array(starts, places)
+    operands = buffer(x), buffer(where, "starts")
+    form = SliceAt(Buffer("y", operands[0].dtype, part), *operands)
+    wanted = x[tuple(slice(s, s + n) for s, n in zip(starts, part))]
+    np.testing.assert_array_equal(run(form, dict(zip(operands, (x, where)))), wanted)
+    np.testing.assert_array_equal(split(form, dict(zip(operands, (x, where))), 2), wanted)
+    for wrong in (-1, shape[-1] - part[-1] + 1):
+        outside = where.copy()
+        outside[-1] = wrong
+        with pytest.raises(StepFailed):
+            run(form, dict(zip(operands, (x, outside))))
+
+
 @targets(
     *((gather_runs, {"places": p, "width": w}) for p, w in ((int16, 0), (int32, 16), (int64, 1))),
     (gather_places, {"places": int32, "width": 8, "depth": 3}),
+    (slice_box, {"places": int32, "width": 16, "rank": 2, "outer": 1}),
     (copy_unless_shared, {}),
     (update_box, {"places": int64, "width": 0, "rank": 3, "outer": 2}),
 )

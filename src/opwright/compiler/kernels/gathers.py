@@ -1,6 +1,6 @@
 """Slices by index: rows of a table, elements along an axis or at coordinates, boxes put somewhere.
 
-Lives here: the makers of Gather, GatherNd and UpdateSlice, their families.
+Lives here: the makers of Gather, GatherNd, SliceAt and UpdateSlice, their families.
 Not here: moves whose places are known beforehand (moves.py).
 
 An index outside of the axis is a guard that fails: the kernel reads the first slice in its stead, and says so at its
@@ -18,7 +18,7 @@ from ...core.dtypes import DType
 from .. import language as kl
 from ..language import i16, i32, i64, ptr, u8
 from ..language.memory import copy
-from ..loops.forms import Gather, GatherNd, UpdateSlice
+from ..loops.forms import Buffer, Gather, GatherNd, SliceAt, UpdateSlice
 from . import Unmade, maker
 from .boxes import Axis, joined, place, table_of
 from .grains import grain
@@ -119,6 +119,54 @@ def make_gather_nd(form: GatherNd, build: Builder) -> None:
 
 
 @kl.family
+def slice_box(work, x: ptr[u8], starts: ptr[u8], y: ptr[u8], limits: ptr[i64], table: ptr[i64], run: i64,
+              *, places: DType, width: int, rank: int, outer: int):  # fmt: skip
+    """Rows of a box of x into y; limits, table: as update_box has them, x's steps first."""
+    starts = starts.cast(places, places.size)
+    corner, fits = kl.value(0), kl.value(0) == 0
+    for axis in range(rank):
+        start = starts[axis].to(i64)
+        fits = fits & (start >= 0) & (start <= limits[2 * axis])
+        corner = corner + start * limits[2 * axis + 1]
+    corner = kl.select(fits, corner, 0)
+    for item in work.items():
+        source, target = place(item, table, outer)
+        copy_run(y + target, x + (corner + source), run, width)
+    return kl.select(fits, kl.value(0), 1)
+
+
+@maker(SliceAt)
+def make_slice(form: SliceAt, build: Builder) -> None:
+    """Any dtype: bytes are moved."""
+    x, starts, y = form.input, form.starts, form.output
+    rank = len(x.shape)
+    if any(b.parent is not None for b in (x, starts, y)) or starts.dtype not in (i32, i64) or not rank:
+        raise Unmade(f"a slice of {x!r} at {starts!r}")
+    if y.dtype is not x.dtype or starts.shape != (rank,) or not _fits(y, x) or not y.size:
+        raise Unmade(f"a slice of {x!r} to {y!r}")
+    limits, axes, run = _box_of(x, y, build)
+    axes = [Axis(a.extent, a.target, a.source) for a in axes]  # from x to y
+    items = math.prod(a.extent for a in axes)
+    code = slice_box.code(places=starts.dtype, width=run_width(run), rank=rank, outer=len(axes))
+    words = [build.pointer(x), build.pointer(starts), build.pointer(y), limits, table_of(axes, build), run]
+    build.step(code, words, items, chunk=grain(run, items))
+
+
+def _fits(part: Buffer, whole: Buffer) -> bool:
+    return len(part.shape) == len(whole.shape) and all(u <= n for u, n in zip(part.shape, whole.shape))
+
+
+def _box_of(whole: Buffer, part: Buffer, build: Builder) -> tuple[Any, list[Axis], int]:
+    """The limits of a part's place, its outer axes from the part to the whole, and the bytes of its runs."""
+    size, rank = whole.dtype.size, len(whole.shape)
+    steps, own = ([math.prod(b.shape[k + 1 :]) * size for k in range(rank)] for b in (whole, part))
+    limits = np.array([(n - u, s) for n, u, s in zip(whole.shape, part.shape, steps)], np.int64)
+    axes = joined([Axis(n, a, b) for n, a, b in zip(part.shape, own, steps)])
+    inner = axes.pop() if axes and axes[-1].source == axes[-1].target == size else Axis(1, size, size)
+    return build.constant(limits), axes, inner.extent * size
+
+
+@kl.family
 def copy_unless_shared(work, x: i64, y: i64, size: i64, block: i64):
     """x's bytes to y, `block` of them an item; nothing where both are one place."""
     start = work.begin * block
@@ -160,13 +208,8 @@ def make_update(form: UpdateSlice, build: Builder) -> None:
     blocks = -(-nbytes // BLOCK)
     build.step(copy_unless_shared.code(), [build.pointer(x), build.pointer(y), nbytes, BLOCK], blocks,
                chunk=grain(BLOCK, blocks))  # fmt: skip
-    steps = [math.prod(x.shape[k + 1 :]) * size for k in range(rank)]
-    limits = [(n - u, s) for n, u, s in zip(x.shape, update.shape, steps)]
-    own = [math.prod(update.shape[k + 1 :]) * size for k in range(rank)]
-    axes = joined([Axis(n, a, b) for n, a, b in zip(update.shape, own, steps)])
-    inner = axes.pop() if axes and axes[-1].source == axes[-1].target == size else Axis(1, size, size)
-    run, items = inner.extent * size, math.prod(a.extent for a in axes)
+    limits, axes, run = _box_of(x, update, build)
+    items = math.prod(a.extent for a in axes)
     code = update_box.code(places=starts.dtype, width=run_width(run), rank=rank, outer=len(axes))
-    words = [build.pointer(update), build.pointer(starts), build.pointer(y),
-             build.constant(np.array(limits, np.int64)), table_of(axes, build), run]  # fmt: skip
+    words = [build.pointer(update), build.pointer(starts), build.pointer(y), limits, table_of(axes, build), run]
     build.step(code, words, items, chunk=grain(run, items))

@@ -101,6 +101,8 @@ class Contract(Form):
     rounding: of a float32 input beside a filter of int8 or int4 that stands for itself. Each input[n] is rounded to
     int8 first, with a scale of its own and, if asymmetric, a zero point (kernels/hybrid.py has the formulas):
         s = scale[n] sum (q - zero[n]) * filter, q = round(input / scale[n]) + zero[n]
+    scales: constant float32 [F, blocks], only of fully connected layers whose input is rounded: each stands before the
+    sum over its block of C / blocks channels.
     """
 
     input: Buffer
@@ -112,6 +114,7 @@ class Contract(Form):
     input_zero: int = 0
     filter_zero: int = 0
     rounding: Literal["", "symmetric", "asymmetric"] = ""
+    scales: Buffer | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,6 +286,14 @@ class ScatterNd(Form):
 
     updates: Buffer
     indices: Buffer
+
+
+@dataclass(frozen=True, eq=False)
+class SliceAt(Form):
+    """The box of the output's shape that starts where `starts` says, [rank], when it runs; outside: a failed guard."""
+
+    input: Buffer
+    starts: Buffer
 
 
 @dataclass(frozen=True, eq=False)

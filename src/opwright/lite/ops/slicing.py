@@ -40,8 +40,10 @@ class Slice:
         for part, name in ((op.begin, "begin"), (op.size, "size")):
             if not same(part.spec.shape[0], len(dims)):
                 raise refuse(f"{name} does not fit the input", found=part.spec.short(), wanted=f"{len(dims)} numbers")
-        if size is None or begin is None:
+        if size is None:
             return spec((None,) * len(dims), op.x.spec.dtype)
+        if begin is None:  # where it is does not say how large it is
+            return spec((s if s >= 0 else None for s in size), op.x.spec.dtype)
         out = []
         for d, b, s in zip(dims, begin, size):
             if b < 0 or s < -1 or (d is not None and b + max(s, 0) > d):

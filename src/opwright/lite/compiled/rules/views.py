@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ....compiler.loops.forms import IndexMap, Move, View
+from ....compiler.loops.forms import IndexMap, Move, SliceAt, View
 from ....core.dtypes import int4
 from ....core.errors import OpError
 from ....core.shapes import TensorShape
@@ -94,6 +94,9 @@ def view(at: At) -> None:
     check_whole_bytes(x)
     if x.constant is not None:
         raise Refused("all inputs are constants")  # the interpreter computes it once
+    if at.node.name == "SLICE" and at.operand(1).constant is None:
+        _slice_at(at, x)
+        return
     places = layout(x)
     for i, part in enumerate(asked(at, place, places)):
         y = at.output(np.shape(part), i)
@@ -105,3 +108,14 @@ def view(at: At) -> None:
             at.form(Move, y.buffer, (x.buffer,), (IndexMap((), (), int(number), ()),))
         else:
             raise Refused(f"one element of {x}")
+
+
+def _slice_at(at: At, x: Operand) -> None:
+    """A slice of a size that the file says, from a place that is computed."""
+    starts, sizes = at.operand(1), tuple(int(n) for n in at.constant(2))
+    if starts.shape != (len(x.shape),) or len(sizes) != len(x.shape) or any(
+            not 0 <= s <= n for s, n in zip(sizes, x.shape)):  # fmt: skip
+        raise Refused(f"a slice of {x} at {starts}")
+    y = at.output(sizes)
+    same_numbers(x, y)
+    at.form(SliceAt, y.buffer, x.buffer, starts.buffer)
