@@ -267,49 +267,53 @@ def make_map(form: Map, build: Builder) -> None:
     check(form.expr)
     output, lookups = form.output, tables(form.expr)
     plain = [b for i, b in enumerate(form.operands) if i not in lookups]
-    strides = (strides_of(output, output.shape), *(strides_of(b, output.shape) for b in plain))
-    sizes, steps = joined(output.shape, strides)
-    repeat = _lengthened(sizes, steps, [b.constant is not None for b in (output, *plain)])
     addresses = {id(b): build.pointer(b) for b in form.operands}
+    sizes, steps = _axes(output, plain, addresses, build)
+    inner, outer, rows = sizes[-1], len(sizes) - 1, math.prod(sizes[:-1])
+    walks = iter(steps[1:])
+    along = [(0,) * (outer + 1) if i in lookups else next(walks) for i in range(len(form.operands))]
+    columns = outer == 1 and weight(form.expr) >= LABOUR
+    kinds = tuple((TABLE if b.size * b.dtype.size == 256 else WIDE) if i in lookups else _kind(s, columns)
+                  for i, (b, s) in enumerate(zip(form.operands, along)))  # fmt: skip
+    skeleton, scalars = parametrised(form.expr)
+    pattern = Pattern(skeleton, kinds, tuple(b.dtype for b in form.operands), tuple(d for _, d in scalars), outer,
+                      _bytes(inner) if len({d.size for d in _dtypes(skeleton)}) > 1 else 64)  # fmt: skip
+    if all(b.parent is None for b in plain):  # a slice of another operand would be written before it is read
+        for b in plain:
+            if b.shape == output.shape and b.dtype.size == output.dtype.size:
+                build.share(b)
+    words: list[Any] = [build.pointer(output), *(addresses[id(b)] for b in form.operands)]
+    if outer:
+        words += sizes[:-1]
+        for s in (steps[0], *along):
+            words += s[:-1]
+    words += [word(value, dtype) for value, dtype in scalars]
+    widths = [b.dtype.size for b in (output, *plain)]
+    block = BLOCK // max(widths)
+    block_rows = max(1, block // inner) if outer else 1
+    items = -(-rows // block_rows) * -(-inner // block)
+    build.step(map_elements.code(pattern=pattern, more=len(words)), [inner, rows, block_rows, block, *words], items,
+               chunk=grain(min(inner, block) * block_rows * sum(widths), items))  # fmt: skip
+
+
+def _axes(output: Buffer, operands: Sequence[Buffer], addresses: dict[int, Any],
+          build: Builder) -> tuple[tuple[int, ...], tuple[Strides, ...]]:  # fmt: skip
+    """The sizes of the joined axes, and along them the strides of the output and of each operand. Constants that have
+    one short row are written out for several, and their addresses changed."""
+    shape = output.shape
+    sizes, steps = joined(shape, (strides_of(output, shape), *(strides_of(b, shape) for b in operands)))
+    repeat = _lengthened(sizes, steps, [b.constant is not None for b in (output, *operands)])
     if repeat > 1:
-        for b, s in zip(plain, steps[1:]):
+        for b, s in zip(operands, steps[1:]):
             if s[-1] and not any(s[:-1]):
                 assert b.constant is not None
                 addresses[id(b)] = build.packed((repeat, sizes[-1]), b.dtype.np, functools.partial(_fill, b.constant),
                                                 (b, "rows"))  # fmt: skip
-        long = sizes[-1] * repeat
-        sizes = (*sizes[:-2], sizes[-2] // repeat, long)
         steps = tuple((*s[:-2], s[-2] * repeat, s[-1]) for s in steps)
-        sizes, steps = joined(sizes, steps)
+        sizes, steps = joined((*sizes[:-2], sizes[-2] // repeat, sizes[-1] * repeat), steps)
     if any(s[-1] not in (0, 1) for s in steps):
         raise Unmade("an operand with gaps along the innermost axis")
-    inner, outer = sizes[-1], len(sizes) - 1
-    skeleton, scalars = parametrised(form.expr)
-    walks = iter(steps[1:])
-    kinds = tuple((TABLE if b.size * b.dtype.size == 256 else WIDE) if i in lookups
-                  else _kind(next(walks), outer == 1 and weight(form.expr) >= LABOUR)
-                  for i, b in enumerate(form.operands))  # fmt: skip
-    pattern = Pattern(skeleton, kinds, tuple(b.dtype for b in form.operands), tuple(d for _, d in scalars), outer,
-                      _bytes(inner))  # fmt: skip
-    for b in plain:
-        if b.shape == output.shape and b.dtype.size == output.dtype.size:
-            build.share(b)
-    words: list[Any] = [build.pointer(output), *(addresses[id(b)] for b in form.operands)]
-    if outer:
-        walk = iter(steps[1:])
-        words += sizes[:-1]
-        words += steps[0][:-1]
-        for kind in kinds:
-            words += (0,) * outer if kind in (TABLE, WIDE) else next(walk)[:-1]
-    words += [word(value, dtype) for value, dtype in scalars]
-    rows = math.prod(sizes[:-1])
-    widest = max(b.dtype.size for b in (output, *plain))
-    block = BLOCK // widest
-    block_rows = max(1, block // inner) if outer else 1
-    items = -(-rows // block_rows) * -(-inner // block)
-    nbytes = min(inner, block) * block_rows * sum(b.dtype.size for b in (output, *plain))
-    build.step(map_elements.code(pattern=pattern, more=len(words)), [inner, rows, block_rows, block, *words], items,
-               chunk=grain(nbytes, items))  # fmt: skip
+    return sizes, steps
 
 
 BYTES = {16: 1.35, 32: 1.1, 64: 1.0}
