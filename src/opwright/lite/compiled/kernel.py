@@ -7,15 +7,17 @@ Not here: making plans (delegate.py), running their steps (compiler/loops/plans.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...compiler.loops.frozen import FrozenPlan
-from ...compiler.loops.plans import Plan, Running
+from ...compiler.loops.plans import Plan, Running, StepFailed
 from ..registration import Registration
+from ..runtime.errors import of_node
 from ..runtime.holding import check_bytes
 from ..runtime.node import Context, Node
-from ..runtime.tensor import Tensor
+from ..runtime.tensor import DYNAMIC, Tensor
 from .letting_go import let_go
 
 
@@ -51,10 +53,13 @@ class PlanRegistration(Registration):
         run = running.run
 
         def step() -> None:
-            if context.events is not None:
-                profile(running, context)
-            else:
-                run()
+            try:
+                if context.events is not None:
+                    profile(running, context)
+                else:
+                    run()
+            except StepFailed:
+                one_by_one(node)
 
         return step
 
@@ -65,12 +70,10 @@ class PlanRegistration(Registration):
         """Where shapes are known only while the model runs: the nodes one by one, unless they are what was planned."""
         if all(shape == t.shape for _, t, shape in self._pairs):
             self._connect()
-            self._running.run()
-            return
-        subgraph = node.subgraph
-        for inner in node.replaced:
-            subgraph.init(inner)
-            subgraph._run_deferred(inner)
+            with contextlib.suppress(StepFailed):
+                self._running.run()
+                return
+        one_by_one(node)
 
     def _free(self, context: Context, _: Any) -> None:
         self.plan = self._running = None
@@ -95,6 +98,31 @@ class FrozenRegistration(PlanRegistration):
     def _start(self, context: Context, node: Node) -> Any:
         tensors = node.subgraph.tensors
         return self.plan.start(context.recommended_num_threads, lambda index: address(tensors[index]))
+
+
+def one_by_one(node: Node) -> None:
+    """Run the nodes that a delegate's node stands for by the interpreter's own kernels, once. These know shapes that
+    were not planned for, and say in the operator's words what is wrong where a guard of machine code stops a plan.
+
+    raises what they raise, with the number of the node in the file
+    """
+    subgraph = node.subgraph
+    results = [(t, t.kind, t.array) for t in node.tensors_out]
+    inside = [(t, t.kind, t.array) for inner in node.replaced for t in inner.tensors_out if t not in node.tensors_out]
+    try:
+        for inner in node.replaced:
+            try:
+                subgraph.init(inner)
+                subgraph._run_deferred(inner)
+            except Exception as error:
+                raise of_node(error, inner, "invoke", []) from error
+        for t, kind, array in results:
+            if kind != DYNAMIC and array is not None and t.array is not None:
+                array[...] = t.array
+    finally:
+        for t, kind, array in (*inside, *(r for r in results if r[1] != DYNAMIC)):
+            t.set_kind(kind)
+            t.bind(array)
 
 
 def address(t: Tensor) -> int:

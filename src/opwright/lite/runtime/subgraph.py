@@ -346,8 +346,10 @@ class Subgraph(Called):
     def blame(self, error: Exception, steps: list[Callable[[], Any]], step: Any) -> None:
         """Raises the error for one that came out of a step, naming its node."""
         node = self.execution_plan[next(i for i, s in enumerate(steps) if s is step)]
-        if isinstance(error, OpError) and told(error) and error.message.endswith(failed(node, "prepare")):
-            raise error  # a deferred node's prepare has said it already
+        if isinstance(error, OpError) and told(error):
+            lines = (failed(node, "prepare"), *(failed(n, "invoke") for n in node.replaced))
+            if error.message.endswith(lines):
+                raise error  # a deferred node's prepare has said it already, or a node that a delegate's stands for
         raise of_node(error, node, "invoke", self.context.reported) from error
 
     def resize_input(self, t: Tensor, sizes: tuple[int, ...]) -> None:
