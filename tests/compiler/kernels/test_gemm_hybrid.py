@@ -101,7 +101,27 @@ SHAPE = {"rows": 4, "vectors": 2, "short": True, "narrow": True, "epilogue": EPI
          "wide": False}
 
 
-@targets((gemm_int8, {**SHAPE, "parts": 1}), (convolution_int8, SHAPE), (round_rows, {"symmetric": False}),
+@targets((gemm_int8, {**SHAPE, "parts": 1, "blocked": False}), (gemm_int8, {**SHAPE, "parts": 1, "blocked": True}),
+         (convolution_int8, SHAPE), (round_rows, {"symmetric": False}),
          (round_rows, {"symmetric": True}))  # fmt: skip
 def test_compiles_for_every_target(family, constants):
     compiles_everywhere(family, **constants)
+
+
+@pytest.mark.parametrize("dtype", [int8, int4], ids=lambda d: d.name)
+@pytest.mark.parametrize(("rows", "features", "channels", "blocks"),
+                         [(1, 33, 128, 4), (37, 45, 96, 3), (29, 16, 20, 5)])  # fmt: skip
+def test_scales_by_block(rows, features, channels, blocks, dtype):
+    rng = np.random.default_rng(4)
+    x = (rng.standard_normal((rows, 1, 1, channels)) + 0.2).astype(np.float32)
+    w = integers(rng, dtype, (features, 1, 1, channels))
+    scales = rng.uniform(0.01, 0.1, (features, blocks)).astype(np.float32)
+    source = buffer(x)
+    form = Contract(Buffer("y", float32, (rows, 1, 1, features)), source, Buffer("w", dtype, w.shape, w), (),
+                    arg(0, float32), PLAIN, rounding="asymmetric",
+                    scales=Buffer("scales", float32, scales.shape, scales))  # fmt: skip
+    values, steps = rounded(x, False)
+    real = w.astype(float).reshape(features, blocks, -1) * scales[..., None]
+    wanted = values.reshape(rows, -1) @ real.reshape(features, -1).T * steps[:, None]
+    found = run(form, {source: x}).reshape(rows, features)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6 * np.abs(wanted).max())

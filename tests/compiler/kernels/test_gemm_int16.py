@@ -70,6 +70,6 @@ SHAPE = {"rows": 4, "vectors": 2, "short": True, "narrow": True, "epilogue": EPI
          "wide": True}  # fmt: skip
 
 
-@targets((gemm_int8, {**SHAPE, "parts": 1}), (convolution_int8, SHAPE))
+@targets((gemm_int8, {**SHAPE, "parts": 1, "blocked": False}), (convolution_int8, SHAPE))
 def test_compiles_for_every_target(family, constants):
     compiles_everywhere(family, **constants)

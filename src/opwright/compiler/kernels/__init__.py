@@ -43,7 +43,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "Resize": ("resize",),
     "TransposedContract": ("transposed",),
     "Depthwise": ("depthwise_f32", "depthwise_int8"),
-    "Contract": ("contractions_f32", "contractions_int8", "gemm_blocks"),
+    "Contract": ("contractions_f32", "contractions_int8", "int4"),
     "MatMul": ("matmul", "matmul_int8"),
     "Lstm": ("recurrent",),
     "Map": ("maps",),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .. import language as kl
 from ..language import f32, i8, i16, i32, i64, ptr, u8
 from .epilogue import Epilogue
+from .gemm_blocks import contract_blocks
 from .gemm_int16 import contract_wide
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class Source(NamedTuple):
     """Rows of a tile: in line l and segment s, byte 4 k of row r is p[r * pitch + l * line + s * segment + 4 k].
 
     quads: k of a segment. flip: bits of each four bytes to change: FLIP makes signed ones unsigned. wide: two bytes
-    are one number, see gemm_int16.py.
+    are one number, see gemm_int16.py. blocked: a line is a block with scales of its own, see gemm_blocks.py.
     """
 
     p: Pointer
@@ -43,6 +44,7 @@ class Source(NamedTuple):
     segments: Any = 1
     segment: Any = 0
     wide: bool = False
+    blocked: bool = False
 
 
 def contract(rows: int, vectors: int, lanes: int, source: Source, q: Pointer) -> Registers:
@@ -90,7 +92,7 @@ class Sink(NamedTuple):
     rest: Any
     finish: Callable[..., Value]
     masked: bool
-    rounded: Rounded | None = None
+    rounded: Any = None
     panel: Any = None
 
     def value(self, sums: Value, r: Any, c: Any) -> Value:
@@ -101,6 +103,8 @@ class Sink(NamedTuple):
         if self.rounded is None:
             return sums
         at = (self.row + r) // self.rounded.each
+        if sums.dtype is f32:
+            return sums * self.rounded.scales[at]
         weights = self.panel.load(c, sums.count) >> 7
         return (sums + weights * self.rounded.zeros[at]).to(f32) * self.rounded.scales[at]
 
@@ -113,6 +117,8 @@ def tile(rows: int, vectors: int, lanes: int, source: Source, sink: Sink) -> Non
     width = vectors * lanes
     if source.wide:
         kept = contract_wide(rows, vectors, lanes, source, sink.panel)
+    elif source.blocked:
+        kept = contract_blocks(rows, vectors, lanes, source, sink)
     else:
         kept = kl.stack(i32, rows * width)
         sums = contract(rows, vectors, lanes, source, sink.panel)
@@ -162,14 +168,15 @@ def panels(source: Source, packed: Pointer, steps: Value, sink: Sink, features: 
 @kl.family
 def gemm_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], quads: i64, x_pitch: i64, out_pitch: i64,
               features: i64, tiles: i64, tall: i64, tile_block: i64, panel_block: i64, flip: i32, x_batch: i64,
-              packed_batch: i64, scales: ptr[f32], zeros: ptr[i32], each: i64, *more: i64, rows: int, vectors: int,
-              short: bool, narrow: bool, parts: int, rounded: bool, wide: bool, epilogue: Epilogue):  # fmt: skip
+              packed_batch: i64, scales: ptr[f32], zeros: ptr[i32], each: i64, blocks: i64, *more: i64, rows: int,
+              vectors: int, short: bool, narrow: bool, parts: int, rounded: bool, wide: bool, blocked: bool,
+              epilogue: Epilogue):  # fmt: skip
     """out[b m + i, f] = epilogue(sum_k x[b][i, k] filter[b][f, k]): x at x_pitch, a packed filter, out at out_pitch.
 
     tiles: of a batch's m rows, `tall` of them of `rows` rows and the others (if short) of one less. Items:
     batches, x_batch and packed_batch apart, by blocks of tile_block tiles by panel_block panels, panels first.
     narrow: the last panel is one vector wide. parts: of the filter, see `Panels`. rounded: see `Rounded`.
-    wide: see `Source`.
+    wide, blocked: see `Source`; blocks: how many there are.
     """
     lanes = work.lanes(i32)
     number = (features + (vectors * lanes - 1)) // (vectors * lanes)
@@ -179,7 +186,9 @@ def gemm_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], quads: i64, x_pi
     masked = work.target.vector_bytes == 64
     finish = epilogue.bind(more)
     there = Rounded(scales, zeros, each) if rounded else None
-    lines, steps = 1 if parts == 1 else kl.value(parts), parts * quads
+    lines, steps = blocks if blocked else 1 if parts == 1 else kl.value(parts), parts * quads
+    if blocked:
+        steps = blocks * (quads + 2) - 1
     for item in work.items():
         batch = item // (across * down)
         start = item // across % down * tile_block
@@ -188,7 +197,8 @@ def gemm_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], quads: i64, x_pi
         q, above = packed + batch * packed_batch, batch * (tiles * (rows - 1) + tall)
         for t in range(start, kl.minimum(start + tile_block, tiles)):
             row = t * rows - (kl.maximum(t - tall, 0) if short else 0)
-            source = Source(x + (batch * x_batch + row * x_pitch), x_pitch, quads, flip, lines, wide=wide)
+            source = Source(x + (batch * x_batch + row * x_pitch), x_pitch, quads, flip, lines,
+                            4 * quads if blocked else 0, wide=wide, blocked=blocked)
             sink = Sink(target, out_pitch, above + row, 0, features, finish, masked, there)
             if short:
                 if t < tall:

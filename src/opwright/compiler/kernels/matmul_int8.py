@@ -70,12 +70,12 @@ def make_matmul(form: MatMul, build: Builder) -> None:
     block = blocks(cut.tiles, panels.number, cut.height * pitch, panels.tile.width * panels.steps * 4, work)
     code = gemm_int8.code(more=len(more), rows=cut.height, vectors=panels.tile.vectors, short=cut.tall != cut.tiles,
                           narrow=panels.narrow, parts=panels.parts, rounded=rounded, wide=False,
-                          epilogue=epilogue)  # fmt: skip
+                          blocked=False, epilogue=epilogue)  # fmt: skip
     for part in parts:
         words = [left.x.moved(part.a * rows * pitch), packed.moved(4 * part.b * panels.size),
                  build.pointer(out, part.first * rows * out.pitch), panels.quads, pitch, out.pitch, columns, cut.tiles,
                  cut.tall, block.tiles, block.panels, left.flip, rows * pitch * part.a_moves,
-                 panels.size * part.b_moves, left.scales, left.zeros, 1, *more]  # fmt: skip
+                 panels.size * part.b_moves, left.scales, left.zeros, 1, 0, *more]  # fmt: skip
         items = block.items * part.products
         build.step(code, words, items, chunk=chunk_of(work * cut.tiles * panels.number * part.products, items))
     share(form, build, form.operands, epilogue)

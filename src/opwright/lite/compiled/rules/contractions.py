@@ -21,6 +21,7 @@ import numpy as np
 from ....compiler.loops.expressions import Expr, apply, arg, convert
 from ....compiler.loops.forms import Buffer, Contract, Depthwise, TransposedContract, Window
 from ....core.dtypes import DType, float32, int4, int8, int16, int32, int64, uint8
+from ...runtime.tensor import CONSTANT
 from ..nodes import At, Operand, Refused, clamped, in_steps
 from . import rule
 
@@ -86,17 +87,34 @@ def fully_connected(at: At) -> None:
     rows = x.size // channels
     keep = bool(at.option("keep_num_dims")) and x.shape[-1] == channels
     y = at.output((*x.shape[:-1], features) if keep else (rows, features))
-    hybrid = _is_hybrid(x, w)
-    operands, expr = _hybrid_epilogue(at, w, y, features) if hybrid else _epilogue(at, x, w, y, features)
     source = at.viewed(x.buffer, (rows, 1, 1, channels))
     filter = at.viewed(w.buffer, (features, 1, 1, channels))
-    target, close = at.under(y, (rows, 1, 1, features))
-    if hybrid:
-        rounding = "asymmetric" if at.option("asymmetric_quantize_inputs") else "symmetric"
-        at.form(Contract, target, source, filter, operands, expr, Window((1, 1)), rounding=rounding)
+    if w.tensor.blocks is not None:
+        scales = _block_scales(x, w, y)
+        operands, expr = _with_bias(at.optional(2), float32, features)
+        expr = clamped(expr, at.option("fused_activation_function"))
+        more: dict[str, Any] = {"rounding": "asymmetric", "scales": scales}
+    elif _is_hybrid(x, w):
+        operands, expr = _hybrid_epilogue(at, w, y, features)
+        more = {"rounding": "asymmetric" if at.option("asymmetric_quantize_inputs") else "symmetric"}
     else:
-        at.form(Contract, target, source, filter, operands, expr, Window((1, 1)), 1, *_zeros(x, w))
+        operands, expr = _epilogue(at, x, w, y, features)
+        more = dict(zip(("input_zero", "filter_zero"), _zeros(x, w)))
+    target, close = at.under(y, (rows, 1, 1, features))
+    at.form(Contract, target, source, filter, operands, expr, Window((1, 1)), **more)
     close()
+
+
+def _block_scales(x: Operand, w: Operand, y: Operand) -> Buffer:
+    """float32 [features, blocks]: the scales of weights of floats that are rounded. Raises Refused for other types."""
+    blocks, (features, channels) = w.tensor.blocks, w.shape
+    if blocks is None or blocks.scales.kind != CONSTANT or (x.dtype, w.dtype, y.dtype) != (float32, int4, float32):
+        raise Refused(f"{x.dtype.name} by {w.dtype.name} with scales by block")
+    found = np.asarray(blocks.scales.array)
+    if blocks.size < 1 or channels % blocks.size or found.size != features * (channels // blocks.size):
+        raise Refused(f"{found.size} scales by block of {blocks.size} for {w}")
+    scales = found.reshape(features, -1).astype(np.float32)  # float16 in files
+    return Buffer(f"{w.buffer.name}.scales", float32, scales.shape, scales)
 
 
 def _window(at: At, shape: tuple[int, ...], size: tuple[int, int]) -> tuple[Window, tuple[int, int]]:

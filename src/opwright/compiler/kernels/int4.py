@@ -1,0 +1,83 @@
+"""Fully connected layers whose weights, int4 or int8, have a scale for each block of a channel.
+
+Lives here: packed filters with their scales, the maker.
+Not here: the micro-kernel (gemm_blocks.py), how floats are rounded (hybrid.py), one scale a channel
+(contractions_int8.py).
+
+A panel has for each block what its sums start with, its scales, and the channels' bytes, four k at a time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...core.dtypes import float32, int4, int8
+from ..loops.forms import Contract
+from ..target import host
+from . import Unmade, maker
+from .contractions_f32 import chunk_of, share
+from .epilogue import epilogue_of
+from .gemm_int8 import FLIP, gemm_int8
+from .hybrid import rounded_rows
+from .panels_int8 import Panels, tile_of
+from .tiling import balanced, blocks
+
+if TYPE_CHECKING:
+    from ..loops.planning import Builder
+
+
+def filling(panels: Panels, filters: np.ndarray, scales: np.ndarray) -> Callable[[np.ndarray], None]:
+    """What writes the panels of constant filters [features, channels], scales [features, blocks], later, as int32."""
+    tile, number = panels.tile, panels.lines
+
+    def fill(out: np.ndarray) -> None:
+        rows = np.ascontiguousarray(filters.reshape(panels.features, -1).astype(np.int8))
+        starts = -128 * rows.reshape(panels.features, number, -1).sum(-1, dtype=np.int32)
+        fours = rows.view(np.int32).reshape(panels.features, number, -1)
+        factors = np.ascontiguousarray(scales, np.float32).view(np.int32)
+        for i in range(panels.number):
+            first = i * tile.width
+            count = min(tile.width, panels.features - first)
+            wide = tile.lanes if panels.narrow and i == panels.number - 1 else tile.width
+            height = number * (panels.quads + 2)
+            panel = out[first * height :][: height * wide].reshape(number, panels.quads + 2, wide)
+            part = slice(first, first + count)
+            panel[:, 0, :count], panel[:, 1, :count] = starts[part].T, factors[part].T
+            panel[:, 2:, :count] = fours[part].transpose(1, 2, 0)
+
+    return fill
+
+
+@maker(Contract)
+def make_blocks(form: Contract, build: Builder) -> None:
+    """Steps of a fully connected layer of rounded floats whose weights have scales by block."""
+    filter, scales = form.filter.constant, form.scales.constant if form.scales is not None else None
+    features, channels = form.filter.shape[0], form.filter.shape[3]
+    rows = math.prod(form.output.shape[:-1])
+    if form.scales is None or scales is None or filter is None or form.filter.dtype not in (int4, int8):
+        raise Unmade("no scales by block, or of weights that are computed")
+    number = form.scales.shape[1]
+    if form.input.dtype is not float32 or not form.rounding or form.window.size != (1, 1) or form.groups != 1 \
+            or math.prod(form.input.shape[:3]) != rows or channels % (4 * number):  # fmt: skip
+        raise Unmade(f"{form.input.dtype.name} by {number} blocks of {channels} channels")
+    epilogue, more = epilogue_of(form.expr, form.operands, form.output, build)
+    panels = Panels(features, number, channels // number, tile_of(host(), features))
+    height = number * (panels.quads + 2)
+    size = height * (panels.number * panels.tile.width - panels.narrow * panels.tile.lanes)
+    packed = build.packed((size,), np.int32, filling(panels, filter, scales), ("blocks", filter, scales, panels))
+    made = rounded_rows(build, form.input, rows, channels, form.input.pitch, form.rounding == "symmetric")
+    cut = balanced(rows, panels.tile.rows)
+    work = 8 * cut.height * height * panels.tile.width
+    block = blocks(cut.tiles, panels.number, cut.height * channels, panels.tile.width * height * 4, work)
+    words = [made.x, packed, build.pointer(form.output), panels.quads, made.pitch, form.output.pitch, features,
+             cut.tiles, cut.tall, block.tiles, block.panels, FLIP, 0, 0, made.scales, made.zeros, 1, number,
+             *more]  # fmt: skip
+    code = gemm_int8.code(more=len(more), rows=cut.height, vectors=panels.tile.vectors, short=cut.tall != cut.tiles,
+                          narrow=panels.narrow, parts=1, rounded=True, wide=False, blocked=True,
+                          epilogue=epilogue)  # fmt: skip
+    build.step(code, words, block.items, chunk=chunk_of(work * cut.tiles * panels.number, block.items))
+    share(form, build, form.operands, epilogue)
