@@ -11,7 +11,8 @@ from opwright.compiler.loops.forms import Buffer, IndexMap, Move
 from opwright.core import dtypes
 
 RNG = np.random.default_rng(7)
-DTYPES = (np.int8, np.int16, np.float32, np.float64, np.complex128)
+DTYPES = (np.int8, np.float32, np.complex128, pytest.param(np.int16, marks=pytest.mark.slow),
+          pytest.param(np.float64, marks=pytest.mark.slow))  # fmt: skip
 
 
 def drawn(shape, dtype=np.float32):
@@ -87,7 +88,7 @@ def test_concatenation(widths, dtype):
     np.testing.assert_array_equal(run(form, dict(zip(buffers, parts))), np.concatenate(parts, -1))
 
 
-@pytest.mark.parametrize("dtype", DTYPES[:-1])
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.float32, np.float64])
 def test_fill_around_a_box(dtype):
     x = drawn((2, 5, 6, 3), dtype)
     around = ((0, 1), (2, 1), (1, 0), (0, 2))

@@ -62,7 +62,9 @@ class TestShapes:
         np.testing.assert_array_equal(both(*reduction(x, axes, "max")), x.max(axes))
         np.testing.assert_array_equal(both(*reduction(x, axes, "min")), x.min(axes))
 
-    @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.float64])
+    @pytest.mark.parametrize(
+        "dtype", [np.int32, *(pytest.param(d, marks=pytest.mark.slow) for d in (np.int64, np.float64))]
+    )
     def test_wider_numbers(self, shape, axes, dtype):
         x = np.asarray(RNG.integers(-1000, 1000, shape), dtype)
         np.testing.assert_array_equal(both(*reduction(x, axes, "sum")), x.sum(axes))

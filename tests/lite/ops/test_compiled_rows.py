@@ -21,8 +21,14 @@ NAMES = frozenset((
 NARROW = ("INT8", "UINT8", "INT16")
 UNTAKEN = ("STRING", "INT4", "UINT4", "INT2")
 """Types that stay with the interpreter."""
+FIRST = ("FLOAT32", "INT8")
+"""Types that are tried in each run of the tests."""
 PAIRS = [(row, kind) for row in ROWS if row.name in NAMES for kind in row.kinds if kind not in UNTAKEN]
-EACH = [pytest.param(row, kind, id=f"{row.label}-{kind}-{row.path}".replace(" ", "_")) for row, kind in PAIRS]
+EACH = [
+    pytest.param(row, kind, id=f"{row.label}-{kind}-{row.path}".replace(" ", "_"),
+                 marks=() if kind in FIRST else pytest.mark.slow)
+    for row, kind in PAIRS
+]  # fmt: skip
 MODELS = 2
 
 
