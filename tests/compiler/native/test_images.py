@@ -247,7 +247,7 @@ int main(void) {
     char *pool = pools[threads];
     ((long *)pool)[1] = threads, ((long *)pool)[2] = 1000, ((long *)pool)[3] = 100;
     for (long which = 1; which < threads; which++) {
-      long *worker = (long *)(pool + 896 + 128 * threads + 16 * which);
+      long *worker = (long *)(pool + 768 + 128 * threads + 16 * which);
       pthread_t thread;
       worker[0] = (long)pool, worker[1] = which;
       pthread_create(&thread, 0, work, worker);

@@ -9,10 +9,14 @@
 ; caller waits for `finished` to say so: who claimed a chunk may read them, who did not must not look. A worker that
 ; comes late, or never, is not waited for.
 ;
-; Orders of memory. The caller writes the fields, then the tickets (release); a claim acquires them. A worker's results
-; are released by its addition to `finished`, which the caller acquires before the next step.
-; Sleeping. A worker counts itself among the sleepers before it looks at `round` for the last time; the caller counts
-; the round before it looks at the sleepers: in one total order (seq_cst) one of them sees the other.
+; What costs is that lines of the cache go from one processor to another, 20 to 200 ns each. In a step that nobody steals
+; from these are the fields and the worker's ticket there, and `finished` back; the caller's first chunk is claimed as its
+; ticket is written, so that it works while they are on their way.
+;
+; Orders of memory. The caller writes the fields, then the tickets and the round (release); a claim acquires them. A
+; worker's results are released by its addition to `finished`, which the caller acquires before the next step.
+; Sleeping. A worker counts itself among the sleepers, then looks at the round for a while: by then a round that the
+; caller wrote before it looked at the sleepers can be seen. Were it not, the step would be done without that worker.
 
 %step = type { ptr, ptr, i64, i64, i64, i64, i64, i64 }  ; kernel, words, items, items a chunk (0: not shared)
 %plan = type { ptr, i64, ptr, ptr, i64, i64, i64 }  ; steps, their number, pool or null, scratch, bytes of it a thread,
@@ -20,14 +24,14 @@
 %line = type [16 x i64]  ; two lines of the cache, which are fetched together
 %pool = type { { i64, i64, i64, i64, [12 x i64] },  ; 0: 1 while a plan runs; threads, the caller's among them; how often
 ;                                                      workers look for work before they sleep: within a plan, after one
-               %line,  ; 1: round: of how many steps there were tickets so far
-               %line,  ; 2: finished: items that are done
-               { ptr, ptr, i64, i64, ptr, i64, i64, [9 x i64] },  ; 3: kernel, words, items, items a chunk, scratch,
-;                                                                   bytes of it a thread, status: the first that is not 0
-               %line,  ; 4: workers that sleep
-               %line,  ; 5: pthread_mutex_t
-               %line,  ; 6: pthread_cond_t
-               [0 x %line] }  ; 7: a ticket a thread
+               { i64, ptr, ptr, i64, ptr, i64, i64, [9 x i64] },  ; 1: round: of how many steps there were tickets so far; kernel,
+;                                              words, items a chunk, scratch, bytes of it a thread, status: the first that
+;                                              is not 0. Workers that wait look at this line and find all of it there
+               %line,  ; 2: finished: items that workers did, ever
+               %line,  ; 3: workers that sleep
+               %line,  ; 4: pthread_mutex_t
+               %line,  ; 5: pthread_cond_t
+               [0 x %line] }  ; 6: a ticket a thread
 %worker = type { ptr, i64 }  ; pool, which scratch
 
 declare i32 @pthread_mutex_lock(ptr)
@@ -181,46 +185,57 @@ finish:
 define internal i64 @share(ptr %pool, ptr %plan, ptr %step) noinline {
 entry:
   %round = getelementptr %pool, ptr %pool, i64 0, i32 1
+  %kernel.field = getelementptr %pool, ptr %pool, i64 0, i32 1, i32 1
+  %scratch.field = getelementptr %pool, ptr %pool, i64 0, i32 1, i32 4
+  %status.ptr = getelementptr %pool, ptr %pool, i64 0, i32 1, i32 6
   %finished = getelementptr %pool, ptr %pool, i64 0, i32 2
-  %fields = getelementptr %pool, ptr %pool, i64 0, i32 3
-  %status.ptr = getelementptr %pool, ptr %pool, i64 0, i32 3, i32 6
+  %before = load atomic i64, ptr %finished monotonic, align 8
   %threads.ptr = getelementptr %pool, ptr %pool, i64 0, i32 0, i32 1
   %threads = load i64, ptr %threads.ptr
   %items.ptr = getelementptr %step, ptr %step, i64 0, i32 2
   %items = load i64, ptr %items.ptr
+  %size.ptr = getelementptr %step, ptr %step, i64 0, i32 3
+  %size = load i64, ptr %size.ptr
   %scratch.ptr = getelementptr %plan, ptr %plan, i64 0, i32 3
   %scratches = load <2 x i64>, ptr %scratch.ptr, align 8
-  %four = load <4 x i64>, ptr %step, align 8
-  store <4 x i64> %four, ptr %fields, align 8
-  %scratch.field = getelementptr %pool, ptr %pool, i64 0, i32 3, i32 4
+  %two = load <2 x i64>, ptr %step, align 8
+  store <2 x i64> %two, ptr %kernel.field, align 8
+  %size.field = getelementptr %pool, ptr %pool, i64 0, i32 1, i32 3
+  store atomic i64 %size, ptr %size.field monotonic, align 8
   store <2 x i64> %scratches, ptr %scratch.field, align 8
   store atomic i64 0, ptr %status.ptr monotonic, align 8
-  store atomic i64 0, ptr %finished monotonic, align 8
+  %first.end = udiv i64 %items, %threads
+  %first = call i64 @llvm.umin.i64(i64 %size, i64 %first.end)
   br label %part
 
 part:
   %which = phi i64 [ 0, %entry ], [ %which.next, %part ]
   %begin = phi i64 [ 0, %entry ], [ %end, %part ]
+  %next = phi i64 [ %first, %entry ], [ %end, %part ]
   %which.next = add i64 %which, 1
   %items.times = mul i64 %items, %which.next
   %end = udiv i64 %items.times, %threads
   %high = shl i64 %end, 32
-  %offer = or i64 %high, %begin
-  %ticket = getelementptr %pool, ptr %pool, i64 0, i32 7, i64 %which
+  %offer = or i64 %high, %next
+  %ticket = getelementptr %pool, ptr %pool, i64 0, i32 6, i64 %which
   store atomic i64 %offer, ptr %ticket release, align 8
   %parts = icmp ult i64 %which.next, %threads
   br i1 %parts, label %part, label %offered
 
 offered:
-  %ignored.round = atomicrmw add ptr %round, i64 1 seq_cst
+  %rounds = load i64, ptr %round
+  %rounds.next = add i64 %rounds, 1
+  store atomic i64 %rounds.next, ptr %round release, align 8
   call void @wake(ptr %pool, ptr %plan)
-  call void @chunks(ptr %pool, i64 0)
+  %mine = call i64 @chunks(ptr %pool, i64 0, i64 %rounds.next, i64 %first)
+  %others = sub i64 %items, %mine
+  %wanted = add i64 %before, %others
   br label %wait
 
 wait:
   %turns = phi i64 [ 0, %offered ], [ %turns.next, %spin ], [ %turns.next, %yield ]
   %count = load atomic i64, ptr %finished acquire, align 8
-  %all = icmp eq i64 %count, %items
+  %all = icmp eq i64 %count, %wanted
   br i1 %all, label %done, label %rest
 
 rest:
@@ -242,53 +257,72 @@ done:
 }
 
 ; Claim chunks and do them until there are none: those of the thread's own part, then of the parts that follow.
-define internal void @chunks(ptr %pool, i64 %which) {
+; round: for which; first: items of the own part that are claimed already. Gives the items that it did and did not add
+; to `finished`: the caller's own.
+define internal i64 @chunks(ptr %pool, i64 %which, i64 %round, i64 %first) {
 entry:
+  %round.ptr = getelementptr %pool, ptr %pool, i64 0, i32 1
+  %size.ptr = getelementptr %pool, ptr %pool, i64 0, i32 1, i32 3
+  %status.ptr = getelementptr %pool, ptr %pool, i64 0, i32 1, i32 6
   %finished = getelementptr %pool, ptr %pool, i64 0, i32 2
-  %status.ptr = getelementptr %pool, ptr %pool, i64 0, i32 3, i32 6
   %threads.ptr = getelementptr %pool, ptr %pool, i64 0, i32 0, i32 1
   %threads = load i64, ptr %threads.ptr
-  br label %part
+  %own = getelementptr %pool, ptr %pool, i64 0, i32 6, i64 %which
+  %is.caller = icmp eq i64 %which, 0
+  %claimed.before = icmp ne i64 %first, 0
+  br i1 %claimed.before, label %look, label %try
 
-part:
-  %of = phi i64 [ %which, %entry ], [ %of.next, %over ]
-  %seen = phi i64 [ 1, %entry ], [ %seen.next, %over ]
-  %count.part = phi i64 [ 0, %entry ], [ %count, %over ]
-  %ticket = getelementptr %pool, ptr %pool, i64 0, i32 7, i64 %of
+part:  ; the next of the other parts
+  %ticket.other = getelementptr %pool, ptr %pool, i64 0, i32 6, i64 %of.turn
   br label %claim
 
 claim:
-  %count = phi i64 [ %count.part, %part ], [ %count.next, %did ]
-  %now = load atomic i64, ptr %ticket monotonic, align 8
+  %ticket.claim = phi ptr [ %ticket.other, %part ], [ %ticket.did, %again ]
+  %of.claim = phi i64 [ %of.turn, %part ], [ %of.did, %again ]
+  %seen.claim = phi i64 [ %seen.turn, %part ], [ %seen.did, %again ]
+  %count.claim = phi i64 [ %count.kept, %part ], [ %count.did, %again ]
+  %now = load atomic i64, ptr %ticket.claim monotonic, align 8
   %open = call i1 @is_open(i64 %now)
   br i1 %open, label %try, label %over
 
 try:
-  %size.ptr = getelementptr %pool, ptr %pool, i64 0, i32 3, i32 3
+  %ticket.try = phi ptr [ %own, %entry ], [ %ticket.claim, %claim ], [ %ticket.did, %own.again ]
+  %of.try = phi i64 [ %which, %entry ], [ %of.claim, %claim ], [ %of.did, %own.again ]
+  %seen.try = phi i64 [ 1, %entry ], [ %seen.claim, %claim ], [ %seen.did, %own.again ]
+  %count.try = phi i64 [ 0, %entry ], [ %count.claim, %claim ], [ %count.did, %own.again ]
   %size = load atomic i64, ptr %size.ptr monotonic, align 8
-  %found = atomicrmw add ptr %ticket, i64 %size acq_rel
+  %found = atomicrmw add ptr %ticket.try, i64 %size acq_rel
   %mine = call i1 @is_open(i64 %found)
-  br i1 %mine, label %look, label %over
+  br i1 %mine, label %claimed, label %over
 
-look:  ; where the step is another by now, then this is a chunk of that one
-  %begin = and i64 %found, 4294967295
+claimed:  ; where the step is another by now, then this is a chunk of that one
+  %begin.claimed = and i64 %found, 4294967295
   %part.end = lshr i64 %found, 32
-  %to = add i64 %begin, %size
-  %end = call i64 @llvm.umin.i64(i64 %to, i64 %part.end)
-  %claimed = sub i64 %end, %begin
-  %count.next = add i64 %count, %claimed
+  %to = add i64 %begin.claimed, %size
+  %end.claimed = call i64 @llvm.umin.i64(i64 %to, i64 %part.end)
+  br label %look
+
+look:
+  %ticket.did = phi ptr [ %own, %entry ], [ %ticket.try, %claimed ]
+  %of.did = phi i64 [ %which, %entry ], [ %of.try, %claimed ]
+  %seen.did = phi i64 [ 1, %entry ], [ %seen.try, %claimed ]
+  %count.before = phi i64 [ 0, %entry ], [ %count.try, %claimed ]
+  %begin = phi i64 [ 0, %entry ], [ %begin.claimed, %claimed ]
+  %end = phi i64 [ %first, %entry ], [ %end.claimed, %claimed ]
+  %items = sub i64 %end, %begin
+  %count.did = add i64 %count.before, %items
   %before = load atomic i64, ptr %status.ptr monotonic, align 8
   %fine = icmp eq i64 %before, 0
   br i1 %fine, label %do, label %did
 
 do:
-  %kernel.ptr = getelementptr %pool, ptr %pool, i64 0, i32 3, i32 0
+  %kernel.ptr = getelementptr %pool, ptr %pool, i64 0, i32 1, i32 1
   %kernel = load ptr, ptr %kernel.ptr
-  %words.ptr = getelementptr %pool, ptr %pool, i64 0, i32 3, i32 1
+  %words.ptr = getelementptr %pool, ptr %pool, i64 0, i32 1, i32 2
   %words = load ptr, ptr %words.ptr
-  %scratch.ptr = getelementptr %pool, ptr %pool, i64 0, i32 3, i32 4
+  %scratch.ptr = getelementptr %pool, ptr %pool, i64 0, i32 1, i32 4
   %scratches = load ptr, ptr %scratch.ptr
-  %bytes.ptr = getelementptr %pool, ptr %pool, i64 0, i32 3, i32 5
+  %bytes.ptr = getelementptr %pool, ptr %pool, i64 0, i32 1, i32 5
   %bytes = load i64, ptr %bytes.ptr
   %offset = mul i64 %bytes, %which
   %scratch = getelementptr i8, ptr %scratches, i64 %offset
@@ -301,26 +335,43 @@ failed:
   br label %did
 
 did:
+  %is.own = icmp eq i64 %seen.did, 1
+  br i1 %is.own, label %own.again, label %again
+
+own.again:  ; one's own ticket is at hand: no need to look before
+  br label %try
+
+again:
   br label %claim
 
 over:
-  %of.up = add i64 %of, 1
+  %of.over = phi i64 [ %of.claim, %claim ], [ %of.try, %try ]
+  %seen.over = phi i64 [ %seen.claim, %claim ], [ %seen.try, %try ]
+  %count.over = phi i64 [ %count.claim, %claim ], [ %count.try, %try ]
+  %none = icmp eq i64 %count.over, 0
+  %keeps = or i1 %none, %is.caller
+  br i1 %keeps, label %kept, label %report
+
+report:  ; before others' tickets are fetched
+  %ignored = atomicrmw add ptr %finished, i64 %count.over release
+  br label %kept
+
+kept:
+  %count.kept = phi i64 [ %count.over, %over ], [ 0, %report ]
+  %of.up = add i64 %of.over, 1
   %wraps = icmp eq i64 %of.up, %threads
-  %of.next = select i1 %wraps, i64 0, i64 %of.up
-  %seen.next = add i64 %seen, 1
-  %more = icmp ule i64 %seen.next, %threads
-  br i1 %more, label %part, label %leave
+  %of.turn = select i1 %wraps, i64 0, i64 %of.up
+  %seen.turn = add i64 %seen.over, 1
+  %more = icmp ule i64 %seen.turn, %threads
+  br i1 %more, label %current, label %done
 
-leave:
-  %any = icmp ne i64 %count, 0
-  br i1 %any, label %report, label %done
-
-report:
-  %ignored = atomicrmw add ptr %finished, i64 %count release
-  br label %done
+current:
+  %round.now = load atomic i64, ptr %round.ptr monotonic, align 8
+  %same = icmp eq i64 %round.now, %round
+  br i1 %same, label %part, label %done
 
 done:
-  ret void
+  ret i64 %count.kept
 }
 
 ; What a worker's thread does for ever.
@@ -330,9 +381,9 @@ entry:
   %which.ptr = getelementptr %worker, ptr %worker, i64 0, i32 1
   %which = load i64, ptr %which.ptr
   %round = getelementptr %pool, ptr %pool, i64 0, i32 1
-  %sleepers = getelementptr %pool, ptr %pool, i64 0, i32 4
-  %mutex = getelementptr %pool, ptr %pool, i64 0, i32 5
-  %condition = getelementptr %pool, ptr %pool, i64 0, i32 6
+  %sleepers = getelementptr %pool, ptr %pool, i64 0, i32 3
+  %mutex = getelementptr %pool, ptr %pool, i64 0, i32 4
+  %condition = getelementptr %pool, ptr %pool, i64 0, i32 5
   %in.ptr = getelementptr %pool, ptr %pool, i64 0, i32 0, i32 2
   %patience.in = load i64, ptr %in.ptr
   %after.ptr = getelementptr %pool, ptr %pool, i64 0, i32 0, i32 3
@@ -347,7 +398,7 @@ look:
   br i1 %new, label %claim, label %idle
 
 claim:
-  call void @chunks(ptr %pool, i64 %which)
+  %ignored.count = call i64 @chunks(ptr %pool, i64 %which, i64 %found, i64 0)
   br label %look
 
 idle:  ; in the midst of a plan there will soon be more
@@ -362,9 +413,19 @@ idle:  ; in the midst of a plan there will soon be more
 lie:
   %ignored.lock = call i32 @pthread_mutex_lock(ptr %mutex)
   %ignored.add = atomicrmw add ptr %sleepers, i64 1 seq_cst
-  %again = load atomic i64, ptr %round seq_cst, align 8
+  br label %last
+
+last:
+  %looks = phi i64 [ 0, %lie ], [ %looks.next, %still ]
+  call void @relax()
+  %again = load atomic i64, ptr %round acquire, align 8
   %late = icmp ne i64 %again, %done
-  br i1 %late, label %up, label %sleep
+  br i1 %late, label %up, label %still
+
+still:
+  %looks.next = add i64 %looks, 1
+  %looked = icmp ugt i64 %looks, 100
+  br i1 %looked, label %sleep, label %last
 
 sleep:
   %ignored.wait = call i32 @pthread_cond_wait(ptr %condition, ptr %mutex)
@@ -394,14 +455,14 @@ entry:
   br i1 %long, label %look, label %done
 
 look:
-  %sleepers = getelementptr %pool, ptr %pool, i64 0, i32 4
-  %count = load atomic i64, ptr %sleepers seq_cst, align 8
+  %sleepers = getelementptr %pool, ptr %pool, i64 0, i32 3
+  %count = load atomic i64, ptr %sleepers monotonic, align 8
   %any = icmp ne i64 %count, 0
   br i1 %any, label %call, label %done
 
 call:
-  %mutex = getelementptr %pool, ptr %pool, i64 0, i32 5
-  %condition = getelementptr %pool, ptr %pool, i64 0, i32 6
+  %mutex = getelementptr %pool, ptr %pool, i64 0, i32 4
+  %condition = getelementptr %pool, ptr %pool, i64 0, i32 5
   %ignored.lock = call i32 @pthread_mutex_lock(ptr %mutex)
   %ignored.wake = call i32 @pthread_cond_broadcast(ptr %condition)
   %ignored.unlock = call i32 @pthread_mutex_unlock(ptr %mutex)

@@ -27,7 +27,7 @@ SPIN_IN_PLAN, SPIN_AFTER_PLAN = 1 << 16, 1 << 12
 SPIN_WHEN_CROWDED = 1 << 8
 SHORT_PLAN = 30_000  # nanoseconds: waking a thread costs the caller 2 us, and takes 50
 _STACK = 1 << 21
-_POOL_BYTES, _TICKET_BYTES = 7 * 128, 128  # as executor.ll lays it out
+_POOL_BYTES, _TICKET_BYTES = 6 * 128, 128  # as executor.ll lays it out
 _RELAX = {"x86_64": "llvm.x86.sse2.pause()", "aarch64": "llvm.aarch64.isb(i32 15)"}
 
 
