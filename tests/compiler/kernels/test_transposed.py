@@ -108,7 +108,7 @@ def test_what_has_no_kernel():
 SUM = {"more": 0, "epilogue": Epilogue(arg(0, float32), (), ())}
 
 
-@targets((add_taps, {"dtype": float32, "lanes": 4, "by_tap": True, **SUM}),
-         (add_taps, {"dtype": float32, "lanes": 4, "by_tap": False, **SUM}))  # fmt: skip
+@targets((add_taps, {"dtype": float32, "lanes": 4, "by_tap": True, "dilated": False, **SUM}),
+         (add_taps, {"dtype": float32, "lanes": 4, "by_tap": False, "dilated": True, **SUM}))  # fmt: skip
 def test_every_target(family, constants):
     compiles_everywhere(family, **constants)

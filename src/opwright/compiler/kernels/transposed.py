@@ -9,7 +9,7 @@ With x [N, H, W, C] and taps t = (i, j) of a filter f [F, KH, KW, C],
     y[n, y, x, :] = expr(sum of p[n, h, w, t, :] where y = h sh + i dh - top, x = w sw + j dw - left)
 
 No product is done twice or for nothing; a pixel of y adds a few vectors, (KH / sh) (KW / sw) of them. Of one or two
-pixels all taps are one product, which reads the filter in place: channel by channel, p[n, h, w, :, t].
+pixels, or few channels, all taps are one product of the filter as it is: channel by channel, p[n, h, w, :, t].
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from ..loops.planning import Builder
 
 FEW = 2
-"""Pixels of all images that products read the filter in place for."""
+"""Pixels of all images for which a product reads the filter in place."""
+NARROW = 8
+"""Channels of the output from which each tap is worth a product of its own."""
 
 
 SUMS = {dtypes.float32: dtypes.float32, dtypes.int16: dtypes.int64}
@@ -42,40 +44,58 @@ SUMS = {dtypes.float32: dtypes.float32, dtypes.int16: dtypes.int64}
 @kl.family
 def add_taps(work, products: ptr[u8], y: ptr[u8], height: i64, width: i64, out_height: i64, out_width: i64,
              out_pitch: i64, channels: i64, top: i64, left: i64, high: i64, wide: i64, step_down: i64, step_across: i64,
-             down: i64, across: i64, *more: i64, dtype: Any, lanes: int, by_tap: bool, epilogue: Any):  # fmt: skip
-    """An item: `lanes` channels of a row of outputs. dtype: of the products; by_tap: a tap's are neighbours."""
+             down: i64, across: i64, *more: i64, dtype: Any, lanes: int, by_tap: bool, dilated: bool,
+             epilogue: Any):  # fmt: skip
+    """An item: `lanes` channels of a row of outputs. dtype: of the products; by_tap: a tap's are neighbours.
+
+    dilated: down or across is above 1; else only the taps that meet a pixel of the image are gone through.
+    """
     finish = epilogue.bind(more)
     p, out = products.cast(dtype), y.cast(epilogue.expr.dtype)
     blocks = (channels + (lanes - 1)) // lanes
     taps = high * wide
     along = kl.iota(dtypes.int64, lanes) * taps
+    channel, tap = (1, channels) if by_tap else (taps, 1)
     for item in work.items():
         c = kl.minimum((item % blocks) * lanes, channels - lanes)
         row = item // blocks
-        n = row // out_height
+        image = p + ((row // out_height) * height * width * taps * channels + c * channel)
         iy = row % out_height + top
+        rows = None if dilated else _met(iy, high, step_down, height)
         for ox in range(out_width):
             ix = ox + left
+            columns = None if dilated else _met(ix, wide, step_across, width)
             total = kl.zeros(dtype, lanes)
-            for i in range(high):
-                h, held = _came_from(iy - i * down, step_down, height)
+            for a in range(*_limits(rows, high)):
+                i, h, held = _tap(rows, a, iy - a * down, step_down, height)
                 if held:
-                    for j in range(wide):
-                        w, seen = _came_from(ix - j * across, step_across, width)
+                    for b in range(*_limits(columns, wide)):
+                        j, w, seen = _tap(columns, b, ix - b * across, step_across, width)
                         if seen:
-                            pixel = p + ((n * height + h) * width + w) * taps * channels
-                            if by_tap:
-                                total = total + pixel.load((i * wide + j) * channels + c, lanes)
-                            else:
-                                total = total + kl.gather(pixel + (c * taps + i * wide + j), along)
+                            found = image + ((h * width + w) * channels * taps + (i * wide + j) * tap)
+                            total = total + (found.load(0, lanes) if by_tap else kl.gather(found, along))
             at = row * out_width + ox
             out.store(finish(total, at, c, lanes), at * out_pitch + c)
 
 
-def _came_from(at: Value, step: Value, extent: Value) -> tuple[Value, Value]:
-    """The pixel that a tap spreads to this place, and whether there is one."""
+def _met(at: Value, size: Value, step: Value, extent: Value) -> tuple[Value, Value, Value, Value]:
+    """(from, to, pixel, tap): for k in that range, the tap `tap + k step` spreads the pixel `pixel - k` to here."""
+    pixel = (at.to(dtypes.uint32) // step.to(dtypes.uint32)).to(dtypes.int64)
+    tap = at - pixel * step
+    count = ((size - tap + (step - 1)).to(dtypes.uint32) // step.to(dtypes.uint32)).to(dtypes.int64)
+    return kl.maximum(pixel - (extent - 1), 0), kl.minimum(count, pixel + 1), pixel, tap
+
+
+def _limits(met: Any, size: Value) -> tuple[Any, Any]:
+    return (0, size) if met is None else met[:2]
+
+
+def _tap(met: Any, k: Any, at: Value, step: Value, extent: Value) -> tuple[Value, Value, Any]:
+    """Tap k of those that are gone through, the pixel that it spreads to this place, and whether there is one."""
+    if met is not None:
+        return met[3] + k * step, met[2] - k, True
     pixel = at // step
-    return pixel, (at >= 0) & (pixel * step == at) & (pixel < extent)
+    return k, pixel, (at >= 0) & (pixel * step == at) & (pixel < extent)
 
 
 @maker(TransposedContract)
@@ -87,7 +107,7 @@ def make_transposed(form: TransposedContract, build: Builder) -> None:
     features, high, wide, channels = filter.shape
     dtype = SUMS.get(x.dtype, dtypes.int32)
     products = Buffer(f"{out.name}.products", dtype, (*x.shape[:3], high * wide * features))
-    by_tap = math.prod(x.shape[:3]) > FEW
+    by_tap = math.prod(x.shape[:3]) > FEW and features >= NARROW
     parts = [(products, filter.constant.reshape(-1, 1, 1, channels))] if not by_tap else [
         (Buffer(out.name, dtype, (*x.shape[:3], features), None, products, (i * wide + j) * features),
          filter.constant[:, i : i + 1, j : j + 1]) for i in range(high) for j in range(wide)]  # fmt: skip
@@ -96,7 +116,8 @@ def make_transposed(form: TransposedContract, build: Builder) -> None:
         make(Contract(into, x, weights, (), arg(0, dtype), Window((1, 1)), 1, form.input_zero, form.filter_zero), build)
     epilogue, more = epilogue_of(form.expr, form.operands, out, build)
     lanes = vector_lanes(features, dtype.size)
-    code = add_taps.code(dtype=dtype, lanes=lanes, by_tap=by_tap, more=len(more), epilogue=epilogue)
+    code = add_taps.code(dtype=dtype, lanes=lanes, by_tap=by_tap, dilated=window.dilations != (1, 1),
+                         more=len(more), epilogue=epilogue)  # fmt: skip
     n, out_height, out_width, _ = out.shape
     top, _, left, _ = window.padding
     words = [build.pointer(products), build.pointer(out), x.shape[1], x.shape[2], out_height, out_width, out.pitch,
