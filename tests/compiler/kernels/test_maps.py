@@ -11,11 +11,14 @@ from form_kit import buffer, compiles_everywhere, run, split
 from opwright.compiler import language as kl
 from opwright.compiler.kernels.maps import COLUMN, EACH, ONE, TABLE, Pattern, hoisted, joined, map_elements
 from opwright.compiler.language import i64, ptr, u8
+from opwright.compiler.language.family import FamilyCode
 from opwright.compiler.loops.expressions import Expr, apply, arg, const, convert, lookup, parametrised, quantize, scalar
 from opwright.compiler.loops.forms import Buffer, Map
 from opwright.compiler.loops.graph import LoopGraph
 from opwright.compiler.loops.planning import plan_of
 from opwright.compiler.loops.plans import Running
+from opwright.compiler.native.store import find_or_make
+from opwright.compiler.target import NAMED, host
 from opwright.core import dtypes as d
 
 RNG = np.random.default_rng(2)
@@ -187,3 +190,41 @@ def test_masks_of_the_first_lanes(count: int) -> None:
 ], ids=lambda c: repr(c["pattern"].expr)[:30])  # fmt: skip
 def test_compiles_for_every_target(constants: dict[str, Any]) -> None:
     compiles_everywhere(map_elements, **constants)
+
+
+NARROWER: dict[Expr, list[tuple[d.DType, tuple[int, ...]]]] = {  # expression: its operands
+    LINEAR: [(F, (5, 133)), (F, (5, 1))],
+    ADD_INT8: [(I8, (133,)), (I8, (133,))],
+    MUL_INT8: [(I8, (9, 133)), (I8, (133,))],
+    apply("gelu", arg(0, F)): [(F, (133,))],
+    apply("silu", arg(0, F)): [(F, (133,))],
+    convert(apply("exp", arg(0, d.float16)), d.bfloat16): [(d.float16, (133,))],
+    convert(arg(0, F), d.int64): [(F, (133,))],
+    apply("less", arg(0, I8), arg(1, I8), dtype=d.bool): [(I8, (133,)), (I8, (133,))],
+}
+
+
+@pytest.mark.parametrize("name", ["generic", "x86-64-v3"])
+def test_older_processors_of_the_family_give_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Code without masks and wide vectors, run here; results as those of this machine's own code."""
+    if not (host().is_x86 and host().has("avx2")):
+        pytest.skip("the code of another family of processors")
+    target = NAMED[name]
+    forms = []
+    for expr, operands in NARROWER.items():
+        arrays = [RNG.standard_normal(shape).astype(t.np) if t.is_floating else RNG.integers(-9, 9, shape).astype(t.np)
+                  for t, shape in operands]  # fmt: skip
+        buffers = [buffer(x, f"x{k}") for k, x in enumerate(arrays)]
+        forms.append((form_of(expr, *buffers), dict(zip(buffers, arrays))))
+    wanted = [run(form, given) for form, given in forms]
+
+    def code(**constants: Any) -> FamilyCode:
+        made = find_or_make(map_elements.name, f"{name} {sorted(constants.items())!r}", target, lambda: (
+            str(map_elements.emit(target, **constants)), map_elements.entry(constants)))  # fmt: skip
+        return FamilyCode(made.address, made.name, tuple(map_elements.kinds(constants).values()))
+
+    monkeypatch.setattr(map_elements, "code", code)
+    for (form, given), exact in zip(forms, wanted):
+        tolerance = 1e-2 if form.output.dtype is d.bfloat16 else 3e-6
+        np.testing.assert_allclose(run(form, given).astype(np.float64), exact.astype(np.float64), rtol=tolerance,
+                                   atol=1e-6)  # fmt: skip
