@@ -321,7 +321,7 @@ def check(source, point, n):
                 np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=1e-8, atol=1e-10, err_msg=f"{i}")
 
 
-@settings(max_examples=5, **SETTINGS)
+@settings(max_examples=10, **SETTINGS)
 @given(programs(), POINTS, st.integers(0, 3))
 def test_generated_programs(source, point, n):
     check(source, point, n)

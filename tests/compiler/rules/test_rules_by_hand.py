@@ -104,6 +104,9 @@ def test_what_was_broadcast_is_summed(rank):
 MOVES = {
     "a slice's gradient": ("StridedSliceGrad", lambda x: gradients(lambda x: ow.square(x[1:3, 2:]), x), (5, 6)),
     "a row's gradient": ("StridedSliceGrad", lambda x: gradients(lambda x: ow.square(x[2]), x), (5, 6)),
+    "an element's gradient": ("StridedSliceGrad", lambda x: gradients(lambda x: x[3, 4] * x[0, 1], x), (5, 6)),
+    "an element": ("StridedSlice", lambda x: x[3, -2] * 2.0, (5, 6)),
+    "an element of a column": ("StridedSliceGrad", lambda x: gradients(lambda x: ow.square(x[:, 1]), x), (2, 3, 1)),
     "blocks to space": ("BatchToSpaceND", lambda x: ow.batch_to_space(x, [2, 3], [[0, 0], [0, 0]]), (12, 2, 3, 2)),
     "space to blocks": ("SpaceToBatchND", lambda x: ow.space_to_batch(x, [2, 2], [[1, 0], [0, 1]]), (2, 5, 7, 3)),
     "depth to space": ("DepthToSpace", lambda x: ow.nn.depth_to_space(x, 2), (2, 3, 2, 8)),

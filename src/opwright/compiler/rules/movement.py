@@ -8,6 +8,8 @@ Not here: shapes alone (shaping.py), moves as index maps (../loops/forms.py).
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -23,16 +25,26 @@ from .nodes import At, Refused, places
 @rule("BroadcastTo", "Reverse", "Slice", "Split", "SplitV", "StridedSlice", "Transpose", "Unpack")
 def by_view(at: At) -> None:
     """Operators whose computation gives views: they are asked for those of an array of places."""
-    op = at.node.op
     x = at.operand(0)
-    dummy = places(x)
     constants = [at.constant(i) for i in range(1, len(at.node.inputs))]
-    views = op.flat_outputs(op.reference(op.bind(dict(at.node.attrs)))(dummy, *constants))
-    for place, view in enumerate(views):
-        y = at.output(place)
-        if y.size and not np.may_share_memory(view, dummy):
-            raise Refused("the computation gives no view")
-        at.moved_whole(y, x, view)
+    for place, view in enumerate(taken(at.node.op, at.node.attrs, places(x), constants)):
+        at.moved_whole(at.output(place), x, view)
+
+
+def taken(op: Any, attrs: Mapping[str, Any], dummy: np.ndarray, constants: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The views of an array of places that an operator takes; one of a single element has one axis.
+
+    raises Refused where it copies
+    """
+    compute = op.reference(op.bind(dict(attrs)))
+    views = list(op.flat_outputs(compute(dummy, *constants)))
+    if any(not isinstance(v, np.ndarray) for v in views):  # single elements: NumPy gives numbers, not views
+        numbers = op.flat_outputs(compute(np.arange(dummy.size).reshape(dummy.shape), *constants))
+        flat = dummy.reshape(-1)
+        views = [v if isinstance(v, np.ndarray) else flat[int(n) : int(n) + 1] for v, n in zip(views, numbers)]
+    if any(v.size and not np.may_share_memory(v, dummy) for v in views):
+        raise Refused("the computation gives no view")
+    return views
 
 
 @rule("Concat", "Pack")
@@ -66,14 +78,14 @@ def strided_slice_grad(at: At) -> None:
     y, dy = at.output(), at.operand(4)
     op = registry.get("StridedSlice")
     dummy = places(y)
-    view = op.reference(op.bind(dict(at.node.attrs)))(dummy, *(at.constant(i) for i in (1, 2, 3)))
+    (view,) = taken(op, at.node.attrs, dummy, [at.constant(i) for i in (1, 2, 3)])
     start = view.__array_interface__["data"][0] - dummy.__array_interface__["data"][0]
     first, box, at_axis = [], [], 0
     for stride, n in zip(dummy.strides, y.shape):
         first.append(start // stride % n if n else 0)
-        taken = at_axis < view.ndim and view.strides[at_axis] == stride and view.shape[at_axis] <= n
-        box.append(view.shape[at_axis] if taken else 1)
-        at_axis += taken
+        whole = at_axis < view.ndim and view.strides[at_axis] == stride and view.shape[at_axis] <= n
+        box.append(view.shape[at_axis] if whole else 1)
+        at_axis += whole
     if at_axis != view.ndim or math.prod(box) != dy.size:
         raise Refused("a slice with steps")
     source = at.viewed(dy, tuple(box))
