@@ -194,6 +194,18 @@ def test_a_pack_follows_its_model(folder: Path) -> None:
     assert made == [1, 2, 3, 4]
 
 
+def test_a_pack_may_go_to_another_folder(folder: Path, tmp_path: Path) -> None:
+    made: list[int] = []
+    find(1, made)
+    with flags.override(cache_dir=tmp_path / "other"):
+        with store.pack("model"):
+            find(1, made)
+        forget()
+        with store.pack("model"):
+            assert find(1, made) == 1
+    assert made == [1]
+
+
 def test_packs_nest_and_raise(folder: Path) -> None:
     made: list[int] = []
     with store.pack("outer"):

@@ -62,6 +62,7 @@ class _Thread(threading.local):
 
 _here = _Thread()
 _loaded: dict[str, int] = {}  # addresses by digest
+_folders: dict[str, Path] = {}  # the cache that each is kept in: another may be set meanwhile
 _lock = threading.Lock()  # of `_making`
 _making: dict[str, threading.Lock] = {}  # a kernel is made by one thread, others by others meanwhile
 
@@ -96,6 +97,7 @@ def _find(digest: str, name: str, make: Callable[[], tuple[str, str]]) -> Code:
             address = _loaded.get(digest)
             if address is None:
                 address = _loaded[digest] = _load(digest, name, make)
+                _folders[digest] = flags.cache_dir
         with _lock:
             _making.pop(digest, None)
     return Code(address, name)
@@ -249,7 +251,7 @@ def packed(digests: Sequence[str]) -> bytes | None:
     """The code of kernels that are in the cache, in one piece; None where one of them is not."""
     images = {}
     for digest in digests if runs_images() else ():
-        data = objects(flags.cache_dir).find(digest)
+        data = objects(flags.cache_dir).find(digest) or objects(_folders.get(digest, flags.cache_dir)).find(digest)
         if data is None:
             return None
         with contextlib.suppress(DataLossError):
