@@ -31,7 +31,8 @@ F, I8, I32 = float32, int8, int32
 
 def buf(name, *shape, dtype=F, data=None):
     if data is True:
-        data = rng.integers(-120, 120, shape).astype(dtype.np) if dtype is not F else rng.normal(size=shape).astype("f4")
+        drawn = rng.normal(size=shape) if dtype is F else rng.integers(-120, 120, shape)
+        data = drawn.astype(dtype.np)
     return Buffer(name, dtype, shape, data)
 
 
@@ -51,7 +52,10 @@ def real(i, scale, zero):
     return apply("mul", apply("sub", convert(arg(i, I8), F), scalar(zero, F)), scalar(scale, F))
 
 
-def conv(y, x, *operands, expr=arg(0, F), size=(1, 1), padding=(0, 0, 0, 0), zero=0, strides=(1, 1)):
+SUM = arg(0, F)
+
+
+def conv(y, x, *operands, expr=SUM, size=(1, 1), padding=(0, 0, 0, 0), zero=0, strides=(1, 1)):
     w = buf(f"w{y.name}", y.shape[-1], *size, x.shape[-1], dtype=x.dtype, data=True)
     return Contract(y, x, w, operands, expr, Window(size, strides, (1, 1), padding), 1, zero)
 
@@ -218,7 +222,8 @@ def test_a_rule_leaves_these_forms_and_the_same_meaning(name):
     after, apart = fused(graph)
     verify(after)
     assert " ".join(type(form).__name__ for form in after.forms) == left
-    assert after.inputs == graph.inputs and after.outputs == graph.outputs
+    assert after.inputs == graph.inputs
+    assert after.outputs == graph.outputs
     for form in after.forms:
         parts = apart(form)
         assert parts is None or parts[-1].output is form.output or parts[-1].output.shape == form.output.shape
@@ -233,12 +238,14 @@ def test_a_rule_leaves_these_forms_and_the_same_meaning(name):
 
 def test_a_chain_of_bytes_is_one_look_up():
     (form,) = fused(CASES["table"][0])[0].forms
-    assert form.expr.op == "lookup" and [b.shape for b in form.operands] == [(2, 6), (256,)]
+    assert form.expr.op == "lookup"
+    assert [b.shape for b in form.operands] == [(2, 6), (256,)]
 
 
 def test_a_quantised_value_between_two_forms_is_not_narrowed():
     (form,) = fused(CASES["residual_int8"][0])[0].forms
-    assert "round_even" in repr(form.expr) and repr(form.expr).count("quantize") == 1
+    assert "round_even" in repr(form.expr)
+    assert repr(form.expr).count("quantize") == 1
 
 
 def test_parts_of_a_concatenation_are_written_where_they_go():

@@ -1,5 +1,7 @@
 """Plans: memory that buffers share, constants packed once, what runs where no kernel does a form, errors."""
 
+import itertools
+
 import numpy as np
 import pytest
 from meaning import meaning
@@ -30,7 +32,7 @@ def neg(y, x, origin=()):
 def chain(length, size=1000):
     """Maps that are not fused, one after the other."""
     buffers = [buf(f"b{i}", size) for i in range(length + 1)]
-    forms = tuple(neg(y, x) for x, y in zip(buffers, buffers[1:]))
+    forms = tuple(neg(y, x) for x, y in itertools.pairwise(buffers))
     return LoopGraph("chain", (buffers[0],), (buffers[-1],), forms)
 
 
@@ -53,7 +55,8 @@ def check(graph, plan=None):
 def test_a_chain_works_in_one_buffer_or_two():
     graph = chain(9)
     plan = plan_of(graph)
-    assert plan.arena <= 2 * 4032 and plan.unshared == 8 * 4000
+    assert plan.arena <= 2 * 4032
+    assert plan.unshared == 8 * 4000
     check(graph, plan)
 
 
@@ -61,7 +64,8 @@ def test_views_take_no_step_and_no_memory():
     x, a, v, y = buf("x", 4, 6), buf("a", 4, 6), buf("v", 24), buf("y", 24)
     graph = LoopGraph("views", (x,), (y,), (neg(a, x), View(v, a), neg(y, v)))
     plan = plan_of(graph)
-    assert len(plan.steps) == 2 and plan.arena <= 128
+    assert len(plan.steps) == 2
+    assert plan.arena <= 128
     check(graph, plan)
 
 
@@ -71,7 +75,8 @@ def test_a_view_that_is_the_result_is_written_in_place(between):
     forms = (neg(a, x), View(y, a)) if between else (View(y, x),)
     graph = LoopGraph("result", (x,), (y,), forms)
     plan = plan_of(graph)
-    assert len(plan.steps) == 1 and plan.arena == 0
+    assert len(plan.steps) == 1
+    assert plan.arena == 0
     check(graph, plan)
 
 
@@ -105,11 +110,14 @@ def test_constants_of_one_key_are_packed_once():
     build = Builder()
     a, b = (build.packed((7,), "f4", fill, key=("test", w)) for _ in range(2))
     c = build.packed((7,), "f4", fill, key=("test", w[:0]))
-    assert a == b and a != c and len(build.constants) == 2
+    assert a == b
+    assert a != c
+    assert len(build.constants) == 2
     mark = build.mark()
     build.constant(w, key="more")
     build.rewind(mark)
-    assert len(build.constants) == 2 and not packed
+    assert len(build.constants) == 2
+    assert not packed
 
 
 @pytest.fixture
@@ -157,11 +165,15 @@ def test_the_text_says_steps_and_sizes():
     text = str(plan_of(LoopGraph("g", (x := buf("x", 40),), (y := buf("y", 40),), (neg(y, x, ("NEG 7",)),))))
     first, second = text.splitlines()
     assert first.startswith("plan of g: 1 steps, arena 0 B (0 B unshared), constants 0 B, scratch ")
-    assert "[x]" in second and "[y]" in second and second.endswith("# NEG 7")
+    assert "[x]" in second
+    assert "[y]" in second
+    assert second.endswith("# NEG 7")
 
 
 def test_words_of_numbers():
-    assert word(1.5, float32) == 0x3FC00000 and word(-2, int64) == -2 and word(7.0, None) == 7
+    assert word(1.5, float32) == 0x3FC00000
+    assert word(-2, int64) == -2
+    assert word(7.0, None) == 7
     assert np.array(word(-1.5, float64)).view(np.float64) == -1.5
     with pytest.raises(InternalError, match="integer parameter"):
         word(1.5, int64)
@@ -169,7 +181,8 @@ def test_words_of_numbers():
 
 def test_a_failed_guard_names_the_operator():
     error = StepFailed.of(neg(buf("y", 3), buf("x", 3), ("GATHER 3", "RELU 4")), "gather", 2)
-    assert "GATHER 3 + RELU 4" in str(error) and "gather gave 2" in str(error)
+    assert "GATHER 3 + RELU 4" in str(error)
+    assert "gather gave 2" in str(error)
 
 
 def test_times_by_step():
@@ -180,4 +193,5 @@ def test_times_by_step():
     x, y = np.zeros(1000, np.float32), np.zeros(1000, np.float32)
     running.connect({graph.inputs[0]: x.ctypes.data, graph.outputs[0]: y.ctypes.data})
     times = running.profile()
-    assert [s for s, _ in times] == plan.steps and all(seconds >= 0 for _, seconds in times)
+    assert [s for s, _ in times] == plan.steps
+    assert all(seconds >= 0 for _, seconds in times)
