@@ -27,7 +27,7 @@ CHAINS = 2  # sums a vector of gates, so that products need not wait for each ot
 BOUNDS = {"RELU": (0.0, None), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0)}
 
 
-def _activated(name: str, x: Any) -> Any:
+def activated(name: str, x: Any) -> Any:
     if name == "TANH":
         return OPERATIONS["tanh"](f32, x)
     if name in BOUNDS:
@@ -37,7 +37,7 @@ def _activated(name: str, x: Any) -> Any:
     return x
 
 
-def _sigmoid(x: Any) -> Any:
+def sigmoid(x: Any) -> Any:
     return OPERATIONS["sigmoid"](f32, x)
 
 
@@ -96,8 +96,8 @@ def lstm(work, gates_i: ptr[f32], gates_f: ptr[f32], gates_g: ptr[f32], gates_o:
     first_gate = gates - 3  # where the forget gate is
     for item in work.items():
         for row in range(rows):
-            _copied(now + row * room, h + (item * rows + row) * outputs, outputs, depth, lanes)
-            _copied(state + row * room, c + (item * rows + row) * cells, cells, wide, lanes)
+            copied(now + row * room, h + (item * rows + row) * outputs, outputs, depth, lanes)
+            copied(state + row * room, c + (item * rows + row) * cells, cells, wide, lanes)
         for step in range(steps):
             w = weights
             for at in range(0, wide, lanes):
@@ -112,15 +112,15 @@ def lstm(work, gates_i: ptr[f32], gates_f: ptr[f32], gates_g: ptr[f32], gates_o:
                     before = (state + row * room).load(at, lanes)
                     seen = [p.load(at, lanes, mask) for p in peeps] if peepholes else []
                     z = [sums.total(row, gate) for gate in range(gates)]
-                    forget = _sigmoid(kl.fma(before, seen[first_gate], z[first_gate]) if peepholes else z[first_gate])
+                    forget = sigmoid(kl.fma(before, seen[first_gate], z[first_gate]) if peepholes else z[first_gate])
                     let_in = 1.0 - forget
                     if gates == 4:
-                        let_in = _sigmoid(kl.fma(before, seen[0], z[0]) if peepholes else z[0])
-                    after = forget * before + let_in * _activated(activation, z[first_gate + 1])
+                        let_in = sigmoid(kl.fma(before, seen[0], z[0]) if peepholes else z[0])
+                    after = forget * before + let_in * activated(activation, z[first_gate + 1])
                     after = _clipped(after, cell_clip)
                     z_out = kl.fma(after, seen[first_gate + 1], z[gates - 1]) if peepholes else z[gates - 1]
                     (state + row * room).store(after, at)
-                    (new + row * room).store(_sigmoid(z_out) * _activated(activation, after), at)
+                    (new + row * room).store(sigmoid(z_out) * activated(activation, after), at)
             if projected:
                 p = projection
                 for at in range(0, depth, lanes):
@@ -135,10 +135,10 @@ def lstm(work, gates_i: ptr[f32], gates_f: ptr[f32], gates_g: ptr[f32], gates_o:
                 now, new = new, now
             for row in range(rows):
                 target = y + ((item * rows + row) * batch_pitch + step * step_pitch) * outputs
-                _written(target, now + row * room, outputs, lanes)
+                written(target, now + row * room, outputs, lanes)
         for row in range(rows):
-            _written(h + (item * rows + row) * outputs, now + row * room, outputs, lanes)
-            _written(c + (item * rows + row) * cells, state + row * room, cells, lanes)
+            written(h + (item * rows + row) * outputs, now + row * room, outputs, lanes)
+            written(c + (item * rows + row) * cells, state + row * room, cells, lanes)
 
 
 def _clipped(x: Any, most: Any) -> Any:
@@ -147,13 +147,13 @@ def _clipped(x: Any, most: Any) -> Any:
     return kl.select(most > 0.0, held, x)
 
 
-def _copied(into: Any, source: Any, n: Any, whole: Any, lanes: int) -> None:
+def copied(into: Any, source: Any, n: Any, whole: Any, lanes: int) -> None:
     """n numbers, then zeros up to `whole`, a whole number of vectors."""
     for i in range(0, whole, lanes):
         into.store(source.load(i, lanes, kl.first(kl.minimum(n - i, lanes), lanes)), i)
 
 
-def _written(into: Any, source: Any, n: Any, lanes: int) -> None:
+def written(into: Any, source: Any, n: Any, lanes: int) -> None:
     for i in range(0, n, lanes):
         into.store(source.load(i, lanes), i, mask=kl.first(kl.minimum(n - i, lanes), lanes))
 
@@ -180,8 +180,8 @@ def make_lstm(form: Lstm, build: Builder) -> None:
     rows = next(n for n in (4, 2, 1) if batch % n == 0)
     if len(weights) * rows * CHAINS > 3 * host().registers // 4:
         rows = 1
-    packed = _packed(weights, cells, outputs, wide, depth, lanes, build)
-    turned = _packed(form.projection[:1], outputs, cells, depth, wide, lanes, build) if form.projection else 0
+    packed = packed_cells(weights, cells, outputs, wide, depth, lanes, build)
+    turned = packed_cells(form.projection[:1], outputs, cells, depth, wide, lanes, build) if form.projection else 0
     missing = [0] * (4 - gates)
     pitches = [1, batch] if form.time_major else [steps, 1]
     last = (steps - 1) * pitches[1] if form.backward else 0  # the row of the first step that is taken
@@ -197,7 +197,9 @@ def make_lstm(form: Lstm, build: Builder) -> None:
     build.step(code, words, batch // rows, scratch=3 * rows * max(wide, depth) * 4, chunk=1)
 
 
-def _packed(matrices: tuple[Buffer, ...], n: int, k: int, n_wide: int, k_wide: int, lanes: int, build: Builder) -> Any:
+def packed_cells(
+    matrices: tuple[Buffer, ...], n: int, k: int, n_wide: int, k_wide: int, lanes: int, build: Builder
+) -> Any:
     """Matrices [n, k] as [vectors of n, k, matrices, lanes], with zeros behind their ends."""
 
     def fill(out: np.ndarray) -> None:

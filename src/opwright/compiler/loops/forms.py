@@ -345,3 +345,22 @@ class Lstm(Form):
     time_major: bool = True
     clips: tuple[float, float] = (0.0, 0.0)
     backward: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Gru(Form):
+    """A sequence's steps of gated recurrent units, float32; output [batch, time, cells], all sequences of one length.
+
+        u, r = sigmoid(x_u + h U), sigmoid(x_r + h R)    c = act(x_c + (r h) C)
+        h' = (1 - u) h + u c, or where the gate `keeps` u h + (1 - u) c
+    x [batch, time, 3 cells]: what does not depend on the state, of u, r and c side by side. weights: U, R, C, turned,
+    [cells, cells] each, constants. h: the first state [batch, cells]; zeros where it is left out. backward: from the
+    last step.
+    """
+
+    x: Buffer
+    weights: tuple[Buffer, ...]
+    h: tuple[Buffer, ...] = ()
+    activation: str = "TANH"
+    keeps: bool = False
+    backward: bool = False

@@ -1,0 +1,94 @@
+"""Gated recurrent units: the steps in one kernel.
+
+Lives here: the maker of Gru, its family.  Not here: what both kinds of recurrence share, and LSTMs (recurrent.py).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...core.dtypes import float32
+from .. import language as kl
+from ..language import f32, i64, ptr
+from ..loops.forms import Gru
+from . import Unmade, maker
+from .recurrent import BOUNDS, CHAINS, Cells, activated, copied, packed_cells, sigmoid, written
+
+if TYPE_CHECKING:
+    from ..loops.planning import Builder
+
+
+@kl.family
+def gru(work, x: ptr[f32], gates: ptr[f32], candidate: ptr[f32], h: ptr[f32], y: ptr[f32], steps: i64, step: i64,
+        cells: i64, *, rows: int, start: bool, activation: str, keeps: bool):  # fmt: skip
+    """An item is `rows` sequences. x and y are at the first step that is taken, `step` rows from one to the next.
+
+    Scratch: rows of h, of u and of r h, each a whole number of vectors and of chains long.
+    """
+    lanes = work.lanes(f32)
+    long = max(lanes, CHAINS)
+    wide = (cells + (long - 1)) // long * long
+    now, update, reset = (work.scratch(f32) + part * rows * wide for part in range(3))
+    for item in work.items():
+        for row in range(rows):
+            if start:
+                copied(now + row * wide, h + (item * rows + row) * cells, cells, wide, lanes)
+            else:
+                for i in range(0, wide, lanes):
+                    (now + row * wide).store(kl.zeros(f32, lanes), i)
+        for t in range(steps):
+            given = [x + ((item * rows + row) * steps + t * step) * (3 * cells) for row in range(rows)]
+            w = gates
+            for at in range(0, wide, lanes):
+                mask = kl.first(kl.minimum(cells - at, lanes), lanes)
+                sums = Cells(rows, 2, lanes)
+                for row in range(rows):
+                    for gate in range(2):
+                        sums.start(row, gate, (given[row] + gate * cells).load(at, lanes, mask))
+                w = sums.add(now, wide, w, wide)
+                for row in range(rows):
+                    (update + row * wide).store(sigmoid(sums.total(row, 0)), at)
+                    before = (now + row * wide).load(at, lanes)
+                    (reset + row * wide).store(sigmoid(sums.total(row, 1)) * before, at)
+            w = candidate
+            for at in range(0, wide, lanes):
+                mask = kl.first(kl.minimum(cells - at, lanes), lanes)
+                sums = Cells(rows, 1, lanes)
+                for row in range(rows):
+                    sums.start(row, 0, (given[row] + 2 * cells).load(at, lanes, mask))
+                w = sums.add(reset, wide, w, wide)
+                for row in range(rows):
+                    c = activated(activation, sums.total(row, 0))
+                    before, u = (now + row * wide).load(at, lanes), (update + row * wide).load(at, lanes)
+                    first, second = (c, before) if keeps else (before, c)
+                    (now + row * wide).store(kl.fma(u, second - first, first), at)
+            for row in range(rows):
+                written(y + ((item * rows + row) * steps + t * step) * cells, now + row * wide, cells, lanes)
+
+
+@maker(Gru)
+def make_gru(form: Gru, build: Builder) -> None:
+    """Weights are constants of float32."""
+    from ..target import host
+
+    x, y, weights = form.x, form.output, form.weights
+    if any(b.parent is not None or b.dtype is not float32 for b in (x, y, *form.h)) or not y.size or len(y.shape) != 3:
+        raise Unmade(f"recurrent units of {x!r}")
+    batch, steps, cells = y.shape
+    if x.shape != (batch, steps, 3 * cells) or any(w.constant is None or w.shape != (cells, cells) for w in weights):
+        raise Unmade(f"recurrent units of {x!r}")
+    if form.activation not in BOUNDS and form.activation not in ("TANH", "NONE"):
+        raise Unmade(f"recurrent units with {form.activation}")
+    lanes = host().vector_bytes // 4
+    long = max(lanes, CHAINS)
+    wide = -(-cells // long) * long
+    rows = next(n for n in (4, 2, 1) if batch % n == 0)
+    gates, candidate = (
+        packed_cells(part, cells, cells, wide, wide, lanes, build) for part in (weights[:2], weights[2:])
+    )
+    last = steps - 1 if form.backward else 0
+    code = gru.code(rows=rows, start=bool(form.h), activation=form.activation, keeps=form.keeps)
+    h: Any = build.pointer(form.h[0]) if form.h else 0
+    words = [build.pointer(x, last * 3 * cells), gates, candidate, h, build.pointer(y, last * cells), steps,
+             -1 if form.backward else 1, cells]  # fmt: skip
+    build.step(code, words, batch // rows, scratch=3 * rows * wide * 4, chunk=1)
