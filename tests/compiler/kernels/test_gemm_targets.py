@@ -10,7 +10,7 @@ from opwright.compiler import target as targets
 from opwright.compiler.kernels.convolution_f32 import convolution
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.kernels.gemm_f32 import Panels, gemm, panels_of
-from opwright.compiler.kernels.gemv_f32 import gemv
+from opwright.compiler.kernels.gemv_f32 import ACROSS, gemv, gevm
 from opwright.compiler.kernels.panels_f32 import pack
 from opwright.compiler.kernels.tiling import balanced
 from opwright.compiler.kernels.winograd import scratch_of, size_of, transform_filter, winograd
@@ -86,10 +86,22 @@ def test_gemv(name, tmp_path):
     depth, features = 19, 11
     x, w = numbers(depth), numbers(features, depth)
     groups = -(-features // (targets.named(name).vector_bytes // 4))
-    words = [x, w, np.zeros(features, np.float32), depth, features, depth, features]
+    words = [x, w, np.zeros(features, np.float32), depth, features, depth, depth, features, 1, 0, 0]
     constants = {"more": 0, "dtype": float32, "epilogue": RELU}
     found = run_on(name, tmp_path, gemv, constants, words, groups)[2]
     np.testing.assert_allclose(found, np.maximum(w.astype(np.float64) @ x, 0), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_gevm(name, tmp_path):
+    rows, depth, columns = 2, 7, 37
+    a, b = numbers(rows, depth), numbers(depth, columns)
+    items = -(-columns // (ACROSS * targets.named(name).vector_bytes // 4))
+    words = [a, b, np.zeros((rows, columns), np.float32), depth, columns, depth, columns, columns, 0, 0]
+    constants = {"more": 0, "rows": rows, "dtype": float32, "epilogue": RELU}
+    found = run_on(name, tmp_path, gevm, constants, words, items)[2]
+    wanted = np.maximum(a.astype(np.float64) @ b, 0)
+    np.testing.assert_allclose(found.reshape(wanted.shape), wanted, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", TARGETS)

@@ -5,6 +5,8 @@ import pytest
 from form_kit import buffer, compiles_everywhere, run, split, targets
 
 from opwright.compiler.kernels import Unmade
+from opwright.compiler.kernels.epilogue import Epilogue
+from opwright.compiler.kernels.gemv_f32 import gevm
 from opwright.compiler.kernels.matmul import batches, transpose
 from opwright.compiler.loops.expressions import apply, arg, scalar
 from opwright.compiler.loops.forms import Buffer, MatMul
@@ -26,6 +28,8 @@ CASES = [
     ((2, 3, 9, 6), (3, 6, 20)),
     ((2, 1, 4, 9, 6), (5, 1, 6, 20)),
     ((5, 1, 6), (5, 6, 70)),
+    ((3, 2, 1, 40), (3, 2, 40, 100)),
+    ((3, 4, 33), (33, 17)),
 ]
 
 
@@ -81,6 +85,7 @@ def test_batches():
     assert [tuple(b) for b in batches((), (), ())] == [(1, 0, 0, False, False, 0)]
 
 
-@targets((transpose, {"block": 16}))
+@targets((transpose, {"block": 16}),
+         (gevm, {"more": 0, "rows": 2, "dtype": float16, "epilogue": Epilogue(SUM, (), ())}))  # fmt: skip
 def test_targets(family, constants):
     compiles_everywhere(family, **constants)

@@ -94,7 +94,7 @@ def _make_gemv(group: Group, build: Builder, rows: int) -> None:
     items = rows * -(-group.features // (host().vector_bytes // 4))
     words = [build.pointer(form.input, group.channel), build.pointer(form.filter, group.feature * group.depth),
              build.pointer(form.output, group.feature), group.depth, group.features, form.input.pitch,
-             form.output.pitch, *more]  # fmt: skip
+             group.depth, form.output.pitch, rows, 0, 0, *more]  # fmt: skip
     code = gemv.code(more=len(more), dtype=form.filter.dtype, epilogue=epilogue)
     build.step(code, words, items, chunk=chunk_of(2 * rows * group.features * group.depth, items))
 

@@ -1,6 +1,7 @@
-"""Products of few rows with a filter that stays as it is in the file: at the speed of memory.
+"""Products of few rows with a matrix that stays as it is: at the speed of memory.
 
-Lives here: the family `gemv`, `gathered`.  Not here: many rows, for which the filter is packed (gemm_f32.py).
+Lives here: the families `gemv` (a matrix of rows along the sum) and `gevm` (of columns), `gathered`.
+Not here: many rows, for which the matrix is packed (gemm_f32.py).
 
 As many channels as a vector has lanes are summed side by side, each along its row of the filter; then their vectors are
 added crosswise into one vector of sums.
@@ -35,11 +36,13 @@ def gathered(vectors: Sequence[Value]) -> Value:
 
 
 @kl.family
-def gemv(work, x: ptr[f32], weights: ptr[kl.u8], out: ptr[f32], depth: i64, features: i64, x_pitch: i64, out_pitch: i64,
-         *more: i64, dtype: Any, epilogue: Epilogue):  # fmt: skip
-    """out[m, f] = epilogue(sum_k x[m, k] weights[f, k]). weights: of `dtype`, float32 or narrower, [features, depth].
+def gemv(work, x: ptr[f32], weights: ptr[kl.u8], out: ptr[f32], depth: i64, features: i64, x_pitch: i64, pitch: i64,
+         out_pitch: i64, rows: i64, x_batch: i64, batch: i64, *more: i64, dtype: Any, epilogue: Epilogue):  # fmt: skip
+    """out[n, m, f] = epilogue(sum_k x[n, m, k] weights[n, f, k]) of `rows` rows m, weights of `dtype`, float32 or
+    narrower.
 
-    Items: rows by groups of as many channels as a vector of float32 has lanes, groups first.
+    x_batch, batch: elements from one product's operands to the next one's. Items: rows of all products by groups of as
+    many channels as a vector of float32 has lanes, groups first.
     """
     lanes = work.lanes(f32)
     masked = work.target.vector_bytes == 64
@@ -50,8 +53,8 @@ def gemv(work, x: ptr[f32], weights: ptr[kl.u8], out: ptr[f32], depth: i64, feat
     for item in work.items():
         row = item // groups
         column = item % groups * lanes
-        p = x + row * x_pitch
-        rows = _rows(filters, column, features, depth, lanes)
+        p = x + (row // rows * x_batch + row % rows * x_pitch)
+        lines = _lines(filters + row // rows * batch, column, features, pitch, lanes)
         sums = kl.registers(f32, lanes, lanes)
         for i in range(lanes):
             sums[i] = 0.0
@@ -59,28 +62,28 @@ def gemv(work, x: ptr[f32], weights: ptr[kl.u8], out: ptr[f32], depth: i64, feat
         for k in range(0, depth - (lanes - 1), lanes):
             v = p.load(k, lanes)
             for i in range(lanes):
-                sums[i] = kl.fma(v, rows[i].load(k, lanes).to(f32), sums[i])
+                sums[i] = kl.fma(v, lines[i].load(k, lanes).to(f32), sums[i])
             at = k + lanes
         if masked:
             if at < depth:
                 rest = kl.first(depth - at, lanes)
                 v = p.load(at, lanes, mask=rest)
                 for i in range(lanes):
-                    sums[i] = kl.fma(v, rows[i].load(at, lanes, mask=rest).to(f32), sums[i])
+                    sums[i] = kl.fma(v, lines[i].load(at, lanes, mask=rest).to(f32), sums[i])
         else:
             for k in range(at, depth):
                 for i in range(lanes):
-                    one = kl.insert(kl.zeros(f32, lanes), 0, rows[i][k].to(f32))
+                    one = kl.insert(kl.zeros(f32, lanes), 0, lines[i][k].to(f32))
                     sums[i] = kl.fma(one, p[k], sums[i])
         _write(target + row * out_pitch, gathered([sums[i] for i in range(lanes)]), finish, row, column,
                features - column, lanes, masked)  # fmt: skip
 
 
-def _rows(filters: Pointer, column: Value, features: Value, depth: Value, lanes: int) -> list[Pointer]:
+def _lines(filters: Pointer, column: Value, features: Value, pitch: Value, lanes: int) -> list[Pointer]:
     """The filter's rows from `column` on; the last again where there are no more."""
-    found = [filters + column * depth]
+    found = [filters + column * pitch]
     for i in range(1, lanes):
-        found.append(found[-1] + kl.select(column + i < features, depth, 0))
+        found.append(found[-1] + kl.select(column + i < features, pitch, 0))
     return found
 
 
@@ -96,3 +99,61 @@ def _write(out: Pointer, sums: Value, finish: Any, row: Value, column: Value, re
         kept.store(sums)
         for c in range(rest):
             out[column + c] = finish(kept[c], row, column + c, 0)
+
+
+ACROSS = 4
+"""Vectors of columns that `gevm` sums side by side."""
+
+
+@kl.family
+def gevm(work, a: ptr[f32], b: ptr[kl.u8], out: ptr[f32], depth: i64, columns: i64, a_pitch: i64, b_pitch: i64,
+         out_pitch: i64, a_batch: i64, b_batch: i64, *more: i64,
+         rows: int, dtype: Any, epilogue: Epilogue):  # fmt: skip
+    """out[n, m, c] = epilogue(sum_k a[n, m, k] b[n, k, c]) of `rows` rows m. b: of `dtype`, float32 or narrower.
+
+    a_batch, b_batch: elements from one product's operands to the next one's. Items: products by blocks of columns.
+    """
+    lanes = work.lanes(f32)
+    wide = ACROSS * lanes
+    target = out.cast(epilogue.expr.dtype, epilogue.expr.dtype.size)
+    matrix = b.cast(dtype, dtype.size)
+    finish = epilogue.bind(more)
+    blocks = (columns + (wide - 1)) // wide
+    for item in work.items():
+        batch, column = item // blocks, item % blocks * wide
+        p, q, row = a + batch * a_batch, matrix + (batch * b_batch + column), batch * rows
+        rest = columns - column
+        place = target + row * out_pitch
+        if work.target.vector_bytes == 64:
+            masks = [kl.first(rest - v * lanes, lanes) for v in range(ACROSS)]
+            _columns(p, q, place, depth, a_pitch, b_pitch, out_pitch, rows, lanes, masks, finish, row, column)
+        elif rest >= wide:
+            none = [None] * ACROSS
+            _columns(p, q, place, depth, a_pitch, b_pitch, out_pitch, rows, lanes, none, finish, row, column)
+        else:
+            for r in kl.loop(rows):
+                for c in range(rest):
+                    total = kl.full(f32, 0, 0.0)
+                    for k in range(depth):
+                        total = kl.fma(p[r * a_pitch + k], q[k * b_pitch + c].to(f32), total)
+                    place[r * out_pitch + column + c] = finish(total, row + r, column + c, 0)
+
+
+def _columns(p: Pointer, q: Pointer, place: Pointer, depth: Value, a_pitch: Value, b_pitch: Value, out_pitch: Value,
+             rows: int, lanes: int, masks: Sequence[Any], finish: Any, row: Value, column: Value) -> None:  # fmt: skip
+    """All rows by a block of columns."""
+    sums = kl.registers(f32, lanes, rows, ACROSS)
+    for r in range(rows):
+        for v in range(ACROSS):
+            sums[r, v] = 0.0
+    for k in range(depth):
+        line = q + k * b_pitch
+        w = [line.load(v * lanes, lanes, masks[v]).to(f32) for v in range(ACROSS)]
+        for r in range(rows):
+            x = p[r * a_pitch + k]
+            for v in range(ACROSS):
+                sums[r, v] = kl.fma(x, w[v], sums[r, v])
+    for r in range(rows):
+        for v in range(ACROSS):
+            found = finish(sums[r, v], row + r, column + v * lanes, lanes, masks[v])
+            place.store(found, r * out_pitch + column + v * lanes, masks[v])

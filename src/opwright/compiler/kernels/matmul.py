@@ -23,13 +23,17 @@ from ..native import executor
 from ..target import host
 from . import Unmade, maker
 from .contractions_f32 import share
-from .epilogue import epilogue_of
+from .epilogue import Epilogue, epilogue_of
 from .gemm_f32 import Panels, Product, gemm_step, panels_of
+from .gemv_f32 import ACROSS, gemv, gevm
 from .panels_f32 import pack, pack_code
+from .tiling import chunk_of
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder
 
+FEW = 4
+"""Rows for which a second operand that is no constant is read as it is, not packed."""
 MOST_STEPS = 64
 """Steps of one product, where batches broadcast in more ways than one step can do."""
 
@@ -93,12 +97,13 @@ def make_matmul(form: MatMul, build: Builder) -> None:
     lead, a_lead, b_lead = out.shape[:-2], a.shape[:-2], b.shape[:-2]
     epilogue, more = epilogue_of(form.expr, form.operands, out, build)
     panels = panels_of(host(), columns, depth)
-    packed = _packed(form, panels, build)
     x: Any = build.pointer(a)
     pitch = a.pitch
     if form.transpose_a:
         x, pitch = _turned(a, build), depth
-    if math.prod(b_lead) == 1 and a.shape[:-2] == lead:  # all rows of all batches, one product
+    few = rows <= FEW and b.constant is None
+    packed: Any = None if few else _packed(form, panels, build)
+    if not few and math.prod(b_lead) == 1 and a.shape[:-2] == lead:  # all rows of all batches, one product
         product = Product(math.prod(lead) * rows, pitch)
         gemm_step(build, panels, x, packed, build.pointer(out), out.pitch, product, epilogue, more)
         share(form, build, form.operands, epilogue)
@@ -107,10 +112,35 @@ def make_matmul(form: MatMul, build: Builder) -> None:
     if len(parts) > MOST_STEPS or (len(parts) > 1 and form.operands):
         raise Unmade(f"batches {list(a_lead)} by {list(b_lead)}")
     for part in parts:
+        if few:
+            _make_few(form, part, x, pitch, epilogue, more, build)
+            continue
         product = Product(rows, pitch, part.products, rows * pitch * part.a_moves, panels.size * part.b_moves)
         gemm_step(build, panels, x.moved(4 * part.a * rows * pitch), packed.moved(4 * part.b * panels.size),
                   build.pointer(out, part.first * rows * out.pitch), out.pitch, product, epilogue, more)  # fmt: skip
     share(form, build, form.operands, epilogue)
+
+
+def _make_few(form: MatMul, part: Batch, x: Any, pitch: int, epilogue: Epilogue, more: list[Any],
+              build: Builder) -> None:  # fmt: skip
+    """Products of few rows: b is read once, where it is."""
+    b, out = form.b, form.output
+    rows, columns = out.shape[-2:]
+    depth = b.shape[-1] if form.transpose_b else b.shape[-2]
+    matrix = b.shape[-2] * b.pitch
+    lanes = host().vector_bytes // 4
+    words: list[Any] = [x.moved(4 * part.a * rows * pitch), build.pointer(b, part.b * matrix),
+                        build.pointer(out, part.first * rows * out.pitch), depth, columns, pitch, b.pitch, out.pitch]
+    steps = rows * pitch * part.a_moves, matrix * part.b_moves
+    if form.transpose_b:
+        code = gemv.code(more=len(more), dtype=b.dtype, epilogue=epilogue)
+        words += [rows, *steps, *more]
+        items = part.products * rows * -(-columns // lanes)
+    else:
+        code = gevm.code(more=len(more), rows=rows, dtype=b.dtype, epilogue=epilogue)
+        words += [*steps, *more]
+        items = part.products * -(-columns // (ACROSS * lanes))
+    build.step(code, words, items, chunk=chunk_of(2 * part.products * rows * columns * depth, items))
 
 
 def _turned(a: Buffer, build: Builder) -> Any:
