@@ -11,6 +11,7 @@ from opwright.compiler.kernels.convolution_int8 import convolution_int8, patches
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.kernels.gemm_int8 import gemm_int8
 from opwright.compiler.kernels.panels_int8 import pack_int8
+from opwright.compiler.kernels.tiling import Blocks, for_two
 from opwright.compiler.loops.expressions import apply, arg, convert, lookup, parametrised, quantize, scalar
 from opwright.compiler.loops.forms import Buffer, Contract, Window
 from opwright.core.dtypes import float32, int8, int32, uint8
@@ -218,3 +219,11 @@ SHAPE = {"rows": 4, "vectors": 2, "short": True, "narrow": True, "epilogue": EPI
          (pack_int8, {"dtype": uint8, "vectors": 2, "narrow": True, "biased": True, "parts": 2}))  # fmt: skip
 def test_compiles_for_every_target(family, constants):
     compiles_everywhere(family, **constants)
+
+
+@pytest.mark.parametrize(("block", "tiles", "panels", "items"), [
+    (Blocks(4, 1, 5), 4, 5, 10), (Blocks(1, 2, 3), 1, 5, 5), (Blocks(1, 1, 5), 1, 5, 5), (Blocks(2, 3, 14), 28, 3, 14),
+    (Blocks(1, 1, 1), 1, 1, 1), (Blocks(1, 4, 33), 33, 4, 33)])  # fmt: skip
+def test_items_for_two_threads(block, tiles, panels, items):
+    found = for_two(block, tiles, panels)
+    assert found.items == items == -(-tiles // found.tiles) * -(-panels // found.panels)

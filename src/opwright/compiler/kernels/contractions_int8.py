@@ -20,7 +20,7 @@ from .gemm_int8 import FLIP, gemm_int8
 from .gemm_int16 import packed_pairs
 from .hybrid import rounded_rows
 from .panels_int8 import Panels, packed_filter, parts_of, tile_of
-from .tiling import CACHE, ITEM, Blocks, balanced, blocks
+from .tiling import CACHE, ITEM, Blocks, balanced, blocks, for_two
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder
@@ -179,6 +179,7 @@ def _make_gemm(group: Group, build: Builder, panels: Panels, x: Any, pitch: int)
     quads = panels.lines * panels.quads
     work = 8 * cut.height * panels.steps * tile.width
     block = blocks(cut.tiles, panels.number, cut.height * quads * 4, tile.width * panels.steps * 4, work)
+    block = for_two(block, cut.tiles, panels.number)
     packed = group.packed(build, panels)
     words = [x, packed, build.pointer(form.output, group.feature), quads, pitch, form.output.pitch, group.features,
              cut.tiles, cut.tall, block.tiles, block.panels, source.flip, 0, 0, source.scales, source.zeros,
@@ -198,7 +199,7 @@ def _make_convolution(group: Group, build: Builder, panels: Panels, shape: Geome
     cut = balanced(shape.out_width, tile.rows)
     tiles = cut.tiles * shape.batches * shape.out_height
     work = 8 * cut.height * panels.steps * tile.width
-    block = _blocks(tiles, panels.number, work)
+    block = for_two(_blocks(tiles, panels.number, work), tiles, panels.number)
     span = (cut.height - 1) * window.strides[1] + (segments - 1) * window.dilations[1] + run
     packed = group.packed(build, panels)
     words = [source.x, packed, build.pointer(form.output, group.feature), _room(group), shape.height, shape.width,

@@ -1,6 +1,6 @@
 """Tiles: how rows and columns of a product are cut into pieces for registers, caches and threads.
 
-Lives here: `balanced`, `Blocks`.  Not here: what computes a tile (gemm_f32.py, gemm_int8.py).
+Lives here: `balanced`, `Blocks`, `for_two`.  Not here: what computes a tile (gemm_f32.py, gemm_int8.py).
 """
 
 from __future__ import annotations
@@ -54,6 +54,18 @@ def blocks(tiles: int, panels: int, tile_bytes: int, panel_bytes: int, work: int
 
 ITEMS = 16
 """Work items that a step has, where it can."""
+def for_two(block: Blocks, tiles: int, panels: int) -> Blocks:
+    """The same work in twice as many items where they are few and odd, so that two threads have the same to do."""
+    if block.items % 2 == 0 or not 1 < block.items < 32:
+        return block
+    each, wide = block.tiles, block.panels
+    if each > 1:
+        each = -(-each // 2)
+    elif wide > 1:
+        wide = -(-wide // 2)
+    return Blocks(each, wide, -(-tiles // each) * -(-panels // wide))
+
+
 ITEM = 1 << 21
 """Operations that an item may have where it stands for several tiles."""
 ALONE = 1 << 20
