@@ -46,10 +46,11 @@ def need(name: str) -> None:
 
 
 def build(name: str, folder: Path) -> list[str]:
-    """Link folder's main.c with its kernels.o. Gives the command that runs the program."""
+    """Link folder's main.c with its object files. Gives the command that runs the program."""
     triple, runner = RUNNERS[name]
+    objects = sorted(f.name for f in folder.glob("*.o"))
     program = "main.wasm" if triple.startswith("wasm") else "main"
-    subprocess.run([sys.executable, "-m", "ziglang", "cc", "-target", triple, "-O1", "-w", "main.c", "kernels.o", "-lm",
+    subprocess.run([sys.executable, "-m", "ziglang", "cc", "-target", triple, "-O1", "-w", "main.c", *objects, "-lm",
                     "-o", program], cwd=folder, check=True, capture_output=True)  # fmt: skip
     if triple.startswith("wasm"):
         (folder / "run.mjs").write_text(WASI)
