@@ -1,12 +1,13 @@
 """Transposed convolution against the sum that defines it, in float64 or int64, and code for every target."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from form_kit import buffer, compiles_everywhere, run, split, targets
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opwright.compiler.kernels import Unmade
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.kernels.transposed import add_taps
 from opwright.compiler.loops.expressions import apply, arg, convert, quantize
@@ -96,13 +97,14 @@ def test_bias_and_requantisation():
     assert (got == want).mean() > 0.999
 
 
-def test_what_has_no_kernel():
-    x, filter = drawn(np.float32, 1, 1, 2, 3), drawn(np.float32, 2, 2, 2, 3)
-    form, _ = made(x, filter, Window((2, 2), (2, 2)), (2, 4), arg(0, float32))
-    taps = Buffer("filter", float32, filter.shape)
-    form = TransposedContract(form.output, form.input, taps, (), form.expr, form.window)
-    with pytest.raises(Unmade, match="constant"):
-        run(form, {form.input: x, taps: filter})
+@pytest.mark.parametrize("dtype", [np.float32, np.int8])
+def test_filters_that_are_not_constant(dtype):
+    x, filter, window = drawn(dtype, 2, 5, 4, 12), drawn(dtype, 19, 3, 2, 12), Window((3, 2), (2, 2))
+    form, _ = made(x, filter, window, (11, 8), arg(0, float32 if dtype == np.float32 else int32))
+    taps = Buffer("filter", as_dtype(filter.dtype), filter.shape)
+    form = dataclasses.replace(form, filter=taps)
+    got = run(form, {form.input: x, taps: filter})
+    np.testing.assert_allclose(got, expected(x, filter, window, (11, 8)), rtol=1e-5, atol=1e-5)
 
 
 SUM = {"more": 0, "epilogue": Epilogue(arg(0, float32), (), ())}

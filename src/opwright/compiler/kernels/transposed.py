@@ -15,6 +15,7 @@ pixels, or few channels, all taps are one product of the filter as it is: channe
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ...core import dtypes
@@ -100,19 +101,15 @@ def _tap(met: Any, k: Any, at: Value, step: Value, extent: Value) -> tuple[Value
 
 @maker(TransposedContract)
 def make_transposed(form: TransposedContract, build: Builder) -> None:
-    """Of what contractions have kernels for; the filter is a constant."""
+    """Of what contractions have kernels for."""
     x, filter, out, window = form.input, form.filter, form.output, form.window
-    if filter.constant is None:
-        raise Unmade("a transposed convolution whose filter is no constant")
-    features, high, wide, channels = filter.shape
+    if filter.parent is not None:
+        raise Unmade("a filter that is a slice")
+    features, high, wide, _ = filter.shape
     dtype = SUMS.get(x.dtype, dtypes.int32)
     products = Buffer(f"{out.name}.products", dtype, (*x.shape[:3], high * wide * features))
-    by_tap = math.prod(x.shape[:3]) > FEW and features >= NARROW
-    parts = [(products, filter.constant.reshape(-1, 1, 1, channels))] if not by_tap else [
-        (Buffer(out.name, dtype, (*x.shape[:3], features), None, products, (i * wide + j) * features),
-         filter.constant[:, i : i + 1, j : j + 1]) for i in range(high) for j in range(wide)]  # fmt: skip
-    for into, taps in parts:
-        weights = Buffer(filter.name, filter.dtype, taps.shape, taps)
+    by_tap = math.prod(x.shape[:3]) > FEW and features >= NARROW and filter.constant is not None
+    for into, weights in _parts(form, products) if by_tap else [(products, _as_it_is(filter))]:
         make(Contract(into, x, weights, (), arg(0, dtype), Window((1, 1)), 1, form.input_zero, form.filter_zero), build)
     epilogue, more = epilogue_of(form.expr, form.operands, out, build)
     lanes = vector_lanes(features, dtype.size)
@@ -124,3 +121,24 @@ def make_transposed(form: TransposedContract, build: Builder) -> None:
              features, top, left, *window.size, *window.strides, *window.dilations, *more]  # fmt: skip
     items = n * out_height * -(-features // lanes)
     build.step(code, words, items, chunk=grain(8 * out_width * lanes * (2 + high * wide), items))
+
+
+def _as_it_is(filter: Buffer) -> Buffer:
+    """The filter [F, KH, KW, C] as [F KH KW, 1, 1, C]."""
+    shape = (math.prod(filter.shape[:3]), 1, 1, filter.shape[3])
+    if filter.constant is None:
+        return Buffer(filter.name, filter.dtype, shape, None, filter)
+    return Buffer(filter.name, filter.dtype, shape, filter.constant.reshape(shape))
+
+
+def _parts(form: TransposedContract, products: Buffer) -> Iterator[tuple[Buffer, Buffer]]:
+    """Of each tap, where its products go, and its filter [F, 1, 1, C]."""
+    filter = form.filter
+    assert filter.constant is not None
+    features, high, wide, channels = filter.shape
+    for i in range(high):
+        for j in range(wide):
+            into = Buffer(products.name, products.dtype, (*form.input.shape[:3], features), None, products,
+                          (i * wide + j) * features)  # fmt: skip
+            taps = filter.constant[:, i : i + 1, j : j + 1]
+            yield into, Buffer(filter.name, filter.dtype, (features, 1, 1, channels), taps)
