@@ -4,6 +4,7 @@ Lives here: the steps of one run from the interpreter's own profile, beside what
 Not here: whole runs (duels.py), the machine's peaks (probes.py).
 
 A step stands under the first of the operators that run in it: a convolution's with its activation and what it adds.
+Work is counted as the operator defines it: convolutions by Winograd's way do less, and may be above the peak.
 """
 
 from __future__ import annotations
