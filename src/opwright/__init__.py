@@ -379,9 +379,8 @@ __all__ = [  # noqa: RUF022  grouped as in docs/api.md
     "attr", "global_scope", "graph_gradients", "kernel", "operator", "ops", "run_graph", "scope_guard",
     # modules and switches
     "autograph", "experimental", "types",
-    "bitwise", "config", "data", "debugging", "dtypes", "errors", "flags", "image", "keras", "language", "linalg", "lite",
-    "math",
-    "nest", "nn", "optimizers", "quantization", "random", "saved_model", "sequence", "show", "signal", "strings",
+    "bitwise", "config", "data", "debugging", "dtypes", "errors", "flags", "image", "keras", "language", "linalg",
+    "lite", "math", "nest", "nn", "optimizers", "quantization", "random", "saved_model", "sequence", "show", "signal", "strings",
     "testing", "train",
     # element by element
     "abs", "acos", "acosh", "add", "add_n", "as_string", "asin", "asinh", "atan", "atan2", "atanh",

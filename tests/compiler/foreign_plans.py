@@ -28,7 +28,6 @@ from opwright.compiler.loops.planning import plan_of
 from opwright.compiler.loops.plans import Address, Constant, InArena, Plan, word
 from opwright.compiler.native.store import find_module
 
-
 PACKING = ("pack", "transform_filter")  # how families begin that pack weights when a model is loaded
 
 
