@@ -21,7 +21,7 @@ from ..graph import Graph, Node, Value
 from .kernels import Unmade
 from .loops.forms import Buffer, Form
 from .loops.fusion import fused
-from .loops.graph import LoopGraph
+from .loops.graph import LoopGraph, parents
 from .loops.planning import plan_of
 from .loops.plans import Plan
 from .rules import At, Buffers, Refused, forms_of
@@ -120,11 +120,16 @@ class _Cutting:
         self.forms: dict[Node, list[Form]] = {}
         self.why: dict[Node, str] = {}
         self.inner: list[Compiled] = []
+        read = {v for n in self.nodes for v in self._read(n)} | set(map(self.of, graph.outputs))
         for node in self.nodes:
             if node.op.name == "Const":
                 continue
             try:
-                self.forms[node] = self._forms(node)
+                forms = self._forms(node)
+                made = {id(b) for f in forms for b in (f.output, *parents(f.output))}
+                if any(v in read and id(self.buffers.of(v)) not in made for v in node.outputs):
+                    raise Refused("a result that others read is not made")
+                self.forms[node] = forms
             except Refused as why:
                 self.why[node] = str(why)
 

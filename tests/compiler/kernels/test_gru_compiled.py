@@ -41,10 +41,11 @@ def test_steps_of_gated_units(batch, steps, cells, start, activation, keeps, bac
     if start:
         states = (buffer(h, "h"),)
         given[states[0]] = h
-    known = tuple(Buffer(f"w{i}", float32, w.shape, w) for i, w in enumerate(weights))
-    form = Gru(
-        Buffer("y", float32, (batch, steps, cells)), next(iter(given)), known, states, activation, keeps, backward
-    )
+    whole = np.concatenate([np.concatenate([weights[0].T, weights[1].T], 1).ravel(), weights[2].T.ravel()])
+    weight = buffer(whole.reshape(cells, 3 * cells), "weight")
+    x_ = next(iter(given))
+    given[weight] = np.ascontiguousarray(whole)
+    form = Gru(Buffer("y", float32, (batch, steps, cells)), x_, weight, states, activation, keeps, backward)
     wanted = expected(x.astype(np.float64), weights, h if start else np.zeros_like(h), activation, keeps, backward)
     found = run(form, given)
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)

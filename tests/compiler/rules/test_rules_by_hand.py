@@ -6,6 +6,7 @@ import pytest
 import opwright as ow
 from opwright.compiler import stretches
 from opwright.compiler.rules import MODULES
+from opwright.ops.sequence.gru import DynamicGru
 
 RNG = np.random.default_rng(11)
 
@@ -130,3 +131,26 @@ def test_moves(what):
     name, function, shape = MOVES[what]
     assert name in MODULES
     assert name in ran_natively(function, f32(*shape))
+
+
+@pytest.mark.parametrize("options", [{}, {"is_reverse": True, "origin_mode": True}, {"activation": "relu"}])
+@pytest.mark.parametrize(("lengths", "native"), [((4, 4, 4), True), ((4, 3, 5), False)])
+def test_gated_units_over_packed_sequences(lengths, native, options):
+    offsets = np.cumsum((0, *lengths))
+    bias, h = f32(1, 15), f32(3, 5)
+
+    def units(x, w, bias=bias, h=h):
+        return DynamicGru(x, w, bias, h, ow.constant(offsets), **options)[0]
+
+    x, w = f32(12, 15), ow.constant(0.3 * RNG.standard_normal((5, 15), dtype=np.float32))
+    assert ("DynamicGru" in ran_natively(lambda x, w: ow.tanh(units(x, w)), x, w)) is native
+    assert ("DynamicGru" in ran_natively(lambda x, w: ow.tanh(units(x, w, None, None)), x, w)) is native
+
+
+def test_what_gradients_read_is_made():
+    def loss(x, w):
+        return ow.reduce_sum(DynamicGru(x, w, None, None, ow.constant(np.array([0, 4, 8])))[0])
+
+    w = ow.constant(RNG.uniform(-0.3, 0.3, (5, 15)).astype(np.float32))
+    ran = ran_natively(lambda x, w: gradients(loss, x, w), f32(8, 15), w)
+    assert "DynamicGru" not in ran

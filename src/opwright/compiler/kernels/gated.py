@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from ...core.dtypes import float32
 from .. import language as kl
 from ..language import f32, i64, ptr
-from ..loops.forms import Gru
+from ..loops.forms import Buffer, Gru, IndexMap, Move
 from . import Unmade, maker
-from .recurrent import BOUNDS, CHAINS, Cells, activated, copied, packed_cells, sigmoid, written
+from .moves import make_move
+from .recurrent import BOUNDS, CHAINS, Cells, activated, copied, sigmoid, written
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder
@@ -68,14 +69,14 @@ def gru(work, x: ptr[f32], gates: ptr[f32], candidate: ptr[f32], h: ptr[f32], y:
 
 @maker(Gru)
 def make_gru(form: Gru, build: Builder) -> None:
-    """Weights are constants of float32."""
+    """The weights are packed in each run: they may be computed."""
     from ..target import host
 
-    x, y, weights = form.x, form.output, form.weights
-    if any(b.parent is not None or b.dtype is not float32 for b in (x, y, *form.h)) or not y.size or len(y.shape) != 3:
+    x, y, weight = form.x, form.output, form.weight
+    if any(b.parent is not None or b.dtype is not float32 for b in (x, y, weight, *form.h)) or len(y.shape) != 3:
         raise Unmade(f"recurrent units of {x!r}")
     batch, steps, cells = y.shape
-    if x.shape != (batch, steps, 3 * cells) or any(w.constant is None or w.shape != (cells, cells) for w in weights):
+    if x.shape != (batch, steps, 3 * cells) or weight.size != 3 * cells * cells or not y.size:
         raise Unmade(f"recurrent units of {x!r}")
     if form.activation not in BOUNDS and form.activation not in ("TANH", "NONE"):
         raise Unmade(f"recurrent units with {form.activation}")
@@ -83,12 +84,25 @@ def make_gru(form: Gru, build: Builder) -> None:
     long = max(lanes, CHAINS)
     wide = -(-cells // long) * long
     rows = next(n for n in (4, 2, 1) if batch % n == 0)
-    gates, candidate = (
-        packed_cells(part, cells, cells, wide, wide, lanes, build) for part in (weights[:2], weights[2:])
-    )
+    gates = _packed(weight, 0, 2, cells, wide, lanes, build)
+    candidate = _packed(weight, 2 * cells * cells, 1, cells, wide, lanes, build)
     last = steps - 1 if form.backward else 0
     code = gru.code(rows=rows, start=bool(form.h), activation=form.activation, keeps=form.keeps)
     h: Any = build.pointer(form.h[0]) if form.h else 0
     words = [build.pointer(x, last * 3 * cells), gates, candidate, h, build.pointer(y, last * cells), steps,
              -1 if form.backward else 1, cells]  # fmt: skip
     build.step(code, words, batch // rows, scratch=3 * rows * wide * 4, chunk=1)
+
+
+def _packed(weight: Buffer, start: int, count: int, n: int, wide: int, lanes: int, build: Builder) -> Any:
+    """Matrices [n, n] side by side, from an element of the weight on, as [vectors of columns, rows, matrices, lanes],
+    with zeros behind their ends."""
+    flat = Buffer("packed", float32, (wide // lanes, wide, count, lanes))
+    boxes = []
+    for matrix in range(count):
+        for first, panels, width in ((0, n // lanes, lanes), (n // lanes, 1, n % lanes)):
+            if panels and width:
+                offset = start + matrix * n + first * lanes
+                boxes.append(IndexMap((first, 0, matrix, 0), (panels, n, 1, width), offset, (lanes, count * n, 0, 1)))
+    make_move(Move(flat, (weight,) * len(boxes), tuple(boxes), 0.0), build)
+    return build.pointer(flat)

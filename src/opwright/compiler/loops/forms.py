@@ -353,13 +353,13 @@ class Gru(Form):
 
         u, r = sigmoid(x_u + h U), sigmoid(x_r + h R)    c = act(x_c + (r h) C)
         h' = (1 - u) h + u c, or where the gate `keeps` u h + (1 - u) c
-    x [batch, time, 3 cells]: what does not depend on the state, of u, r and c side by side. weights: U, R, C, turned,
-    [cells, cells] each, constants. h: the first state [batch, cells]; zeros where it is left out. backward: from the
-    last step.
+    x [batch, time, 3 cells]: what does not depend on the state, of u, r and c side by side. weight: in its memory lie
+    U and R as [cells, 2 cells], then C as [cells, cells]. h: the first state [batch, cells]; zeros where it is left
+    out. backward: from the last step.
     """
 
     x: Buffer
-    weights: tuple[Buffer, ...]
+    weight: Buffer
     h: tuple[Buffer, ...] = ()
     activation: str = "TANH"
     keeps: bool = False
