@@ -380,8 +380,8 @@ __all__ = [  # noqa: RUF022  grouped as in docs/api.md
     # modules and switches
     "autograph", "experimental", "types",
     "bitwise", "config", "data", "debugging", "dtypes", "errors", "flags", "image", "keras", "language", "linalg",
-    "lite", "math", "nest", "nn", "optimizers", "quantization", "random", "saved_model", "sequence", "show", "signal", "strings",
-    "testing", "train",
+    "lite", "math", "nest", "nn", "optimizers", "quantization", "random", "saved_model", "sequence", "show", "signal",
+    "strings", "testing", "train",
     # element by element
     "abs", "acos", "acosh", "add", "add_n", "as_string", "asin", "asinh", "atan", "atan2", "atanh",
     "clip_by_global_norm", "clip_by_norm", "clip_by_value", "complex", "cos", "cosh", "divide", "equal", "exp", "floor",

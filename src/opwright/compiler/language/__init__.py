@@ -64,7 +64,8 @@ if TYPE_CHECKING:
         zeros,
     )
     from .memory import copy
-    from .values import Pointer, Registers, Value, value
+    from .places import Pointer, Registers
+    from .values import Value, value
 
 ptr: Any = _ptr  # a type checker takes annotations for types
 f16: Any = _dtypes.float16
@@ -94,7 +95,8 @@ _LATER = {
         "maximum minimum null opaque part pointer reduce_add reduce_max reduce_min registers round_even select "
         "shuffle splat sqrt stack to_int trunc zeros "
     ),
-    "values": "Pointer Registers Value value",
+    "places": "Pointer Registers",
+    "values": "Value value",
 }
 """The modules that are imported later, and their names."""
 _MODULES = {name: module for module, names in _LATER.items() for name in names.split()}

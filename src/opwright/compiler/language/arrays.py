@@ -23,7 +23,8 @@ from .dots import lookup
 from .functions import all as every
 from .functions import first, gather
 from .kinds import I64
-from .values import Pointer, Value, current, value
+from .places import Pointer
+from .values import Value, current, value
 
 
 class Array:

@@ -31,7 +31,8 @@ from .arrays import Array, ArrayValue, Guards
 from .control import LoopRange, carried
 from .family import word
 from .kinds import I64, KIND, POINTER
-from .values import Pointer, Staging, Value, current, value
+from .places import Pointer
+from .values import Staging, Value, current, value
 
 _KERNEL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
 

@@ -28,7 +28,8 @@ from ...staging.stages import (
 )
 from .functions import maximum, minimum, select
 from .kinds import POINTER, number, typed
-from .values import Pointer, Value, allocate, current, value
+from .places import Pointer, allocate
+from .values import Value, current, value
 
 
 class LoopRange:

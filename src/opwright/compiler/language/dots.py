@@ -11,7 +11,8 @@ from ...core import dtypes
 from ...core.dtypes import DType
 from .functions import bitcast, clamp, concat, minimum, part, shuffle, to_int
 from .kinds import I32, KIND, typed
-from .values import Pointer, Value, current, intrinsic
+from .places import Pointer
+from .values import Value, current, intrinsic
 
 
 def _pieces(count: int, *, widest: int) -> list[tuple[int, int]]:

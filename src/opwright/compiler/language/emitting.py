@@ -19,7 +19,8 @@ from ..target import Target
 from .control import LoopRange
 from .kinds import I64, KIND, POINTER
 from .parameters import PointerKind
-from .values import Pointer, Staging, Value
+from .places import Pointer
+from .values import Staging, Value
 
 if TYPE_CHECKING:
     from .family import Family

@@ -16,7 +16,8 @@ from ...core.dtypes import DType
 from .. import mathematics
 from ..lanes import Lanes
 from .kinds import I1, I32, KIND, POINTER, number, suffix, typed
-from .values import Pointer, Registers, Value, allocate, current, intrinsic
+from .places import Pointer, Registers, allocate
+from .values import Value, current, intrinsic
 
 
 def _values(*xs: Any) -> tuple[Value, ...]:

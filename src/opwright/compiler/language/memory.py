@@ -10,7 +10,8 @@ from typing import Any
 from llvmlite import ir
 
 from .kinds import I1
-from .values import Pointer, intrinsic, value
+from .places import Pointer
+from .values import intrinsic, value
 
 
 def copy(into: Pointer, source: Pointer, nbytes: Any) -> None:

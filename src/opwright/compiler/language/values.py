@@ -1,7 +1,8 @@
-"""Values of the kernel language while a kernel is staged: numbers, vectors and masks, pointers, register tiles.
+"""Values of the kernel language while a kernel is staged: numbers, vectors and masks.
 
-Lives here: `Value`, `Pointer`, `Registers`, `current` (the kernel being staged).
-Not here: functions of values (functions.py, dots.py), control flow (control.py), what is staged (family.py).
+Lives here: `Value`, `Staging` and `current` (the kernel being staged), `intrinsic`.
+Not here: where values are read and written (places.py), functions of values (functions.py, dots.py), control flow
+(control.py), what is staged (emitting.py).
 
 Integers wrap; `//` and `%` of integers round toward zero, as processors do. A number beside a vector stands for as many
 of it; a Python number takes the dtype of what stands beside it. Other dtypes do not mix: `x.to(dtype)` converts.
@@ -21,7 +22,7 @@ from ...core.frames import OURS
 from ...ops import dispatch
 from ..lanes import Lanes
 from ..scalars import KernelScalar, KernelTrace
-from .kinds import I1, I32, I64, KIND, POINTER, SHORT_FLOATS, number, suffix, typed
+from .kinds import I32, KIND, SHORT_FLOATS, number, typed
 
 _KERNELS = os.path.join(OURS, "compiler", "kernels") + os.sep
 
@@ -142,7 +143,9 @@ class Value(KernelScalar):
         return Value(getattr(current().builder, name)(a.x, c.x), a.dtype)
 
     def __add__(self, o: Any) -> Any:
-        return o.__radd__(self) if isinstance(o, Pointer) else self._arithmetic(o, "fadd", "add")
+        if not isinstance(o, Value) and hasattr(o, "prefetch"):  # a pointer: an offset from it
+            return o + self
+        return self._arithmetic(o, "fadd", "add")
 
     def __radd__(self, o: Any) -> Value:
         return self._arithmetic(o, "fadd", "add", swap=True)
@@ -295,140 +298,3 @@ class Value(KernelScalar):
 def value(x: Any, dtype: DType = dtypes.int64) -> Value:
     """A Python number as a value of this dtype; a value as it is."""
     return x if isinstance(x, Value) else Value(number(dtype, x), dtype)
-
-
-class Pointer:
-    """The place of elements of one dtype. Bounds are the kernel's to keep.
-
-    `p[i]` reads a number, `p[i] = v` writes a number or a vector; `p + i` is i elements further.
-    align: bytes that its address is known to be a multiple of.
-    """
-
-    __slots__ = ("align", "dtype", "x")
-
-    def __init__(self, x: ir.Value, dtype: DType, align: int | None = None) -> None:
-        self.x, self.dtype, self.align = x, dtype, align or dtype.size
-
-    def __add__(self, i: Any) -> Pointer:
-        if isinstance(i, int) and i == 0:
-            return self
-        return Pointer(self._at(i), self.dtype, min(self.align, self.dtype.size))
-
-    __radd__ = __add__
-
-    def __sub__(self, i: Any) -> Pointer:
-        return self + (-i)
-
-    def _at(self, i: Any) -> ir.Value:
-        if isinstance(i, int) and i == 0:
-            return self.x
-        stored = ir.IntType(8) if self.dtype.is_bool else KIND[self.dtype]
-        index = value(i)
-        if index.dtype.size < 8:
-            index = index.to(dtypes.int64)
-        return current().builder.gep(self.x, [index.x], source_etype=stored)
-
-    def __eq__(self, o: Any) -> Value:  # type: ignore[override]
-        return Value(current().builder.icmp_unsigned("==", self.x, o.x), dtypes.bool)
-
-    def __ne__(self, o: Any) -> Value:  # type: ignore[override]
-        return Value(current().builder.icmp_unsigned("!=", self.x, o.x), dtypes.bool)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __getitem__(self, i: Any) -> Value:
-        return self.load(i, 0)
-
-    def __setitem__(self, i: Any, v: Any) -> None:
-        self.store(v, i)
-
-    def _alignment(self, i: Any) -> int:
-        return self.align if isinstance(i, int) and i * self.dtype.size % self.align == 0 else min(
-            self.align, self.dtype.size)  # fmt: skip
-
-    def load(self, i: Any = 0, count: int = 0, mask: Value | None = None, *, temporal: bool = True) -> Value:
-        """count elements from i on as a vector; count 0: one as a number. mask: lanes that are read; others are 0."""
-        b, at = current().builder, self._at(i)
-        stored = dtypes.uint8 if self.dtype.is_bool else self.dtype
-        kind = typed(stored, count)
-        if mask is None:
-            x = b.load(at, align=self._alignment(i), typ=kind)
-            if not temporal:
-                x.set_metadata("nontemporal", b.module.add_metadata([ir.Constant(I32, 1)]))
-        else:
-            x = intrinsic(f"masked.load.{suffix(kind)}.p0", kind, at, ir.Constant(I32, self._alignment(i)), mask.x,
-                          ir.Constant(kind, None))  # fmt: skip
-        found = Value(x, stored)
-        return found != 0 if self.dtype.is_bool else found
-
-    def store(self, v: Any, i: Any = 0, mask: Value | None = None, *, temporal: bool = True) -> None:
-        """Write a number or a vector from i on. mask: lanes that are written. temporal=False: past the caches."""
-        b, at = current().builder, self._at(i)
-        v = v if isinstance(v, Value) else Value(number(self.dtype, v), self.dtype)
-        if v.dtype is not self.dtype:
-            raise TypeError(f"a pointer to {self.dtype.name} takes no {v.dtype.name}: x.to(dtype) converts")
-        if v.dtype.is_bool:
-            v = v.to(dtypes.uint8)
-        if mask is None:
-            written = b.store(v.x, at, align=self._alignment(i))
-            if not temporal:
-                written.set_metadata("nontemporal", b.module.add_metadata([ir.Constant(I32, 1)]))
-        else:
-            intrinsic(f"masked.store.{suffix(v.x.type)}.p0", ir.VoidType(), v.x, at,
-                      ir.Constant(I32, self._alignment(i)), mask.x)  # fmt: skip
-
-    def cast(self, dtype: DType, align: int = 1) -> Pointer:
-        """The same place as elements of another dtype; align: bytes its address is a multiple of."""
-        return Pointer(self.x, dtype, align)
-
-    def prefetch(self, i: Any = 0, *, write: bool = False, locality: int = 3) -> None:
-        """Ask for the cache line of element i. locality: 3 into the first cache ... 0 soon not needed."""
-        intrinsic("prefetch.p0", ir.VoidType(), self._at(i), *(ir.Constant(I32, n) for n in (int(write), locality, 1)))
-
-    def address(self) -> Value:
-        """The address as an int64."""
-        return Value(current().builder.ptrtoint(self.x, I64), dtypes.int64)
-
-    def __repr__(self) -> str:
-        return f"<ptr[{self.dtype.short}] of kernel {current().name!r}>"
-
-
-def allocate(kind: ir.Type, size: int = 1, align: int | None = None) -> ir.Value:
-    """Memory on the stack, in the function's first block."""
-    b = current().builder
-    with b.goto_entry_block():
-        place = b.alloca(kind, ir.Constant(I64, size) if size != 1 else None)
-        if align is not None:
-            place.align = align
-    return place
-
-
-class Registers:
-    """A tile of numbers or vectors that a kernel keeps in registers: `tile[i, j]`, read and written by Python ints."""
-
-    __slots__ = ("count", "dtype", "places", "shape")
-
-    def __init__(self, dtype: DType, count: int, shape: tuple[int, ...]) -> None:
-        self.dtype, self.count, self.shape = dtype, count, shape
-        self.places: dict[tuple[int, ...], ir.Value] = {}
-
-    def _place(self, at: Any) -> ir.Value:
-        at = at if isinstance(at, tuple) else (at,)
-        if len(at) != len(self.shape) or not all(isinstance(i, int) and 0 <= i < n for i, n in zip(at, self.shape)):
-            raise IndexError(f"a tile of registers of shape {list(self.shape)} has no {list(at)}: indices are Python "
-                             "ints, of unrolled loops")  # fmt: skip
-        if at not in self.places:
-            self.places[at] = allocate(typed(self.dtype, self.count))
-        return self.places[at]
-
-    def __getitem__(self, at: Any) -> Value:
-        return Value(current().builder.load(self._place(at), typ=typed(self.dtype, self.count)), self.dtype)
-
-    def __setitem__(self, at: Any, v: Any) -> None:
-        v = v if isinstance(v, Value) else Value(number(self.dtype, v), self.dtype)
-        if v.dtype is not self.dtype:
-            raise TypeError(f"a tile of {self.dtype.name} takes no {v.dtype.name}: x.to(dtype) converts")
-        current().builder.store(v.splat(self.count).x, self._place(at))
-
-
-__all__ = ["I1", "POINTER", "Pointer", "Registers", "Staging", "Value", "allocate", "current", "intrinsic", "value"]
