@@ -107,6 +107,8 @@ class Engine:
         if job is None or (job.is_alive() and self._process == os.getpid()):
             return job is not None
         self._job, self.delegate.cold = None, []
+        if self._process != os.getpid():  # the thread is in the process that this one was forked from
+            return False
         if self.delegate.failure is None:
             for s in self._subgraphs:
                 if s.delegation is not None and not s.delegation.has(self.delegate):
