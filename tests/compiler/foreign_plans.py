@@ -11,6 +11,7 @@ import dataclasses
 import importlib
 import pkgutil
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,16 +32,35 @@ from opwright.compiler.native.store import find_module
 PACKING = ("pack", "transform_filter")  # how families begin that pack weights when a model is loaded
 
 
-def run_forms_on(name: str, folder: Path, forms: Sequence[Form], given: Mapping[Buffer, np.ndarray],
-                 patch: pytest.MonkeyPatch) -> np.ndarray:  # fmt: skip
+def _forget() -> None:
+    """Empty the caches of what makers found out about a target."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("opwright.compiler."):
+            for held in list(vars(module).values()):
+                if hasattr(held, "cache_clear") and held is not targets.host:
+                    held.cache_clear()
+
+
+def run_forms_on(name: str, folder: Path, forms: Sequence[Form], given: Mapping[Buffer, np.ndarray]) -> np.ndarray:
     """What the last form writes."""
     need(name)
+    with pytest.MonkeyPatch.context() as patch:
+        _forget()
+        try:
+            return _run(name, folder, forms, given, patch)
+        finally:
+            patch.undo()
+            _forget()
+
+
+def _run(name: str, folder: Path, forms: Sequence[Form], given: Mapping[Buffer, np.ndarray],
+         patch: pytest.MonkeyPatch) -> np.ndarray:  # fmt: skip
     target, native = targets.named(name), targets.host()
-    patch.setattr(targets, "host", lambda: target)
-    for module in pkgutil.iter_modules(kernels.__path__):
-        loaded = importlib.import_module(f"{kernels.__name__}.{module.name}")
-        if hasattr(loaded, "host"):
-            patch.setattr(loaded, "host", lambda: target)
+    # all are loaded before anything is patched: what is imported later would keep the patch for good
+    modules = [importlib.import_module(f"{kernels.__name__}.{m.name}") for m in pkgutil.iter_modules(kernels.__path__)]
+    for module in (targets, *modules):
+        if hasattr(module, "host"):
+            patch.setattr(module, "host", lambda: target)
     chosen: dict[int, tuple[Family, dict[str, Any]]] = {}
     here = dataclasses.replace(native, features="", vector_bytes=target.vector_bytes)
 
