@@ -18,12 +18,14 @@ FILES = sorted((*DATA.glob("tflite/*.tflite"), *DATA.glob("networks/*.tflite")),
 STEPS = 4
 """Of integers at the end of a network: each of its operators may be a step away."""
 CHAOTIC = ("random", "sampled", "greedy")  # what they draw or choose hangs on the last bit
+OTHERS = ("custom", "flex_strings", "hashtable_ids", "spectra", "strings", "words_float")
+"""Files with operators or inputs (text, tables, complex numbers) that this test has nothing for; others run them."""
+NEAR, NEAR_OF_INTEGERS = 1e-4, 0.04
+"""Of a result's largest number. 0.029 is the most that steps of integers made of one here (an attention layer)."""
 
 
 def drawn(detail, rng):
     shape, dtype = detail["shape"], np.dtype(detail["dtype"])
-    if dtype.kind not in "fbiu":
-        pytest.skip("inputs of another kind")
     if dtype.kind == "f":
         return rng.standard_normal(shape).astype(dtype)
     low, high = (np.iinfo(dtype).min, np.iinfo(dtype).max) if dtype.itemsize == 1 and dtype.kind != "b" else (0, 2)
@@ -43,13 +45,10 @@ def two_runs(interpreter):
 
 @pytest.mark.parametrize("path", [
     pytest.param(path, id=path.stem, marks=[] if path.stem in QUICK else pytest.mark.slow) for path in FILES
-    if not any(word in path.stem for word in CHAOTIC)
+    if path.stem not in OTHERS and not any(word in path.stem for word in CHAOTIC)
 ])  # fmt: skip
 def test_answers_are_near(path):
-    try:
-        wanted = two_runs(lite.Interpreter(str(path), experimental_op_resolver_type=OpResolverType.BUILTIN_REF))
-    except (RuntimeError, ValueError):
-        pytest.skip("it needs what the test does not give it")
+    wanted = two_runs(lite.Interpreter(str(path), experimental_op_resolver_type=OpResolverType.BUILTIN_REF))
     with engine(verify=True):
         found = two_runs(lite.Interpreter(str(path), num_threads=2))
     integers = "int" in path.stem or "uint8" in path.stem or "quant" in path.stem or "dynamic" in path.stem
@@ -60,4 +59,4 @@ def test_answers_are_near(path):
             assert np.abs(a.astype(np.int64) - b.astype(np.int64)).max(initial=0) <= STEPS
         elif a.dtype.kind == "f":
             largest = np.nanmax(np.abs(b.astype(np.float64)), initial=0)
-            np.testing.assert_allclose(a, b, rtol=1e-4, atol=(0.1 if integers else 1e-4) * largest)
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=(NEAR_OF_INTEGERS if integers else NEAR) * largest)

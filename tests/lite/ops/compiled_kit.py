@@ -1,6 +1,6 @@
 """Drawn models of one operator run by the compiled engine, against the official kernels.
 
-Lives here: `compiled_gaps`, `taken`.  Not here: the rows (drawn_rows_*.py), which are compiled (test_compiled_*.py).
+Lives here: `compiled_gaps`, `agrees`, `taken`.  Not here: the rows (drawn_rows_*.py), the tests (test_compiled_*.py).
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from drawn import Draw, Row, answers, feeds, gap_of, model_of
 from one_operator import official_interpreter
 
@@ -39,3 +40,16 @@ def compiled_gaps(row: Row, kind: str, seed: int) -> tuple[float, bool, str]:
         assert (a.shape, a.dtype) == (b.shape, b.dtype), (a.shape, a.dtype, b.shape, b.dtype)
     gaps = [float(np.max(gap_of(a, b), initial=0)) for a, b in zip(found, wanted)]
     return max(gaps, default=0.0), whole, why
+
+
+NARROW = ("INT8", "UINT8", "INT16")
+"""Kinds that may stand for real numbers: a step more than the row allows is right."""
+
+
+def agrees(row: Row, kind: str, models: int) -> None:
+    """The first of a row's drawn models give the official answers within what the row allows."""
+    pytest.importorskip("ai_edge_litert.interpreter")
+    allowed = row.within + (1 if kind in NARROW else 0)
+    for seed in range(models):
+        gap, _, _ = compiled_gaps(row, kind, seed)
+        assert gap <= allowed, f"seed {seed}: {gap:.3g} from the official answer, allowed {allowed:.3g}"

@@ -1,6 +1,6 @@
 """Matrix products of float32: the micro-kernels, rows at one pitch.
 
-Lives here: `Panels` (how a filter is packed), `panels` (a tile of rows by panels), `gemm`, `gemm_step`, `Tile`.
+Lives here: `Panels` (how a filter is packed), `panels` (a tile of rows by panels), `gemm`, `gemm_step`.
 Not here: packing (panels_f32.py), convolutions with windows (convolution_f32.py), few rows (gemv_f32.py), the makers
 (contractions_f32.py, matmul.py).
 
@@ -36,27 +36,6 @@ LIGHT = 6
 AHEAD = 128
 """Steps that a filter is asked for before it is needed: large networks' filters come from memory every time, which
 hides no other way (a third of their time); filters that are in the caches lose nothing by it."""
-
-
-class Tile(NamedTuple):
-    """The most rows of a tile, and its vectors in a row; lanes: channels in a vector."""
-
-    rows: int
-    vectors: int
-    lanes: int
-
-    @property
-    def width(self) -> int:
-        """Channels in a panel."""
-        return self.vectors * self.lanes
-
-
-def tile_of(target: Target, features: int) -> Tile:
-    """The tile for so many output channels: all registers but what the filter and one row's number take."""
-    lanes = target.vector_bytes // 4
-    if features <= lanes:
-        return Tile(target.registers - 4, 1, lanes)
-    return Tile((target.registers - 4) // 2, 2, lanes)
 
 
 class Panels(NamedTuple):

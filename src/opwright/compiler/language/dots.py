@@ -15,11 +15,6 @@ from .places import Pointer
 from .values import Value, current, intrinsic
 
 
-def _pieces(count: int, *, widest: int) -> list[tuple[int, int]]:
-    """(start, length) of parts that instructions have: powers of two up to the widest."""
-    return [(i, min(widest, count)) for i in range(0, count, min(widest, count))]
-
-
 def dot4(acc: Value, a: Value, c: Value) -> Value:
     """acc[i] + sum over j < 4 of a[4 i + j] c[4 i + j]: acc int32, a uint8, c int8, of 4 times as many lanes. Exact."""
     n = acc.count

@@ -41,17 +41,13 @@ class Share:
 
 
 class Builder:
-    """Collects the steps of a loop graph's forms; a maker is given one and the form.
+    """Collects the steps of a loop graph's forms; a maker is given one and the form."""
 
-    known: constants that an earlier plan of the same file has packed, by key.
-    """
-
-    def __init__(self, known: dict[Any, Constant] | None = None) -> None:
+    def __init__(self) -> None:
         self.steps: list[Step] = []
         self.constants: list[Constant] = []
         self.shares: list[Share] = []
         self._by_key: dict[Any, Constant] = {}
-        self._known = known or {}
         self._form: Form | None = None
         self._place = -1
 
@@ -73,9 +69,7 @@ class Builder:
         full = None if key is None else _key((key, tuple(shape), np.dtype(dtype).str))
         found = self._by_key.get(full) if full is not None else None
         if found is None:
-            found = self._known.get(full) if full is not None else None
-            if found is None or found.array is None:
-                found = Constant(tuple(shape), np.dtype(dtype), fill, full)
+            found = Constant(tuple(shape), np.dtype(dtype), fill, full)
             self.constants.append(found)
             if full is not None:
                 self._by_key[full] = found
@@ -128,15 +122,14 @@ def _key(part: Any) -> Any:
     return part
 
 
-def plan_of(graph: LoopGraph, known: dict[Any, Constant] | None = None,
-            apart: Callable[[Form], Sequence[Form] | None] = lambda form: None) -> Plan:  # fmt: skip
+def plan_of(graph: LoopGraph, apart: Callable[[Form], Sequence[Form] | None] = lambda form: None) -> Plan:
     """The plan of a loop graph. Its constants are not packed yet: `Plan.pack`.
 
     apart: of a form that fusion made, those it was made of, which run instead where no kernel does it.
     raises Unmade with all forms that nobody makes
     """
     memory = _Memory(graph)
-    builder = Builder(known)
+    builder = Builder()
     forms: list[Form] = []
     failed: dict[Form, str] = {}
     todo = list(reversed(graph.forms))

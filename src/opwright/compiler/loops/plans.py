@@ -122,7 +122,7 @@ class Plan:
         self.steps, self.arena, self.unshared, self.constants, self.places = layout
 
     def pack(self, every: int = 0, pause: Callable[[], Any] | None = None) -> None:
-        """Write the constants into one block of memory; those that an earlier plan has packed stay where they are.
+        """Write the constants into one block of memory; those that are packed already stay where they are.
 
         pause: called whenever so many bytes are written
         """
@@ -141,16 +141,6 @@ class Plan:
             if pause is not None and written >= every:
                 written = 0
                 pause()
-
-    def known(self) -> dict[Any, Constant]:
-        """The packed constants that have a key: for another plan of the same file."""
-        return {c.key: c for c in self.constants if c.key is not None and c.array is not None}
-
-    def read_as_they_are(self) -> list[np.ndarray]:
-        """Constants of the file that steps read in place."""
-        found = {id(w.of): w.of.constant for s in self.steps for w in s.words
-                 if isinstance(w, Address) and isinstance(w.of, Buffer) and w.of.constant is not None}  # fmt: skip
-        return [array for array in found.values() if array is not None]
 
     def __str__(self) -> str:
         packed = sum(c.nbytes for c in self.constants)

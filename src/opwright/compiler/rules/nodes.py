@@ -1,6 +1,6 @@
 """Catalogue nodes as rules see them: operands as buffers, attributes, and the forms that are added.
 
-Lives here: `At`, `Buffers`, `Refused`.  Not here: the rules (one module a family), which nodes are asked about
+Lives here: `At`, `Buffers`.  Not here: the rules (one module a family), which nodes are asked about
 (../stretches.py).
 """
 
@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from ...core.dtypes import DType, bfloat16
 from ...graph import Node, Value
+from ..loops.adding import Adding, Refused
 from ..loops.expressions import Expr, arg, const, scalar
-from ..loops.forms import Buffer, Form, IndexMap, Move, View
+from ..loops.forms import Buffer, IndexMap, Move, View
 
-F = TypeVar("F", bound=Form)
 UNIFORM = 1 << 16  # elements; whether all of a constant are equal is asked of smaller ones
-
-
-class Refused(Exception):
-    """No forms for this node; why: a few words. It runs as it is, between native stretches."""
 
 
 class Buffers:
@@ -48,15 +44,14 @@ class Buffers:
         return found
 
 
-class At:
+class At(Adding):
     """One node, and the forms that its rule adds. origin: how forms name it."""
 
-    __slots__ = ("_buffers", "forms", "node", "origin")
+    __slots__ = ("_buffers", "node")
 
     def __init__(self, node: Node, buffers: Buffers) -> None:
+        super().__init__((node.name,))
         self.node, self._buffers = node, buffers
-        self.origin = (node.name,)
-        self.forms: list[Form] = []
 
     # ---- what it has ------------------------------------------------------------------------------------------------
 
@@ -93,35 +88,11 @@ class At:
         """An attribute."""
         return self.node.attrs[name]
 
-    def constant(self, place: int) -> np.ndarray:
-        """The elements of an input. Raises Refused where they are not known."""
-        found = self.operand(place).constant
-        if found is None:
-            raise Refused(f"input {place} is no constant")
-        return found
-
     # ---- what it becomes --------------------------------------------------------------------------------------------
-
-    def form(self, make: Callable[..., F], output: Buffer, *parts: Any, **named: Any) -> F:
-        """Add a form that writes `output`."""
-        made = make(output, *parts, origin=self.origin, **named)
-        self.forms.append(made)
-        return made
 
     def new(self, dtype: DType, shape: Sequence[int]) -> Buffer:
         """A buffer for what lies between two forms of this node."""
         return Buffer(f"{self.node.name}.{len(self.forms)}", dtype, tuple(shape))
-
-    def viewed(self, buffer: Buffer, shape: Sequence[int]) -> Buffer:
-        """The elements of a buffer under another shape."""
-        shape = tuple(shape)
-        if buffer.shape == shape:
-            return buffer
-        if buffer.constant is not None:
-            return Buffer(buffer.name, buffer.dtype, shape, buffer.constant.reshape(shape))
-        made = Buffer(f"{buffer.name}.{'x'.join(map(str, shape))}", buffer.dtype, shape)
-        self.form(View, made, buffer)
-        return made
 
     def written(self, output: Buffer, shape: Sequence[int], make: Callable[[Buffer], Any]) -> None:
         """Let `make(buffer)` write a buffer of another shape, whose elements are the output's."""

@@ -1,29 +1,25 @@
 """Nodes as rules see them: operands with their scales, options, and the forms that are added.
 
-Lives here: `At`, `Operand`, `Buffers`, `Refused`; values as expressions (`real`, `stored`, `clamped`).
+Lives here: `At`, `Operand`, `Buffers`; values as expressions (`real`, `stored`, `clamped`).
 Not here: the rules (rules/), which nodes are asked about (delegate.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
+from ...compiler.loops.adding import Adding, Refused
 from ...compiler.loops.expressions import Expr, apply, arg, const, convert, quantize, scalar
-from ...compiler.loops.forms import Buffer, Form, View
+from ...compiler.loops.forms import Buffer, View
 from ...core.dtypes import DType, float32, int8, int16, uint8
 from ..runtime.node import Node
 from ..runtime.tensor import CONSTANT, Tensor
 
-F = TypeVar("F", bound=Form)
 NARROW = (int8, uint8, int16)
 """Integers that may stand for real numbers by one scale and zero point."""
-
-
-class Refused(Exception):
-    """No forms for this node; why: a few words. It stays with the interpreter."""
 
 
 class Operand:
@@ -103,15 +99,14 @@ class Buffers:
         return found
 
 
-class At:
+class At(Adding):
     """One node, and the forms that its rule adds."""
 
-    __slots__ = ("_buffers", "forms", "node", "origin")
+    __slots__ = ("_buffers", "node")
 
     def __init__(self, node: Node, buffers: Buffers) -> None:
+        super().__init__((f"{node.name} {node.number}",))
         self.node, self._buffers = node, buffers
-        self.origin = (f"{node.name} {node.number}",)
-        self.forms: list[Form] = []
 
     # ---- what it has ------------------------------------------------------------------------------------------------
 
@@ -145,36 +140,12 @@ class At:
         value = getattr(self.node.options, name, 0)
         return getattr(value, "name", value)
 
-    def constant(self, place: int) -> np.ndarray:
-        """The elements of an input. Raises Refused where they are not known."""
-        found = self.operand(place).constant
-        if found is None:
-            raise Refused(f"input {place} is no constant")
-        return found
-
     # ---- what it becomes --------------------------------------------------------------------------------------------
-
-    def form(self, make: Callable[..., F], output: Buffer, *parts: Any, **named: Any) -> F:
-        """Add a form that writes `output`."""
-        made = make(output, *parts, origin=self.origin, **named)
-        self.forms.append(made)
-        return made
 
     def new(self, dtype: DType, shape: Sequence[int], name: str = "") -> Buffer:
         """A buffer for what lies between two forms of this node."""
         t = self.node.tensors_out[0]
         return Buffer(f"t{t.index}{name or f'.{len(self.forms)}'}", dtype, tuple(shape))
-
-    def viewed(self, buffer: Buffer, shape: Sequence[int]) -> Buffer:
-        """The elements of a buffer under another shape."""
-        shape = tuple(shape)
-        if buffer.shape == shape:
-            return buffer
-        if buffer.constant is not None:
-            return Buffer(buffer.name, buffer.dtype, shape, buffer.constant.reshape(shape))
-        made = Buffer(f"{buffer.name}.{'x'.join(map(str, shape))}", buffer.dtype, shape)
-        self.form(View, made, buffer)
-        return made
 
     def under(self, output: Operand, shape: Sequence[int]) -> tuple[Buffer, Callable[[], None]]:
         """A buffer of another shape for a form to write, and what to call after that form: it becomes the output."""
