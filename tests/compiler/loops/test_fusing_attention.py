@@ -36,7 +36,7 @@ def graph(mask=None, rows=20, also=False, turned=True):
 
 
 def result(g):
-    plan = plan_of(*(lambda after, apart: (after, None, apart))(*fused(g)))
+    plan = plan_of(*fused(g))
     plan.pack()
     running = Running(plan)
     rng = np.random.default_rng(1)
