@@ -34,6 +34,11 @@ def meet(counter: np.ndarray, threads: int) -> Step:
     return Step(kernel(MEET), [counter.ctypes.data, threads, TURNS], threads, chunk=1)
 
 
+def long() -> Step:
+    """A step that takes its time: for plans that are over in no time nobody is woken."""
+    return Step(kernel(SPIN), [1 << 18], 1)
+
+
 threaded = pytest.mark.skipif(not runs_images() or not hasattr(os, "fork"), reason="no threads on this system")
 
 
@@ -148,8 +153,7 @@ def test_python_goes_on_meanwhile() -> None:
 def test_workers_come_however_long_they_slept(threads: int) -> None:
     """Each step ends only when every thread is in it: a worker that is not woken is a step that fails."""
     counter = np.zeros(1, np.int64)
-    long = Step(kernel(SPIN), [1 << 18], 1)  # for plans that are over in no time nobody is woken
-    executor = Executor([meet(counter, threads), long], threads)
+    executor = Executor([meet(counter, threads), long()], threads)
     random = np.random.default_rng(threads)
     count = 60 if threads == 2 else 5  # who waits keeps a processor, which this machine may not have to spare
     for pause in (*[0.0] * count, *random.uniform(0, 3e-4, count), 0.02, 0.05):  # around what a worker waits awake
@@ -211,7 +215,7 @@ def in_child(work) -> int:
 @threaded
 def test_a_fork_has_workers_of_its_own() -> None:
     counter, array = np.zeros(1, np.int64), np.zeros(100, np.int64)
-    executor = Executor([meet(counter, 2), add(array, chunk=5)], 2)
+    executor = Executor([meet(counter, 2), add(array, chunk=5), long()], 2)
     executor.run()
 
     def work() -> None:
