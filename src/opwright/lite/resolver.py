@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.errors import InvalidArgumentError
+from ..ops import registry
 from ..ops.definition import Operator
 from . import customs
 from .format import schema
@@ -135,8 +136,8 @@ class MutableOpResolver(OpResolver):
 
 
 class BuiltinOpResolver(MutableOpResolver):
-    """A resolver that starts with all of Opwright's builtin operators and the custom ones that are shipped
-    (lite/customs), each imported when a model has it."""
+    """A resolver that starts with all of Opwright's builtin operators, the custom ones that are shipped (lite/customs),
+    and those that installed packages add (ops/installed.py), each imported when a model has it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -151,11 +152,22 @@ class BuiltinOpResolver(MutableOpResolver):
         if found is None and name.startswith("Flex") and version == 1:
             from .flex import flex_registration  # with it comes the catalogue, which other models do without
 
-            return flex_registration(name)
+            found = flex_registration(name)
+        if found is None:
+            found = _from_package(name)
+            found = None if found is None or version > found.version else found
         return found
 
     def custom_versions(self, name: str) -> list[tuple[int, int]]:
-        return super().custom_versions(name) + customs.versions_of(name)
+        found = super().custom_versions(name) + customs.versions_of(name)
+        added = None if found else _from_package(name)
+        return found if added is None else [(1, added.version)]
+
+
+def _from_package(name: str) -> Registration | None:
+    """What an installed package adds under this name."""
+    found = registry.from_package(name)
+    return None if found is None else registration_of(found)
 
 
 @functools.cache

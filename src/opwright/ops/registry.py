@@ -3,7 +3,7 @@
 Lives here: adding, finding and listing.  Not here: the definitions.
 The catalogue's own names are fixed: defining a second operator of such a name (a user's `Atan`) is allowed and gives
 a working operator, but `get` keeps finding the catalogue's. Among users' own definitions the latest counts, so that a
-notebook cell may be run again.
+notebook cell may be run again. What nobody defined here an installed package may add (installed.py).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import AlreadyExistsError, NotFoundError, SignatureError
+from . import installed
 
 if TYPE_CHECKING:
     from .definition import Operator
@@ -60,6 +61,7 @@ class UnknownOperatorError(NotFoundError, KeyError):
 def get(name: str) -> Any:
     """The operator of that name, such as "Atan", or of that public function, such as "atan".
 
+    The catalogue's come first, then those defined in this process, then those of installed packages.
     raises UnknownOperatorError, a KeyError, with names that look alike; SignatureError for a name that is no text
     """
     if not isinstance(name, str):
@@ -68,14 +70,35 @@ def get(name: str) -> Any:
     found = _catalogue.get(name) or _users.get(name) or _functions.get(name)
     if found is None:
         load_all()
-        found = _catalogue.get(name) or _functions.get(name)
+        found = _catalogue.get(name) or _functions.get(name) or _operator_from_package(name)
     if found is None:
         import difflib
 
         near = difflib.get_close_matches(name, [*_catalogue, *_users, *_functions], 3)
         hint = f"; did you mean {', '.join(near)}?" if near else "; `opwright op list` names them all"
+        if trouble := installed.troubles(name):
+            hint = f"; {trouble}"
         raise UnknownOperatorError(f"no operator is named {name!r}{hint}")
     return found
+
+
+def from_package(name: str) -> Any:
+    """What an installed package adds under this name: an operator, or a `lite.Registration`; None where none does.
+
+    Importing the package defines its operators; one that was defined here before stays the one that `get` finds.
+    """
+    before = _users.get(name)
+    found = installed.find(name)
+    if before is not None:
+        _users[name] = before
+    elif found is None:
+        _users.pop(name, None)  # of two packages none is meant more than the other
+    return found
+
+
+def _operator_from_package(name: str) -> Any:
+    found = from_package(name)
+    return found if hasattr(found, "attr_defs") else None  # a Registration is for the interpreter alone
 
 
 def operator_of(op: Any) -> Any:

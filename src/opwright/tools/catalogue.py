@@ -16,15 +16,16 @@ from rich.text import Text
 
 from .. import ops
 from ..core.errors import OpError
-from ..ops import registry, specification
+from ..ops import installed, registry, specification
 from .report import BadFile, notes, out, print_json
 
 LONGEST_FORMULA = 70
 
 
 def list_operators(pattern: str, as_json: bool) -> None:
-    """Names, versions and formulas."""
+    """Names, versions and formulas: of the catalogue, and of what installed packages add."""
     found = {n: s for n, s in ops.spec().items() if pattern.lower() in n.lower()}
+    found |= _from_packages(pattern, found)
     if as_json:
         print_json(found)
         return
@@ -39,6 +40,21 @@ def list_operators(pattern: str, as_json: bool) -> None:
     notes().print(f"{len(found)} operators")
 
 
+def _from_packages(pattern: str, known: Any) -> dict[str, Any]:
+    """The specifications of operators that installed packages add; of what is no operator, or is none now, a note."""
+    found: dict[str, Any] = {}
+    for name in installed.entries():
+        if pattern.lower() not in name.lower() or name in known:
+            continue
+        op = registry.from_package(name)
+        if hasattr(op, "attr_defs"):
+            (found[name],) = ops.spec([op]).values()
+        elif op is not None:
+            package = installed.load(name)[0].entry.package
+            notes().print(f"{name} of {package} is a registration, which runs in lite.Interpreter alone")
+    return found
+
+
 def show_operator(name: str, as_json: bool) -> bool:
     """All of one operator. False if there is none of that name."""
     try:
@@ -47,7 +63,7 @@ def show_operator(name: str, as_json: bool) -> bool:
         notes().print(f"opwright: {error.args[0]}")
         return False
     if as_json:
-        print_json({op.name: ops.spec().get(op.name)})
+        print_json(ops.spec([op]))
         return True
     console = out()
     console.print(Text(op.signature(), "bold").append(f"   version {op.version}", "not bold"))

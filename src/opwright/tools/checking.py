@@ -21,6 +21,7 @@ from ..lite.format import versions
 from ..lite.format.needs import Need, late, needs, stored_runtime
 from ..lite.resolver import with_customs
 from ..lite.runtime.resolution import in_words
+from ..ops import installed
 from ..ops.definition import Operator
 from .catalogue import operators_in
 from .models import read_model
@@ -113,7 +114,10 @@ def _row(model: Any, index: int, users: Sequence[Need], resolver: Any) -> dict[s
 def _known(name: str) -> str:
     if name.startswith("Flex"):
         return f"TensorFlow's {name.removeprefix('Flex')}, run by the Flex delegate"
-    return "shipped" if name in list_names() else ""
+    if name in list_names():
+        return "shipped"
+    added = [f.entry.package for f in installed.load(name) if not f.trouble]
+    return f"added by {added[0]}" if len(added) == 1 else installed.troubles(name)
 
 
 def _missing(row: dict[str, Any], resolver: Any) -> list[str]:

@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..core import flags, numerics
+from ..ops import installed
 from .report import out, print_json
 
 Finding = tuple[str, str, bool]  # what, found, whether it is as it must be
@@ -99,6 +100,14 @@ def _switches() -> Iterator[Finding]:
         yield name, "is not a switch of Opwright", False
 
 
+def _operators() -> Iterator[Finding]:
+    """What installed packages add; each is imported to see whether it can be."""
+    for name in installed.entries():
+        found = installed.load(name)
+        places = ", ".join(f"{f.entry.package} ({f.entry.value})" for f in found)
+        yield f"operator {name}", installed.troubles(name) or places, not installed.troubles(name)
+
+
 def _numbers() -> Iterator[Finding]:
     """What the switches of numbers change, each in force or not."""
     for change in numerics.CHANGES:
@@ -107,7 +116,7 @@ def _numbers() -> Iterator[Finding]:
 
 
 CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
-    _python, _packages, _processor, _kernel, _compilers, _devices, _cache, _switches, _numbers,
+    _python, _packages, _processor, _kernel, _compilers, _devices, _cache, _switches, _operators, _numbers,
 )  # fmt: skip
 
 

@@ -93,7 +93,8 @@ def used_by(models: Sequence[object]) -> Used:
     shipped = {name: (least, most) for name, (least, most) in customs.items() if name in list_names()
                and all(here.find_custom(name, version) is not None for version in range(least, most + 1))}  # fmt: skip
     flex = [name for name, versions in customs.items()
-            if versions == (1, 1) and name not in shipped and here.find_custom(name) is not None]  # fmt: skip
+            if name.startswith("Flex") and versions == (1, 1) and name not in shipped
+            and here.find_custom(name) is not None]  # fmt: skip
     others = {name: r for name, r in customs.items() if name not in flex and name not in shipped}
     return Used(builtins, others, flex, shipped)
 

@@ -1,0 +1,164 @@
+"""Operators that installed packages add, by the entry points `opwright.operators`.
+
+Lives here: which packages name which operators, loading one, what is wrong with one.
+Not here: who asks (ops/registry.py, lite/resolver.py, the command line), a package's text (tools/packages.py).
+
+A package says, in its pyproject.toml,
+
+    [project.entry-points."opwright.operators"]
+    LeakyClip = "leaky_clip:LeakyClip"
+
+The name on the left is the one that programs and files give the operator; on the right is an `@ow.operator`, a
+`lite.Registration`, a mapping that has one under that name, or a module that does. Nothing is read before somebody asks
+for an operator that is not here by other means, and then only packages that name it are imported. A package that cannot
+be imported is warned of and otherwise left alone. Two packages that name one operator, and mean different ones, serve
+neither: nobody but the user can tell which is meant.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import types
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+GROUP = "opwright.operators"
+
+
+class PackageWarning(RuntimeWarning):
+    """An installed package names operators that cannot be had."""
+
+
+class Entry(NamedTuple):
+    """One operator of one package. value: where it is, `module:name`; point: what loads it."""
+
+    name: str
+    package: str
+    value: str
+    point: Any
+
+
+class Found(NamedTuple):
+    """What became of an entry: the operator or registration, or in words why there is none."""
+
+    entry: Entry
+    operator: Any
+    trouble: str
+
+
+_entries: dict[str, list[Entry]] = {}
+_loaded: dict[str, list[Found]] = {}
+_seen: Any = None  # the folders of sys.path and when they last changed: a package may come while a notebook runs
+
+
+def entries() -> dict[str, list[Entry]]:
+    """Every entry by the operator's name, sorted; imports no package."""
+    global _seen
+    now = tuple((folder, _changed(folder)) for folder in sys.path)
+    if now != _seen:
+        found: dict[str, list[Entry]] = {}
+        for entry in _scan():
+            found.setdefault(entry.name, []).append(entry)
+        _entries.clear()
+        _loaded.clear()
+        _entries.update(sorted(found.items()))
+        _seen = now
+    return _entries
+
+
+def _changed(folder: str) -> int:
+    try:
+        return os.stat(folder or ".").st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _scan() -> Iterator[Entry]:
+    """As `importlib.metadata.entry_points`, which one package with damaged metadata makes useless for all."""
+    from importlib import metadata  # 10 ms that only those pay who have an operator to look for
+
+    packages: set[str] = set()
+    for distribution in metadata.distributions():
+        package = "a package without a name"
+        try:
+            package = distribution.metadata["Name"] or package
+            if package.lower() in packages:  # the first on the path is the one that is imported
+                continue
+            packages.add(package.lower())
+            points = list(distribution.entry_points.select(group=GROUP))
+        except Exception as error:
+            _warn(f"the metadata of {package} cannot be read: {_words(error)}")
+            continue
+        for point in points:
+            yield Entry(point.name, f"{package} {distribution.version}", point.value, point)
+
+
+def load(name: str) -> list[Found]:
+    """What the packages give that name this operator, broken ones too, loaded once."""
+    known = entries()
+    if name not in _loaded:
+        _loaded[name] = [_load(entry) for entry in known.get(name, ())]
+    return _loaded[name]
+
+
+def _load(entry: Entry) -> Found:
+    try:
+        found = entry.point.load()
+        if isinstance(found, types.ModuleType):
+            found = getattr(found, entry.name)
+        elif isinstance(found, Mapping):
+            found = found[entry.name]
+    except (Exception, SystemExit) as error:  # another's program: whatever it does
+        return Found(entry, None, f"{entry.value} cannot be loaded: {_words(error)}")
+    if not (hasattr(found, "attr_defs") or callable(getattr(found, "invoke", None))):
+        return Found(entry, None, f"{entry.value} is a {type(found).__name__}, and no operator or registration")
+    return Found(entry, found, "")
+
+
+def find(name: str) -> Any:
+    """The operator or registration that an installed package adds under this name, or None.
+
+    None, with a PackageWarning, also where the package cannot be loaded, or two packages give different ones.
+    """
+    found = load(name)
+    if not found:
+        return None
+    trouble = troubles(name)
+    if trouble:
+        _warn(trouble)
+    good = _different(found)
+    return good[0].operator if len(good) == 1 else None
+
+
+def troubles(name: str) -> str:
+    """What is wrong with what installed packages add under this name; empty where nothing is."""
+    found = load(name)
+    words = [f"package {f.entry.package}: {f.trouble}; mend or remove it" for f in found if f.trouble]
+    good = _different(found)
+    if len(good) > 1:
+        places = " and ".join(f"{f.entry.package} ({f.entry.value})" for f in good)
+        words.append(f"{name} is added by {len(good)} installed packages: {places}; remove one, or say which is meant: "
+                     f"custom_ops=[{name}]")  # fmt: skip
+    return "; ".join(words)
+
+
+def _different(found: list[Found]) -> list[Found]:
+    """Those that could be loaded, each operator once."""
+    good = [f for f in found if not f.trouble]
+    return [f for i, f in enumerate(good) if all(f.operator is not g.operator for g in good[:i])]
+
+
+_warned: set[str] = set()
+
+
+def _warn(text: str) -> None:
+    """Once a process: an interpreter asks for each version of each operator."""
+    if text not in _warned:
+        _warned.add(text)
+        warnings.warn(text, PackageWarning, stacklevel=2)
+
+
+def _words(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
