@@ -1,7 +1,7 @@
 """What a kernel's function computes on while it is staged, and what its calls of operators become.
 
-Lives here: `KernelScalar`, `KernelTrace`.  Not here: the loop over arrays (elementwise.py), what an operator becomes
-(lowering.py), control flow (staged.py).
+Lives here: `KernelScalar`, `LaterNumber`, `KernelTrace`.
+Not here: the loop over arrays (elementwise.py), what an operator becomes (lowering.py), control flow (staged.py).
 """
 
 from __future__ import annotations
@@ -50,12 +50,21 @@ class KernelScalar(Tensor):
                         "source, a library's function): use ow.where(condition, a, b)")  # fmt: skip
 
 
-class KernelTrace:
-    """The staging of one kernel: where operators become instructions. count: of lanes; 0 for one element."""
+class LaterNumber:
+    """A Python number that is known only when the code runs (c_source/numbers.py): in a kernel it stands as one."""
 
-    def __init__(self, builder: ir.IRBuilder, name: str, count: int) -> None:
+    __slots__ = ()
+
+
+class KernelTrace:
+    """The staging of one kernel: where operators become instructions. count: of lanes; 0 for one element.
+
+    fast: whether as the switch `fast_math` has it; by default as it is now.
+    """
+
+    def __init__(self, builder: ir.IRBuilder, name: str, count: int, fast: bool | None = None) -> None:
         self.builder, self.name, self.count = builder, name, count
-        self.fast = bool(flags.fast_math)
+        self.fast = bool(flags.fast_math) if fast is None else fast
         self.leave = FAST if self.fast else ()  # on sums, products and quotients
 
     def record(self, op: Any, inputs: Sequence[Any], bound: Any, name: str | None) -> Any:

@@ -26,7 +26,9 @@ from ..staging.stages import (
     register_stage,
 )
 from .lanes import I1, Lanes, constant, select
-from .scalars import KernelScalar, KernelTrace
+from .scalars import KernelScalar, KernelTrace, LaterNumber
+
+_NUMBERS = (int, float, LaterNumber)
 
 
 class LaneRange:
@@ -124,9 +126,9 @@ def _pair(name: str, a: Any, b: Any) -> tuple[KernelScalar, KernelScalar]:
     trace = _trace()
     if not isinstance(a, KernelScalar):
         b = trace.to_tensor(b)
-        a = trace.to_tensor(a, b.dtype if isinstance(a, int | float) and not isinstance(a, bool) else None)
+        a = trace.to_tensor(a, b.dtype if isinstance(a, _NUMBERS) and not isinstance(a, bool) else None)
     else:
-        b = trace.to_tensor(b, a.dtype if isinstance(b, int | float) and not isinstance(b, bool) else None)
+        b = trace.to_tensor(b, a.dtype if isinstance(b, _NUMBERS) and not isinstance(b, bool) else None)
     if a.dtype is not b.dtype:
         raise SignatureError(op=trace.name, what=f"{name} has another dtype after one branch or turn than another",
                              found=f"{a.dtype.name} and {b.dtype.name}", do="ow.cast one of them")  # fmt: skip
@@ -141,7 +143,7 @@ def _chosen(name: str, mask: Lanes, a: Any, b: Any) -> Any:
         if is_returned_value(name):  # where nothing was returned nobody looks at it
             return b if isinstance(a, Undefined) else a
         return Undefined(name)
-    if isinstance(a, LaneRange) or not isinstance(a, KernelScalar | int | float):
+    if isinstance(a, LaneRange) or not isinstance(a, KernelScalar | int | float | LaterNumber):
         raise SignatureError(op=_trace().name, what=f"{name} depends on a scalar's value and is no scalar",
                              found=type(a).__name__)  # fmt: skip
     one, other = _pair(name, a, b)

@@ -1,0 +1,128 @@
+"""The small C functions that translated kernels lean on, each written out only where it is used.
+
+Lives here: their text and what each needs.  Not here: who asks for them (instructions.py).
+
+All are exact: on any processor they give the same bits. `ow_fma` and `ow_fmaf` round once where the processor has an
+instruction for it and twice elsewhere, as the kernels do that Opwright compiles itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+_WRAPS = {"add": "+", "sub": "-", "mul": "*"}
+
+
+def _bits(name: str, source: str, into: str, says: str) -> str:
+    return f"""/* {says} */
+static inline {into} {name}({source} x) {{
+  {into} bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}}
+"""
+
+
+def _division(name: str, kind: str, sign: str, least: str, says: str) -> str:
+    overflow = "-1" if not kind.startswith("u") else None
+    at_least = "0" if sign == "%" else least
+    edge = f"  if (b == {overflow} && a == {least}) return {at_least};\n" if overflow else ""
+    return f"""/* {says} */
+static inline {kind} {name}({kind} a, {kind} b) {{
+  if (b == 0) return 0;
+{edge}  return ({kind})(a {sign} b);
+}}
+"""
+
+
+def _conversion(name: str, source: str, into: str, low: str, high: str, least: str) -> str:
+    """A float to an integer; low is in range, high is the first that is not."""
+    return f"""/* Toward zero; NaN, and what {into} cannot hold, is its least number. */
+static inline {into} {name}({source} x) {{
+  return x >= {low} && x < {high} ? ({into})x : {least};
+}}
+"""
+
+
+def _saturating(name: str, source: str, into: str, low: str, high: str, least: str, most: str) -> str:
+    return f"""/* Toward zero; what {into} cannot hold is its nearest end, NaN is 0. */
+static inline {into} {name}({source} x) {{
+  if (x != x) return 0;
+  return x < {low} ? {least} : x >= {high} ? {most} : ({into})x;
+}}
+"""
+
+
+_FUSED = """/* x * y + z: rounded once where the processor has an instruction for that. */
+"""
+
+
+def _fused(name: str, kind: str, function: str) -> str:
+    return f"""{_FUSED}static inline {kind} {name}({kind} x, {kind} y, {kind} z) {{
+#ifdef OW_HAS_FMA
+  return {function}(x, y, z);
+#else
+  return x * y + z;
+#endif
+}}
+"""
+
+
+FMA_SWITCH = """#if defined(__FMA__) || defined(__FMA4__) || defined(FP_FAST_FMA) || defined(__aarch64__) || \\
+    defined(__ARM_FEATURE_FMA) || defined(__riscv_fdiv) || (defined(_MSC_VER) && defined(__AVX2__))
+#define OW_HAS_FMA 1
+#endif
+"""
+
+_LIMITS = {  # of each integer type: its least, the float that is it, the first float beyond
+    "int8_t": ("INT8_MIN", "-128.0", "128.0", "INT8_MAX"),
+    "int16_t": ("INT16_MIN", "-32768.0", "32768.0", "INT16_MAX"),
+    "int32_t": ("INT32_MIN", "-2147483648.0", "2147483648.0", "INT32_MAX"),
+    "int64_t": ("INT64_MIN", "-9223372036854775808.0", "9223372036854775808.0", "INT64_MAX"),
+    "uint8_t": ("0", "0.0", "256.0", "UINT8_MAX"),
+    "uint16_t": ("0", "0.0", "65536.0", "UINT16_MAX"),
+    "uint32_t": ("0", "0.0", "4294967296.0", "UINT32_MAX"),
+    "uint64_t": ("0", "0.0", "18446744073709551616.0", "UINT64_MAX"),
+}
+
+
+def _short(kind: str) -> str:
+    return {"float": "f32", "double": "f64"}.get(kind) or kind.replace("uint", "u").replace("int", "i").removesuffix("_t")
+
+
+def _all() -> dict[str, str]:
+    found = {
+        "ow_fma": _fused("ow_fma", "double", "fma"),
+        "ow_fmaf": _fused("ow_fmaf", "float", "fmaf"),
+        "ow_bits_f32": _bits("ow_bits_f32", "float", "int32_t", "The bits of a float."),
+        "ow_bits_f64": _bits("ow_bits_f64", "double", "int64_t", "The bits of a double."),
+        "ow_float_of": _bits("ow_float_of", "int32_t", "float", "The float that has these bits."),
+        "ow_double_of": _bits("ow_double_of", "int64_t", "double", "The double that has these bits."),
+        "ow_nearest": """/* The nearest whole number, of two the even one; |x| is below 2^51. */
+static inline double ow_nearest(double x) {
+  return (x + 6755399441055744.0) - 6755399441055744.0;
+}
+""",
+    }
+    for kind, (least, low, high, most) in _LIMITS.items():
+        for source in ("float", "double"):
+            end = "f" if source == "float" else ""
+            pair = f"{_short(source)}_to_{_short(kind)}"
+            found[f"ow_{pair}"] = _conversion(f"ow_{pair}", source, kind, f"{low}{end}", f"{high}{end}", least)
+            found[f"ow_{pair}_sat"] = _saturating(f"ow_{pair}_sat", source, kind, f"{low}{end}", f"{high}{end}", least,
+                                                  most)  # fmt: skip
+        for name, sign, says in (("div", "/", "a / b toward zero; 0 where b is 0."),
+                                 ("rem", "%", "What is left of a / b toward zero; 0 where b is 0.")):  # fmt: skip
+            found[f"ow_{name}_{_short(kind)}"] = _division(f"ow_{name}_{_short(kind)}", kind, sign, least, says)
+    return found
+
+
+HELPERS = _all()
+"""The C text of each helper by name."""
+
+
+def helpers_text(names: Iterable[str]) -> str:
+    """The definitions of these helpers, in a fixed order."""
+    wanted = set(names)
+    switch = FMA_SWITCH + "\n" if wanted & {"ow_fma", "ow_fmaf"} else ""
+    return switch + "\n".join(text for name, text in HELPERS.items() if name in wanted)

@@ -1,0 +1,280 @@
+"""What each of LLVM's instructions is in C, as an expression.
+
+Lives here: the tables, `expression`.  Not here: where expressions stand (functions.py), helpers' text (helpers.py).
+
+Operands come as expressions; an instruction that is none (a store, a branch, a phi) is the business of functions.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from llvmlite import ir
+from llvmlite.ir import instructions as llvm
+
+from ...core.errors import UnimplementedError
+from .expressions import (
+    ADD,
+    AND,
+    CHOICE,
+    COMPARE,
+    EQUAL,
+    MUL,
+    OR,
+    PRIMARY,
+    SHIFT,
+    UNARY,
+    XOR,
+    Expr,
+    c_type,
+    is_flag,
+    literal,
+    reads,
+)
+
+ARITHMETIC = {
+    # LLVM's name: C's sign, its precedence
+    "fadd": ("+", ADD), "fsub": ("-", ADD), "fmul": ("*", MUL), "fdiv": ("/", MUL),
+    "add": ("+", ADD), "sub": ("-", ADD), "mul": ("*", MUL),
+    "and": ("&", AND), "or": ("|", OR), "xor": ("^", XOR),
+}  # fmt: skip
+COMPARISONS = {"<": COMPARE, "<=": COMPARE, ">": COMPARE, ">=": COMPARE, "==": EQUAL, "!=": EQUAL}
+ORDERED = {"olt": "<", "ole": "<=", "ogt": ">", "oge": ">=", "oeq": "==", "une": "!="}
+INTEGER = {"eq": "==", "ne": "!=", "slt": "<", "sle": "<=", "sgt": ">", "sge": ">=",
+           "ult": "<", "ule": "<=", "ugt": ">", "uge": ">="}  # fmt: skip
+OF_MATH_H = {  # intrinsics of floats that are functions of <math.h>, exact ones all
+    "fabs": "fabs", "sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "rint": "rint", "trunc": "trunc",
+    "copysign": "copysign",
+}  # fmt: skip
+EXTREMA = {"smin": ("<", False), "smax": (">", False), "umin": ("<", True), "umax": (">", True)}
+
+
+def function_name(name: str) -> str:
+    """The C name of a function of the module."""
+    return name.replace(".", "_")
+
+
+class Instructions:
+    """Expressions of one function's instructions. helpers: those they lean on, collected.
+
+    bounded: the function converts only numbers that the integers can hold, and rounds only those below 2^51.
+    """
+
+    def __init__(self, bounded: bool) -> None:
+        self.bounded = bounded
+        self.helpers: set[str] = set()
+
+    def expression(self, x: ir.Instruction, operands: Sequence[Expr]) -> Expr:
+        """The instruction's value. Raises UnimplementedError for what C has no words for."""
+        c_type(x.type)  # which refuses vectors
+        if isinstance(x, llvm.ICMPInstr):
+            return self._compared(x, operands)
+        if isinstance(x, llvm.FCMPInstr):
+            if x.op not in ORDERED:
+                raise _unknown(f"fcmp {x.op}")
+            return _binary(ORDERED[x.op], COMPARISONS[ORDERED[x.op]], *operands)
+        if isinstance(x, llvm.SelectInstr):
+            mask, *both = operands
+            if not all(o.unsigned for o in both):
+                both = [_as(o, x.type, False) for o in both]
+            return self._chosen(mask, *both)
+        if isinstance(x, llvm.CastInstr):
+            return self._cast(x, operands[0])
+        if isinstance(x, llvm.CallInstr):
+            return self._called(x, operands)
+        return self._arithmetic(x, operands)
+
+    def _helper(self, name: str, *operands: Expr, unsigned: bool = False) -> Expr:
+        self.helpers.add(name)
+        return _call(name, operands, unsigned)
+
+    # ---- arithmetic ---------------------------------------------------------------------------------------------
+
+    def _arithmetic(self, x: ir.Instruction, operands: Sequence[Expr]) -> Expr:
+        name, kind = x.opname, x.type
+        if name == "fneg":
+            return Expr(f"-{operands[0].within(PRIMARY)}", UNARY, reads=reads(*operands))
+        if name == "frem":
+            return _call("fmodf" if c_type(kind) == "float" else "fmod", operands)
+        if is_flag(kind):
+            return self._flags(x, operands)
+        if name in ("sdiv", "srem", "udiv", "urem"):
+            unsigned = name.startswith("u")
+            helper = f"ow_{name[1:]}_{'u' if unsigned else 'i'}{kind.width}"
+            return self._helper(helper, *(_as(o, kind, unsigned) for o in operands), unsigned=unsigned)
+        if name in ("shl", "lshr", "ashr"):
+            return self._shifted(name, kind, *operands)
+        if name not in ARITHMETIC:
+            raise _unknown(name)
+        sign, precedence = ARITHMETIC[name]
+        if name[0] == "f":
+            return _binary(sign, precedence, *operands)
+        if name == "sub" and operands[0].text == "0":
+            return self._wrapped("-", kind, operands[1])
+        if name == "xor" and operands[1].text == "-1":
+            return Expr(f"~{operands[0].within(PRIMARY)}", UNARY, operands[0].unsigned, operands[0].reads)
+        if name in ("and", "or", "xor"):
+            unsigned = any(o.unsigned for o in operands)
+            a, b = _alike(operands, kind, unsigned)
+            found = _binary(sign, precedence, a, b, tight=True)
+            return Expr(found.text, found.precedence, unsigned and kind.width >= 32, found.reads)
+        return self._wrapped(sign, kind, *operands)
+
+    @staticmethod
+    def _wrapped(sign: str, kind: ir.Type, *operands: Expr) -> Expr:
+        """Arithmetic that wraps: on unsigned numbers; short ones are int in C, which holds every result."""
+        if kind.width < 32:
+            found = _signed_text(sign, *(_as(o, kind, False) for o in operands))
+            return Expr(f"({c_type(kind)})({found})", UNARY, reads=reads(*operands))
+        parts = _alike(operands, kind, True)
+        text = _signed_text(sign, *parts)
+        return Expr(text, UNARY if len(parts) == 1 else MUL if sign == "*" else ADD, True, reads(*operands))
+
+    @staticmethod
+    def _shifted(name: str, kind: ir.Type, x: Expr, by: Expr) -> Expr:
+        if name == "ashr":  # on every compiler there is, >> of a signed number keeps its sign
+            a = _as(x, kind, False)
+            return Expr(f"{a.within(PRIMARY)} >> {by.within(PRIMARY)}", SHIFT, reads=reads(x, by))
+        sign = "<<" if name == "shl" else ">>"
+        a = _as(x, kind, True)
+        text = f"{a.within(PRIMARY if a.precedence != UNARY else UNARY)} {sign} {by.within(PRIMARY)}"
+        if kind.width < 32:
+            return Expr(f"({c_type(kind)})({text})", UNARY, reads=reads(x, by))
+        return Expr(text, SHIFT, True, reads(x, by))
+
+    @staticmethod
+    def _flags(x: ir.Instruction, operands: Sequence[Expr]) -> Expr:
+        a, b = operands
+        if x.opname == "xor" and b.text == "true":
+            return Expr(f"!{a.within(PRIMARY)}", UNARY, reads=a.reads)
+        if x.opname == "xor":
+            return _binary("!=", EQUAL, a, b, tight=True)
+        if x.opname in ("and", "or"):
+            return _binary(*ARITHMETIC[x.opname], a, b, tight=True)
+        raise _unknown(f"{x.opname} of i1")
+
+    # ---- choices ------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _compared(x: llvm.ICMPInstr, operands: Sequence[Expr]) -> Expr:
+        kind, sign = x.operands[0].type, INTEGER[x.op]
+        if not isinstance(kind, ir.IntType) or is_flag(kind):
+            return _binary(sign, COMPARISONS[sign], *operands, tight=True)
+        unsigned = x.op.startswith("u") or (x.op in ("eq", "ne") and all(o.unsigned for o in operands))
+        return _binary(sign, COMPARISONS[sign], *(_as(o, kind, unsigned) for o in operands), tight=True)
+
+    @staticmethod
+    def _chosen(mask: Expr, a: Expr, b: Expr) -> Expr:
+        text = f"{mask.within(OR)} ? {a.within(OR)} : {b.within(CHOICE)}"
+        return Expr(text, CHOICE, a.unsigned, reads(mask, a, b))
+
+    # ---- conversions --------------------------------------------------------------------------------------------
+
+    def _cast(self, x: llvm.CastInstr, a: Expr) -> Expr:
+        name, old, new = x.opname, x.operands[0].type, x.type
+        if name == "bitcast":
+            known = {("float", "int32_t"): "ow_bits_f32", ("double", "int64_t"): "ow_bits_f64",
+                     ("int32_t", "float"): "ow_float_of", ("int64_t", "double"): "ow_double_of"}  # fmt: skip
+            pair = (c_type(old), c_type(new))
+            if pair not in known:
+                raise _unknown(f"the bits of {pair[0]} as {pair[1]}")
+            return self._helper(known[pair], a if pair[0] in ("float", "double") else _as(a, old, False))
+        if name in ("fptosi", "fptoui"):
+            into = c_type(new, name == "fptoui")
+            if not self.bounded:
+                return self._helper(f"ow_{_short(c_type(old))}_to_{_short(into)}", a, unsigned=name == "fptoui")
+            return _converted(into, a, name == "fptoui")
+        if is_flag(old):  # C's true is 1
+            return _converted(c_type(new), a)
+        if name in ("zext", "uitofp"):
+            return _converted(c_type(new), _as(a, old, True))
+        if name in ("sext", "sitofp", "fpext", "fptrunc"):
+            return _converted(c_type(new), a if name.startswith("fp") else _as(a, old, False))
+        if name == "trunc" and is_flag(new):
+            return Expr(f"({_as(a, old, False).within(PRIMARY)} & 1) != 0", EQUAL, reads=a.reads)
+        if name == "trunc":
+            return _converted(c_type(new), a)
+        raise _unknown(name)
+
+    # ---- calls --------------------------------------------------------------------------------------------------
+
+    def _called(self, x: llvm.CallInstr, operands: Sequence[Expr]) -> Expr:
+        name = x.callee.name if isinstance(x.callee, ir.Function) else ""
+        if not name:
+            raise _unknown(str(x.callee)[:60])
+        if not name.startswith("llvm."):
+            given = [_as(o, a.type, False) if isinstance(a.type, ir.IntType) and not is_flag(a.type) else o
+                     for o, a in zip(operands, x.args)]  # fmt: skip
+            return _call(function_name(name), given)
+        stem = name.split(".")[1]
+        single = c_type(x.type) == "float"
+        if stem == "rint" and self.bounded and not single:
+            return self._helper("ow_nearest", *operands)
+        if stem in OF_MATH_H:
+            return _call(OF_MATH_H[stem] + ("f" if single else ""), operands)
+        if stem in ("fmuladd", "fma"):
+            return self._helper("ow_fmaf" if single else "ow_fma", *operands)
+        if stem in EXTREMA:
+            sign, unsigned = EXTREMA[stem]
+            a, b = (_as(o, x.type, unsigned) for o in operands)
+            return self._chosen(_binary(sign, COMPARE, a, b, tight=True), a, b)
+        if name.startswith(("llvm.fptosi.sat.", "llvm.fptoui.sat.")):
+            into = c_type(x.type, stem == "fptoui")
+            source = _short(c_type(x.args[0].type))
+            return self._helper(f"ow_{source}_to_{_short(into)}_sat", *operands, unsigned=stem == "fptoui")
+        if name.startswith("llvm.vector.reduce."):
+            c_type(x.args[0].type)
+        raise _unknown(name)
+
+
+def _unknown(what: str) -> UnimplementedError:
+    return UnimplementedError(what="the kernel does what has no form in C yet", found=what,
+                              do="write it with other operators, or load the compiled kernel instead")  # fmt: skip
+
+
+def _short(kind: str) -> str:
+    return {"float": "f32", "double": "f64"}.get(kind) or kind.replace("uint", "u").replace("int", "i").removesuffix("_t")
+
+
+def _call(name: str, operands: Sequence[Expr], unsigned: bool = False) -> Expr:
+    return Expr(f"{name}({', '.join(o.text for o in operands)})", PRIMARY, unsigned, reads(*operands))
+
+
+def _converted(into: str, a: Expr, unsigned: bool = False) -> Expr:
+    return Expr(f"({into}){a.within(UNARY)}", UNARY, unsigned, a.reads)
+
+
+def _binary(sign: str, precedence: int, a: Expr, b: Expr, tight: bool = False) -> Expr:
+    """a sign b. tight: operands that are no single words are put in parentheses, as compilers ask for."""
+    left, right = (UNARY, UNARY) if tight else (precedence, precedence - 1)
+    return Expr(f"{a.within(left)} {sign} {b.within(right)}", precedence, reads=reads(a, b))
+
+
+def _signed_text(sign: str, *operands: Expr) -> str:
+    if len(operands) == 1:
+        return f"{sign}{operands[0].within(PRIMARY)}"
+    precedence = MUL if sign == "*" else ADD
+    return f"{operands[0].within(precedence)} {sign} {operands[1].within(precedence - 1)}"
+
+
+def _as(a: Expr, kind: ir.Type, unsigned: bool) -> Expr:
+    """An integer as one with or without a sign, of the same bits."""
+    if a.unsigned == unsigned or is_flag(kind) or not isinstance(kind, ir.IntType):
+        return a
+    if a.text.isdigit() and unsigned and kind.width <= 32:
+        return Expr(f"{a.text}u", unsigned=True)
+    return Expr(f"({c_type(kind, unsigned)}){a.within(UNARY)}", UNARY, unsigned, a.reads)
+
+
+def _alike(operands: Sequence[Expr], kind: ir.Type, unsigned: bool) -> list[Expr]:
+    """Operands of one operator with or without sign; C converts a number beside another operand by itself."""
+    numbers = [o.text.isdigit() for o in operands]
+    if all(numbers):
+        return [_as(o, kind, unsigned) for o in operands]
+    return [o if number and kind.width == 64 else _as(o, kind, unsigned) for o, number in zip(operands, numbers)]
+
+
+signed: Callable[[Expr, ir.Type], Expr] = lambda a, kind: _as(a, kind, False)  # noqa: E731
+"""An integer as C holds it in variables."""
+
+__all__ = ["Instructions", "function_name", "literal", "signed"]

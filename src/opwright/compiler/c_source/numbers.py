@@ -1,0 +1,149 @@
+"""Attributes that are known only when the code runs, while a kernel is staged for C.
+
+Lives here: `AttributeValue`.  Not here: staging (scalar_kernels.py), which attributes are known before (lite/export).
+
+Compiled here, a kernel has its attributes as Python numbers: arithmetic among them is Python's, in float64, and beside a
+scalar one takes its dtype. An `AttributeValue` does the same later: it holds a float64 (or int64), computes in it, and
+is converted where it meets a scalar. Python itself cannot look at it, so what a kernel decides with Python's own means
+(`math.sqrt(alpha)`, `range(n)` unrolled) is an error that says to give the attribute's value.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+
+from ...core import dtypes
+from ...core.dtypes import DType
+from ...core.errors import SignatureError
+from ...staging.stages import register_stage
+from ..lanes import F64, I64, Lanes
+from ..lowering import KINDS
+from ..scalars import KernelScalar, LaterNumber
+from ..staged import STAGE
+
+
+class AttributeValue(LaterNumber):
+    """A Python number that is known later. lanes: float64 or int64. name: the attribute's."""
+
+    __slots__ = ("lanes", "name")
+
+    def __init__(self, lanes: Lanes, name: str) -> None:
+        self.lanes, self.name = lanes, name
+
+    @property
+    def is_float(self) -> bool:
+        """Whether it is a float; else an int."""
+        return self.lanes.is_float
+
+    @property
+    def stand_in(self) -> Any:
+        """A Python number of its kind: another object each time."""
+        return float("0.5") if self.is_float else int("1000003")
+
+    def as_scalar(self, dtype: DType | None) -> KernelScalar:
+        """A scalar of this dtype, by default that which a Python number has by itself."""
+        dtype = dtype or (dtypes.float32 if self.is_float else dtypes.int32)
+        if dtype not in KINDS:
+            raise TypeError(f"a kernel has no scalars of dtype {dtype.name}")
+        if self.is_float and not dtype.is_floating:
+            raise TypeError(f"cannot use {self.name} as {dtype.name}")
+        return KernelScalar(self.lanes != 0 if dtype.is_bool else self.lanes.to(KINDS[dtype]), dtype)
+
+    # ---- Python's arithmetic of numbers -------------------------------------------------------------------------
+
+    def _beside(self, other: Any) -> tuple[Lanes, Lanes] | None:
+        """Both as numbers of one kind; None for what is no number."""
+        if isinstance(other, AttributeValue):
+            a, c = self.lanes, other.lanes
+        elif isinstance(other, float) or (isinstance(other, int) and not isinstance(other, bool)):
+            a, c = self.lanes, self.lanes.full(other, F64 if isinstance(other, float) or self.is_float else I64)
+        else:
+            return None
+        return (a, c) if a.kind == c.kind else (a.to(F64), c.to(F64))
+
+    def _binary(self, function: Callable[[Any, Any], Any], other: Any, swap: bool = False) -> Any:
+        pair = self._beside(other)
+        if pair is None:
+            return NotImplemented
+        a, c = reversed(pair) if swap else pair
+        if function is operator.truediv:
+            a, c = a.to(F64), c.to(F64)
+        return AttributeValue(function(a, c), self.name)
+
+    def _compared(self, function: Callable[[Any, Any], Any], other: Any) -> Any:
+        pair = self._beside(other)
+        return NotImplemented if pair is None else KernelScalar(function(*pair), dtypes.bool)
+
+    def __add__(self, other: Any) -> Any:
+        return self._binary(operator.add, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return self._binary(operator.add, other, swap=True)
+
+    def __sub__(self, other: Any) -> Any:
+        return self._binary(operator.sub, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self._binary(operator.sub, other, swap=True)
+
+    def __mul__(self, other: Any) -> Any:
+        return self._binary(operator.mul, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return self._binary(operator.mul, other, swap=True)
+
+    def __truediv__(self, other: Any) -> Any:
+        return self._binary(operator.truediv, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self._binary(operator.truediv, other, swap=True)
+
+    def __neg__(self) -> Any:
+        return AttributeValue(-self.lanes, self.name)
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __lt__(self, other: Any) -> Any:
+        return self._compared(operator.lt, other)
+
+    def __le__(self, other: Any) -> Any:
+        return self._compared(operator.le, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._compared(operator.gt, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._compared(operator.ge, other)
+
+    def __eq__(self, other: Any) -> Any:
+        return self._compared(operator.eq, other)
+
+    def __ne__(self, other: Any) -> Any:
+        return self._compared(operator.ne, other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    # ---- what needs the number now ------------------------------------------------------------------------------
+
+    def _unknown(self, *_: Any) -> Any:
+        raise SignatureError(what=f"the kernel asks Python for the value of attribute {self.name!r}, which C code gets "
+                             "from each node", do=f"export it for known values: attrs={{{self.name!r}: [...]}}")  # fmt: skip
+
+    __float__ = __int__ = __index__ = __bool__ = __round__ = __trunc__ = __floor__ = __ceil__ = _unknown
+    __pow__ = __rpow__ = __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = __abs__ = __iter__ = __len__ = _unknown
+
+    def __repr__(self) -> str:
+        return f"<attribute {self.name}>"
+
+
+register_stage(AttributeValue, STAGE)
+
+
+def attribute_of(builder: ir.IRBuilder, argument: ir.Value, name: str) -> AttributeValue:
+    """The value of an attribute that a function gets as an argument."""
+    return AttributeValue(Lanes(builder, argument), name)
