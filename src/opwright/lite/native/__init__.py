@@ -1,0 +1,1 @@
+"""Operators in C and C++."""

@@ -1,0 +1,150 @@
+"""Building shared libraries of operators, and the run time that they find their names in.
+
+    lite.build_custom_ops(sources=["atan.c"], names={"Atan": "AtanOpRegistrationExternal"})
+
+Lives here: `build_custom_ops`, `build_library`, `provider`, `include_dir`.  Not here: compilers (compilers.py), where
+libraries are kept (keeping.py), loading one's operators (loading.py).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import os
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...core.errors import InvalidArgumentError, NotFoundError
+from . import compilers, keeping
+
+if TYPE_CHECKING:
+    from ..registration import Registration
+
+HERE = Path(__file__).parent
+PROVIDER = HERE / "provider"
+LANGUAGES = {".c": "c", ".cc": "c++", ".cpp": "c++", ".cxx": "c++", ".c++": "c++", ".C": "c++"}
+FORMAT = 1  # of what is kept: raised where the same sources would be built in another way
+SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
+_LINK = ("-shared", "-undefined", "dynamic_lookup") if sys.platform == "darwin" else ("-shared",)
+_lock = threading.Lock()
+
+
+def include_dir() -> str:
+    """The folder to compile operators against: `cc -I<this>`.
+
+    It has the TensorFlow Lite C interface for operators under the paths that people include it by: `tensorflow/lite/c/`,
+    `tensorflow/lite/core/c/`, `tflite/c/`, `third_party/tensorflow/lite/c/` ...
+    """
+    return os.fspath(HERE / "include")
+
+
+def build_custom_ops(
+    sources: Sequence[str | os.PathLike[str]],
+    names: Mapping[str, str] | None = None,
+    *,
+    include_dirs: Sequence[str | os.PathLike[str]] = (),
+    defines: Mapping[str, str | int | None] | None = None,
+    flags: Sequence[str] = (),
+    link_flags: Sequence[str] = (),
+) -> dict[str, Registration]:
+    """Compile operators in C and C++, and load them: what `load_custom_ops` gives.
+
+    sources: files that become one library. names: operator -> function that gives its registration; found out where it
+    is left out, as `load_custom_ops` does. include_dirs: folders of headers, beside `include_dir()`. defines: macros;
+    None for one without a value. flags: for the compiler, after `-O2`; link_flags: for the linker, such as `-lm`.
+    A library is kept, and built again when a source, a header that one includes, a flag or the compiler is another.
+    raises InvalidArgumentError with the compiler's lines, NotFoundError for a file, UnavailableError without a compiler
+    """
+    from .loading import load_custom_ops
+
+    library = build_library(sources, include_dirs=include_dirs, defines=defines, flags=flags, link_flags=link_flags)
+    return load_custom_ops(library, names)
+
+
+def build_library(
+    sources: Sequence[str | os.PathLike[str]],
+    *,
+    include_dirs: Sequence[str | os.PathLike[str]] = (),
+    defines: Mapping[str, str | int | None] | None = None,
+    flags: Sequence[str] = (),
+    link_flags: Sequence[str] = (),
+) -> Path:
+    """The shared library of these sources, built where it is not kept. See `build_custom_ops`."""
+    if isinstance(sources, str | os.PathLike):
+        sources = [sources]
+    paths = [_checked(source) for source in sources]
+    if not paths:
+        raise InvalidArgumentError(op="build_custom_ops", what="there are no sources", wanted="one file or more")
+    folders = [os.fspath(Path(folder).absolute()) for folder in include_dirs]
+    for folder in folders:
+        if not os.path.isdir(folder):
+            raise NotFoundError(op="build_custom_ops", what="an include folder is not there", found=folder)
+    arguments = ["-O2", "-fPIC", f"-I{include_dir()}", *(f"-I{folder}" for folder in folders)]
+    for name, value in (defines or {}).items():
+        arguments.append(f"-D{name}" if value is None else f"-D{name}={value}")
+    return _built(paths, [*arguments, *flags], list(link_flags))
+
+
+def _checked(source: str | os.PathLike[str]) -> Path:
+    path = Path(source).absolute()
+    if not path.is_file():
+        raise NotFoundError(op="build_custom_ops", what="a source is not there", found=os.fspath(source))
+    if path.suffix not in LANGUAGES:
+        raise InvalidArgumentError(op="build_custom_ops", what="a source's name does not say its language",
+                                   found=path.name, wanted=f"a name that ends with {', '.join(LANGUAGES)}")  # fmt: skip
+    return path
+
+
+def _built(paths: Sequence[Path], arguments: Sequence[str], link: Sequence[str]) -> Path:
+    """The library, kept or new. What headers it hangs on is only known after compiling, so a note keeps their names."""
+    languages = [LANGUAGES[path.suffix] for path in paths]
+    found = {language: compilers.find(language) for language in sorted(set(languages))}
+    key = hashlib.sha256(repr((FORMAT, sys.platform, [c.identity for c in found.values()], list(arguments), list(link),
+                               [(os.fspath(p), hashlib.sha256(p.read_bytes()).hexdigest()) for p in paths])).encode()
+                         ).hexdigest()  # fmt: skip
+    with _lock:
+        library = keeping.find(key, SUFFIX)
+        if library is not None:
+            return library
+        with tempfile.TemporaryDirectory(prefix="opwright-build-") as folder:
+            said, objects, headers = [], [], set(paths)
+            for i, (path, language) in enumerate(zip(paths, languages)):
+                compiler, out, note = found[language], os.path.join(folder, f"{i}.o"), os.path.join(folder, f"{i}.d")
+                strict = ["-Werror=implicit-function-declaration"] if language == "c" else []
+                said.append(compiler.run([*compiler.extra, *strict, *arguments, "-MMD", "-MF", note, "-c",
+                                          os.fspath(path), "-o", out], path.name))  # fmt: skip
+                objects.append(out)
+                headers |= _named_in(note)
+            linker = found.get("c++") or found["c"]
+            made = os.path.join(folder, f"operators{SUFFIX}")
+            said.append(linker.run([*linker.extra, *_LINK, *objects, "-o", made, *link], paths[0].name))
+            if any(said):
+                warnings.warn("\n".join(filter(None, said)), RuntimeWarning, stacklevel=4)
+            return keeping.keep(key, SUFFIX, Path(made).read_bytes(), sorted(headers))
+
+
+def _named_in(note: str) -> set[Path]:
+    """The files in a compiler's note of what an object hangs on: `x.o: x.c x.h \\`."""
+    text = Path(note).read_text(errors="replace").replace("\\\n", " ").replace("\\ ", "\0")
+    _, _, files = text.partition(": ")
+    return {Path(word.replace("\0", " ")).absolute() for word in files.split()}
+
+
+@functools.cache
+def provider() -> ctypes.CDLL:
+    """The names that libraries of operators are loaded against, global in this process; built where it is not kept.
+
+    raises UnavailableError where it must be built and there is no compiler
+    """
+    sources = sorted(PROVIDER.glob("*.c"))
+    arguments = ["-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", f"-I{include_dir()}", f"-I{PROVIDER}"]
+    path = _built(sources, arguments, ["-lm"] if os.name == "posix" else [])
+    return ctypes.CDLL(os.fspath(path), mode=ctypes.RTLD_GLOBAL)
+
+

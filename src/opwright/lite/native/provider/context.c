@@ -1,0 +1,422 @@
+/* Contexts: reports, shapes, new tensors; and the opaque interface to contexts and nodes. */
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "provider.h"
+
+#define CONTEXT(opaque) ((TfLiteContext*)(opaque))
+#define NODE(opaque) ((TfLiteNode*)(opaque))
+#define HOST(context) ((OwHost*)(context)->impl_)
+
+_Thread_local OwHost* ow_here;
+
+/* --- reports ------------------------------------------------------------------------------------------------------- */
+
+static void report_va(OwHost* host, const char* format, va_list arguments) {
+  static atomic_flag writing = ATOMIC_FLAG_INIT; /* an operator may report from threads of its own */
+  if (format == NULL) format = "(an empty report)";
+  if (host == NULL || host->report == NULL || host->report_size < 8) {
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    return;
+  }
+  while (atomic_flag_test_and_set_explicit(&writing, memory_order_acquire)) {
+  }
+  size_t used = host->report_used;
+  if (used > 0 && used + 2 < host->report_size) host->report[used++] = '\n';
+  size_t room = host->report_size - used;
+  int wanted = vsnprintf(host->report + used, room, format, arguments);
+  if (wanted < 0) {
+    host->report[used] = 0;
+  } else if ((size_t)wanted < room) {
+    used += (size_t)wanted;
+  } else { /* cut: say so */
+    used = host->report_size - 1;
+    memcpy(host->report + used - 3, "...", 4);
+  }
+  host->report_used = used;
+  atomic_flag_clear_explicit(&writing, memory_order_release);
+}
+
+void ow_report(OwHost* host, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  report_va(host, format, arguments);
+  va_end(arguments);
+}
+
+void ow_misuse(const char* function, const char* what) {
+  if (ow_here != NULL) ow_here->misuse++;
+  ow_report(ow_here, "%s: %s", function, what);
+}
+
+static void report_error(TfLiteContext* context, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  report_va(context == NULL ? ow_here : HOST(context), format, arguments);
+  va_end(arguments);
+}
+
+void TfLiteOpaqueContextReportError(TfLiteOpaqueContext* context, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  TfLiteOpaqueContextReportErrorVa(context, format, arguments);
+  va_end(arguments);
+}
+
+void TfLiteOpaqueContextReportErrorVa(TfLiteOpaqueContext* context, const char* format, va_list arguments) {
+  report_va(context == NULL ? ow_here : HOST(CONTEXT(context)), format, arguments);
+}
+
+/* --- shapes and new tensors ---------------------------------------------------------------------------------------- */
+
+static void set_dims(TfLiteTensor* tensor, TfLiteIntArray* shape) {
+  if (tensor->dims != shape) TfLiteIntArrayFree(tensor->dims);
+  tensor->dims = shape;
+}
+
+TfLiteStatus ow_resize_tensor(TfLiteContext* context, TfLiteTensor* tensor, TfLiteIntArray* shape) {
+  OwHost* host = HOST(context);
+  const char* name = tensor->name == NULL ? "" : tensor->name;
+  TfLiteAllocationType kind = tensor->allocation_type;
+  const char* refusal = NULL;
+  size_t bytes = 0;
+  bool sized = tensor->type != kTfLiteString && tensor->type != kTfLiteResource && tensor->type != kTfLiteVariant;
+  bool same = tensor->dims != NULL && tensor->dims != shape && TfLiteIntArrayEqual(tensor->dims, shape);
+
+  if (same && tensor->data.data != NULL) { /* callers go on reading the array they gave */
+    set_dims(tensor, shape);
+    return kTfLiteOk;
+  }
+  if (kind == kTfLiteMmapRo) {
+    refusal = "Attempting to resize a fixed-size tensor.";
+  } else if (sized && ow_bits(tensor->type) == 0) {
+    refusal = "the tensor has no type yet: set one before its shape";
+  } else if (sized && !ow_bytes_of(tensor->type, shape, &bytes)) {
+    refusal = "a shape has sizes of 0 or more, and fits in memory";
+  } else if (sized && kind != kTfLiteDynamic && kind != kTfLitePersistentRo && host->step == OW_INVOKE && !same) {
+    refusal = "invoke cannot change the shape of memory that was planned: make the tensor dynamic in prepare";
+  }
+  if (refusal != NULL) {
+    ow_report(host, "ResizeTensor of '%s': %s", name, refusal);
+    if (tensor->dims != shape) TfLiteIntArrayFree(shape);
+    return kTfLiteError;
+  }
+  set_dims(tensor, shape);
+  host->resized++;
+  if (!sized) return kTfLiteOk;
+  if (kind == kTfLiteDynamic || kind == kTfLitePersistentRo) {
+    if (TfLiteTensorResizeMaybeCopy(bytes, tensor, false) != kTfLiteOk) {
+      ow_report(host, "ResizeTensor of '%s': no memory for %zu bytes", name, bytes);
+      return kTfLiteError;
+    }
+    return kTfLiteOk;
+  }
+  tensor->bytes = bytes;
+  if (kind != kTfLiteCustom) tensor->data.data = NULL;
+  return kTfLiteOk;
+}
+
+TfLiteStatus ow_add_tensors(TfLiteContext* context, int count, int* first) {
+  OwHost* host = HOST(context);
+  if (count < 0 || (size_t)count > host->tensors_capacity - context->tensors_size ||
+      host->tensors_capacity < context->tensors_size) {
+    ow_report(host, "AddTensors: %d more tensors than the %zu there are: one call may add 16", count,
+              context->tensors_size);
+    return kTfLiteError;
+  }
+  if (first != NULL) *first = (int)context->tensors_size;
+  if (count == 0) return kTfLiteOk;
+  TfLiteTensor* added = context->tensors + context->tensors_size;
+  memset(added, 0, (size_t)count * sizeof *added);
+  for (int i = 0; i < count; ++i) added[i].buffer_handle = kTfLiteNullBufferHandle;
+  context->tensors_size += (size_t)count;
+  return kTfLiteOk;
+}
+
+static TfLiteStatus resize_tensor(TfLiteContext* context, TfLiteTensor* tensor, TfLiteIntArray* shape) {
+  if (context == NULL || tensor == NULL || shape == NULL) {
+    ow_misuse("ResizeTensor", context == NULL ? "the context is null"
+                              : tensor == NULL ? "the tensor is null" : "the shape is null");
+    if (tensor == NULL || tensor->dims != shape) TfLiteIntArrayFree(shape);
+    return kTfLiteError;
+  }
+  OwHost* host = HOST(context);
+  return (host->resize != NULL ? host->resize : ow_resize_tensor)(context, tensor, shape);
+}
+
+static TfLiteStatus add_tensors(TfLiteContext* context, int count, int* first) {
+  OW_REQUIRE(context != NULL, kTfLiteError);
+  OwHost* host = HOST(context);
+  return (host->add_tensors != NULL ? host->add_tensors : ow_add_tensors)(context, count, first);
+}
+
+/* --- the rest of a context ----------------------------------------------------------------------------------------- */
+
+static TfLiteStatus forbidden(TfLiteContext* context) {
+  ow_report(context == NULL ? ow_here : HOST(context), "The function is forbidden if not calling in delegate.");
+  return kTfLiteError;
+}
+
+static TfLiteStatus execution_plan(TfLiteContext* context, TfLiteIntArray** plan) {
+  if (plan != NULL) *plan = NULL;
+  return forbidden(context);
+}
+
+static TfLiteStatus node_and_registration(TfLiteContext* context, int index, TfLiteNode** node,
+                                          TfLiteRegistration** registration) {
+  (void)index;
+  if (node != NULL) *node = NULL;
+  if (registration != NULL) *registration = NULL;
+  return forbidden(context);
+}
+
+static TfLiteStatus replace_subsets(TfLiteContext* context, TfLiteRegistration registration,
+                                    const TfLiteIntArray* nodes, TfLiteDelegate* delegate) {
+  (void)registration, (void)nodes, (void)delegate;
+  return forbidden(context);
+}
+
+static TfLiteStatus preview_partitioning(TfLiteContext* context, const TfLiteIntArray* nodes,
+                                         TfLiteDelegateParams** partitions, int* count) {
+  (void)nodes;
+  if (partitions != NULL) *partitions = NULL;
+  if (count != NULL) *count = 0;
+  return forbidden(context);
+}
+
+static TfLiteStatus acquire_subgraph(TfLiteContext* context, int index, TfLiteContext** acquired) {
+  (void)index;
+  if (acquired != NULL) *acquired = NULL;
+  return forbidden(context);
+}
+
+static TfLiteStatus release_subgraph(TfLiteContext* context, int index) {
+  (void)index;
+  return forbidden(context);
+}
+
+static TfLiteExternalContext* external_context(TfLiteContext* context, TfLiteExternalContextType type) {
+  OW_REQUIRE(context != NULL && (unsigned)type < kTfLiteMaxExternalContexts, NULL);
+  return HOST(context)->external_contexts[type];
+}
+
+static void set_external_context(TfLiteContext* context, TfLiteExternalContextType type,
+                                 TfLiteExternalContext* external) {
+  OW_REQUIRE(context != NULL && (unsigned)type < kTfLiteMaxExternalContexts, );
+  HOST(context)->external_contexts[type] = external;
+}
+
+static TfLiteStatus model_metadata(const TfLiteContext* context, const char* name, const char** ptr, size_t* bytes) {
+  OW_REQUIRE(context != NULL && name != NULL && ptr != NULL && bytes != NULL, kTfLiteError);
+  *ptr = NULL;
+  *bytes = 0;
+  return HOST(context)->get_metadata == NULL ? kTfLiteError : HOST(context)->get_metadata(context, name, ptr, bytes);
+}
+
+void ow_context_init(TfLiteContext* context, OwHost* host) {
+  context->impl_ = host;
+  context->GetExecutionPlan = execution_plan;
+  context->ResizeTensor = resize_tensor;
+  context->ReportError = report_error;
+  context->AddTensors = add_tensors;
+  context->GetNodeAndRegistration = node_and_registration;
+  context->ReplaceNodeSubsetsWithDelegateKernels = replace_subsets;
+  context->GetExternalContext = external_context;
+  context->SetExternalContext = set_external_context;
+  context->PreviewDelegatePartitioning = preview_partitioning;
+  context->GetModelMetadata = model_metadata;
+  context->AcquireSubgraphContext = acquire_subgraph;
+  context->ReleaseSubgraphContext = release_subgraph;
+}
+
+/* --- the opaque interface: contexts -------------------------------------------------------------------------------- */
+
+static TfLiteStatus lend(const int* data, int size, const int** data_out, int* size_out) {
+  OW_REQUIRE(data_out != NULL && size_out != NULL, kTfLiteError);
+  *data_out = data;
+  *size_out = size;
+  return kTfLiteOk;
+}
+
+#define LEND_OF_HOST(Name, field)                                                                                 \
+  TfLiteStatus TfLiteOpaqueContextGet##Name(const TfLiteOpaqueContext* context, const int** field, int* count) {  \
+    OW_REQUIRE(context != NULL, kTfLiteError);                                                                    \
+    OwHost* host = HOST(CONTEXT(context));                                                                        \
+    return lend(host->field, host->field##_size, field, count);                                                   \
+  }
+LEND_OF_HOST(Inputs, inputs)
+LEND_OF_HOST(Outputs, outputs)
+LEND_OF_HOST(Variables, variables)
+
+size_t TfLiteOpaqueContextGetNumNodes(const TfLiteOpaqueContext* context) {
+  OW_REQUIRE(context != NULL, 0);
+  return HOST(CONTEXT(context))->nodes_size;
+}
+
+size_t TfLiteOpaqueContextGetNumTensors(const TfLiteOpaqueContext* context) {
+  OW_REQUIRE(context != NULL, 0);
+  return CONTEXT(context)->tensors_size;
+}
+
+const char* TfLiteOpaqueContextGetName(const TfLiteOpaqueContext* context) {
+  OW_REQUIRE(context != NULL, NULL);
+  return HOST(CONTEXT(context))->name;
+}
+
+TfLiteOpaqueTensor* TfLiteOpaqueContextGetOpaqueTensor(const TfLiteOpaqueContext* context, int index) {
+  OW_REQUIRE(context != NULL, NULL);
+  OW_REQUIRE(index >= 0 && (size_t)index < CONTEXT(context)->tensors_size, NULL);
+  return (TfLiteOpaqueTensor*)(CONTEXT(context)->tensors + index);
+}
+
+TfLiteStatus TfLiteOpaqueContextResizeTensor(TfLiteOpaqueContext* context, TfLiteOpaqueTensor* tensor,
+                                             TfLiteIntArray* shape) {
+  return resize_tensor(CONTEXT(context), (TfLiteTensor*)tensor, shape);
+}
+
+TfLiteStatus TfLiteOpaqueContextGetSizeOfType(TfLiteOpaqueContext* context, TfLiteType type, size_t* bytes) {
+  OW_REQUIRE(bytes != NULL, kTfLiteError);
+  *bytes = (size_t)(ow_bits(type) + 7) / 8;
+  if (*bytes != 0) return kTfLiteOk;
+  ow_report(context == NULL ? ow_here : HOST(CONTEXT(context)), "elements of %s have no fixed size",
+            TfLiteTypeGetName(type));
+  return kTfLiteError;
+}
+
+TfLiteStatus TfLiteOpaqueContextGetMetadata(TfLiteOpaqueContext* context, const char* name, const char** ptr,
+                                            size_t* bytes) {
+  return model_metadata(CONTEXT(context), name, ptr, bytes);
+}
+
+TfLiteStatus TfLiteOpaqueContextGetExternalContext(TfLiteOpaqueContext* context, void** external,
+                                                   TfLiteExternalContextType type) {
+  OW_REQUIRE(external != NULL, kTfLiteError);
+  *external = external_context(CONTEXT(context), type);
+  return kTfLiteOk;
+}
+
+TfLiteStatus TfLiteOpaqueContextGetNodeInitDataMmapInfo(const TfLiteOpaqueContext* context,
+                                                        const TfLiteOpaqueNode* node, int* fd, int64_t* offset,
+                                                        int64_t* size) {
+  (void)node, (void)fd, (void)offset, (void)size;
+  ow_report(context == NULL ? ow_here : HOST(CONTEXT(context)), "the model's file is not mapped for operators to read");
+  return kTfLiteError;
+}
+
+TfLiteStatus TfLiteOpaqueContextGetExecutionPlan(TfLiteOpaqueContext* context, TfLiteIntArray** plan) {
+  return execution_plan(CONTEXT(context), plan);
+}
+
+TfLiteStatus TfLiteOpaqueContextGetNodeAndRegistration(TfLiteOpaqueContext* context, int index, TfLiteOpaqueNode** node,
+                                                       TfLiteOperator** op) {
+  if (op != NULL) *op = NULL;
+  return node_and_registration(CONTEXT(context), index, (TfLiteNode**)node, NULL);
+}
+
+TfLiteStatus TfLiteOpaqueContextReplaceNodeSubsetsWithDelegateKernels(TfLiteOpaqueContext* context, TfLiteOperator* op,
+                                                                      const TfLiteIntArray* nodes,
+                                                                      TfLiteOpaqueDelegate* delegate) {
+  (void)op, (void)nodes, (void)delegate;
+  return forbidden(CONTEXT(context));
+}
+
+TfLiteStatus TfLiteOpaqueContextAcquireSubgraphContext(TfLiteOpaqueContext* context, int index,
+                                                       TfLiteOpaqueContext** acquired) {
+  return acquire_subgraph(CONTEXT(context), index, (TfLiteContext**)acquired);
+}
+
+TfLiteStatus TfLiteOpaqueContextReleaseSubgraphContext(TfLiteOpaqueContext* context, int index) {
+  return release_subgraph(CONTEXT(context), index);
+}
+
+TfLiteStatus TfLiteOpaqueContextMarkSubgraphAsDelegationSkippable(TfLiteOpaqueContext* context, int index) {
+  (void)index;
+  return forbidden(CONTEXT(context));
+}
+
+/* --- the opaque interface: nodes ----------------------------------------------------------------------------------- */
+
+/* The tensor at a place of a list of indices; null for a place that is not there, or left out. */
+static TfLiteOpaqueTensor* tensor_at(const TfLiteOpaqueContext* context, const TfLiteIntArray* indices, int place) {
+  if (indices == NULL || place < 0 || place >= indices->size) return NULL;
+  int index = indices->data[place];
+  if (index < 0 || (size_t)index >= CONTEXT(context)->tensors_size) return NULL;
+  return (TfLiteOpaqueTensor*)(CONTEXT(context)->tensors + index);
+}
+
+const TfLiteOpaqueTensor* TfLiteOpaqueNodeGetInput(const TfLiteOpaqueContext* context, const TfLiteOpaqueNode* node,
+                                                   int index) {
+  OW_REQUIRE(context != NULL && node != NULL, NULL);
+  return tensor_at(context, NODE(node)->inputs, index);
+}
+
+TfLiteOpaqueTensor* TfLiteOpaqueNodeGetOutput(TfLiteOpaqueContext* context, const TfLiteOpaqueNode* node, int index) {
+  OW_REQUIRE(context != NULL && node != NULL, NULL);
+  return tensor_at(context, NODE(node)->outputs, index);
+}
+
+int TfLiteOpaqueNodeNumberOfInputs(const TfLiteOpaqueNode* node) {
+  OW_REQUIRE(node != NULL, -1);
+  return NODE(node)->inputs == NULL ? 0 : NODE(node)->inputs->size;
+}
+
+int TfLiteOpaqueNodeNumberOfOutputs(const TfLiteOpaqueNode* node) {
+  OW_REQUIRE(node != NULL, -1);
+  return NODE(node)->outputs == NULL ? 0 : NODE(node)->outputs->size;
+}
+
+void* TfLiteOpaqueNodeGetUserData(const TfLiteOpaqueNode* node) {
+  OW_REQUIRE(node != NULL, NULL);
+  return NODE(node)->user_data;
+}
+
+void* TfLiteOpaqueNodeGetBuiltinData(const TfLiteOpaqueNode* node) {
+  OW_REQUIRE(node != NULL, NULL);
+  return NODE(node)->builtin_data;
+}
+
+TfLiteStatus TfLiteOpaqueNodeGetCustomInitialData(const TfLiteOpaqueNode* node, const void** data, int* size) {
+  OW_REQUIRE(node != NULL && data != NULL && size != NULL, kTfLiteError);
+  *data = NODE(node)->custom_initial_data;
+  *size = NODE(node)->custom_initial_data_size;
+  return kTfLiteOk;
+}
+
+#define LEND_OF_NODE(Name, field)                                                                             \
+  TfLiteStatus TfLiteOpaqueNode##Name(const TfLiteOpaqueNode* node, const int** field, int* count) {          \
+    OW_REQUIRE(node != NULL, kTfLiteError);                                                                   \
+    const TfLiteIntArray* indices = NODE(node)->field;                                                        \
+    return lend(indices == NULL ? NULL : indices->data, indices == NULL ? 0 : indices->size, field, count);   \
+  }
+LEND_OF_NODE(Inputs, inputs)
+LEND_OF_NODE(Outputs, outputs)
+LEND_OF_NODE(Temporaries, temporaries)
+
+TfLiteStatus TfLiteOpaqueNodeSetTemporaries(TfLiteOpaqueNode* node, const int* temporaries, int count) {
+  OW_REQUIRE(node != NULL, kTfLiteError);
+  OW_REQUIRE(count >= 0 && (count == 0 || temporaries != NULL), kTfLiteError);
+  TfLiteIntArray* copy = TfLiteIntArrayCreate(count);
+  OW_REQUIRE(copy != NULL, kTfLiteError);
+  if (count > 0) memcpy(copy->data, temporaries, (size_t)count * sizeof(int));
+  TfLiteIntArrayFree(NODE(node)->temporaries);
+  NODE(node)->temporaries = copy;
+  return kTfLiteOk;
+}
+
+static int index_at(const TfLiteIntArray* indices, int place) {
+  return indices == NULL || place < 0 || place >= indices->size ? -1 : indices->data[place];
+}
+
+int TfLiteOpaqueNodeGetInputTensorIndex(const TfLiteOpaqueNode* node, int place) {
+  OW_REQUIRE(node != NULL, -1);
+  return index_at(NODE(node)->inputs, place);
+}
+
+int TfLiteOpaqueNodeGetOutputTensorIndex(const TfLiteOpaqueNode* node, int place) {
+  OW_REQUIRE(node != NULL, -1);
+  return index_at(NODE(node)->outputs, place);
+}
