@@ -50,6 +50,7 @@ from .core.flags import override as flags
 from .core.places import CPUPlace, CUDAPinnedPlace, CUDAPlace, SimulatedPlace
 from .core.shapes import TensorShape
 from .core.specs import TensorSpec
+from .core.version import __version__
 from .eager import execute as _execute  # what runs an operator called outside a trace
 from .eager.tape import GradientTape, UnconnectedGradients, custom_gradient
 from .eager.tensor import constant, convert_to_tensor, from_dlpack
@@ -238,8 +239,6 @@ if _typing.TYPE_CHECKING:
     from .tracing.tensor_array_spec import TensorArraySpec
 
 ops.dispatch.install_instances(lambda *parts: __getattr__("OpInstance")(*parts))  # its module is imported when needed
-
-__version__ = "0.1.0"
 
 half, double = float16, float64
 

@@ -8,19 +8,19 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.errors import DataLossError, NotFoundError
 from ..core.files import replacing
+from ..core.version import __version__
 
 MAX_JSON = 1 << 28  # bytes of a manifest or an index; large models have some ten kilobytes
 
 
 def producer() -> str:
-    """The version of this package, for people who look into a file. Importing it would turn the house upside down."""
-    return str(sys.modules[__name__.partition(".")[0]].__version__)
+    """The version of this package, for people who look into a file."""
+    return __version__
 
 
 def sync_folder(path: str) -> None:

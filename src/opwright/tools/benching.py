@@ -21,6 +21,7 @@ from rich.progress import track
 from rich.table import Table
 
 from .. import lite
+from .customs import custom_operators
 from .models import read_model
 from .profiles import html_page, print_profile
 from .report import BadFile, notes, out, print_json, write_file
@@ -34,7 +35,8 @@ RIVALS = {"litert": "ai_edge_litert.interpreter"}
 
 @dataclass(frozen=True)
 class Settings:
-    """What a person asked for. inputs, shapes: as `feed` takes them; rival: whose interpreter runs it, too."""
+    """What a person asked for. inputs, shapes: as `feed` takes them; rival: whose interpreter runs it, too; customs: as
+    `custom_operators` takes them."""
 
     runs: int = 200
     warmup: int | None = None
@@ -45,6 +47,7 @@ class Settings:
     inputs: Sequence[str] = ()
     shapes: Sequence[str] = ()
     seed: int = 0
+    customs: Sequence[str] = ()
 
     @property
     def warmups(self) -> int:
@@ -55,10 +58,11 @@ class Settings:
 def bench_model(path: str, settings: Settings, as_json: bool) -> None:
     """Time loading, allocation and runs; print it, and write the page where one is asked for. Raises BadFile."""
     model = read_model(path)  # a bad file is told of as such
+    custom_ops = custom_operators(settings.customs)
     loads, allocations = [], []
     for _ in range(LOADS):
         start = time.perf_counter()
-        interpreter = lite.Interpreter(model_path=path, num_threads=settings.threads)
+        interpreter = lite.Interpreter(model_path=path, num_threads=settings.threads, custom_ops=custom_ops)
         middle = time.perf_counter()
         interpreter.allocate_tensors()
         loads.append(middle - start)

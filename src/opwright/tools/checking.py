@@ -1,14 +1,11 @@
 """`opwright check`: which operators and versions a model needs, who has them, and where it stops.
 
-Lives here: the report, custom operators named on the command line.  Not here: what nodes need (lite/format/needs.py),
-what is in a file (models.py).
+Lives here: the report.  Not here: what nodes need (lite/format/needs.py), what is in a file (models.py), custom
+operators named on the command line (customs.py).
 """
 
 from __future__ import annotations
 
-import importlib
-import os
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,8 +19,7 @@ from ..lite.format.needs import Need, late, needs, stored_runtime
 from ..lite.resolver import with_customs
 from ..lite.runtime.resolution import in_words
 from ..ops import installed
-from ..ops.definition import Operator
-from .catalogue import operators_in
+from .customs import custom_operators
 from .models import read_model
 from .report import BadFile, out, print_json
 
@@ -33,10 +29,10 @@ YES, NO, BRING = "yes", "no", "needs your definition"
 def check_model(path: str, runtime: str | None, customs: Sequence[str], strict: bool, as_json: bool) -> bool:
     """Print what the model needs; True if it runs here and on `runtime` where that is given.
 
-    customs: files of operators, or module:Name; with them, custom operators count. strict: warnings count, too.
+    customs: what `custom_operators` takes; with them, custom operators count. strict: warnings count, too.
     raises BadFile for a model or a file of operators that is no use
     """
-    resolver = with_customs(lite.BuiltinOpResolver(), [op for text in customs for op in custom_operators(text)])
+    resolver = with_customs(lite.BuiltinOpResolver(), custom_operators(customs))
     try:
         model = read_model(path)
     except BadFile as error:
@@ -72,24 +68,6 @@ def check_model(path: str, runtime: str | None, customs: Sequence[str], strict: 
     for line in warnings:
         console.print(f"- warning: {line}")
     return ok
-
-
-def custom_operators(text: str) -> list[Operator]:
-    """The operators of a Python file, or the one (or all) that `module:Name` (or `module`) means. Raises BadFile."""
-    if text.endswith(".py") or os.path.sep in text:
-        return operators_in(text)
-    module, _, name = text.partition(":")
-    if "" not in sys.path:
-        sys.path.insert(0, "")  # as python -m has it
-    try:
-        found = importlib.import_module(module)
-    except (Exception, SystemExit) as error:  # it is the user's program: whatever it does
-        raise BadFile(f"--custom {text}: {type(error).__name__}: {error}") from error
-    given = [getattr(found, name, None)] if name else list(vars(found).values())
-    chosen = [op for op in given if isinstance(op, Operator)]
-    if not chosen:
-        raise BadFile(f"--custom {text}: {module} has no operator {name or 'made by @ow.operator'}")
-    return list(dict.fromkeys(chosen))
 
 
 def _row(model: Any, index: int, users: Sequence[Need], resolver: Any) -> dict[str, Any]:

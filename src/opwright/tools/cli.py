@@ -138,8 +138,9 @@ def convert(saved: str, output: str, quantize: str | None, data: str | None, **s
 
 
 _custom = click.option(
-    "--custom", "customs", multiple=True, metavar="FILE.py|MODULE[:NAME]", help="Custom operators (@ow.operator)."
-)
+    "--custom", "customs", multiple=True, metavar="FILE.py|MODULE[:NAME]|LIBRARY.so[:NAME=ENTRY]",
+    help="Custom operators: @ow.operator classes, or a library in C. Those of installed packages are found by name.",
+)  # fmt: skip
 
 
 @cli.command()
@@ -204,13 +205,15 @@ def resolver(models: tuple[str, ...], output: str | None, as_json: bool) -> None
     "--output", "outputs", type=click.Path(file_okay=False), help="Folder to save the outputs in: 0.npy, 1.npy ..."
 )
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of random inputs.")
+@_custom
 @_json
-@_examples("opwright run model.tflite", "opwright run model.tflite --input x=x.npy --output results")
-def run(model: str, inputs: tuple[str, ...], outputs: str | None, seed: int, as_json: bool) -> None:
+@_examples("opwright run model.tflite", "opwright run model.tflite --input x=x.npy --custom my_operators.py")
+def run(model: str, inputs: tuple[str, ...], outputs: str | None, seed: int, customs: tuple[str, ...], as_json: bool
+        ) -> None:  # fmt: skip
     """Run a .tflite file once and show its outputs."""
     from .running import run_model
 
-    run_model(model, inputs, outputs, seed, as_json)
+    run_model(model, inputs, outputs, seed, customs, as_json)
 
 
 @cli.command()
@@ -224,6 +227,7 @@ def run(model: str, inputs: tuple[str, ...], outputs: str | None, seed: int, as_
 @click.option("--input", "inputs", multiple=True, metavar="[NAME=]FILE.npy", help="An input; random where left out.")
 @click.option("--shape", "shapes", multiple=True, metavar="[NAME=]SIZES", help="Another shape: x=1,224,224,3.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of random inputs.")
+@_custom
 @_json
 @_examples("opwright bench model.tflite --ops", "opwright bench model.tflite --vs litert --shape x=8,224,224,3")
 def bench(model: str, as_json: bool, **settings: Any) -> None:
@@ -236,6 +240,23 @@ def bench(model: str, as_json: bool, **settings: Any) -> None:
 @cli.group(cls=_Group)
 def op() -> None:
     """The operator catalogue."""
+
+
+@op.command("new")
+@click.argument("name")
+@click.option("-o", "--output", "folder", type=click.Path(), help="The folder to make; by default the package's name.")
+@_json
+@_examples("opwright op new LeakyClip", "opwright op new LeakyClip -o ~/operators/leaky")
+def op_new(name: str, folder: str | None, as_json: bool) -> None:
+    """Write a package with the operator NAME: definition, kernel, gradient, tests, README.
+
+    It works as it is written: `pip install -e .` and every model with a custom operator NAME runs. Then it is yours.
+
+    Exit codes: 0 written; 2 a name that cannot be; 3 the folder is there already, or cannot be written.
+    """
+    from .packages import new_package
+
+    new_package(name, folder, as_json)
 
 
 @op.command("list")

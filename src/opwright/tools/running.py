@@ -15,6 +15,7 @@ import click
 import numpy as np
 
 from .. import lite
+from .customs import custom_operators
 from .models import read_model
 from .report import BadFile, notes, out, print_json
 
@@ -103,10 +104,11 @@ def _sizes(text: str) -> list[int]:
         raise click.UsageError(f"{text!r} is no shape such as 1,224,224,3") from None
 
 
-def run_model(path: str, inputs: Sequence[str], folder: str | None, seed: int, as_json: bool) -> None:
+def run_model(path: str, inputs: Sequence[str], folder: str | None, seed: int, customs: Sequence[str], as_json: bool
+              ) -> None:  # fmt: skip
     """Run once, print the outputs, save them where asked."""
     model = read_model(path)
-    interpreter = lite.Interpreter(model_content=model)
+    interpreter = lite.Interpreter(model_content=model, custom_ops=custom_operators(customs))
     feed(interpreter, model, inputs, seed)
     interpreter.invoke()
     results = [(d["name"], interpreter.get_tensor(d["index"])) for d in interpreter.get_output_details()]

@@ -11,9 +11,9 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ... import __version__
 from ...core import dtypes, flags
 from ...core.errors import InvalidArgumentError
+from ...core.version import __version__
 from ...graph import Graph
 from ...graph.verify import verify
 from ...tracing.concrete import ConcreteFunction
@@ -30,6 +30,8 @@ from .legalize import Allowed, legalize
 from .lists import lower_lists
 from .optimize import optimize
 from .options import OpsSet, Optimize, TargetSpec
+from .patterns.applying import Account, Found, fuse_patterns
+from .patterns.pattern import Pattern
 from .prepare import prepare
 from .quantize import modes
 from .quantize.dataset import RepresentativeDataset
@@ -45,6 +47,8 @@ class TFLiteConverter:
     `from_keras_model`, set what is to be otherwise, call `convert`.
 
     allow_custom_ops: write operators without a builtin form as custom operators, to be given to the interpreter.
+    patterns: of `lite.pattern`: what is found of them becomes their fused operators, which need no allow_custom_ops.
+    patterns_found: what the last conversion made of each.
     target_spec: operator sets and types the file may use, and the oldest run time that must read it.
     optimizations: [Optimize.DEFAULT] quantises: weights alone, or with representative_dataset activations, too;
     Optimize.EXPERIMENTAL_SPARSITY stores weights of many zeros without them.
@@ -69,14 +73,16 @@ class TFLiteConverter:
                  "_experimental_full_integer_quantization_bias_type", "allow_custom_ops",
                  "calibration_custom_ops", "custom_version_in", "exclude_conversion_metadata",
                  "experimental_enable_resource_variables", "functions", "inference_input_type", "inference_output_type",
-                 "optimizations", "representative_dataset", "signature_keys", "target_spec",
-                 "trackable_obj", *options.WITHOUT_EFFECT)  # fmt: skip
+                 "optimizations", "patterns", "patterns_found", "representative_dataset", "signature_keys",
+                 "target_spec", "trackable_obj", *options.WITHOUT_EFFECT)  # fmt: skip
 
     def __init__(self, functions: Sequence[ConcreteFunction], trackable_obj: Any = None) -> None:
         self.functions = list(functions)
         self.signature_keys: list[str] | None = None
         self.trackable_obj = trackable_obj  # kept alive: its variables are read by `convert`
         self.allow_custom_ops = False
+        self.patterns: Sequence[Pattern] = ()
+        self.patterns_found: list[Found] = []
         self.target_spec = TargetSpec()
         self.optimizations: Iterable[Optimize] = []
         self.representative_dataset: RepresentativeDataset | Callable[[], Iterable[Any]] | None = None
@@ -161,8 +167,10 @@ class TFLiteConverter:
         options.check(self)
         mode = modes.mode_of(self)
         offenders: list[Offender] = []
+        account = Account(self.patterns)
         frozen = freeze(self.functions, self.experimental_enable_resource_variables)
-        graphs = [self._lower(graph, offenders) for graph in frozen.graphs]
+        graphs = [self._lower(graph, offenders, account) for graph in frozen.graphs]
+        self.patterns_found = account.found()
         if offenders:
             raise report(offenders)
         graphs = initialized(graphs, frozen.variables)
@@ -192,18 +200,18 @@ class TFLiteConverter:
         customs = [own, self.calibration_custom_ops]
         return quantize(model, mode, self.representative_dataset, custom_ops=customs, at=lambda s, i: nodes[s][i].at)
 
-    def _allowed(self) -> Allowed:
+    def _allowed(self, account: Account) -> Allowed:
         sets = set(self.target_spec.supported_ops or ())
         flex = OpsSet.SELECT_TF_OPS in sets
-        return Allowed(not flex or len(sets) > 1, self.allow_custom_ops, flex)
+        return Allowed(not flex or len(sets) > 1, self.allow_custom_ops, flex, account.operators)
 
-    def _lower(self, frozen: Graph, offenders: list[Offender]) -> Graph:
+    def _lower(self, frozen: Graph, offenders: list[Offender], account: Account) -> Graph:
         """One function's graph through all stages that make it one of the lite dialect."""
-        graph = prepare(fuse(frozen, self.allow_custom_ops))
+        graph = fuse_patterns(fuse(frozen, self.allow_custom_ops), account)
         without_lists = lower_lists(graph, offenders, self.target_spec.runtime)
         if without_lists is not graph:
             graph = prepare(without_lists)
-        graph = legalize(graph, self._allowed(), offenders)
+        graph = legalize(graph, self._allowed(account), offenders)
         graph = hand_over(optimize(graph))
         if self.target_spec.runtime is not None:
             from .older import say_older  # most conversions are for the newest

@@ -1,0 +1,75 @@
+"""Custom operators that are named on the command line: `--custom FILE.py`, `MODULE[:NAME]`, a library in C.
+
+Lives here: `custom_operators`.  Not here: running a file (catalogue.py), loading a library (lite/native), operators
+that installed packages add and nobody has to name (ops/installed.py).
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .. import lite
+from ..core.errors import OpError
+from ..ops.definition import Operator
+from .catalogue import operators_in
+from .report import BadFile
+
+LIBRARY = re.compile(r"(?P<path>.+?\.(so(\.[0-9]+)*|dylib|dll))(:(?P<names>.*))?")
+MAGIC = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"MZ")  # of libraries on Linux, macOS and Windows
+
+
+def custom_operators(texts: Sequence[str]) -> list[Any]:
+    """What an interpreter takes as custom_ops, of each text: the operators of a Python file; the one (or all) that
+    `module:Name` (or `module`) means; the registrations of a library, or of `lib.so:Name=Entry,...` those named.
+
+    raises BadFile for what is no use
+    """
+    return [op for text in texts for op in _of(text)]
+
+
+def _of(text: str) -> list[Any]:
+    library = LIBRARY.fullmatch(text)
+    if library or _is_library(text):
+        return [_loaded(text, library["path"] if library else text, (library and library["names"]) or "")]
+    if text.endswith(".py") or os.path.sep in text:
+        return operators_in(text)
+    module, _, name = text.partition(":")
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # as python -m has it
+    try:
+        found = importlib.import_module(module)
+    except (Exception, SystemExit) as error:  # it is the user's program: whatever it does
+        raise BadFile(f"--custom {text}: {type(error).__name__}: {error}") from error
+    given = [getattr(found, name, None)] if name else list(vars(found).values())
+    chosen = [op for op in given if isinstance(op, Operator)]
+    if not chosen and name and isinstance(given[0], Mapping | lite.OpResolver):
+        return given
+    if not chosen:
+        raise BadFile(f"--custom {text}: {module} has no operator {name or 'made by @ow.operator'}")
+    return list(dict.fromkeys(chosen))
+
+
+def _is_library(path: str) -> bool:
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(4).startswith(MAGIC)
+    except OSError:
+        return False
+
+
+def _loaded(text: str, path: str, names: str) -> Any:
+    """The registrations of a library by name. names: `Name=Entry,...`, or all that it registers."""
+    pairs = [part.partition("=") for part in names.split(",") if part]
+    if any(not name or not entry for name, _, entry in pairs):
+        raise BadFile(f"--custom {text}: wanted {path}:Name=EntryPoint,...")
+    entries = {name: entry for name, _, entry in pairs} or None
+    try:
+        return lite.load_custom_ops(path, entries)
+    except (OSError, OpError) as error:
+        raise BadFile(f"--custom {text}: {error}") from error

@@ -1,0 +1,106 @@
+"""`opwright op new`: a package with an operator of one's own, which works as it is written.
+
+Lives here: which names may be, filling in the template (package_template/), writing it whole or not at all.
+Not here: how installed packages are found (ops/installed.py).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import keyword
+import os
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from string import Template
+
+import click
+
+from ..core.files import temporary
+from ..core.version import __version__
+from ..lite.customs import list_names as shipped
+from ..ops import installed, registry
+from .dialect import is_builtin
+from .report import BadFile, notes, print_json
+
+TEMPLATE = Path(__file__).with_name("package_template")
+FILES = {  # of the package -> of the template
+    "pyproject.toml": "pyproject.toml.txt",
+    "README.md": "README.md.txt",
+    "src/{module}/__init__.py": "__init__.py.txt",
+    "src/{module}/operator.py": "operator.py.txt",
+    "tests/test_{module}.py": "test_operator.py.txt",
+}
+
+RULES: tuple[tuple[Callable[[str], object], str], ...] = (  # what refuses a name, and why; the first counts
+    (lambda name: not re.fullmatch(r"[A-Z][A-Za-z0-9]*", name), "is not in CamelCase, as operators are; try {camel}"),
+    (lambda name: re.search(r"V\d+$", name), "ends with a version, which is said so: @ow.operator(version=2)"),
+    (lambda name: name.startswith("Flex"), "begins with Flex, as TensorFlow's own operators do in .tflite files"),
+    (lambda name: keyword.iskeyword(name) or keyword.iskeyword(module_of(name)), "is a word of Python; try My{name}"),
+    (lambda name: name in registry.catalogue(), "is in the catalogue (`opwright op show {name}`); try My{name}"),
+    (lambda name: name in shipped(), "is a custom operator that is shipped with Opwright; try My{name}"),
+    (is_builtin, "is a builtin operator of .tflite files; try My{name}"),
+    (lambda name: name in installed.entries(), "is an operator of a package that is installed: {package}"),
+    (lambda name: _is_module(module_of(name)), "would be the module {module}, and there is one; try My{name}"),
+)
+
+
+def module_of(name: str) -> str:
+    """leaky_clip of LeakyClip."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
+def _is_module(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return True  # there is something, and it cannot be imported
+
+
+def _checked(name: str) -> str:
+    """The name. Raises click.UsageError saying why it cannot be one."""
+    for refuses, why in RULES:
+        if refuses(name):
+            parts = re.findall(r"[A-Za-z][A-Za-z0-9]*", name)
+            camel = "".join(part[0].upper() + part[1:] for part in parts) or "LeakyClip"
+            package = ", ".join(e.package for e in installed.entries().get(name, ()))
+            words = why.format(name=name, camel=camel, module=module_of(name), package=package)
+            raise click.UsageError(f"{name[:80]!r} {words}")
+    return name
+
+
+def new_package(name: str, folder: str | None, as_json: bool) -> None:
+    """Write the package and say what to do with it. folder: by default the distribution's name, in this one.
+
+    raises click.UsageError for a name that cannot be, BadFile for a folder that is there or cannot be written
+    """
+    module = module_of(_checked(name))
+    distribution = module.replace("_", "-")
+    target = Path(folder or distribution)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise BadFile(f"{target} is there already, and not an empty folder")
+    words = {"name": name, "module": module, "distribution": distribution, "opwright": __version__}
+    files = {path.format(module=module): Template((TEMPLATE / source).read_text("utf-8")).substitute(words)
+             for path, source in FILES.items()}  # fmt: skip
+    _write(target, files)
+    if as_json:
+        print_json({"operator": name, "package": distribution, "module": module, "folder": str(target),
+                    "files": list(files)})  # fmt: skip
+        return
+    for path in files:
+        click.echo(str(target / path))
+    notes().print(f"next: cd {target}; pip install -e .; pytest; opwright op test {name}")
+
+
+def _write(target: Path, files: dict[str, str]) -> None:
+    """All files, or none: they are written beside the folder, which then gets its name."""
+    inside = Path(temporary(str(target)))
+    try:
+        for path, text in files.items():
+            (inside / path).parent.mkdir(parents=True, exist_ok=True)
+            (inside / path).write_text(text, "utf-8")
+        os.replace(inside, target)
+    except OSError as error:
+        shutil.rmtree(inside, ignore_errors=True)
+        raise BadFile(f"{target} cannot be written: {error.strerror or error}") from error
