@@ -66,7 +66,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "customs":  # a module: lite.customs.list_names()
+    if name in ("customs", "litert"):  # modules: lite.customs.list_names(), lite.litert.CompiledModel
         return importlib.import_module(f"{__name__}.{name}")
     home = _HOMES.get(name)
     if home is None:

@@ -145,6 +145,14 @@ class Executor:
         self._begin()
         return self._run()
 
+    @property
+    def address(self) -> int:
+        """Of the plan, for `functions().run`: runs all steps and gives 0, or the status of the first that failed. Where
+        it runs on threads, it is to be asked for anew after a fork."""
+        if self._shares:
+            self._plan[_POOL] = pool_of(self.threads).address
+        return int(self._plan.ctypes.data)
+
     def run(self) -> None:
         """Run all steps once, without the GIL. Raises StepError where a kernel gives something else than 0."""
         status = self._run()

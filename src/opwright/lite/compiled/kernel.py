@@ -13,6 +13,7 @@ from typing import Any
 
 from ...compiler.loops.frozen import FrozenPlan
 from ...compiler.loops.plans import Plan, Running, StepFailed
+from ...compiler.native.executor import Executor
 from ..registration import Registration
 from ..runtime.errors import of_node
 from ..runtime.holding import check_bytes
@@ -65,6 +66,14 @@ class PlanRegistration(Registration):
 
     def _connect(self) -> None:
         self._running.connect({key: address(t) for key, t, _ in self._pairs})
+
+    def words(self) -> tuple[Executor, list[tuple[Tensor, list[tuple[int, int]]]]] | None:
+        """For whoever runs the plan without Python, once it is prepared: its executor, and for each tensor from outside
+        where its address belongs: addresses of words, each with the bytes to add. None where the plan is no such."""
+        running = self._running
+        if not isinstance(running, Running):
+            return None
+        return running.executor, [(t, running.places(key)) for key, t, _ in self._pairs]
 
     def _invoke(self, context: Context, node: Node) -> None:
         """Where shapes are known only while the model runs: the nodes one by one, unless they are what was planned."""

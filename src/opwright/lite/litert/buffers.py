@@ -1,0 +1,107 @@
+"""Tensor buffers: memory that the official run time reads inputs from and writes outputs to.
+
+Lives here: `TensorBuffer`, checking a value against one.  Not here: which buffers a signature wants (model.py).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from typing import Any
+
+import numpy as np
+
+from ...compiler.native.executor import aligned
+from ...core.errors import FailedPreconditionError, InvalidArgumentError, UnimplementedError
+from ..ops import types
+from ..runtime.tensor import Tensor
+from .library import HANDLE, MOST_AXES, TensorType, check, element_type, library
+
+
+class TensorBuffer:
+    """Memory for one tensor of a model: `array` is a NumPy view of it, for reading and writing in place.
+
+    Made by `CompiledModel.create_input_buffers` and its like, for the shapes that the model has then.
+    """
+
+    def __init__(self, tensor: Tensor, shape: tuple[int, ...], what: str) -> None:
+        """what: the tensor, for people. raises UnimplementedError for types and shapes that the run time has no
+        buffers for, ResourceExhaustedError where there is no memory"""
+        kind = element_type(tensor.dtype)
+        if kind is None:
+            name = types.name_of(tensor.dtype)
+            raise UnimplementedError(op="lite.litert", what=f"{what} is of type {name}, for which the official run "
+                                     "time has no buffers of the CPU", do="lite.Interpreter runs the model")  # fmt: skip
+        if 0 in shape or len(shape) > MOST_AXES:
+            raise UnimplementedError(op="lite.litert", what=f"{what} has a shape that the official run time has no "
+                                     "buffers for", found=list(shape),
+                                     wanted=f"at most {MOST_AXES} axes, of at least one element")  # fmt: skip
+        self._what = what
+        dtype = np.dtype(tensor.dtype.np)
+        size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        self._memory = aligned(size)
+        self.array: np.ndarray = self._memory[:size].view(dtype).reshape(shape)
+        described = TensorType(kind)
+        described.layout.shape = shape
+        handle = HANDLE()
+        address = self._memory.__array_interface__["data"][0]
+        check(library().CreateTensorBufferFromHostMemory(ctypes.byref(described), address, size, None,
+                                                         ctypes.byref(handle)), f"a buffer for {what}")  # fmt: skip
+        self._handle: int | None = handle.value
+        self._finalizer = weakref.finalize(self, library().DestroyTensorBuffer, handle.value)
+
+    @property
+    def handle(self) -> int:
+        """What the run time knows it by. Raises FailedPreconditionError after destroy."""
+        if self._handle is None:
+            raise FailedPreconditionError(op="lite.litert", what=f"the buffer for {self._what} is destroyed")
+        return self._handle
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its shape."""
+        return self.array.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Its elements' type."""
+        return self.array.dtype
+
+    def write(self, value: Any) -> None:
+        """Copy a value of exactly this dtype and shape into it. Raises InvalidArgumentError."""
+        given = np.asarray(value)
+        if given.dtype != self.array.dtype:
+            raise InvalidArgumentError(op="lite.litert", what=f"{self._what} has another dtype", found=given.dtype.name,
+                                       wanted=self.array.dtype.name,
+                                       do=f"value.astype({self.array.dtype.name!r})")  # fmt: skip
+        if given.shape != self.array.shape:
+            raise InvalidArgumentError(op="lite.litert", what=f"{self._what} has another shape",
+                                       found=list(given.shape), wanted=list(self.array.shape))  # fmt: skip
+        np.copyto(self.array, given)
+
+    def read(self, num_elements: int | None = None, output_dtype: Any = None) -> np.ndarray:
+        """A copy of its elements, in its shape; with a number, of the first so many, flat, as the wheel's own reads.
+
+        raises InvalidArgumentError for more than it has, or another dtype
+        """
+        if output_dtype is not None and np.dtype(output_dtype) != self.array.dtype:
+            raise InvalidArgumentError(op="lite.litert", what=f"{self._what} has another dtype",
+                                       found=np.dtype(output_dtype).name, wanted=self.array.dtype.name)  # fmt: skip
+        if num_elements is None:
+            return self.array.copy()
+        if not 0 <= num_elements <= self.array.size:
+            raise InvalidArgumentError(op="lite.litert", what=f"{self._what} has not so many elements",
+                                       found=num_elements, wanted=f"at most {self.array.size}")  # fmt: skip
+        return self.array.reshape(-1)[:num_elements].copy()
+
+    def get_tensor_details(self) -> dict[str, Any]:
+        """Its dtype, as a name, and its shape, as a list."""
+        return {"dtype": self.array.dtype.name, "shape": list(self.array.shape)}
+
+    def destroy(self) -> None:
+        """Give it back to the run time now; else this happens when nothing refers to it. `array` stays."""
+        self._handle = None
+        self._finalizer()
+
+    def __repr__(self) -> str:
+        return f"<TensorBuffer of {self._what}: {self.array.dtype.name}{list(self.array.shape)}>"

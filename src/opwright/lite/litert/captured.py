@@ -1,0 +1,84 @@
+"""What the official run time writes to stderr: caught while it makes a model ready, and told only where that fails.
+
+Lives here: `Captured`.  Not here: what it keeps for us by model (its error reporter, model.py).
+
+It writes to file descriptor 2, which is the process's: threads write there, too. So it is caught only where the run
+time tells stories (when a model is made, and the first run after shapes have changed), by one thread at a time, and
+what does not look like its lines is written on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+import tempfile
+import threading
+from types import TracebackType
+
+_ITS_LINE = re.compile(rb"(INFO|WARNING|ERROR|VERBOSE|DEBUG|FATAL):? ")
+_CONTINUED = "└".encode()
+_lock = threading.RLock()
+
+
+def _after_fork() -> None:
+    global _lock
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+class Captured(contextlib.AbstractContextManager["Captured"]):
+    """Within: what the run time writes to stderr goes to `text`, known afterwards; what others write goes on later."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self._stderr = -1  # the descriptor it was, -1 where there is none
+
+    def __enter__(self) -> Captured:
+        _lock.acquire()
+        try:
+            if sys.stderr is not None:
+                with contextlib.suppress(OSError, ValueError):
+                    sys.stderr.flush()
+            self._file = tempfile.TemporaryFile()
+            try:
+                self._stderr = os.dup(2)
+                os.dup2(self._file.fileno(), 2)
+            except OSError:
+                pass  # no stderr, or no descriptor to spare: nothing is caught
+        except BaseException:
+            _lock.release()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+                 ) -> None:  # fmt: skip
+        try:
+            if self._stderr >= 0:
+                if sys.stderr is not None:
+                    with contextlib.suppress(OSError, ValueError):
+                        sys.stderr.flush()
+                os.dup2(self._stderr, 2)
+                os.close(self._stderr)
+                self._file.seek(0)
+                its, others = _parted(self._file.read())
+                self.text = its.decode(errors="replace").rstrip()
+                if others:
+                    with contextlib.suppress(OSError):
+                        os.write(2, others)
+            self._file.close()
+        finally:
+            _lock.release()
+
+
+def _parted(written: bytes) -> tuple[bytes, bytes]:
+    """The run time's lines, and the others."""
+    its: list[bytes] = []
+    others: list[bytes] = []
+    for line in written.splitlines(keepends=True):
+        (its if _ITS_LINE.match(line) or line.startswith(_CONTINUED) else others).append(line)
+    return b"".join(its), b"".join(others)

@@ -1,0 +1,212 @@
+"""A model on its way to the official run time: which nodes are given to it, and how they are told apart there.
+
+Lives here: `carry`, `Carried`, the model of one node.  Not here: what computes a node (nodes.py).
+
+The run time knows an operator by its name alone: it takes version 1 whatever the file says, hands the options to the
+operator and not to the node, and passes one pointer to all nodes of that name. So each node is given a name of its
+own, behind which stands that one node with its options, version and constants. What it would not pass well stays here:
+inputs that are left out (it reads through null), and constants (their memory is aligned as the file has it).
+A file in which nothing of this matters is handed over as it is.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.errors import UnimplementedError
+from ..format import Model, objects, schema
+from ..ops import types
+from ..registration import Registration
+from ..resolver import CustomOps, OpResolver, default_resolver, with_customs
+from ..runtime.resolution import Missing, Resolved, place, resolve, unresolved
+from .library import element_type
+
+OFFICIAL = frozenset({"TFLite_Detection_PostProcess", "AudioSpectrogram", "Mfcc", "NumericVerify",
+                      "aeq.hadamard_rotation"})  # fmt: skip
+"""Custom operators that the official run time has itself; what is given under such a name goes before."""
+_ELSEWHERE = "lite.Interpreter runs the model"
+_CUSTOM = int(schema.BuiltinOperator.CUSTOM)
+
+
+class Carried(NamedTuple):
+    """A node that is given to the run time. code: its name there; name: of its operator; place: where it is, in words.
+
+    model: of this node alone; its inputs are the tensors whose values the run time passes. passed: for each that it
+    passes, the input of the model that it is: one tensor may stand several times.
+    """
+
+    code: str
+    name: str
+    number: int
+    place: str
+    model: Model
+    passed: tuple[int, ...]
+
+
+class Carriage(NamedTuple):
+    """model: to hand over; changed: whether it is another than the one that was given; resolver: with the operators."""
+
+    model: Model
+    changed: bool
+    nodes: list[Carried]
+    resolver: OpResolver
+
+
+def carry(model: Model, custom_ops: CustomOps) -> Carriage:
+    """What the official run time is handed of a verified model, and the nodes that it is given kernels for.
+
+    raises NotFoundError (a RuntimeError, too) listing custom operators that nobody has in the version of the file,
+    UnimplementedError for tensors that the run time does not pass
+    """
+    given = with_customs(_Nothing(), custom_ops)
+    resolver = with_customs(default_resolver(), custom_ops)
+    codes = resolve(model, _Customs(resolver))
+    ours = [_is_ours(r, given) for r in codes]
+    _check_resolved(model, codes, resolver)
+    nodes: list[Carried] = []
+    names = {code.custom_code for code in model.operator_codes}
+    operator_codes = list(model.operator_codes)
+    subgraphs = []
+    changed = False
+    for index, subgraph in enumerate(model.subgraphs):
+        operators = []
+        for number, op in enumerate(subgraph.operators):
+            if ours[op.opcode_index]:
+                where = place(number, index)
+                name = codes[op.opcode_index].name
+                kept, single = _alone(model, subgraph, op, name, where)
+                code = model.operator_codes[op.opcode_index]
+                alone = _uses(model, op.opcode_index) == 1 and code.version == 1 and kept == list(op.inputs)
+                if alone and not name.startswith("Flex"):  # for which it would look for another library
+                    new = name
+                else:
+                    new = _new_name(f"{'flex.' if name.startswith('Flex') else ''}{name}@{number}.{index}", names)
+                    op = copy.copy(op)
+                    op.opcode_index, op.inputs = len(operator_codes), np.array(kept, np.int32)
+                    operator_codes.append(objects.OperatorCode(
+                        builtin_code=_CUSTOM, deprecated_builtin_code=_CUSTOM, custom_code=new, version=1))  # fmt: skip
+                    changed = True
+                first = list(dict.fromkeys(kept))
+                nodes.append(Carried(new, name, number, where, single, tuple(map(first.index, kept))))
+            operators.append(op)
+        subgraph = copy.copy(subgraph)
+        subgraph.operators = operators
+        subgraphs.append(subgraph)
+    if changed:
+        model = copy.copy(model)
+        model.operator_codes, model.subgraphs = operator_codes, subgraphs
+    return Carriage(model, changed, nodes, resolver)
+
+
+class _Nothing(OpResolver):
+    """Behind what a person gave: nothing."""
+
+    def find_op(self, op: Any, version: int = 1) -> None:
+        return None
+
+
+class _Customs(OpResolver):
+    """Custom operators as another resolver has them; builtin ones are the official run time's."""
+
+    def __init__(self, resolver: OpResolver) -> None:
+        self._resolver = resolver
+
+    def find_op(self, op: Any, version: int = 1) -> Registration:
+        return _THEIRS
+
+    def find_custom(self, name: str, version: int = 1) -> Registration | None:
+        return self._resolver.find_custom(name, version)
+
+
+_THEIRS = Registration()
+
+
+def _is_ours(code: Resolved, given: OpResolver) -> bool:
+    """Whether the nodes of an operator code are computed here; their version may stand in their options."""
+    if not code.is_custom:
+        return False
+    if code.name not in OFFICIAL:
+        return True
+    return any(given.find_custom(code.name, v) is not None for v in (code.version, *code.carried))
+
+
+def _check_resolved(model: Model, codes: list[Resolved], resolver: OpResolver) -> None:
+    missing: dict[tuple[str, int], list[str]] = {}
+    for index, subgraph in enumerate(model.subgraphs):
+        for number, op in enumerate(subgraph.operators):
+            code = codes[op.opcode_index]
+            if code.is_custom:
+                code = code.of(b"" if op.custom_options is None else bytes(op.custom_options))
+                if code.registration is None and code.name not in OFFICIAL:
+                    missing.setdefault((code.name, code.version), []).append(place(number, index))
+    if missing:
+        raise unresolved([Missing(name, version, True, where) for (name, version), where in missing.items()], resolver)
+
+
+def _uses(model: Model, code: int) -> int:
+    return sum(op.opcode_index == code for subgraph in model.subgraphs for op in subgraph.operators)
+
+
+def _new_name(wanted: str, names: set[str | None]) -> str:
+    while wanted in names:
+        wanted += "'"
+    names.add(wanted)
+    return wanted
+
+
+def _alone(model: Model, subgraph: Any, op: Any, name: str, where: str) -> tuple[list[int], Model]:
+    """The inputs of a node that the run time passes, and the model of this node alone, whose inputs these are."""
+    buffers = [objects.Buffer()]
+    tensors: list[Any] = []
+    at: dict[int, int] = {-1: -1}
+    indices = [int(i) for i in (*op.inputs, *op.outputs, *op.intermediates)]
+    for i in dict.fromkeys(i for i in indices if i >= 0):
+        t = copy.copy(subgraph.tensors[i])
+        data = model.tensor_data(t)
+        t.buffer = 0
+        if data is not None:
+            t.buffer = len(buffers)
+            buffers.append(objects.Buffer(data=data))
+        at[i] = len(tensors)
+        tensors.append(t)
+        _check_kept(t, name, where)
+        if data is None:
+            _check_passed(t, name, where)
+    kept = [i for i in map(int, op.inputs) if i >= 0 and not tensors[at[i]].buffer]
+    alone = copy.copy(op)
+    alone.opcode_index = 0
+    alone.inputs, alone.outputs, alone.intermediates = (_mapped(part, at) for part in (op.inputs, op.outputs,
+                                                                                      op.intermediates))  # fmt: skip
+    single = objects.SubGraph(tensors=tensors, inputs=_mapped(dict.fromkeys(kept), at), outputs=alone.outputs,
+                              operators=[alone], name=f"{name} {where}")  # fmt: skip
+    code = copy.copy(model.operator_codes[op.opcode_index])
+    return kept, Model(operator_codes=[code], subgraphs=[single], buffers=buffers)
+
+
+def _mapped(indices: Iterable[Any], at: dict[int, int]) -> np.ndarray:
+    return np.array([at[int(i)] for i in indices], np.int32)
+
+
+def _check_kept(t: Any, name: str, where: str) -> None:
+    """Raises UnimplementedError for a tensor that a model of one node cannot have."""
+    why = None
+    if t.is_variable:
+        why = "keeps its elements from run to run"
+    elif getattr(getattr(t.quantization, "details", None), "table_name", "") == "BlockwiseQuantization":
+        why = "is quantised by block"
+    if why:
+        raise UnimplementedError(op=name, at=where, what=f"tensor {t.name!r} {why}", do=_ELSEWHERE,
+                                 wanted="a tensor that can be given to the official run time's operators")  # fmt: skip
+
+
+def _check_passed(t: Any, name: str, where: str) -> None:
+    """Raises UnimplementedError for a tensor that the run time does not pass to operators that it is given."""
+    kind = getattr(t.type, "name", str(t.type))
+    dtype = types.BY_NAME.get(kind)
+    if dtype is None or element_type(dtype) is None:
+        raise UnimplementedError(op=name, at=where, what=f"tensor {t.name!r} is of type {kind}, which the official run "
+                                 "time passes to no operator that it is given", do=_ELSEWHERE)  # fmt: skip

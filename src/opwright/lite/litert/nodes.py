@@ -1,0 +1,260 @@
+"""A node that the official run time is given: its record in memory, and what is done where Python is asked.
+
+Lives here: `GivenNode`, the two callbacks into Python.
+Not here: the machine code that runs a node (callbacks.ll), which nodes are given (carrying.py).
+
+Behind each node stands an interpreter of a model of that node alone, so that options, versions, shapes, quantised
+variants and errors are the interpreter's. Where the compiled engine has taken the node, machine code connects its plan
+to the run time's memory and runs it; else Python invokes the interpreter.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import weakref
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...compiler.native.image import runs_images
+from ...compiler.native.store import find_or_make
+from ...compiler.native.workers import functions
+from ...core.errors import InternalError, OpError, UnimplementedError
+from ..compiled.kernel import PlanRegistration, one_by_one
+from ..interpreter import Interpreter
+from ..resolver import OpResolver
+from ..runtime.node import Node
+from ..runtime.tensor import DYNAMIC, Tensor
+from .carrying import Carried
+from .library import HANDLE, INT, LAYOUTS, MOST_AXES, SIZE, Kernel, in_words, library
+
+_PYTHON = ctypes.CFUNCTYPE(INT, HANDLE, INT, ctypes.POINTER(HANDLE))
+_FAILED = 3  # the status that is given; the run time ignores it
+_STRANGE = -1  # another number of tensors, as callbacks.ll says it
+_MOST_SWITCHES = 8
+_RECORD, _PATCH = 10, 3  # words
+_INPUTS, _OUTPUTS, _LOCK, _UNLOCK, _ADDRESSES, _EXECUTE, _PLAN, _PATCHES, _FIRST_PATCH, _TO_PYTHON = range(_RECORD)
+
+_given: weakref.WeakValueDictionary[int, GivenNode] = weakref.WeakValueDictionary()  # by address of the record
+
+
+class GivenNode:
+    """One node, ready to be asked for shapes and to be run.
+
+    errors: where what goes wrong in a callback is left for the model, which raises it
+    raises what an interpreter raises that cannot open the node: ValueErrors that are OpErrors
+    """
+
+    def __init__(self, carried: Carried, resolver: OpResolver, threads: int, errors: list[BaseException]) -> None:
+        self.carried, self._errors = carried, errors
+        try:
+            self._interpreter = Interpreter(model_content=carried.model, num_threads=threads, op_resolver=resolver)
+        except OpError as error:
+            raise self._placed(error) from error.__cause__
+        subgraph = self._interpreter._subgraphs[0]
+        self._inputs = [subgraph.tensors[i] for i in subgraph.inputs]
+        self._outputs = [subgraph.tensors[i] for i in subgraph.outputs]
+        self._executor: Any = None  # of the plan, kept as long as its address is in the record
+        self._planned: Node | None = None  # the node that the plan stands in
+        self._shaped = False
+        passed, made = len(carried.passed), len(self._outputs)
+        self._addresses = np.zeros(max(passed + made, 1), np.int64)
+        self._patches: np.ndarray = np.zeros(0, np.int64)
+        self.record = np.zeros(_RECORD, np.int64)
+        self.record[[_INPUTS, _OUTPUTS]] = passed, made
+        self.record[_LOCK], self.record[_UNLOCK] = (library().address(f"{n}TensorBuffer") for n in ("Lock", "Unlock"))
+        self.record[_ADDRESSES] = _address(self._addresses)
+        self.record[_EXECUTE] = functions().run if runs_images() else 0
+        self.record[_TO_PYTHON] = ctypes.cast(_compute, HANDLE).value or 0
+        _given[self.address] = self
+
+    @property
+    def address(self) -> int:
+        """Of the record: the user data that the run time passes."""
+        return _address(self.record)
+
+    @property
+    def is_native(self) -> bool:
+        """Whether it runs without Python, with the shapes that it was last prepared for."""
+        return bool(self.record[_PLAN])
+
+    # ---- shapes -----------------------------------------------------------------------------------------------------
+
+    def shape(self, shapes: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+        """Prepare the node for these shapes of what is passed: the shapes of its outputs."""
+        self.record[_PLAN], self._shaped = 0, False
+        self._executor = self._planned = None
+        interpreter = self._interpreter
+        if len(shapes) != len(self.carried.passed):
+            raise self._strange(len(shapes))
+        for place, sizes in zip(self.carried.passed, shapes):
+            t = self._inputs[place]
+            if t.shape != sizes:
+                interpreter.resize_tensor_input(t.index, sizes)
+        interpreter.allocate_tensors()
+        for _ in range(_MOST_SWITCHES):  # until its kernels are compiled; each switch may find more to compile
+            if not interpreter._waiting or interpreter._engine is None:
+                break
+            interpreter._engine.wait()
+            interpreter._switch()
+        for t in self._outputs:
+            if t.kind == DYNAMIC:
+                raise UnimplementedError(op=self.carried.name, at=self.carried.place,
+                                         what=f"the shape of its output {t.name!r} follows from values, and the "
+                                         "official run time asks for shapes before there are any",
+                                         do="lite.Interpreter runs the model")  # fmt: skip
+            if len(t.shape) > MOST_AXES:
+                raise UnimplementedError(op=self.carried.name, at=self.carried.place,
+                                         what=f"output {t.name!r} has {len(t.shape)} axes",
+                                         wanted=f"at most {MOST_AXES} in the official run time")  # fmt: skip
+        self._connect()
+        self._shaped = True
+        return [t.shape for t in self._outputs]
+
+    def _connect(self) -> None:
+        """Let machine code run the plan that the compiled engine made, if there is one."""
+        (node, *others) = self._interpreter._subgraphs[0].execution_plan
+        registration = node.registration
+        if others or not isinstance(registration, PlanRegistration) or not runs_images():
+            return
+        found = registration.words()
+        if found is None:
+            return
+        self._executor, tensors = found
+        self._planned = node
+        self._patches = np.array([(word, self._which(t), offset) for t, places in tensors for word, offset in places],
+                                 np.int64).reshape(-1, _PATCH)  # fmt: skip
+        self.record[_PATCHES], self.record[_FIRST_PATCH] = len(self._patches), _address(self._patches)
+        self.record[_PLAN] = self._executor.address
+
+    def _which(self, t: Tensor) -> int:
+        """Which of the addresses is a tensor's."""
+        if t in self._outputs:
+            return len(self.carried.passed) + self._outputs.index(t)
+        return self.carried.passed.index(self._inputs.index(t))
+
+    # ---- running in Python ------------------------------------------------------------------------------------------
+
+    def compute(self, status: int) -> None:
+        """Run the node between locked buffers, by the interpreter's own kernels."""
+        if status:
+            if status == _STRANGE:
+                raise self._strange("others")
+            raise InternalError(op=self.carried.name, at=self.carried.place, what="the official run time gives no "
+                                "memory of a tensor", found=in_words(status))  # fmt: skip
+        for which, place in enumerate(self.carried.passed):
+            _copy(self._inputs[place], self._addresses[which], False)
+        if self._planned is not None:
+            if self._executor is not None:
+                self.record[_PLAN] = self._executor.address  # a fork may have taken its threads
+            one_by_one(self._planned)
+        else:
+            self._interpreter.invoke()
+        for which, t in enumerate(self._outputs, len(self.carried.passed)):
+            _copy(t, self._addresses[which], True)
+
+    def clear(self, outputs: Any) -> None:
+        """Zeros instead of results: what runs after a node that failed is not to find what lay there."""
+        size = ctypes.c_size_t()
+        for which in range(len(self._outputs)):
+            address = int(self._addresses[len(self.carried.passed) + which])
+            if address and not library().GetTensorBufferPackedSize(outputs[which], ctypes.byref(size)):
+                ctypes.memset(address, 0, size.value)
+
+    def fail(self, error: BaseException) -> None:
+        """Leave an error for the model to raise."""
+        self._errors.append(self._placed(error) if isinstance(error, OpError) else error)
+
+    def _placed(self, error: OpError) -> OpError:
+        """The error with the node's number in its own model."""
+        name, place = self.carried.name, self.carried.place.removeprefix("node ")
+        error.args = (error.message.replace(f"ode number 0 ({name})", f"ode {place} ({name})"), *error.args[1:])
+        return error
+
+    def _strange(self, count: object) -> InternalError:
+        return InternalError(op=self.carried.name, at=self.carried.place, what="the official run time passes another "
+                             "number of tensors", found=count, wanted=len(self.carried.passed))  # fmt: skip
+
+    def close(self) -> None:
+        """Free the operator's state. The run time must have let go of the node before."""
+        self.record[_PLAN] = 0
+        self._interpreter.close()
+
+
+def _copy(t: Tensor, address: Any, out: bool) -> None:
+    """Copy a tensor's elements to the run time's memory (out), or from there."""
+    assert t.array is not None
+    array = t.array
+    if not array.size:
+        return
+    memory = (ctypes.c_char * array.nbytes).from_address(int(address))
+    theirs = np.frombuffer(memoryview(memory), array.dtype).reshape(array.shape)
+    np.copyto(*((theirs, array) if out else (array, theirs)))
+
+
+def _address(array: np.ndarray) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+# ---- callbacks ------------------------------------------------------------------------------------------------------
+
+
+@LAYOUTS
+def _layouts(record: int, count: int, inputs: Any, outputs_count: int, outputs: Any) -> int:
+    """GetOutputLayouts: called when the run time allocates, after a change of shapes."""
+    node = _given.get(record)
+    if node is None:
+        return _FAILED
+    try:
+        shapes = node.shape([inputs[i].shape for i in range(count)])
+        if len(shapes) != outputs_count:
+            raise node._strange(outputs_count)
+        for i, sizes in enumerate(shapes):
+            outputs[i].shape = sizes
+        return 0
+    except BaseException as error:  # nothing may leave a callback
+        node.fail(error)
+        for i in range(outputs_count):
+            outputs[i].shape = ()
+        return _FAILED
+
+
+@_PYTHON
+def _compute(record: int, status: int, outputs: Any) -> int:
+    """A run that machine code does not do: there is no plan, or it stopped."""
+    node = _given.get(record)
+    if node is None:
+        return _FAILED
+    try:
+        if node._shaped:  # else its error is known already
+            node.compute(status)
+            return 0
+    except BaseException as error:
+        node.fail(error)
+    if outputs:
+        node.clear(outputs)
+    return _FAILED
+
+
+@functools.cache
+def kernel() -> Kernel:
+    """The callbacks of all nodes."""
+    text = Path(__file__).with_name("callbacks.ll").read_text(encoding="utf-8")
+    code = find_or_make("litert.callbacks", text, None, lambda: (text, "callbacks"))
+    table: Callable[[int], int] = ctypes.CFUNCTYPE(SIZE, ctypes.c_int64)(code.address)
+    init, run, destroy = map(table, range(3))
+    return Kernel(init, ctypes.cast(_layouts, HANDLE), run, destroy)
+
+
+def _after_fork() -> None:
+    """Plans on threads find none in the child: the next run of a node goes through Python, which starts them."""
+    for node in list(_given.values()):
+        node.record[_PLAN] = 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,115 @@
+"""What a model takes and gives, by signature, in the official run time's order.
+
+Lives here: `Signature`, `Place`, `signatures_of`.  Not here: buffers for them (buffers.py), running (model.py).
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...core.errors import InvalidArgumentError
+from ..format import Model
+from ..ops import types
+from ..runtime.details import tensor_details
+from ..runtime.tensor import Tensor, of_file
+from .library import HANDLE, SIZE, check, library
+
+
+class Place:
+    """An input or an output. shape: as it is now; the file's has -1 where sizes may differ from run to run."""
+
+    def __init__(self, name: str, tensor: Tensor, is_input: bool) -> None:
+        self.name, self.tensor, self.shape = name, tensor, tensor.shape
+        self.signature = tensor.signature or tensor.shape
+        self.what = f"{'input' if is_input else 'output'} {name!r}"
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether a size may differ from run to run."""
+        return -1 in self.signature
+
+    def takes(self, shape: tuple[int, ...]) -> bool:
+        """Whether a run may have this shape."""
+        return len(shape) == len(self.signature) and all(s in (-1, n) for s, n in zip(self.signature, shape))
+
+    def details(self) -> dict[str, Any]:
+        """As the interpreter's."""
+        found = tensor_details(self.tensor)
+        return {**found, "name": self.tensor.name, "shape": np.array(self.shape, np.int32)}
+
+    def brief(self) -> dict[str, Any]:
+        """As the wheel's own compiled model has them."""
+        return {"name": self.tensor.name, "index": self.tensor.index, "dtype": types.name_of(self.tensor.dtype).lower(),
+                "shape": list(self.shape)}  # fmt: skip
+
+
+class Signature:
+    """A signature: its key, None where the model has none, and its inputs and outputs in order.
+
+    allocated: whether the run time has made ready for the inputs' shapes; told: whether it has run with them
+    """
+
+    def __init__(self, key: str | None, inputs: list[Place], outputs: list[Place]) -> None:
+        self.key, self.inputs, self.outputs = key, inputs, outputs
+        self.allocated = self.told = False
+        self.buffers: Any = None  # of inputs and outputs, for `run`
+        self.held: Any = None  # the buffers of the last run: the run time knows their memory
+
+    def input(self, which: int | str) -> int:
+        """The number of an input, by number or name. Raises InvalidArgumentError."""
+        names = [p.name for p in self.inputs]
+        if isinstance(which, str) and which in names:
+            return names.index(which)
+        if isinstance(which, int) and not isinstance(which, bool) and 0 <= which < len(names):
+            return which
+        raise InvalidArgumentError(op="lite.litert", what="no such input", found=repr(which),
+                                   wanted=", ".join(names) or "none")  # fmt: skip
+
+
+def signatures_of(handle: int, model: Model) -> list[Signature]:
+    """The signatures of a loaded model; where it has none, one of the main subgraph, by the tensors' names.
+
+    handle: the run time's model, which knows the order; model: the same as objects
+    """
+    count = ctypes.c_size_t()
+    check(library().GetNumModelSignatures(handle, ctypes.byref(count)), "counting signatures")
+    found = []
+    for i in range(count.value):
+        signature = HANDLE()
+        check(library().GetModelSignature(handle, i, ctypes.byref(signature)), "reading a signature")
+        key = _text(library().GetSignatureKey, signature)
+        definition = next((d for d in model.signature_defs if d.signature_key == key), None)
+        main = model.subgraphs[definition.subgraph_index if definition is not None else 0]
+        parts = []
+        for is_input, side in ((True, "Input"), (False, "Output")):
+            names = _names(signature, side)
+            if definition is not None:
+                by_name = {m.name: int(m.tensor_index) for m in (definition.inputs if is_input else definition.outputs)}
+                indices = [by_name[name] for name in names]
+            else:
+                indices = [int(t) for t in (main.inputs if is_input else main.outputs)]
+            parts.append([Place(name, _tensor(model, main, t), is_input) for name, t in zip(names, indices)])
+        found.append(Signature(None if definition is None else key, *parts))
+    return found
+
+
+def _tensor(model: Model, subgraph: Any, index: int) -> Tensor:
+    source = subgraph.tensors[index]
+    return of_file(index, source, model.buffers[source.buffer])
+
+
+def _names(signature: Any, side: str) -> list[str]:
+    count = ctypes.c_size_t()
+    check(getattr(library(), f"GetNumSignature{side}s")(signature, ctypes.byref(count)), f"counting {side.lower()}s")
+    name = getattr(library(), f"GetSignature{side}Name")
+    return [_text(name, signature, SIZE(i)) for i in range(count.value)]
+
+
+def _text(function: Callable[..., int], *arguments: Any) -> str:
+    text = ctypes.c_char_p()
+    check(function(*arguments, ctypes.byref(text)), "reading a name")
+    return (text.value or b"").decode("utf-8", "surrogateescape")
