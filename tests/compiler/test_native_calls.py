@@ -44,7 +44,7 @@ def test_it_compiles_for_every_target(name):
 @pytest.mark.parametrize("direct", [True, False])
 def test_addresses_are_read_or_asked_for(direct, monkeypatch):
     if not direct:
-        monkeypatch.setattr(calls, "_layout", lambda: None)
+        monkeypatch.setattr(calls, "items_offset", lambda: None)
     x, y = f32(5, 33), f32(33)
     call = calls.function_of(stretch_of(function, x, y))
     for scale in (1, 2, 3):
@@ -54,7 +54,7 @@ def test_addresses_are_read_or_asked_for(direct, monkeypatch):
 
 
 def test_the_layout_is_the_one_expected_here():
-    assert calls._layout() in (24, 32, 40)
+    assert calls.items_offset() in (24, 32, 40)
 
 
 def test_arrays_are_not_kept():

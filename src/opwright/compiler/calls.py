@@ -11,8 +11,6 @@ address take 0.8 us each, this 5 ns. What is no array of the right kind is made 
 
 from __future__ import annotations
 
-import ctypes
-import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -25,28 +23,11 @@ from .kernels.connecting import connected
 from .loops.forms import Buffer
 from .loops.plans import Running
 from .native import executor as native
+from .native.objects import items_offset
 from .plan import Plan
 from .stretches import Stretch, work
 
 SHARED = 1 << 17  # elements; what computes fewer runs on the calling thread
-
-
-@functools.cache
-def _layout() -> int | None:
-    """Bytes from a tuple's address to its items, where tuples and arrays lie in memory as `connected` takes them."""
-    a, b = np.zeros((2, 3), np.float32), np.zeros(5, np.int64)
-    for array in (a, b):
-        words = [ctypes.c_int64.from_address(id(array) + 8 * i).value for i in range(9)]
-        if words[1] != id(np.ndarray) or words[2] != array.ctypes.data or words[3] & 0xFFFFFFFF != array.ndim:
-            return None
-        sizes = [ctypes.c_int64.from_address(words[4] + 8 * i).value for i in range(array.ndim)]
-        if sizes != list(array.shape) or words[7] != id(array.dtype) or words[8] & 0xFFF != array.flags.num & 0xFFF:
-            return None
-    pair = (a, b)
-    for offset in (24, 32, 40):
-        if [ctypes.c_int64.from_address(id(pair) + offset + 8 * i).value for i in range(2)] == [id(a), id(b)]:
-            return offset
-    return None
 
 
 # ---- memory for results ---------------------------------------------------------------------------------------------
@@ -101,7 +82,7 @@ class _Callee:
         graph = stretch.plan.graph
         self.buffers: tuple[Buffer, ...] = (*graph.inputs, *graph.outputs)
         self.dtypes = [b.dtype.np for b in self.buffers]
-        self.native = _layout() is not None
+        self.native = items_offset() is not None
         self.threads = max(1, flags.num_threads or _cores()) if work(stretch) >= SHARED else 1
         self.free: list[tuple[Any, Any, Any]] = []
         self.plain: Plan | None = None
@@ -139,7 +120,7 @@ class _Callee:
         given = (*fitting, *arrays[inputs:])
         running = taken[2].running if isinstance(taken[2], _Holding) else taken[2]
         if self.native:
-            taken[0][0] = id(given) + (_layout() or 0)
+            taken[0][0] = id(given) + (items_offset() or 0)
         else:
             running.connect({b: a.ctypes.data for b, a in zip(self.buffers, given)})
         try:
@@ -179,7 +160,7 @@ def function_of(stretch: Stretch) -> Callable[..., Any]:
     graph = stretch.plan.graph
     scope: dict[str, Any] = {
         "pop": callee.free.pop, "push": callee.free.append, "another": callee.another, "otherwise": callee.otherwise,
-        "offset": _layout() or 0, "ndarray": np.ndarray, "asarray": np.asarray,
+        "offset": items_offset() or 0, "ndarray": np.ndarray, "asarray": np.asarray,
     }  # fmt: skip
     xs = [f"x{i}" for i in range(len(graph.inputs))]
     ys = [f"y{i}" for i in range(len(graph.outputs))]

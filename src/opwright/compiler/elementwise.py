@@ -1,8 +1,9 @@
 """Element-wise kernels: a function on scalars, staged into an LLVM loop over arrays.
 
-Lives here: the loop, staging the function in it, `compile_elementwise`.
-Not here: scalars and calls while it is staged (scalars.py), control flow (staged.py), what an operator becomes
-(lowering.py), compiling, keeping and loading code (native/), choosing kernels (ops/kernels.py).
+Lives here: the loop, staging the function in it, `compile_elementwise`; staging it inline in other kernels.
+Not here: such functions as parts of expressions (scalar_functions.py), scalars and calls while it is staged
+(scalars.py), control flow (staged.py), what an operator becomes (lowering.py), how Python enters (entering.py),
+compiling, keeping and loading code (native/), choosing kernels (ops/kernels.py).
 
 The function runs on `KernelScalar`s, which stand for a vector of elements in the loop and for one element in what is
 left at its end; each operator it calls is looked up in LOWER by name. So `ow.minimum(x, 1.0)` means in a kernel what
@@ -12,8 +13,9 @@ it means everywhere.
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -23,20 +25,27 @@ from ..core.dtypes import DType, of_numpy
 from ..core.errors import SignatureError
 from ..ops import dispatch
 from . import staged  # noqa: F401  registers what control flow on scalars means
+from .entering import add_entry, bound_entry
 from .lanes import I1, I64, Lanes
 from .lowering import KINDS
+from .native.image import runs_images
+from .native.objects import items_offset
 from .native.store import find_module
 from .scalars import KernelScalar, KernelTrace
 from .target import Target, host
+
+if TYPE_CHECKING:
+    from .language import Value
+    from .scalar_functions import ScalarFunction
 
 _BYTE, _POINTER = ir.IntType(8), ir.PointerType()
 
 
 def emit(function: Callable[..., Any], name: str, inputs: Sequence[np.dtype], attrs: dict[str, Any],
-         target: Target | None = None) -> tuple[ir.Module, DType]:  # fmt: skip
+         target: Target | None = None, fast: bool | None = None) -> tuple[ir.Module, DType]:  # fmt: skip
     """The module of one kernel, `void name(out, inputs..., n)` over contiguous arrays, and the dtype it gives.
 
-    target: by default this processor; its vectors are what the loop works on.
+    target: by default this processor; its vectors are what the loop works on. fast: by default as `fast_math` is.
     raises UnimplementedError or SignatureError naming kernel and operator for what kernels cannot express
     """
     module = ir.Module(name)
@@ -51,7 +60,7 @@ def emit(function: Callable[..., Any], name: str, inputs: Sequence[np.dtype], at
     b = ir.IRBuilder(loop.append_basic_block("entry"))
 
     def body(count: int, i: ir.Value) -> DType:
-        trace = KernelTrace(b, name, count)
+        trace = KernelTrace(b, name, count, fast)
         inputs = zip(pointers, found, names)
         scalars = [KernelScalar(_load(b, p, i, d, count, arg_name), d) for p, d, arg_name in inputs]
         return _store(b, out, i, _staged(trace, function, scalars, attrs))
@@ -94,10 +103,12 @@ def _store(b: ir.IRBuilder, pointer: ir.Value, i: ir.Value, y: KernelScalar) -> 
     return y.dtype
 
 
+@functools.lru_cache(maxsize=256)
 def _converted(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function with its control flow staged; itself where its source is not to be had."""
     try:
-        return staging.to_graph(function)
+        converted: Callable[..., Any] = staging.to_graph(function)
+        return converted
     except ValueError:
         return function
 
@@ -120,19 +131,91 @@ def _staged(trace: KernelTrace, function: Callable[..., Any], scalars: Sequence[
 
 
 class CompiledKernel:
-    """Machine code of one kernel for one choice of dtypes and attributes. dtype: NumPy's, of the result."""
+    """Machine code of one kernel for one choice of dtypes and attributes.
 
-    __slots__ = ("dtype", "run")
+    dtype: NumPy's, of the result. run(out, *inputs): over `np.ndarray`s of one shape; whether they were what it takes:
+    dense, aligned and of its dtypes, in NumPy's own objects for them.
+    """
 
-    def __init__(self, address: int, arguments: int, dtype: np.dtype) -> None:
-        self.dtype = dtype
-        kinds = [ctypes.c_void_p] * arguments + [ctypes.c_int64]
-        self.run = ctypes.CFUNCTYPE(None, *kinds)(address)
+    __slots__ = ("dtype", "dtypes", "run")
+
+    def __init__(self, run: Callable[..., Any], dtypes: Sequence[np.dtype]) -> None:
+        self.run, self.dtypes, self.dtype = run, tuple(dtypes[1:]), dtypes[0]
+
+    def over(self, shape: tuple[int, ...], arrays: Sequence[np.ndarray]) -> np.ndarray:
+        """The result for arrays of this shape and of the dtypes."""
+        out = np.empty(shape, self.dtype)
+        if not self.run(out, *arrays):
+            self.run(out, *[np.array(a, d, order="C") for a, d in zip(arrays, self.dtypes)])
+        return out
 
 
-def compile_elementwise(function: Callable[..., Any], name: str, inputs: Sequence[np.dtype], attrs: dict[str, Any]
-                        ) -> CompiledKernel:  # fmt: skip
-    """Stage, optimise and load one kernel."""
-    full = f"{name}.{'_'.join(of_numpy(d).short for d in inputs)}"
-    module, dtype = emit(function, full, inputs, attrs)
-    return CompiledKernel(find_module(full, str(module), full).address, len(inputs) + 1, dtype.np)
+def compile_elementwise(function: Callable[..., Any], name: str, inputs: Sequence[np.dtype], attrs: dict[str, Any],
+                        fast: bool | None = None) -> CompiledKernel:  # fmt: skip
+    """Stage, optimise and load one kernel. fast: as of `emit`."""
+    found = [of_numpy(d) for d in inputs]
+    full = f"{name}.{'_'.join(d.short for d in found)}"
+    module, dtype = emit(function, full, inputs, attrs, fast=fast)
+    dtypes = [np.dtype(d.np) for d in (dtype, *found)]
+    if runs_images() and items_offset() is not None:
+        entry = add_entry(module, module.globals[full], len(dtypes))
+        return CompiledKernel(bound_entry(find_module(full, str(module), entry).address, dtypes), dtypes)
+    return CompiledKernel(_by_address(find_module(full, str(module), full).address, dtypes), dtypes)
+
+
+def _by_address(address: int, dtypes: Sequence[np.dtype]) -> Callable[..., bool]:
+    """`CompiledKernel.run` of a loop where Python's objects are not read by machine code."""
+    loop = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(dtypes), ctypes.c_int64)(address)
+
+    def run(out: np.ndarray, *arrays: np.ndarray) -> bool:
+        if not all(a.flags.c_contiguous and a.flags.aligned for a in arrays):
+            return False
+        loop(out.ctypes.data, *[a.ctypes.data for a in arrays], out.size)
+        return True
+
+    return run
+
+
+# ---- functions inline ------------------------------------------------------------------------------------------------
+
+
+class Facts(NamedTuple):
+    """What a function on scalars is: the dtype it gives, its instructions as text and their number, and whether it has
+    loops."""
+
+    dtype: DType
+    text: str
+    weight: int
+    endless: bool
+
+
+def look_at(function: ScalarFunction) -> Facts:
+    """Stage a function once, on single elements, to see what it is."""
+    module = ir.Module(function.name)
+    kinds = [KINDS[d] for d in function.inputs]
+    alone = ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), function.name)
+    b = ir.IRBuilder(alone.append_basic_block("entry"))
+    scalars = [KernelScalar(Lanes(b, x), d) for x, d in zip(alone.args, function.inputs)]
+    found = _staged(KernelTrace(b, function.name, 0, function.fast), function.function, scalars, function.attrs)
+    b.comment(f"gives {found.lanes.x.get_reference()} {found.dtype.short}")
+    b.ret_void()
+    weight = sum(len(block.instructions) for block in alone.blocks)
+    return Facts(found.dtype, str(module), weight, len(alone.blocks) > 1)
+
+
+def inlined(function: ScalarFunction, xs: Sequence[Value]) -> Value:
+    """What a function gives of values of the kernel that is being staged: vectors are as long as the longest."""
+    from .language.values import Value, current
+
+    count = max(x.count for x in xs)
+    scalars = [KernelScalar(x.splat(count).lanes, x.dtype) for x in xs]
+    trace = KernelTrace(current().builder, function.name, count, function.fast)
+    found = _staged(trace, function.function, scalars, function.attrs)
+    return Value(found.lanes.x, found.dtype)
+
+
+def arrays_function(function: ScalarFunction) -> Callable[..., np.ndarray]:
+    """The function over arrays of one shape, as machine code."""
+    compiled = compile_elementwise(function.function, function.name, [np.dtype(d.np) for d in function.inputs],
+                                   function.attrs, function.fast)  # fmt: skip
+    return lambda *arrays: compiled.over(arrays[0].shape, arrays)

@@ -1,6 +1,6 @@
 """`@ow.kernel`: a Python function on scalars that becomes machine code over whole arrays.
 
-Lives here: the decorator, and running a kernel on arrays (checks, cache by dtype and attributes).
+Lives here: the decorator, and running a kernel on arrays (checks, kept by dtype and attributes).
 Not here: staging to LLVM (elementwise.py, imported at the first compile), keeping and loading code (native/).
 """
 
@@ -9,12 +9,17 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..core import flags
+from ..core.dtypes import DType
+
+if TYPE_CHECKING:
+    from .scalar_functions import ScalarFunction
+
 
 COMPILED = frozenset(map(np.dtype, ("float32", "float64", "int32", "int64", "bool")))
 
@@ -33,39 +38,71 @@ class Kernel:
         self.inputs = tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY)
         self.attrs = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
         self._compiled: dict[Any, Any] = {}
+        self._functions: dict[Any, Any] = {}
         functools.update_wrapper(self, function)
 
     def __call__(self, op: Any, *arrays: Any) -> Any:
-        arrays = tuple(a if type(a) is np.ndarray else np.asarray(a) for a in arrays)
         first = arrays[0]
-        for a in arrays:
-            if a.dtype not in COMPILED:
-                return NotImplemented
-        if len(arrays) > 1 and any(a.shape != first.shape for a in arrays):
-            arrays = tuple(np.broadcast_arrays(*arrays))
+        if len(arrays) == 1 and type(first) is np.ndarray:
+            key: Any = (first.dtype, op, flags.fast_math)
+        else:
+            arrays = tuple([a if type(a) is np.ndarray else np.asarray(a) for a in arrays])
             first = arrays[0]
-        key = (tuple(a.dtype.char for a in arrays), op, flags.fast_math)
+            if any(a.shape != first.shape for a in arrays):
+                arrays = tuple(np.broadcast_arrays(*arrays))
+                first = arrays[0]
+            key = (tuple([a.dtype for a in arrays]), op, flags.fast_math)
         compiled = self._compiled.get(key)
         if compiled is None:
-            from .elementwise import compile_elementwise
+            if not all(a.dtype in COMPILED for a in arrays):
+                return NotImplemented
+            compiled = self._compile(key, op, [a.dtype for a in arrays])
+        return compiled.over(first.shape, arrays)
 
-            attrs = {name: getattr(op, name) for name in self.attrs}
-            compiled = compile_elementwise(self.function, op.operator.name, [a.dtype for a in arrays], attrs)
-            self._compiled[key] = compiled
-        out = np.empty(first.shape, compiled.dtype)
-        contiguous = [np.ascontiguousarray(a) for a in arrays]
-        compiled.run(out.ctypes.data, *[a.ctypes.data for a in contiguous], out.size)
-        return out
+    def _compile(self, key: Any, op: Any, dtypes: Sequence[Any]) -> Any:
+        from .elementwise import compile_elementwise
+
+        compiled = compile_elementwise(self.function, op.operator.name, dtypes, self._attrs(op))
+        _remember(self._compiled, key, compiled)
+        return compiled
+
+    def _attrs(self, op: Any) -> dict[str, Any]:
+        return {name: getattr(op, name) for name in self.attrs}
+
+    def scalar_function(self, op: Any, dtypes: Sequence[DType]) -> ScalarFunction | None:
+        """The kernel for these attributes and dtypes as an operation of expressions; None for dtypes it does not take.
+
+        raises what its function raises while it is staged, and UnimplementedError for what kernels do not have
+        """
+        from .scalar_functions import ScalarFunction
+
+        if not all(d.np in COMPILED for d in dtypes):
+            return None
+        key = (tuple(dtypes), op, flags.fast_math)
+        found: ScalarFunction | None = self._functions.get(key)
+        if found is None:
+            found = ScalarFunction(self.function, op.operator.name, dtypes, self._attrs(op), bool(flags.fast_math))
+            _remember(self._functions, key, found)
+        return found
 
     def source(self, op: Any, *dtypes: Any) -> str:
         """The LLVM IR for inputs of these dtypes, before optimisation. Names are the Python function's."""
         from .elementwise import emit
 
-        attrs = {name: getattr(op, name) for name in self.attrs}
-        return str(emit(self.function, op.operator.name, [np.dtype(d) for d in dtypes], attrs)[0])
+        return str(emit(self.function, op.operator.name, [np.dtype(d) for d in dtypes], self._attrs(op))[0])
 
     def __repr__(self) -> str:
         return f"<kernel {self.function.__qualname__}({', '.join(self.inputs)})>"
+
+
+MOST = 256
+"""Choices of dtypes and attributes that a kernel keeps its code for."""
+
+
+def _remember(table: dict[Any, Any], key: Any, found: Any) -> None:
+    while len(table) >= MOST:
+        table.pop(next(iter(table)), None)
+    table[key] = found
 
 
 def kernel(function: Callable[..., Any] | None = None, *, checked: bool = True) -> Any:

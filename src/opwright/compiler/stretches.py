@@ -25,6 +25,7 @@ from .loops.graph import LoopGraph, parents
 from .loops.planning import plan_of
 from .loops.plans import Plan
 from .rules import At, Buffers, Refused, forms_of
+from .scalar_functions import own_kernel
 
 ALIASES = ("Identity", "StopGradient")
 LEAST_NODES, LEAST_ELEMENTS = 2, 4096
@@ -145,7 +146,7 @@ class _Cutting:
             raise Refused(f"it has effects ({node.effect})")
         if any(True for _ in node.subgraphs):
             raise Refused("control flow")
-        if getattr(node.op, "cpu_kernels", False):
+        if getattr(node.op, "cpu_kernels", False) and own_kernel(node.op) is None:
             raise Refused("it has a kernel of its own")
         return forms_of(At(self._aliased(node), self.buffers))
 

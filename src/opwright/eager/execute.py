@@ -54,9 +54,10 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
         except Exception as error:
             raise explain(op, bound, inputs, name, error) from _cause(error)
         if op.single:
-            if not op.catalogue:
-                _check_promise(op, (result,), (out_dtypes[0],), name)
-            out = EagerTensor(result, out_dtypes[0])  # type: ignore[arg-type]
+            dtype: Any = out_dtypes[0]
+            if not op.catalogue and (type(result) is not np.ndarray or result.dtype is not dtype.np):
+                _check_promise(op, (result,), (dtype,), name)
+            out = EagerTensor(result, dtype)
             if state.tapes:
                 _remember(op, bound, inputs, (out,))
             if flags.check_numerics:
@@ -77,7 +78,7 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
         except Exception as error:
             raise explain(op, bound, inputs, name, error) from _cause(error)
     flat = op.flat_outputs(result)
-    if not op.catalogue:
+    if not op.catalogue and not (op.single and not op.quick and _is_promised(result, promised[0])):
         _check_promise(op, flat, specs if op.quick else promised, name)
     outs = tuple([EagerTensor(a, d) for a, d in zip(flat, specs, strict=True)])
     if state.tapes:
@@ -147,6 +148,11 @@ def _flat_specs(specs: Sequence[Any]) -> list[Any]:
     for spec in specs:
         flat.extend(spec) if isinstance(spec, list) else flat.append(spec)
     return flat
+
+
+def _is_promised(result: Any, spec: Any) -> bool:
+    """Whether a result is without doubt what was inferred: a tenth of the time that `_check_promise` takes."""
+    return type(result) is np.ndarray and result.dtype is spec.dtype.np and result.shape == spec.shape.dims
 
 
 def _check_promise(op: Operator, results: Sequence[Any], promised: Sequence[Any], name: str | None) -> None:

@@ -23,6 +23,7 @@ from ..core.specs import TensorSpec
 from .ops.definition import LiteOperator
 from .ops.parts import BLOCK, elements, rows, store_parts
 from .ops.quantized.operand import LIMITS, Operand, check_same
+from .ops.quantized.users import rule_for
 from .runtime.node import Node
 from .runtime.tensor import Tensor
 
@@ -54,19 +55,21 @@ def rule_named(path: str) -> Callable[..., Any]:
 
 def rule_of(operator: Any, node: Node) -> Any:
     """The rule of a quantised node, "module.function" or itself; None for an operator that moves integers as they are.
+    Users' operators say it by `quantized` in their class (ops/quantized/users.py).
 
     raises UnimplementedError naming operator, tensors and types where there is none
     """
-    path = None
-    if isinstance(operator, LiteOperator):
-        if operator.hybrid and all(t.dtype.is_floating for t in node.tensors_out):
-            path = operator.hybrid
-        elif operator.moves:
-            if operator.alike:
-                _check_alike(operator, node)
-            return None
-        else:
-            path = operator.quantized
+    if not isinstance(operator, LiteOperator):
+        return rule_for(operator, node, [t for t in (*node.tensors_in, *node.tensors_out) if is_narrow(t)])
+    path: Any = None
+    if operator.hybrid and all(t.dtype.is_floating for t in node.tensors_out):
+        path = operator.hybrid
+    elif operator.moves:
+        if operator.alike:
+            _check_alike(operator, node)
+        return None
+    else:
+        path = operator.quantized
     if path is None:
         tensors = [t for t in (*node.tensors_in, *node.tensors_out) if is_narrow(t)]
         named = ", ".join(f"{t.name!r} {t.type.name}" for t in tensors if t is not None)

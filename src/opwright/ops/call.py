@@ -17,8 +17,9 @@ class Call:
     `.constant` (a NumPy array where the value is known, else None); in `gradient` inputs and outputs are tensors.
     """
 
-    __slots__ = ("inferred", "operator", "reference", "remembered")
+    __slots__ = ("chosen", "inferred", "operator", "reference", "remembered")
     operator: Any
+    chosen: dict[Any, Any]  # what computes it, by dtype, with the kernels that it was made of (kernels.py)
     inferred: dict[Any, Any]  # output specs by dtypes and shapes of eager inputs
     reference: Any  # the reference computation with these attributes, or None where the operator has none
     remembered: dict[Any, Any]  # what runs on scopes remember, by dtypes and shapes of inputs (runtime/shortcut.py)

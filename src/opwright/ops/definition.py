@@ -47,6 +47,8 @@ class Operator:
     effect_rule, lod_rule: where the effect or what becomes of a LoD depends on the call, the function that says it.
     kinds_rule, rows_rule: the definition's own `infer_kinds`, and `on_rows`, which computes on sparse rows (kinds.py).
     version_rule: the definition's own `version_needed` (versioning.py).
+    quantized_rule: the definition's `quantized`: what it does with integers that stand for real numbers
+    (lite/ops/quantized/users.py).
     key_rule, input_key_rule: the definition's own `expected_kernel_key` and `input_kernel_key` (selection.py).
     """
 
@@ -72,6 +74,7 @@ class Operator:
         self.effect: str | None = body.pop("effect", None)
         self.effect_rule: Callable[[Mapping[str, Any]], str | None] | None = body.pop("effect_rule", None)
         self.version_rule: Callable[[Any], int] | None = body.pop("version_needed", None)
+        self.quantized_rule: Any = body.pop("quantized", wellformed.QUANTIZED[0])
         self.control: bool = body.pop("control", False)
         self.infer_rule: Callable[..., Any] | None = body.pop("infer", None)
         self.kinds_rule: Callable[..., Any] | None = body.pop("infer_kinds", None)
@@ -211,7 +214,7 @@ class Operator:
                 wanted=f"among {', '.join((*self.input_names, *self.attr_defs)) or 'none'}",
             )
         call = self._call_class()
-        call.operator, call.inferred, call.remembered = self, {}, {}
+        call.operator, call.inferred, call.remembered, call.chosen = self, {}, {}, {}
         for name, attr in self.attr_defs.items():
             if name in attrs:
                 try:

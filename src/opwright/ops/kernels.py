@@ -192,11 +192,27 @@ def bind(op: Operator, call: Any, dtype: DType | None) -> Callable[..., Any]:
     known: Any = op.found_kernels.get(at)
     if known is None:
         known = op.found_kernels[at] = tuple(kernel for _, kernel in serving(op, key_of(op, call, dtype)))
-    return _in_order(op, call, known) if known else op.reference(call)
+    if not known:
+        return op.reference(call)
+    before = call.chosen.get(at)
+    if before is not None and before[0] is known:  # which is another tuple once kernels were registered or left out
+        function: Callable[..., Any] = before[1]
+        return function
+    function = _in_order(op, call, known)
+    call.chosen[at] = known, function
+    return function
 
 
 def _in_order(op: Operator, call: Any, known: Iterable[Kernel]) -> Callable[..., Any]:
     chosen = [of_call(op, kernel, call) for kernel in known]
+    if len(chosen) == 1:
+        (first,) = chosen
+
+        def first_or_reference(*arrays: Any) -> Any:
+            result = first(*arrays)
+            return op.reference(call)(*arrays) if result is NotImplemented else result
+
+        return first_or_reference
 
     def run(*arrays: Any) -> Any:
         for kernel in chosen:

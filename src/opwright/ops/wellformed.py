@@ -15,8 +15,11 @@ from .kinds import KINDS
 if TYPE_CHECKING:
     from .definition import Operator
 
-SETTINGS = ("inplace", "views", "no_need_buffer", "shape_only", "lod", "elementwise", "effect", "control")
-OF_CALL = {"operator", "attrs", "with_inputs", "inferred", "reference", "remembered", "dtype_of"}  # names it has
+SETTINGS = ("inplace", "views", "no_need_buffer", "shape_only", "lod", "elementwise", "effect", "control", "quantized")
+QUANTIZED = ("reals", "integers", None)
+"""What `quantized` may say in a class that has no method of that name."""
+OF_CALL = {"operator", "attrs", "with_inputs", "inferred", "reference", "remembered", "chosen",
+           "dtype_of"}  # names it has  # fmt: skip
 RESERVED = OF_CALL | {"name"}
 
 
@@ -108,6 +111,9 @@ def _words(op: Operator, body: Mapping[str, Any]) -> None:
     if op.lod not in ("unchanged", "changed", "vanishes", "above", *(f"as {i.name}" for i in op.inputs)):
         raise ValueError(f"operator {op.name}: lod is 'unchanged', 'changed', 'vanishes', 'above' or 'as' an input, "
                          f"found {op.lod!r}")  # fmt: skip
+    if not callable(op.quantized_rule) and op.quantized_rule not in QUANTIZED:
+        raise ValueError(f"operator {op.name}: quantized is one of {QUANTIZED} or a method, found "
+                         f"{op.quantized_rule!r}")  # fmt: skip
     if op.effect not in (None, "read", "write", "random"):
         raise ValueError(f"operator {op.name}: effect is None, 'read', 'write' or 'random', found {op.effect!r}")
 

@@ -1,17 +1,17 @@
 """The step that connects a plan to NumPy's arrays: it reads their addresses where Python's objects have them.
 
 Lives here: the kernel `connected`, the layout of its table.
-Not here: whether objects lie in memory as it takes them, and who calls it (../calls.py).
+Not here: where objects have what, and whether they do (../native/objects.py), who calls it (../calls.py).
 """
 
 from __future__ import annotations
 
 from .. import language as kl
 from ..language import i64, ptr
+from ..native.objects import CONTIGUOUS, DATA, DTYPE, FLAGS, RANK, SIZES
 
 ROW = 4
 """Words of an array in the table: its dtype object, its rank, the number of its places; then sizes, then places."""
-_CONTIGUOUS = 0x1 | 0x100  # NumPy's flags: in C order, and aligned
 
 
 @kl.family
@@ -24,14 +24,14 @@ def connected(work, items: ptr[i64], table: ptr[i64], count: i64, kind: i64):
         dtype, rank, places = row[0], row[1], row[2]
         fits = kl.full(i64, 0, 0)
         if array[1] == kind:
-            flat = array[8] & _CONTIGUOUS
-            if (array[7] == dtype) & ((array[3] & 0xFFFFFFFF) == rank) & (flat == _CONTIGUOUS):
-                sizes = kl.pointer(array[4], i64)
+            flat = array[FLAGS] & CONTIGUOUS
+            if (array[DTYPE] == dtype) & ((array[RANK] & 0xFFFFFFFF) == rank) & (flat == CONTIGUOUS):
+                sizes = kl.pointer(array[SIZES], i64)
                 fits = fits + 1
                 for k in range(rank):
                     fits = kl.select(sizes[k] == row[ROW + k], fits, fits - 1)
                 if fits == 1:
-                    data = array[2]
+                    data = array[DATA]
                     place = row + ROW + rank
                     for p in range(places):
                         word = kl.pointer(place[2 * p], i64)

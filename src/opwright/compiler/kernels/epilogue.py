@@ -56,7 +56,7 @@ def parts(expr: Expr) -> list[Expr]:
 
 def weight(expr: Expr) -> int:
     """Instructions a vector, about."""
-    return sum(WEIGHT.get(e.op, 1 if e.args else 0) for e in parts(expr))
+    return sum(e.value.weight if e.op == "call" else WEIGHT.get(e.op, 1 if e.args else 0) for e in parts(expr))
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,8 @@ def _one(e: Expr, walk: Callable[[Expr], Any], args: Sequence[Any], params: Sequ
         return params[e.value]
     if e.op in ("const", "scalar"):
         return kl.full(e.dtype, 0, e.value)
+    if e.op == "call":
+        return e.value.stage(*map(walk, e.args))
     operation = OPERATIONS.get(e.op)
     if operation is None:
         raise Unmade(f"no operation {e.op} in kernels")
@@ -76,7 +78,7 @@ def check(expr: Expr) -> None:
     todo = [expr]
     while todo:
         e = todo.pop()
-        if e.args and e.op not in OPERATIONS:
+        if e.args and e.op not in OPERATIONS and e.op != "call":
             raise Unmade(f"no operation {e.op} in kernels")
         if e.dtype not in DTYPES:
             raise Unmade(f"{e.op} of {e.dtype.name}")

@@ -24,6 +24,7 @@ from ..language import i64
 from ..loops.expressions import Expr, arg, parametrised
 from ..loops.forms import Buffer, Map
 from ..loops.plans import word
+from ..scalar_functions import is_endless
 from . import Unmade, maker
 from .epilogue import number, weight
 from .expression import check, evaluate, tables
@@ -54,6 +55,10 @@ class Pattern:
     params: tuple[DType, ...]
     outer: int
     bytes: int
+
+    def masks(self, target: Any) -> bool:
+        """Whether the last elements of a row go by a vector of which some lanes are none; else one by one."""
+        return bool(target.has("avx512bw")) and not is_endless(self.expr)
 
     def lanes(self, target: Any) -> tuple[int, int]:
         """Elements of a vector, and vectors that a turn of the loop computes.
@@ -155,7 +160,7 @@ def _row(work: Any, pattern: Pattern, out: Pointer, operands: Sequence[Pointer],
     last = end - n % lanes
     for i in range(whole, last, lanes):
         out.store(kl.splat(compute(i, lanes), lanes), i)
-    if work.target.has("avx512bw"):
+    if pattern.masks(work.target):
         rest = end - last
         if rest > 0:
             mask = kl.first(rest, lanes)
@@ -186,7 +191,7 @@ def _columns(work: Any, pattern: Pattern, out: Pointer, operands: Sequence[Point
     last = end - columns[1] % lanes
     for i in range(columns[0], last, lanes):
         column(i, lanes)
-    if work.target.has("avx512bw"):
+    if pattern.masks(work.target):
         if last < end:
             column(last, lanes, kl.first(end - last, lanes))
     else:

@@ -45,6 +45,8 @@ def _one(e: Expr, walk: Callable[[Expr], Any], args: Sequence[np.ndarray]) -> An
     if e.op == "lookup":
         table = args[e.args[1].value]
         return table[np.asarray(walk(e.args[0])).astype(np.int64) & (table.size - 1)]
+    if e.op == "call":
+        return _wide(e.value.of_arrays(*map(walk, e.args)), e.dtype)
     found = OPERATIONS[e.op](e.dtype, *map(walk, e.args))
     return found if e.dtype is float32 or e.dtype is float64 else np.asarray(found).astype(e.dtype.np, copy=False)
 

@@ -30,6 +30,7 @@ class Expr:
     less less_equal equal not_equal greater greater_equal (bool), logical_and logical_or logical_not,
     select (c, a, b); exp log tanh sigmoid erf ...: what compiler/mathematics has, under its names
     convert, bitcast (dtype says to what), quantize (x, zero_point[, low, high]), lookup (x, table)
+    call (value: a ScalarFunction of the args, compiler/scalar_functions.py)
     """
 
     op: str
@@ -65,6 +66,8 @@ class Expr:
         if self.op == "param":
             return f"param{self.value}:{self.dtype.short}"
         inner = ", ".join(map(repr, self.args))
+        if self.op == "call":
+            return f"call:{self.dtype.short}[{self.value!r}]({inner})"
         return f"{self.op}:{self.dtype.short}({inner})" if self.op in CONVERTING else f"{self.op}({inner})"
 
 

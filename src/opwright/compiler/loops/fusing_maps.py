@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...core.dtypes import DType, int8, uint8
+from ..scalar_functions import is_endless
 from .arrays import evaluate_arrays
 from .expressions import Expr, arg, lookup, scalar, substitute
 from .forms import (
@@ -168,7 +169,9 @@ def _tables(expr: Expr) -> set[int]:
 
 
 def into_producer(state: Rewriting, form: Map) -> bool:
-    """A map of a contraction's or a pool's result, in its expression."""
+    """A map of a contraction's or a pool's result, in its expression. These compute what is no element of it, too."""
+    if is_endless(form.expr):
+        return False
     for place, b in enumerate(form.operands):
         producer = state.writer(b)
         if b.shape != form.output.shape or not state.only_reader(b, form):

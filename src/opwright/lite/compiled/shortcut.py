@@ -155,8 +155,11 @@ def find(path: Any) -> Shortcut | None:
 def keep(path: Any, plan_key: str, subgraph: Subgraph) -> None:
     """Leave the note for a model in a file, whose only subgraph one frozen plan runs whole.
 
-    Nothing is left where a tensor's details are more than a note holds.
+    Nothing is left where a tensor's details are more than a note holds, and where there are custom operators: which
+    code serves them is not the file's to say.
     """
+    if any(type(node.options) is bytes for node in subgraph.nodes):
+        return
     key = frozen.key_of_file(path)
     digest = "" if key is None else _digest(key)
     if key is None or objects(flags.cache_dir).find(digest) is not None:
@@ -164,6 +167,8 @@ def keep(path: Any, plan_key: str, subgraph: Subgraph) -> None:
     found = frozen.find(plan_key)
     inputs, outputs = ([subgraph.tensors[i] for i in indices] for indices in (subgraph.inputs, subgraph.outputs))
     if found is None or len(found.plans) != 1 or not all(map(_is_plain, (*inputs, *outputs))):
+        return
+    if not set(found.plans[0].outside) <= {*subgraph.inputs, *subgraph.outputs}:
         return
     places = {}
     for i in found.plans[0].inside:

@@ -45,7 +45,7 @@ MODULES: dict[str, str] = {
     }.items()
     for name in names.split()
 }
-"""By builtin operator, the module of this package that has its rule; loaded on demand."""
+"""By builtin operator, the module of this package that has its rule; loaded on demand. Users' operators: written.py."""
 
 STATEFUL = frozenset({"LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_LSTM"})
 """Builtins whose rules read and write variables: those among a node's inputs."""
@@ -66,6 +66,11 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 def forms_of(at: At) -> list[Form]:
     """The forms of a node. Raises Refused where there are none."""
     name = at.node.name
+    if type(at.node.options) is bytes:
+        from .written import written
+
+        written(at)
+        return at.forms
     found = _rules.get(name)
     if found is None:
         module = MODULES.get(name)

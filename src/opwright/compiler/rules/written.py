@@ -1,0 +1,37 @@
+"""Operators with a kernel on scalars (`@ow.kernel` in their class): each is a map that calls it.
+
+Lives here: their rule.  Not here: such kernels as operations of expressions (../scalar_functions.py).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.errors import OpError
+from ..kernel import Kernel
+from ..scalar_functions import call, own_kernel
+from .elementwise import mapped
+from .nodes import At, Refused
+
+
+def written(at: At) -> None:
+    """The map of a node whose operator has a kernel. Raises Refused for what its kernel does not take."""
+    op, node = at.node.op, at.node
+    kernel = own_kernel(op)
+    if not isinstance(kernel, Kernel):
+        raise Refused("it computes in Python" if kernel is None else "its kernel is on arrays")
+    operands = [at.operand(i) for i in range(len(node.inputs))]
+    if len(operands) != len(kernel.inputs) or not operands or len(node.outputs) != 1:
+        raise Refused(f"its kernel takes {', '.join(kernel.inputs) or 'nothing'} and gives one result")
+    dtypes = [b.dtype for b in operands]
+    try:
+        function = kernel.scalar_function(op.bind(dict(node.attrs)), dtypes)
+    except (OpError, TypeError, ValueError, AttributeError) as error:  # the call itself says what is wrong
+        raise Refused(f"its kernel cannot be staged: {error}".splitlines()[0]) from None
+    if function is None:
+        raise Refused(f"its kernel is not for {', '.join(d.name for d in dtypes)}")
+    shape = np.broadcast_shapes(*(b.shape for b in operands))
+    y = at.output(shape=shape)
+    if y.dtype is not function.dtype:
+        raise Refused(f"its kernel gives {function.dtype.name}, the operator {y.dtype.name}")
+    mapped(at, y, operands, lambda *xs: call(function, *xs))

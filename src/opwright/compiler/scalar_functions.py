@@ -1,0 +1,99 @@
+"""A kernel on scalars as one operation of an expression, so that it is a map which fuses with its neighbours.
+
+Lives here: `ScalarFunction`, `call`; which kernel of an operator serves every call on the CPU (`own_kernel`).
+Not here: staging (elementwise.py, loaded when one is first staged), expressions (loops/expressions.py).
+
+The kernel language of scalars is not translated into expressions: a `ScalarFunction` is one operation among theirs,
+staged inline wherever an expression is computed, by the same rules (lowering.py) as when the kernel runs by itself. So
+it gives the same bits in all ways. What it is known by (in plans, files of plans and machine code) is a digest of the
+instructions that it becomes: whatever its Python hangs on, helpers, globals, attributes: other code has another digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..core.dtypes import DType
+from .loops.expressions import Expr
+
+if TYPE_CHECKING:
+    from .language import Value
+
+
+class ScalarFunction:
+    """A function of scalars of these dtypes, with its attributes filled in.
+
+    name: of the operator, for people; dtype: of the result; weight: about how many instructions it is; endless: whether
+    it has loops, which may not end on numbers that nobody meant: such a function is computed of elements alone, never
+    of what fills up a vector; fast: whether the switch `fast_math` was on.
+
+    raises UnimplementedError or SignatureError for what kernels cannot express, and what the function itself raises
+    """
+
+    __slots__ = ("_arrays", "attrs", "dtype", "endless", "fast", "function", "inputs", "key", "name", "weight")
+
+    def __init__(self, function: Callable[..., Any], name: str, inputs: Sequence[DType], attrs: dict[str, Any],
+                 fast: bool) -> None:  # fmt: skip
+        from .elementwise import look_at
+
+        self.function, self.name, self.inputs, self.attrs, self.fast = function, name, tuple(inputs), attrs, fast
+        facts = look_at(self)
+        self.dtype, self.weight, self.endless = facts.dtype, facts.weight, facts.endless
+        self.key = hashlib.sha256(facts.text.encode()).hexdigest()[:32]
+        self._arrays: Callable[..., np.ndarray] | None = None
+
+    def stage(self, *xs: Value) -> Value:
+        """What it gives of these values, in the kernel that is being staged."""
+        from .elementwise import inlined
+
+        return inlined(self, xs)
+
+    def of_arrays(self, *arrays: Any) -> np.ndarray:
+        """What it gives of arrays, which broadcast, by machine code of its own. Floats may come wider than declared."""
+        if self._arrays is None:
+            from .elementwise import arrays_function
+
+            self._arrays = arrays_function(self)
+        given = [np.asarray(a).astype(d.np, copy=False) for a, d in zip(arrays, self.inputs)]
+        return self._arrays(*np.broadcast_arrays(*given))
+
+    def __repr__(self) -> str:
+        return f"{self.name} {self.key}"
+
+
+def call(function: ScalarFunction, *args: Expr) -> Expr:
+    """The function of these expressions, which have its dtypes."""
+    return Expr("call", function.dtype, args, function)
+
+
+def functions_of(expr: Expr) -> list[ScalarFunction]:
+    """The functions that an expression calls."""
+    found, seen, todo = [], {id(expr)}, [expr]
+    while todo:
+        e = todo.pop()
+        if e.op == "call":
+            found.append(e.value)
+        for a in e.args:
+            if id(a) not in seen:
+                seen.add(id(a))
+                todo.append(a)
+    return found
+
+
+def is_endless(expr: Expr) -> bool:
+    """Whether an expression is to be computed of elements alone; see ScalarFunction."""
+    return any(function.endless for function in functions_of(expr))
+
+
+def own_kernel(op: Any) -> Any:
+    """The kernel in the kernel language that an operator's class has, where every call on the CPU asks it first; None
+    where there is none, or other kernels were registered."""
+    rule = getattr(op, "kernel_rule", None)
+    if rule is None or getattr(op, "key_rule", None) is not None:
+        return None
+    others = any(key.place == "cpu" and kernel is not rule for key, kernel in op.kernels.items())
+    return None if others else rule

@@ -1,0 +1,111 @@
+"""Users' operators whose class has a kernel on scalars: maps that call it, also on integers that stand for reals.
+
+Lives here: their rule; by what plans that have such nodes are kept.
+Not here: such kernels as operations of expressions (compiler/scalar_functions.py), which nodes are asked about
+(../delegate.py).
+
+Quantised operands are converted to reals in the expression, and results to steps, as for builtin operators: of one
+tensor of bytes that becomes a table (fusion). Where the class has a method `quantized`, a node of one tensor is a table
+of what that gives.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....compiler.kernel import Kernel
+from ....compiler.loops.expressions import arg, lookup
+from ....compiler.loops.forms import Buffer, Map
+from ....compiler.scalar_functions import ScalarFunction, call, own_kernel
+from ....core.dtypes import float32
+from ....core.errors import OpError
+from ....ops.call import Call
+from ...ops.definition import LiteOperator
+from ...quantized_registration import is_quantized, kernel_of, rule_of, run_quantized
+from ...registration import OperatorRegistration
+from ...runtime.node import Node
+from ...written import group
+from ..nodes import NARROW, At, Operand, Refused, real, stored
+from .elementwise import broadcast, mapped
+
+
+def is_written(node: Node) -> bool:
+    """Whether a user's operator serves the node, a custom one."""
+    registration = node.registration
+    return type(node.options) is bytes and isinstance(registration, OperatorRegistration) \
+        and not isinstance(registration.operator, LiteOperator)  # fmt: skip
+
+
+def written(at: At) -> None:
+    """The map of a node. Raises Refused for what its kernel does not take."""
+    operator: Any = at.node.registration.operator  # type: ignore[union-attr]
+    operands = at.operands
+    kernel = own_kernel(operator)
+    if not isinstance(kernel, Kernel) or len(at.node.tensors_out) != 1:
+        raise Refused("it computes in Python" if kernel is None else "its kernel is not on scalars")
+    if len(operands) != len(kernel.inputs) or not operands:
+        raise Refused(f"its kernel takes {', '.join(kernel.inputs) or 'nothing'}")
+    y = at.output(broadcast(*operands))
+    if not is_quantized(operator, at.node) or operator.quantized_rule == "integers":
+        function = _function(at.node, kernel, [o.dtype for o in operands])
+        mapped(at, y, call(function, *(arg(i, o.dtype) for i, o in enumerate(operands))), *operands)
+    elif operator.quantized_rule == "reals":
+        function = _function(at.node, kernel, [float32] * len(operands))
+        value = call(function, *(real(o, i) for i, o in enumerate(operands)))
+        mapped(at, y, stored(value, y) if y.is_quantized else value, *operands)
+    else:
+        _tabulated(at, operator, operands, y)
+
+
+
+def _function(node: Node, kernel: Kernel, dtypes: list[Any]) -> ScalarFunction:
+    if not isinstance(node.user_data, Call):
+        raise Refused("its options are not read")
+    try:
+        found = kernel.scalar_function(node.user_data, dtypes)
+    except (OpError, TypeError, ValueError, AttributeError) as error:  # running it says what is wrong
+        raise Refused(f"its kernel cannot be staged: {error}".splitlines()[0]) from None
+    if found is None:
+        raise Refused(f"its kernel is not for {', '.join(d.name for d in dtypes)}")
+    return found
+
+
+def _tabulated(at: At, operator: Any, operands: list[Operand], y: Operand) -> None:
+    """The table of what the class's own rule gives for each integer."""
+    if len(operands) != 1 or operands[0].dtype not in NARROW or y.shape != operands[0].shape:
+        raise Refused("its class says what it does with quantised tensors")
+    x, node = operands[0], at.node
+    try:
+        kernel = kernel_of(operator, rule_of(operator, node), node.user_data, node, group)
+        every = np.arange(1 << (8 * x.dtype.size), dtype=f"u{x.dtype.size}").view(x.dtype.np)
+        found = np.empty(every.shape, y.dtype.np)
+        with np.errstate(all="ignore"):
+            run_quantized(kernel, [every], [found], node.name)
+    except OpError as error:
+        raise Refused(error.message) from None
+    found.flags.writeable = False
+    table = Buffer(f"{y.buffer.name}.table", y.dtype, found.shape, found)
+    at.form(Map, y.buffer, (x.buffer, table), lookup(arg(0, x.dtype), arg(1, y.dtype)))
+
+
+# ---- plans that are kept -------------------------------------------------------------------------------------------
+
+
+def code_of(node: Node) -> str | None:
+    """What a plan with this node hangs on besides the file and Opwright itself: the user's code. None where that is
+    more than its kernel's instructions, so that no plan is to be kept."""
+    if not is_written(node):
+        return ""
+    operator: Any = node.registration.operator  # type: ignore[union-attr]
+    kernel, quantized = own_kernel(operator), is_quantized(operator, node)
+    if not isinstance(kernel, Kernel) or (quantized and operator.quantized_rule not in ("reals", "integers")):
+        return None
+    tensors = [t for t in node.tensors_in if t is not None]
+    as_reals = quantized and operator.quantized_rule == "reals"
+    try:
+        function = _function(node, kernel, [float32 if as_reals else t.dtype for t in tensors])
+    except Refused:
+        return None
+    return f"{node.number} {operator.quantized_rule} {function.key}"
