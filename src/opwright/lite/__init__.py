@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from .delegate import Delegate, DelegateFlags, DelegateKernel, DelegateParams, DelegateWarning, SimpleDelegate
     from .format import Model
     from .interpreter import Interpreter, OpResolverType
+    from .native.building import build_custom_ops, include_dir
+    from .native.loading import load_custom_ops
     from .registration import Registration
     from .resolver import BuiltinOpResolver, MutableOpResolver, OpResolver
 
@@ -41,6 +43,9 @@ _HOMES = {
     "SimpleDelegate": "delegate",
     "TFLiteConverter": "convert.converter",
     "TargetSpec": "convert.options",
+    "build_custom_ops": "native.building",
+    "include_dir": "native.building",
+    "load_custom_ops": "native.loading",
 }
 
 __all__ = [
@@ -62,6 +67,9 @@ __all__ = [
     "SimpleDelegate",
     "TFLiteConverter",
     "TargetSpec",
+    "build_custom_ops",
+    "include_dir",
+    "load_custom_ops",
 ]
 
 

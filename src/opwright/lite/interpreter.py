@@ -132,7 +132,12 @@ class Interpreter:
             codes = resolve(model, self._resolver)
             for i in range(len(model.subgraphs)):
                 subgraphs.append(Subgraph(model, i, codes, self._threads, subgraphs))
+            if any(c.has_early() for c in codes):
+                for subgraph in subgraphs:
+                    subgraph.init_early()
         except OpError as error:
+            for subgraph in subgraphs:
+                subgraph.close()
             raise as_base(error, ValueError) from error.__cause__
         self._model, self._subgraphs = model, subgraphs
         self._signatures = {d.signature_key: d for d in model.signature_defs}

@@ -42,6 +42,8 @@ class Registration:
 
     __slots__ = ("free", "init", "invoke", "prepare", "version")
 
+    early = False  # whether init runs when an interpreter is made, as in the official run time, or when it is allocated
+
     def __init__(
         self,
         init: Callable[[Context, Any], Any] | None = None,

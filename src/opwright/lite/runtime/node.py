@@ -29,12 +29,13 @@ class Node:
     inputs: TensorViews, None for one left out; outputs; temporaries: scratch tensors, set in prepare from
     `context.add_tensor`; user_data: what `init` returned; options: the builtin's options object, or a custom
     operator's bytes; name: of the operator; version: in the file; number: in the execution order. delegate: whose
-    kernel it runs, in place of the nodes `replaced`; None for a node of the file.
+    kernel it runs, in place of the nodes `replaced`; None for a node of the file. has_options: whether the file has
+    options for a custom node, if only no bytes.
     """
 
-    __slots__ = ("added", "asks", "inited", "inputs", "intermediates", "kernel", "name", "number", "options", "outputs",
-                 "prepared_for", "registration", "subgraph", "temporaries", "tensors_in", "tensors_out", "user_data",
-                 "version")  # fmt: skip
+    __slots__ = ("added", "asks", "has_options", "inited", "inputs", "intermediates", "kernel", "name", "number",
+                 "options", "outputs", "prepared_for", "registration", "subgraph", "temporaries", "tensors_in",
+                 "tensors_out", "user_data", "version")  # fmt: skip
 
     delegate: Delegate | None = None
     replaced: Sequence[Node] = ()
@@ -52,6 +53,7 @@ class Node:
         self.user_data: Any = None
         self.kernel: Any = None  # on raw integers, made by prepare where tensors are quantised
         self.asks = False  # whether shape rules ask for values that are there only when it runs
+        self.has_options = True
         self.inited = False
         self.added: list[Tensor] = []  # by the last prepare
         self.prepared_for: Any = None  # the shapes of the inputs then

@@ -40,6 +40,11 @@ class Resolved(NamedTuple):
     registration: Registration | None
     carried: Mapping[int, Resolved] = MappingProxyType({})
 
+    def has_early(self) -> bool:
+        """Whether nodes of this code are to be initialised as soon as there is an interpreter."""
+        every = (self, *self.carried.values())
+        return any(r.registration is not None and r.registration.early for r in every)
+
     def of(self, options: bytes) -> Resolved:
         """What serves a custom node with these options."""
         return self.carried.get(custom_version(self.version, options), self) if self.carried else self

@@ -48,7 +48,7 @@ class Subgraph(Called):
         source = model.subgraphs[index]
         self.family: list[Subgraph] = [] if family is None else family  # all subgraphs of the model, itself included
         self.resources: Resources = self.family[0].resources if self.family else Resources()
-        self.index, self.name = index, source.name or ""
+        self.model, self.index, self.name = model, index, source.name or ""
         self.observer: Callable[[Node, bool], None] | None = None  # see run_observed; `observe` sets it
         self.tensors = [of_file(i, t, model.buffers[t.buffer]) for i, t in enumerate(source.tensors)]
         link_blocks(self.tensors)
@@ -59,6 +59,8 @@ class Subgraph(Called):
         self.nodes = [self._node(number, op, codes[op.opcode_index]) for number, op in enumerate(source.operators)]
         self.execution_plan = self.nodes  # what runs, in order: with delegates, other nodes than the file's
         self.delegation: Any = None  # its delegates (delegation.py), once there are any
+        self.native: Any = None  # how operators in C see it (native/mirror.py), once there are any
+        self.closed = False
         self.context = Context(self, num_threads)
         self.ready = self.running = False
         self.holding: Holding = Holding(self.family[0].holding.family if self.family else [])
@@ -81,8 +83,10 @@ class Subgraph(Called):
             options = b"" if op.custom_options is None else bytes(op.custom_options)
             code = code.of(options)
         outputs: Any = tensors(op.outputs)
-        return Node(self, number, code.name, code.version, options, code.registration, tensors(op.inputs), outputs,
+        node = Node(self, number, code.name, code.version, options, code.registration, tensors(op.inputs), outputs,
                     tensors(op.intermediates))  # fmt: skip
+        node.has_options = not code.is_custom or op.custom_options is not None
+        return node
 
     # ---- allocation ---------------------------------------------------------------------------------------------
 
@@ -190,11 +194,20 @@ class Subgraph(Called):
                  if t is not None and id(t) in used]  # fmt: skip  # a deferred node may run at any later step
         self.holding.set_arena(memory.place(static, kept, [self.tensors[i] for i in self.outputs]))
 
+    def init_early(self) -> None:
+        """Call init of the nodes whose kernels want it as soon as there is an interpreter."""
+        for node in self.nodes:
+            if node.registration is not None and node.registration.early:
+                self.init(node)
+
     def init(self, node: Node) -> None:
         """Call init of a node that has not been."""
         registration = node.registration
         if node.inited or registration is None:
             return
+        if self.closed and registration.early:
+            raise of_node(FailedPreconditionError(op=node.name, what="the interpreter is closed",
+                                                  do="make another one"), node, "init", [])  # fmt: skip
         if registration.init is not None:
             self.context.begin(node)
             try:
@@ -386,8 +399,12 @@ class Subgraph(Called):
 
     def close(self) -> list[Exception]:
         """Free every node whose init returned; the errors on the way."""
-        self.ready, self.steps = False, []
-        return self.free(self.nodes)
+        self.ready, self.steps, self.closed = False, [], True
+        errors = self.free(self.nodes)
+        if self.native is not None:
+            self.native.release()
+            self.native = None
+        return errors
 
     def free(self, nodes: Iterable[Node]) -> list[Exception]:
         """Call free of those nodes whose init returned; the errors on the way."""

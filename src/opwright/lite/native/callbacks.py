@@ -1,0 +1,146 @@
+"""What operators in C ask of the run time: another shape for a tensor, more tensors, the model's metadata.
+
+Lives here: `mirror_of`, the functions that the provider calls back, the end of the process.
+Not here: what C asks of tensors alone, which the provider answers from the records.
+
+An exception cannot pass through C: it is kept, C gets kTfLiteError, and it is raised when the method returns, whatever
+status that has. An operator that goes on after a refused resize would write where it must not.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes as C
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ...core.errors import FailedPreconditionError, InvalidArgumentError, OpError
+from ..runtime.tensor import CONSTANT, DYNAMIC
+from . import records
+from .mirror import EVERY, MOST_DIMENSIONS, READABLE, Mirror
+
+if TYPE_CHECKING:
+    from ..runtime.subgraph import Subgraph
+
+_mirrors: weakref.WeakValueDictionary[int, Mirror] = weakref.WeakValueDictionary()  # by the context's address
+
+
+def mirror_of(subgraph: Subgraph, provider: Any) -> Mirror:
+    """The view of a subgraph in C, made for its first operator in C."""
+    if subgraph.native is None:
+        mirror = Mirror(subgraph, provider)
+        host = mirror.host
+        host.resize, host.add_tensors, host.get_metadata = (C.cast(f, C.c_void_p).value for f in _FUNCTIONS)
+        if not _mirrors:
+            atexit.unregister(_free_all)
+            atexit.register(_free_all)
+        _mirrors[mirror.address] = mirror
+        subgraph.native = mirror
+    return subgraph.native
+
+
+def _free_all() -> None:
+    """At the end of the process: the state of every node that an interpreter still has."""
+    for mirror in list(_mirrors.values()):
+        mirror.subgraph.close()
+
+
+def _kept(context: int, function: Callable[[Mirror], None]) -> int:
+    """The status of a callback, its exception kept for who called the method."""
+    mirror = _mirrors.get(context)
+    if mirror is None:
+        return records.ERROR
+    try:
+        function(mirror)
+    except BaseException as error:
+        mirror.failure = mirror.failure or error
+        mirror.host.misuse += 1
+        return records.ERROR
+    return records.OK
+
+
+def _resize(context: int, tensor: int | None, shape: int | None) -> int:
+    mirror = _mirrors.get(context)
+    if mirror is None:
+        return records.ERROR
+    own: list[int] = []  # the shape, once the tensor has it
+    status = _kept(context, lambda mirror: own.append(resize(mirror, mirror.index_of(tensor), shape)))
+    if not own and shape:
+        mirror.arrays.free(shape)
+    return status
+
+
+def _add_tensors(context: int, count: int, first: Any) -> int:
+    def add(mirror: Mirror) -> None:
+        native = mirror.current
+        if mirror.host.step not in (records.INIT, records.PREPARE, records.INVOKE) or native is None:
+            raise FailedPreconditionError(what="tensors are added outside of init, prepare and invoke")
+        made = mirror.add(count)
+        native.added += range(made, made + count)
+        if first:
+            first[0] = made
+
+    return _kept(context, add)
+
+
+def _metadata(context: int, name: bytes | None, at: Any, size: Any) -> int:
+    mirror = _mirrors.get(context)
+    found = None if mirror is None or not name else mirror.metadata(name)
+    if found is None:
+        return records.ERROR  # which is no failure: an operator may ask for what is not there
+    if at:
+        at[0] = found[0]
+    if size:
+        size[0] = found[1]
+    return records.OK
+
+
+_FUNCTIONS: Any = (records.Resize(_resize), records.AddTensors(_add_tensors), records.Metadata(_metadata))
+
+
+def resize(mirror: Mirror, i: int, shape: int | None) -> int:
+    """Give a tensor the shape of a TfLiteIntArray, which becomes its `dims`: C may go on reading it. The array.
+
+    raises InvalidArgumentError, FailedPreconditionError, ResourceExhaustedError; the array is then the caller's
+    """
+    t, subgraph, native = mirror.tensors[i], mirror.subgraph, mirror.current
+    step, file = mirror.host.step, i < subgraph.file_tensors
+    if step not in (records.PREPARE, records.INVOKE) or native is None:
+        raise FailedPreconditionError(what=f"tensor {t.name!r} is resized outside of prepare and invoke")
+    if not shape:
+        raise InvalidArgumentError(what=f"tensor {t.name!r} was given no sizes", found="a null pointer",
+                                   wanted="a TfLiteIntArray from TfLiteIntArrayCreate")  # fmt: skip
+    sizes = records.read_int_array(shape, MOST_DIMENSIONS)
+    if sizes is None:
+        raise InvalidArgumentError(what=f"tensor {t.name!r} was given a number of dimensions that is none",
+                                   found=C.c_int32.from_address(shape).value,
+                                   wanted=f"0 to {MOST_DIMENSIONS}")  # fmt: skip
+    if t.kind != CONSTANT:
+        if not native.may_resize(i):
+            raise InvalidArgumentError(what=f"tensor {i} {t.name!r} is none that this node may resize", found=repr(t),
+                                       wanted="an output, or a tensor that it added")  # fmt: skip
+        mirror.pull(i)
+        if t.type is None:
+            raise InvalidArgumentError(what=f"tensor {i} was added and has no type yet",
+                                       do="set its type before its shape")  # fmt: skip
+        if step == records.INVOKE and file and tuple(sizes) != t.shape and not mirror.is_dynamic(t):
+            raise FailedPreconditionError(what=f"tensor {t.name!r} got another shape in invoke", found=sizes,
+                                          wanted=list(t.shape), do="ResizeTensor in prepare; or make it dynamic there: "
+                                          "SetTensorToDynamic, allocation_type = kTfLiteDynamic")  # fmt: skip
+    subgraph.context.resize(t, sizes)
+    mirror.sized.add(i)
+    native.given.add(i)
+    if t.kind == DYNAMIC and t.array is None:
+        subgraph.allocate_own(t)
+    mirror.discard(i)
+    mirror.adopt_shape(i, shape)
+    mirror.push(i, *(EVERY if subgraph.running else (*READABLE, DYNAMIC)))
+    return shape
+
+
+def raised(error: BaseException, where: str) -> BaseException:
+    """A callback's error with the library in it."""
+    if isinstance(error, OpError):
+        error.args = (f"{error.message}\n  library {where}",)
+    return error

@@ -1,0 +1,177 @@
+"""Reading a shared library's file: what machine it is for, what it defines, what it lacks.
+
+Lives here: `read_library` for ELF, and in words what a file is that is no library for this machine.
+Not here: loading one (library.py), object files of kernels (compiler/native/linking.py).
+
+Source: the System V gABI, chapters 4 (header, sections, symbols) and 5 (segments, dynamic section). Only 64-bit
+little-endian files are read further than their header: others do not load here. Names and sizes come from the file and
+are not trusted: what lies outside it is an error.
+"""
+
+from __future__ import annotations
+
+import platform
+import struct
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ...core.errors import DataLossError, InvalidArgumentError
+
+MACHINES = {3: "x86 (32 bits)", 20: "PowerPC", 21: "PowerPC (64 bits)", 22: "S390", 40: "arm (32 bits)", 62: "x86_64",
+            183: "aarch64", 243: "riscv", 258: "loongarch64"}  # fmt: skip
+_KINDS = {1: "an object file, not linked yet", 2: "a program", 4: "a core dump"}
+_SHARED = 3
+_HEADER, _SECTION, _SYMBOL, _SEGMENT = (
+    struct.Struct(f) for f in ("<16sHHIQQQIHHHHHH", "<IIQQQQIIQQ", "<IBBHQQ", "<IIQQQQQQ")
+)
+_SYMTAB, _DYNAMIC, _DYNSYM = 2, 6, 11
+_LOAD = 1
+_OBJECT, _FUNCTION, _IFUNC = 1, 2, 10
+_LOCAL, _WEAK = 0, 2
+_NEEDED = 1
+_MOST_SYMBOLS = 1 << 22
+
+
+class Symbol(NamedTuple):
+    """address: in the file's own counting, from the address it is loaded at."""
+
+    address: int
+    size: int
+    is_function: bool
+
+
+class Segment(NamedTuple):
+    """A range of addresses that is loaded, in the same counting."""
+
+    start: int
+    size: int
+
+
+@dataclass(slots=True)
+class LibraryFile:
+    """defined: what others may call, by name; undefined: what must come from elsewhere; needed: names of the libraries
+    it says it takes that from; objects: all variables with a size, private ones too where the file still lists them."""
+
+    defined: dict[str, Symbol] = field(default_factory=dict)
+    undefined: list[str] = field(default_factory=list)
+    needed: list[str] = field(default_factory=list)
+    objects: list[Symbol] = field(default_factory=list)
+    segments: list[Segment] = field(default_factory=list)
+
+    def functions(self) -> list[str]:
+        """Names of the functions, in order."""
+        return sorted(name for name, symbol in self.defined.items() if symbol.is_function)
+
+    def extent(self, address: int) -> int | None:
+        """How many bytes from an address on are known to belong together: the rest of the variable that it lies in,
+        else of the segment; None where it is not the file's at all."""
+        inside = [s.address + s.size - address for s in self.objects if s.address <= address < s.address + s.size]
+        if inside:
+            return min(inside)
+        return next((s.start + s.size - address for s in self.segments if s.start <= address < s.start + s.size), None)
+
+
+def read_library(path: str, content: bytes) -> LibraryFile | None:
+    """What the file of a shared library for this machine says; None where it is not ELF, but what this system loads.
+
+    raises InvalidArgumentError for a file that is none, DataLossError for a damaged one
+    """
+    if content[:4] != b"\x7fELF":
+        if sys.platform != "linux" and what_it_is(content).startswith(("a Mach-O", "a Windows")):
+            return None  # the system's own loader reads those
+        raise InvalidArgumentError(what=f"{path} is no shared library", found=what_it_is(content),
+                                   wanted=f"a shared library for {platform.machine()} {sys.platform}",
+                                   do="link it with: cc -shared -fPIC ... -o libops.so")  # fmt: skip
+    try:
+        return _read(path, content)
+    except (struct.error, IndexError, UnicodeDecodeError, OverflowError) as error:
+        raise DataLossError(what=f"{path} is a damaged library", found=f"{len(content)} bytes: {error}",
+                            wanted="a whole ELF file") from error  # fmt: skip
+
+
+def what_it_is(content: bytes) -> str:
+    """In words, what a file without ELF's first bytes is."""
+    known = ((b"\xcf\xfa\xed\xfe", "a Mach-O library, for macOS"), (b"\xca\xfe\xba\xbe", "a Mach-O library, for macOS"),
+             (b"MZ", "a Windows DLL"), (b"!<arch>", "an archive of object files (a static library)"),
+             (b"PK", "a zip file"), (b"\0asm", "a WebAssembly module"), (b"BC\xc0\xde", "LLVM bitcode"))  # fmt: skip
+    if not content:
+        return "an empty file"
+    if content[4:8] == b"TFL3":
+        return "a .tflite model"
+    for magic, what in known:
+        if content.startswith(magic):
+            return what
+    if content[:4096].isascii():
+        return "a text file"
+    return f"a file that begins with the bytes {content[:8].hex(' ')}"
+
+
+def _read(path: str, content: bytes) -> LibraryFile:
+    bits, order = content[4], content[5]
+    kind, machine = struct.unpack_from("<HH" if order == 1 else ">HH", content, 16)
+    here = platform.machine().lower()
+    built_for = MACHINES.get(machine, f"machine {machine}")
+    if bits != 2 or order != 1 or built_for != {"amd64": "x86_64", "arm64": "aarch64"}.get(here, here):
+        kinds = f"{'32' if bits == 1 else '64'} bits, {'little' if order == 1 else 'big'}-endian"
+        raise InvalidArgumentError(what=f"{path} is built for another machine", found=f"{built_for} ({kinds})",
+                                   wanted=here, do=f"compile it again for {here}")  # fmt: skip
+    if kind != _SHARED:
+        raise InvalidArgumentError(what=f"{path} is no shared library", found=_KINDS.get(kind, f"ELF of type {kind}"),
+                                   wanted="a shared library",
+                                   do="link it with: cc -shared -fPIC ... -o libops.so")  # fmt: skip
+    header = _HEADER.unpack_from(content)
+    segments_at, sections_at, _, _, segment_size, segments, section_size, sections, _ = header[5:]
+    found = LibraryFile()
+    for i in range(segments):
+        what, _, _, at, _, _, size, _ = _SEGMENT.unpack_from(content, segments_at + i * segment_size)
+        if what == _LOAD:
+            found.segments.append(Segment(at, size))
+    rows = [_SECTION.unpack_from(content, sections_at + i * section_size) for i in range(sections)]
+    for row in rows:
+        kind, offset, size, link = row[1], row[4], row[5], row[6]
+        if kind in (_DYNSYM, _SYMTAB, _DYNAMIC):
+            names = _bytes(content, rows[link][4], rows[link][5])
+            if kind == _DYNAMIC:
+                _read_needed(_bytes(content, offset, size), names, found)
+            else:
+                _read_symbols(_bytes(content, offset, size), names, found, kind == _DYNSYM)
+    return found
+
+
+def _bytes(content: bytes, offset: int, size: int) -> bytes:
+    if offset + size > len(content):
+        raise IndexError(f"a section ends at {offset + size}")
+    return content[offset : offset + size]
+
+
+def _name(names: bytes, at: int) -> str:
+    return names[at : names.index(b"\0", at)].decode() if at < len(names) else ""
+
+
+def _read_needed(content: bytes, names: bytes, found: LibraryFile) -> None:
+    usable = len(content) // 16 * 16
+    found.needed += [_name(names, value) for tag, value in struct.iter_unpack("<QQ", content[:usable])
+                     if tag == _NEEDED]  # fmt: skip
+
+
+def _read_symbols(content: bytes, names: bytes, found: LibraryFile, dynamic: bool) -> None:
+    for name_at, address, size, kind, binding, section in _symbols(content):
+        if size and kind == _OBJECT:
+            found.objects.append(Symbol(address, size, False))
+        if not dynamic or binding == _LOCAL or not name_at:
+            continue
+        name = _name(names, name_at)
+        if section != 0:
+            found.defined[name] = Symbol(address, size, kind in (_FUNCTION, _IFUNC))
+        elif binding != _WEAK:
+            found.undefined.append(name)
+
+
+def _symbols(content: bytes) -> Iterator[tuple[int, int, int, int, int, int]]:
+    count = len(content) // _SYMBOL.size
+    if count > _MOST_SYMBOLS:
+        raise IndexError(f"{count} symbols")
+    for name_at, info, _, section, address, size in _SYMBOL.iter_unpack(content[: count * _SYMBOL.size]):
+        yield name_at, address, size, info & 15, info >> 4, section

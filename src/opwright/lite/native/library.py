@@ -1,0 +1,135 @@
+"""Shared libraries of operators: opening one, and saying well why that cannot be.
+
+Lives here: `open_library`, `Library`.
+Not here: reading its file (elf.py), its registrations (loading.py), the functions it takes from us (provider/).
+
+A library stays loaded until the process ends: operators' functions may be called as long. The system's loader keeps a
+library by its path; one that was built again in the meantime is therefore loaded from a copy.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import difflib
+import os
+import re
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...core.errors import InvalidArgumentError, NotFoundError
+from .elf import LibraryFile, read_library
+from .names import shown
+
+_MOST_NAMES = 8
+_MOST_BYTES = 1 << 31
+
+
+class Library(NamedTuple):
+    """path: as it was given; file: what it says, None where only the system's loader can read it; code: loaded."""
+
+    path: str
+    file: LibraryFile | None
+    code: Any
+
+    def address(self, symbol: str) -> int:
+        """Where a function is. Raises AttributeError for none."""
+        found = ctypes.cast(getattr(self.code, symbol), ctypes.c_void_p).value
+        assert found is not None
+        return found
+
+    def base(self, symbol: str) -> int | None:
+        """Where the file's address 0 is, by one of its symbols."""
+        if self.file is None or symbol not in self.file.defined:
+            return None
+        return self.address(symbol) - self.file.defined[symbol].address
+
+
+_loaded: dict[str, tuple[tuple[int, ...], Any]] = {}  # by real path: the state of the file, and what was loaded of it
+
+
+def open_library(path: str | os.PathLike[str]) -> Library:
+    """Load a shared library, whose undefined TfLite functions are the provider's, loaded before.
+
+    raises NotFoundError where there is no such file or functions that it needs are nowhere, InvalidArgumentError for a
+    file that is no library for this machine, DataLossError for a damaged one
+    """
+    name = os.fspath(path)
+    content = _read(name)
+    file = read_library(name, content)
+    real = os.path.realpath(name)
+    stat = os.stat(real)
+    state = (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
+    known = _loaded.get(real)
+    if known is not None and known[0] == state:
+        return Library(name, file, known[1])
+    try:
+        code = ctypes.CDLL(real) if known is None else _load_copy(real)
+    except OSError as error:
+        raise _refused(name, file, str(error)) from error
+    _loaded[real] = state, code
+    return Library(name, file, code)
+
+
+def _read(path: str) -> bytes:
+    file = Path(path)
+    try:
+        if file.is_dir():
+            raise InvalidArgumentError(what=f"{path} is a folder", wanted="the file of a shared library")
+        if file.stat().st_size > _MOST_BYTES:
+            raise InvalidArgumentError(what=f"{path} is too large for a library", found=file.stat().st_size)
+        return file.read_bytes()
+    except FileNotFoundError:
+        folder = file.parent
+        there = sorted(p.name for p in folder.iterdir()) if folder.is_dir() else []
+        near = difflib.get_close_matches(file.name, there, 3, 0.5) or [n for n in there if ".so" in n][:3]
+        raise NotFoundError(what=f"there is no library {path}", found=f"in {folder}: {', '.join(near)}" if near else
+                            f"no folder {folder}" if not folder.is_dir() else None,
+                            wanted="the path of a shared library of operators",
+                            do=f"{str(folder / near[0])!r}" if near else None) from None  # fmt: skip
+    except OSError as error:
+        raise InvalidArgumentError(what=f"{path} cannot be read", found=str(error)) from error
+
+
+def _load_copy(path: str) -> Any:
+    """A library under another name, as the loader would give the one it has by this name."""
+    with tempfile.TemporaryDirectory(prefix="opwright-ops-") as folder:
+        copy = shutil.copy(path, Path(folder) / os.path.basename(path))
+        return ctypes.CDLL(str(copy))
+
+
+def _refused(path: str, file: LibraryFile | None, said: str) -> Exception:
+    """The error for a library that the system's loader refuses."""
+    missing = [] if file is None else missing_symbols(file)
+    if missing:
+        names = [shown(n) for n in missing]
+        more = f", and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+        helpers = [n for n in names if n.startswith("tflite::")]
+        lite = [n for n in names if n.startswith("TfLite")]
+        do = "link it with the library that defines them: cc -shared ... -lNAME"
+        if helpers:
+            do = "compile the helpers' source into the library, or use the functions of lite.include_dir()"
+        elif lite:
+            do = "compile it against the headers in lite.include_dir(), which declare what is provided"
+        return NotFoundError(what=f"{path} needs functions that nobody provides",
+                             found=", ".join(names[:_MOST_NAMES]) + more,
+                             wanted="those of the TensorFlow Lite C API for operators, and of the libraries it names: "
+                             f"{', '.join(file.needed) if file and file.needed else 'none'}",
+                             do=do)  # fmt: skip
+    absent = re.match(r"(\S+): cannot open shared object file", said)
+    if absent is not None and os.path.basename(absent[1]) != os.path.basename(path):
+        return NotFoundError(what=f"{path} needs the library {absent[1]}, which is not there", found=said,
+                             do="install it, or name its folder in LD_LIBRARY_PATH before Python starts")  # fmt: skip
+    return InvalidArgumentError(what=f"{path} cannot be loaded", found=said, wanted="a shared library for this machine")
+
+
+def missing_symbols(file: LibraryFile) -> list[str]:
+    """What a library needs that neither this process nor the libraries it names have."""
+    places = [ctypes.CDLL(None)]
+    for name in file.needed:
+        try:
+            places.append(ctypes.CDLL(name))
+        except OSError:
+            continue
+    return [name for name in file.undefined if not any(hasattr(place, name) for place in places)]

@@ -1,0 +1,354 @@
+"""A running subgraph as C sees it: one TfLiteContext with its tensors, kept in step with the run time's.
+
+Lives here: `Mirror`: describing tensors to C, and taking over what C changed.
+Not here: layouts (records.py), nodes and when methods are called (registration.py), what C calls (callbacks.py).
+
+Tensors that C adds keep their index and live as long as the subgraph: operators remember indices. Memory belongs to
+the run time; a tensor's field `allocation` repeats its address, so that the provider never frees it. What C allocates
+itself for a dynamic tensor is copied and freed when the method returns.
+"""
+
+from __future__ import annotations
+
+import ctypes as C
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...core.errors import InvalidArgumentError, ResourceExhaustedError, UnimplementedError
+from ..ops import types
+from ..runtime.tensor import ARENA, CONSTANT, DYNAMIC, OUTSIDE, OWN, Tensor
+from . import records
+from .elements import from_c, is_converted, room, to_c
+from .records import Arrays, CContext, CHost, CTensor
+
+if TYPE_CHECKING:
+    from ..runtime.subgraph import Subgraph
+    from .registration import NativeNode
+
+ROOM = 16
+"""So many tensors may be added in one call without the array moving, as the official run time promises."""
+MOST_ADDED = 1 << 16
+MOST_DIMENSIONS = 64
+REPORT_BYTES = 1 << 14
+_SIZE = C.sizeof(CTensor)
+
+
+class Mirror:
+    """context, host: what C gets; tensors: the run time's, by C's index; failure: the error of a callback, to be raised
+    when the method that caused it returns."""
+
+    def __init__(self, subgraph: Subgraph, provider: Any) -> None:
+        self.subgraph, self.provider, self.arrays = subgraph, provider, Arrays(provider)
+        self.tensors: list[Tensor] = subgraph.tensors[: subgraph.file_tensors]
+        self.nodes: dict[int, NativeNode] = {}  # by the address of their records
+        self.starting: NativeNode | None = None  # the node whose init runs
+        self.failure: BaseException | None = None
+        self.context, self.host = CContext(), CHost()
+        self._report = C.create_string_buffer(REPORT_BYTES)
+        self._moved: list[Any] = []  # arrays of tensors that were too small: C may still point to them
+        self._kept: list[Any] = []  # texts and lists that C points to
+        self.sized: set[int] = set()  # indices of added tensors that were given a shape
+        self._buffers: dict[int, Any] = {}  # by index, what `data` points to where that is no array of the run time
+        self.array: Any = (CTensor * 0)()
+        self.address = C.addressof(self.context)
+        self.grow(len(self.tensors) + 2 * ROOM)
+        for i in range(len(self.tensors)):
+            self._describe(i)
+        self._describe_subgraph()
+        provider.ow_context_init(self.address, C.addressof(self.host))
+        self.context.tensors_size = len(self.tensors)
+        self.context.recommended_num_threads = subgraph.context.recommended_num_threads
+
+    # ---- the array of tensors ---------------------------------------------------------------------------------------
+
+    def grow(self, capacity: int) -> None:
+        """Room for so many tensors. The array may move; the old one stays where it is, for who still looks at it."""
+        if capacity > len(self.array):
+            bigger = (CTensor * capacity)()
+            C.memmove(bigger, self.array, C.sizeof(self.array))
+            self._moved.append(self.array)
+            self.array = bigger
+            self.context.tensors = C.addressof(bigger)
+            self.host.tensors_capacity = capacity
+
+    def reserve(self) -> None:
+        """Room for as many tensors as one call may add without moving the others."""
+        if len(self.tensors) + ROOM > len(self.array):
+            self.grow(2 * len(self.tensors) + 2 * ROOM)
+
+    def index_of(self, address: int | None) -> int:
+        """The index of a tensor by its address. Raises InvalidArgumentError for a pointer to none."""
+        for array in (self.array, *self._moved):
+            offset = (address or 0) - C.addressof(array)
+            if 0 <= offset < min(len(array), len(self.tensors)) * _SIZE and offset % _SIZE == 0:
+                return offset // _SIZE
+        raise InvalidArgumentError(what="a pointer to no tensor of this subgraph", found=hex(address or 0),
+                                   wanted="a tensor of this context, got in this call")  # fmt: skip
+
+    def add(self, count: int) -> int:
+        """Add tensors without type and shape; the index of the first."""
+        if not 0 <= count <= MOST_ADDED or len(self.tensors) + count > self.subgraph.file_tensors + MOST_ADDED:
+            raise ResourceExhaustedError(what="tensors are added without end", found=f"{count} beside "
+                                         f"{len(self.tensors)}", wanted="at most 65536 in a subgraph",
+                                         do="add a node's tensors once, in init or the first prepare")  # fmt: skip
+        first, subgraph = len(self.tensors), self.subgraph
+        self.grow(first + count)
+        for i in range(first, first + count):
+            made = Tensor(len(subgraph.tensors), "", None, (), ARENA)
+            subgraph.tensors.append(made)
+            self.tensors.append(made)
+            c = self.array[i]
+            c.allocation_type, c.buffer_handle, c.dims = records.ARENA_RW, -1, self.arrays.ints(())
+        self.context.tensors_size = len(self.tensors)
+        return first
+
+    # ---- from the run time to C -------------------------------------------------------------------------------------
+
+    def _describe_subgraph(self) -> None:
+        s, host = self.subgraph, self.host
+        host.report, host.report_size = C.addressof(self._report), REPORT_BYTES
+        host.name, host.nodes_size = self.text(s.name.encode()), len(s.nodes)
+        variables = [t.index for t in self.tensors if t.is_variable]
+        for field, indices in (("inputs", s.inputs), ("outputs", s.outputs), ("variables", variables)):
+            listed = (C.c_int32 * len(indices))(*indices)
+            self._kept.append(listed)
+            setattr(host, field, C.addressof(listed))
+            setattr(host, f"{field}_size", len(indices))
+
+    def text(self, content: bytes) -> int:
+        """The address of bytes, with a zero at the end, that stay as long as this does."""
+        held = C.create_string_buffer(content)
+        self._kept.append(held)
+        return C.addressof(held)
+
+    def _describe(self, i: int) -> None:
+        """What never changes about a tensor of the file, and the rest as it is now."""
+        t, c = self.tensors[i], self.array[i]
+        c.name, c.buffer_handle, c.is_variable = self.text(t.name.encode()), -1, t.is_variable
+        c.dims = self.arrays.ints(t.shape)
+        c.dims_signature = self.arrays.ints(t.signature or ())
+        self._describe_quantization(t, c)
+        self.push(i, CONSTANT)
+
+    def _describe_quantization(self, t: Tensor, c: CTensor) -> None:
+        q = t.quantization
+        if q is None:
+            return
+        if t.blocks is not None:
+            details = q.details
+            record: Any = records.BlockwiseQuantization(int(details.scales), int(getattr(details, "zero_points", -1)),
+                                                        int(details.block_size), len(t.shape) - 1)  # fmt: skip
+            c.quantization.type = records.BLOCKWISE
+        else:
+            scales = np.asarray(q.scale, np.float32).reshape(-1).tolist()
+            zeros = np.asarray(q.zero_point, np.int64).reshape(-1).astype(np.int32).tolist() if scales else []
+            if not scales:
+                return
+            zeros = zeros if len(zeros) == len(scales) else (zeros or [0]) * len(scales)
+            if len(scales) == 1:
+                c.params.scale, c.params.zero_point = scales[0], zeros[0]
+            record = records.AffineQuantization(self.arrays.floats(scales), self.arrays.ints(zeros[: len(scales)]),
+                                                int(q.quantized_dimension))  # fmt: skip
+            c.quantization.type = records.AFFINE
+        self._kept.append(record)
+        c.quantization.params = C.addressof(record)
+
+    def push(self, i: int, *kinds: str) -> None:
+        """Type, shape and kind of memory of a tensor for C; its elements where its kind is one of these."""
+        t, c = self.tensors[i], self.array[i]
+        added = i >= self.subgraph.file_tensors
+        if not added:
+            c.type = records.TYPES.get(getattr(t.type, "name", ""), 0)
+            c.allocation_type = self._memory(t, c)
+        self.push_shape(i)
+        if t.array is not None and (t.constant is not None or t.kind in kinds) and not (added and i not in self.sized):
+            self._point(i, t, c)
+        else:
+            c.data = c.allocation = None
+            if t._dtype is not None and t._dtype.np.kind == "O":
+                c.bytes = 0
+
+    def _memory(self, t: Tensor, c: CTensor) -> int:
+        if t.constant is not None:
+            return records.MMAP_RO if t.kind == CONSTANT else records.PERSISTENT_RO
+        if t.kind == OWN:
+            if c.allocation_type == records.PERSISTENT_RO:
+                return records.PERSISTENT_RO
+            return records.MEM_DYNAMIC if t.is_object else records.ARENA_RW_PERSISTENT
+        return records.MEM_DYNAMIC if self.is_dynamic(t) else records.ARENA_RW
+
+    def is_dynamic(self, t: Tensor) -> bool:
+        """Whether a prepare made it dynamic; what follows from such tensors has its shape before its node runs."""
+        return t.kind == DYNAMIC and t.index in self.subgraph._dynamic
+
+    def push_shape(self, i: int) -> None:
+        """A tensor's sizes for C, and its bytes."""
+        t, c = self.tensors[i], self.array[i]
+        rank = len(t.shape)
+        at = c.dims
+        if at and C.c_int32.from_address(at).value == rank:
+            (C.c_int32 * rank).from_address(at + 4)[:] = [*t.shape]
+        else:
+            self.arrays.free(at)
+            c.dims = self.arrays.ints(t.shape)
+        known = t._dtype is not None and not (i >= self.subgraph.file_tensors and i not in self.sized)
+        c.bytes = room(t) if known and not t.is_object else 0
+
+    def adopt_shape(self, i: int, shape: int) -> None:
+        """Let a TfLiteIntArray that C gave be a tensor's sizes."""
+        c = self.array[i]
+        if c.dims != shape:
+            self.arrays.free(c.dims)
+            c.dims = shape
+
+    def _point(self, i: int, t: Tensor, c: CTensor) -> None:
+        """Let C see the elements."""
+        array: Any = t.array
+        if is_converted(t):
+            if t.constant is None or i not in self._buffers:
+                self._buffers[i] = to_c(t)
+            array = self._buffers[i]
+            c.bytes = array.nbytes
+        elif t.is_object:
+            raise UnimplementedError(what=f"tensor {t.name!r} has type {t.type.name}, which no operator in C gets",
+                                     wanted="numbers or strings")  # fmt: skip
+        c.data = c.allocation = array.__array_interface__["data"][0] if array.nbytes else None
+
+    # ---- from C to the run time -------------------------------------------------------------------------------------
+
+    def pull(self, i: int) -> None:
+        """Take over the type and the kind of memory that C gave to an output or a tensor it added."""
+        t, c = self.tensors[i], self.array[i]
+        if c.type != records.TYPES.get(getattr(t.type, "name", ""), 0):
+            name = records.TYPE_NAMES.get(c.type)
+            dtype = types.BY_NAME.get(name or "")
+            if dtype is None or (dtype.np.kind == "O" and name != "STRING"):
+                raise InvalidArgumentError(what=f"tensor {i} {t.name!r} was given the type {c.type}",
+                                           found=name or "no type",
+                                           wanted="a TfLiteType of numbers, or strings")  # fmt: skip
+            t.set_dtype(dtype)
+        if t.type is None:
+            return
+        kind, running = c.allocation_type, self.subgraph.running
+        if kind == records.MEM_DYNAMIC:
+            if i >= self.subgraph.file_tensors:
+                t.set_kind(DYNAMIC)
+            elif not self.is_dynamic(t) and not (t.is_object and t.kind == OWN):
+                if t.kind == DYNAMIC:  # of a node that is prepared while the model runs
+                    self.subgraph._dynamic.add(t.index)
+                else:
+                    self.subgraph.make_dynamic(t)
+        elif kind in (records.ARENA_RW_PERSISTENT, records.PERSISTENT_RO):
+            if t.kind not in (OWN, CONSTANT):
+                t.set_kind(OWN)
+        elif kind == records.ARENA_RW:
+            if i >= self.subgraph.file_tensors:
+                t.set_kind(OWN if t.is_object else DYNAMIC if running else ARENA)
+            elif t.kind == OWN and not t.is_object and not t.is_variable:
+                t.set_kind(ARENA)
+        elif not (kind == records.MMAP_RO and t.kind == CONSTANT) and kind != records.MEM_NONE:
+            raise InvalidArgumentError(what=f"tensor {i} {t.name!r} was given another kind of memory",
+                                       found=f"TfLiteAllocationType {kind}", wanted="kTfLiteArenaRw, "
+                                       "kTfLiteArenaRwPersistent, kTfLitePersistentRo or kTfLiteDynamic")  # fmt: skip
+
+    def check_shape(self, i: int) -> None:
+        """Raises InvalidArgumentError where C changed a shape without ResizeTensor."""
+        t = self.tensors[i]
+        sizes = records.read_int_array(self.array[i].dims, MOST_DIMENSIONS)
+        if sizes is None or (tuple(sizes) != t.shape and self.array[i].dims):
+            raise InvalidArgumentError(what=f"the sizes of tensor {i} {t.name!r} were changed in place", found=sizes,
+                                       wanted=list(t.shape),
+                                       do="context->ResizeTensor(context, tensor, sizes)")  # fmt: skip
+
+    def is_elsewhere(self, i: int) -> bool:
+        """Whether C has put a tensor's elements into memory of its own."""
+        c = self.array[i]
+        return c.data not in (None, c.allocation) and c.allocation_type in (records.MEM_DYNAMIC, records.PERSISTENT_RO)
+
+    def take(self, i: int) -> None:
+        """Take over the shape and the elements that C gave a tensor in memory of its own, or in its own form."""
+        t, c = self.tensors[i], self.array[i]
+        elsewhere = self.is_elsewhere(i)
+        try:
+            if elsewhere:
+                sizes = records.read_int_array(c.dims, MOST_DIMENSIONS)
+                if sizes is not None and (tuple(sizes) != t.shape or t.array is None):
+                    self.subgraph.context.resize(t, sizes)
+                    if t.array is None:
+                        self.subgraph.allocate_own(t)
+            self.check_shape(i)
+            if is_converted(t):
+                self._take_converted(t, c)
+            elif elsewhere:
+                self._take_allocated(t, c)
+        finally:
+            self.discard(i)
+
+    def discard(self, i: int) -> None:
+        """Free the memory of its own that C put a tensor's elements into."""
+        if self.is_elsewhere(i):
+            self.provider.TfLiteTensorDataFree(C.addressof(self.array[i]))
+            self.array[i].bytes = room(self.tensors[i]) if not self.tensors[i].is_object else 0
+
+    def _take_converted(self, t: Tensor, c: CTensor) -> None:
+        if t.array is None or (c.data is None and t.array.size):
+            raise InvalidArgumentError(what=f"output {t.name!r} got no elements", found=t.short(),
+                                       wanted="one for each place of the tensor")  # fmt: skip
+        if c.data is not None and t.array.size:
+            content = np.ctypeslib.as_array((C.c_uint8 * c.bytes).from_address(c.data))
+            t.array[...] = from_c(t, content)
+
+    def _take_allocated(self, t: Tensor, c: CTensor) -> None:
+        array: Any = t.array
+        if c.bytes < array.nbytes:
+            raise InvalidArgumentError(what=f"the memory given to tensor {t.name!r} is too small",
+                                       found=f"{c.bytes} bytes", wanted=f"{array.nbytes} for {t.short()}")  # fmt: skip
+        if array.nbytes:
+            C.memmove(array.__array_interface__["data"][0], c.data, array.nbytes)
+
+    @property
+    def current(self) -> NativeNode | None:
+        """The node whose method runs; none for free."""
+        return self.starting if self.host.step == records.INIT else self.nodes.get(self.host.node or 0)
+
+    def metadata(self, name: bytes) -> tuple[int, int] | None:
+        """Address and size of the model's metadata of that name."""
+        model = self.subgraph.model
+        for entry in model.metadata:
+            if entry.name is not None and entry.name.encode() == name:
+                data = model.buffers[entry.buffer].data
+                content = b"" if data is None else bytes(data)
+                return self.text(content), len(content)
+        return None
+
+    # ---- words, and the end -----------------------------------------------------------------------------------------
+
+    def reported(self) -> list[str]:
+        """The lines that the method reported."""
+        text = self._report.raw[: min(self.host.report_used, REPORT_BYTES)]
+        return [line for line in text.decode(errors="replace").rstrip("\0").splitlines() if line]
+
+    def release(self) -> None:
+        """Give C's copies of shapes and scales back; nothing may run any more."""
+        for i in range(len(self.tensors)):
+            self.discard(i)
+            c = self.array[i]
+            self.arrays.free(c.dims)
+            self.arrays.free(c.dims_signature)
+            if c.quantization.params and c.quantization.type == records.AFFINE:
+                record = records.AffineQuantization.from_address(c.quantization.params)
+                self.arrays.free_floats(record.scale)
+                self.arrays.free(record.zero_point)
+        self.tensors = []
+        self.context.tensors_size = 0
+        self._buffers.clear()
+
+    def __del__(self) -> None:
+        if self.__dict__.get("tensors"):
+            self.release()
+
+
+READABLE = (CONSTANT, OWN)
+"""Kinds of tensors that may have their elements before memory is planned."""
+EVERY = (*READABLE, ARENA, OUTSIDE, DYNAMIC)

@@ -1,0 +1,112 @@
+"""Names of entry points: C++'s mangled ones, and what an operator is called after its function.
+
+Lives here: `qualified` (namespace and name of a mangled function), `find_entry`, `looks_like_entry`, `operator_name`.
+Not here: which functions a library has (elf.py), calling them (loading.py).
+
+Source: the Itanium C++ ABI, section 5.1: `_Z`, then a name as its length and letters, or several between N and E;
+then the parameters' types, of which a lone v says that there are none.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+
+from ...core.errors import InvalidArgumentError, NotFoundError
+
+_ENDINGS = ("RegistrationExternal", "Registration", "OperatorExternal")
+_BEGINNINGS = ("Register_",)
+
+
+def qualified(symbol: str) -> tuple[str, str] | None:
+    """The name with its namespaces, joined by ::, and the letters of the parameters; None for what is no mangled
+    function of plain names (templates, operators, constructors)."""
+    if not symbol.startswith("_Z"):
+        return None
+    rest = symbol[2:]
+    nested = rest.startswith("N")
+    rest = rest[1:] if nested else rest.removeprefix("L")
+    parts: list[str] = []
+    while rest[:1].isdigit() and (nested or not parts):
+        digits = re.match(r"\d+", rest)
+        assert digits is not None
+        size = int(digits[0]) if len(digits[0]) < 6 else len(rest) + 1
+        rest = rest[digits.end() :]
+        if size > len(rest):
+            return None
+        parts.append(rest[:size])
+        rest = re.sub(r"^(B\d+cxx11)+", "", rest[size:])
+    if nested:
+        if not rest.startswith("E"):
+            return None
+        rest = rest[1:]
+    if not parts or (rest[:1] == "I"):
+        return None
+    return "::".join(parts), rest
+
+
+def shown(symbol: str) -> str:
+    """A function's name as a person writes it."""
+    found = qualified(symbol)
+    return symbol if found is None else found[0]
+
+
+def find_entry(wanted: str, functions: Iterable[str], library: str) -> str:
+    """The symbol that a person means: itself, a C++ function's name with or without its namespaces.
+
+    raises NotFoundError with the nearest names, InvalidArgumentError where several C++ functions are called so
+    """
+    functions = list(functions)
+    if wanted in functions:
+        return wanted
+    spelled = wanted.removesuffix("()").removeprefix("::")
+    candidates = {f: q for f in functions if (q := qualified(f)) is not None and q[1] == "v"}
+    exact = [f for f, (name, _) in candidates.items() if name == spelled]
+    loose = exact or [f for f, (name, _) in candidates.items() if name.endswith(f"::{spelled}")]
+    if len(loose) == 1:
+        return loose[0]
+    if loose:
+        raise InvalidArgumentError(what=f"{library}: several functions are called {wanted}",
+                                   found=", ".join(sorted(candidates[f][0] for f in loose)),
+                                   wanted="one, with its namespaces")  # fmt: skip
+    names = sorted({shown(f) for f in functions})
+    near = difflib.get_close_matches(spelled, names, 4, 0.6)
+    near += [n for n in names if n not in near and spelled.lower() in n.lower()][:4]
+    with_parameters = [q[0] for f in functions if (q := qualified(f)) is not None and q[1] != "v"
+                       and q[0].split("::")[-1] == spelled.split("::")[-1]]  # fmt: skip
+    if with_parameters:
+        raise InvalidArgumentError(what=f"{library}: {wanted} takes arguments, so it gives no registration",
+                                   found=with_parameters[0], wanted="a function without parameters")  # fmt: skip
+    entries = [shown(f) for f in functions if looks_like_entry(f)]
+    raise NotFoundError(
+        what=f"{library} has no function {wanted}", found=", ".join(near or entries[:8] or names[:8]) or "no functions",
+        wanted="the name of a function that returns a registration, exported by the library",
+        do=f"{near[0]!r}" if near else 'static functions are not exported; in C++ write extern "C" or name the '
+        "namespaces")  # fmt: skip
+
+
+def looks_like_entry(symbol: str) -> bool:
+    """Whether a function's name says that it gives a registration; of C++ functions, those without parameters."""
+    found = qualified(symbol)
+    if symbol.startswith("_Z") and (found is None or found[1] != "v"):
+        return False
+    name = shown(symbol).split("::")[-1]
+    if name.startswith(("TfLite", "Ow", "ow_")):
+        return False
+    return any(name.endswith(e) and name != e for e in _ENDINGS) or any(
+        name.startswith(b) and name != b for b in _BEGINNINGS
+    )
+
+
+def operator_name(symbol: str) -> str:
+    """What an operator is called after its function: Register_SIN gives SIN, atan_op::AtanOpRegistration Atan."""
+    name = shown(symbol).split("::")[-1]
+    for beginning in _BEGINNINGS:
+        name = name.removeprefix(beginning)
+    for ending in _ENDINGS:
+        if name.endswith(ending) and name != ending:
+            name = name.removesuffix(ending)
+            break
+    shorter = name.removesuffix("Op").rstrip("_")
+    return shorter or name

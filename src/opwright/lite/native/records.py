@@ -1,0 +1,190 @@
+"""The records of the TensorFlow Lite C API as ctypes structures, and the numbers in them.
+
+Lives here: layouts (64-bit), element types, kinds of memory, status words, arrays of numbers.
+Not here: who fills them (context.py), what an operator's record means (loading.py).
+
+The opaque types of the API are these structures under other names. Fields were only ever appended: a record made by an
+older compiler is the beginning of a newer one.
+"""
+
+from __future__ import annotations
+
+import ctypes as C
+from collections.abc import Sequence
+from typing import Any
+
+STATUS = {0: "kTfLiteOk", 1: "kTfLiteError", 2: "kTfLiteDelegateError", 3: "kTfLiteApplicationError",
+          4: "kTfLiteDelegateDataNotFound", 5: "kTfLiteDelegateDataWriteError", 6: "kTfLiteDelegateDataReadError",
+          7: "kTfLiteUnresolvedOps", 8: "kTfLiteCancelled", 9: "kTfLiteOutputShapeNotKnown"}  # fmt: skip
+OK, ERROR, CANCELLED, SHAPE_NOT_KNOWN = 0, 1, 8, 9
+
+TYPES = {"FLOAT32": 1, "INT32": 2, "UINT8": 3, "INT64": 4, "STRING": 5, "BOOL": 6, "INT16": 7, "COMPLEX64": 8,
+         "INT8": 9, "FLOAT16": 10, "FLOAT64": 11, "COMPLEX128": 12, "UINT64": 13, "RESOURCE": 14, "VARIANT": 15,
+         "UINT32": 16, "UINT16": 17, "INT4": 18, "BFLOAT16": 19, "INT2": 20, "UINT4": 21, "FLOAT8_E4M3FN": 22,
+         "FLOAT8_E5M2": 23}  # fmt: skip
+"""By the schema's name of an element type, its number in C, which is not the schema's."""
+TYPE_NAMES = {number: name for name, number in TYPES.items()}
+
+MEM_NONE, MMAP_RO, ARENA_RW, ARENA_RW_PERSISTENT, MEM_DYNAMIC, PERSISTENT_RO, MEM_CUSTOM, VARIANT_OBJECT, NON_CPU = (
+    range(9)
+)
+"""Kinds of memory of a tensor."""
+
+NO_QUANTIZATION, AFFINE, BLOCKWISE = 0, 1, 2
+
+CUSTOM_CODE = 32
+"""The builtin code of custom operators."""
+
+INIT_FAILED = 2**64 - 1
+"""The state by which an init says that it failed, (void*)-1."""
+
+
+class QuantizationParams(C.Structure):
+    """One scale and zero point; zeros where there are none, or several."""
+
+    _fields_ = (("scale", C.c_float), ("zero_point", C.c_int32))
+
+
+class Quantization(C.Structure):
+    """The kind of quantization, and its record."""
+
+    _fields_ = (("type", C.c_int), ("params", C.c_void_p))
+
+
+class AffineQuantization(C.Structure):
+    """scale: a FloatArray; zero_point: an IntArray; both of one element, or one for each slice of the dimension."""
+
+    _fields_ = (("scale", C.c_void_p), ("zero_point", C.c_void_p), ("quantized_dimension", C.c_int32))
+
+
+class BlockwiseQuantization(C.Structure):
+    """Indices of the tensors with scales and zero points."""
+
+    _fields_ = (("scale", C.c_int32), ("zero_point", C.c_int32), ("blocksize", C.c_int32),
+                ("quantized_dimension", C.c_int32))  # fmt: skip
+
+
+class CTensor(C.Structure):
+    """TfLiteTensor. allocation is the host's: it holds `data` where that memory is Python's and not to be freed."""
+
+    _fields_ = (("type", C.c_int), ("data", C.c_void_p), ("dims", C.c_void_p), ("params", QuantizationParams),
+                ("allocation_type", C.c_int), ("bytes", C.c_size_t), ("allocation", C.c_void_p), ("name", C.c_void_p),
+                ("delegate", C.c_void_p), ("buffer_handle", C.c_int), ("data_is_stale", C.c_bool),
+                ("is_variable", C.c_bool), ("quantization", Quantization), ("sparsity", C.c_void_p),
+                ("dims_signature", C.c_void_p))  # fmt: skip
+
+
+class CNode(C.Structure):
+    """TfLiteNode."""
+
+    _fields_ = (("inputs", C.c_void_p), ("outputs", C.c_void_p), ("intermediates", C.c_void_p),
+                ("temporaries", C.c_void_p), ("user_data", C.c_void_p), ("builtin_data", C.c_void_p),
+                ("custom_initial_data", C.c_void_p), ("custom_initial_data_size", C.c_int), ("delegate", C.c_void_p),
+                ("might_have_side_effect", C.c_bool))  # fmt: skip
+
+
+class CContext(C.Structure):
+    """TfLiteContext. The provider fills the functions in."""
+
+    _fields_ = (
+        ("tensors_size", C.c_size_t), ("GetExecutionPlan", C.c_void_p), ("tensors", C.c_void_p),
+        ("impl_", C.c_void_p), ("ResizeTensor", C.c_void_p), ("ReportError", C.c_void_p), ("AddTensors", C.c_void_p),
+        ("GetNodeAndRegistration", C.c_void_p), ("ReplaceNodeSubsetsWithDelegateKernels", C.c_void_p),
+        ("recommended_num_threads", C.c_int), ("GetExternalContext", C.c_void_p), ("SetExternalContext", C.c_void_p),
+        ("allow_fp32_relax_to_fp16", C.c_bool), ("profiler", C.c_void_p), ("AllocatePersistentBuffer", C.c_void_p),
+        ("AllocateBufferForEval", C.c_void_p), ("RequestScratchBufferInArena", C.c_void_p),
+        ("GetScratchBuffer", C.c_void_p), ("ResizeTensorExplicit", C.c_void_p),
+        ("PreviewDelegatePartitioning", C.c_void_p), ("GetTensor", C.c_void_p), ("GetEvalTensor", C.c_void_p),
+        ("GetModelMetadata", C.c_void_p), ("AcquireSubgraphContext", C.c_void_p),
+        ("ReleaseSubgraphContext", C.c_void_p),
+    )  # fmt: skip
+
+
+class CRegistration(C.Structure):
+    """TfLiteRegistration."""
+
+    _fields_ = (("init", C.c_void_p), ("free", C.c_void_p), ("prepare", C.c_void_p), ("invoke", C.c_void_p),
+                ("profiling_string", C.c_void_p), ("builtin_code", C.c_int32), ("custom_name", C.c_void_p),
+                ("version", C.c_int), ("registration_external", C.c_void_p), ("async_kernel", C.c_void_p),
+                ("inplace_operator", C.c_uint64))  # fmt: skip
+
+
+CERTAIN = CRegistration.registration_external.offset
+"""Bytes of a registration that every generation of the headers has."""
+
+
+class COperator(C.Structure):
+    """TfLiteOperator, which the provider makes."""
+
+    _fields_ = (("custom_name", C.c_char_p), ("version", C.c_int), ("init", C.c_void_p), ("free", C.c_void_p),
+                ("prepare", C.c_void_p), ("invoke", C.c_void_p), ("async_kernel", C.c_void_p),
+                ("builtin_code", C.c_int32), ("node_index", C.c_int), ("inplace_operator", C.c_uint64),
+                ("user_data", C.c_void_p), ("init_with_data", C.c_void_p), ("free_with_data", C.c_void_p),
+                ("prepare_with_data", C.c_void_p), ("invoke_with_data", C.c_void_p),
+                ("async_kernel_with_data", C.c_void_p))  # fmt: skip
+
+
+METHODS = ("init", "free", "prepare", "invoke")
+
+
+class CHost(C.Structure):
+    """OwHost, what the provider knows of us and leaves for us to read (provider/provider.h)."""
+
+    _fields_ = (
+        ("resize", C.c_void_p), ("add_tensors", C.c_void_p), ("get_metadata", C.c_void_p),
+        ("tensors_capacity", C.c_size_t), ("inputs", C.c_void_p), ("outputs", C.c_void_p), ("variables", C.c_void_p),
+        ("inputs_size", C.c_int32), ("outputs_size", C.c_int32), ("variables_size", C.c_int32), ("step", C.c_int32),
+        ("nodes_size", C.c_size_t), ("name", C.c_void_p), ("external_contexts", C.c_void_p * 5),
+        ("report", C.c_void_p), ("report_size", C.c_size_t), ("report_used", C.c_size_t), ("misuse", C.c_int32),
+        ("resized", C.c_int32), ("node", C.c_void_p),
+    )  # fmt: skip
+
+
+INIT, PREPARE, INVOKE, FREE = 1, 2, 3, 4
+"""Which method runs: CHost.step."""
+
+Resize = C.CFUNCTYPE(C.c_int, C.c_void_p, C.c_void_p, C.c_void_p)
+AddTensors = C.CFUNCTYPE(C.c_int, C.c_void_p, C.c_int, C.POINTER(C.c_int))
+Metadata = C.CFUNCTYPE(C.c_int, C.c_void_p, C.c_char_p, C.POINTER(C.c_void_p), C.POINTER(C.c_size_t))
+
+
+class Arrays:
+    """TfLiteIntArrays and TfLiteFloatArrays on the provider's heap, where operators may free them."""
+
+    def __init__(self, provider: Any) -> None:
+        self._provider = provider
+
+    def ints(self, values: Sequence[int]) -> int:
+        """The address of a new array. Raises MemoryError."""
+        return _fill(C.c_int32, self._provider.TfLiteIntArrayCreate(len(values)), values)
+
+    def floats(self, values: Sequence[float]) -> int:
+        """The address of a new array. Raises MemoryError."""
+        return _fill(C.c_float, self._provider.TfLiteFloatArrayCreate(len(values)), values)
+
+    def free(self, at: int | None) -> None:
+        """Give an array of integers back."""
+        if at:
+            self._provider.TfLiteIntArrayFree(at)
+
+    def free_floats(self, at: int | None) -> None:
+        """Give an array of floats back."""
+        if at:
+            self._provider.TfLiteFloatArrayFree(at)
+
+
+def _fill(element: Any, at: int | None, values: Sequence[Any]) -> int:
+    if at is None:
+        raise MemoryError(f"no memory for {len(values)} elements")
+    (element * len(values)).from_address(at + 4)[:] = values
+    return at
+
+
+def read_int_array(at: int | None, most: int) -> list[int] | None:
+    """The elements of a TfLiteIntArray; empty for a null pointer, None where its size is none, or above `most`."""
+    if not at:
+        return []
+    size = C.c_int32.from_address(at).value
+    if not 0 <= size <= most:
+        return None
+    return list((C.c_int32 * size).from_address(at + 4))

@@ -1,0 +1,237 @@
+"""Registrations of operators in C: init, prepare, invoke and free go to the library's functions.
+
+Lives here: `NativeRegistration`, `NativeNode` (a node's record in C).
+Not here: finding registrations in a library (loading.py), tensors (mirror.py), what C calls back (callbacks.py).
+
+A run of a node whose tensors all lie where they were planned is one foreign call, without Python on the way and
+without the interpreter lock. Tensors that C may put elsewhere, and those whose form in C is another, are handed over
+and taken back around it.
+"""
+
+from __future__ import annotations
+
+import ctypes as C
+from collections.abc import Callable
+from typing import Any
+
+from ...core.errors import CancelledError, FailedPreconditionError, InvalidArgumentError, OpError, UnimplementedError
+from ..registration import Registration
+from ..runtime.node import Context, Node
+from ..runtime.tensor import DYNAMIC, Tensor, TensorView
+from . import records
+from .callbacks import mirror_of, raised
+from .elements import is_converted
+from .mirror import EVERY, READABLE, Mirror
+from .records import CNode, CRegistration
+
+
+class NativeNode:
+    """A node in C. added: indices of the tensors it added; given: of those resized by the method that runs."""
+
+    def __init__(self, mirror: Mirror, node: Node) -> None:
+        self.mirror, self.node = mirror, node
+        self.inputs = [-1 if t is None else t.index for t in node.tensors_in]
+        self.outputs = [t.index for t in node.tensors_out]
+        self.intermediates = [-1 if v is None else v.tensor.index for v in node.intermediates]
+        self.temporaries: list[int] = []
+        self.added: list[int] = []
+        self.given: set[int] = set()
+        self.record = c = CNode()
+        lists = (self.inputs, self.outputs, self.intermediates, ())
+        c.inputs, c.outputs, c.intermediates, c.temporaries = map(mirror.arrays.ints, lists)
+        self.address = C.addressof(c)
+        mirror.nodes[self.address] = self
+
+    def set_options(self, at: int | None, size: int) -> None:
+        """A custom operator's bytes, as prepare and invoke see them."""
+        self.record.custom_initial_data, self.record.custom_initial_data_size = at, size
+
+    def touched(self) -> list[int]:
+        """Indices of all its tensors, each once."""
+        found = dict.fromkeys((*self.inputs, *self.outputs, *self.intermediates, *self.temporaries, *self.added))
+        found.pop(-1, None)
+        return list(found)
+
+    def written(self) -> list[int]:
+        """Indices of the tensors that it may write: outputs, variables, temporaries."""
+        variables = [i for i in self.inputs if i >= 0 and self.mirror.tensors[i].is_variable]
+        found = dict.fromkeys((*self.outputs, *variables, *self.intermediates, *self.added))
+        found.pop(-1, None)
+        return list(found)
+
+    def may_resize(self, i: int) -> bool:
+        """Whether a tensor's shape is this node's to say."""
+        return i in self.outputs or i in self.added or i in self.intermediates
+
+    def read_temporaries(self) -> None:
+        """Take over the list of temporaries. Raises InvalidArgumentError for an index that is none of its tensors."""
+        mirror = self.mirror
+        found = records.read_int_array(self.record.temporaries, len(mirror.tensors))
+        added = range(mirror.subgraph.file_tensors, len(mirror.tensors))
+        if found is None or any(i not in added for i in found):
+            size = C.c_int32.from_address(self.record.temporaries).value
+            raise InvalidArgumentError(
+                what="the node's temporaries are no tensors that were added", found=f"{size} of them" if found is None
+                else found, wanted=f"indices {added.start} to {added.stop - 1}" if added else
+                "indices from TfLiteContext.AddTensors, of which there are none")  # fmt: skip
+        self.temporaries = found
+        ready = [i for i in found if i in mirror.sized and mirror.tensors[i].type is not None]
+        self.node.temporaries = [TensorView(mirror.tensors[i], True) for i in ready]
+
+    def release(self) -> None:
+        """Give its arrays back."""
+        c = self.record
+        for at in (c.inputs, c.outputs, c.intermediates, c.temporaries):
+            self.mirror.arrays.free(at)
+        c.inputs = c.outputs = c.intermediates = c.temporaries = None
+        self.mirror.nodes.pop(self.address, None)
+
+
+class NativeRegistration(Registration):
+    """An operator of a shared library.
+
+    library: the path; entry: the function that gave the record, as a person writes it; name: what the operator calls
+    itself. record: its TfLiteRegistration; kept: what must live as long (the library, an operator's record).
+    """
+
+    __slots__ = ("_address", "_provider", "entry", "kept", "library", "name", "record")
+
+    early = True
+
+    def __init__(self, provider: Any, record: CRegistration, name: str, version: int, library: str, entry: str,
+                 kept: Any) -> None:  # fmt: skip
+        super().__init__(self._init, self._free, self._prepare, self._invoke, version)
+        self._provider, self.record, self._address = provider, record, C.addressof(record)
+        self.name, self.library, self.entry, self.kept = name, library, entry, kept
+
+    # ---- the four methods -------------------------------------------------------------------------------------------
+
+    def _init(self, context: Context, options: Any) -> NativeNode:
+        node = context.node
+        at, size = self._options(node, options)
+        mirror = mirror_of(node.subgraph, self._provider)
+        native = NativeNode(mirror, node)
+        mirror.starting = native
+        state = self._provider.ow_init(self._address, mirror.address, at, size)
+        native.record.user_data = state
+        native.set_options(at, size)
+        if state == records.INIT_FAILED or mirror.host.misuse:
+            native.record.user_data = None if state == records.INIT_FAILED else state
+            error = self._error(context, native, "init", "said that it failed, by the state (void*)-1")
+            self._free(context, native)
+            raise error
+        return native
+
+    def _options(self, node: Node, options: Any) -> tuple[int | None, int]:
+        """The address and size of a custom operator's bytes."""
+        if options is None or (isinstance(options, bytes) and not node.has_options):
+            return None, 0
+        if not isinstance(options, bytes):
+            raise UnimplementedError(op=node.name, what="a builtin operator's options are not given to kernels in C",
+                                     found=f"{type(options).__name__} for {self.where}",
+                                     wanted="a custom operator, or a builtin one without options")  # fmt: skip
+        return C.cast(C.c_char_p(options), C.c_void_p).value, len(options)  # the node keeps them
+
+    def _prepare(self, context: Context, node: Node) -> None:
+        native: NativeNode = node.user_data
+        mirror, subgraph = native.mirror, node.subgraph
+        native.given.clear()
+        mirror.reserve()
+        for t in node.tensors_out:
+            if t.is_object and not mirror.is_dynamic(t):  # as officially: how many strings there are, invoke may say
+                subgraph._dynamic.add(t.index) if t.kind == DYNAMIC else subgraph.make_dynamic(t)
+        for i in native.touched():
+            mirror.push(i, *(EVERY if subgraph.running else READABLE))
+        status = self._provider.ow_prepare(self._address, mirror.address, native.address)
+        if status not in (records.OK, records.SHAPE_NOT_KNOWN) or mirror.failure is not None:
+            raise self._error(context, native, "prepare", self._words(status), status)
+        try:
+            for i in native.written():
+                mirror.pull(i)
+                mirror.take(i) if mirror.is_elsewhere(i) else mirror.check_shape(i)
+            native.read_temporaries()
+            if status == records.SHAPE_NOT_KNOWN:
+                for i in native.outputs:
+                    if i not in native.given and not mirror.is_dynamic(mirror.tensors[i]):
+                        subgraph.make_dynamic(mirror.tensors[i])
+        except OpError as error:
+            mirror.failure = error
+            raise self._error(context, native, "prepare", "") from error
+
+    def bind(self, context: Context, node: Node) -> Callable[[], Any]:
+        native: NativeNode = node.user_data
+        mirror = native.mirror
+        mirror.reserve()
+        for i in native.touched():
+            mirror.push(i, *EVERY)
+        if any(self._is_handed_over(mirror.tensors[i]) for i in native.touched()):
+            return super().bind(context, node)
+        invoke, record, address, at = self._provider.ow_invoke, self._address, mirror.address, native.address
+
+        def step() -> None:
+            status = invoke(record, address, at)
+            if status:
+                context.begin(node)
+                raise self._error(context, native, "invoke", self._words(status), status)
+
+        return step
+
+    @staticmethod
+    def _is_handed_over(t: Tensor) -> bool:
+        return t._dtype is not None and (t.kind == DYNAMIC or is_converted(t) or t.is_object)
+
+    def _invoke(self, context: Context, node: Node) -> None:
+        native: NativeNode = node.user_data
+        mirror = native.mirror
+        native.given.clear()
+        mirror.reserve()
+        for i in native.touched():
+            mirror.push(i, *EVERY)
+        status = self._provider.ow_invoke(self._address, mirror.address, native.address)
+        written = native.written()
+        if status != records.OK or mirror.failure is not None:
+            for i in written:
+                mirror.discard(i)
+            raise self._error(context, native, "invoke", self._words(status), status)
+        try:
+            for i in written:
+                mirror.take(i)
+        except OpError as error:
+            mirror.failure = error
+            raise self._error(context, native, "invoke", "") from error
+
+    def _free(self, context: Context, native: NativeNode) -> None:
+        mirror, state = native.mirror, native.record.user_data
+        try:
+            if state:
+                self._provider.ow_free(self._address, mirror.address, state)
+        finally:
+            native.release()
+
+    # ---- words ------------------------------------------------------------------------------------------------------
+
+    @property
+    def where(self) -> str:
+        """The library and the function."""
+        return f"{self.library} ({self.entry})"
+
+    def _words(self, status: int) -> str:
+        return f"returned {records.STATUS.get(status, f'the status {status}, which is none')}"
+
+    def _error(self, context: Context, native: NativeNode, phase: str, words: str, status: int = 1) -> OpError:
+        """The error of a method that failed, with what it said; what a callback raised, where that is why."""
+        mirror = native.mirror
+        failure, mirror.failure = mirror.failure, None
+        for line in mirror.reported():
+            context.report_error(line)
+        mirror.host.report_used = mirror.host.misuse = 0
+        if failure is not None:
+            error = raised(failure, self.where)
+            if not isinstance(error, OpError):
+                raise error
+            return error
+        cls = CancelledError if status == records.CANCELLED else FailedPreconditionError
+        return cls(f"{native.node.name}: {phase} {words}\n  library {self.where}")
+
+    def __repr__(self) -> str:
+        return f"<Registration of {self.name} from {self.where}, version {self.version}>"
