@@ -39,6 +39,7 @@ class Unmade(Exception):
 
 
 MODULES: dict[str, tuple[str, ...]] = {
+    "Banded": ("banded",),
     "Pool": ("pools",),
     "Resize": ("resize",),
     "TransposedContract": ("transposed",),

@@ -119,6 +119,11 @@ def _winograd_patch(form: Contract) -> int:
     return wins(form.filter.shape[3], features, (height, width), host().vector_bytes // 4)
 
 
+def goes_by_winograd(form: Contract) -> bool:
+    """Whether a contraction of floats is computed by Winograd's way."""
+    return form.input.dtype is float32 and not form.rounding and _winograd_patch(form) > 0
+
+
 def _make_winograd(group: Group, build: Builder, m: int) -> None:
     form = group.form
     epilogue, more = epilogue_of(form.expr, form.operands, form.output, build)

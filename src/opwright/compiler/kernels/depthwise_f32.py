@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ...core import dtypes
 from .. import language as kl
 from ..language import f32, i64, ptr
-from ..loops.forms import Depthwise
+from ..loops.forms import Depthwise, Ring
 from ..target import host
 from . import Unmade, maker
 from .epilogue import epilogue_of, without_bias
@@ -37,9 +37,10 @@ BAND = 8
 @kl.family
 def depthwise_f32(work, x: ptr[f32], filter: ptr[f32], bias: ptr[f32], y: ptr[f32], height: i64, width: i64,
                   in_pitch: i64, out_height: i64, out_width: i64, out_pitch: i64, channels: i64, top: i64, left: i64,
-                  down: i64, across: i64, bands: i64, band: i64, *more: i64, size: tuple, strides: tuple, rows: int,
-                  lanes: int, has_bias: bool, dilated: bool, epilogue: Any):  # fmt: skip
-    """An item: `lanes` channels of a band of rows. down, across: dilations; rows > 1 is for down = 1.
+                  down: i64, across: i64, bands: i64, band: i64, ring: i64, shift: i64, *more: i64, size: tuple,
+                  strides: tuple, rows: int, lanes: int, has_bias: bool, dilated: bool, epilogue: Any):  # fmt: skip
+    """An item: `lanes` channels of a band of rows. down, across: dilations; rows > 1 is for down = 1. ring, shift:
+    where rows of the image lie, see `line_of`.
 
     dilated: across may be above 1, with a stride of 1: columns with equal remainders by it are one row of an image
     without dilation.
@@ -58,7 +59,8 @@ def depthwise_f32(work, x: ptr[f32], filter: ptr[f32], bias: ptr[f32], y: ptr[f3
             lines = []  # the rows of the image that these rows of outputs see: whether there is one, and where
             for i in range((rows - 1) * strides[0] + size[0]):
                 iy = oy * strides[0] - top + i * down
-                lines.append((within(iy, height), x + ((n * height + iy) * width * in_pitch + c)))
+                line = line_of(n * height + iy, ring, shift)
+                lines.append((within(iy, height), x + (line * width * in_pitch + c)))
             at = (n * out_height + oy) * out_width
             if dilated:
                 for phase in range(across):
@@ -74,6 +76,20 @@ def within(at: Value, extent: Value) -> Value:
     """0 <= at < extent, in one comparison."""
     found: Value = at.to(dtypes.uint64) < extent.to(dtypes.uint64)
     return found
+
+
+def line_of(row: Value, ring: Value, shift: Value) -> Value:
+    """Where a row of the images lies: `shift` on, and where that is beyond the ring, at its beginning."""
+    line = row + shift
+    return kl.select(line < ring, line, line - ring)
+
+
+def ring_of(form: Depthwise) -> tuple[int, int]:
+    """The words of `line_of` for the rows that a form sees."""
+    x, first = form.input, max(0, -form.window.padding[0])
+    if not isinstance(x, Ring):
+        return x.shape[0] * x.shape[1], 0
+    return x.lines, (first + x.shift) % x.lines - first
 
 
 def _taps(work: Any, filter: Any, channels: Any, size: tuple[int, int], lanes: int) -> Any:
@@ -187,6 +203,8 @@ def make_depthwise_f32(form: Depthwise, build: Builder) -> None:
     (kh, kw), (sh, sw), (down, across), (top, _, left, _) = (
         window.size, window.strides, window.dilations, window.padding)  # fmt: skip
     if form.multiplier != 1 or kh * kw > LARGEST or (across > 1 and sw > 1):
+        if isinstance(x, Ring):
+            raise Unmade("any window over a ring")
         epilogue, more = epilogue_of(form.expr, form.operands, out, build)
         source = "same" if form.multiplier == 1 else "only" if channels == 1 else "multiplier"
         code = depthwise_any_f32.code(lanes=lanes, source=source, more=len(more), epilogue=epilogue)
@@ -204,6 +222,6 @@ def make_depthwise_f32(form: Depthwise, build: Builder) -> None:
     bands = -(-out_height // band)
     words = [build.pointer(x), build.pointer(form.filter), 0 if bias is None else build.pointer(bias),
              build.pointer(out), height, width, x.pitch, out_height, out_width, out.pitch, wide, top, left, down,
-             across, bands, band]  # fmt: skip
+             across, bands, band, *ring_of(form)]  # fmt: skip
     items = n * blocks * bands
     build.step(code, [*words, *more], items, chunk=grain((width * sh + out_width) * band * lanes * 4, items))

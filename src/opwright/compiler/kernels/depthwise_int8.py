@@ -26,9 +26,9 @@ from ...core import dtypes
 from ...core.dtypes import DType
 from .. import language as kl
 from ..language import f32, i8, i32, i64, ptr, u8
-from ..loops.forms import Buffer, Depthwise
+from ..loops.forms import Buffer, Depthwise, Ring
 from . import Unmade, maker
-from .depthwise_f32 import LARGEST, vector_lanes, within
+from .depthwise_f32 import LARGEST, line_of, ring_of, vector_lanes, within
 from .epilogue import epilogue_of, without_bias
 from .grains import grain
 from .hybrid import rounded_rows
@@ -75,9 +75,10 @@ class Tile(NamedTuple):
 @kl.family
 def depthwise_int8(work, x: ptr[u8], filter: ptr[i8], starts: ptr[i32], y: ptr[u8], height: i64, width: i64,
                    in_pitch: i64, out_height: i64, out_width: i64, out_pitch: i64, channels: i64, top: i64, left: i64,
-                   down: i64, across: i64, bands: i64, band: i64, zero: i32, zeros: ptr[i32], scales: ptr[f32],
-                   *more: i64, tile: Tile, signed: bool, dilated: bool, rounded: bool, epilogue: Any):  # fmt: skip
-    """An item: the tile's channels of a band of rows. down, across: dilations, as for floats. zero: x'_zero.
+                   down: i64, across: i64, bands: i64, band: i64, ring: i64, shift: i64, zero: i32, zeros: ptr[i32],
+                   scales: ptr[f32], *more: i64, tile: Tile, signed: bool, dilated: bool, rounded: bool,
+                   epilogue: Any):  # fmt: skip
+    """An item: the tile's channels of a band of rows. down, across, ring, shift: as for floats. zero: x'_zero.
 
     rounded: x are floats that were rounded; zeros, scales: of each image. starts: then the sums of the filter.
     """
@@ -102,7 +103,8 @@ def depthwise_int8(work, x: ptr[u8], filter: ptr[i8], starts: ptr[i32], y: ptr[u
             for i in range((tile.rows - 1) * strides[0] + tile.size[0]):
                 iy = oy * strides[0] - top + i * down
                 inside = within(iy, height)
-                line = kl.select(inside, x + ((n * height + iy) * width * in_pitch + c), outside)
+                line = x + (line_of(n * height + iy, ring, shift) * width * in_pitch + c)
+                line = kl.select(inside, line, outside)
                 lines.append((line, kl.select(inside, in_pitch, 0)))
             at, out = (n * out_height + oy) * out_width, y.cast(epilogue.expr.dtype)
             if dilated:
@@ -252,6 +254,8 @@ def make_depthwise_int8(form: Depthwise, build: Builder) -> None:
     quick = _is_quick(form)
     if not quick and filter.dtype is dtypes.int4:
         raise Unmade(f"such a window with {filter.dtype.name}")
+    if isinstance(x, Ring) and not quick:
+        raise Unmade("any window over a ring")
     (_quick if quick else _any)(form, vector_lanes(out.shape[-1], 8 if x.dtype is dtypes.int16 else 4), build)
 
 
@@ -295,7 +299,7 @@ def _quick(form: Depthwise, lanes: int, build: Builder) -> None:
     band = rows * max(1, RUN // (out_width * rows))
     bands = -(-out_height // band)
     words = [image, packed, starts, build.pointer(out), x.shape[1], x.shape[2], pitch, out_height, out_width, out.pitch,
-             channels, top, left, down, across, bands, band, zero, zeros, scales]  # fmt: skip
+             channels, top, left, down, across, bands, band, *ring_of(form), zero, zeros, scales]  # fmt: skip
     items = n * blocks * bands
     build.step(code, [*words, *more], items, chunk=grain(12 * out_width * band * lanes, items))
 

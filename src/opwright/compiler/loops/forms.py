@@ -50,9 +50,32 @@ class Buffer:
         return f"{self.name}: {self.dtype.short}{list(self.shape)}"
 
 
+@dataclass(frozen=True, eq=False)
+class Rows(Buffer):
+    """Neighbouring rows (all but the last axis) of another buffer, from its row `first` on: a band of an image."""
+
+    of: Buffer = None  # type: ignore[assignment]
+    first: int = 0
+
+    @property
+    def pitch(self) -> int:
+        """Of the other buffer."""
+        return self.of.pitch
+
+
+@dataclass(frozen=True, eq=False)
+class Ring(Buffer):
+    """An image of which a few lines are kept: line i lies at line (i + shift) mod `lines` of another buffer."""
+
+    of: Buffer = None  # type: ignore[assignment]
+    lines: int = 1
+    shift: int = 0
+
+
 @dataclass(frozen=True)
 class Window:
-    """How a kernel slides over an image: (height, width) each; padding: (top, bottom, left, right) in pixels."""
+    """How a kernel slides over an image: (height, width) each; padding: (top, bottom, left, right) in pixels, less than
+    0 where lines are left out."""
 
     size: tuple[int, int]
     strides: tuple[int, int] = (1, 1)
@@ -130,6 +153,32 @@ class Depthwise(Form):
     input_zero: int = 0
     filter_zero: int = 0
     rounding: Literal["", "symmetric", "asymmetric"] = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Banded(Form):
+    """Forms one after the other, each the only reader of the one before, a band of lines at a time: what lies between
+    them stays in the cache.
+
+    parts: a Depthwise, a Contract before or after it or both. lines: of the Depthwise's output, in a band.
+    """
+
+    parts: tuple[Form, ...]
+    lines: int
+
+    @property
+    def inputs(self) -> tuple[Buffer, ...]:
+        """Every buffer that a part reads and no part writes."""
+        inside = {id(part.output) for part in self.parts}
+        return tuple(b for part in self.parts for b in part.inputs if id(b) not in inside)
+
+
+def ring_lines(window: Window, lines: int) -> int:
+    """Lines that a ring has for a window that makes so many of the output at a time: those that it sees, and a multiple
+    of those that it moves on by, so that what is new lies in one piece."""
+    step = lines * window.strides[0]
+    seen = step - window.strides[0] + window.size[0]
+    return -(-seen // step) * step
 
 
 @dataclass(frozen=True, eq=False)

@@ -77,8 +77,8 @@ class _Writer:
         at: dict[Any, list[int]] = {"arena": [], "constants": []}
         first = native.ROW * steps
         for row, s in zip(rows, plan.steps):
-            row[1:4] = first + len(words), s.items, s.chunk or 0
-            kernels.append(self._kernel(s.code.address))
+            row[1:6] = first + len(words), s.items, s.chunk or 0, s.covers, s.strand
+            kernels.append(0 if s.covers else self._kernel(s.code.address))
             kinds = s.code.parameters
             for place, w in enumerate(s.words):
                 if isinstance(w, InArena):

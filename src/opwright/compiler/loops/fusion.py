@@ -15,8 +15,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ...core import flags
-from .forms import Form, Map, Move, RowPass, View
+from .forms import Depthwise, Form, Map, Move, RowPass, View
 from .fusing_attention import into_attention
+from .fusing_bands import into_bands
 from .fusing_maps import into_chain, into_producer, into_table, over_view, scalar_operands
 from .fusing_moves import into_parent, into_window, same_shape
 from .graph import LoopGraph, verify
@@ -44,6 +45,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("into_attention", RowPass, into_attention, "scores stay in the cache between two products"),
     Pass("into_window", Move, into_window, "padding with what a window reads outside the image is the window's"),
     Pass("into_parent", Move, into_parent, "the parts of a concatenation are written where they go"),
+    Pass("into_bands", Depthwise, into_bands, "a band at a time, what lies between stays in the cache"),
 )  # in this order: tables before producers, so that a chain of functions of one byte is one look-up in an epilogue
 
 

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from ...core.errors import InternalError
-from .forms import Buffer, Form
+from .forms import Banded, Buffer, Form
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -32,7 +32,8 @@ class LoopGraph:
 
 
 def text(form: Form) -> str:
-    """A form in a line: what it writes, its class, what it is made of, and the operators it came from."""
+    """A form in a line: what it writes, its class, what it is made of, and the operators it came from. What is made of
+    others has a line for each."""
     parts = []
     for f in dataclasses.fields(form):
         value = getattr(form, f.name)
@@ -40,6 +41,8 @@ def text(form: Form) -> str:
             continue
         parts.append(_part(f.name, value))
     line = f"{_place(form.output)} = {type(form).__name__}({', '.join(p for p in parts if p)})"
+    if isinstance(form, Banded):
+        return "\n    ".join([f"{line}:", *map(text, form.parts)])
     return f"{line}  # {' + '.join(form.origin)}" if form.origin else line
 
 
@@ -53,6 +56,8 @@ def _part(name: str, value: object) -> str:
         return _operand(value)
     if isinstance(value, tuple) and value and isinstance(value[0], Buffer):
         return ", ".join(map(_operand, value))
+    if isinstance(value, tuple) and value and isinstance(value[0], Form):
+        return ""
     if name == "window":
         return repr(value).removeprefix("Window").strip("()")
     return f"{name}={value!r}" if value != () else ""

@@ -18,9 +18,9 @@ import numpy as np
 from ...core.dtypes import uint8
 from ..kernels import Unmade, make
 from ..memory import Allocation, plan_arena
-from .forms import Buffer, Form, IndexMap, Move, View
+from .forms import Buffer, Form, IndexMap, Move, Ring, Rows, View
 from .graph import LoopGraph
-from .plans import Address, Code, Constant, Fill, InArena, Layout, Plan, Step
+from .plans import Address, Code, Constant, Fill, InArena, Layout, Plan, Step, Strands
 
 
 class Mark(NamedTuple):
@@ -50,6 +50,7 @@ class Builder:
         self._by_key: dict[Any, Constant] = {}
         self._form: Form | None = None
         self._place = -1
+        self._strand: int | None = None
 
     # ---- what makers call -------------------------------------------------------------------------------------------
 
@@ -83,7 +84,8 @@ class Builder:
         """Say that this form's output may be written over the operand, where nobody reads that later: each item reads
         an element of it before it writes that place, and reads no place that another item writes."""
         assert self._form is not None
-        self.shares.append(Share(self._place, operand, self._form.output))
+        if self._strand is None:  # else it is but a part of a form, and other parts may read that place
+            self.shares.append(Share(self._place, operand, self._form.output))
 
     def step(self, code: Code, words: Sequence[Any], items: int, scratch: int = 0, chunk: int | None = None) -> None:
         """Add a step: `code` over [0, items). words: addresses, ints and floats, one for each parameter.
@@ -91,7 +93,29 @@ class Builder:
         scratch: bytes for each thread. chunk: items that a thread takes at a time, where the maker knows better.
         """
         if items > 0:
-            self.steps.append(Step(code, tuple(words), items, scratch, chunk, self._place, self._form))
+            strand = self._strand or 0
+            self.steps.append(Step(code, tuple(words), items, scratch, chunk, self._place, self._form, strand=strand))
+
+    def strands(self, number: int, make_strand: Callable[[int], None]) -> None:
+        """Add so many sequences of steps that are independent of each other: each is one thread's, from its first step
+        to its last. make_strand: adds the steps of one, by `part`."""
+        head = len(self.steps)
+        self.steps.append(Step(Strands(), (), number, 0, 1, self._place, None))
+        for strand in range(number):
+            self._strand = strand
+            try:
+                make_strand(strand)
+            finally:
+                self._strand = None
+        self.steps[head] = self.steps[head]._replace(covers=len(self.steps) - head - 1)
+
+    def part(self, form: Form) -> None:
+        """The steps of a form that does some of what the whole form does, by its own makers. Raises Unmade."""
+        whole, self._form = self._form, form
+        try:
+            make(form, self)
+        finally:
+            self._form = whole
 
     # ---- what `make` calls ------------------------------------------------------------------------------------------
 
@@ -176,7 +200,7 @@ def _flat(buffer: Buffer, shape: tuple[int, ...]) -> Buffer:
 class _Flat(Buffer):
     """The memory of another buffer."""
 
-    of: Buffer | None = None
+    of: Buffer = None  # type: ignore[assignment]
 
 
 def _beside(form: Form) -> list[Form] | None:
@@ -215,7 +239,10 @@ class _Memory:
             if buffer.parent is not None:
                 offset += buffer.start * buffer.dtype.size
                 buffer = buffer.parent
-            elif isinstance(buffer, _Flat) and buffer.of is not None:
+            elif isinstance(buffer, Rows):
+                offset += buffer.first * buffer.pitch * buffer.dtype.size
+                buffer = buffer.of
+            elif isinstance(buffer, Ring | _Flat):
                 buffer = buffer.of
             elif id(buffer) in self._alias:
                 buffer, more = self._alias[id(buffer)]

@@ -74,7 +74,11 @@ class InArena(NamedTuple):
 
 class Step(NamedTuple):
     """A kernel over [0, items). words: ints, floats, Addresses and InArenas. scratch: bytes a thread. chunk: items that
-    a thread takes at a time. place: of the form in the plan."""
+    a thread takes at a time. place: of the form in the plan.
+
+    covers: of a step that heads strands: so many steps follow that are theirs, each thread doing one strand after the
+    other, whole. strand: which of them a step is of.
+    """
 
     code: Code
     words: tuple[Any, ...]
@@ -83,6 +87,15 @@ class Step(NamedTuple):
     chunk: int | None
     place: int
     form: Form | None
+    covers: int = 0
+    strand: int = 0
+
+
+class Strands:
+    """The code of a step that heads strands: the executor's own."""
+
+    name, address = "strands", 0
+    parameters: Sequence[Any] = ()
 
 
 class Layout(NamedTuple):
@@ -148,10 +161,13 @@ class Plan:
         lines = [f"plan of {self.graph.name}: {len(self.steps)} steps, arena {_bytes(self.arena)} "
                  f"({_bytes(self.unshared)} unshared), constants {_bytes(packed)}, "
                  f"scratch {_bytes(scratch)} a thread"]  # fmt: skip
+        last = 0  # of the steps of strands
         for i, s in enumerate(self.steps):
             origin = " + ".join(s.form.origin) if s.form is not None else ""
             words = ", ".join(map(_word, s.words))
-            lines.append(f"  {i:3d} {s.code.name}({words}) x {s.items}" + (f"  # {origin}" if origin else ""))
+            inside = f"  {s.strand}: " if i < last else ""
+            last = i + 1 + s.covers if s.covers else last
+            lines.append(f"  {i:3d} {inside}{s.code.name}({words}) x {s.items}" + (f"  # {origin}" if origin else ""))
         return "\n".join(lines)
 
 
@@ -189,7 +205,7 @@ class Running:
                     words.append(self._address(w, number, place))
                 else:
                     words.append(word(w, kinds[place] if place < len(kinds) else None))
-            steps.append(native.Step(s.code.address, words, s.items, s.chunk or 0, s.scratch))
+            steps.append(native.Step(s.code.address, words, s.items, s.chunk or 0, s.scratch, s.covers, s.strand))
         self._executor = native.Executor([*ahead, *steps], threads, (self._arena, plan))
 
     def _address(self, w: Address, number: int, place: int) -> int:

@@ -18,7 +18,8 @@
 ; Sleeping. A worker counts itself among the sleepers, then looks at the round for a while: by then a round that the
 ; caller wrote before it looked at the sleepers can be seen. Were it not, the step would be done without that worker.
 
-%step = type { ptr, ptr, i64, i64, i64, i64, i64, i64 }  ; kernel, words, items, items a chunk (0: not shared)
+%step = type { ptr, ptr, i64, i64, i64, i64, i64, i64 }  ; kernel, words, items, items a chunk (0: not shared), how many
+;                                                          steps it covers, its strand
 %plan = type { ptr, i64, ptr, ptr, i64, i64, i64 }  ; steps, their number, pool or null, scratch, bytes of it a thread,
 ;                                                     step that failed, nanoseconds that it took last on the pool
 %line = type [16 x i64]  ; two lines of the cache, which are fetched together
@@ -47,11 +48,11 @@ declare ptr @PyLong_AsVoidPtr(ptr)
 
 ; Where the functions below are: the one that a loader looks up.
 define ptr @executor(i64 %which) {
-  %at = getelementptr [5 x ptr], ptr @functions, i64 0, i64 %which
+  %at = getelementptr [6 x ptr], ptr @functions, i64 0, i64 %which
   %function = load ptr, ptr %at
   ret ptr %function
 }
-@functions = internal constant [5 x ptr] [ptr @run, ptr @run_timed, ptr @call, ptr @work, ptr @checksum]
+@functions = internal constant [6 x ptr] [ptr @run, ptr @run_timed, ptr @call, ptr @work, ptr @checksum, ptr @strands]
 
 ; Run all steps. Gives the status of the first that failed, which `plan` then names; 0.
 define internal i64 @run(ptr %plan) {
@@ -124,9 +125,19 @@ choose:
   %items = load i64, ptr %items.ptr
   %chunk.ptr = getelementptr %step, ptr %step, i64 0, i32 3
   %chunk = load i64, ptr %chunk.ptr
+  %covers.ptr = getelementptr %step, ptr %step, i64 0, i32 4
+  %covers = load i64, ptr %covers.ptr
   %small = icmp eq i64 %chunk, 0
   %here = or i1 %small, %alone
+  %heads = icmp ne i64 %covers, 0
+  br i1 %heads, label %head, label %plain
+
+plain:
   br i1 %here, label %whole, label %cut
+
+head:  ; what it covers runs as steps like others where nobody helps, or to see how long each takes
+  %apart = or i1 %here, %timed
+  br i1 %apart, label %ran, label %cut
 
 whole:
   %status.whole = call i64 %kernel(ptr %words, i64 0, i64 %items, ptr %scratch)
@@ -137,7 +148,8 @@ cut:
   br label %ran
 
 ran:
-  %status = phi i64 [ %status.whole, %whole ], [ %status.cut, %cut ]
+  %status = phi i64 [ %status.whole, %whole ], [ %status.cut, %cut ], [ 0, %head ]
+  %over = phi i64 [ 0, %whole ], [ %covers, %cut ], [ 0, %head ]
   br i1 %timed, label %clock.end, label %check
 
 clock.end:
@@ -151,7 +163,8 @@ check:
   br i1 %good, label %next, label %failed
 
 next:
-  %step.next = getelementptr %step, ptr %step, i64 1
+  %steps.done = add i64 %over, 1
+  %step.next = getelementptr %step, ptr %step, i64 %steps.done
   %time.next = getelementptr i64, ptr %time, i64 1
   %last = icmp eq ptr %step.next, %end
   br i1 %last, label %done, label %turn
@@ -372,6 +385,49 @@ current:
 
 done:
   ret i64 %count.kept
+}
+
+; The kernel of a step that heads strands: the steps of strands [begin, end) among those it covers, each whole. Gives
+; the status of the first that failed, or 0.
+define internal i64 @strands(ptr %head, i64 %begin, i64 %end, ptr %scratch) {
+entry:
+  %covers.ptr = getelementptr %step, ptr %head, i64 0, i32 4
+  %covers = load i64, ptr %covers.ptr
+  br label %turn
+
+turn:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %next ]
+  %i.next = add i64 %i, 1
+  %over = icmp ugt i64 %i.next, %covers
+  br i1 %over, label %done, label %look
+
+look:
+  %step = getelementptr %step, ptr %head, i64 %i.next
+  %strand.ptr = getelementptr %step, ptr %step, i64 0, i32 5
+  %strand = load i64, ptr %strand.ptr
+  %late = icmp uge i64 %strand, %begin
+  %early = icmp ult i64 %strand, %end
+  %mine = and i1 %late, %early
+  br i1 %mine, label %do, label %next
+
+do:
+  %kernel = load ptr, ptr %step
+  %words.ptr = getelementptr %step, ptr %step, i64 0, i32 1
+  %words = load ptr, ptr %words.ptr
+  %items.ptr = getelementptr %step, ptr %step, i64 0, i32 2
+  %items = load i64, ptr %items.ptr
+  %status = call i64 %kernel(ptr %words, i64 0, i64 %items, ptr %scratch)
+  %good = icmp eq i64 %status, 0
+  br i1 %good, label %next, label %failed
+
+next:
+  br label %turn
+
+failed:
+  ret i64 %status
+
+done:
+  ret i64 0
 }
 
 ; What a worker's thread does for ever.

@@ -26,6 +26,7 @@ from .workers import functions, pool_of
 
 ALIGNMENT = 64  # bytes: memory starts on a line of the cache
 _PLAN, ROW = 8, 8  # words of a plan and of a step in executor.ll
+_COVERS = 4  # which word of a step
 _COUNT, _POOL, _SCRATCH, _SCRATCH_BYTES, _FAILED = 1, 2, 3, 4, 5
 _CHUNKS_A_THREAD = 8  # of a step that leaves it to us: so that threads finish at about the same time
 _MOST_SHARED = 1 << 31  # so that no sum of items and chunks has more than 32 bits
@@ -38,6 +39,9 @@ class Step(NamedTuple):
 
     address: of its code; words: int64[n], its parameters; chunk: how many items a thread is handed at a time, 0 for
     the executor's choice; from `items` on the calling thread does them alone; scratch: bytes a thread
+
+    covers: where it is the head of strands, how many steps follow that are theirs. It has no kernel then, and its items
+    are the strands: a thread that takes one runs its steps in order, each whole. strand: which one a step is of.
     """
 
     address: int
@@ -45,6 +49,8 @@ class Step(NamedTuple):
     items: int
     chunk: int = 0
     scratch: int = 0
+    covers: int = 0
+    strand: int = 0
 
 
 class StepFailed(InvalidArgumentError):
@@ -85,7 +91,7 @@ class Executor:
         at = ROW * len(steps)
         places = []
         for i, (step, length) in enumerate(zip(steps, lengths)):
-            block[ROW * i : ROW * i + 4] = step.address, at, step.items, step.chunk
+            block[ROW * i : ROW * i + 6] = step.address, at, step.items, step.chunk, step.covers, step.strand
             block[at : at + length] = step.words
             places.append(slice(at, at + length))
             at += length
@@ -98,7 +104,7 @@ class Executor:
         """The executor of steps that are data already.
 
         block: int64[n], copied: a row of ROW words a step (address, where in the block its words begin, items, items a
-        chunk, zeros), and all words. `words` is empty: change those in `block`, the executor's own.
+        chunk, covers, strand, zeros), and all words. `words` is empty: change those in `block`, the executor's own.
         """
         self = object.__new__(cls)
         self._set(block, steps, scratch, threads, keep)
@@ -115,6 +121,9 @@ class Executor:
         start = self.block.ctypes.data
         rows = self.block[: ROW * steps].reshape(steps, ROW)
         rows[:, 1] = start + 8 * rows[:, 1]
+        heads = np.flatnonzero(rows[:, _COVERS])
+        if heads.size and runs_images():
+            rows[heads, 0], rows[heads, 1] = functions().strands, start + 8 * ROW * heads
         rows[:, 3] = self._chunks(rows[:, 2], rows[:, 3])
         stride = -(-scratch // 128) * 128  # no line is two threads'
         self._scratch = aligned(stride * self.threads)
@@ -173,7 +182,9 @@ class Executor:
     def _run_one_by_one(self, times: np.ndarray | None = None) -> int:
         """Where LLVM's own loader is used: calls from Python."""
         for i in range(self._steps):
-            address, words, items = map(int, self.block[ROW * i :][:3])
+            address, words, items, _, covers = map(int, self.block[ROW * i :][:5])
+            if covers:
+                continue  # its strands, one after the other
             start = time.perf_counter_ns()
             status: int = _KERNEL(address)(words, 0, items, self._scratch.ctypes.data)
             if times is not None:

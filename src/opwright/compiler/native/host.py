@@ -1,6 +1,7 @@
 """This processor, described without LLVM where it was described before.
 
-Lives here: `host_words`, finding them in the cache, asking LLVM.  Not here: what a Target is (target.py).
+Lives here: `host_words`, finding them in the cache, asking LLVM; `cache_bytes`.
+Not here: what a Target is (target.py).
 
 Importing llvmlite takes longer than loading all kernels of a model. So what LLVM says of a processor is kept in the
 object cache, under a digest of what the system says of it, and of the llvmlite at hand.
@@ -8,6 +9,7 @@ object cache, under a digest of what the system says of it, and of the llvmlite 
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.util
 import os
@@ -19,7 +21,7 @@ from typing import NamedTuple
 from ...core import flags
 from ..cache import objects
 
-_CPUINFO = Path("/proc/cpuinfo")
+_CPUINFO, _CACHES = Path("/proc/cpuinfo"), Path("/sys/devices/system/cpu/cpu0/cache")
 _MOST_BYTES = 1 << 14  # of the first processor: a few thousand
 # The lines that say what it is; the others change from one moment or core to the next.
 _LINES = ("vendor_id", "cpu family", "model", "stepping", "flags",  # x86
@@ -54,6 +56,19 @@ def _read(kept: bytes) -> HostWords | None:
         case [triple, cpu, features, wide] if wide in ("16", "32", "64"):
             return HostWords(triple, cpu, features, int(wide))
     return None
+
+
+@functools.cache
+def cache_bytes() -> int:
+    """Bytes of the second-level cache, a processor's own; 1 MiB where the system does not say."""
+    for folder in sorted(_CACHES.glob("index*")):
+        try:
+            level, kind, size = ((folder / name).read_text().strip() for name in ("level", "type", "size"))
+            if level == "2" and kind != "Instruction":
+                return int(size.removesuffix("K")) * 1024
+        except (OSError, ValueError):
+            continue
+    return 1 << 20
 
 
 def _asked() -> HostWords:

@@ -39,6 +39,7 @@ class Functions(NamedTuple):
     call: int
     work: int
     checksum: int
+    strands: int
 
 
 def executor_text(target: Target) -> str:
@@ -52,7 +53,7 @@ def functions() -> Functions:
     """The machine code of executor.ll."""
     code = find_or_make("executor", "", None, lambda: (executor_text(host()), "executor"))
     table = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int64)(code.address)
-    return Functions(*map(table, range(5)))
+    return Functions(*map(table, range(len(Functions._fields))))
 
 
 class Pool:
