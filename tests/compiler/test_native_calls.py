@@ -70,7 +70,7 @@ def test_arrays_are_not_kept():
 @pytest.mark.parametrize("direct", [True, False])
 def test_another_shape_is_never_run(direct, monkeypatch):
     if not direct:
-        monkeypatch.setattr(calls, "_layout", lambda: None)
+        monkeypatch.setattr(calls, "items_offset", lambda: None)
     x, y = f32(5, 33), f32(33)
     call = calls.function_of(stretch_of(function, x, y))
     for other in (f32(5, 32), f32(6, 33), f32(33), f32(5, 33, 1)):
