@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .convert.converter import TFLiteConverter
     from .convert.options import OpsSet, Optimize, TargetSpec
+    from .convert.patterns.pattern import Pattern, pattern
     from .convert.quantize.dataset import RepresentativeDataset
     from .delegate import Delegate, DelegateFlags, DelegateKernel, DelegateParams, DelegateWarning, SimpleDelegate
     from .format import Model
@@ -38,6 +39,7 @@ _HOMES = {
     "OpResolverType": "interpreter",
     "OpsSet": "convert.options",
     "Optimize": "convert.options",
+    "Pattern": "convert.patterns.pattern",
     "Registration": "registration",
     "RepresentativeDataset": "convert.quantize.dataset",
     "SimpleDelegate": "delegate",
@@ -46,6 +48,7 @@ _HOMES = {
     "build_custom_ops": "native.building",
     "include_dir": "native.building",
     "load_custom_ops": "native.loading",
+    "pattern": "convert.patterns.pattern",
 }
 
 __all__ = [
@@ -62,6 +65,7 @@ __all__ = [
     "OpResolverType",
     "OpsSet",
     "Optimize",
+    "Pattern",
     "Registration",
     "RepresentativeDataset",
     "SimpleDelegate",
@@ -70,6 +74,7 @@ __all__ = [
     "build_custom_ops",
     "include_dir",
     "load_custom_ops",
+    "pattern",
 ]
 
 

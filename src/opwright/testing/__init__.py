@@ -1,7 +1,8 @@
 """Checks for operators: of one's own, and of the catalogue.
 
 Lives here: `check` and what it consists of: one call of an operator, run in every way there is (trial.py, running.py,
-places.py, slopes.py, memory.py, sequences.py), inputs that are made up (making.py), the report (checking.py).
+places.py, slopes.py, memory.py, sequences.py, files.py), inputs that are made up (making.py), the report (checking.py);
+`check_operator`, several calls (cases.py); `check_pattern`, a fused operator against its unfused form (patterns.py).
 Not here: the catalogue's own tables of cases and their oracles (tests/ops), the rules of words and names
 (ops/linting.py).
 
@@ -9,6 +10,8 @@ Not here: the catalogue's own tables of cases and their oracles (tests/ops), the
                      expect=lambda x: np.where(x < 0.3, x, 0.3 + 0.25 * (x - 0.3)))
 """
 
+from .cases import check_operator
 from .checking import CHECKS, CheckError, Outcome, check, outcomes
+from .patterns import check_pattern
 
-__all__ = ["CHECKS", "CheckError", "Outcome", "check", "outcomes"]
+__all__ = ["CHECKS", "CheckError", "Outcome", "check", "check_operator", "check_pattern", "outcomes"]

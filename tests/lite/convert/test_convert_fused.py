@@ -171,3 +171,141 @@ def test_quantising_calibrates_with_the_kernels_given():
     found = ow.lite.Interpreter(model_content=content, custom_ops=kernels).get_signature_runner()(x=X)
     answer = main(X).numpy()
     np.testing.assert_allclose(found["output_0"], answer, atol=0.03 * np.abs(answer).max())
+
+
+# ---- breadth --------------------------------------------------------------------------------------------------------
+
+
+def marked(name, body, always=True, **options):
+    """A function that stands for an operator. options: int or float."""
+    kinds = {int: "i", float: "f", bool: "b"}
+    attrs = "".join(f' attr {{key: "{k}" value {{{kinds[type(v)]}: {v}}}}}' for k, v in options.items())
+    flag = ' attr {key: "tfl_fusable_op" value {b: true}}' if always else ""
+    return ow.function(body, experimental_implements=f'name: "{name}"{flag}{attrs}')
+
+
+def content_from(function, *specs, **settings):
+    return converter(ow.function(function).get_concrete_function(*specs), **settings).convert()
+
+
+X3 = ow.TensorSpec([3], "float32", name="x")
+
+
+@ow.operator(name="fused_scale")
+class FusedScale:
+    x = ow.Input("float32")
+    y = ow.Output(like="x")
+    by = ow.Attr(float)
+
+    def compute(op, x):
+        return x * np.float32(op.by)
+
+
+def test_two_of_one_name_with_other_options_stay_two():
+    two, three = (marked("fused_scale", lambda x, by=by: x * by, by=by) for by in (2.0, 3.0))
+    content = content_from(lambda x: two(x) + three(x), X3)
+    assert op_names(content) == ["fused_scale", "fused_scale", "ADD"]
+    found = ow.lite.Interpreter(model_content=content, custom_ops=[FusedScale]).get_signature_runner()(x=X[0])
+    np.testing.assert_allclose(found["output_0"], X[0] * 5, rtol=1e-6)
+
+
+def test_a_function_within_another_belongs_to_the_outer_one():
+    inner = marked("fused_scale", lambda x: x * 2.0, by=2.0)
+    always, perhaps = (marked("outer", lambda x: inner(x) + 1.0, always) for always in (True, False))
+    assert op_names(content_from(lambda x: always(x), X3)) == ["outer"]
+    assert op_names(content_from(lambda x: perhaps(x), X3)) == ["fused_scale", "ADD"]
+    assert op_names(content_from(lambda x: perhaps(x), X3, allow_custom_ops=True)) == ["outer"]
+
+
+def test_structures_of_tensors_go_in_and_out():
+    def body(pair, *, scale):
+        return {"sum": pair["a"] + pair["b"], "rest": (pair["a"] * scale, ow.reduce_sum(pair["b"]))}
+
+    fused = marked("structured", body)
+
+    def main(x):
+        found = fused({"a": x, "b": x * 2.0}, scale=ow.constant(3.0))
+        return found["sum"] + found["rest"][0] + found["rest"][1]
+
+    content = content_from(main, X3)
+    assert op_names(content) == ["MUL", "structured", "ADD", "ADD"]
+    (node,) = [n for n in Model.read(content).subgraphs[0].operators if len(n.outputs) == 3]
+    assert len(node.inputs) == 3
+
+    def prepare(context, node):
+        x = node.inputs[0].shape
+        outputs = {len(x): x, 0: ()}
+        for tensor in node.outputs:
+            context.resize_tensor(tensor, outputs[len(tensor.shape)])
+
+    def invoke(context, node):
+        a, b, scale = (t.data for t in node.inputs)
+        # in the order of the structure: by sorted key
+        node.outputs[0].data[...], node.outputs[1].data[...] = a * scale, b.sum()
+        node.outputs[2].data[...] = a + b
+
+    kernel = ow.lite.Registration(prepare=prepare, invoke=invoke)
+    interpreter = ow.lite.Interpreter(model_content=content, custom_ops={"structured": kernel})
+    found = interpreter.get_signature_runner()(x=X[0])
+    np.testing.assert_allclose(found["output_0"], ow.function(main)(X[0]).numpy(), rtol=1e-6)
+
+
+def test_a_branch_has_one_and_runs_it():
+    two, three = (marked("fused_scale", lambda x, by=by: x * by, by=by) for by in (2.0, 3.0))
+
+    def main(x):
+        return two(x) if ow.reduce_sum(x) > 0.0 else three(x)
+
+    content = content_from(main, X3)
+    names = [n for i in range(len(Model.read(content).subgraphs)) for n in op_names(content, i)]
+    assert names.count("fused_scale") == 2
+    runner = ow.lite.Interpreter(model_content=content, custom_ops=[FusedScale]).get_signature_runner()
+    for x in (np.float32([1, 2, 3]), -np.float32([1, 2, 3])):
+        np.testing.assert_allclose(runner(x=x)["output_0"], x * (2 if x.sum() > 0 else 3), rtol=1e-6)
+
+
+def test_what_is_differentiated_is_not_fused_away():
+    """The gradient of a fused function reads what is inside: that is computed beside the fused operator."""
+    fused = marked("fused_scale", lambda x: x * 2.0, by=2.0)
+
+    def main(x):
+        with ow.GradientTape() as tape:
+            tape.watch(x)
+            y = ow.reduce_sum(ow.exp(fused(x)))
+        return y, tape.gradient(y, x)
+
+    content = content_from(main, X3)
+    assert "fused_scale" in op_names(content)
+    found = ow.lite.Interpreter(model_content=content, custom_ops=[FusedScale]).get_signature_runner()(x=X[0])
+    np.testing.assert_allclose(found["output_0"], np.exp(2 * X[0]).sum(), rtol=1e-5)
+    np.testing.assert_allclose(found["output_1"], 2 * np.exp(2 * X[0]), rtol=1e-5)
+
+
+def test_unknown_sizes_and_other_dtypes():
+    @ow.operator(name="fused_count")
+    class FusedCount:
+        x = ow.Input("int32")
+        n = ow.Output(dtype="int64")
+
+        def infer(op):
+            return ow.TensorSpec([], "int64")
+
+        def compute(op, x):
+            return np.int64(np.count_nonzero(x))
+
+    fused = marked("fused_count", lambda x: ow.math.count_nonzero(x))
+    content = content_from(lambda x: fused(x) + 1, ow.TensorSpec([None], "int32", name="x"))
+    runner = ow.lite.Interpreter(model_content=content, custom_ops=[FusedCount]).get_signature_runner()
+    for x in ([0, 1, 2], [5]):
+        assert runner(x=np.int32(x))["output_0"] == np.count_nonzero(x) + 1
+
+
+def test_a_saved_model_converts_and_runs(tmp_path):
+    module = ow.Module()
+    module.two = marked("fused_scale", lambda x: x * 2.0, by=2.0)
+    module.main = main = ow.function(lambda x: module.two(x) + 1.0, input_signature=[X3])
+    ow.saved_model.save(module, str(tmp_path), signatures=main)
+    content = ow.lite.TFLiteConverter.from_saved_model(str(tmp_path)).convert()
+    assert op_names(content) == ["fused_scale", "ADD"]
+    found = ow.lite.Interpreter(model_content=content, custom_ops=[FusedScale]).get_signature_runner()(x=X[0])
+    np.testing.assert_allclose(next(iter(found.values())), X[0] * 2 + 1, rtol=1e-6)

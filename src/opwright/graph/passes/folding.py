@@ -70,7 +70,8 @@ def common_subexpression(node: Node, state: Rewrite) -> Sequence[Value] | None:
     if node.op.effect is not None:
         return None
     try:
-        key = (node.op.name, node.inputs, tuple([(k, _attr_key(v)) for k, v in node.attrs.items()]))
+        # by the operator itself: two of one name may be others' with options of their own
+        key = (node.op, node.inputs, tuple([(k, _attr_key(v)) for k, v in node.attrs.items()]))
         earlier = state.memo.setdefault(key, node)
     except TypeError:  # an attribute that cannot be hashed
         return None

@@ -8,6 +8,7 @@ Stages, in order, each graph on its own until export:
     freeze      captures become constants, variables that are written stay (variables.py)
     fused       calls of functions that stand for one operator become it (experimental_implements)
     prepare     fold, merge, drop
+    patterns/   operators in the shapes that a person describes become fused ones
     lists/      lists of tensors, as tensors
     legalize    rules/: catalogue to lite dialect; custom and Flex operators; the list of what has no form
     optimize    merge within the dialect, by tables of patterns

@@ -6,6 +6,9 @@ own, which have definitions (custom.py).
 
 from __future__ import annotations
 
+from typing import Any
+
+from ...core.errors import UnimplementedError
 from ...graph.ir import Effect
 
 
@@ -18,6 +21,10 @@ class Foreign:
 
     def __init__(self, name: str, options: bytes, effect: Effect = None, version: int = 1) -> None:
         self.name, self.options, self.effect, self.version = name, options, effect, version
+
+    def evaluate(self, operands: Any, attrs: Any) -> Any:
+        """It cannot be computed ahead: nobody here knows what it does."""
+        raise UnimplementedError(op=self.name, what="an operator of others has no definition here")
 
     def __repr__(self) -> str:
         return f"<operator {self.name} of others>"

@@ -6,8 +6,8 @@ Lives here: the walk, and what becomes of nodes no rule takes.  Not here: the ru
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Set
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,11 +24,12 @@ from .rules import RULES
 
 
 class Allowed(NamedTuple):
-    """What a file may hold: builtin operators, custom ones, Flex operators."""
+    """What a file may hold: builtin operators, custom ones, Flex operators; and custom ones of these definitions."""
 
     builtin: bool = True
     custom: bool = False
     flex: bool = False
+    operators: Set[Any] = frozenset()
 
 
 def legalize(graph: Graph, allowed: Allowed, offenders: list[Offender]) -> Graph:
@@ -69,7 +70,7 @@ def _walk(graph: Graph, inside: Callable[[Graph], Graph], allowed: Allowed, offe
             low.keep(flex or node, old)
             if variant in handles or flex is not None:
                 continue  # of a list lists/ has said why it stays
-            if not (allowed.custom and custom):
+            if not ((allowed.custom and custom) or node.op in allowed.operators):
                 offenders.append(Offender(node, tuple(reasons), custom=custom))
     return low.finish()
 

@@ -36,6 +36,14 @@ PREPARE: tuple[tuple[str, Pass], ...] = (
     ("dead_code", dead_code),
 )
 
+MERGE: tuple[tuple[str, Pass], ...] = tuple((name, step) for name, step in PREPARE
+                                            if name in ("drop_identities", "common_subexpressions", "dead_code"))
+
+
+def merge(graph: Graph) -> Graph:
+    """The graph without identities and repetitions; what is constant is still computed in it."""
+    return run_passes(graph, MERGE)
+
 
 def prepare(graph: Graph) -> Graph:
     """The graph without identities, constant parts and repetitions."""

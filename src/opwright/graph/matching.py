@@ -1,0 +1,465 @@
+"""Finding a small graph in a larger one, and putting a node in the place of what was found.
+
+Lives here: `Template`, `Finder`, `splice`.  Not here: where templates come from and what replaces them
+(lite/convert/patterns/).
+
+A template is a graph without effects: its inputs stand for any value, its constants for themselves, or for whatever is
+there where they are captured; so are attributes. Two nodes of it may be the same one in the graph, as long as all that
+is said of both holds: what is found computes what the template says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.dtypes import string
+from .ir import Graph, Node, Operand, Value, flat, same_attr
+from .passes.rewriting import replaced
+
+COMMUTATIVE = frozenset(
+    {
+        "Add",
+        "Mul",
+        "Maximum",
+        "Minimum",
+        "SquaredDifference",
+        "Equal",
+        "NotEqual",
+        "LogicalAnd",
+        "LogicalOr",
+        "BitwiseAnd",
+        "BitwiseOr",
+        "BitwiseXor",
+    }
+)
+"""Operators of two operands that may change places, with the same result."""
+
+AXES_OF_FIRST = frozenset(
+    {
+        "All",
+        "Any",
+        "ArgMax",
+        "ArgMin",
+        "Cumprod",
+        "Cumsum",
+        "CumulativeLogsumexp",
+        "EuclideanNorm",
+        "LogSoftmax",
+        "Max",
+        "Mean",
+        "Min",
+        "Prod",
+        "Reverse",
+        "Roll",
+        "Softmax",
+        "Split",
+        "SplitV",
+        "Squeeze",
+        "Sum",
+        "Unpack",
+    }
+)
+"""Operators whose attribute `axis` numbers the dimensions of their first operand: -1 of rank 3 is 2."""
+
+MOST_STEPS = 5_000  # of one search; operands that commute can be tried in more ways than anybody can wait for
+
+
+@dataclass(frozen=True, eq=False)
+class Template:
+    """A graph to look for. captured: constants and attributes that may be anything, with the name they are given by:
+    by Value, or by node and attribute's name. several: whether such a name stands for a list."""
+
+    graph: Graph
+    constants: Mapping[Value, str] = field(default_factory=dict)
+    attrs: Mapping[tuple[Node, str], str] = field(default_factory=dict)
+    several: Set[str] = frozenset()
+
+    @property
+    def anchor(self) -> Node:
+        """The node that makes the first result: where a search begins."""
+        node = self.graph.outputs[0].node
+        assert node is not None
+        return node
+
+    def reached(self) -> set[Node]:
+        """The nodes that a search can get to from the anchor, by operands and by readers; others cannot be found."""
+        seen, todo = {self.anchor}, [self.anchor]
+        readers = readers_of(self.graph)
+        while todo:
+            node = todo.pop()
+            near = [v for v in (*node.operands, *node.outputs) if v.constant is None]
+            found = {n for v in near for n in (v.node, *readers.get(v, ())) if n is not None}
+            todo += found - seen
+            seen |= found
+        return seen
+
+
+class Match(NamedTuple):
+    """What was found. nodes, values: by those of the template; captured: by name."""
+
+    nodes: dict[Node, Node]
+    values: dict[Value, Value]
+    captured: dict[str, Any]
+
+
+class Miss(NamedTuple):
+    """Why it is not there. depth: how many nodes were found before; node: where it ended."""
+
+    depth: int
+    reason: str
+    node: Node
+
+
+class _Declined(Exception):
+    """This way does not lead to a match."""
+
+
+Readers = Mapping[Value, Sequence[Node]]
+
+
+def readers_of(graph: Graph) -> dict[Value, list[Node]]:
+    """The nodes that read each value, in program order."""
+    found: dict[Value, list[Node]] = {}
+    for node in graph.nodes:
+        for value in dict.fromkeys(node.operands):
+            found.setdefault(value, []).append(node)
+    return found
+
+
+class Finder:
+    """Looks for a template in a graph."""
+
+    def __init__(self, template: Template, graph: Graph) -> None:
+        self.template = template
+        self.readers = readers_of(graph)
+        self.results = set(template.graph.outputs)
+        self.inputs = set(template.graph.inputs)
+        self.graph_results = set(graph.outputs)
+        self.likely = _likely(template, graph)
+        self.taken: Set[Node] = frozenset()
+
+    def find(self, node: Node, taken: Set[Node]) -> Match | Miss:
+        """The template with its anchor at a node. taken: nodes that belong to other matches.
+
+        A way is what has been matched, and pairs that still have to be; where it ends the one before is tried.
+        """
+        self.taken = taken
+        pair = (self.template.anchor, node)
+        ways: list[tuple[Match, list[tuple[Any, Any]]]] = [(Match({}, {}, {}), [pair])]
+        best = Miss(-1, "", node)
+        for _ in range(MOST_STEPS):
+            if not ways:
+                return best
+            match, pairs = ways.pop()
+            try:
+                if pairs:
+                    ways += reversed(list(self.step(match, pairs)))
+                    continue
+                more = list(self.onward(match))
+                if more:
+                    ways += reversed(more)
+                    continue
+                self.check(match)
+                return match
+            except _Declined as declined:
+                if len(match.nodes) > best.depth:
+                    best = Miss(len(match.nodes), str(declined), node)
+        return Miss(best.depth, f"there are too many ways to try; the nearest: {best.reason}", node)
+
+    def step(self, match: Match, pairs: list[tuple[Any, Any]]) -> Iterator[tuple[Match, list[tuple[Any, Any]]]]:
+        """The ways on from a pair that has to match."""
+        wanted, found = pairs[-1]
+        rest = pairs[:-1]
+        if isinstance(wanted, Node):
+            yield from self.nodes(match, rest, wanted, found)
+            return
+        if wanted.constant is not None:  # by what it holds, each time
+            captured = self.constant(match, wanted, found)
+            yield Match(match.nodes, {**match.values, wanted: found}, captured), rest
+            return
+        before = match.values.get(wanted)
+        if before is not None:
+            if before is not found and not _equal_constants(before, found):
+                raise _Declined(f"{found.name} is not {before.name}, which stands for the same input or result")
+            yield match, rest
+            return
+        if wanted in self.inputs:
+            if found.dtype is not wanted.dtype:
+                raise _Declined(
+                    f"{found.name} is {found.spec.short()}, the pattern's {wanted.name} {wanted.spec.short()}"
+                )
+            if not found.shape.is_subtype_of(wanted.shape):
+                raise _Declined(
+                    f"{found.name} is {found.spec.short()}, the pattern's {wanted.name} {wanted.spec.short()}"
+                )
+            yield Match(match.nodes, {**match.values, wanted: found}, match.captured), rest
+        elif found.node is None or found.constant is not None:
+            what = "a constant" if found.node is not None else "an input of the graph"
+            raise _Declined(f"{found.name} is {what}, the pattern has {wanted.node.op.name} there")
+        elif wanted.index != found.index:
+            raise _Declined(f"{found.name} is another output of {found.node.op.name}")
+        else:
+            yield match, [*rest, (wanted.node, found.node)]
+
+    def nodes(self, match: Match, rest: list[Any], wanted: Node, found: Node) -> Iterator[tuple[Match, list[Any]]]:
+        """The ways on from two nodes: one for each order of operands."""
+        if wanted in match.nodes:
+            if match.nodes[wanted] is not found:
+                raise _Declined(f"{found.name} is not {match.nodes[wanted].name}, which is in its place")
+            yield match, rest
+            return
+        if found.op is not wanted.op:
+            raise _Declined(f"{found.name} is {found.op.name}, the pattern has {wanted.op.name} there")
+        if found in self.taken:
+            raise _Declined(f"{found.name} is part of another match")
+        captured = match.captured
+        for name, value in wanted.attrs.items():
+            captured = self.attribute(captured, wanted, found, name, value)
+        grown = Match(
+            {**match.nodes, wanted: found}, {**match.values, **dict(zip(wanted.outputs, found.outputs))}, captured
+        )
+        orders = _orders(found)
+        for inputs in [o for o in orders if _may_stand(self.likely, wanted.inputs, o)] or orders[:1]:
+            pairs = [pair for w, f in zip(wanted.inputs, inputs) for pair in _operand_pairs(found, w, f)]
+            yield grown, [*rest, *reversed(pairs)]
+
+    def attribute(self, captured: dict[str, Any], wanted: Node, found: Node, name: str, value: Any) -> dict[str, Any]:
+        """What is captured, with an attribute of the node."""
+        there = found.attrs[name]
+        key = self.template.attrs.get((wanted, name))
+        if key is None:
+            if not (same_attr(value, there) or _same_axes(found, name, value, there)):
+                raise _Declined(f"{found.name} has {name} {there!r}, the pattern {value!r}")
+            return captured
+        if key not in self.template.several and isinstance(there, tuple):
+            if len(there) != 1:
+                raise _Declined(f"{found.name} has {name} {there!r}, the pattern one number")
+            (there,) = there
+        return _with_captured(captured, key, there, found)
+
+    def constant(self, match: Match, wanted: Value, found: Value) -> dict[str, Any]:
+        """What is captured, with a constant of the graph."""
+        value, there = wanted.constant, found.constant
+        assert value is not None
+        if there is None:
+            raise _Declined(f"{found.name} is computed, the pattern has a constant there")
+        if found.dtype is not wanted.dtype:
+            raise _Declined(f"{found.name} is {found.spec.short()}, the pattern has {wanted.spec.short()} there")
+        key = self.template.constants.get(wanted)
+        if key is None:
+            if not same_attr(value, there) and not (
+                value.size == there.size == 1 and value.item() == there.item() and there.ndim <= value.ndim
+            ):
+                raise _Declined(
+                    f"{found.name} is another constant than the pattern's: {_brief(there)}, not {_brief(value)}"
+                )
+            return match.captured
+        if key in self.template.several:
+            if there.ndim != 1:
+                raise _Declined(f"{found.name} is {found.spec.short()}, the pattern has a list there")
+            return _with_captured(match.captured, key, tuple(there.tolist()), found)
+        if there.size != 1 or there.ndim > value.ndim:
+            raise _Declined(f"{found.name} is {found.spec.short()}, the pattern has one number there")
+        return _with_captured(match.captured, key, _number(there), found)
+
+    def onward(self, match: Match) -> Iterator[tuple[Match, list[tuple[Any, Any]]]]:
+        """Where a result has not been reached by operands: the ways on to a reader of what was matched."""
+        for wanted in self.template.graph.nodes:
+            if wanted in match.nodes or wanted.op.name == "Const":
+                continue
+            for value in wanted.operands:
+                known = match.values.get(value)
+                if known is not None and value.constant is None:
+                    found = [n for n in self.readers.get(known, ()) if n.op is wanted.op]
+                    if not found:
+                        raise _Declined(f"{known.name} is not read by a {wanted.op.name}")
+                    yield from ((match, [(wanted, node)]) for node in found)
+                    return
+
+    def check(self, match: Match) -> None:
+        """What only a whole match can be asked. Raises _Declined."""
+        found = set(match.nodes.values())
+        kept = {match.values[v] for v in self.results}
+        for node in match.nodes.values():
+            for value in node.outputs:
+                if value in kept:
+                    continue
+                outside = [n.name for n in self.readers.get(value, ()) if n not in found]
+                if outside or value in self.graph_results:
+                    who = f"read by {outside[0]}" if outside else "a result of the graph"
+                    raise _Declined(f"{value.name}, which is inside of the pattern, is also {who}")
+        for wanted in self.template.graph.inputs:
+            if match.values[wanted].node in found:
+                raise _Declined(f"{match.values[wanted].name} would be given to the operator that it is part of")
+
+
+def _orders(node: Node) -> list[tuple[Operand, ...]]:
+    """The orders that its operands may have. Text is joined by Add, in one order."""
+    if node.op.name in COMMUTATIVE and len(node.inputs) == 2 and not any(v.dtype is string for v in node.operands):
+        return [node.inputs, node.inputs[::-1]]
+    return [node.inputs]
+
+
+def _likely(template: Template, graph: Graph) -> dict[Node, Set[Node]]:
+    """For each node of a template those of the graph whose operators are the same all the way up, whatever they read:
+    without these there is no use in trying the orders of operands."""
+    by_operator: dict[Any, list[Node]] = {}
+    for node in graph.nodes:
+        by_operator.setdefault(node.op, []).append(node)
+    found: dict[Node, Set[Node]] = {}
+    for wanted in template.graph.nodes:
+        found[wanted] = {n for n in by_operator.get(wanted.op, ())
+                         if any(_may_stand(found, wanted.inputs, order) for order in _orders(n))}  # fmt: skip
+    return found
+
+
+def _may_stand(likely: Mapping[Node, Set[Node]], wanted: Sequence[Operand], there: Sequence[Operand]) -> bool:
+    a, b = flat(wanted), flat(there)
+    return len(a) == len(b) and all(
+        y is x if x is None or y is None else x.node is None or x.constant is not None or y.node in likely[x.node]
+        for x, y in zip(a, b)
+    )
+
+
+def _operand_pairs(found: Node, wanted: Operand, there: Operand) -> list[tuple[Value, Value]]:
+    if wanted is None and there is None:
+        return []
+    if isinstance(wanted, tuple) and isinstance(there, tuple) and len(wanted) == len(there):
+        return list(zip(wanted, there))
+    if isinstance(wanted, Value) and isinstance(there, Value):
+        return [(wanted, there)]
+    raise _Declined(f"{found.name} has another number of operands")
+
+
+def _with_captured(captured: dict[str, Any], key: str, value: Any, found: Any) -> dict[str, Any]:
+    if key in captured and not same_attr(captured[key], value):
+        raise _Declined(f"{key} is {captured[key]!r} in one place and {value!r} at {found.name}")
+    return {**captured, key: value}
+
+
+def _same_axes(node: Node, name: str, wanted: Any, there: Any) -> bool:
+    """Whether two attributes `axis` are equal once they are counted from the front."""
+    if name != "axis" or node.op.name not in AXES_OF_FIRST:
+        return False
+    rank = next(node.operands).shape.rank
+    lists = [v if isinstance(v, tuple) else (v,) for v in (wanted, there)]
+    if not rank or len(lists[0]) != len(lists[1]) or not all(type(i) is int for axes in lists for i in axes):
+        return False
+    return [i % rank for i in lists[0]] == [i % rank for i in lists[1]]
+
+
+def _equal_constants(a: Value, b: Value) -> bool:
+    return (
+        a.constant is not None and b.constant is not None and a.dtype is b.dtype and same_attr(a.constant, b.constant)
+    )
+
+
+def _number(array: np.ndarray) -> Any:
+    """The Python number of an array of one; a float32 as the shortest decimal that means it, as a person wrote it."""
+    value = array.reshape(-1)[0]
+    return float(str(value)) if isinstance(value, np.floating) else value.item() if hasattr(value, "item") else value
+
+
+def _brief(array: np.ndarray) -> str:
+    return repr(array.item()) if array.size == 1 else f"{array.size} numbers"
+
+
+# ---- putting nodes in the place of matches --------------------------------------------------------------------------
+
+
+class Replacement(NamedTuple):
+    """A node, which reads values of the old graph, for some of its nodes. results: by old value, output of the node."""
+
+    node: Node
+    nodes: Set[Node]
+    results: Mapping[Value, int]
+
+
+def splice(graph: Graph, replacements: Sequence[Replacement], refused: Callable[[int, str], None]) -> Graph:
+    """The graph with each replacement made. One that has to run before its operands are there is told to `refused`, by
+    its number with the reason, and left out."""
+    left = dict(enumerate(replacements))
+    while True:
+        try:
+            return _Splice(graph, left).run()
+        except _Untimely as error:
+            refused(error.number, str(error))
+            del left[error.number]
+
+
+class _Untimely(Exception):
+    def __init__(self, number: int, why: str) -> None:
+        super().__init__(why)
+        self.number = number
+
+
+class _Splice:
+    """One walk. An item is a node of the old graph, or the number of a replacement."""
+
+    def __init__(self, graph: Graph, replacements: Mapping[int, Replacement]) -> None:
+        self.graph, self.replacements = graph, replacements
+        self.number = {node: k for k, r in replacements.items() for node in r.nodes}
+        self.became: dict[Value, Value] = {v: v for v in graph.inputs}
+        self.made: list[Node] = []
+        self.done: set[Node | int] = set()
+
+    def run(self) -> Graph:
+        last = {self.number[node]: node for node in self.graph.nodes if node in self.number}
+        for node in self.graph.nodes:
+            number = self.number.get(node)
+            if number is None:
+                self.emit(node)
+            elif last[number] is node:
+                self.emit(number)
+        outputs = [self.became[v] for v in self.graph.outputs]
+        return Graph(self.graph.name, self.graph.inputs, self.made, outputs)
+
+    def emit(self, item: Node | int) -> None:
+        """Put an item here, after what it reads: a replacement may bring forward what stands later, if that is pure."""
+        todo: list[Node | int] = [item]
+        waiting: set[Node | int] = set()
+        while todo:
+            item = todo[-1]
+            if item in self.done:
+                todo.pop()
+                continue
+            node = self.replacements[item].node if isinstance(item, int) else item
+            needed = [self.number.get(v.node, v.node) for v in node.operands if v.node is not None]
+            missing = [n for n in dict.fromkeys(needed) if n not in self.done]
+            if missing and item in waiting:
+                self.refuse(todo, "its operands depend on its results")
+            if not missing:
+                self.add(item, node)
+                todo.pop()
+                continue
+            waiting.add(item)
+            for n in missing:
+                if isinstance(n, Node) and n.effect is not None:
+                    self.refuse(todo, f"its results are read before {n.op.name} {n.name}, on which it depends")
+            todo += missing
+
+    def refuse(self, todo: Sequence[Node | int], why: str) -> None:
+        number = next(item for item in reversed(todo) if isinstance(item, int))  # what asked for it out of turn
+        raise _Untimely(number, why)
+
+    def add(self, item: Node | int, node: Node) -> None:
+        inputs = tuple(map(self.operand, node.inputs))
+        fresh = node if inputs == node.inputs else replaced(node, node.op, inputs)
+        self.made.append(fresh)
+        self.done.add(item)
+        if isinstance(item, int):
+            for value, index in self.replacements[item].results.items():
+                self.became[value] = fresh.outputs[index]
+        else:
+            self.became.update(zip(item.outputs, fresh.outputs))
+
+    def operand(self, operand: Operand) -> Operand:
+        if operand is None:
+            return None
+        if isinstance(operand, tuple):
+            return tuple([self.became[v] for v in operand])
+        return self.became[operand]

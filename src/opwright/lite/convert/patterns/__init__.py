@@ -1,0 +1,8 @@
+"""Patterns of users: operators in a certain shape become one fused operator of theirs in the file.
+
+    pattern     `pattern`, `Pattern`: a Python function whose trace is looked for, checked where it is defined
+    capturing   which constants and attributes of the trace are given to the fused operator
+    applying    finding them in the graphs that are converted, and the account of it
+
+Not here: the check of a fused operator against the unfused form (`ow.testing.check_pattern`), matching graphs (graph/matching.py), functions that stand for an operator by themselves (convert/fused.py).
+"""

@@ -1,0 +1,197 @@
+"""Finding patterns in the graphs of a conversion, and putting fused operators in their place.
+
+Lives here: `fuse_patterns`, and the account of what was found: `Found`.
+Not here: what a pattern is (pattern.py), matching (graph/matching.py).
+
+Patterns are tried in the order they are given, the forms of one in the order they were added, places from the first
+operator of the graph to the last; what one has taken no other gets. So the same model gives the same file.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+from ....core import flags
+from ....core.errors import InvalidArgumentError
+from ....core.frames import levels_to_user
+from ....graph import Graph, Node, Value
+from ....graph.matching import Finder, Match, Miss, Replacement, Template, splice
+from ....graph.passes import dead_code
+from ....graph.passes.rewriting import map_graphs
+from ...format.flex import encode_options
+from ..foreign import Foreign
+from ..lowering import EachOnce, more_specific
+from .pattern import STAGES, Pattern, Stage
+
+
+class Found(NamedTuple):
+    """What a conversion made of one pattern. count: how many were fused; at: the lines of the model where they end;
+    nearest: why the best of those that were not was declined, "" where nothing was like it."""
+
+    pattern: str
+    count: int  # type: ignore[assignment]
+    at: tuple[str, ...]
+    nearest: str = ""
+
+    def __str__(self) -> str:
+        where = f" ({', '.join(self.at)})" if self.at else ""
+        return f"{self.pattern}: {self.count} fused{where}" + (
+            f"; the nearest other: {self.nearest}" if self.nearest else ""
+        )
+
+
+class Account:
+    """What is found of each pattern, while graphs are converted."""
+
+    def __init__(self, patterns: Sequence[Pattern]) -> None:
+        for item in patterns if isinstance(patterns, list | tuple) else [patterns]:
+            if not isinstance(item, Pattern):
+                raise InvalidArgumentError(
+                    what="converter.patterns holds what is no pattern",
+                    found=repr(item),
+                    do="a list of functions decorated with @lite.pattern(...)",
+                )
+        self.patterns = list(dict.fromkeys(patterns))
+        self.places: dict[Pattern, list[str]] = {p: [] for p in self.patterns}
+        self.misses: dict[Pattern, dict[str, Miss]] = {p: {} for p in self.patterns}  # by node
+
+    @property
+    def operators(self) -> frozenset[Any]:
+        """The definitions whose nodes may be in the file."""
+        return frozenset(p.operator for p in self.patterns if p.operator is not None)
+
+    def missed(self, pattern: Pattern, miss: Miss) -> None:
+        """Of each place keep the miss that came farthest."""
+        before = self.misses[pattern].get(miss.node.name)
+        if miss.depth > (0 if before is None else before.depth):
+            self.misses[pattern][miss.node.name] = miss
+
+    def fused(self, pattern: Pattern, replacement: Replacement) -> None:
+        """A place where it was found; what was missed within it, by other forms, does not count."""
+        self.places[pattern].append(replacement.node.at or replacement.node.name)
+        for node in replacement.nodes:
+            self.misses[pattern].pop(node.name, None)
+
+    def found(self) -> list[Found]:
+        """One for each pattern. Warns of one that nothing was found of."""
+        account = []
+        for p in self.patterns:
+            miss = max(self.misses[p].values(), key=lambda m: m.depth, default=None)
+            nearest = "" if miss is None else f"{miss.reason}" + (f" ({miss.node.at})" if miss.node.at else "")
+            account.append(Found(p.name, len(self.places[p]), tuple(self.places[p]), nearest))
+            if not self.places[p]:
+                text = f"pattern {p.name} was not found in the model; the nearest: {nearest or 'nothing like it'}"
+                warnings.warn(text, RuntimeWarning, stacklevel=levels_to_user())
+        if "passes" in flags.show:
+            print(*(f"pattern {line}" for line in account), sep="\n", file=sys.stderr)
+        return account
+
+
+def fuse_patterns(graph: Graph, account: Account) -> Graph:
+    """The graph through the stages at which patterns are looked for (pattern.py, `STAGES`), with what was found in it,
+    and in graphs that its nodes hold, fused. The last of them is `prepare`."""
+    for stage in STAGES if account.patterns else STAGES[-1:]:
+        graph = stage(graph)
+        if account.patterns:
+            graph = EachOnce(lambda held, inside, stage=stage: _fused(held, inside, stage, account))(graph)  # type: ignore[misc]
+    return graph
+
+
+def _fused(graph: Graph, inside: Any, stage: Stage, account: Account) -> Graph:
+    graph = _with_graphs(graph, inside)
+    for pattern in account.patterns:
+        for template in pattern.templates[stage]:
+            graph = _one(graph, pattern, template, account)
+    return graph
+
+
+def _with_graphs(graph: Graph, inside: Any) -> Graph:
+    """The graph with what its nodes hold fused."""
+    changed = {node: map_graphs(node, inside) for node in graph.nodes if any(True for _ in node.subgraphs)}
+    swaps = [
+        Replacement(new, {old}, {v: i for i, v in enumerate(old.outputs)})
+        for old, new in changed.items()
+        if new is not old
+    ]
+    return splice(graph, swaps, lambda number, why: None) if swaps else graph
+
+
+def _one(graph: Graph, pattern: Pattern, template: Template, account: Account) -> Graph:
+    finder = Finder(template, graph)
+    taken: set[Node] = set()
+    replacements: list[Replacement] = []
+    for node in graph.nodes:
+        if node.op is not template.anchor.op or node in taken:
+            continue
+        found = finder.find(node, taken)
+        answer = found if isinstance(found, Miss) else _replacement(pattern, template, found, node)
+        if isinstance(answer, Miss):
+            account.missed(pattern, answer)
+            continue
+        taken |= answer.nodes
+        replacements.append(answer)
+    if not replacements:
+        return graph
+    refused: set[int] = set()
+
+    def refuse(number: int, why: str) -> None:
+        refused.add(number)
+        account.missed(pattern, Miss(len(template.graph.nodes), why, replacements[number].node))
+
+    graph = splice(graph, replacements, refuse)
+    for number, made in enumerate(replacements):
+        if number not in refused:
+            account.fused(pattern, made)
+    return dead_code(graph)[0]
+
+
+def _replacement(pattern: Pattern, template: Template, match: Match, anchor: Node) -> Replacement | Miss:
+    """The fused operator for a match, or why it does not take it."""
+    depth = len(template.graph.nodes)
+    values = {name: match.values[v] for name, v in zip(pattern.parameters, template.graph.inputs)}
+    if pattern.where is not None:
+        answer = pattern.where(SimpleNamespace(**values, **match.captured))
+        if answer is not True:
+            return Miss(depth, answer if isinstance(answer, str) else "the pattern's `where` declined it", anchor)
+    attrs = {**pattern.attrs, **match.captured}
+    old = [match.values[v] for v in template.graph.outputs]
+    nodes = {n for n in match.nodes.values() if n.op.name != "Const"}
+    if pattern.operator is None:
+        op: Any = Foreign(pattern.name, encode_options(attrs))
+        node = Node(op, tuple(values.values()), {}, [v.spec for v in old], anchor.name, anchor.at)
+        places = list(range(len(old)))
+    else:
+        operator = pattern.operator
+        try:
+            given = pattern.specs_of(attrs, values)
+        except InvalidArgumentError as error:
+            return Miss(depth, " ".join(error.message.split()), anchor)
+        _check_results(pattern, given, old, anchor)
+        bound = operator.bind(attrs)
+        inputs = [values.get(i.name) for i in operator.inputs]
+        specs: list[Any] = operator.infer(bound, inputs, anchor.name)
+        places = [i for i, o in enumerate(operator.outputs) if not o.intermediate]
+        for i, v in zip(places, old):
+            specs[i] = more_specific(v.spec, specs[i])
+        node = Node(operator, inputs, bound.attrs, specs, anchor.name, anchor.at)
+    for i, v in zip(places, old):
+        node.outputs[i].name = v.name
+    return Replacement(node, nodes, dict(zip(old, places)))
+
+
+def _check_results(pattern: Pattern, given: Sequence[Any], old: Sequence[Value], anchor: Node) -> None:
+    for spec, value in zip(given, old):
+        if spec.dtype is not value.dtype or not spec.shape.is_compatible_with(value.shape):
+            raise InvalidArgumentError(
+                op=pattern.name,
+                node=value.name,
+                at=anchor.at,
+                what="the fused operator gives something else than what it stands for",
+                found=spec.short(),
+                wanted=value.spec.short(),
+                do="mend the operator's `infer`",
+            )

@@ -1,0 +1,309 @@
+"""`pattern`: a Python function written with operators says what becomes one operator of a person's own.
+
+    @lite.pattern(MyLayerNorm)
+    def layer_norm(x, gamma, beta, *, epsilon):
+        centred = x - ow.reduce_mean(x, -1, keepdims=True)
+        variance = ow.reduce_mean(ow.square(centred), -1, keepdims=True)
+        return centred * ow.math.rsqrt(variance + epsilon) * gamma + beta
+
+    converter.patterns = [layer_norm]
+
+Lives here: the decorator, what a pattern declares, and the errors of one that could never be right.
+Not here: what is captured (capturing.py), looking for it (applying.py), trying it (testing/patterns.py).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from types import GenericAlias
+from typing import Any
+
+from ....core.dtypes import float32
+from ....core.errors import InvalidArgumentError, OpError
+from ....core.specs import TensorSpec
+from ....eager.variable import Variable
+from ....graph import Graph
+from ....graph.matching import Template
+from ....graph.passes.rewriting import holds_graphs
+from ....ops.attributes import Check
+from ....ops.definition import Operator
+from ....tracing.function import Function
+from ...format.flex import encode_options
+from ..errors import ConverterError
+from ..freeze import freeze
+from ..prepare import merge, prepare
+from .capturing import Capture, stand_ins, template_of
+
+Where = Callable[[Any], bool | str]
+Form = Callable[..., Any]
+Stage = Callable[[Graph], Graph]
+
+STAGES: tuple[Stage, ...] = (merge, prepare)
+"""What graphs have been through when patterns are looked for, the patterns' own, too: first as they are written, so
+that what is computed from weights is still there; then with constants folded, so that a model's numbers are numbers."""
+
+
+def pattern(
+    operator: Operator | str,
+    *,
+    attrs: Mapping[str, Any] | None = None,
+    where: Where | None = None,
+    samples: Mapping[str, Sequence[Any]] | None = None,
+) -> Callable[[Form], Pattern]:
+    """Say of a Python function that what it computes is one operator, `operator`: where a converter that is given the
+    pattern finds its operators in this shape, they become that one.
+
+    operator: an @ow.operator class, whose inputs the function's parameters are, by name; or a custom operator's name,
+    which takes them in order. Parameters stand for any tensor: of the dtypes and shapes of a TensorSpec that annotates
+    them, else of the input's first dtype (float32 where it takes that) and any shape. Keyword-only parameters are
+    attributes: what stands in their place in a model is given to the operator.
+    attrs: attributes that are the same for all. where: asked with what was found (parameters as things with `spec`,
+    `dtype`, `shape` and `constant`, attributes by value); False, or text that says why, declines.
+    samples: for an attribute two values or more to trace the function with, where none can be made up.
+
+    Calling the pattern computes the unfused form. `also` adds another way to write it.
+    raises InvalidArgumentError for a pattern that can never be found, whose attributes nothing tells, or whose operator
+    does not give what the function gives; what tracing the function raises
+    """
+    if not isinstance(operator, Operator) and not (isinstance(operator, str) and operator):
+        raise InvalidArgumentError(
+            what="a pattern is of an operator",
+            found=repr(operator),
+            wanted="an @ow.operator class, or a custom operator's name",
+            do='@lite.pattern("MyLayerNorm")',
+        )
+
+    def made(function: Form) -> Pattern:
+        return Pattern(operator, function, dict(attrs or {}), where, dict(samples or {}))
+
+    return made
+
+
+class Pattern:
+    """A shape of operators with the fused operator that stands for it. Made by `pattern`.
+
+    name: of the fused operator; operator: its definition, None where there is a name alone; parameters: the names of
+    its tensors; captures: its attributes that a model tells; attrs: those that are fixed; forms: the functions.
+    """
+
+    def __init__(
+        self,
+        operator: Operator | str,
+        function: Form,
+        attrs: dict[str, Any],
+        where: Where | None,
+        samples: dict[str, Sequence[Any]],
+    ) -> None:
+        self.operator = operator if isinstance(operator, Operator) else None
+        self.name: str = operator.name if isinstance(operator, Operator) else operator
+        self.attrs, self.where = attrs, where
+        self.forms: list[Form] = []
+        self.templates: dict[Stage, list[Template]] = {stage: [] for stage in STAGES}
+        self._samples = samples
+        parameters, captures = self._declared(function)
+        self.parameters, self.captures = tuple(parameters), captures
+        unknown = [n for n in samples if n not in {c.name for c in captures}]
+        if unknown:
+            raise self._wrong(
+                f"samples are given for {unknown[0]!r}",
+                found=unknown[0],
+                wanted=f"keyword-only parameters: {', '.join(c.name for c in captures) or 'none'}",
+            )
+        self._add(function, parameters)
+        functools.update_wrapper(self, function, updated=())
+
+    def also(self, function: Form) -> Pattern:
+        """Add another way to write the same: parameters and attributes have the names that they have in the first.
+
+        >>> @layer_norm.also
+        ... def with_moments(x, gamma, beta, *, epsilon): ...
+        """
+        parameters, captures = self._declared(function)
+        for what, mine, others in (
+            ("parameters", self.parameters, tuple(parameters)),
+            ("attributes", {c.name for c in self.captures}, {c.name for c in captures}),
+        ):
+            if mine != others:
+                raise self._wrong(
+                    f"{getattr(function, '__name__', 'the function')} has other {what} than the pattern",
+                    found=", ".join(others) or "none",
+                    wanted=", ".join(mine) or "none",
+                )
+        self._add(function, parameters)
+        return self
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The unfused form, by the first function."""
+        return self.forms[0](*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<pattern of {self.name}({', '.join((*self.parameters, *(c.name for c in self.captures)))})>"
+
+    # ---- reading a function --------------------------------------------------------------------------------------
+
+    def _wrong(self, what: str, **parts: Any) -> InvalidArgumentError:
+        return InvalidArgumentError(op=self.name, what=f"pattern: {what}", **parts)
+
+    def _declared(self, function: Form) -> tuple[dict[str, TensorSpec], list[Capture]]:
+        """What the function's parameters stand for: tensors of a type each, and attributes."""
+        try:
+            found = inspect.signature(function, eval_str=True).parameters.values()
+        except NameError as error:
+            raise self._wrong(
+                f"an annotation cannot be read: {error}", do="annotate with what the module has"
+            ) from error
+        odd = [p for p in found if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        if odd:
+            raise self._wrong(f"{odd[0]} stands for any number of parameters", wanted="a parameter for each tensor")
+        tensors = [p for p in found if p.kind is not p.KEYWORD_ONLY]
+        if not tensors:
+            raise self._wrong("the function takes no tensor", do="(x, ..., *, attribute)")
+        captures = [self._capture(p) for p in found if p.kind is p.KEYWORD_ONLY]
+        twice = [c.name for c in captures if c.name in self.attrs]
+        if twice:
+            raise self._wrong(f"{twice[0]} is given by attrs and by the function's parameter", wanted="one of them")
+        return {p.name: self._spec(p) for p in tensors}, captures
+
+    def _spec(self, parameter: inspect.Parameter) -> TensorSpec:
+        declared = None
+        if self.operator is not None:
+            known = {i.name: i for i in self.operator.inputs if not i.repeated}
+            declared = known.get(parameter.name)
+            if declared is None:
+                raise self._wrong(
+                    f"the operator has no input {parameter.name!r} of one tensor",
+                    wanted=f"parameters among {', '.join(known) or 'none'}",
+                )
+        annotated = parameter.annotation
+        if isinstance(annotated, TensorSpec):
+            return TensorSpec(annotated.shape, annotated.dtype, name=parameter.name)
+        dtypes = (float32,) if declared is None else declared.dtypes
+        return TensorSpec(None, float32 if float32 in dtypes else dtypes[0], name=parameter.name)
+
+    def _capture(self, parameter: inspect.Parameter) -> Capture:
+        name, default, annotated = parameter.name, parameter.default, parameter.annotation
+        check: Check | None = None
+        kind: Any = float
+        if annotated is not inspect.Parameter.empty:
+            kind = [*annotated.__args__] if isinstance(annotated, GenericAlias) else annotated
+        elif default is not inspect.Parameter.empty and default is not None:
+            kind = type(default)
+        if self.operator is not None:
+            attr = self.operator.attr_defs.get(name)
+            if attr is None:
+                raise self._wrong(
+                    f"the operator has no attribute {name!r}",
+                    wanted=f"keyword-only parameters among {', '.join(self.operator.attr_defs) or 'none'}",
+                )
+            kind, check = attr.type, attr.check
+        given = self._samples.get(name)
+        if given is not None and (not isinstance(given, list | tuple) or len(given) < 2):
+            raise self._wrong(f"samples of {name} are not two values or more", found=repr(given))
+        form = check.form if check is not None else ()
+        choices = [tuple(v) if isinstance(v, list) else v for v in given or ()] or (
+            form[1:] if form[:1] == ("one_of",) else ()
+        )
+        values = stand_ins(kind, check.holds if check is not None else lambda _: True, choices)
+        if len(values) < 2:
+            raise self._wrong(f"no values can be made up for {name}", do=f'samples={{"{name}": (one, another)}}')
+        return Capture(name, kind, values)
+
+    def _add(self, function: Form, specs: Mapping[str, TensorSpec]) -> None:
+        traced = functools.lru_cache(lambda given: self._traced(function, specs, dict(given)))
+
+        def trace(stage: Stage, values: Mapping[str, Any]) -> Graph:
+            return stage(traced(tuple(values.items())))
+
+        found = {s: template_of(self.name, functools.partial(trace, s), self.captures) for s in STAGES}
+        for template in found.values():
+            self._check(template)
+        self.forms.append(function)
+        for stage, template in found.items():
+            self.templates[stage].append(template)
+
+    def _traced(self, function: Form, specs: Mapping[str, TensorSpec], values: Mapping[str, Any]) -> Graph:
+        """The function's graph, as a converter gets graphs."""
+        concrete = Function(function).get_concrete_function(*specs.values(), **values)
+        held = [x.name for x in concrete.captured_inputs if isinstance(x, Variable)]
+        if held:
+            raise self._wrong(f"it reads the variable {held[0]}, which may have any value", do="make it a parameter")
+        if isinstance(concrete.structured_outputs, Mapping):
+            raise self._wrong("the function returns a dict", wanted="a tensor, or a tuple in the order of the outputs")
+        try:
+            return freeze([concrete]).graphs[0]
+        except ConverterError as error:
+            raise self._wrong(error.message) from error
+
+    # ---- what could never be right -------------------------------------------------------------------------------
+
+    def _check(self, template: Template) -> None:
+        graph = template.graph
+        self._check_nodes(graph)
+        read = {v for node in graph.nodes for v in node.operands}
+        for v in graph.inputs:
+            if v not in read:
+                raise self._wrong(
+                    f"nothing reads {v.name}, so that no model tells which tensor it is", do="leave the parameter out"
+                )
+        for v in graph.outputs:
+            if v.node is None or v.constant is not None:
+                raise self._wrong(
+                    f"the result {v.name} is {'a parameter' if v.node is None else 'a constant'}",
+                    wanted="results of operators",
+                )
+        if len(set(graph.outputs)) < len(graph.outputs):
+            raise self._wrong("two results are the same tensor", wanted="different ones")
+        apart = [n for n in graph.nodes if n.op.name != "Const" and n not in template.reached()]
+        if apart:
+            raise self._wrong(
+                f"{apart[0].op.name} ({apart[0].at}) has no tensor in common with the first result: "
+                "nothing tells where it is",
+                do="a pattern for each part",
+            )
+        attrs = {**self.attrs, **{c.name: c.values[0] for c in self.captures}}
+        if self.operator is None:
+            encode_options(attrs)
+            return
+        wanted = [v.spec for v in graph.outputs]
+        found = self.specs_of(attrs, dict(zip(self.parameters, graph.inputs)))
+        if len(found) != len(wanted) or not all(
+            f.dtype is w.dtype and f.shape.is_compatible_with(w.shape) for f, w in zip(found, wanted)
+        ):
+            raise self._wrong(
+                "the operator does not give what the function gives",
+                found=", ".join(s.short() for s in found),
+                wanted=", ".join(s.short() for s in wanted),
+            )
+
+    def _check_nodes(self, graph: Graph) -> None:
+        nodes = [n for n in graph.nodes if n.op.name != "Const"]
+        if not nodes:
+            raise self._wrong("there is no operator in it, once constants are computed", wanted="operators to look for")
+        for n in nodes:
+            if holds_graphs(n) or n.effect is not None:
+                what = "is control flow" if holds_graphs(n) else "has an effect or draws numbers"
+                raise self._wrong(
+                    f"{n.op.name} ({n.at}) {what}",
+                    wanted="operators whose results depend on operands alone",
+                    do="ow.function(experimental_implements=...), for what is called as a function",
+                )
+
+    def specs_of(self, attrs: Mapping[str, Any], values: Mapping[str, Any]) -> list[TensorSpec]:
+        """What the operator gives for these operands: the specs of those of its outputs that callers take.
+
+        raises InvalidArgumentError as the operator does
+        """
+        operator = self.operator
+        assert operator is not None
+        if any(o.repeated for o in operator.outputs):
+            raise self._wrong(
+                "the operator has an output of any number of tensors", wanted="one output for each result"
+            )
+        try:
+            bound = operator.bind(dict(attrs))
+            inferred = operator.infer(bound, [values.get(i.name) for i in operator.inputs])
+        except OpError as error:
+            raise self._wrong(f"the operator does not take what the pattern gives it: {error.message}") from error
+        return [spec for o, spec in zip(operator.outputs, inferred) if not o.intermediate]
