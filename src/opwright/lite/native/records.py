@@ -148,6 +148,12 @@ AddTensors = C.CFUNCTYPE(C.c_int, C.c_void_p, C.c_int, C.POINTER(C.c_int))
 Metadata = C.CFUNCTYPE(C.c_int, C.c_void_p, C.c_char_p, C.POINTER(C.c_void_p), C.POINTER(C.c_size_t))
 
 
+class CCall(C.Structure):
+    """OwCall, a node's run."""
+
+    _fields_ = (("registration", C.c_void_p), ("context", C.c_void_p), ("node", C.c_void_p))
+
+
 class Arrays:
     """TfLiteIntArrays and TfLiteFloatArrays on the provider's heap, where operators may free them."""
 

@@ -36,6 +36,7 @@ class NativeNode:
         self.temporaries: list[int] = []
         self.added: list[int] = []
         self.given: set[int] = set()
+        self.call: records.CCall | None = None
         self.record = c = CNode()
         lists = (self.inputs, self.outputs, self.intermediates, ())
         c.inputs, c.outputs, c.intermediates, c.temporaries = map(mirror.arrays.ints, lists)
@@ -166,10 +167,11 @@ class NativeRegistration(Registration):
             mirror.push(i, *EVERY)
         if any(self._is_handed_over(mirror.tensors[i]) for i in native.touched()):
             return super().bind(context, node)
-        invoke, record, address, at = self._provider.ow_invoke, self._address, mirror.address, native.address
+        native.call = records.CCall(self._address, mirror.address, native.address)
+        run, call = self._provider.ow_run, C.addressof(native.call)
 
         def step() -> None:
-            status = invoke(record, address, at)
+            status = run(call)
             if status:
                 context.begin(node)
                 raise self._error(context, native, "invoke", self._words(status), status)

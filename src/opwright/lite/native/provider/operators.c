@@ -259,6 +259,8 @@ int ow_invoke(const TfLiteRegistration* r, TfLiteContext* context, TfLiteNode* n
   return end(context, outer, status);
 }
 
+int ow_run(const OwCall* call) { return ow_invoke(call->registration, call->context, call->node); }
+
 int ow_has_invoke(const TfLiteRegistration* r) {
   const TfLiteOperator* op = r->registration_external;
   return (op != NULL && (op->invoke_with_data != NULL || op->invoke != NULL)) || r->invoke != NULL;
