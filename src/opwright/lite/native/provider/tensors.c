@@ -227,6 +227,7 @@ void TfLiteTensorReset(TfLiteType type, const char* name, TfLiteIntArray* dims, 
   tensor->allocation_type = allocation_type;
   tensor->allocation = allocation;
   tensor->is_variable = is_variable;
+  if (ow_here != NULL) ow_here->resized++;
 }
 
 TfLiteStatus TfLiteTensorCopy(const TfLiteTensor* src, TfLiteTensor* dst) {
@@ -287,6 +288,7 @@ TfLiteStatus TfLiteTensorResizeMaybeCopyWithAllocator(size_t num_bytes, TfLiteTe
     tensor->data.data = block;
   }
   tensor->bytes = num_bytes;
+  if (ow_here != NULL) ow_here->resized++;
   return kTfLiteOk;
 }
 

@@ -1,0 +1,121 @@
+/* C++ views of tensors: elements under their type, shapes that live on the stack. */
+#ifndef OPWRIGHT_LITE_TENSOR_CTYPES_H_
+#define OPWRIGHT_LITE_TENSOR_CTYPES_H_
+
+#ifndef __cplusplus
+#error "tensor_ctypes.h is for C++"
+#endif
+
+#include <cstring>
+#include <initializer_list>
+
+#include "common.h"
+
+namespace tflite {
+
+/* A tensor's elements; null for a null tensor. */
+template <typename T>
+T* GetTensorData(TfLiteTensor* tensor) {
+  return tensor == nullptr ? nullptr : reinterpret_cast<T*>(tensor->data.raw);
+}
+template <typename T>
+const T* GetTensorData(const TfLiteTensor* tensor) {
+  return tensor == nullptr ? nullptr : reinterpret_cast<const T*>(tensor->data.raw_const);
+}
+
+/* A shape by value: up to six sizes inside, more on the heap. */
+class RuntimeShape {
+ public:
+  static constexpr int kMaxSmallSize = 6;
+
+  RuntimeShape() : size_(0) {}
+  explicit RuntimeShape(int count) : size_(0) { Resize(count); }
+  RuntimeShape(int count, int32_t size) : size_(0) {
+    Resize(count);
+    for (int i = 0; i < count; ++i) SetDim(i, size);
+  }
+  RuntimeShape(int count, const int32_t* sizes) : size_(0) { ReplaceWith(count, sizes); }
+  RuntimeShape(const std::initializer_list<int> sizes) : size_(0) { BuildFrom(sizes); }
+  RuntimeShape(const RuntimeShape& other) : size_(0) { ReplaceWith(other.size_, other.DimsData()); }
+  RuntimeShape& operator=(const RuntimeShape& other) {
+    if (this != &other) ReplaceWith(other.size_, other.DimsData());
+    return *this;
+  }
+  ~RuntimeShape() {
+    if (OnHeap()) delete[] pointer_;
+  }
+
+  /* The shape with sizes of 1 in front, to that many. */
+  static RuntimeShape ExtendedShape(int count, const RuntimeShape& shape) {
+    RuntimeShape extended(count, 1);
+    const int more = count - shape.size_;
+    for (int i = 0; i < shape.size_ && i + more >= 0; ++i) extended.SetDim(i + more, shape.Dims(i));
+    return extended;
+  }
+
+  bool operator==(const RuntimeShape& other) const {
+    return size_ == other.size_ && std::memcmp(DimsData(), other.DimsData(), Bytes(size_)) == 0;
+  }
+  bool operator!=(const RuntimeShape& other) const { return !(*this == other); }
+
+  int32_t DimensionsCount() const { return size_; }
+  int32_t Dims(int i) const { return DimsData()[i]; }
+  void SetDim(int i, int32_t size) { DimsData()[i] = size; }
+  int32_t* DimsData() { return OnHeap() ? pointer_ : inside_; }
+  const int32_t* DimsData() const { return OnHeap() ? pointer_ : inside_; }
+
+  void Resize(int count) {
+    if (OnHeap()) delete[] pointer_;
+    size_ = count;
+    if (OnHeap()) pointer_ = new int32_t[static_cast<size_t>(count)];
+  }
+  void ReplaceWith(int count, const int32_t* sizes) {
+    Resize(count);
+    if (count > 0) std::memcpy(DimsData(), sizes, Bytes(count));
+  }
+  template <typename T>
+  void BuildFrom(const T& sizes) {
+    Resize(static_cast<int>(sizes.end() - sizes.begin()));
+    int i = 0;
+    for (auto size : sizes) SetDim(i++, static_cast<int32_t>(size));
+  }
+
+  int FlatSize() const {
+    int count = 1;
+    for (int i = 0; i < size_; ++i) count *= Dims(i);
+    return count;
+  }
+
+ private:
+  bool OnHeap() const { return size_ > kMaxSmallSize; }
+  static size_t Bytes(int count) { return static_cast<size_t>(count) * sizeof(int32_t); }
+
+  int32_t size_;
+  union {
+    int32_t inside_[kMaxSmallSize];
+    int32_t* pointer_;
+  };
+};
+
+inline RuntimeShape GetTensorShape(const TfLiteTensor* tensor) {
+  if (tensor == nullptr || tensor->dims == nullptr) return RuntimeShape();
+  RuntimeShape shape(tensor->dims->size);
+  for (int i = 0; i < tensor->dims->size; ++i) shape.SetDim(i, tensor->dims->data[i]);
+  return shape;
+}
+
+/* Elements of all dimensions but one. */
+inline int FlatSizeSkipDim(const RuntimeShape& shape, int skipped) {
+  int count = 1;
+  for (int i = 0; i < shape.DimensionsCount(); ++i) count *= i == skipped ? 1 : shape.Dims(i);
+  return count;
+}
+
+/* The place of an element of a tensor of four dimensions. */
+inline int Offset(const RuntimeShape& shape, int i, int j, int k, int l) {
+  return ((i * shape.Dims(1) + j) * shape.Dims(2) + k) * shape.Dims(3) + l;
+}
+
+}  // namespace tflite
+
+#endif

@@ -1,0 +1,2 @@
+#include "opwright/lite/c_api.h"
+#include "opwright/lite/opaque.h"

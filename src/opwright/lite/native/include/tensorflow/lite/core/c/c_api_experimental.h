@@ -1,0 +1,2 @@
+#include "opwright/lite/c_api_experimental.h"
+#include "opwright/lite/opaque.h"

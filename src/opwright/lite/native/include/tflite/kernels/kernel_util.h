@@ -1,0 +1,1 @@
+#include "opwright/lite/kernel_util.h"
