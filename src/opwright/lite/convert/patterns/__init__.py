@@ -4,5 +4,6 @@
     capturing   which constants and attributes of the trace are given to the fused operator
     applying    finding them in the graphs that are converted, and the account of it
 
-Not here: the check of a fused operator against the unfused form (`ow.testing.check_pattern`), matching graphs (graph/matching.py), functions that stand for an operator by themselves (convert/fused.py).
+Not here: matching graphs (graph/matching.py), functions that stand for an operator by themselves (convert/fused.py),
+the check of a fused operator against the unfused form (testing/patterns.py).
 """

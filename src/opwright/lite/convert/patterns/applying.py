@@ -19,9 +19,10 @@ from ....core import flags
 from ....core.errors import InvalidArgumentError
 from ....core.frames import levels_to_user
 from ....graph import Graph, Node, Value
-from ....graph.matching import Finder, Match, Miss, Replacement, Template, splice
+from ....graph.matching import Finder, Match, Miss, Template
 from ....graph.passes import dead_code
 from ....graph.passes.rewriting import map_graphs
+from ....graph.splicing import Replacement, splice
 from ...format.flex import encode_options
 from ..foreign import Foreign
 from ..lowering import EachOnce, more_specific
