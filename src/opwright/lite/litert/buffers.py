@@ -30,8 +30,8 @@ class TensorBuffer:
         kind = element_type(tensor.dtype)
         if kind is None:
             name = types.name_of(tensor.dtype)
-            raise UnimplementedError(op="lite.litert", what=f"{what} is of type {name}, for which the official run "
-                                     "time has no buffers of the CPU", do="lite.Interpreter runs the model")  # fmt: skip
+            raise UnimplementedError(op="lite.litert", what=f"{what} is of type {name}: the official run time has no "
+                                     "buffers for it", do="lite.Interpreter runs the model")  # fmt: skip
         if 0 in shape or len(shape) > MOST_AXES:
             raise UnimplementedError(op="lite.litert", what=f"{what} has a shape that the official run time has no "
                                      "buffers for", found=list(shape),

@@ -144,7 +144,9 @@ def _check_resolved(model: Model, codes: list[Resolved], resolver: OpResolver) -
                 if code.registration is None and code.name not in OFFICIAL:
                     missing.setdefault((code.name, code.version), []).append(place(number, index))
     if missing:
-        raise unresolved([Missing(name, version, True, where) for (name, version), where in missing.items()], resolver)
+        error = unresolved([Missing(*what, True, where) for what, where in missing.items()], resolver)
+        error.args = (error.message.replace("Interpreter(..., custom_ops", "CompiledModel(..., custom_ops"),)
+        raise error
 
 
 def _uses(model: Model, code: int) -> int:

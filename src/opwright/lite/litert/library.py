@@ -122,7 +122,7 @@ STATUSES = {
 
 ELEMENT_TYPES = {
     "float32": 1, "int32": 2, "uint8": 3, "int64": 4, "bool": 6, "int16": 7, "complex64": 8, "int8": 9, "float16": 10,
-    "float64": 11, "complex128": 12, "uint64": 13, "uint32": 16, "uint16": 17, "bfloat16": 19,
+    "float64": 11, "uint64": 13, "uint32": 16, "uint16": 17, "bfloat16": 19,
 }  # fmt: skip
 """The numbers of element types that tensor buffers of the CPU hold, a whole number of bytes each."""
 

@@ -1,59 +1,33 @@
 """`CompiledModel`: a model in the official run time, with Opwright's operators.
 
-Lives here: making it, shapes, running, closing.
-Not here: the library (library.py), which nodes are given to it (carrying.py), what they are there (nodes.py).
+Lives here: what a person asks it for: what it takes and gives, shapes, buffers, runs.
+Not here: what the run time holds of it (loaded.py), checks of what is given (running.py), which nodes are given to the
+run time (carrying.py), what they are there (nodes.py).
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
-import threading
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ...compiler.native.image import library as c_library
 from ...core import flags
-from ...core.errors import FailedPreconditionError, InvalidArgumentError, OpError
-from ..format import Model
+from ...core.errors import InvalidArgumentError
 from ..format.external import refuse_external
 from ..resolver import CustomOps
-from ..runtime.errors import also
 from ..runtime.opening import open_model
 from .buffers import TensorBuffer
 from .captured import Captured
-from .carrying import Carried, carry
-from .library import CPU, HANDLE, INT, Layout, check, environment, in_words, library
+from .carrying import carry
+from .library import INT, Layout, check, library
+from .loaded import OP, Loaded, names_of
 from .nodes import GivenNode, kernel
+from .running import Alone, Bound, check_buffers, check_names, checked, in_order
 from .signatures import Place, Signature, signatures_of
-
-_OP = "lite.litert.CompiledModel"
-
-
-class _Held:
-    """What the run time was given, until it is closed: its own objects, and what they point to."""
-
-    def __init__(self) -> None:
-        self.options, self.model, self.compiled = HANDLE(), HANDLE(), HANDLE()
-        self.content: Any = None  # the file's bytes, where the run time reads from them
-        self.nodes: list[GivenNode] = []
-        self.errors: list[BaseException] = []  # out of callbacks
-
-    def close(self) -> None:
-        """Let go of everything, what refers to others first."""
-        its = library()
-        for handle, destroy in ((self.compiled, its.DestroyCompiledModel), (self.options, its.DestroyOptions),
-                                (self.model, its.DestroyModel)):  # fmt: skip
-            if handle.value:
-                value, handle.value = handle.value, None
-                destroy(value)
-        for node in self.nodes:
-            node.close()
-        self.nodes, self.content = [], None
 
 
 class CompiledModel:
@@ -78,32 +52,30 @@ class CompiledModel:
     def __init__(self, model: Any, custom_ops: CustomOps = (), *, num_threads: int | None = None,
                  hardware_accelerator: str = "cpu") -> None:  # fmt: skip
         if hardware_accelerator != "cpu":
-            raise InvalidArgumentError(op=_OP, what="no such accelerator", found=repr(hardware_accelerator),
+            raise InvalidArgumentError(op=OP, what="no such accelerator", found=repr(hardware_accelerator),
                                        wanted="'cpu'")  # fmt: skip
         if num_threads is not None and (not isinstance(num_threads, int) or isinstance(num_threads, bool)
                                         or num_threads < 1):  # fmt: skip
-            raise InvalidArgumentError(op=_OP, what="num_threads is an integer of at least 1", found=repr(num_threads))
+            raise InvalidArgumentError(op=OP, what="num_threads is an integer of at least 1", found=repr(num_threads))
         library()  # what is wrong with it comes first
         path = os.fspath(model) if isinstance(model, str | os.PathLike) else None
         file = open_model(path, None if path is not None else model)
         file.verify(flow=False)
         refuse_external(file)
         self._threads = num_threads or flags.get("num_threads") or os.cpu_count() or 1
-        self._lock, self._runner = threading.Lock(), 0
-        self._held = held = _Held()
-        self._finalizer = weakref.finalize(self, held.close)
+        self._loaded = loaded = Loaded()
+        self._finalizer = weakref.finalize(self, loaded.close)
+        self._alone = Alone(self._finalizer, loaded)
+        self._invoke = library().RunCompiledModel
         try:
             carriage = carry(file, custom_ops)
-            held.nodes = [GivenNode(c, carriage.resolver, self._threads, held.errors) for c in carriage.nodes]
-            kernel()
-            with Captured() as captured:
-                status = self._make(carriage.model, None if carriage.changed else model, carriage.nodes)
-            if status:
-                raise self._failure(status, "does not take the model", captured.text)
-            self._signatures = signatures_of(held.model.value or 0, carriage.model)
+            loaded.nodes = [GivenNode(c, carriage.resolver, self._threads, loaded.errors) for c in carriage.nodes]
+            kernel()  # compiled before anything is caught of stderr
+            loaded.make(carriage.model, None if carriage.changed else model, self._threads)
+            self._signatures = signatures_of(loaded.model.value or 0, carriage.model)
             for number, signature in enumerate(self._signatures):
                 if not any(p.is_dynamic for p in signature.inputs):  # else for the shapes of the first run
-                    with self._running():
+                    with self._alone:
                         self._allocate(number, signature)
         except BaseException:
             self._finalizer()
@@ -118,41 +90,6 @@ class CompiledModel:
     def from_buffer(cls, model_data: Any, custom_ops: CustomOps = (), **options: Any) -> CompiledModel:
         """The model in bytes; options as the constructor's."""
         return cls(model_data, custom_ops, **options)
-
-    # ---- making -----------------------------------------------------------------------------------------------------
-
-    def _make(self, file: Model, given: Any, nodes: Sequence[Carried]) -> int:
-        """Load and compile. given: the path or bytes that may be handed over as they are, else None. Gives a status."""
-        its, held = library(), self._held
-        if isinstance(given, str | os.PathLike):
-            status = its.CreateModelFromFile(environment(), os.fsencode(given), ctypes.byref(held.model))
-        else:
-            content = given if isinstance(given, bytes) else file.to_bytes()
-            held.content = content
-            address = ctypes.cast(ctypes.c_char_p(content), HANDLE)
-            status = its.CreateModelFromBuffer(environment(), address, len(content), ctypes.byref(held.model))
-        if status:
-            return int(status)
-        check(its.CreateOptions(ctypes.byref(held.options)), "making options")
-        check(its.SetOptionsHardwareAccelerators(held.options, CPU), "choosing the processor")
-        self._add_settings("xnnpack", f"num_threads = {self._threads}\n")
-        self._add_settings("runtime_options_string", "error_reporter_mode = 2\n")  # errors are kept, to be asked for
-        for carried, node in zip(nodes, held.nodes):
-            code = carried.code.encode("utf-8", "surrogateescape")
-            status = its.AddCustomOpKernelOption(held.options, code, 1, ctypes.byref(kernel()), node.address)
-            check(status, f"giving {carried.name}")
-        return int(its.CreateCompiledModel(environment(), held.model, held.options, ctypes.byref(held.compiled)))
-
-    def _add_settings(self, group: str, settings: str) -> None:
-        """Add a group of settings, in the form that it keeps them: TOML, in memory of C's."""
-        c, its, text = c_library(), library(), settings.encode()
-        c.malloc.restype, c.malloc.argtypes = HANDLE, [ctypes.c_size_t]
-        memory = c.malloc(len(text) + 1)
-        ctypes.memmove(memory, text, len(text) + 1)
-        made = HANDLE()
-        free = ctypes.cast(c.free, HANDLE)
-        check(its.CreateOpaqueOptions(group.encode(), memory, free, ctypes.byref(made)), "making options")
-        check(its.AddOpaqueOptions(self._held.options, made), "adding options")
 
     # ---- what it takes and gives ------------------------------------------------------------------------------------
 
@@ -193,18 +130,18 @@ class CompiledModel:
     def native_nodes(self) -> dict[str, bool]:
         """For each node that runs an operator given to the run time, by place and name: whether it does so without
         Python. False, too, where the run time has not asked for its shapes yet."""
-        return {f"{n.carried.place} ({n.carried.name})": n.is_native for n in self._held.nodes}
+        return names_of(self._loaded.nodes)
 
     def is_fully_accelerated(self) -> bool:
         """What the run time says: whether no operator runs by its plain kernels."""
-        self._check_open()
         found = ctypes.c_bool()
-        check(library().CompiledModelIsFullyAccelerated(self._held.compiled, ctypes.byref(found)), "asking")
+        with self._alone:
+            check(library().CompiledModelIsFullyAccelerated(self._loaded.compiled, ctypes.byref(found)), "asking")
         return found.value
 
     def _by_number(self, index: int) -> Signature:
         if not isinstance(index, int) or not 0 <= index < len(self._signatures):
-            raise InvalidArgumentError(op=_OP, what="no such signature", found=repr(index),
+            raise InvalidArgumentError(op=OP, what="no such signature", found=repr(index),
                                        wanted=f"0..{len(self._signatures) - 1}")  # fmt: skip
         return self._signatures[index]
 
@@ -213,7 +150,7 @@ class CompiledModel:
             return 0, self._signatures[0]
         number = -1 if key is None else self.get_signature_index(key)
         if number < 0:
-            raise InvalidArgumentError(op=_OP, what="no such signature" if key is not None else
+            raise InvalidArgumentError(op=OP, what="no such signature" if key is not None else
                                        "the model has several signatures", found=None if key is None else repr(key),
                                        wanted=", ".join(s.key or "" for s in self._signatures),
                                        do="signature_key=")  # fmt: skip
@@ -230,7 +167,7 @@ class CompiledModel:
         signature = self._by_number(signature_index)
         number = signature.input(input_index)
         shape = tuple(map(int, dims))
-        with self._running():
+        with self._alone:
             self._resize(signature_index, signature, {number: shape}, strict)
 
     def resize_input_tensor_by_name(self, signature_key: str, input_name: str, dims: Sequence[int],
@@ -244,13 +181,13 @@ class CompiledModel:
             if (strict and not p.takes(shape)) or not shape or min(shape) < 1:
                 do = "strict=False" if strict and shape and min(shape) > 0 else None
                 wanted = f"{list(p.signature)}, -1 for any size of at least 1"
-                raise InvalidArgumentError(op=_OP, what=f"{p.what} cannot have this shape", found=list(shape),
+                raise InvalidArgumentError(op=OP, what=f"{p.what} cannot have this shape", found=list(shape),
                                            wanted=wanted, do=do)  # fmt: skip
         resize = library().CompiledModelResizeInputTensorNonStrict
         for i, shape in shapes.items():
-            status = resize(self._held.compiled, number, i, (INT * len(shape))(*shape), len(shape))
+            status = resize(self._loaded.compiled, number, i, (INT * len(shape))(*shape), len(shape))
             if status:
-                raise self._failure(status, f"does not give {signature.inputs[i].what} the shape {list(shape)}")
+                raise self._loaded.failure(status, f"does not give {signature.inputs[i].what} the shape {list(shape)}")
             signature.inputs[i].shape = shape
             signature.allocated, signature.buffers = False, None
 
@@ -260,11 +197,11 @@ class CompiledModel:
         layouts = (Layout * max(len(outputs), 1))()
         signature.told = False
         with Captured() as captured:
-            status = library().GetCompiledModelOutputTensorLayouts(self._held.compiled, number, len(outputs), layouts,
+            status = library().GetCompiledModelOutputTensorLayouts(self._loaded.compiled, number, len(outputs), layouts,
                                                                    True)  # fmt: skip
-        self._raise_errors()
+        self._loaded.raise_errors()
         if status:
-            raise self._failure(status, "does not make ready", captured.text)
+            raise self._loaded.failure(status, "does not make ready", captured.text)
         for p, layout in zip(outputs, layouts):
             p.shape = layout.shape
         signature.allocated = True
@@ -278,7 +215,7 @@ class CompiledModel:
     def create_output_buffers(self, signature_index: int = 0) -> list[TensorBuffer]:
         """Memory for the outputs of a signature, for the shapes that follow from the inputs' of now."""
         signature = self._by_number(signature_index)
-        with self._running():
+        with self._alone:
             if not signature.allocated:
                 self._allocate(signature_index, signature)
         return [_buffer(p) for p in signature.outputs]
@@ -293,7 +230,7 @@ class CompiledModel:
         number, signature = self._signature(signature_key)
         names = [p.name for p in signature.outputs]
         if output_name not in names:
-            raise InvalidArgumentError(op=_OP, what="no such output", found=repr(output_name), wanted=", ".join(names))
+            raise InvalidArgumentError(op=OP, what="no such output", found=repr(output_name), wanted=", ".join(names))
         return self.create_output_buffers(number)[names.index(output_name)]
 
     # ---- running ----------------------------------------------------------------------------------------------------
@@ -306,21 +243,21 @@ class CompiledModel:
         the run time said where it fails
         """
         number, signature = self._signature(signature_key)
-        values = _in_order(signature, inputs)
-        arrays = [_checked(p, value) for p, value in zip(signature.inputs, values)]
-        with self._running():
+        values = in_order(signature, inputs)
+        arrays = [checked(p, value) for p, value in zip(signature.inputs, values)]
+        with self._alone:
             new = {i: a.shape for i, (p, a) in enumerate(zip(signature.inputs, arrays)) if a.shape != p.shape}
             if new:
                 self._resize(number, signature, new, True)
             if not signature.allocated:
                 self._allocate(number, signature)
             if signature.buffers is None:
-                signature.buffers = [*map(_buffer, signature.inputs)], [*map(_buffer, signature.outputs)]
-            ins, outs = signature.buffers
-            for buffer, array in zip(ins, arrays):
-                np.copyto(buffer.array, array)
-            self._run(number, signature, ins, outs)
-            results = [buffer.array.copy() for buffer in outs]
+                signature.buffers = Bound([*map(_buffer, signature.inputs)], [*map(_buffer, signature.outputs)])
+            bound = signature.buffers
+            for buffer, array in zip(bound.inputs, arrays):
+                buffer.array[...] = array
+            self._run(number, signature, bound)
+            results = [buffer.array.copy() for buffer in bound.outputs]
         if isinstance(inputs, Mapping):
             return dict(zip((p.name for p in signature.outputs), results))
         return results
@@ -331,96 +268,45 @@ class CompiledModel:
                      output_buffers: Sequence[TensorBuffer]) -> None:  # fmt: skip
         """Run a signature between buffers, in order. Raises as run, and for buffers of other shapes or dtypes."""
         signature = self._by_number(signature_index)
-        with self._running():
+        with self._alone:
             if not signature.allocated:
                 self._allocate(signature_index, signature)
-            for places, buffers in ((signature.inputs, input_buffers), (signature.outputs, output_buffers)):
-                if len(buffers) != len(places):
-                    raise InvalidArgumentError(op=_OP, what="another number of buffers", found=len(buffers),
-                                               wanted=", ".join(p.what for p in places) or "none")  # fmt: skip
-                for p, buffer in zip(places, buffers):
-                    _check_buffer(p, buffer)
-            self._run(signature_index, signature, input_buffers, output_buffers)
+            check_buffers(signature.inputs, input_buffers)
+            check_buffers(signature.outputs, output_buffers)
+            self._run(signature_index, signature, Bound(input_buffers, output_buffers))
 
     def run_by_name(self, signature_key: str, input_map: Mapping[str, TensorBuffer],
                     output_map: Mapping[str, TensorBuffer]) -> None:  # fmt: skip
         """As run_by_index, by names."""
         number, signature = self._signature(signature_key)
-        _check_names(signature.inputs, input_map, "inputs")
-        _check_names(signature.outputs, output_map, "outputs")
+        check_names(signature.inputs, input_map, "inputs")
+        check_names(signature.outputs, output_map, "outputs")
         self.run_by_index(number, [input_map[p.name] for p in signature.inputs],
                           [output_map[p.name] for p in signature.outputs])  # fmt: skip
 
-    def _run(self, number: int, signature: Signature, ins: Sequence[TensorBuffer],
-             outs: Sequence[TensorBuffer]) -> None:  # fmt: skip
-        handles = [(HANDLE * len(buffers))(*[b.handle for b in buffers]) for buffers in (ins, outs)]
-        its, compiled = library(), self._held.compiled
-        signature.held = ins, outs
-        captured = None
+    def _run(self, number: int, signature: Signature, bound: Bound) -> None:
+        compiled, logged = self._loaded.compiled, ""
+        signature.held = bound
         if signature.told:
-            status = its.RunCompiledModel(compiled, number, len(ins), handles[0], len(outs), handles[1])
+            status = self._invoke(compiled, number, *bound.arguments)
         else:
             with Captured() as captured:
-                status = its.RunCompiledModel(compiled, number, len(ins), handles[0], len(outs), handles[1])
-        self._raise_errors()
+                status = self._invoke(compiled, number, *bound.arguments)
+            logged = captured.text
+        self._loaded.raise_errors()
         if status:
-            raise self._failure(status, "failed to run the model", captured.text if captured is not None else "")
+            raise self._loaded.failure(status, "failed to run the model", logged)
         signature.told = True
-
-    @contextmanager
-    def _running(self) -> Iterator[None]:
-        """One thread at a time; an operator that it runs may not run it again."""
-        if self._runner == threading.get_ident():
-            raise FailedPreconditionError(op=_OP, what="an operator of the model runs the model itself")
-        with self._lock:
-            self._check_open()
-            self._runner = threading.get_ident()
-            self._held.errors.clear()
-            try:
-                yield
-            finally:
-                self._runner = 0
-
-    # ---- what goes wrong --------------------------------------------------------------------------------------------
-
-    def _raise_errors(self) -> None:
-        """Raise the first error out of a callback: the run time does not heed what callbacks return."""
-        if self._held.errors:
-            error = self._held.errors[0]
-            self._held.errors.clear()
-            if self._held.compiled.value:
-                library().CompiledModelClearErrors(self._held.compiled)
-            raise error
-
-    def _failure(self, status: int, what: str, logged: str = "") -> OpError:
-        """The error for a call of the run time that failed, with all that it said."""
-        said = [self._said(), *(line for line in logged.splitlines() if not line.startswith("INFO"))]
-        text = "".join(f"\n  said    {line}" for part in said for line in part.splitlines() if line.strip())
-        return also(InvalidArgumentError, RuntimeError)(op=_OP, what=f"the official run time {what}{text}",
-                                                        found=in_words(status))  # fmt: skip
-
-    def _said(self) -> str:
-        its, compiled = library(), self._held.compiled
-        text = HANDLE()
-        if not compiled.value or its.CompiledModelGetErrorMessages(compiled, ctypes.byref(text)) or not text.value:
-            return ""
-        said = ctypes.string_at(text.value).decode(errors="replace")
-        c_library().free(text)
-        its.CompiledModelClearErrors(compiled)
-        return said
 
     # ---- the end ----------------------------------------------------------------------------------------------------
 
-    def _check_open(self) -> None:
-        if not self._finalizer.alive:
-            raise FailedPreconditionError(op=_OP, what="the model is closed")
-
     def close(self) -> None:
         """Give everything back to the run time; it cannot run any more. Happens by itself at the end."""
-        with self._lock:
-            for signature in self._signatures:
-                signature.buffers = signature.held = None
-            self._finalizer()
+        if self._finalizer.alive:
+            with self._alone:
+                for signature in self._signatures:
+                    signature.buffers = signature.held = None
+                self._finalizer()
 
     def __enter__(self) -> CompiledModel:
         return self
@@ -431,7 +317,7 @@ class CompiledModel:
     def __repr__(self) -> str:
         if not self._finalizer.alive:
             return "<CompiledModel, closed>"
-        return f"<CompiledModel of {len(self._signatures)} signatures, {len(self._held.nodes)} nodes given to it>"
+        return f"<CompiledModel of {len(self._signatures)} signatures, {len(self._loaded.nodes)} nodes given to it>"
 
 
 def _names(signature: Signature) -> dict[str, list[str]]:
@@ -440,41 +326,3 @@ def _names(signature: Signature) -> dict[str, list[str]]:
 
 def _buffer(p: Place) -> TensorBuffer:
     return TensorBuffer(p.tensor, p.shape, p.what)
-
-
-def _check_names(places: Sequence[Place], given: Mapping[str, Any], what: str) -> None:
-    names = [p.name for p in places]
-    missing, unknown = [n for n in names if n not in given], [n for n in given if n not in names]
-    if missing or unknown:
-        raise InvalidArgumentError(op=_OP, what=f"the {what} are others", found=", ".join(map(repr, given)) or "none",
-                                   wanted=", ".join(map(repr, names)) or "none")  # fmt: skip
-
-
-def _in_order(signature: Signature, inputs: Any) -> list[Any]:
-    if isinstance(inputs, Mapping):
-        _check_names(signature.inputs, inputs, "inputs")
-        return [inputs[p.name] for p in signature.inputs]
-    values = [inputs] if isinstance(inputs, np.ndarray) else list(inputs)
-    if len(values) != len(signature.inputs):
-        raise InvalidArgumentError(op=_OP, what="another number of inputs", found=len(values),
-                                   wanted=", ".join(p.name for p in signature.inputs) or "none")  # fmt: skip
-    return values
-
-
-def _checked(p: Place, value: Any) -> np.ndarray:
-    array, wanted = np.asarray(value), np.dtype(p.tensor.dtype.np)
-    if array.dtype != wanted:
-        raise InvalidArgumentError(op=_OP, what=f"{p.what} has another dtype", found=array.dtype.name,
-                                   wanted=wanted.name, do=f"value.astype({wanted.name!r})")  # fmt: skip
-    if array.shape != p.shape and not p.takes(array.shape):
-        raise InvalidArgumentError(op=_OP, what=f"{p.what} has another shape", found=list(array.shape),
-                                   wanted=list(p.signature), do="resize_input_tensor(..., strict=False)")  # fmt: skip
-    return array
-
-
-def _check_buffer(p: Place, buffer: Any) -> None:
-    if not isinstance(buffer, TensorBuffer):
-        raise TypeError(f"{p.what} is a TensorBuffer of this module, found {type(buffer).__name__}")
-    if buffer.shape != p.shape or buffer.dtype != np.dtype(p.tensor.dtype.np):
-        raise InvalidArgumentError(op=_OP, what=f"the buffer of {p.what} is for another tensor", found=repr(buffer),
-                                   wanted=f"{np.dtype(p.tensor.dtype.np).name}{list(p.shape)}")  # fmt: skip

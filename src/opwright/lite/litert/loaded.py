@@ -1,0 +1,120 @@
+"""What the official run time holds for one model, and what it said where something failed.
+
+Lives here: `Loaded`.  Not here: which nodes it is given (carrying.py), shapes and runs (model.py).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from ...compiler.native.image import library as c_library
+from ...core.errors import InvalidArgumentError, OpError
+from ..format import Model
+from ..runtime.errors import also
+from .captured import Captured
+from .library import CPU, HANDLE, check, environment, in_words, library
+from .nodes import GivenNode, kernel
+
+OP = "lite.litert.CompiledModel"
+
+
+class Loaded:
+    """Its model, its compiled model, and what these point to, which lives until `close`.
+
+    nodes: that it was given; errors: what went wrong in their callbacks, whose status the run time does not heed
+    """
+
+    def __init__(self) -> None:
+        self._options, self.model, self.compiled = HANDLE(), HANDLE(), HANDLE()
+        self._content: Any = None  # the file's bytes, where the run time reads from them
+        self.nodes: list[GivenNode] = []
+        self.errors: list[BaseException] = []
+
+    def make(self, file: Model, given: Any, threads: int) -> None:
+        """Load and compile. given: the path or bytes that may be handed over as they are, else None.
+
+        raises RuntimeErrors that are OpErrors, with what the run time said
+        """
+        with Captured() as captured:
+            status = self._make(file, given, threads)
+        if status:
+            raise self.failure(status, "does not take the model", captured.text)
+
+    def _make(self, file: Model, given: Any, threads: int) -> int:
+        its = library()
+        if isinstance(given, str | os.PathLike):
+            status = its.CreateModelFromFile(environment(), os.fsencode(given), ctypes.byref(self.model))
+        else:
+            self._content = given if isinstance(given, bytes) else file.to_bytes()
+            address = ctypes.cast(ctypes.c_char_p(self._content), HANDLE)
+            status = its.CreateModelFromBuffer(environment(), address, len(self._content), ctypes.byref(self.model))
+        if status:
+            return int(status)
+        check(its.CreateOptions(ctypes.byref(self._options)), "making options")
+        check(its.SetOptionsHardwareAccelerators(self._options, CPU), "choosing the processor")
+        self._add_settings("xnnpack", f"num_threads = {threads}\n")
+        self._add_settings("runtime_options_string", "error_reporter_mode = 2\n")  # errors are kept, to be asked for
+        for node in self.nodes:
+            code = node.carried.code.encode("utf-8", "surrogateescape")
+            status = its.AddCustomOpKernelOption(self._options, code, 1, ctypes.byref(kernel()), node.address)
+            check(status, f"giving {node.carried.name}")
+        return int(its.CreateCompiledModel(environment(), self.model, self._options, ctypes.byref(self.compiled)))
+
+    def _add_settings(self, group: str, settings: str) -> None:
+        """Add a group of settings, in the form that it keeps them: TOML, in memory of C's."""
+        c, its, text = c_library(), library(), settings.encode()
+        c.malloc.restype, c.malloc.argtypes = HANDLE, [ctypes.c_size_t]
+        memory = c.malloc(len(text) + 1)
+        ctypes.memmove(memory, text, len(text) + 1)
+        made = HANDLE()
+        free = ctypes.cast(c.free, HANDLE)
+        check(its.CreateOpaqueOptions(group.encode(), memory, free, ctypes.byref(made)), "making options")
+        check(its.AddOpaqueOptions(self._options, made), "adding options")
+
+    # ---- what went wrong --------------------------------------------------------------------------------------------
+
+    def raise_errors(self) -> None:
+        """Raise the first error out of a callback, if there is one."""
+        if self.errors:
+            error = self.errors[0]
+            self.errors.clear()
+            if self.compiled.value:
+                library().CompiledModelClearErrors(self.compiled)
+            raise error
+
+    def failure(self, status: int, what: str, logged: str = "") -> OpError:
+        """The error for a call that failed, with all that the run time said. logged: to stderr."""
+        said = [self._said(), *(line for line in logged.splitlines() if not line.startswith("INFO"))]
+        text = "".join(f"\n  said    {line}" for part in said for line in part.splitlines() if line.strip())
+        return also(InvalidArgumentError, RuntimeError)(op=OP, what=f"the official run time {what}{text}",
+                                                        found=in_words(status))  # fmt: skip
+
+    def _said(self) -> str:
+        """What its error reporter kept."""
+        its, text = library(), HANDLE()
+        if not self.compiled.value or its.CompiledModelGetErrorMessages(self.compiled, ctypes.byref(text)):
+            return ""
+        said = ctypes.string_at(text.value).decode(errors="replace") if text.value else ""
+        c_library().free(text)
+        its.CompiledModelClearErrors(self.compiled)
+        return said
+
+    def close(self) -> None:
+        """Let go of everything, what refers to others first."""
+        its = library()
+        for handle, destroy in ((self.compiled, its.DestroyCompiledModel), (self._options, its.DestroyOptions),
+                                (self.model, its.DestroyModel)):  # fmt: skip
+            if handle.value:
+                value, handle.value = handle.value, None
+                destroy(value)
+        nodes, self.nodes, self._content = self.nodes, [], None
+        for node in nodes:
+            node.close()
+
+
+def names_of(nodes: Sequence[GivenNode]) -> dict[str, bool]:
+    """For each node, by place and name, whether it runs without Python."""
+    return {f"{n.carried.place} ({n.carried.name})": n.is_native for n in nodes}

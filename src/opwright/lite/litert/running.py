@@ -1,0 +1,99 @@
+"""One run of a compiled model: who may run it, between which buffers, with which values.
+
+Lives here: `Alone`, `Bound`, the checks of what is given.  Not here: the run itself (model.py), buffers (buffers.py).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.errors import FailedPreconditionError, InvalidArgumentError
+from .buffers import TensorBuffer
+from .library import HANDLE
+from .loaded import OP, Loaded
+from .signatures import Place, Signature
+
+
+class Alone:
+    """A context for one thread at a time; an operator that the model runs may not use the model.
+
+    finalizer: of the model, dead once it is closed
+    """
+
+    def __init__(self, finalizer: Any, loaded: Loaded) -> None:
+        self._lock, self._runner = threading.Lock(), 0
+        self._finalizer, self._loaded = finalizer, loaded
+
+    def __enter__(self) -> None:
+        me = threading.get_ident()
+        if self._runner == me:
+            raise FailedPreconditionError(op=OP, what="an operator of the model uses the model while it runs")
+        self._lock.acquire()
+        if not self._finalizer.alive:
+            self._lock.release()
+            raise FailedPreconditionError(op=OP, what="the model is closed")
+        self._runner = me
+        self._loaded.errors.clear()
+
+    def __exit__(self, *_: object) -> None:
+        self._runner = 0
+        self._lock.release()
+
+
+class Bound:
+    """Buffers of a run. arguments: as the run time's function takes them."""
+
+    def __init__(self, inputs: Sequence[TensorBuffer], outputs: Sequence[TensorBuffer]) -> None:
+        self.inputs, self.outputs = tuple(inputs), tuple(outputs)
+        ins, outs = ((HANDLE * len(buffers))(*[b.handle for b in buffers]) for buffers in (self.inputs, self.outputs))
+        self.arguments = (len(ins), ins, len(outs), outs)
+
+
+def in_order(signature: Signature, inputs: Any) -> list[Any]:
+    """Values by name, or in a list, or alone, in the signature's order. Raises InvalidArgumentError."""
+    if isinstance(inputs, Mapping):
+        check_names(signature.inputs, inputs, "inputs")
+        return [inputs[p.name] for p in signature.inputs]
+    values = [inputs] if isinstance(inputs, np.ndarray) else list(inputs)
+    if len(values) != len(signature.inputs):
+        raise InvalidArgumentError(op=OP, what="another number of inputs", found=len(values),
+                                   wanted=", ".join(p.name for p in signature.inputs) or "none")  # fmt: skip
+    return values
+
+
+def checked(p: Place, value: Any) -> np.ndarray:
+    """A value as an array of an input's dtype, of a shape that it has or may have. Raises InvalidArgumentError."""
+    array, wanted = np.asarray(value), np.dtype(p.tensor.dtype.np)
+    if array.dtype != wanted:
+        raise InvalidArgumentError(op=OP, what=f"{p.what} has another dtype", found=array.dtype.name,
+                                   wanted=wanted.name, do=f"value.astype({wanted.name!r})")  # fmt: skip
+    if array.shape != p.shape and not p.takes(array.shape):
+        raise InvalidArgumentError(op=OP, what=f"{p.what} has another shape", found=list(array.shape),
+                                   wanted=list(p.signature), do="resize_input_tensor(..., strict=False)")  # fmt: skip
+    return array
+
+
+def check_names(places: Sequence[Place], given: Mapping[str, Any], what: str) -> None:
+    """Raises InvalidArgumentError where others are given than these."""
+    names = [p.name for p in places]
+    if set(names) != set(given):
+        raise InvalidArgumentError(op=OP, what=f"the {what} are others", found=", ".join(map(repr, given)) or "none",
+                                   wanted=", ".join(map(repr, names)) or "none")  # fmt: skip
+
+
+def check_buffers(places: Sequence[Place], buffers: Sequence[Any]) -> None:
+    """Raises InvalidArgumentError for buffers of other tensors, TypeError for what is none."""
+    if len(buffers) != len(places):
+        raise InvalidArgumentError(op=OP, what="another number of buffers", found=len(buffers),
+                                   wanted=", ".join(p.what for p in places) or "none")  # fmt: skip
+    for p, buffer in zip(places, buffers):
+        if not isinstance(buffer, TensorBuffer):
+            raise TypeError(f"{p.what} is a TensorBuffer of lite.litert, found {type(buffer).__name__}")
+        dtype = np.dtype(p.tensor.dtype.np)
+        if buffer.shape != p.shape or buffer.dtype != dtype:
+            raise InvalidArgumentError(op=OP, what=f"the buffer of {p.what} is for another tensor", found=repr(buffer),
+                                       wanted=f"{dtype.name}{list(p.shape)}")  # fmt: skip
