@@ -93,6 +93,20 @@ class Build:
         return self.model.to_bytes()
 
 
+def any_batch() -> bytes:
+    """y: relu(x) [batch, n] as [batch, n / 2, 2], where nodes work out the batch and the half."""
+    b = Build().tensor("x", (2, 6), shape_signature=[-1, -1]).tensor("r", (2, 6)).op("RELU", "x", "r")
+    b.tensor("sizes", (2,), "INT32").op("SHAPE", "r", "sizes", out_type="INT32")
+    for name, at in (("batch", 0), ("n", 1)):
+        for word, value in (("from", at), ("to", at + 1), ("by", 1)):
+            b.tensor(f"{name}.{word}", type="INT32", data=np.int32([value]))
+        b.tensor(name, (), "INT32").op("STRIDED_SLICE", f"sizes {name}.from {name}.to {name}.by", name,
+                                       shrink_axis_mask=1)  # fmt: skip
+    b.tensor("two", type="INT32", data=np.int32(2)).tensor("half", (), "INT32").op("FLOOR_DIV", "n two", "half")
+    b.tensor("shape", (3,), "INT32").op("PACK", "batch half two", "shape", values_count=3)
+    return b.tensor("y", (2, 3, 2)).op("RESHAPE", "r shape", "y").done()
+
+
 def op_names(content: bytes, subgraph: int | None = 0) -> list[str]:
     """The operators of a file in order, by name; custom ones by their own. subgraph: None for all."""
     model = Model.read(content)

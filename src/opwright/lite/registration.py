@@ -24,6 +24,7 @@ from .ops.definition import LiteOperator
 from .ops.parts import BLOCK, store_parts
 from .quantized_registration import as_real, divided, is_quantized, kernel_of, real_dtype, rule_of, run_quantized
 from .runtime.node import Context, Node, check_status
+from .runtime.settling import is_settled, settle
 from .runtime.tensor import CONSTANT, DYNAMIC, OWN, Tensor
 from .written import bind_options, group
 
@@ -138,7 +139,7 @@ class OperatorRegistration(Registration):
         node.kernel = self.quantized_rule(node) if is_quantized(self.operator, node) else None
 
         def seen(t: Tensor) -> Any:
-            return t if t.kind == CONSTANT else Asked(t, asked)
+            return t if t.constant is not None else Asked(t, asked)
 
         if node.kernel is not None:
             operands = as_real(self.operator, node, seen)
@@ -153,6 +154,7 @@ class OperatorRegistration(Registration):
                 context.resize(t, spec.shape.as_list())
             else:
                 context.set_tensor_to_dynamic(node.outputs[node.tensors_out.index(t)])
+        settle(node, self.operator, call, self._bound)
 
     def quantized_rule(self, node: Node) -> Any:
         """What makes the kernel on the integers of a quantised node; None where it takes them as any others."""
@@ -163,6 +165,8 @@ class OperatorRegistration(Registration):
         return kernel_of(self.operator, node.kernel, call, node, group)
 
     def bind(self, context: Context, node: Node) -> Callable[[], Any]:
+        if is_settled(node):
+            return _nothing
         if is_kept(self.operator, node):
             quietly(self._step(context, node))
             return _nothing
@@ -187,10 +191,17 @@ class OperatorRegistration(Registration):
             return super().bind(context, node)
         return self._bound(node)
 
+    def _elements(self, node: Node) -> list[Any]:
+        """The inputs as arrays; of one whose shape alone is read, an array that may have no elements yet."""
+        if self.operator.shape_only:
+            return [None if t is None else t.readonly if t.array is not None else np.broadcast_to(_NONE, t.shape)
+                    for t in node.tensors_in]  # fmt: skip
+        return [None if t is None else t.readonly for t in node.tensors_in]
+
     def _bound(self, node: Node) -> Callable[[], Any]:
         """One run of a node whose tensors all have their elements."""
         operator, call = self.operator, self._call(node)
-        arrays = self.group(node, [None if t is None else t.readonly for t in node.tensors_in])
+        arrays = self.group(node, self._elements(node))
         outs: list[Any] = [t.array for t in node.tensors_out]
         if node.kernel is not None:
             return functools.partial(run_quantized, node.kernel, arrays, outs, operator.name, divided(operator))
@@ -244,6 +255,9 @@ def is_kept(operator: Operator, node: Node) -> bool:
     return isinstance(operator, LiteOperator) and operator.once and all(
         t is None or t.kind == CONSTANT for t in node.tensors_in
     )
+
+
+_NONE = np.zeros((), np.int8)
 
 
 def _nothing() -> None:

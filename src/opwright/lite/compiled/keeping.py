@@ -12,7 +12,7 @@ import numpy as np
 from ...compiler.loops.plans import Plan
 from ..delegate import DelegateParams
 from ..runtime.subgraph import Subgraph
-from ..runtime.tensor import CONSTANT
+from ..runtime.tensor import CONSTANT, SETTLED
 
 
 class Made(NamedTuple):
@@ -25,9 +25,10 @@ class Made(NamedTuple):
 
 
 def note_of(subgraph: Subgraph, params: DelegateParams) -> dict[str, Any]:
-    """Which nodes and tensors the plan stands for, in a form that JSON can write."""
-    outside = [i for i in (*params.input_tensors, *params.output_tensors) if subgraph.tensors[i].kind != CONSTANT]
-    return {"nodes": list(params.nodes_to_replace), "inputs": list(params.input_tensors),
+    """Which nodes and tensors the plan stands for, in a form that JSON can write: all nodes, the settled ones too."""
+    outside = [i for i in (*params.input_tensors, *params.output_tensors) if subgraph.tensors[i].constant is None]
+    inputs = [i for i in params.input_tensors if subgraph.tensors[i].kind != SETTLED]
+    return {"nodes": [node.number for node in subgraph.nodes if node.delegate is None], "inputs": inputs,
             "outputs": list(params.output_tensors),
             "shapes": {i: list(subgraph.tensors[i].shape) for i in outside}}  # fmt: skip
 

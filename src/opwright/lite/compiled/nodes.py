@@ -16,7 +16,7 @@ from ...compiler.loops.expressions import Expr, apply, arg, const, convert, quan
 from ...compiler.loops.forms import Buffer, View
 from ...core.dtypes import DType, float32, int8, int16, uint8
 from ..runtime.node import Node
-from ..runtime.tensor import CONSTANT, Tensor
+from ..runtime.tensor import Tensor
 
 NARROW = (int8, uint8, int16)
 """Integers that may stand for real numbers by one scale and zero point."""
@@ -94,7 +94,7 @@ class Buffers:
         if found is None:
             if t._dtype is None or t.is_object:
                 raise Refused(f"tensors of type {getattr(t.type, 'name', t.type)}")
-            constant = t.array if t.kind == CONSTANT else None
+            constant = t.constant
             found = self._made[t.index] = Operand(t, Buffer(f"t{t.index}", t.dtype, t.shape, constant))
         return found
 

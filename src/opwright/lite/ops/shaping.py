@@ -133,6 +133,7 @@ class Shape:
     x = Input(ANY)
     y = Output(dtype=int32)
     moves = True
+    shape_only = ("x",)
 
     def infer(op: Any) -> TensorSpec:
         if op.out_type not in ("INT32", "INT64"):
@@ -150,6 +151,7 @@ class Rank:
     x = Input(ANY)
     y = Output(dtype=int32)
     moves = True
+    shape_only = ("x",)
 
     def infer(op: Any) -> TensorSpec:
         return spec((), int32)

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...core.dtypes import DType
 from ...core.errors import FailedPreconditionError, InvalidArgumentError
-from ..delegate import Delegate, DelegateParams
+from ..delegate import Delegate, DelegateFlags, DelegateParams
 from ..format import schema
 from .node import Node
 from .partitions import Flow, Steps, arrange, flow_of, partition
-from .tensor import Tensor, TensorView
+from .settling import is_settled
+from .tensor import SETTLED, Tensor, TensorView
 
 if TYPE_CHECKING:
     from .subgraph import Subgraph
@@ -217,13 +218,33 @@ def view_of(node: Node) -> tuple[NodeView, RegistrationView]:
     return seen, RegistrationView(code, own, node.version, node.registration is not None)
 
 
-def flow_in(plan: Sequence[Node]) -> Flow:
-    """Which nodes of a plan wait for which. Nodes with effects besides their outputs keep their order."""
-    return flow_of(
-        Steps([t.index for t in node.tensors_in if t is not None], [t.index for t in node.tensors_out],
-              _has_effects(node))
-        for node in plan
-    )  # fmt: skip
+def flow_in(reads: Iterable[Sequence[int]], plan: Sequence[Node]) -> Flow:
+    """Which nodes of a plan wait for which. reads: the tensors that each waits for. Nodes with effects besides their
+    outputs keep their order."""
+    return flow_of(Steps(read, [t.index for t in node.tensors_out], _has_effects(node))
+                   for read, node in zip(reads, plan))  # fmt: skip
+
+
+def reads_in(plan: Sequence[Node], claimed: set[int], delegate: Delegate) -> list[list[int]]:
+    """The tensors that each node of a plan waits for, where a delegate claims the nodes at these places.
+
+    A settled node waits for none, if it stays, and so do the nodes that it was computed from, and the shapes that it
+    was computed from hold as long as the plan does: the delegate's nodes are taken back when an input gets another, or
+    shapes are worked out without them.
+    """
+    flags = DelegateFlags(delegate.flags)
+    hold = (delegate.anew or not flags & DelegateFlags.ALLOW_DYNAMIC_TENSORS
+            or flags & DelegateFlags.REQUIRE_PROPAGATED_SHAPES)  # fmt: skip
+    free: set[int] = set()  # tensors that such nodes made
+    found = []
+    for place, node in enumerate(plan):
+        read = [t for t in node.tensors_in if t is not None]
+        if hold and place not in claimed and is_settled(node) and all(
+                t.kind != SETTLED or t.index in free for t in read):  # fmt: skip
+            free.update(t.index for t in node.tensors_out)
+            read = []
+        found.append([t.index for t in read])
+    return found
 
 
 def _has_effects(node: Node) -> bool:
@@ -239,12 +260,12 @@ def _has_effects(node: Node) -> bool:
 def partitions_of(subgraph: Subgraph, delegate: Delegate, claimed: set[int]) -> list[DelegateParams]:
     """The partitions of claimed places of the plan, in the order of their first nodes."""
     plan = subgraph.execution_plan
-    found = partition(flow_in(plan), claimed)
+    reads = reads_in(plan, claimed, delegate)
+    found = partition(flow_in(reads, plan), claimed)
     readers: dict[int, set[int]] = {}
-    for place, node in enumerate(plan):
-        for t in node.tensors_in:
-            if t is not None:
-                readers.setdefault(t.index, set()).add(place)
+    for place, read in enumerate(reads):
+        for i in read:
+            readers.setdefault(i, set()).add(place)
     given = set(subgraph.outputs)
     made = []
     for group in found:
@@ -266,7 +287,7 @@ def arranged(plan: Sequence[Node], params: Sequence[DelegateParams], made: Seque
     places = {node.number: place for place, node in enumerate(plan)}
     groups = [[places[i] for i in p.nodes_to_replace] for p in params]
     try:
-        order = arrange(flow_in(plan), groups)
+        order = arrange(flow_in(reads_in(plan, set().union(*groups), params[0].delegate), plan), groups)
     except ValueError:
         raise InvalidArgumentError(what="the partitions depend on each other in a circle",
                                    found=[p.nodes_to_replace for p in params],

@@ -16,6 +16,7 @@ happen only after a resize.
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -33,7 +34,8 @@ from .holding import Holding
 from .node import Context, Node, check_status, check_temporaries
 from .resolution import Resolved
 from .resources import Resources
-from .tensor import ARENA, CONSTANT, DYNAMIC, OUTSIDE, OWN, Tensor, link_blocks, of_file
+from .settling import is_settled
+from .tensor import ARENA, CONSTANT, DYNAMIC, OUTSIDE, OWN, SETTLED, Tensor, link_blocks, of_file
 from .watching import run_observed, run_watched
 
 NOT_READY = "Invoke called on model that is not ready."
@@ -108,6 +110,11 @@ class Subgraph(Called):
             pairs = zip(self.execution_plan, self.steps)
             self.steps = [functools.partial(run_observed, node, step, self.observer) for node, step in pairs]
 
+    @functools.cached_property
+    def writers(self) -> Counter[int]:
+        """By tensor, how many of the file's nodes write it."""
+        return Counter(t.index for node in self.nodes if node.delegate is None for t in node.tensors_out)
+
     def observe(self, observer: Callable[[Node, bool], None] | None) -> None:
         """Let an observer be told of each node (see run_observed), or none any more; also where it is ready to run."""
         self.observer = observer
@@ -163,7 +170,7 @@ class Subgraph(Called):
         self._dynamic.clear()
         self._touched.clear()
         for t in self.tensors:
-            if t.kind in (DYNAMIC, OUTSIDE):
+            if t.kind in (DYNAMIC, OUTSIDE, SETTLED):
                 self.holding.forget((t,))
                 t.set_kind(OWN if t.is_object else ARENA)
         if self._outside:
@@ -187,8 +194,9 @@ class Subgraph(Called):
                 self.bounded(t, t.shape)
             elif t.kind == OWN and t.array is None:
                 self.allocate_own(t)
-        static = [node for node in self.execution_plan if node.number not in deferred]
-        used = {id(t) for node in self.execution_plan for t in (*node.tensors_in, *node.tensors_out)}
+        running = [node for node in self.execution_plan if not is_settled(node)]
+        static = [node for node in running if node.number not in deferred]
+        used = {id(t) for node in running for t in (*node.tensors_in, *node.tensors_out)}
         kept = self.tensors[: self.file_tensors] if preserve_all else [self.tensors[i] for i in self.inputs]
         kept += [t for node in self.execution_plan if node.number in deferred for t in node.tensors_in
                  if t is not None and id(t) in used]  # fmt: skip  # a deferred node may run at any later step
@@ -396,6 +404,10 @@ class Subgraph(Called):
     def unready(self) -> None:
         """It must be allocated again before it runs again."""
         self.ready, self.steps, self.accepted, self.connected = False, [], None, None
+        for t in self.tensors:
+            if t.kind == SETTLED:
+                self.holding.forget((t,))
+                t.set_kind(ARENA)
 
     def close(self) -> list[Exception]:
         """Free every node whose init returned; the errors on the way."""

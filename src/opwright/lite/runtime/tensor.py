@@ -22,10 +22,11 @@ from ..format.constants import BITS
 from ..ops import types
 from .sparse import dense_of
 
-CONSTANT, ARENA, OWN, DYNAMIC, OUTSIDE = "constant", "arena", "own", "dynamic", "outside"
-"""Where a tensor's elements are: in the file; in the planned arena; in memory of its own that stays (variables,
-persistent tensors, objects); in memory of its own that is made when its shape is known, while the model runs; in
-memory of the node that runs the subgraph, for its inputs."""
+CONSTANT, SETTLED, ARENA, OWN, DYNAMIC, OUTSIDE = "constant", "settled", "arena", "own", "dynamic", "outside"
+"""Where a tensor's elements are: in the file; in memory of its own, computed when tensors were allocated and kept
+until they are again; in the planned arena; in memory of its own that stays (variables, persistent tensors, objects); in
+memory of its own that is made when its shape is known, while the model runs; in memory of the node that runs the
+subgraph, for its inputs."""
 
 
 class Blocks(NamedTuple):
@@ -36,7 +37,7 @@ class Blocks(NamedTuple):
 
 
 class Tensor:
-    """One tensor of a subgraph. array: its elements, None until allocated. kind: one of the five above."""
+    """One tensor of a subgraph. array: its elements, None until allocated. kind: one of the six above."""
 
     __slots__ = ("_dtype", "_readonly", "_spec", "array", "blocks", "has_rank", "index", "is_variable", "kind", "name",
                  "quantization", "shape", "signature", "sparsity", "type")  # fmt: skip
@@ -89,8 +90,8 @@ class Tensor:
 
     @property
     def constant(self) -> np.ndarray | None:
-        """The elements where they never change."""
-        return self.array if self.kind == CONSTANT else None
+        """The elements where no run changes them."""
+        return self.array if self.kind in (CONSTANT, SETTLED) else None
 
     def set_shape(self, shape: tuple[int, ...]) -> None:
         """Another shape, without elements yet."""

@@ -45,7 +45,7 @@ def put(t: Tensor, value: Any) -> None:
     if t.array is None:
         what = "Cannot set tensor: Tensor is unallocated. Try calling allocate_tensors() first"
         raise InvalidArgumentError(what=what, found=repr(t))
-    if t.kind == CONSTANT:
+    if t.constant is not None:
         raise InvalidArgumentError(what="Cannot set tensor: it is a constant of the model", found=repr(t))
     if given.dtype != t.array.dtype and given.size:
         low, high = int(t.dtype.min), int(t.dtype.max)
