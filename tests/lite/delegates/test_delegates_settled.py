@@ -9,8 +9,9 @@ from lite_kit import any_batch, run
 
 from opwright import lite
 
-FLAGS = {"static": lite.DelegateFlags.NONE, "dynamic": lite.DelegateFlags.ALLOW_DYNAMIC_TENSORS,
-         "propagated": lite.DelegateFlags.ALLOW_DYNAMIC_TENSORS | lite.DelegateFlags.REQUIRE_PROPAGATED_SHAPES}  # fmt: skip
+DYNAMIC = lite.DelegateFlags.ALLOW_DYNAMIC_TENSORS
+FLAGS = {"static": lite.DelegateFlags.NONE, "dynamic": DYNAMIC,
+         "propagated": DYNAMIC | lite.DelegateFlags.REQUIRE_PROPAGATED_SHAPES}  # fmt: skip
 
 
 class Claims(lite.Delegate):

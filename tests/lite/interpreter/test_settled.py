@@ -80,14 +80,14 @@ def test_sizes_that_are_wrong_are_said_when_tensors_are_allocated() -> None:
     b = Build().tensor("x", (4,)).tensor("sizes", (1,), "INT32").op("SHAPE", "x", "sizes", out_type="INT32")
     b.tensor("at", type="INT32", data=np.int32([7])).tensor("many", (1,), "INT32")
     content = b.op("GATHER", "sizes at", "many").tensor("y", (4,)).op("RESHAPE", "x many", "y").done()
-    with pytest.raises(RuntimeError, match="GATHER: gather index out of bounds(.|\\n)*Node number 1"):
+    with pytest.raises(RuntimeError, match=r"GATHER: gather index out of bounds(.|\n)*Node number 1"):
         lite.Interpreter(model_content=content).allocate_tensors()
     count = Build().tensor("x", (4,)).tensor("sizes", (1,), "INT32").op("SHAPE", "x", "sizes", out_type="INT32")
     count.tensor("two", type="INT32", data=np.int32([2])).tensor("half", (1,), "INT32").op(
         "FLOOR_DIV", "sizes two", "half"
     )
     interpreter = lite.Interpreter(model_content=count.tensor("y", (4,)).op("RESHAPE", "x half", "y").done())
-    with pytest.raises(RuntimeError, match="RESHAPE(.|\\n)*Node number 2"):
+    with pytest.raises(RuntimeError, match=r"RESHAPE(.|\n)*Node number 2"):
         interpreter.allocate_tensors()
 
 
