@@ -203,6 +203,7 @@ if _typing.TYPE_CHECKING:
     from .devices import DeviceContext, DeviceContextPool
     from .eager import debugging
     from .eager.calling import numpy_function, py_function
+    from .lite.export.exporting import export_c
     from .nn.module import Module
     from .ops import bitwise, dtypes, image, linalg, quantization, random, sequence, signal, strings
     from .ops.clock import timestamp
@@ -280,6 +281,7 @@ _LATER = {
     "eigvals": (".ops.linalg", "eigvals"),
     "einsum": (".ops.linalg", "einsum"),
     "experimental": (".tracing.experimental", None),
+    "export_c": (".lite.export.exporting", "export_c"),
     "fftnd": (".ops.signal", "fftnd"),
     "foldl": (".tracing.control", "foldl"),
     "foldr": (".tracing.control", "foldr"),
@@ -375,7 +377,7 @@ __all__ = [  # noqa: RUF022  grouped as in docs/api.md
     # defining operators
     "Attr", "Backward", "CPUPlace", "CUDAPinnedPlace", "CUDAPlace", "DeviceContext", "DeviceContextPool", "Input",
     "KernelKey", "OpInstance", "Operator", "Output", "Scope", "ScopeVariable", "SimulatedPlace", "append_backward",
-    "attr", "global_scope", "graph_gradients", "kernel", "operator", "ops", "run_graph", "scope_guard",
+    "attr", "export_c", "global_scope", "graph_gradients", "kernel", "operator", "ops", "run_graph", "scope_guard",
     # modules and switches
     "autograph", "experimental", "types",
     "bitwise", "config", "data", "debugging", "dtypes", "errors", "flags", "image", "keras", "language", "linalg",

@@ -259,6 +259,30 @@ def op_new(name: str, folder: str | None, as_json: bool) -> None:
     new_package(name, folder, as_json)
 
 
+@op.command("export")
+@click.argument("name")
+@click.option("-o", "--output", "folder", default=".", show_default=True, type=click.Path(), help="Folder to write to.")
+@click.option("--custom", "customs", multiple=True, metavar="FILE.py", help="A Python file, or module, with it.")
+@click.option("--api", type=click.Choice(["opaque", "external", "struct"]), default="opaque", show_default=True,
+              help="The C API: TfLiteOperator, its older names, or TfLiteRegistration.")  # fmt: skip
+@click.option("--attr", "attrs", multiple=True, metavar="NAME=VALUE", help="A value that the C is made for alone.")
+@_json
+@_examples("opwright op export LeakyClip --custom my_operators.py -o leaky_clip",
+           "opwright op export Atan -o atan --api struct")  # fmt: skip
+def op_export(name: str, folder: str, customs: tuple[str, ...], api: str, attrs: tuple[str, ...], as_json: bool
+              ) -> None:  # fmt: skip
+    """Write the operator NAME as C, with its registration for the TensorFlow Lite C API: NAME.c, NAME.h, README.md.
+
+    NAME has a kernel on scalars (`@ow.kernel`), or is one of the catalogue's element-wise operators.
+
+    Exit codes: 0 written; 1 it has no form in C, and why; 2 wrong usage; 3 there is no such operator or file, or the
+    folder cannot be written.
+    """
+    from .exporting import export_operator
+
+    export_operator(name, folder, customs, api, attrs, as_json)
+
+
 @op.command("list")
 @click.argument("pattern", default="")
 @_json

@@ -75,7 +75,7 @@ def literal(kind: ir.Type, value: object) -> Expr:
     if isinstance(kind, ir.PointerType):
         return Expr("NULL")
     number = int(value)  # type: ignore[call-overload]
-    width = kind.width  # type: ignore[attr-defined]
+    width = kind.width
     if width == 1:
         return Expr("true" if number & 1 else "false")
     number = (number + (1 << (width - 1))) % (1 << width) - (1 << (width - 1))

@@ -26,13 +26,13 @@ from .instructions import Instructions, function_name, signed
 
 LONGEST = 100  # characters of an expression that is written in place
 MEMORY = "*"
-KEYWORDS = frozenset(
-    "auto bool break case catch char class const continue default delete do double else enum extern false float for "
-    "goto if inline int long namespace new operator or and not xor private public register restrict return short "
-    "signed sizeof static struct switch template this throw true try typedef union unsigned using virtual void "
-    "volatile while main exp log sin cos tan pow sqrt floor ceil fabs fma NAN INFINITY NULL y0 y1 yn j0 j1 jn gamma "
-    "div abs index".split()
-)
+KEYWORDS = frozenset(re.findall(r"\w+", """
+    auto bool break case catch char class const continue default delete do double else enum extern false float
+    for goto if inline int long namespace new operator or and not xor private public register restrict return
+    short signed sizeof static struct switch template this throw true try typedef union unsigned using virtual
+    void volatile while main exp log sin cos tan pow sqrt floor ceil fabs fma NAN INFINITY NULL y0 y1 yn j0 j1
+    jn gamma div abs index
+"""))  # C's and C++'s, and names of <math.h> that compilers know
 
 
 @dataclass
@@ -93,9 +93,9 @@ class _Writer:
         self.left = self.uses.copy()
         for header, inside in self.blocks.loops.items():
             for x, home in self.home.items():
-                if home in inside and not isinstance(x, llvm.PhiInstr) and self.where.get(x, set()) - inside:
-                    self.late.add(x)
-                elif home in inside and isinstance(x, llvm.PhiInstr) and home is not header:
+                if home not in inside:
+                    continue
+                if home is not header if isinstance(x, llvm.PhiInstr) else self.where.get(x, set()) - inside:
                     self.late.add(x)
 
     def _use(self, value: ir.Value, block: ir.Block) -> None:
@@ -346,9 +346,8 @@ class _Writer:
 
     def _flushed(self, written: set[str]) -> list[str]:
         """Constants for what waits to be written and reads what is about to change."""
-        lines = []
-        for x in [x for x, e in self.pending.items() if e.reads & written]:
-            lines.append(self._constant(x, self.pending.pop(x)))
+        waiting = [x for x, e in self.pending.items() if e.reads & written]
+        lines = [self._constant(x, self.pending.pop(x)) for x in waiting]
         for place, (base, index) in self.at.items():
             if self.left[place] > 0 and index.reads & written:
                 lines.append(self._fixed(place, base, index))

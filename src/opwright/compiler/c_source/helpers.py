@@ -86,8 +86,10 @@ _LIMITS = {  # of each integer type: its least, the float that is it, the first 
 }
 
 
-def _short(kind: str) -> str:
-    return {"float": "f32", "double": "f64"}.get(kind) or kind.replace("uint", "u").replace("int", "i").removesuffix("_t")
+def short(kind: str) -> str:
+    """A type's name in those of helpers: f32, i64, u8."""
+    floats = {"float": "f32", "double": "f64"}
+    return floats.get(kind) or kind.replace("uint", "u").replace("int", "i").removesuffix("_t")
 
 
 def _all() -> dict[str, str]:
@@ -107,13 +109,13 @@ static inline double ow_nearest(double x) {
     for kind, (least, low, high, most) in _LIMITS.items():
         for source in ("float", "double"):
             end = "f" if source == "float" else ""
-            pair = f"{_short(source)}_to_{_short(kind)}"
+            pair = f"{short(source)}_to_{short(kind)}"
             found[f"ow_{pair}"] = _conversion(f"ow_{pair}", source, kind, f"{low}{end}", f"{high}{end}", least)
             found[f"ow_{pair}_sat"] = _saturating(f"ow_{pair}_sat", source, kind, f"{low}{end}", f"{high}{end}", least,
                                                   most)  # fmt: skip
         for name, sign, says in (("div", "/", "a / b toward zero; 0 where b is 0."),
                                  ("rem", "%", "What is left of a / b toward zero; 0 where b is 0.")):  # fmt: skip
-            found[f"ow_{name}_{_short(kind)}"] = _division(f"ow_{name}_{_short(kind)}", kind, sign, least, says)
+            found[f"ow_{name}_{short(kind)}"] = _division(f"ow_{name}_{short(kind)}", kind, sign, least, says)
     return found
 
 

@@ -31,6 +31,7 @@ from .expressions import (
     literal,
     reads,
 )
+from .helpers import short
 
 ARITHMETIC = {
     # LLVM's name: C's sign, its precedence
@@ -72,7 +73,7 @@ class Instructions:
         if isinstance(x, llvm.FCMPInstr):
             if x.op not in ORDERED:
                 raise _unknown(f"fcmp {x.op}")
-            return _binary(ORDERED[x.op], COMPARISONS[ORDERED[x.op]], *operands)
+            return _binary(ORDERED[x.op], COMPARISONS[ORDERED[x.op]], operands[0], operands[1])
         if isinstance(x, llvm.SelectInstr):
             mask, *both = operands
             if not all(o.unsigned for o in both):
@@ -108,7 +109,7 @@ class Instructions:
             raise _unknown(name)
         sign, precedence = ARITHMETIC[name]
         if name[0] == "f":
-            return _binary(sign, precedence, *operands)
+            return _binary(sign, precedence, operands[0], operands[1])
         if name == "sub" and operands[0].text == "0":
             return self._wrapped("-", kind, operands[1])
         if name == "xor" and operands[1].text == "-1":
@@ -159,9 +160,10 @@ class Instructions:
     def _compared(x: llvm.ICMPInstr, operands: Sequence[Expr]) -> Expr:
         kind, sign = x.operands[0].type, INTEGER[x.op]
         if not isinstance(kind, ir.IntType) or is_flag(kind):
-            return _binary(sign, COMPARISONS[sign], *operands, tight=True)
+            return _binary(sign, COMPARISONS[sign], operands[0], operands[1], tight=True)
         unsigned = x.op.startswith("u") or (x.op in ("eq", "ne") and all(o.unsigned for o in operands))
-        return _binary(sign, COMPARISONS[sign], *(_as(o, kind, unsigned) for o in operands), tight=True)
+        a, b = (_as(o, kind, unsigned) for o in operands)
+        return _binary(sign, COMPARISONS[sign], a, b, tight=True)
 
     @staticmethod
     def _chosen(mask: Expr, a: Expr, b: Expr) -> Expr:
@@ -182,7 +184,7 @@ class Instructions:
         if name in ("fptosi", "fptoui"):
             into = c_type(new, name == "fptoui")
             if not self.bounded:
-                return self._helper(f"ow_{_short(c_type(old))}_to_{_short(into)}", a, unsigned=name == "fptoui")
+                return self._helper(f"ow_{short(c_type(old))}_to_{short(into)}", a, unsigned=name == "fptoui")
             return _converted(into, a, name == "fptoui")
         if is_flag(old):  # C's true is 1
             return _converted(c_type(new), a)
@@ -220,8 +222,8 @@ class Instructions:
             return self._chosen(_binary(sign, COMPARE, a, b, tight=True), a, b)
         if name.startswith(("llvm.fptosi.sat.", "llvm.fptoui.sat.")):
             into = c_type(x.type, stem == "fptoui")
-            source = _short(c_type(x.args[0].type))
-            return self._helper(f"ow_{source}_to_{_short(into)}_sat", *operands, unsigned=stem == "fptoui")
+            source = short(c_type(x.args[0].type))
+            return self._helper(f"ow_{source}_to_{short(into)}_sat", *operands, unsigned=stem == "fptoui")
         if name.startswith("llvm.vector.reduce."):
             c_type(x.args[0].type)
         raise _unknown(name)
@@ -230,10 +232,6 @@ class Instructions:
 def _unknown(what: str) -> UnimplementedError:
     return UnimplementedError(what="the kernel does what has no form in C yet", found=what,
                               do="write it with other operators, or load the compiled kernel instead")  # fmt: skip
-
-
-def _short(kind: str) -> str:
-    return {"float": "f32", "double": "f64"}.get(kind) or kind.replace("uint", "u").replace("int", "i").removesuffix("_t")
 
 
 def _call(name: str, operands: Sequence[Expr], unsigned: bool = False) -> Expr:

@@ -2,10 +2,10 @@
 
 Lives here: `AttributeValue`.  Not here: staging (scalar_kernels.py), which attributes are known before (lite/export).
 
-Compiled here, a kernel has its attributes as Python numbers: arithmetic among them is Python's, in float64, and beside a
-scalar one takes its dtype. An `AttributeValue` does the same later: it holds a float64 (or int64), computes in it, and
-is converted where it meets a scalar. Python itself cannot look at it, so what a kernel decides with Python's own means
-(`math.sqrt(alpha)`, `range(n)` unrolled) is an error that says to give the attribute's value.
+Compiled here, a kernel has its attributes as Python numbers: arithmetic among them is Python's, in float64, and
+beside a scalar one takes its dtype. An `AttributeValue` does the same later: it holds a float64 (or int64), computes
+in it, and is converted where it meets a scalar. Python itself cannot look at it, so what a kernel decides with
+Python's own means (`math.sqrt(alpha)`, `range(n)` unrolled) is an error that says to give the attribute's value.
 """
 
 from __future__ import annotations
@@ -27,12 +27,15 @@ from ..staged import STAGE
 
 
 class AttributeValue(LaterNumber):
-    """A Python number that is known later. lanes: float64 or int64. name: the attribute's."""
+    """A Python number that is known later. lanes: float64 or int64. name: the attribute's.
 
-    __slots__ = ("lanes", "name")
+    narrow: the names of those that become int32, which they have to fit; shared by all of a kernel.
+    """
 
-    def __init__(self, lanes: Lanes, name: str) -> None:
-        self.lanes, self.name = lanes, name
+    __slots__ = ("lanes", "name", "narrow")
+
+    def __init__(self, lanes: Lanes, name: str, narrow: set[str]) -> None:
+        self.lanes, self.name, self.narrow = lanes, name, narrow
 
     @property
     def is_float(self) -> bool:
@@ -51,6 +54,8 @@ class AttributeValue(LaterNumber):
             raise TypeError(f"a kernel has no scalars of dtype {dtype.name}")
         if self.is_float and not dtype.is_floating:
             raise TypeError(f"cannot use {self.name} as {dtype.name}")
+        if dtype is dtypes.int32:
+            self.narrow.add(self.name)
         return KernelScalar(self.lanes != 0 if dtype.is_bool else self.lanes.to(KINDS[dtype]), dtype)
 
     # ---- Python's arithmetic of numbers -------------------------------------------------------------------------
@@ -72,7 +77,7 @@ class AttributeValue(LaterNumber):
         a, c = reversed(pair) if swap else pair
         if function is operator.truediv:
             a, c = a.to(F64), c.to(F64)
-        return AttributeValue(function(a, c), self.name)
+        return AttributeValue(function(a, c), self.name, self.narrow)
 
     def _compared(self, function: Callable[[Any, Any], Any], other: Any) -> Any:
         pair = self._beside(other)
@@ -103,7 +108,7 @@ class AttributeValue(LaterNumber):
         return self._binary(operator.truediv, other, swap=True)
 
     def __neg__(self) -> Any:
-        return AttributeValue(-self.lanes, self.name)
+        return AttributeValue(-self.lanes, self.name, self.narrow)
 
     def __pos__(self) -> Any:
         return self
@@ -131,8 +136,10 @@ class AttributeValue(LaterNumber):
     # ---- what needs the number now ------------------------------------------------------------------------------
 
     def _unknown(self, *_: Any) -> Any:
-        raise SignatureError(what=f"the kernel asks Python for the value of attribute {self.name!r}, which C code gets "
-                             "from each node", do=f"export it for known values: attrs={{{self.name!r}: [...]}}")  # fmt: skip
+        raise SignatureError(
+            what=f"the kernel asks Python for the value of attribute {self.name!r}, which C code gets from each node",
+            do=f"export it for known values: attrs={{{self.name!r}: [...]}}",
+        )
 
     __float__ = __int__ = __index__ = __bool__ = __round__ = __trunc__ = __floor__ = __ceil__ = _unknown
     __pow__ = __rpow__ = __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = __abs__ = __iter__ = __len__ = _unknown
@@ -144,6 +151,6 @@ class AttributeValue(LaterNumber):
 register_stage(AttributeValue, STAGE)
 
 
-def attribute_of(builder: ir.IRBuilder, argument: ir.Value, name: str) -> AttributeValue:
+def attribute_of(builder: ir.IRBuilder, argument: ir.Value, name: str, narrow: set[str]) -> AttributeValue:
     """The value of an attribute that a function gets as an argument."""
-    return AttributeValue(Lanes(builder, argument), name)
+    return AttributeValue(Lanes(builder, argument), name, narrow)

@@ -49,13 +49,14 @@ class ScalarSource:
 
     name: of its function, which takes a number for each input, then the attributes that are known later.
     functions: all that are needed, in an order in which C takes them. tables: constants they read.
-    dtype: of what it gives.
+    dtype: of what it gives. narrow: attributes of type int that are computed with as int32.
     """
 
     name: str
     functions: tuple[CFunction, ...]
     tables: tuple[str, ...]
     dtype: DType
+    narrow: frozenset[str]
 
 
 class CTrace(KernelTrace):
@@ -124,18 +125,19 @@ class CTrace(KernelTrace):
 
 
 def scalar_source(function: Callable[..., Any], op: str, name: str, inputs: Sequence[DType],
-                  attrs: Mapping[str, Any]) -> ScalarSource:  # fmt: skip
+                  attrs: Mapping[str, Any], parameters: Sequence[str] = ()) -> ScalarSource:  # fmt: skip
     """The C of a kernel's function on scalars.
 
     op: the operator's name, for errors; name: that of the C function. attrs: the value of each attribute, or `float` or
-    `int` for one that is known later. raises UnimplementedError, SignatureError or TypeError for what kernels, or C,
-    cannot express
+    `int` for one that is known later. parameters: names of the inputs, by default the function's.
+    raises UnimplementedError, SignatureError or TypeError for what kernels, or C, cannot express
     """
     module = ir.Module(name)
-    names = list(inspect.signature(function).parameters)[: len(inputs)]
+    names = list(parameters or list(inspect.signature(function).parameters)[: len(inputs)])
     later = {n: SYMBOLIC[v] for n, v in attrs.items() if v in (float, int) and isinstance(v, type)}
     kinds = [*(KINDS[d] for d in inputs), *later.values()]
-    dtype, made = _staged(module, function, op, name, kinds, [*names, *later], inputs, attrs)
+    narrow: set[str] = set()
+    dtype, made = _staged(module, function, op, name, kinds, [*names, *later], inputs, attrs, narrow)
     *helpers, entry = made
     functions = []
     for f in helpers:
@@ -143,11 +145,11 @@ def scalar_source(function: Callable[..., Any], op: str, name: str, inputs: Sequ
         functions.append(write_function(f, bounded=True, comment=f"/* {_says(f.name)} */\n"))
     functions.append(write_function(entry, comment=f"/* {_where(function)} */\n"))
     tables = tuple(_table(v) for v in module.global_values if isinstance(v, ir.GlobalVariable))
-    return ScalarSource(name, tuple({f.name: f for f in functions}.values()), tables, dtype)
+    return ScalarSource(name, tuple({f.name: f for f in functions}.values()), tables, dtype, frozenset(narrow))
 
 
 def _staged(module: ir.Module, function: Callable[..., Any], op: str, name: str, kinds: Sequence[ir.Type],
-            names: Sequence[str], inputs: Sequence[DType], attrs: Mapping[str, Any]
+            names: Sequence[str], inputs: Sequence[DType], attrs: Mapping[str, Any], narrow: set[str]
             ) -> tuple[DType, list[ir.Function]]:  # fmt: skip
     """The module's functions, the kernel's own last, once it is known what it gives."""
     functions: dict[str, ir.Function] = {}
@@ -164,7 +166,7 @@ def _staged(module: ir.Module, function: Callable[..., Any], op: str, name: str,
         scalars = [KernelScalar(Lanes(b, a), d) for a, d in zip(entry.args, inputs)]
         given = dict(attrs)
         for argument, said in list(zip(entry.args, names))[len(inputs) :]:
-            given[said] = attribute_of(b, argument, said)
+            given[said] = attribute_of(b, argument, said, narrow)
         with _recording(trace):
             result = trace.to_tensor(_converted(function)(*scalars, **given))
         if result.dtype not in KINDS:
@@ -189,6 +191,8 @@ def _recording(trace: CTrace) -> Iterator[None]:
 
 
 def _converted(function: Callable[..., Any]) -> Callable[..., Any]:
+    if not inspect.isfunction(function):  # an operator of the catalogue
+        return function
     try:
         return staging.to_graph(function)
     except ValueError:  # its source is not to be had
@@ -215,5 +219,8 @@ def _says(name: str) -> str:
 
 
 def _where(function: Callable[..., Any]) -> str:
-    code = function.__code__
-    return f"{function.__qualname__.replace('<locals>.', '')}, {os.path.basename(code.co_filename)}:{code.co_firstlineno}"
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return function.__name__
+    name = function.__qualname__.replace("<locals>.", "")
+    return f"{name}, {os.path.basename(code.co_filename)}:{code.co_firstlineno}"

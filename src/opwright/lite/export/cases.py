@@ -1,0 +1,297 @@
+"""What an exported operator computes with: one C function for each choice of dtypes and of attributes known before.
+
+Lives here: `Export` and its parts, `export_of`; what cannot be exported, and why.
+Not here: C (loops.py, options.py, source.py; the kernel's own is compiler/c_source's).
+
+Attributes are constants of a kernel. In C those of any value, floats and ints, are read from each node and passed to
+the function; those of few values (bool, `one_of`, or what `attrs=` lists) give a function each.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...compiler.c_source.expressions import c_type
+from ...compiler.c_source.scalar_kernels import SYMBOLIC, ScalarSource, scalar_source
+from ...compiler.kernel import Kernel
+from ...compiler.lowering import KINDS, LOWER
+from ...core.dtypes import DType
+from ...core.errors import InvalidArgumentError, OpError, SignatureError, UnimplementedError
+from ...ops.attributes import Attr
+from ...ops.definition import Operator
+
+MOST_CHOICES = 64
+_PLAIN = (float, int, bool, str)
+
+
+@dataclass(frozen=True)
+class Option:
+    """An attribute in C.
+
+    field: of the struct. choices: its values, where it has few; None among them for "not given"; `float` or `int` for
+    any other number. later: the number that nodes give, `float` or `int`. passed: whether the kernel takes it.
+    """
+
+    attr: Attr
+    field: str
+    choices: tuple[Any, ...]
+    later: type | None
+    passed: bool
+
+    @property
+    def name(self) -> str:
+        return self.attr.name
+
+
+@dataclass(frozen=True)
+class Case:
+    """One function: the dtypes it takes, the attributes that are fixed in it, which choice of them it is."""
+
+    inputs: tuple[DType, ...]
+    choice: int
+    fixed: Mapping[str, Any]
+    source: ScalarSource
+
+
+@dataclass
+class Export:
+    """An operator as C.
+
+    stem: begins the names of its C functions. choices: how many combinations of fixed attributes there are.
+    refused: dtypes that it takes in Python and not here, with the reason.
+    """
+
+    op: Operator
+    name: str
+    stem: str
+    parameters: tuple[str, ...]
+    options: tuple[Option, ...]
+    cases: list[Case] = field(default_factory=list)
+    choices: int = 1
+    refused: dict[tuple[DType, ...], str] = field(default_factory=dict)
+
+
+def c_name(text: str) -> str:
+    """A word of C."""
+    found = re.sub(r"\W", "_", text, flags=re.ASCII)
+    return f"op_{found}" if not found or found[0].isdigit() else found
+
+
+def _stem(name: str) -> str:
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", c_name(name))
+    return re.sub(r"_+", "_", spaced).strip("_").lower() or "op"
+
+
+def export_of(op: Operator, attrs: Mapping[str, Any]) -> Export:
+    """All that the C of an operator is made of.
+
+    attrs: by name, a value or a list of them: those that the C knows of.
+    raises UnimplementedError naming operator, part and way out for what C has no form for here; InvalidArgumentError or
+    SignatureError for attrs that it does not take
+    """
+    function, parameters, used = _kernel_of(op)
+    _check_shape_rules(op, parameters)
+    unknown = [n for n in attrs if n not in op.attr_defs]
+    if unknown:
+        raise SignatureError(op=op.name, what=f"it has no attribute {unknown[0]!r}",
+                             wanted=f"among {', '.join(op.attr_defs) or 'none'}")  # fmt: skip
+    options = tuple(o for a in op.attr_defs.values() if (o := _option(op, a, attrs, a.name in used)) is not None)
+    export = Export(op, c_name(op.name), _stem(op.name), parameters, options)
+    chosen = [o for o in options if o.choices and o.passed]
+    combinations = list(itertools.product(*(o.choices for o in chosen)))
+    export.choices = len(combinations)
+    if len(combinations) > MOST_CHOICES:
+        raise UnimplementedError(op=op.name, what="its attributes have too many combinations, each a function of C",
+                                 found=len(combinations), wanted=f"at most {MOST_CHOICES}",
+                                 do="attrs={...} with the values that are needed")  # fmt: skip
+    for dtypes in _dtypes_of(op):
+        try:
+            export.cases += _cases(export, function, dtypes, chosen, combinations)
+        except (UnimplementedError, SignatureError, TypeError, ValueError) as error:
+            if isinstance(error, OpError) and "attrs=" in str(error):
+                raise type(error)(op=op.name, **_parts(error)) from None
+            export.refused[dtypes] = _reason(error)
+    if not export.cases:
+        raise UnimplementedError(op=op.name, what="its kernel has no form in C for any of its dtypes",
+                                 found={", ".join(d.name for d in k): v for k, v in export.refused.items()}
+                                 or ", ".join(d.name for i in op.inputs for d in i.dtypes),
+                                 wanted=f"inputs among {', '.join(d.name for d in KINDS)}",
+                                 do="write the kernel on these dtypes, element by element")  # fmt: skip
+    return export
+
+
+def _parts(error: OpError) -> dict[str, Any]:
+    return {k: getattr(error, k, None) for k in ("what", "found", "wanted", "do")}
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OpError):
+        return " ".join(str(error).split())[:200]
+    return f"{type(error).__name__}: {error}"[:200]
+
+
+def _cases(export: Export, function: Callable[..., Any], dtypes: tuple[DType, ...], chosen: Sequence[Option],
+           combinations: Sequence[tuple[Any, ...]]) -> list[Case]:  # fmt: skip
+    op = export.op
+    later = {o.name: o.later for o in export.options if o.passed and not o.choices}
+    found = []
+    for k, values in enumerate(combinations):
+        fixed = {o.name: v for o, v in zip(chosen, values)}
+        name = "_".join((export.stem, *(d.short for d in dtypes), *([str(k)] if len(combinations) > 1 else [])))
+        source = scalar_source(function, op.name, name, dtypes, {**later, **fixed}, export.parameters)
+        declared = op.outputs[0]
+        gives = declared.dtype or (dtypes[_place(op, declared.like)] if declared.like else None)
+        if gives is not None and gives is not source.dtype:
+            raise SignatureError(op=op.name, what=f"its kernel gives another dtype than output {declared.name!r} has",
+                                 found=source.dtype.name, wanted=gives.name)  # fmt: skip
+        found.append(Case(dtypes, k, fixed, source))
+    return found
+
+
+def _place(op: Operator, name: str) -> int:
+    return op.input_names.index(name)
+
+
+# ---- what may be exported ---------------------------------------------------------------------------------------
+
+
+def _kernel_of(op: Operator) -> tuple[Callable[..., Any], tuple[str, ...], tuple[str, ...]]:
+    """The function on scalars, the names of its inputs, and the attributes it takes."""
+    kernel = op.kernel_rule
+    if isinstance(kernel, Kernel):
+        return kernel.function, kernel.inputs, kernel.attrs
+    if kernel is None and op.catalogue and op.name in LOWER and op.single:
+        return op, op.input_names, tuple(op.attr_defs)  # the catalogue's element-wise operators are kernels themselves
+    if kernel is None:
+        raise UnimplementedError(op=op.name, what="it has no kernel: NumPy's code cannot be carried to C",
+                                 do="give the class `@ow.kernel def kernel(x, *, ...)` on scalars")  # fmt: skip
+    raise UnimplementedError(op=op.name, what="its kernel is not one on scalars, and only those become operators in C",
+                             found=repr(kernel)[:80], do="write the kernel on scalars")  # fmt: skip
+
+
+def _check_shape_rules(op: Operator, parameters: tuple[str, ...]) -> None:
+    """Raise UnimplementedError for inputs and outputs that C code of a kernel on scalars does not have."""
+    if not op.single:
+        raise UnimplementedError(op=op.name, what="its kernel gives one tensor", found=f"{len(op.outputs)} outputs",
+                                 wanted="one output")  # fmt: skip
+    repeated = [i.name for i in op.inputs if i.repeated]
+    if repeated:
+        raise UnimplementedError(op=op.name, what="an input that is a list of tensors has no form in C",
+                                 found=repeated[0], do="an operator with single inputs")  # fmt: skip
+    if len(parameters) != len(op.inputs) or not parameters:
+        raise SignatureError(op=op.name, what="its kernel does not take its inputs", wanted=", ".join(op.input_names),
+                             found=", ".join(parameters) or "none")  # fmt: skip
+
+
+def _dtypes_of(op: Operator) -> list[tuple[DType, ...]]:
+    """The choices of the inputs' dtypes that the operator declares, of those that kernels have."""
+    leaders = [i.name for i in op.inputs if i.like is None]
+    allowed = {i.name: [d for d in KINDS if d in i.dtypes] for i in op.inputs}
+    found = []
+    for values in itertools.product(*(allowed[n] for n in leaders)):
+        by_name = dict(zip(leaders, values))
+        dtypes = tuple(by_name[i.like or i.name] for i in op.inputs)
+        if all(d in i.dtypes for d, i in zip(dtypes, op.inputs)):
+            found.append(dtypes)
+    return found
+
+
+# ---- attributes -------------------------------------------------------------------------------------------------
+
+
+def _option(op: Operator, attr: Attr, attrs: Mapping[str, Any], passed: bool) -> Option | None:
+    """An attribute in C; None for one that the kernel does not take and that C cannot read."""
+    kind: Any = attr.type
+    word = c_name(attr.name)
+    if attr.name in attrs:
+        return Option(attr, word, _given(op, attr, attrs[attr.name]), None, passed)
+    if kind is bool:
+        choices: tuple[Any, ...] = (False, True)
+    elif attr.check is not None and attr.check.form[:1] == ("one_of",) and kind in _PLAIN:
+        choices = tuple(attr.convert(c) for c in attr.check.form[1:])
+    elif kind in SYMBOLIC:
+        _check_is_c(op, attr)
+        return Option(attr, word, (None, kind) if attr.default is None else (), kind, passed)
+    elif not passed:
+        return None
+    else:
+        raise UnimplementedError(op=op.name, what=f"attribute {attr.name!r} may have any value of a type that C code "
+                                 "does not read from a node", found=attr.type_name(),
+                                 do=f"attrs={{{attr.name!r}: [...]}} with the values that are needed")  # fmt: skip
+    return Option(attr, word, (None, *choices) if attr.default is None else choices, None, passed)
+
+
+def _given(op: Operator, attr: Attr, values: Any) -> tuple[Any, ...]:
+    """The values that a person lists. Raises InvalidArgumentError for those that the attribute does not take."""
+    several = isinstance(values, list) and not isinstance(attr.type, list)
+    found: list[Any] = []
+    for value in values if several else [values]:
+        try:
+            converted = attr.convert(value)
+        except (TypeError, ValueError) as error:
+            raise InvalidArgumentError(op=op.name, what=f"attribute {attr.name!r} cannot be that", wanted=str(error),
+                                       found=repr(value)[:80]) from None  # fmt: skip
+        if converted not in found:
+            found.append(converted)
+    if attr.type not in (*_PLAIN, [float], [int]):
+        raise UnimplementedError(op=op.name, what=f"attribute {attr.name!r} cannot be read from a node in C",
+                                 found=attr.type_name(), wanted="float, int, bool, str, or a list of floats or ints",
+                                 do="leave it out of the kernel")  # fmt: skip
+    if not found:
+        raise InvalidArgumentError(op=op.name, what=f"attribute {attr.name!r} has no values", wanted="one at least")
+    return tuple(found)
+
+
+def _check_is_c(op: Operator, attr: Attr) -> None:
+    """Raise UnimplementedError for a condition that is a Python function."""
+    forms = [attr.check.known_form] if attr.check is not None else []
+    while forms:
+        name, *rest = forms.pop()
+        if name == "all":
+            forms += rest
+        elif name not in CONDITIONS:
+            raise UnimplementedError(op=op.name, what=f"attribute {attr.name!r} has a check that C code cannot make",
+                                     found=attr.check.wanted if attr.check else "", wanted=", ".join(CONDITIONS),
+                                     do=f"one of these checks, or attrs={{{attr.name!r}: [...]}}")  # fmt: skip
+
+
+CONDITIONS = {
+    "at_least": "{v} >= {0}", "greater_than": "{v} > {0}", "at_most": "{v} <= {0}", "less_than": "{v} < {0}",
+    "between": "{0} <= {v} && {v} <= {1}", "finite": "isfinite((double){v})",
+}  # fmt: skip
+"""Checks of attributes as C conditions."""
+
+
+def condition(form: tuple[Any, ...], v: str) -> list[str]:
+    """A check as C conditions that all have to hold."""
+    name, *bounds = form
+    if name == "all":
+        return [c for part in bounds for c in condition(part, v)]
+    return [CONDITIONS[name].format(*map(c_number, bounds), v=v)]
+
+
+def c_number(x: Any) -> str:
+    """A bound in C."""
+    if isinstance(x, int):
+        return str(x) if abs(x) < 2**31 else f"INT64_C({x})" if abs(x) < 2**63 else f"{float(x)!r}"
+    if math.isinf(x):
+        return "INFINITY" if x > 0 else "-INFINITY"
+    return "NAN" if math.isnan(x) else repr(float(x))
+
+
+def later_type(option: Option) -> str:
+    """C's type of a number that nodes give."""
+    assert option.later is not None
+    return c_type(SYMBOLIC[option.later])
+
+
+def takes(export: Export) -> str:
+    """The dtypes that it takes, in words."""
+    each = dict.fromkeys(" and ".join(d.name for d in c.inputs) for c in export.cases)
+    return ", or ".join(each)
+

@@ -1,0 +1,220 @@
+"""C that reads a node's options into an operator's attributes.
+
+Lives here: the struct of attributes, its defaults, reading and checking each. Not here: FlexBuffers (flexbuffers.c).
+
+What an official run time makes of a failed init is a crash, so init never fails: it keeps what is wrong in words, and
+prepare reports them. An older file lacks what later versions brought and gets the defaults; options that the operator
+does not know, and a version newer than it has, are errors.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from ..format.carried import VERSION_KEY
+from .cases import Export, Option, c_number, condition, later_type
+
+READERS = {float: ("double", "ow_read_float"), int: ("int64_t", "ow_read_int"), bool: ("bool", "ow_read_bool")}
+
+
+def flexbuffers(export: Export) -> str:
+    """The reader of FlexBuffers, with what reads the kinds of attributes that there are: compilers mind the others."""
+    first, *more = re.split(r"/\* @(\w+) \*/\n", (Path(__file__).parent / "flexbuffers.c").read_text("utf-8"))
+    words = {READERS[o.attr.type][1] if o.attr.type is not str else "ow_read_text" for o in export.options}
+    return first + "".join(text for name, text in zip(more[::2], more[1::2]) if f"ow_read_{name}" in words)
+
+
+def quoted(text: str) -> str:
+    """A C string; only ASCII is written as it is."""
+    bytes_ = "".join(chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in text.encode())
+    return f'"{bytes_}"'
+
+
+def printed(text: str) -> str:
+    """A C string that printf takes as it is."""
+    return quoted(text.replace("%", "%%"))
+
+
+def state_struct(export: Export) -> str:
+    """The struct that a node has as its state."""
+    lines = ["/* What a node says of its attributes. error: in words, what is wrong with its options, or nothing. */",
+             "typedef struct ow_state {", "  char error[200];"]  # fmt: skip
+    for option in export.options:
+        if option.later is not None:
+            lines.append(f"  {later_type(option)} {option.field};")
+        if option.choices:
+            lines.append(f"  int {option.field}_choice; /* {choices_in_words(option)} */")
+        if option.attr.required:
+            lines.append(f"  bool {option.field}_given;")
+    return "\n".join([*lines, "} ow_state;\n"])
+
+
+def choices_in_words(option: Option) -> str:
+    """Its values with their numbers."""
+    words = [f"{i}: {'any other' if isinstance(c, type) else 'not given' if c is None else _shown(c)}"
+             for i, c in enumerate(option.choices)]  # fmt: skip
+    text = ", ".join(words)
+    return (text if len(text) < 90 else text[:87] + "...").replace("*/", "* /")
+
+
+def _shown(value: Any) -> str:
+    return json.dumps(value) if isinstance(value, str | bool) else repr(value)
+
+
+def reading(export: Export) -> str:
+    """`ow_read_options`: the attributes of one node."""
+    branches = [_branch(export, option) for option in export.options]
+    version = f"""    if (strcmp(name, {quoted(VERSION_KEY)}) == 0) {{ /* the version that the node was written with */
+      int64_t version;
+      const ow_found how = ow_read_int(options, v, &version);
+      if (how == OW_DAMAGED) goto damaged;
+      if (how != OW_FINE || version < 1) {{
+        snprintf(state->error, sizeof state->error, "the version in the node's options is none");
+        return;
+      }}
+      if (version > {export.op.version}) {{
+        snprintf(state->error, sizeof state->error, "the node has version %lld of the operator, this is version %d",
+                 (long long)version, {export.op.version});
+        return;
+      }}
+    }}"""
+    others = ""
+    if "T" not in export.op.attr_defs:
+        others = """ else if (strcmp(name, "T") == 0) { /* TensorFlow's own attribute: the inputs say it, too */
+    }"""
+    known = ", ".join(export.op.attr_defs) or "none"
+    return f"""static void ow_read_options(ow_bytes options, ow_state *state) {{
+  ow_value v;
+  ow_map map;
+  if (options.data == NULL || options.size == 0) return;
+  if (!ow_root(options, &v)) goto damaged;
+  if (v.type == OW_FLEX_NULL) return;
+  if (v.type != OW_FLEX_MAP) {{
+    snprintf(state->error, sizeof state->error, "the node's options are no map of attributes");
+    return;
+  }}
+  if (!ow_open_map(options, v, &map)) goto damaged;
+  for (size_t i = 0; i < map.n; ++i) {{
+    const char *name;
+    if (!ow_entry(options, &map, i, &name, &v)) goto damaged;
+{version}{"".join(branches)}{others} else {{
+      snprintf(state->error, sizeof state->error, "options that it does not know: %.60s; known: %.90s", name,
+               {quoted(known)});
+      return;
+    }}
+  }}
+  return;
+damaged:
+  snprintf(state->error, sizeof state->error, "damaged options: %lu bytes that are no whole FlexBuffers document",
+           (unsigned long)options.size);
+}}
+"""
+
+
+def _branch(export: Export, option: Option) -> str:
+    kind: Any = option.attr.type
+    name, field = option.name, option.field
+    wrong = printed(f"attribute '{name}' has the wrong type: it is {option.attr.type_name()}")
+    lines = [f" else if (strcmp(name, {quoted(name)}) == 0) {{"]
+    if None in option.choices:
+        at = option.choices.index(None)
+        lines += ["      if (v.type == OW_FLEX_NULL) {", f"        state->{field}_choice = {at};",
+                  "        continue;", "      }"]  # fmt: skip
+    if kind is str:
+        lines += ["      const char *text;", "      size_t length;",
+                  "      const ow_found how = ow_read_text(options, v, &text, &length);"]  # fmt: skip
+    else:
+        c, reader = READERS[kind]
+        lines += [f"      {c} number;", f"      const ow_found how = {reader}(options, v, &number);"]
+    lines += ["      if (how == OW_DAMAGED) goto damaged;", "      if (how != OW_FINE) {", *_failed(wrong)]
+    if option.attr.required:
+        lines.append(f"      state->{field}_given = true;")
+    lines += _chosen(option) if option.later is None else _number(export, option)
+    return "\n".join([*lines, "    }"])
+
+
+def _chosen(option: Option) -> list[str]:
+    """Which of its values an attribute has."""
+    lines = [f"      state->{option.field}_choice = -1;"]
+    for i, value in enumerate(option.choices):
+        if value is None:
+            continue
+        if isinstance(value, str):
+            test = f"length == {len(value.encode())} && memcmp(text, {quoted(value)}, {len(value.encode())}) == 0"
+        elif isinstance(value, bool):
+            test = "number" if value else "!number"
+        else:
+            test = f"number == {c_number(value)}"
+        lines.append(f"      if ({test}) state->{option.field}_choice = {i};")
+    values = ", ".join(_shown(c) for c in option.choices if c is not None)
+    words = printed(f"attribute '{option.name}' has a value that this code is not made for; it has {values}"[:180])
+    return [*lines, f"      if (state->{option.field}_choice < 0) {{", *_failed(words)]
+
+
+def _failed(words: str) -> list[str]:
+    """What is wrong is kept, and the rest is not read."""
+    return [f"        snprintf(state->error, sizeof state->error, {words});", "        return;", "      }"]
+
+
+def _number(export: Export, option: Option) -> list[str]:
+    """A number that may be any within its check."""
+    lines = []
+    tests = condition(option.attr.check.known_form, "number") if option.attr.check is not None else []
+    wanted = option.attr.check.wanted if option.attr.check is not None else ""
+    checks = [(t, f"attribute '{option.name}' is out of its range: {wanted}") for t in tests]
+    if any(option.name in c.source.narrow for c in export.cases):
+        words = f"attribute '{option.name}' is out of its range: the operator computes with it as int32"
+        checks.append(("INT32_MIN <= number && number <= INT32_MAX", words))
+    for test, words in checks:
+        lines += [f"      if (!({test})) {{", *_failed(printed(words[:180]))]
+    if option.choices:
+        later = next(i for i, c in enumerate(option.choices) if isinstance(c, type))
+        lines.append(f"      state->{option.field}_choice = {later};")
+    return [*lines, f"      state->{option.field} = number;"]
+
+
+def defaults(export: Export) -> list[str]:
+    """Statements that set each attribute to what it is where a node does not say it."""
+    lines = []
+    for option in export.options:
+        value = None if option.attr.required else option.attr.default
+        if option.choices:
+            known = [i for i, c in enumerate(option.choices) if c == value and type(c) is type(value)]
+            later = [i for i, c in enumerate(option.choices) if isinstance(c, type)]
+            at = known[0] if known else later[0] if later and value is not None else -1
+            lines.append(f"state->{option.field}_choice = {at};")
+        if option.later is not None:
+            number = value if value is not None else 0
+            lines.append(f"state->{option.field} = {c_number(option.later(number))};")
+    return lines
+
+
+def missing(export: Export) -> list[str]:
+    """Statements of prepare for attributes that a node must say, or whose default is none of those exported."""
+    lines = []
+    for option in export.options:
+        if option.attr.required:
+            words = printed(f"{export.op.name}: attribute '{option.name}' is missing from the node's options")
+            lines += [f"if (!state->{option.field}_given) {{", *_refused(words)]
+        elif option.choices:
+            which = f"{export.op.name}: attribute '{option.name}' has its default"
+            lines += [f"if (state->{option.field}_choice < 0) {{",
+                      *_refused(printed(f"{which}, which this code is not made for"))]  # fmt: skip
+    return lines
+
+
+def _refused(words: str) -> list[str]:
+    return [f"  OW_REPORT(context, {words});", "  return kTfLiteError;", "}"]
+
+
+def choice_number(export: Export) -> str:
+    """A C expression for which combination of attributes a node has."""
+    text = "0"
+    for option in export.options:
+        if option.choices and option.passed:
+            text = f"state->{option.field}_choice" if text == "0" else (
+                f"({text}) * {len(option.choices)} + state->{option.field}_choice")  # fmt: skip
+    return text

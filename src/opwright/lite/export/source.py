@@ -1,0 +1,317 @@
+"""The source file and the header of an exported operator.
+
+Lives here: the parts in order; prepare and invoke.
+Not here: what the parts are (options.py, loops.py, apis.py, compiler/c_source).
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from ...compiler.c_source.helpers import helpers_text
+from ...core.dtypes import DType
+from ...ops.definition import Operator
+from . import options
+from .apis import Api
+from .cases import Export, takes
+from .loops import ELEMENTS, LITE_TYPES, loop
+
+_HERE = Path(__file__).parent
+
+_ARITHMETIC = """/* Results are IEEE 754's, to the last bit: no sum is regrouped, no product fused unasked. */
+#if defined(__FAST_MATH__)
+#error "this file needs IEEE arithmetic: compile it without -ffast-math"
+#endif
+#if defined(FLT_EVAL_METHOD) && FLT_EVAL_METHOD != 0
+#error "this file needs float and double to be rounded at each step: on 32-bit x86 use -msse2 -mfpmath=sse"
+#endif
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#elif defined(__GNUC__)
+#pragma GCC optimize("fp-contract=off")
+#elif defined(_MSC_VER)
+#pragma fp_contract(off)
+#endif
+"""
+
+
+def filled(template: str, export: Export) -> str:
+    """A template with the operator's name, that of its C names, and its version."""
+    words = {"NAME": export.name, "OP": options.quoted(export.op.name)[1:-1], "VERSION": str(export.op.version)}
+    return re.sub(r"@(NAME|OP|VERSION)@", lambda m: words[m[1]], template)
+
+
+def comment(text: str, width: int = 116) -> str:
+    """A block comment of these lines."""
+    safe = text.replace("*/", "* /").replace("/*", "/ *").splitlines()
+    return "/* " + "\n * ".join(line[:width] for line in safe).replace(" * \n", " *\n") + "\n */\n"
+
+
+def said(op: Operator) -> str:
+    """The operator's own words."""
+    return op.doc.strip() or op.signature()
+
+
+def header(export: Export, api: Api) -> str:
+    """NAME.h."""
+    guard = f"{export.name.upper()}_OPERATOR_H_"
+    includes = "\n".join(f'#include "{{root}}/{h}"' for h in api.headers)
+    about = f"{export.op.signature()}, version {export.op.version}\n\n{said(export.op)}\n\nFor {api.what}."
+    return f"""{comment(about)}
+#ifndef {guard}
+#define {guard}
+
+/* The run time's headers, as LiteRT and as TensorFlow have them. */
+#if defined(__has_include)
+#if __has_include("tflite/{api.headers[0]}")
+#define OW_HEADERS_OF_LITERT 1
+#endif
+#endif
+#ifdef OW_HEADERS_OF_LITERT
+{includes.format(root="tflite")}
+#else
+{includes.format(root="tensorflow/lite")}
+#endif
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+{filled(api.declaration, export)}
+#ifdef __cplusplus
+}}
+#endif
+
+#endif
+"""
+
+
+def source(export: Export, api: Api) -> str:
+    """NAME.c."""
+    functions = {f.name: f for case in export.cases for f in case.source.functions}
+    tables = dict.fromkeys(t for case in export.cases for t in case.source.tables)
+    helpers = helpers_text(set().union(*(f.helpers for f in functions.values())))
+    inputs = len(export.op.inputs)
+    parts = [
+        comment(f"{export.op.signature()}, version {export.op.version}\n\n{said(export.op)}\n\n"
+                f"Takes {takes(export)}. For {api.what}.\nMade by `opwright op export` of the operator's kernel, "
+                "for C99, C11 and C++11; README.md says how to build it."),
+        f'#include "{export.name}.h"\n\n' + "".join(f"#include <{h}.h>\n" for h in (
+            "float", "math", "stdbool", "stdint", "stdio", "stdlib", "string")),
+        _ARITHMETIC,
+        _title("The kernel: one element"),
+        *([helpers] if helpers else []), *tables, *(f.text for f in functions.values()),
+        _title("Its attributes, from a node's options"),
+        options.flexbuffers(export), options.state_struct(export), options.reading(export),
+        _title("Its tensors"),
+        f"enum {{ OW_INPUTS = {inputs} }};\n",
+        (_HERE / "elements.c").read_text("utf-8"),
+        *(loop(export, case) for case in export.cases),
+        _table(export),
+        _title("The run time"),
+        f"typedef {api.context} ow_context;\ntypedef {api.node} ow_node;\ntypedef {api.tensor} ow_tensor;\n",
+        api.functions.lstrip("\n"),
+        _life(export), _prepare(export), _invoke(export), filled(api.registration, export).lstrip("\n"),
+    ]  # fmt: skip
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(parts))
+
+
+def _title(text: str) -> str:
+    return f"/* ---- {text} {'-' * (108 - len(text))} */\n"
+
+
+def _table(export: Export) -> str:
+    """The choices, as a table that invoke looks in."""
+    rows = [f"    {{{{{', '.join(LITE_TYPES[d] for d in c.inputs)}}}, {LITE_TYPES[c.source.dtype]}, {c.choice}, "
+            f"{{{', '.join(f'sizeof({ELEMENTS[d]})' for d in c.inputs)}}}, sizeof({ELEMENTS[c.source.dtype]}), "
+            f"{c.source.name}_loop}},"
+            for c in export.cases]  # fmt: skip
+    return f"""/* What there is: types of inputs and result, which choice of attributes, sizes of elements, the loop. */
+typedef struct ow_case {{
+  TfLiteType types[OW_INPUTS];
+  TfLiteType gives;
+  int choice;
+  size_t sizes[OW_INPUTS];
+  size_t size;
+  void (*loop)(const void *const *inputs, const int64_t *steps, void *output, int64_t n, const ow_state *state);
+}} ow_case;
+
+static const ow_case ow_cases[] = {{
+{chr(10).join(rows)}
+}};
+
+static const ow_case *ow_case_of(const TfLiteType *types, int choice) {{
+  for (size_t i = 0; i < sizeof ow_cases / sizeof ow_cases[0]; ++i) {{
+    const ow_case *one = &ow_cases[i];
+    if (one->choice == choice && memcmp(one->types, types, sizeof one->types) == 0) return one;
+  }}
+  return NULL;
+}}
+"""
+
+
+def _life(export: Export) -> str:
+    name = options.quoted(export.op.name)[1:-1]
+    body = "\n".join(f"  {line}" for line in options.defaults(export))
+    return f"""/* Once for each node: its attributes. What is wrong with them prepare says. */
+static void *ow_init(ow_context *context, const char *buffer, size_t length) {{
+  ow_state *state = (ow_state *)calloc(1, sizeof(ow_state));
+  ow_bytes given;
+  (void)context;
+  if (state == NULL) return NULL;
+{body + chr(10) if body else ""}  given.data = (const uint8_t *)buffer;
+  given.size = length;
+  ow_read_options(given, state);
+  return state;
+}}
+
+static void ow_free(ow_context *context, void *state) {{
+  (void)context;
+  free(state);
+}}
+
+/* The inputs of a node as types and sizes. */
+static TfLiteStatus ow_look(ow_context *context, ow_node *node, TfLiteType *types, int *ranks,
+                            int64_t (*dims)[OW_MAX_RANK], const void **data) {{
+  for (int k = 0; k < OW_INPUTS; ++k) {{
+    const ow_tensor *t = ow_input(context, node, k);
+    if (t == NULL) {{
+      OW_REPORT(context, "{name}: input %d is left out", k);
+      return kTfLiteError;
+    }}
+    types[k] = ow_type(t);
+    ranks[k] = ow_rank(t);
+    data[k] = ow_data(t);
+    if (ranks[k] < 0 || ranks[k] > OW_MAX_RANK) {{
+      OW_REPORT(context, "{name}: input %d has %d dimensions; at most %d are possible", k, ranks[k], (int)OW_MAX_RANK);
+      return kTfLiteError;
+    }}
+    for (int axis = 0; axis < ranks[k]; ++axis) dims[k][axis] = ow_dim(t, axis);
+  }}
+  return kTfLiteOk;
+}}
+"""
+
+
+def _type_names(export: Export) -> str:
+    used: dict[DType, None] = dict.fromkeys(d for c in export.cases for d in (*c.inputs, c.source.dtype))
+    return ", ".join(f"{d.name} is {LITE_TYPES[d]}" for d in used)
+
+
+def _prepare(export: Export) -> str:
+    op, name = export.op, options.quoted(export.op.name)[1:-1]
+    lines = []
+    for k, declared in enumerate(op.inputs):
+        if declared.ranks is not None:
+            test = " && ".join(f"ranks[{k}] != {r}" for r in declared.ranks)
+            words = f"input {declared.name!r} has %d dimensions; wanted: {' or '.join(map(str, declared.ranks))}"
+            lines += [f"  if ({test}) {{", f'    OW_REPORT(context, "{name}: {words}", ranks[{k}]);',
+                      "    return kTfLiteError;", "  }"]  # fmt: skip
+    like = op.outputs[0].like
+    if not op.elementwise and like is not None and op.infer_rule is None and len(op.inputs) > 1:
+        k = op.input_names.index(like)
+        lines += [f"  bool alike = rank == ranks[{k}]; /* the result has the shape of {like} */",
+                  f"  for (int axis = 0; alike && axis < rank; ++axis) alike = shape[axis] == dims[{k}][axis];",
+                  "  if (!alike) {",
+                  f'    OW_REPORT(context, "{name}: the inputs make a larger shape than {like} has");',
+                  "    return kTfLiteError;", "  }"]  # fmt: skip
+    required = "\n".join(f"  {line}" for line in options.missing(export))
+    types = ", ".join("%d" for _ in op.inputs)
+    given = ", ".join(f"(int)types[{k}]" for k in range(len(op.inputs)))
+    return f"""/* After each change of the inputs' shapes: checks, and the shape of the result. */
+static TfLiteStatus ow_prepare(ow_context *context, ow_node *node) {{
+  const ow_state *state = (const ow_state *)ow_state_of(node);
+  TfLiteType types[OW_INPUTS];
+  int ranks[OW_INPUTS];
+  int64_t dims[OW_INPUTS][OW_MAX_RANK], shape[OW_MAX_RANK];
+  const void *data[OW_INPUTS];
+  ow_axes axes;
+  if (state == NULL) {{
+    OW_REPORT(context, "{name}: no memory for its attributes");
+    return kTfLiteError;
+  }}
+  if (state->error[0] != 0) {{
+    OW_REPORT(context, "{name}: %s", state->error);
+    return kTfLiteError;
+  }}
+{required + chr(10) if required else ""}  if (ow_inputs(node) != OW_INPUTS || ow_outputs(node) != 1) {{
+    OW_REPORT(context, "{name}: the node has %d inputs and %d outputs; wanted: %d and 1", ow_inputs(node),
+              ow_outputs(node), (int)OW_INPUTS);
+    return kTfLiteError;
+  }}
+  if (ow_look(context, node, types, ranks, dims, data) != kTfLiteOk) return kTfLiteError;
+  const ow_case *found = ow_case_of(types, {options.choice_number(export)});
+  if (found == NULL) {{ /* {_type_names(export)} */
+    OW_REPORT(context, "{name}: inputs of types {types} (TfLiteType); it takes {takes(export)}", {given});
+    return kTfLiteError;
+  }}
+  ow_tensor *output = ow_output(context, node, 0);
+  if (output == NULL || ow_type(output) != found->gives) {{
+    OW_REPORT(context, "{name}: the output has type %d; it gives %d (TfLiteType)",
+              output == NULL ? 0 : (int)ow_type(output), (int)found->gives);
+    return kTfLiteError;
+  }}
+  const int rank = ow_broadcast(ranks, dims, shape, &axes);
+  if (rank < 0) {{
+    OW_REPORT(context, "{name}: the shapes of the inputs do not fit together");
+    return kTfLiteError;
+  }}
+{chr(10).join(lines) + chr(10) if lines else ""}  TfLiteIntArray *sizes = ow_shape(rank);
+  if (sizes == NULL) {{
+    OW_REPORT(context, "{name}: no memory for a shape");
+    return kTfLiteError;
+  }}
+  for (int axis = 0; axis < rank; ++axis) sizes->data[axis] = (int)shape[axis];
+  return ow_resize(context, output, sizes);
+}}
+"""
+
+
+def _invoke(export: Export) -> str:
+    name = options.quoted(export.op.name)[1:-1]
+    return f"""/* Each run. */
+static TfLiteStatus ow_invoke(ow_context *context, ow_node *node) {{
+  const ow_state *state = (const ow_state *)ow_state_of(node);
+  TfLiteType types[OW_INPUTS];
+  int ranks[OW_INPUTS];
+  int64_t dims[OW_INPUTS][OW_MAX_RANK], shape[OW_MAX_RANK], index[OW_MAX_RANK] = {{0}}, steps[OW_INPUTS];
+  const void *data[OW_INPUTS];
+  ow_axes axes;
+  if (state == NULL || ow_look(context, node, types, ranks, dims, data) != kTfLiteOk) return kTfLiteError;
+  const ow_case *found = ow_case_of(types, {options.choice_number(export)});
+  ow_tensor *output = ow_output(context, node, 0);
+  if (found == NULL || output == NULL || ow_broadcast(ranks, dims, shape, &axes) < 0) {{
+    OW_REPORT(context, "{name}: the inputs are not those that it was prepared for");
+    return kTfLiteError;
+  }}
+  char *out = (char *)ow_data(output);
+  const int last = axes.rank - 1;
+  const int64_t n = axes.sizes[last];
+  for (int axis = 0; axis <= last; ++axis) {{
+    if (axes.sizes[axis] == 0) return kTfLiteOk; /* nothing to compute */
+  }}
+  for (int k = 0; k < OW_INPUTS; ++k) {{
+    steps[k] = axes.steps[k][last];
+    if (data[k] == NULL) out = NULL;
+  }}
+  if (out == NULL) {{
+    OW_REPORT(context, "{name}: a tensor has no data");
+    return kTfLiteError;
+  }}
+  for (;;) {{
+    found->loop(data, steps, out, n, state);
+    out += (size_t)n * found->size;
+    int axis = last - 1; /* the next row: the last axis that is not at its end goes on */
+    for (; axis >= 0; --axis) {{
+      const bool goes_on = ++index[axis] < axes.sizes[axis];
+      const int64_t by = goes_on ? 1 : 1 - axes.sizes[axis];
+      for (int k = 0; k < OW_INPUTS; ++k) {{
+        data[k] = (const char *)data[k] + by * axes.steps[k][axis] * (int64_t)found->sizes[k];
+      }}
+      if (goes_on) break;
+      index[axis] = 0;
+    }}
+    if (axis < 0) return kTfLiteOk;
+  }}
+}}
+"""
