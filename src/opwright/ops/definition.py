@@ -86,6 +86,8 @@ class Operator:
         )
         self.compute_rule: Any = body.pop("compute", None)
         self.kernel_rule: Any = body.pop("kernel", None)
+        if hasattr(self.kernel_rule, "of_operator"):  # a kernel on arrays, which has to know which of them is what
+            self.kernel_rule = self.kernel_rule.of_operator(self)
         self.kernels: dict[kernels.KernelKey, Callable[..., Any]] = {}
         if self.kernel_rule is not None:
             self.kernels[kernels.KernelKey("cpu", library="compiled")] = self.kernel_rule

@@ -112,6 +112,9 @@ def register_kernel(
                              f"{', '.join(kinds_of_places())}; devices.register_place_kind makes one")  # fmt: skip
 
     def enter(kernel: Kernel) -> Kernel:
+        given = kernel
+        if hasattr(kernel, "of_operator"):  # on arrays, in the kernel language
+            kernel = kernel.of_operator(op)
         if not callable(kernel):
             raise SignatureError(op=op.name, what="a kernel is a function", found=f"{kernel!r}"[:80],
                                  wanted="fn(op, *arrays)")  # fmt: skip
@@ -128,7 +131,7 @@ def register_kernel(
             op.tolerances[key] = float(tolerance)
         op.cpu_kernels = op.cpu_kernels or key.place == "cpu"
         op.found_kernels.clear()
-        return kernel
+        return given
 
     return enter
 

@@ -16,7 +16,7 @@ import ctypes
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from llvmlite import ir
@@ -33,6 +33,9 @@ from .family import word
 from .kinds import I64, KIND, POINTER
 from .places import Pointer
 from .values import Staging, Value, current, value
+
+if TYPE_CHECKING:
+    from ..operator_kernels import OperatorKernel
 
 _KERNEL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
 
@@ -89,8 +92,8 @@ class ArrayKernel:
     OutOfRangeError, naming the kernel's line, for an access outside an array (checked=False leaves these guards out)
     """
 
-    def __init__(self, function: Callable[..., Any], checked: bool = True) -> None:
-        self.function, self.checked, self.name = function, checked, function.__name__
+    def __init__(self, function: Callable[..., Any], checked: bool = True, name: str | None = None) -> None:
+        self.function, self.checked, self.name = function, checked, name or function.__name__
         parameters = list(inspect.signature(function, eval_str=True).parameters.values())
         self.parameters = {p.name: p.annotation for p in parameters if p.kind is not p.KEYWORD_ONLY}
         self.constants = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
@@ -100,6 +103,12 @@ class ArrayKernel:
                                 f"dtype, found {kind!r}")  # fmt: skip
         self._compiled: dict[Any, _Compiled] = {}
         functools.update_wrapper(self, function)
+
+    def of_operator(self, operator: Any) -> OperatorKernel:
+        """This kernel as the kernel of the operator in whose class it stands, whose name it bears from here on."""
+        from ..operator_kernels import OperatorKernel
+
+        return OperatorKernel(ArrayKernel(self.function, self.checked, operator.name), operator)
 
     # ---- staging ------------------------------------------------------------------------------------------------
 

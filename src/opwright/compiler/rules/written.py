@@ -1,6 +1,8 @@
-"""Operators with a kernel on scalars (`@ow.kernel` in their class): each is a map that calls it.
+"""Users' operators with a kernel (`@ow.kernel` in their class): one on scalars is a map that calls it, one on arrays a
+step of its own.
 
-Lives here: their rule.  Not here: such kernels as operations of expressions (../scalar_functions.py).
+Lives here: their rule.
+Not here: kernels on scalars as operations of expressions (../scalar_functions.py), steps (../kernels/written.py).
 """
 
 from __future__ import annotations
@@ -18,8 +20,14 @@ def written(at: At) -> None:
     """The map of a node whose operator has a kernel. Raises Refused for what its kernel does not take."""
     op, node = at.node.op, at.node
     kernel = own_kernel(op)
+    if kernel is None:
+        raise Refused("it computes in Python")
     if not isinstance(kernel, Kernel):
-        raise Refused("it computes in Python" if kernel is None else "its kernel is on arrays")
+        from ..kernels.written import add_written
+
+        add_written(at, kernel, op.bind(dict(node.attrs)), [at.operand(i) for i in range(len(node.inputs))],
+                    [at.output(i) for i in range(len(node.outputs))])  # fmt: skip
+        return
     operands = [at.operand(i) for i in range(len(node.inputs))]
     if len(operands) != len(kernel.inputs) or not operands or len(node.outputs) != 1:
         raise Refused(f"its kernel takes {', '.join(kernel.inputs) or 'nothing'} and gives one result")

@@ -29,12 +29,14 @@ from ..delegate import Delegate, DelegateFlags, DelegateParams
 from ..ops.definition import defined
 from ..registration import OperatorRegistration
 from ..runtime.node import Node
+from ..runtime.settling import is_settled
 from ..runtime.subgraph import Subgraph
 from ..runtime.tensor import CONSTANT, DYNAMIC
 from .keeping import Made, constants_of, note_of
 from .kernel import FrozenRegistration, PlanRegistration
 from .nodes import At, Buffers, Refused
 from .rules import STATEFUL, forms_of
+from .rules.written import code_of, is_written
 
 if TYPE_CHECKING:
     from ..runtime.delegate_context import DelegateContext
@@ -106,7 +108,7 @@ class CompiledDelegate(Delegate):
 
     def _claim(self, context: DelegateContext, taken: dict[int, Taken], buffers: Buffers, all_or_none: bool) -> bool:
         """Replace the nodes that have kernels, too; whether there were any, and kernels in the cache."""
-        count = len(context.subgraph.execution_plan)
+        count = sum(not is_settled(node) for node in context.subgraph.execution_plan)
         while taken:
             params = context.preview_delegate_partitioning(taken)
             plans = [self._plan(context.subgraph, p, taken, buffers) for p in params]
@@ -125,10 +127,17 @@ class CompiledDelegate(Delegate):
     # ---- plans of earlier processes ---------------------------------------------------------------------------------
 
     def _frozen_key(self, subgraph: Subgraph) -> str | None:
-        """What a plan of all nodes of the main subgraph is kept under."""
+        """What a plan of all nodes of the main subgraph is kept under; None where none is to be."""
         if self._identity is None or subgraph.index != 0:
             return None
-        return f"{self._identity} {[subgraph.tensors[i].shape for i in subgraph.inputs]}"
+        codes = []
+        for node in subgraph.execution_plan:
+            if type(node.options) is bytes:
+                subgraph.init(node)
+                codes.append(code_of(node))
+        if None in codes:
+            return None
+        return f"{self._identity} {[subgraph.tensors[i].shape for i in subgraph.inputs]}{codes or ''}"
 
     def _note(self, subgraph: Subgraph, params: DelegateParams, plan: Plan | None) -> None:
         """Have a plan of all nodes kept."""
@@ -167,12 +176,14 @@ class CompiledDelegate(Delegate):
         safe = {id(subgraph.tensors[i]) for i in subgraph.inputs} | {id(t) for t in subgraph.tensors if t.is_variable}
         again = rewritten(subgraph)
         for node in subgraph.execution_plan:
+            if is_settled(node):
+                continue
             try:
                 self._check(node)
                 if again and any(id(t) in again for t in (*node.tensors_in, *node.tensors_out)):
                     raise Refused("a tensor of it is written more than once")
                 for t in node.tensors_in:
-                    if t is not None and t.kind != CONSTANT and not (known(t) if known else id(t) in safe):
+                    if t is not None and t.constant is None and not (known(t) if known else id(t) in safe):
                         raise Refused(f"the shape of {t!r} is not known before it runs")
                 if known is not None and not all(map(known, node.tensors_out)):
                     raise Refused("its results' shapes are not known before it runs")
@@ -192,10 +203,9 @@ class CompiledDelegate(Delegate):
     def _check(self, node: Node) -> None:
         """Raises Refused for what no rule is asked about."""
         registration = node.registration
-        if type(node.options) is bytes or node.delegate is not None or not isinstance(registration,
-                                                                                     OperatorRegistration):  # fmt: skip
+        if node.delegate is not None or not isinstance(registration, OperatorRegistration):
             raise Refused("it has a kernel of its own")
-        if registration.operator is not defined.get(node.name):
+        if not is_written(node) and registration.operator is not defined.get(node.name):
             raise Refused("another operator serves it")
         for t in (*node.tensors_in, *node.tensors_out):
             if t is not None and ((t.is_variable and node.name not in STATEFUL) or t.is_object):
@@ -256,7 +266,7 @@ def rewritten(subgraph: Subgraph) -> set[int]:
 def graph_of(subgraph: Subgraph, params: DelegateParams, taken: dict[int, Taken], buffers: Buffers) -> LoopGraph:
     """The loop graph of a partition."""
     def of(indices: Sequence[int]) -> tuple[Buffer, ...]:
-        return tuple(buffers.of(t).buffer for t in map(subgraph.tensors.__getitem__, indices) if t.kind != CONSTANT)
+        return tuple(buffers.of(t).buffer for t in map(subgraph.tensors.__getitem__, indices) if t.constant is None)
 
     forms = tuple(form for i in params.nodes_to_replace for form in taken[i].forms)
     name = subgraph.name or f"subgraph{subgraph.index}"

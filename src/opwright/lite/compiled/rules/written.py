@@ -1,8 +1,9 @@
-"""Users' operators whose class has a kernel on scalars: maps that call it, also on integers that stand for reals.
+"""Users' operators whose class has a kernel: one on scalars is a map that calls it, also of integers that stand for
+reals; one on arrays is a step of its own.
 
 Lives here: their rule; by what plans that have such nodes are kept.
-Not here: such kernels as operations of expressions (compiler/scalar_functions.py), which nodes are asked about
-(../delegate.py).
+Not here: kernels on scalars as operations of expressions (compiler/scalar_functions.py), steps
+(compiler/kernels/written.py), which nodes are asked about (../delegate.py).
 
 Quantised operands are converted to reals in the expression, and results to steps, as for builtin operators: of one
 tensor of bytes that becomes a table (fusion). Where the class has a method `quantized`, a node of one tensor is a table
@@ -21,10 +22,11 @@ from ....compiler.loops.forms import Buffer, Map
 from ....compiler.scalar_functions import ScalarFunction, call, own_kernel
 from ....core.dtypes import float32
 from ....core.errors import OpError
+from ....core.specs import TensorSpec
 from ....ops.call import Call
 from ...ops.definition import LiteOperator
 from ...quantized_registration import is_quantized, kernel_of, rule_of, run_quantized
-from ...registration import OperatorRegistration
+from ...registration import Known, OperatorRegistration
 from ...runtime.node import Node
 from ...written import group
 from ..nodes import NARROW, At, Operand, Refused, real, stored
@@ -43,9 +45,12 @@ def written(at: At) -> None:
     operator: Any = at.node.registration.operator  # type: ignore[union-attr]
     operands = at.operands
     kernel = own_kernel(operator)
-    if not isinstance(kernel, Kernel) or len(at.node.tensors_out) != 1:
-        raise Refused("it computes in Python" if kernel is None else "its kernel is not on scalars")
-    if len(operands) != len(kernel.inputs) or not operands:
+    if kernel is None:
+        raise Refused("it computes in Python")
+    if not isinstance(kernel, Kernel):
+        _on_arrays(at, operator, kernel, operands)
+        return
+    if len(operands) != len(kernel.inputs) or not operands or len(at.node.tensors_out) != 1:
         raise Refused(f"its kernel takes {', '.join(kernel.inputs) or 'nothing'}")
     y = at.output(broadcast(*operands))
     if not is_quantized(operator, at.node) or operator.quantized_rule == "integers":
@@ -58,6 +63,25 @@ def written(at: At) -> None:
     else:
         _tabulated(at, operator, operands, y)
 
+
+
+def _on_arrays(at: At, operator: Any, kernel: Any, operands: list[Operand]) -> None:
+    """The step of a kernel on arrays."""
+    from ....compiler.kernels.written import add_written
+
+    node = at.node
+    if is_quantized(operator, node) and operator.quantized_rule != "integers":
+        raise Refused("its kernel on arrays computes on reals")
+    outputs = [at.output(place=i) for i in range(len(node.tensors_out))]
+    known = [TensorSpec(o.shape, o.dtype) if o.constant is None else Known(o.tensor) for o in operands]
+    try:
+        specs = operator.infer(node.user_data, known)
+    except (OpError, TypeError, ValueError, AttributeError) as error:  # running it says what is wrong
+        raise Refused(f"its infer: {error}".splitlines()[0]) from None
+    found = [None if s.shape.dims is None else (tuple(s.shape.dims), s.dtype) for s in specs]
+    if found != [(o.shape, o.dtype) for o in outputs]:
+        raise Refused("its results' shapes do not follow from those of its inputs")
+    add_written(at, kernel, node.user_data, [o.buffer for o in operands], [o.buffer for o in outputs])
 
 
 def _function(node: Node, kernel: Kernel, dtypes: list[Any]) -> ScalarFunction:
@@ -100,6 +124,13 @@ def code_of(node: Node) -> str | None:
         return ""
     operator: Any = node.registration.operator  # type: ignore[union-attr]
     kernel, quantized = own_kernel(operator), is_quantized(operator, node)
+    if kernel is not None and not isinstance(kernel, Kernel):
+        from ....compiler.kernels.written import code_for
+
+        try:
+            return f"{node.number} {operator.quantized_rule} {code_for(kernel, node.user_data).key}"
+        except Refused:
+            return None
     if not isinstance(kernel, Kernel) or (quantized and operator.quantized_rule not in ("reals", "integers")):
         return None
     tensors = [t for t in node.tensors_in if t is not None]

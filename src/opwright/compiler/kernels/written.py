@@ -1,0 +1,145 @@
+"""Users' kernels on arrays as steps of a plan.
+
+Lives here: the forms `Written` and `Part`, their makers, `add_written`, which adds them for a node.
+Not here: which parameter is what (../operator_kernels.py), operators with kernels on scalars, which are maps
+(../rules/written.py).
+
+A form writes one buffer. A kernel that has several outputs writes them into one, a part of its memory each, and a copy
+takes each of them out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...core.dtypes import uint8
+from .. import language as kl
+from ..language import i64, ptr, u8
+from ..language.family import FamilyCode
+from ..loops.adding import Adding, Refused
+from ..loops.forms import Buffer, Form
+from ..loops.plans import Address, word
+from ..native import executor as native
+from ..operator_kernels import ATTR, INPUT, ArrayCode, OperatorKernel
+from . import Unmade, maker
+
+if TYPE_CHECKING:
+    from ..loops.planning import Builder
+
+LINE = 64  # bytes: where outputs start in the memory they share
+BLOCK = 1 << 16  # bytes of an item of a copy
+
+
+@dataclass(frozen=True, eq=False)
+class Written(Form):
+    """What a user's kernel writes. operands: its inputs; results: its outputs' dtypes and shapes, and the byte in
+    `output` where each begins; numbers: its attributes that are words."""
+
+    operands: tuple[Buffer, ...]
+    code: ArrayCode
+    roles: dict[str, tuple[str, Any]]
+    results: tuple[tuple[Buffer, int], ...]
+    numbers: dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Part(Form):
+    """The output's bytes, which begin at a byte of the input."""
+
+    input: Buffer
+    start: int
+
+
+def add_written(at: Adding, kernel: OperatorKernel, call: Any, inputs: Sequence[Buffer], outputs: Sequence[Buffer]
+                ) -> None:  # fmt: skip
+    """Add the forms of a node. call: its attributes. Raises Refused where the kernel is not for these arrays."""
+    why = kernel.misfit(inputs, outputs)
+    if why is not None:
+        raise Refused(why)
+    code = code_for(kernel, call)
+    if code.counted and not code.fixed:
+        raise Refused("how many items its parallel loop has is known only as it runs")
+    numbers = {name: getattr(call, place) for name, (role, place) in kernel.roles.items() if role == ATTR}
+    if len(outputs) == 1:
+        at.form(Written, outputs[0], tuple(inputs), code, kernel.roles, ((outputs[0], 0),), numbers)
+        return
+    starts, size = [], 0
+    for b in outputs:
+        starts.append(size)
+        size += -(-b.size * b.dtype.size // LINE) * LINE
+    whole = Buffer(f"{outputs[0].name}.all", uint8, (size,))
+    at.form(Written, whole, tuple(inputs), code, kernel.roles, tuple(zip(outputs, starts)), numbers)
+    for b, start in zip(outputs, starts):
+        at.form(Part, b, whole, start)
+
+
+def code_for(kernel: OperatorKernel, call: Any) -> ArrayCode:
+    """The kernel for these attributes and dense arrays. Raises Refused where it cannot be staged."""
+    arrays = sum(role != ATTR for role, _ in kernel.roles.values())
+    try:
+        return kernel.code(call, (True,) * arrays)
+    except Exception as error:  # the user's Python may raise anything; running it says what is wrong
+        raise Refused(f"its kernel cannot be staged: {error}".splitlines()[0]) from None
+
+
+@maker(Written)
+def make_written(form: Written, build: Builder) -> None:
+    """One step, over the items of the kernel's parallel loop."""
+    if form.output.parent is not None:
+        raise Unmade("a slice of another buffer")
+    places: dict[str, tuple[Any, tuple[int, ...], tuple[int, ...]]] = {}
+    for name, (role, place) in form.roles.items():
+        if role == INPUT:
+            b = form.operands[place]
+            places[name] = build.pointer(b), b.shape, _strides(b)
+        elif role != ATTR:
+            b, start = form.results[place]
+            places[name] = build.pointer(form.output).moved(start), b.shape, _strides(Buffer("", b.dtype, b.shape))
+    words: list[Any] = []
+    for name, what, axis in form.code.words:
+        if what == "number":
+            words.append(form.numbers[name])
+        else:
+            address, sizes, strides = places[name]
+            words.append(address if what == "address" else sizes[axis] if what == "size" else strides[axis])
+    items = 1
+    if form.code.counted:
+        counting = form.code.address(items=True)
+        known = np.array([0 if isinstance(w, Address) else word(w, k) for w, k in zip(words, form.code.kinds)],
+                         np.int64)  # fmt: skip
+        items = native.call(counting, known) if counting else 1
+    build.step(FamilyCode(form.code.address(), form.code.name, tuple(form.code.kinds)), words, items)
+
+
+def _strides(buffer: Buffer) -> tuple[int, ...]:
+    """Elements from one to the next along each axis."""
+    found, step = [], 1
+    for k, size in enumerate(reversed(buffer.shape)):
+        found.append(step)
+        step = buffer.pitch if k == 0 else step * size
+    return tuple(reversed(found))
+
+
+@kl.family
+def copy_bytes(work, out: ptr[u8], source: ptr[u8], n: i64, block: i64):
+    """Items: blocks of so many bytes."""
+    for item in work.items():
+        start = item * block
+        kl.copy(out + start, source + start, kl.minimum(n - start, block))
+
+
+@maker(Part)
+def make_part(form: Part, build: Builder) -> None:
+    """One copy."""
+    if form.output.parent is not None:
+        raise Unmade("a slice of another buffer")
+    n = math.prod(form.output.shape) * form.output.dtype.size
+    build.step(copy_bytes.code(), [build.pointer(form.output), build.pointer(form.input).moved(form.start), n, BLOCK],
+               -(-n // BLOCK))  # fmt: skip
+
+

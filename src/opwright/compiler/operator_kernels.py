@@ -1,0 +1,203 @@
+"""Kernels on arrays as operators' kernels: `@ow.kernel` with annotated parameters in an `@ow.operator` class.
+
+Lives here: `OperatorKernel` (whose parameter is what, running it on arrays), `ArrayCode` (one choice of its constants
+and layouts, for plans).
+Not here: such kernels by themselves (language/calling.py), their steps in plans (kernels/written.py).
+
+    @ow.kernel
+    def kernel(x: kl.Array(kl.f32, "n", "m"), y: kl.Array(kl.f32, "n"), epsilon: kl.f32, *, axis, lanes=16): ...
+
+Positional parameters are inputs, outputs and numbers among the attributes, by their names, in any order. Keyword-only
+ones are constants: attributes of that name, or what their default says. Every output is a parameter: its shape is
+`infer`'s, and its elements are not set before the kernel sets them. Inputs whose dtype, rank or sizes the annotations
+do not have are computed by `compute`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..core.dtypes import DType, of_numpy
+from ..core.errors import InvalidArgumentError
+from ..core.specs import TensorSpec
+from .language.arrays import Array
+from .target import host
+
+if TYPE_CHECKING:
+    from .language.calling import ArrayKernel
+
+INPUT, OUTPUT, ATTR = "input", "output", "attr"
+
+
+class OperatorKernel:
+    """An ArrayKernel that computes an operator: kernel(op, *arrays) -> array, or a tuple of several; NotImplemented for
+    arrays that it is not for.
+
+    roles: by parameter what it is, and which input or output by place, or which attribute by name.
+
+    raises TypeError where a parameter is none of the operator's parts, an output is no parameter, or an annotation does
+    not go with what it annotates
+    """
+
+    def __init__(self, kernel: ArrayKernel, operator: Any) -> None:
+        self.kernel, self.operator = kernel, operator
+        self.roles: dict[str, tuple[str, Any]] = {}
+        inputs, outputs = [i.name for i in operator.inputs], [o.name for o in operator.outputs]
+
+        def wrong(what: str) -> TypeError:
+            return TypeError(f"operator {operator.name}: its kernel {what}")
+
+        for name, kind in kernel.parameters.items():
+            if name in inputs:
+                self.roles[name] = INPUT, inputs.index(name)
+            elif name in outputs:
+                self.roles[name] = OUTPUT, outputs.index(name)
+            elif name in operator.attr_defs:
+                self.roles[name] = ATTR, name
+            else:
+                raise wrong(f"has a parameter {name!r}, which is none of "
+                            f"{', '.join((*inputs, *outputs, *operator.attr_defs))}")  # fmt: skip
+            if isinstance(kind, Array) == (self.roles[name][0] == ATTR):
+                wanted = "a dtype" if self.roles[name][0] == ATTR else "kl.Array(dtype, ...)"
+                raise wrong(f"annotates {name!r} with {kind!r}, wanted {wanted}")
+        for name in outputs:
+            if name not in self.roles:
+                raise wrong(f"has no parameter for output {name!r}")
+        part: Any
+        for part in (*operator.inputs, *operator.outputs):
+            if part.repeated or getattr(part, "optional", False):
+                raise wrong(f"is on arrays, and {part.name!r} is repeated or optional")
+        for name, default in kernel.constants.items():
+            if name not in operator.attr_defs and default is inspect.Parameter.empty:
+                raise wrong(f"has a constant {name!r}, which is no attribute and has no default")
+        self._codes: dict[Any, ArrayCode] = {}
+
+    def constants(self, op: Any) -> dict[str, Any]:
+        """Its constants for these attributes."""
+        return {n: getattr(op, n) if n in self.operator.attr_defs else default
+                for n, default in self.kernel.constants.items()}  # fmt: skip
+
+    def misfit(self, inputs: Sequence[Any], outputs: Sequence[Any] = ()) -> str | None:
+        """Why it is not for inputs and outputs of these dtypes and shapes; None where it is. Each has `dtype`, NumPy's
+        or a DType, and `shape`."""
+        sizes: dict[str, int] = {}
+        for name, (role, place) in self.roles.items():
+            if role == ATTR or (role == OUTPUT and not outputs):
+                continue
+            kind: Any = self.kernel.parameters[name]
+            x = (inputs if role == INPUT else outputs)[place]
+            dtype = x.dtype if isinstance(x.dtype, np.dtype) else x.dtype.np
+            if dtype != kind.dtype.np or len(x.shape) != len(kind.shape):
+                return f"{name} is {dtype}{list(x.shape)}, its kernel takes {kind!r}"
+            for size, wanted in zip(x.shape, kind.shape):
+                known = wanted if isinstance(wanted, int) else sizes.setdefault(wanted, size)
+                if known != size:
+                    return f"{name} has the size {size} where its kernel takes {wanted} = {known}"
+        return None
+
+    def __call__(self, op: Any, *arrays: Any) -> Any:
+        given = [a if type(a) is np.ndarray else np.asarray(a) for a in arrays]
+        if self.misfit(given) is not None:
+            return NotImplemented
+        outs = []
+        for spec in self._specs(op, given):
+            if not spec.shape.is_fully_defined():
+                return NotImplemented
+            shape: Any = spec.shape.dims
+            outs.append(np.empty(shape, spec.dtype.np))
+        why = self.misfit(given, outs)
+        if why is not None:
+            raise InvalidArgumentError(op=self.operator.name, what=f"its kernel does not fit what infer says: {why}")
+        self.code(op, (True,) * len(self.roles))  # which refuses one that writes inputs
+        sources = {INPUT: given, OUTPUT: outs}
+        arguments = [getattr(op, at) if role == ATTR else sources[role][at] for role, at in self.roles.values()]
+        self.kernel(*arguments, **self.constants(op))
+        return outs[0] if self.operator.single else tuple(outs)
+
+    def _specs(self, op: Any, arrays: Sequence[np.ndarray]) -> list[TensorSpec]:
+        known = op.inferred.get(tuple([(of_numpy(a.dtype), a.shape) for a in arrays]))
+        return known or self.operator.infer(op, [_Known(a) for a in arrays])
+
+    def code(self, op: Any, dense: tuple[bool, ...]) -> ArrayCode:
+        """The kernel for these attributes, staged. dense: of each array, whether its last axis has neighbours.
+
+        raises what its function raises, and InvalidArgumentError where it writes an input
+        """
+        key = (op, dense)
+        found = self._codes.get(key)
+        if found is None:
+            found = ArrayCode(self, self.constants(op), dense)
+            while len(self._codes) >= 64:
+                self._codes.pop(next(iter(self._codes)), None)
+            self._codes[key] = found
+        return found
+
+    def __repr__(self) -> str:
+        return f"<kernel of {self.operator.name}({', '.join(self.roles)})>"
+
+
+class _Known:
+    """An array as `infer` sees it."""
+
+    __slots__ = ("constant", "dtype", "shape", "spec")
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.constant, self.spec = array, TensorSpec(array.shape, of_numpy(array.dtype))
+        self.dtype, self.shape = self.spec.dtype, self.spec.shape
+
+
+class Word(NamedTuple):
+    """What a word of a call is: the address of an array, a size or stride of one, or a number."""
+
+    parameter: str
+    what: str  # "address", "size", "stride", "number"
+    axis: int = 0
+
+
+class ArrayCode:
+    """An operator's kernel on arrays for one choice of constants and layouts, as plans call it.
+
+    key: a digest of its instructions, by which plans and their files know it; words: what they are; kinds: their types;
+    counted: whether it has a parallel loop, whose number of items `items` gives; fixed: whether that follows from sizes
+    and numbers alone.
+    """
+
+    __slots__ = ("_text", "counted", "fixed", "guards", "key", "kinds", "name", "words")
+
+    def __init__(self, kernel: OperatorKernel, constants: dict[str, Any], dense: tuple[bool, ...]) -> None:
+        module, facts = kernel.kernel.emit(constants, dense, host())
+        self.name, self._text = kernel.kernel.name, str(module)
+        written = sorted(n for n in facts.written if kernel.roles[n][0] == INPUT)
+        if written:
+            raise InvalidArgumentError(op=self.name, what=f"its kernel writes input {written[0]!r}",
+                                       wanted="inputs as they were: others read them too")  # fmt: skip
+        self.guards, self.counted = facts.guards.places, facts.parallel
+        self.key = hashlib.sha256(self._text.encode()).hexdigest()[:32]
+        self.words: list[Word] = []
+        self.kinds: list[Any] = []
+        for name, kind in kernel.kernel.parameters.items():
+            if isinstance(kind, DType):
+                self.words.append(Word(name, "number"))
+                self.kinds.append(kind)
+                continue
+            axes = range(len(kind.shape))
+            self.words += [Word(name, "address"), *(Word(name, "size", k) for k in axes),
+                           *(Word(name, "stride", k) for k in axes)]  # fmt: skip
+            self.kinds += [None] * (1 + 2 * len(kind.shape))
+        loads = sum(i.opname == "load" for b in module.globals[f"{self.name}.items"].blocks for i in b.instructions)
+        self.fixed = loads <= len(self.words)  # more: it reads elements, or has variables of its own
+
+    def address(self, items: bool = False) -> int:
+        """Of its machine code, or of that which counts its items; 0 where it is compiled beside (native/store.py)."""
+        from .native.store import find_module
+
+        entry = f"{self.name}.items" if items else self.name
+        return find_module(entry, self._text, entry).address
+
+    def __repr__(self) -> str:
+        return f"{self.name} {self.key}"
