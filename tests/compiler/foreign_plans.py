@@ -76,7 +76,7 @@ def _run(name: str, folder: Path, forms: Sequence[Form], given: Mapping[Buffer, 
     output = forms[-1].output
     plan = plan_of(LoopGraph("elsewhere", tuple(given), (output,), tuple(forms)))
     plan.pack()
-    for number in {s.code.address for s in plan.steps}:
+    for number in {s.code.address for s in plan.steps if not s.covers}:
         family, constants = chosen[number]
         text = str(family.emit(target, **constants)).replace(f'@"{family.entry(constants)}"', f'@"kernel{number}"')
         (folder / f"kernel{number}.o").write_bytes(target.object_code(text))
@@ -102,6 +102,8 @@ def _program(plan: Plan, given: Mapping[Buffer, np.ndarray], output: Buffer) -> 
 
     lines = []
     for i, step in enumerate(plan.steps):
+        if step.covers:
+            continue  # its strands, one after the other
         words = []
         for w, kind in zip(step.words, step.code.parameters, strict=True):
             if isinstance(w, InArena):
@@ -115,7 +117,8 @@ def _program(plan: Plan, given: Mapping[Buffer, np.ndarray], output: Buffer) -> 
     scratch = max((s.scratch for s in plan.steps), default=0)
     size = output.size * output.dtype.size
     head = ["#include <stdio.h>", "#include <stdint.h>"]
-    head += [f"int64_t kernel{n}(void*, int64_t, int64_t, void*);" for n in {s.code.address for s in plan.steps}]
+    numbers = {s.code.address for s in plan.steps if not s.covers}
+    head += [f"int64_t kernel{n}(void*, int64_t, int64_t, void*);" for n in numbers]
     memory = {"scratch": scratch, "arena": plan.arena, "output": size}
     memory |= {f"a{i}": a.nbytes for i, a in enumerate(arrays)}
     head += [f"static _Alignas(64) char {n}[{room + 64}];" for n, room in memory.items()]

@@ -52,6 +52,39 @@ def test_each_item_is_done_once(threads: int, items: int, chunk: int) -> None:
     assert array.tolist() == [100] * items
 
 
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_strands_run_whole_and_in_order(threads: int) -> None:
+    """Each step adds to what the one before it in its strand wrote; what follows finds all of them done."""
+    arrays = [np.zeros(64, np.int64) for _ in range(3)]
+    strands = [add(a)._replace(strand=i) for i, a in enumerate(arrays) for _ in range(i + 1)]
+    head = Step(0, [], len(arrays), chunk=1, covers=len(strands))
+    executor = Executor([long(), head, *strands, *map(add, arrays)], threads)
+    for _ in range(50):
+        executor.run()
+    assert [a.tolist() for a in arrays] == [[50 * n] * 64 for n in (2, 3, 4)]
+    executor.run_profiled()
+    assert [a[0] for a in arrays] == [51 * n for n in (2, 3, 4)]
+
+
+@threaded
+def test_strands_run_beside_each_other() -> None:
+    counter = np.zeros(1, np.int64)
+    met = Step(kernel(MEET), [counter.ctypes.data, 2, TURNS], 1)
+    Executor([long(), Step(0, [], 2, chunk=1, covers=2), met, met._replace(strand=1)], 2).run()
+    assert counter[0] == 2
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_guard_in_a_strand_stops_the_plan(threads: int) -> None:
+    array = np.zeros(4, np.int64)
+    steps = [add(array), Step(kernel(GUARD), [0, 1], 1, strand=1)]
+    executor = Executor([Step(0, [], 2, chunk=1, covers=2), *steps, add(array)], threads)
+    with pytest.raises(StepError) as error:
+        executor.run()
+    assert error.value.status == 7
+    assert array.tolist() == [1] * 4
+
+
 def test_an_empty_plan_runs() -> None:
     Executor([]).run()
     Executor([], threads=2).run()
