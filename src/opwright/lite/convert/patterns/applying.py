@@ -81,7 +81,9 @@ class Account:
         """One for each pattern. Warns of one that nothing was found of."""
         account = []
         for p in self.patterns:
-            miss = max(self.misses[p].values(), key=lambda m: m.depth, default=None)
+            enough = 2 if self.places[p] else 1  # where some were found, more than the last operator has to be alike
+            misses = [m for m in self.misses[p].values() if m.depth >= enough]
+            miss = max(misses, key=lambda m: m.depth, default=None)
             nearest = "" if miss is None else f"{miss.reason}" + (f" ({miss.node.at})" if miss.node.at else "")
             account.append(Found(p.name, len(self.places[p]), tuple(self.places[p]), nearest))
             if not self.places[p]:
