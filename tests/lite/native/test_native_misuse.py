@@ -1,0 +1,121 @@
+"""Operators in C that do what they must not: each an error with library, operator and node; the interpreter goes on.
+
+Not here: libraries that cannot be loaded (test_native_loading.py).
+"""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+from lite_kit import Build
+from native_kit import chain, probes, run, single
+
+import opwright as ow
+
+pytestmark = pytest.mark.ours
+
+
+@pytest.fixture
+def p():
+    found = probes()
+    gc.collect()
+    found.clear()
+    return found
+
+
+IN_PREPARE = {
+    # operator           what the error says
+    "NEGATIVE":          "the shape given to tensor 'y' has a negative size",
+    "NULL_SHAPE":        "the shape is null",
+    "HUGE":              "no array can have the shape given to tensor 'y'|would take",
+    "WILD_RANK":         "was given a number of dimensions that is none",
+    "RESIZE_INPUT":      "tensor 0 'x' is none that this node may resize",
+    "IGNORES":           "the shape given to tensor 'y' has a negative size",
+    "BAD_TEMPORARIES":   "the node's temporaries are no tensors that were added",
+    "FOREIGN_TENSOR":    "a pointer to no tensor of this subgraph",
+    "WRONG_TYPE":        "tensor 2 'y' was given the type 77",
+    "WRONG_MEMORY":      "tensor 2 'y' was given another kind of memory",
+    "IN_PLACE":          "the sizes of tensor 2 'y' were changed in place",
+    "ADDS_ENDLESSLY":    "tensors are added without end",
+    "UNTYPED":           "was added and has no type yet",
+    "FORBIDDEN":         "The function is forbidden if not calling in delegate",
+    "FarInput":          "TfLiteOpaqueTensorNumDims: .* does not hold",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", IN_PREPARE)
+def test_in_prepare(p, name):
+    interpreter = p.interpreter(chain("PROBE", name) if name != "RESIZE_INPUT" else single(name))
+    node = 0 if name == "RESIZE_INPUT" else 1
+    for _ in range(2):  # it says the same again
+        with pytest.raises(RuntimeError, match=IN_PREPARE[name]) as caught:
+            interpreter.allocate_tensors()
+        assert isinstance(caught.value, ow.errors.OpError)
+        text = str(caught.value)
+        assert f"Node number {node} ({name}) failed to prepare." in text and p.path in text and name in text
+    with pytest.raises(RuntimeError, match="not ready"):
+        interpreter.invoke()
+    interpreter.close()
+    fine = p.interpreter(single("PROBE"))
+    fine.allocate_tensors()
+    np.testing.assert_array_equal(run(fine, np.zeros(5)), np.ones(5))
+
+
+def test_a_constant_is_not_resized(p):
+    b = Build().tensor("c", data=np.zeros(4, np.float32)).custom("RESIZE_CONSTANT", "x c", "y")
+    with pytest.raises(RuntimeError, match="Attempting to resize a fixed-size tensor"):
+        p.interpreter(b.done()).allocate_tensors()
+
+
+IN_INVOKE = {
+    "RESIZE_LATE":  "tensor 'y' got another shape in invoke",
+    "IGNORES_LATE": "tensor 'y' got another shape in invoke",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", IN_INVOKE)
+def test_in_invoke(p, name):
+    interpreter = p.interpreter(chain("PROBE", name))
+    interpreter.allocate_tensors()
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match=IN_INVOKE[name]) as caught:
+            run(interpreter, np.full(5, 2))
+        text = str(caught.value)
+        assert f"Node number 1 ({name}) failed to invoke." in text and p.path in text
+    if name == "RESIZE_LATE":
+        run(interpreter, np.full(5, 4))  # to the shape that it has: PROBE adds one
+
+
+def test_too_few_strings(p):
+    interpreter = p.interpreter(single("FEW_STRINGS", (1,), (1,), ("FLOAT32", "STRING")))
+    interpreter.allocate_tensors()
+    with pytest.raises(RuntimeError, match="failed to invoke") as caught:
+        interpreter.invoke()
+    assert "1 strings" in str(caught.value)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_any_sequence_of_operators_runs_or_says_why(p, seed):
+    """Chains of probes, good and bad, resized and run at random: an error or the right answer, never a crash."""
+    random = np.random.default_rng(seed)
+    plus = {"PROBE": 1, "PROBE_NULL": 1, "ADDS_MANY": 1, "FAIL_INVOKE": 1}
+    names = random.choice([*plus, "REVERSE", "REVERSE_DYNAMIC", "IN_PLACE", "RESIZE_LATE"], random.integers(1, 7),
+                          p=[0.2, 0.1, 0.1, 0.1, 0.2, 0.2, 0.05, 0.05])  # fmt: skip
+    interpreter = p.interpreter(chain(*names))
+    for _ in range(6):
+        n = int(random.integers(1, 70))
+        x = random.integers(0, 9, n).astype(np.float32)
+        try:
+            interpreter.resize_tensor_input(0, [n])
+            interpreter.allocate_tensors()
+            found = run(interpreter, x)
+        except RuntimeError as error:
+            assert "Node number" in str(error)
+            assert {"IN_PLACE", "RESIZE_LATE"} & set(names)
+            continue
+        for name in names:
+            x = x[::-1] if name.startswith("REVERSE") else x + plus.get(name, 0)
+        if "RESIZE_LATE" not in names:
+            np.testing.assert_array_equal(found, x)
