@@ -48,7 +48,7 @@ class Operator:
     kinds_rule, rows_rule: the definition's own `infer_kinds`, and `on_rows`, which computes on sparse rows (kinds.py).
     version_rule: the definition's own `version_needed` (versioning.py).
     quantized_rule: the definition's `quantized`: what it does with integers that stand for real numbers
-    (lite/ops/quantized/users.py).
+    (lite/ops/quantized/users.py); says_quantized: whether the definition says it.
     key_rule, input_key_rule: the definition's own `expected_kernel_key` and `input_kernel_key` (selection.py).
     """
 
@@ -74,6 +74,7 @@ class Operator:
         self.effect: str | None = body.pop("effect", None)
         self.effect_rule: Callable[[Mapping[str, Any]], str | None] | None = body.pop("effect_rule", None)
         self.version_rule: Callable[[Any], int] | None = body.pop("version_needed", None)
+        self.says_quantized = "quantized" in body
         self.quantized_rule: Any = body.pop("quantized", wellformed.QUANTIZED[0])
         self.control: bool = body.pop("control", False)
         self.infer_rule: Callable[..., Any] | None = body.pop("infer", None)

@@ -60,6 +60,8 @@ MODULES: dict[str, tuple[str, ...]] = {
     "Scan": ("scans",),
     "ScatterNd": ("scatters",),
     "SliceAt": ("gathers",),
+    "Part": ("written",),
+    "Written": ("written",),
 }
 """By name of a form, the modules of this package with its makers, in the order they are asked; loaded on demand."""
 

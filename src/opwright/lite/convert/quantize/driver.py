@@ -5,7 +5,7 @@ Lives here: `quantize`.  Not here: the stages (the other modules of this package
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...format import Model
@@ -16,8 +16,10 @@ from .modes import Mode
 from .plan import Graph, Plan, Range
 from .releases import plan_for
 from .rewrite import Rewriter
+from .rules import Rule
 from .tables import Tables
 from .trained import carried, trained
+from .written import rules_of_users
 
 PASSING = ("IF", "WHILE", "CALL")  # pass real numbers on and compute nothing; what they call is quantised inside
 SHOWN = 5  # nodes named for each reason
@@ -41,21 +43,24 @@ def quantize(model: Model, mode: Mode, dataset: Any = None, *, custom_ops: Any =
     learned = trained(model)
     given = [part.ranges for part in learned]
 
+    customs = rules_of_users(model, custom_ops, op_resolver)
+
     def line(s: int, i: int) -> str | None:
         return at(s, learned[s].numbers[i])
 
     if mode.kind == modes.DYNAMIC:
         if any(given):  # then their operators run on integers, and what is left is quantised by its weights
-            model = _integers(model, mode._replace(kind=modes.INT8), given, line)
+            model = _integers(model, mode._replace(kind=modes.INT8), given, line, customs)
         return weights.dynamic_range(model, mode)
     if dataset is None:
-        return _integers(model, mode, given, line)
+        return _integers(model, mode, given, line, customs)
     seen = calibrate(model, dataset, custom_ops, op_resolver)
-    return _integers(model, mode, [a | b for a, b in zip(seen, given)], line)
+    return _integers(model, mode, [a | b for a, b in zip(seen, given)], line, customs)
 
 
-def _integers(model: Model, mode: Mode, ranges: list[dict[int, Range]], at: Callable[[int, int], str | None]) -> Model:
-    graphs = [Graph(model, subgraph, known) for subgraph, known in zip(model.subgraphs, ranges)]
+def _integers(model: Model, mode: Mode, ranges: list[dict[int, Range]], at: Callable[[int, int], str | None],
+              customs: Mapping[str, Rule]) -> Model:  # fmt: skip
+    graphs = [Graph(model, subgraph, known, customs) for subgraph, known in zip(model.subgraphs, ranges)]
     for graph in graphs:
         carried(graph)
     plans = [plan_for(graph, mode) for graph in graphs]

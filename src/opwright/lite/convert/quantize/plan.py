@@ -32,9 +32,14 @@ LEAST_PRODUCT = 2.0**-6  # of an output's scale beside that of a product: below,
 
 
 class Graph:
-    """A subgraph with what is asked about it often: operators by name, producers, readers, constants, ranges."""
+    """A subgraph with what is asked about it often: operators by name, producers, readers, constants, ranges.
 
-    def __init__(self, model: Any, subgraph: Any, ranges: Mapping[int, Range]) -> None:
+    customs: rules of custom operators, by their names
+    """
+
+    def __init__(self, model: Any, subgraph: Any, ranges: Mapping[int, Range],
+                 customs: Mapping[str, Rule] = MappingProxyType({})) -> None:  # fmt: skip
+        self.customs = customs
         self.model, self.subgraph, self.ranges = model, subgraph, dict(ranges)
         self.narrowed: dict[int, Range] = {}  # what is used in place of what was seen
         self.tensors = subgraph.tensors
@@ -46,6 +51,11 @@ class Graph:
         self.readers: dict[int, int] = {}
         for t in [t for ins in self.inputs for t in ins] + np.asarray(subgraph.outputs).tolist():
             self.readers[t] = self.readers.get(t, 0) + 1
+
+    def rule(self, i: int) -> Rule | None:
+        """What an operator asks of quantised operands; None where it has no integer kernel."""
+        custom = self.model.operator_codes[self.operators[i].opcode_index].custom_code
+        return RULES.get(self.names[i]) if custom is None else self.customs.get(custom)
 
     def fused(self, i: int) -> str:
         """The activation that is fused into an operator."""
@@ -95,13 +105,15 @@ def plan(graph: Graph, mode: Mode, late: Mapping[int, str] = MappingProxyType({}
     """The plan of a subgraph for a mode with calibrated activations. late: operators to leave float, and why."""
     made = Plan()
     graph.narrowed = graph.narrowed or narrowed(graph)
-    for i, name in enumerate(graph.names):
+    for i in range(len(graph.names)):
         operands = [t for t in graph.inputs[i] + graph.outputs[i] if graph.is_float(t)]
         if not operands:
             continue
-        reason = late[i] if i in late else _declines(graph, i, name, mode)
+        reason = late[i] if i in late else _declines(graph, i, mode)
         if reason is None:
-            made.rule[i] = RULES[name]
+            rule = graph.rule(i)
+            assert rule is not None
+            made.rule[i] = rule
         elif reason:
             made.kept[i] = reason
         else:
@@ -118,9 +130,9 @@ def activations(graph: Graph, i: int, rule: Rule) -> list[int]:
     return [ins[p] for p in places if graph.is_float(ins[p])]
 
 
-def _declines(graph: Graph, i: int, name: str, mode: Mode) -> str | None:
+def _declines(graph: Graph, i: int, mode: Mode) -> str | None:
     """Why an operator stays float; "" where that is no matter, None where it does not."""
-    rule = RULES.get(name)
+    rule = graph.rule(i)
     if rule is None:
         return "it has no integer kernel"
     if rule.any_form:

@@ -39,6 +39,8 @@ def late(mode: Mode, graph: Graph, i: int, forms: Mapping[int, Any], **options: 
         return [None if t < 0 else forms.get(t, graph.tensors[t]) for t in indices]
 
     operator, name = graph.operators[i], graph.names[i]
+    if graph.model.operator_codes[operator.opcode_index].custom_code is not None:
+        return ""  # run times know nothing of users' operators
     found = operator.builtin_options if operator.builtin_options is not None else operator.builtin_options_2
     if options and found is not None:
         found = copy.copy(found)
