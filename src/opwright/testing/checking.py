@@ -1,7 +1,7 @@
 """All checks on one call of an operator: `check` for tests, `outcomes` for the command line.
 
 Lives here: the table of checks, who runs them, the report.  Not here: the checks (running.py, places.py, slopes.py,
-memory.py, sequences.py).
+memory.py, sequences.py, files.py), several calls (cases.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..ops import registry
 from ..ops.changes import compatibility
 from ..ops.linting import lint
 from ..ops.specification import spec as specification
-from . import memory, places, running, sequences, slopes
+from . import files, memory, places, running, sequences, slopes
 from .making import made_up
 from .trial import NotTried, Trial
 
@@ -36,8 +36,13 @@ class CheckError(AssertionError):
 
     def __init__(self, operator: str, outcomes: list[Outcome]) -> None:
         self.outcomes = outcomes
-        failed = [f"  {o.check}: {o.detail}" for o in outcomes if o.state == "failed"]
+        failed = [_line(operator, o) for o in outcomes if o.state == "failed"]
         super().__init__("\n".join([f"{operator}: {len(failed)} of {len(outcomes)} checks failed", *failed]))
+
+
+def _line(operator: str, o: Outcome) -> str:
+    case = o.operator.removeprefix(operator).removeprefix(", ")
+    return "  " + ": ".join(part for part in (case, o.check, o.detail) if part)
 
 
 def _at_each_place(trial: Trial) -> str:
@@ -92,6 +97,10 @@ CHECKS: dict[str, Callable[[Trial], Any]] = {
     "in place": _in_place,
     "lod": _lods,
     "empty sequences": _edges,
+    "same again": files.same_again,
+    "interpreted": files.interpreted,
+    "compiled": files.compiled,
+    "versions": files.versions,
 }
 """The checks that every call gets, by name."""
 
@@ -115,25 +124,39 @@ def check(op: Any, inputs: Mapping[str, Any] | None = None, expect: Any = None, 
     whatever of the sizes it knows; inputs stay as they are; every dtype that is declared is computed; it traces, prints
     and reads back; on scopes at each place it gives the same; the gradient is the slope by central differences in
     float64, is the same on a graph and by the tape, and reads nothing it does not keep; memory that is used again
-    changes no bit of the call, its gradient and the gradient of that; LoD levels are as declared; empty sequences work.
+    changes no bit of the call, its gradient and the gradient of that; LoD levels are as declared; empty sequences work;
+    the same call gives the same bits; as a model file it gives the same, interpreted and compiled; its attributes come
+    back from a file, older files give defaults, newer ones are refused by name.
 
     gives every Outcome; those that are not for this operator are "not tried", with the reason
     raises CheckError (an AssertionError) naming each check that failed, KeyError for an operator that there is not,
     ValueError for an input, attribute or check that there is not
     """
     chosen = registry.get(op) if isinstance(op, str) else op
-    left_out = set(without)
-    unknown = left_out - CHECKS.keys()
+    left_out = known_checks(without)
+    trial = Trial.of(chosen, inputs) if inputs is not None else made_up(chosen)
+    found = outcomes_of(trial, left_out, expect, rtol, atol, against)
+    if any(o.state == "failed" for o in found):
+        raise CheckError(chosen.name, found)
+    return found
+
+
+def known_checks(names: Iterable[str]) -> set[str]:
+    """The names as a set. Raises ValueError for a check that there is not."""
+    unknown = set(names) - CHECKS.keys()
     if unknown:
         raise ValueError(f"there is no check {sorted(unknown)[0]!r}; there are {', '.join(CHECKS)}")
-    trial = Trial.of(chosen, inputs) if inputs is not None else made_up(chosen)
-    found = list(run_checks(trial, left_out))
+    return set(names)
+
+
+def outcomes_of(trial: Trial, without: Iterable[str] = (), expect: Any = None, rtol: float | None = None,
+                atol: float | None = None, against: Any = None) -> list[Outcome]:  # fmt: skip
+    """Every outcome of one call; see `check`."""
+    found = list(run_checks(trial, without))
     if expect is not None:
         found += _against_oracle(trial, expect, rtol, atol)
     if against is not None:
-        found.append(_outcome(chosen, "compatible", lambda: compatible(chosen, against)))
-    if any(o.state == "failed" for o in found):
-        raise CheckError(chosen.name, found)
+        found.append(_outcome(trial.op, "compatible", lambda: compatible(trial.op, against)))
     return found
 
 

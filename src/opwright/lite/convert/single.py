@@ -10,6 +10,7 @@ from typing import Any
 
 from ...core.specs import TensorSpec
 from ...tracing.function import function
+from ..format import Model
 from .converter import TFLiteConverter
 
 Operand = Any  # None, a TensorSpec, an array, or a tuple of the last two
@@ -36,22 +37,22 @@ def single_operator(operator: Any, operands: Sequence[Operand], attrs: Mapping[s
         values = iter([next(rest) if isinstance(o, TensorSpec) else o for _, o in named])
         inputs = [tuple(next(values) for _ in o) if isinstance(o, tuple) else next(values) for o in operands]
         taken = {d.name: x for d, x in zip(operator.inputs, inputs) if x is not None}
-        return _named(operator, operator(**taken, **(attrs or {})))
+        result = operator(**taken, **(attrs or {}))
+        return list(result) if isinstance(result, tuple) else result
 
     concrete = function(call, autograph=False, name=operator.name).get_concrete_function(*specs)
     converter = TFLiteConverter.from_concrete_functions([concrete])
     converter.allow_custom_ops = True
-    return converter.convert()
+    model = Model.read(converter.convert())
+    names = _names(operator, len(model.subgraphs[0].outputs))
+    (signature,) = model.signature_defs
+    for output, name in zip(signature.outputs, names):  # by the converter they have numbers
+        output.name = name
+    return model.to_bytes()
 
 
-def _named(operator: Any, result: Any) -> dict[str, Any]:
-    """Results by output, those of a repeated one with their place."""
+def _names(operator: Any, count: int) -> list[str]:
+    """The names of `count` outputs; those of a repeated one with their place."""
     shown = [o for o in operator.outputs if not o.intermediate]
-    results = [result] if len(shown) == 1 else list(result)
-    named: dict[str, Any] = {}
-    for output, value in zip(shown, results):
-        if output.repeated:
-            named |= {f"{output.name}_{i}": member for i, member in enumerate(value)}
-        else:
-            named[output.name] = value
-    return named
+    spare = count - sum(not o.repeated for o in shown)
+    return [n for o in shown for n in ([f"{o.name}_{i}" for i in range(spare)] if o.repeated else [o.name])]

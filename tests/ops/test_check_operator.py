@@ -1,0 +1,162 @@
+"""`ow.testing.check_operator`: cases in every form, and the mistakes that only a file shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opwright as ow
+from opwright.testing import CHECKS, CheckError, check_operator
+from opwright.testing import files as checked_files
+
+X = np.linspace(-1.0, 1.0, 12).reshape(3, 4)
+IN_FILES = ("same again", "interpreted", "compiled", "versions")
+ELSEWHERE = tuple(name for name in CHECKS if name not in IN_FILES)
+
+
+def defined(version: int = 1, **body: Any) -> Any:
+    """A leaky clip with a kernel, right in all that is not given otherwise."""
+
+    def kernel(x: Any, *, limit: float) -> Any:
+        return ow.minimum(x, limit) + 0.25 * ow.maximum(x - limit, 0.0)
+
+    parts = {
+        "__doc__": "Leaky clip.\n\n.. math:: y = \\min(x, limit) + \\max(x - limit, 0) / 4",
+        "x": ow.Input(ow.floating),
+        "y": ow.Output(like="x"),
+        "limit": ow.Attr(float, default=0.5),
+        "compute": lambda op, x: np.minimum(x, op.limit) + np.maximum(x - op.limit, 0) / 4,
+        "gradient": lambda op, dy: ow.where(op.x < op.limit, dy, 0.25 * dy),
+        "kernel": ow.kernel(kernel),
+        **body,
+    }
+    named = {k: v for k, v in parts.items() if v is not ...}
+    return ow.operator(name="TestingCases", version=version)(type("TestingCases", (), named))
+
+
+def clip(x: Any, limit: float = 0.5) -> Any:
+    return np.where(x < limit, x, limit + 0.25 * (x - limit))
+
+
+def failed(op: Any, cases: Any, **options: Any) -> dict[str, str]:
+    """The checks that fail, with what they say."""
+    with pytest.raises(CheckError) as found:
+        check_operator(op, cases, **options)
+    return {o.check: o.detail for o in found.value.outcomes if o.state == "failed"}
+
+
+def test_a_right_operator() -> None:
+    found = check_operator(defined(), [
+        {"x": X},
+        {"inputs": {"x": X}, "attrs": {"limit": 0.31}, "expect": lambda x: clip(x, 0.31)},
+    ])  # fmt: skip
+    assert len({o.operator for o in found}) == 2
+    assert all(o.operator.startswith("TestingCases, case ") for o in found)
+    states = {(o.check, o.state) for o in found}
+    assert {(name, "ok") for name in IN_FILES} <= states
+    details = {(o.check, o.detail) for o in found}
+    assert ("compiled", "as machine code") in details
+    assert ("interpreted", "custom operator, version 1") in details
+
+
+def test_forms_of_cases() -> None:
+    cases = [{"inputs": [X], "expect": clip, "rtol": 1e-5}, {"x": "float32[2,3]", "limit": 0.2}, {"x": "f64[0,3]"},
+             {"x": ow.TensorSpec([], ow.float32)}]  # fmt: skip
+    found = check_operator(defined(), cases, without=ELSEWHERE)
+    shown = list(dict.fromkeys(o.operator.partition(" (")[2] for o in found))
+    assert shown == ["x f64[3,4])", "x f32[2,3], limit=0.2)", "x f64[0,3])", "x f32[])"]
+
+
+def test_without_cases_inputs_are_made_up() -> None:
+    (name,) = {o.operator for o in check_operator(defined(), expect=clip)}
+    assert name == "TestingCases"
+    assert check_operator(defined(example=lambda: {"x": X, "limit": 0.1}), expect=lambda x: clip(x, 0.1))
+    assert check_operator("Concat", [{"values": ["float32[2,3]", "float32[1,3]"], "axis": 0}])
+
+
+def test_every_case_is_run_and_the_failing_one_named() -> None:
+    with pytest.raises(CheckError, match=r"case 1 \(x f64\[3,4\], limit=0.3\): outputs: ") as found:
+        check_operator(defined(), [{"x": X}, {"x": X, "limit": 0.3}, {"x": X, "limit": 0.7}],
+                       expect=lambda x: clip(x, 0.7), without=ELSEWHERE)  # fmt: skip
+    wrong = [o for o in found.value.outcomes if o.check == "outputs" and o.state == "failed"]
+    assert [o.operator.partition(" (")[0] for o in wrong] == ["TestingCases, case 0", "TestingCases, case 1"]
+
+
+@pytest.mark.parametrize(
+    ("cases", "words"),
+    [([], "there are no cases"), ([3], "case 0 is int"), ([{"x": "hello"}], "input 'x' is the text 'hello'"),
+     ([{"z": 1}], "case 0 has 'z'"), ([{"x": X, "attrs": {}}], "no input or attribute 'attrs'"),
+     ([{"x": "float32[?,2]"}], "unknown sizes"), ([{"inputs": {"x": X}, "attrs": {"q": 1}}], "attribute 'q'"),
+     ([{"x": ow.TensorSpec(None)}], "unknown sizes")],
+)  # fmt: skip
+def test_cases_that_are_none(cases: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        check_operator(defined(), cases)
+    with pytest.raises(ValueError, match="there is no check 'interpretd'"):
+        check_operator(defined(), without=["interpretd"])
+
+
+_calls = iter(range(1, 10**6))
+MISTAKES: dict[str, tuple[dict[str, Any], str, str]] = {  # what is wrong, the check that finds it, what it says
+    "another number each time": (
+        {"compute": lambda op, x: x + x.dtype.type(next(_calls)), "kernel": ..., "gradient": ...},
+        "same again", "called again"),
+    "an attribute that no file holds": (
+        {"table": ow.Attr(object, default=object())}, "interpreted", "options['table'] cannot be"),
+    "only sizes that are known": (
+        {"infer": lambda op: ow.TensorSpec([n + 0 for n in op.x.shape.as_list()], op.x.dtype), "kernel": ...,
+         "gradient": ...}, "interpreted", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", list(MISTAKES))
+def test_mistakes_that_a_file_shows(what: str) -> None:
+    body, check, words = MISTAKES[what]
+    found = failed(defined(**body), [{"x": X}])
+    assert words in found[check]
+
+
+def growing(version: int, **body: Any) -> Any:
+    """Version 2 has a floor."""
+    if version >= 2:
+        body = {"floor": ow.Attr(float, default=-np.inf, since=2), **body}
+    return defined(version, kernel=..., gradient=..., compute=lambda op, x: np.maximum(
+        np.minimum(x, op.limit), getattr(op, "floor", -np.inf)), **body)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("version", "case", "detail"),
+    [(1, {"x": X}, "version 1 of 1, 1 options, 0 older files"),
+     (2, {"x": X}, "version 1 of 2, 1 options, 1 older files"),
+     (2, {"x": X, "floor": -0.5}, "version 2 of 2, 2 options, 1 older files")],
+)  # fmt: skip
+def test_versions_that_are_right(version: int, case: Any, detail: str) -> None:
+    found = {o.check: o for o in check_operator(growing(version), [case])}
+    assert (found["versions"].state, found["versions"].detail) == ("ok", detail)
+
+
+def test_versions_that_are_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each part of the check, by a library that does its part wrongly."""
+    op = growing(2)
+    whole = checked_files.bind_options
+    monkeypatch.setattr(checked_files, "bind_options", lambda op, raw, version: whole(op, b"", version))
+    assert "'limit' comes back as 0.5" in failed(op, [{"x": X, "limit": 0.25}])["versions"]
+    monkeypatch.undo()
+    monkeypatch.setattr("opwright.lite.registration.bind_options", lambda op, raw, version: whole(op, b"", version))
+    assert "'not_known_yet', which the definition does not know, was run" in failed(op, [{"x": X}])["versions"]
+    monkeypatch.setattr("opwright.lite.registration.bind_options", lambda op, raw, version: op.bind({"floor": 0.0}))
+    assert "a file of version 1" in failed(op, [{"x": X}])["versions"]
+    monkeypatch.undo()
+    monkeypatch.setattr("opwright.lite.convert.custom.least_version", lambda *args: 1)
+    assert "stamped version 1, the call needs 2" in failed(op, [{"x": X, "floor": 0.5}])["versions"]
+
+
+def test_what_is_not_for_an_operator() -> None:
+    found = {o.check: o for o in check_operator("Tanh", [{"x": "float32[2,3]"}])}
+    assert (found["versions"].state, found["versions"].detail) == ("not tried", "it is builtin operators in a file")
+    assert found["interpreted"].detail == "builtin operators"
+    lods = {o.check: o for o in check_operator("SequencePool", [{
+        "x": ow.LoDTensor(np.arange(10.0).reshape(5, 2), [[0, 2, 2, 5]]), "pooltype": "SUM"}])}  # fmt: skip
+    assert lods["interpreted"].state == "not tried"
