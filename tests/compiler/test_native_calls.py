@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import opwright as ow
-from opwright.compiler import calls, stretches
+from opwright.compiler import calls, results, stretches
 from opwright.compiler.kernels.connecting import connected
 from opwright.compiler.plan import Plan
 from opwright.compiler.specialising import specialised
@@ -87,19 +87,19 @@ def test_other_dtypes_and_objects_are_made_fitting():
 
 
 def test_memory_is_bounded(monkeypatch):
-    monkeypatch.setattr(calls, "KEPT", 3 << 20)
-    monkeypatch.setattr(calls, "_kept", {})
-    monkeypatch.setattr(calls, "_kept_bytes", 0)
-    arrays = [calls.large((1 << 18,), np.dtype(np.float32)) for _ in range(5)]
+    monkeypatch.setattr(results, "KEPT", 3 << 20)
+    monkeypatch.setattr(results, "_kept", {})
+    monkeypatch.setattr(results, "_kept_bytes", 0)
+    arrays = [results.large((1 << 18,), np.dtype(np.float32)) for _ in range(5)]
     del arrays
-    assert calls._kept_bytes == 3 << 20
-    first = calls.large((1 << 9, 1 << 9), np.dtype(np.float32))
-    assert calls._kept_bytes == 2 << 20
+    assert results._kept_bytes == 3 << 20
+    first = results.large((1 << 9, 1 << 9), np.dtype(np.float32))
+    assert results._kept_bytes == 2 << 20
     view = first[3:, 1:]
     del first
-    assert calls._kept_bytes == 2 << 20  # a view holds it
+    assert results._kept_bytes == 2 << 20  # a view holds it
     del view
-    assert calls._kept_bytes == 3 << 20
+    assert results._kept_bytes == 3 << 20
 
 
 def test_sizes_that_follow_are_worked_out():

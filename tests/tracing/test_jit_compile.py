@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import opwright as ow
-from opwright.compiler import calls
+from opwright.compiler import results
 
 RNG = np.random.default_rng(3)
 
@@ -174,7 +174,7 @@ def test_memory_of_large_results_is_used_again_and_never_while_it_is_held():
     np.testing.assert_array_equal(kept, np.float32(2.0))
     del second, third, kept
     gc.collect()
-    assert calls._kept_bytes == sum(b.nbytes for blocks in calls._kept.values() for b in blocks) <= calls.KEPT
+    assert results._kept_bytes == sum(b.nbytes for blocks in results._kept.values() for b in blocks) <= results.KEPT
 
 
 def test_many_threads_call_one_function():

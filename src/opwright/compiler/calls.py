@@ -1,8 +1,8 @@
 """Native calls from Python: a stretch as a function of NumPy arrays.
 
-Lives here: `function_of`, memory for large results.
-Not here: stretches (stretches.py), the kernel that takes addresses out of arrays (kernels/connecting.py), plans bound
-to memory (loops/plans.py), the native call itself (native/executor.py).
+Lives here: `function_of`.
+Not here: stretches (stretches.py), memory for large results (results.py), the kernel that takes addresses out of arrays
+(kernels/connecting.py), plans bound to memory (loops/plans.py), the native call itself (native/executor.py).
 
 A call is one native call: its first step, `connected`, finds the arrays in the tuple that Python hands over, looks
 whether each is what the plan was made for, and writes its address where the steps read it. NumPy's own ways to an
@@ -11,7 +11,6 @@ address take 0.8 us each, this 5 ns. What is no array of the right kind is made 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -25,50 +24,10 @@ from .loops.plans import Running
 from .native import executor as native
 from .native.objects import items_offset
 from .plan import Plan
+from .results import LARGE, large
 from .stretches import Stretch, work
 
 SHARED = 1 << 17  # elements; what computes fewer runs on the calling thread
-
-
-# ---- memory for results ---------------------------------------------------------------------------------------------
-
-LARGE, KEPT = 1 << 20, 1 << 27
-"""Bytes of a result whose memory is kept for the next one when it dies, and of all that is kept at most: what the
-system gives anew is zeroed page by page, which takes longer than most kernels."""
-
-_kept: dict[int, list[_Memory]] = {}
-_kept_bytes = 0
-
-
-class _Memory(np.ndarray):
-    """Bytes that own themselves. A class of its own: views of plain arrays forget what lies between."""
-
-
-class _Block(np.ndarray):
-    """A view of such bytes that every array over them holds: when it dies, they may be used again."""
-
-    def __del__(self) -> None:
-        global _kept_bytes
-        memory = self.base
-        if type(memory) is _Memory and _kept_bytes + memory.nbytes <= KEPT:
-            _kept_bytes += memory.nbytes
-            _kept.setdefault(memory.nbytes, []).append(memory)
-
-
-def large(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
-    """As np.empty, for what is at least LARGE: in memory that an earlier one of the same size has left."""
-    global _kept_bytes
-    nbytes = math.prod(shape) * dtype.itemsize
-    blocks = _kept.get(nbytes)
-    try:
-        memory = blocks.pop() if blocks else None
-    except IndexError:  # another thread was quicker
-        memory = None
-    if memory is None:
-        memory = _Memory(nbytes, np.uint8)
-    else:
-        _kept_bytes -= nbytes
-    return np.ndarray(shape, dtype, memory.view(_Block))
 
 
 # ---- the function of a stretch --------------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ from .lowering import KINDS
 from .native.image import runs_images
 from .native.objects import items_offset
 from .native.store import find_module
+from .results import LARGE, large
 from .scalars import KernelScalar, KernelTrace
 from .target import Target, host
 
@@ -144,7 +145,7 @@ class CompiledKernel:
 
     def over(self, shape: tuple[int, ...], arrays: Sequence[np.ndarray]) -> np.ndarray:
         """The result for arrays of this shape and of the dtypes."""
-        out = np.empty(shape, self.dtype)
+        out = np.empty(shape, self.dtype) if arrays[0].nbytes < LARGE else large(shape, self.dtype)
         if not self.run(out, *arrays):
             self.run(out, *[np.array(a, d, order="C") for a, d in zip(arrays, self.dtypes)])
         return out
