@@ -9,6 +9,7 @@ import shutil
 import subprocess
 
 import pytest
+
 from opwright.core.errors import UnavailableError
 from opwright.lite.native import building, compilers
 
@@ -24,7 +25,7 @@ def has_compiler(language: str = "c") -> bool:
     return True
 
 
-needs_compiler = pytest.mark.skipif(not (has_compiler("c") and has_compiler("c++")), reason="no C and C++ compiler here")
+needs_compiler = pytest.mark.skipif(not (has_compiler("c") and has_compiler("c++")), reason="no C and C++ compiler")
 
 
 def functions() -> list[dict]:
@@ -57,8 +58,8 @@ def run_compiler(folder: pathlib.Path, text: str, language: str, standard: str, 
     source.write_text(text)
     compiler = compilers.find(language)
     out = folder / "check.o"
-    command = [*compiler.command, *compiler.extra, f"-std={standard}", "-Wall", "-Wextra", "-pedantic", "-Werror", *more,
-               f"-I{building.include_dir()}", "-c", str(source), "-o", str(out)]  # fmt: skip
+    command = [*compiler.command, *compiler.extra, f"-std={standard}", "-Wall", "-Wextra", "-pedantic", "-Werror",
+               *more, f"-I{building.include_dir()}", "-c", str(source), "-o", str(out)]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         pytest.fail(f"{' '.join(command)}\n{done.stderr[:6000]}", pytrace=False)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 
 import pytest
 from abi_kit import ABI, cpp_symbols, declared, functions, has_compiler, needs_compiler, run_compiler, symbols_of
+
 from opwright import lite
 from opwright.lite.native import building, headers
 
 HEADERS = ["c_api.h", "c_api_experimental.h", "c_api_opaque.h", "common.h", "operator.h", "builtin_op_data.h"]
 INCLUDES = "".join(f'#include "tensorflow/lite/core/c/{name}"\n' for name in HEADERS)
 INCLUDES += '#include "tensorflow/lite/builtin_ops.h"\n#include "tensorflow/lite/core/async/c/async_kernel.h"\n'
-STANDARDS = [("c", "c99"), ("c", "c11"), ("c++", "c++11"), ("c++", "c++14"), ("c++", "c++17"), ("c++", "c++20")]
+ALL = [("c", "c99"), ("c", "c11"), ("c++", "c++11"), ("c++", "c++14"), ("c++", "c++17"), ("c++", "c++20")]
+QUICK = {"c99", "c++11", "c++20"}
+STANDARDS = [pytest.param(*row, marks=() if row[1] in QUICK else pytest.mark.slow) for row in ALL]
 PRIVATE = {"TfLiteOperator (private layout)"}
 
 
@@ -134,11 +138,11 @@ template <typename... A> struct Take { template <typename R> static void* of(R (
 
 
 @needs_compiler
-@pytest.mark.parametrize("standard", ["c++11", "c++20"])
+@pytest.mark.parametrize("standard", ["c++11", pytest.param("c++20", marks=pytest.mark.slow)])
 def test_helpers_of_cpp_have_the_official_names(tmp_path, standard):
     """The mangled name has the types of all parameters in it."""
-    text = "".join(f'#include "tensorflow/lite/{name}"\n'
-                   for name in ("kernels/kernel_util.h", "kernels/internal/tensor_ctypes.h", "string_util.h"))  # fmt: skip
+    names = ("kernels/kernel_util.h", "kernels/internal/tensor_ctypes.h", "string_util.h")
+    text = "".join(f'#include "tensorflow/lite/{name}"\n' for name in names)
     taken = []
     for row in ABI["kernel_util_cpp_symbols"]["symbols"]:
         name, parameters = row["signature"].replace("[abi:cxx11]", "").rstrip(")").split("(", 1)
@@ -172,17 +176,15 @@ def test_every_path_can_be_included(tmp_path, language, standard):
 @needs_compiler
 @pytest.mark.parametrize("name", sorted(p.name for p in (headers.INCLUDE / "opwright" / "lite").glob("*.h")))
 def test_each_header_stands_alone(tmp_path, name):
-    language, standard = ("c++", "c++11") if name in ("kernel_util.h", "tensor_ctypes.h", "string_util.h") else ("c", "c99")
+    only_cpp = ("kernel_util.h", "tensor_ctypes.h", "string_util.h")
+    language, standard = ("c++", "c++11") if name in only_cpp else ("c", "c99")
     run_compiler(tmp_path, f'#include "opwright/lite/{name}"\nextern int unused;\n', language, standard)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("language", "standard"), STANDARDS, ids=lambda v: v)
+@pytest.mark.parametrize(("language", "standard"), ALL, ids=lambda v: v)
 def test_clang_takes_the_headers_too(tmp_path, monkeypatch, language, standard):
-    zig = pytest.importorskip("ziglang")
-    assert zig
-    import sys
-
+    pytest.importorskip("ziglang")
     monkeypatch.setenv("CC", f"{sys.executable} -m ziglang cc")
     monkeypatch.setenv("CXX", f"{sys.executable} -m ziglang c++")
     checks = as_program(layout_checks()) + signature_checks()

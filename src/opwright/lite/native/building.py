@@ -1,6 +1,6 @@
 """Building shared libraries of operators, and the run time that they find their names in.
 
-    lite.build_custom_ops(sources=["atan.c"], names={"Atan": "AtanOpRegistrationExternal"})
+    lite.build_custom_ops(["atan.c"], {"Atan": "AtanOpRegistrationExternal"})
 
 Lives here: `build_custom_ops`, `build_library`, `provider`, `include_dir`.  Not here: compilers (compilers.py), where
 libraries are kept (keeping.py), loading one's operators (loading.py).
@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,15 +38,15 @@ _lock = threading.Lock()
 def include_dir() -> str:
     """The folder to compile operators against: `cc -I<this>`.
 
-    It has the TensorFlow Lite C interface for operators under the paths that people include it by: `tensorflow/lite/c/`,
-    `tensorflow/lite/core/c/`, `tflite/c/`, `third_party/tensorflow/lite/c/` ...
+    It has the TensorFlow Lite C interface for operators under the paths that people include it by:
+    `tensorflow/lite/c/`, `tensorflow/lite/core/c/`, `tflite/c/`, `third_party/tensorflow/lite/c/` ...
     """
     return os.fspath(HERE / "include")
 
 
 def build_custom_ops(
     sources: Sequence[str | os.PathLike[str]],
-    names: Mapping[str, str] | None = None,
+    ops: Mapping[str, str] | Iterable[str] | str | None = None,
     *,
     include_dirs: Sequence[str | os.PathLike[str]] = (),
     defines: Mapping[str, str | int | None] | None = None,
@@ -55,16 +55,17 @@ def build_custom_ops(
 ) -> dict[str, Registration]:
     """Compile operators in C and C++, and load them: what `load_custom_ops` gives.
 
-    sources: files that become one library. names: operator -> function that gives its registration; found out where it
-    is left out, as `load_custom_ops` does. include_dirs: folders of headers, beside `include_dir()`. defines: macros;
-    None for one without a value. flags: for the compiler, after `-O2`; link_flags: for the linker, such as `-lm`.
+    sources: files that become one library. ops: as `load_custom_ops` takes them: functions that give registrations, by
+    the operators' names; None for every function called as such functions are. include_dirs: folders of headers,
+    beside `include_dir()`. defines: macros; None for one without a value. flags: for the compiler, after `-O2`;
+    link_flags: for the linker, such as `-lm`.
     A library is kept, and built again when a source, a header that one includes, a flag or the compiler is another.
     raises InvalidArgumentError with the compiler's lines, NotFoundError for a file, UnavailableError without a compiler
     """
     from .loading import load_custom_ops
 
     library = build_library(sources, include_dirs=include_dirs, defines=defines, flags=flags, link_flags=link_flags)
-    return load_custom_ops(library, names)
+    return load_custom_ops(library, ops)
 
 
 def build_library(

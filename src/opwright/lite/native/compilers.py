@@ -72,8 +72,8 @@ def _find(language: str, chosen: str, path: str) -> Compiler:
         words = shlex.split(chosen)
         program = shutil.which(words[0], path=path)
         if program is None:
-            raise UnavailableError(op=_VARIABLES[language], what="the compiler that it names is not there", found=chosen,
-                                   do=f"unset {_VARIABLES[language]}, or name another")  # fmt: skip
+            raise UnavailableError(op=_VARIABLES[language], what="the compiler that it names is not there",
+                                   found=chosen, do=f"unset {_VARIABLES[language]}, or name another")  # fmt: skip
         zig = Path(program).stem in ("zig", "python-zig") or "ziglang" in words
         return Compiler((program, *words[1:]), _identity(program, words[1:]), zig)
     for name in _NAMES[language]:
@@ -86,7 +86,7 @@ def _find(language: str, chosen: str, path: str) -> Compiler:
         zig_program = Path(spec.origin).parent / ("zig.exe" if os.name == "nt" else "zig")
         return Compiler((sys.executable, *words), _identity(os.fspath(zig_program), words), True)
     raise UnavailableError(what=f"there is no {language.upper()} compiler to build operators with",
-                           found=f"no {' or '.join(_NAMES[language])} on the PATH, no {_VARIABLES[language]}, no ziglang",
+                           found=f"no {' or '.join(_NAMES[language])} on the PATH, no ziglang",
                            do="pip install 'opwright[c]' (it brings one), or install gcc or clang")  # fmt: skip
 
 
