@@ -193,7 +193,7 @@ def test_13_a_dynamic_output_is_prepared_up_to_when_allocated_and_the_rest_when_
     assert p.counts() == (4, 6, 12, 0)
 
 
-@pytest.mark.parametrize("name, version", [("Unknown", 1), ("PROBE", 2)])
+@pytest.mark.parametrize(("name", "version"), [("Unknown", 1), ("PROBE", 2)])
 def test_14_an_unknown_operator_or_version_fails_when_tensors_are_allocated(p, name, version):
     b = Build().custom("PROBE", "x", "t").custom(name, "t", "y", version)
     interpreter = p.interpreter(b.done())
@@ -263,7 +263,7 @@ def test_a_failing_invoke_says_what_and_the_interpreter_runs_on(p):
     np.testing.assert_array_equal(run(interpreter, np.zeros(5)), np.full(5, 2))
 
 
-@pytest.mark.parametrize("name, error, words", [
+@pytest.mark.parametrize(("name", "error", "words"), [
     ("CANCEL", ow.errors.CancelledError, "returned kTfLiteCancelled"),
     ("STATUS_42", ow.errors.FailedPreconditionError, "returned the status 42, which is none"),
 ])  # fmt: skip
@@ -292,7 +292,7 @@ def test_free_runs_at_the_end_of_the_process(p):
     assert done.stdout == "at the end (4, 2, 0, 4)\n" and not done.stderr
 
 
-# ---- among other parts of the run time --------------------------------------------------------------------------------
+# ---- among other parts of the run time -------------------------------------------------------------------------------
 
 
 def test_in_a_loop(p):

@@ -112,8 +112,10 @@ def test_any_sequence_of_operators_runs_or_says_why(p, seed):
             interpreter.allocate_tensors()
             found = run(interpreter, x)
         except RuntimeError as error:
-            assert "Node number" in str(error)
-            assert {"IN_PLACE", "RESIZE_LATE"} & set(names)
+            said = str(error)
+            bad = {"IN_PLACE", "RESIZE_LATE"} & set(names)
+            if "Node number" not in said or not bad:
+                raise
             continue
         for name in names:
             x = x[::-1] if name.startswith("REVERSE") else x + plus.get(name, 0)

@@ -150,7 +150,7 @@ def scale(*scales, zeros=(), axis=0):
     return objects.QuantizationParameters(scale=list(scales), zero_point=list(zeros), quantized_dimension=axis)
 
 
-@pytest.mark.parametrize("type, fields, wanted", [
+@pytest.mark.parametrize(("type", "fields", "wanted"), [
     # type, params.scale, params.zero_point, kind, scales, the last, zero points, the first, dimension
     ("FLOAT32", {}, [1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0]),
     ("INT8", {"quantization": scale(0.5, zeros=[3])}, [9, 0.5, 3, 1, 1, 0.5, 1, 3, 0, 2, 0, 0]),
@@ -172,7 +172,7 @@ def test_facts_of_the_context(p):
     assert run(interpreter, np.zeros(5)).tolist() == [3, 2, 1, 1, 1, 1, 1, 1, -1, 1, 1, 1]
 
 
-# ---- time -------------------------------------------------------------------------------------------------------------
+# ---- time ------------------------------------------------------------------------------------------------------------
 
 
 def test_another_thread_runs_meanwhile(p):
