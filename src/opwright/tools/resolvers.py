@@ -1,6 +1,7 @@
 """`opwright resolver`: a Python module with a resolver that holds what some models use, and imports no more.
 
-Lives here: finding what they use, the text of the module, writing it.  Not here: resolvers (lite/resolver.py).
+Lives here: finding what they use, the text of the module, writing it.  Not here: resolvers (lite/resolver.py), what
+such a module saves (savings.py).
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from .. import lite
 from ..lite.customs import list_names
 from ..lite.format.needs import needs
 from ..lite.ops import family_of
+from ..ops import installed
+from . import savings
 from .models import read_model
 from .report import notes, print_json, write_file
 
@@ -31,7 +34,7 @@ class Used(NamedTuple):
     """What some models use: the least and the greatest version of each operator, sorted by name.
 
     shipped: custom operators that are here (lite/customs); flex: TensorFlow's operators that the framework's own
-    kernels run; the other custom ones have to be given.
+    kernels run; customs: the others, which have to be given, or are of an installed package.
     """
 
     builtins: Mapping[str, Range]
@@ -39,9 +42,16 @@ class Used(NamedTuple):
     flex: Sequence[str] = ()
     shipped: Mapping[str, Range] = MappingProxyType({})
 
+    @property
+    def parameters(self) -> list[str]:
+        """The names by which Resolver takes custom operators."""
+        return list(_parameters(self.customs))
 
-def write_resolver(paths: Sequence[str], output: str | None, as_json: bool) -> bool:
+
+def write_resolver(paths: Sequence[str], output: str | None, measure: bool, as_json: bool) -> bool:
     """Write the module to `output`, or to stdout; False if a model uses what is not here.
+
+    measure: say what it saves, too.
 
     raises BadFile for a model that is no use or a file that cannot be written
     """
@@ -54,11 +64,12 @@ def write_resolver(paths: Sequence[str], output: str | None, as_json: bool) -> b
         if n.version < 1 or (not n.custom and resolver.find_op(n.operator, n.version) is None)
     ]
     used = used_by(models)
+    text = module_text([os.path.basename(path) for path in paths], used)
+    saved = savings.measured(text, used) if measure and not missing else []
     if missing:
         for line in missing:
             notes().print(f"opwright: not in this installation: {line}")
     else:
-        text = module_text([os.path.basename(path) for path in paths], used)
         if output is not None:
             write_file(output, text.encode())
         elif not as_json:
@@ -68,6 +79,8 @@ def write_resolver(paths: Sequence[str], output: str | None, as_json: bool) -> b
                     "builtins": used.builtins, "customs": used.customs, "shipped": dict(used.shipped),
                     "flex": used.flex,
                     "families": _families(used.builtins) if not missing else [],
+                    "installed": [name for name in used.customs if name in installed.entries()],
+                    "costs": [cost._asdict() for cost in saved],
                     "missing": missing, "ok": not missing})  # fmt: skip
     elif output is not None and not missing:
         table = Table("operator", "versions")
@@ -78,6 +91,8 @@ def write_resolver(paths: Sequence[str], output: str | None, as_json: bool) -> b
         notes().print(table)
         count = len(used.shipped) + len(used.customs)
         notes().print(f"{output}: {len(used.builtins)} builtin and {count} custom operators")
+    if saved and not as_json:
+        notes().print(savings.table(saved))
     return not missing
 
 
@@ -124,6 +139,7 @@ def module_text(names: Sequence[str], used: Used) -> str:
         *(["from opwright.lite.customs import get as get_custom"] if used.shipped else []),
         *(["from opwright.lite.flex import flex_registration"] if used.flex else []),
         *(["from opwright.lite.ops import get"] if used.builtins else []),
+        *(["from opwright.ops.registry import from_package"] if given else []),
         "",
         "MODELS = (",
         *(f"    {_literal(name)}," for name in names),
@@ -143,12 +159,17 @@ def module_text(names: Sequence[str], used: Used) -> str:
     return "\n".join(lines) + "\n"
 
 
+CUSTOMS_DOC = (
+    '    """Serves MODELS. Custom operators are given as @ow.operator classes or lite.Registrations; one that is not is',
+    '    looked for among those that installed packages add."""',
+)
+
+
 def _class_lines(used: Used, given: Mapping[str, str]) -> list[str]:
     lines = [
         "",
         "class Resolver(MutableOpResolver):",
-        '    """Serves MODELS. Custom operators are given as @ow.operator classes or lite.Registrations."""'
-        if given else '    """Serves MODELS."""',
+        *(CUSTOMS_DOC if given else ['    """Serves MODELS."""']),
         "",
         *_wrapped("    def __init__(", ["self", *(["*"] if given else []), *(f"{p}: Any = None" for p in given)],
                   ") -> None:"),
@@ -168,6 +189,9 @@ def _class_lines(used: Used, given: Mapping[str, str]) -> list[str]:
             "        given = {",
             *(f"            {_literal(name)}: {p}," for p, name in given.items()),
             "        }",
+            "        for name in CUSTOMS:",
+            "            if given[name] is None:",
+            "                given[name] = from_package(name)",
             "        missing = [name for name in CUSTOMS if given[name] is None]",
             "        if missing:",
             "            raise InvalidArgumentError(",

@@ -1,0 +1,101 @@
+"""What a resolver for some models saves: time, memory and modules, each kind of resolver in processes of its own.
+
+Lives here: measuring, the table.  Not here: the resolver's text (resolvers.py), resolvers (lite/resolver.py).
+
+Three are compared: the one that was written; the default one, which imports a kernel when a model has the operator; and
+one that holds every kernel, as run times do whose operators are linked. The time is that of making the resolver and
+finding each operator of the models, the memory what the process grows by, after `opwright.lite` was imported.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.table import Table
+
+from .report import BadFile
+
+PROCESSES = 5
+
+KINDS = {"this": "this one", "default": "the default one", "all": "one of all operators"}
+
+_SCRIPT = """
+import json, os, sys, time
+kind, folder, builtins, customs = json.loads(sys.argv[1])
+import opwright.lite, opwright.lite.resolver
+from opwright.lite import Registration
+
+def memory():
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+    except OSError:
+        return 0
+
+before, bytes_before, start = len(sys.modules), memory(), time.perf_counter()
+if kind == "this":
+    sys.path.insert(0, folder)
+    import written_resolver
+    made = written_resolver.Resolver(**{name: Registration(version=2**31 - 1) for name in customs})
+else:
+    made = opwright.lite.BuiltinOpResolver()
+    if kind == "all":
+        from opwright.lite import customs as shipped, ops
+        kernels = [ops.get(name) for name in ops.list_names()] + [shipped.get(name) for name in shipped.list_names()]
+for name, (least, most) in builtins.items():
+    assert made.find_op(name, most) is not None
+print(json.dumps([time.perf_counter() - start, memory() - bytes_before, len(sys.modules) - before]))
+"""
+
+
+class Cost(NamedTuple):
+    """What a kind of resolver takes: seconds, bytes (0 where the system does not say), modules imported."""
+
+    resolver: str
+    seconds: float
+    bytes: int
+    modules: int
+
+
+def measured(text: str, used: Any) -> list[Cost]:
+    """The costs of each kind, as medians of some processes. text: of the module; used: what the models use.
+
+    raises BadFile where a process fails
+    """
+    found: dict[str, list[list[float]]] = {kind: [] for kind in KINDS}
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "written_resolver.py").write_text(text, "utf-8")
+        for _ in range(PROCESSES + 1):  # in turn, so that a slow second touches all
+            for kind in KINDS:
+                found[kind].append(_one(kind, folder, used.builtins, used.parameters))
+    return [Cost(kind, *_medians(runs[1:])) for kind, runs in found.items()]  # the first filled the file cache
+
+
+def _one(kind: str, folder: str, builtins: Mapping[str, Any], customs: Sequence[str]) -> list[float]:
+    asked = json.dumps([kind, folder, dict(builtins), list(customs)])
+    done = subprocess.run([sys.executable, "-c", _SCRIPT, asked], capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = done.stderr.strip().splitlines() or [f"it ended with status {done.returncode}"]
+        raise BadFile(f"the resolver cannot be measured: {said[-1]}")
+    answer: list[float] = json.loads(done.stdout.splitlines()[-1])
+    return answer
+
+
+def _medians(runs: Sequence[Sequence[float]]) -> tuple[float, int, int]:
+    seconds, size, modules = (statistics.median(column) for column in zip(*runs))
+    return seconds, int(size), int(modules)
+
+
+def table(costs: Sequence[Cost]) -> Table:
+    """The costs as people read them."""
+    made = Table("a resolver made, its kernels imported", "time", "memory", "modules")
+    for c in costs:
+        made.add_row(KINDS[c.resolver], f"{c.seconds * 1e3:.1f} ms", f"{c.bytes / 1024:.0f} KB", str(c.modules))
+    return made
