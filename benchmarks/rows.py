@@ -133,6 +133,11 @@ ROWS = (
     Row("invoke", "invoke of y = sin(x + offset) on 5 floats", None, ("litert",)),
     Row("jit_call", "traced_call with jit_compile=True", 3e-6, ("tensorflow", "jax")),
     Row("jit_chain", "eight operators on each of 10 M floats with jit_compile=True", None, ("jax",), share=0.8),
+    Row("custom_atan_c", "Atan in the kernel language on 1 M floats over the same function in C", 0.9, unit="x",
+        module="benchmarks.customs"),
+    Row("custom_atan_libm", "the same over the C library's atanf", 5.0, unit="x", module="benchmarks.customs"),
+    Row("custom_atan_invoke", "invoke of that operator alone on 5 floats", 3e-6, module="benchmarks.customs"),
+    Row("custom_atan_eager", "a call of it on 5 floats", 3e-6, module="benchmarks.customs"),
     Row("installed_size", "installed size with all run-time dependencies", 300e6, unit="B"),
     *_duels(),
 )
