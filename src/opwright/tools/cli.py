@@ -173,12 +173,14 @@ def check(model: str, runtime: str | None, customs: tuple[str, ...], strict: boo
 @cli.command()
 @click.argument("models", nargs=-1, required=True, type=click.Path())
 @click.option("-o", "--output", type=click.Path(), help="The module to write, replaced if it is there; else stdout.")
+@click.option("--measure", is_flag=True, help="Also what it takes, beside a resolver of all operators.")
 @_json
-@_examples("opwright resolver a.tflite b.tflite -o my_resolver.py", "opwright resolver model.tflite --json")
-def resolver(models: tuple[str, ...], output: str | None, as_json: bool) -> None:
+@_examples("opwright resolver a.tflite b.tflite -o my_resolver.py", "opwright resolver model.tflite --measure --json")
+def resolver(models: tuple[str, ...], output: str | None, measure: bool, as_json: bool) -> None:
     """Write a Python module whose Resolver holds only the operators that MODELS use, in their versions.
 
-    Given to lite.Interpreter as op_resolver it imports only those kernels. Custom operators are arguments of Resolver.
+    Given to lite.Interpreter as op_resolver it imports only those kernels, and serves nothing else. Custom operators
+    are arguments of Resolver; those of installed packages are found.
 
     \b
     Exit codes:
@@ -189,7 +191,7 @@ def resolver(models: tuple[str, ...], output: str | None, as_json: bool) -> None
     """
     from .resolvers import write_resolver
 
-    sys.exit(0 if write_resolver(models, output, as_json) else EXIT_FAILED)
+    sys.exit(0 if write_resolver(models, output, measure, as_json) else EXIT_FAILED)
 
 
 @cli.command()
