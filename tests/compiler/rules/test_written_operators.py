@@ -1,0 +1,264 @@
+"""Operators in the kernel language, in functions: fused with their neighbours, native steps, what they refuse."""
+
+import numpy as np
+import pytest
+from written_operators import BlendOfTwo, DoublingsToOne, LeakyLimit, RowNorms, TakenAt, WholeSteps, meant
+
+import opwright as ow
+from opwright import language as kl
+from opwright.core import flags
+
+RNG = np.random.default_rng(7)
+
+
+def f32(*shape):
+    return RNG.normal(scale=2, size=shape).astype(np.float32)
+
+
+def native(function):
+    return ow.function(function, jit_compile=True, autograph=False)
+
+
+def made_of(f, *args):
+    """What the function's graph is for these arguments."""
+    f(*args)
+    return next(reversed(f.get_concrete_function(*args).program.plan._made.values()))[1]
+
+
+def why_left(made):
+    """By operator, why it runs as it is."""
+    return {left.op: left.why for left in made.left}
+
+
+@pytest.mark.parametrize("shape", [(3, 37), (1,), (16,), (5, 1, 7), ()])
+def test_a_kernel_is_one_map_with_its_neighbours(shape):
+    x = f32(*shape)
+    f = native(lambda x: ow.tanh(LeakyLimit(ow.exp(x * 0.5), alpha=0.125) + 1.0))
+    wanted = np.tanh(meant(LeakyLimit, np.exp(x * np.float32(0.5)), alpha=0.125) + 1)
+    np.testing.assert_allclose(f(ow.constant(x)), wanted, 1e-5, 1e-6)
+    if shape:
+        made = made_of(f, ow.constant(x))
+        assert [len(s.plan.steps) for s in made.stretches] == [1]
+        assert not made.left
+
+
+def test_operands_broadcast():
+    a, b = f32(4, 1, 6), f32(3, 1)
+    f = native(lambda a, b: BlendOfTwo(ow.abs(a), b) * 2.0)
+    np.testing.assert_allclose(f(ow.constant(a), ow.constant(b)), meant(BlendOfTwo, np.abs(a), b) * 2, 1e-6)
+    assert not made_of(f, ow.constant(a), ow.constant(b)).left
+
+
+def test_it_follows_a_matrix_product():
+    x, w = f32(9, 20), f32(20, 33)
+    f = native(lambda x, w: LeakyLimit(ow.matmul(x, w)))
+    np.testing.assert_allclose(f(ow.constant(x), ow.constant(w)), meant(LeakyLimit, x @ w), 1e-4, 1e-4)
+    (stretch,) = made_of(f, ow.constant(x), ow.constant(w)).stretches
+    assert [type(form).__name__ for form in stretch.plan.forms] == ["MatMul"]
+
+
+def test_a_loop_sees_elements_alone():
+    """Of the zeros that fill up a vector, or a tile of a product, it would never end."""
+    x, w = np.abs(f32(5, 13)) / 4 + np.float32(0.01), np.abs(f32(13, 3)) / 64
+    f = native(lambda x: DoublingsToOne(x + 0.0) * 1.0)
+    np.testing.assert_array_equal(f(ow.constant(x)), meant(DoublingsToOne, x))
+    g = native(lambda x, w: DoublingsToOne(ow.matmul(x, w)))
+    np.testing.assert_array_equal(g(ow.constant(x), ow.constant(w)), meant(DoublingsToOne, x @ w))
+    assert not made_of(g, ow.constant(x), ow.constant(w)).left
+
+
+@pytest.mark.parametrize("op, dtype", [(LeakyLimit, "float64"), (WholeSteps, "int32"), (WholeSteps, "int64")])
+def test_other_dtypes(op, dtype):
+    x = (f32(7, 5) * 10).astype(dtype)
+    f = native(lambda x: op(x + x) + x)
+    np.testing.assert_allclose(f(ow.constant(x)), meant(op, x + x) + x, 1e-12)
+    assert not made_of(f, ow.constant(x)).left
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_dtype_that_kernels_lack_is_computed(dtype):
+    x = ow.cast(ow.constant(f32(7, 5)), dtype)
+    f = native(lambda x: LeakyLimit(x * x) + x)
+    wanted = meant(LeakyLimit, (x * x).numpy()) + x.numpy()
+    np.testing.assert_allclose(f(x).numpy().astype(np.float32), wanted.astype(np.float32), 2e-2)
+    assert why_left(made_of(f, x))["LeakyLimit"] == f"its kernel is not for {dtype}"
+
+
+def test_the_same_bits_in_all_ways():
+    x = f32(41)
+    eager = LeakyLimit(ow.constant(x), alpha=0.3).numpy()
+    f = native(lambda x: LeakyLimit(x, alpha=0.3) * 1.0)
+    np.testing.assert_array_equal(f(ow.constant(x)), eager)
+
+
+def test_another_kernel_comes_first():
+    @ow.operator
+    class Tripled:
+        r"""Thrice.   .. math:: y = 3x"""
+
+        x = ow.Input(dtypes=ow.floating)
+        y = ow.Output(like="x")
+
+        def compute(op, x):
+            return 3 * x
+
+        @ow.kernel
+        def kernel(x):
+            return x * 3.0
+
+    ow.ops.register_kernel(Tripled, library="foreign")(lambda op, x: x * np.float32(30))
+    x = f32(4, 4)
+    f = native(lambda x: Tripled(x + 0.0) + 0.0)
+    np.testing.assert_allclose(f(ow.constant(x)), x * 30, 1e-6)
+    assert why_left(made_of(f, ow.constant(x)))["Tripled"] == "it has a kernel of its own"
+
+
+def test_gradients_of_its_rule_run_beside():
+    @ow.operator
+    class Cubed:
+        r"""Third power.   .. math:: y = x^3"""
+
+        x = ow.Input(dtypes=ow.floating)
+        y = ow.Output(like="x")
+        elementwise = True
+
+        def compute(op, x):
+            return x * x * x
+
+        def gradient(op, dy):
+            return 3.0 * op.x * op.x * dy
+
+        @ow.kernel
+        def kernel(x):
+            return x * x * x
+
+    def slope(x):
+        with ow.GradientTape() as tape:
+            tape.watch(x)
+            y = ow.reduce_sum(Cubed(ow.sin(x)))
+        return tape.gradient(y, x)
+
+    x = f32(6, 7)
+    np.testing.assert_allclose(native(slope)(ow.constant(x)), 3 * np.sin(x) ** 2 * np.cos(x), 1e-4, 1e-5)
+
+
+# ---- kernels on arrays ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_kernel_on_arrays_is_a_step(threads):
+    x = f32(64, 40)
+
+    def both(x):
+        y, norms = RowNorms(ow.tanh(x), epsilon=0.5)
+        return y * 2.0 + x, norms + 1.0
+
+    y, norms = meant(RowNorms, np.tanh(x), epsilon=0.5)
+    with flags.override(num_threads=threads):
+        f = native(both)
+        found = f(ow.constant(x))
+        eager = both(ow.constant(x))
+    for a, b, wanted in zip(found, eager, (y * 2 + x, norms + 1), strict=True):
+        np.testing.assert_allclose(a, wanted, 1e-5, 1e-5)
+        np.testing.assert_allclose(b, wanted, 1e-5, 1e-5)
+    made = made_of(f, ow.constant(x))
+    assert not made.left
+    assert len(made.stretches) == 1
+
+
+def test_one_result_of_several_may_be_all_that_is_read():
+    x = f32(6, 9)
+    f = native(lambda x: RowNorms(x * 1.0)[1] + 1.0)
+    np.testing.assert_allclose(f(ow.constant(x)), meant(RowNorms, x)[1] + 1, 1e-5)
+
+
+def test_an_array_of_another_dtype_is_computed():
+    x = f32(6, 9).astype(np.float64)
+    y, norms = RowNorms(ow.constant(x))
+    assert y.dtype is ow.float64
+    np.testing.assert_allclose(y, meant(RowNorms, x)[0], 1e-12)
+    f = native(lambda x: RowNorms(x * 1.0)[0] + 0.0)
+    np.testing.assert_allclose(f(ow.constant(x)), y, 1e-12)
+    assert "float64" in why_left(made_of(f, ow.constant(x)))["RowNorms"]
+
+
+def test_views_and_odd_strides():
+    x = f32(12, 30)
+    for part in (x[::2, ::3], x.T, x[:, :0], x[:0]):
+        y, norms = RowNorms(ow.constant(part))
+        np.testing.assert_allclose(y, meant(RowNorms, part)[0], 1e-5)
+        np.testing.assert_allclose(norms, meant(RowNorms, part)[1], 1e-5)
+
+
+def test_a_failed_guard_names_operator_and_line():
+    x, good = ow.constant(f32(5)), ow.constant([4, 0], ow.int32)
+    f = native(lambda x, places: TakenAt(ow.exp(x), places, scale=3) + 1.0)
+    wanted = np.exp(x.numpy())[[4, 0]] * 3 + 1
+    np.testing.assert_allclose(f(x, good), wanted, 1e-5)
+    for call in (f, lambda x, p: TakenAt(x, p)):
+        with pytest.raises(ow.errors.OutOfRangeError, match=r"(?s)TakenAt.*written_operators.py:\d+.*outside of x"):
+            call(x, ow.constant([4, 5], ow.int32))
+    np.testing.assert_allclose(f(x, good), wanted, 1e-5)
+
+
+def _operator(kernel, **parts):
+    body = {"__doc__": r"One more.   .. math:: y = x + 1", "__module__": __name__, "x": ow.Input(dtypes=(ow.float32,)),
+            "y": ow.Output(like="x"), "kernel": kernel, **parts}  # fmt: skip
+    return ow.operator(type("Ill", (), body))
+
+
+def _unnamed(z: kl.Array(kl.f32, "n"), y: kl.Array(kl.f32, "n")): ...
+
+
+def _without_output(x: kl.Array(kl.f32, "n")): ...
+
+
+def _number(x: kl.f32, y: kl.Array(kl.f32, "n")): ...
+
+
+def _constant(x: kl.Array(kl.f32, "n"), y: kl.Array(kl.f32, "n"), *, lanes): ...
+
+
+@pytest.mark.parametrize("function, says", [
+    (_unnamed, "has a parameter 'z', which is none of x, y"),
+    (_without_output, "has no parameter for output 'y'"),
+    (_number, r"annotates 'x' with .*float32.*, wanted kl.Array"),
+    (_constant, "has a constant 'lanes', which is no attribute and has no default"),
+])  # fmt: skip
+def test_definitions_that_contradict_themselves(function, says):
+    with pytest.raises(TypeError, match=says):
+        _operator(ow.kernel(function))
+
+
+def test_a_kernel_may_not_write_its_input():
+    def careless(x: kl.Array(kl.f32, "n"), y: kl.Array(kl.f32, "n")):
+        for i in range(x.shape[0]):
+            x[i] = 0.0
+            y[i] = 1.0
+
+    op = _operator(ow.kernel(careless))
+    x = ow.constant(f32(4))
+    with pytest.raises(ow.errors.InvalidArgumentError, match="its kernel writes input 'x'"):
+        op(x)
+    f = native(lambda x: op(x + 0.0) + 0.0)
+    with pytest.raises(ow.errors.InvalidArgumentError, match="its kernel writes input 'x'"):
+        f(x)
+
+
+def test_a_kernel_that_cannot_be_staged_says_so():
+    @ow.operator
+    class Unstaged:
+        r"""Nothing.   .. math:: y = x"""
+
+        x = ow.Input(dtypes=(ow.float32,))
+        y = ow.Output(like="x")
+
+        @ow.kernel
+        def kernel(x):
+            return ow.cumsum(x)
+
+    x = ow.constant(f32(4, 4))
+    f = native(lambda x: Unstaged(x * 2.0) + 1.0)
+    for call in (Unstaged, f):
+        with pytest.raises(ow.errors.OpError, match=r"(?s)Cumsum.*kernel 'Unstaged"):
+            call(x)
