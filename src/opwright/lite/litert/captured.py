@@ -32,10 +32,13 @@ if hasattr(os, "register_at_fork"):
 
 
 class Captured(contextlib.AbstractContextManager["Captured"]):
-    """Within: what the run time writes to stderr goes to `text`, known afterwards; what others write goes on later."""
+    """Within: what the run time writes to stderr goes to `text`, known afterwards; what others write goes on later.
 
-    def __init__(self) -> None:
-        self.text = ""
+    whole: all of it is taken for the run time's, whose messages may have several lines
+    """
+
+    def __init__(self, whole: bool = False) -> None:
+        self.text, self._whole = "", whole
         self._stderr = -1  # the descriptor it was, -1 where there is none
 
     def __enter__(self) -> Captured:
@@ -65,7 +68,8 @@ class Captured(contextlib.AbstractContextManager["Captured"]):
                 os.dup2(self._stderr, 2)
                 os.close(self._stderr)
                 self._file.seek(0)
-                its, others = _parted(self._file.read())
+                written = self._file.read()
+                its, others = (written, b"") if self._whole else _parted(written)
                 self.text = its.decode(errors="replace").rstrip()
                 if others:
                     with contextlib.suppress(OSError):

@@ -11,6 +11,7 @@ A file in which nothing of this matters is handed over as it is.
 
 from __future__ import annotations
 
+import collections
 import copy
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -69,6 +70,7 @@ def carry(model: Model, custom_ops: CustomOps) -> Carriage:
     _check_resolved(model, codes, resolver)
     nodes: list[Carried] = []
     names = {code.custom_code for code in model.operator_codes}
+    uses = collections.Counter(codes[op.opcode_index].name for s in model.subgraphs for op in s.operators)
     operator_codes = list(model.operator_codes)
     subgraphs = []
     changed = False
@@ -80,7 +82,7 @@ def carry(model: Model, custom_ops: CustomOps) -> Carriage:
                 name = codes[op.opcode_index].name
                 kept, single = _alone(model, subgraph, op, name, where)
                 code = model.operator_codes[op.opcode_index]
-                alone = _uses(model, op.opcode_index) == 1 and code.version == 1 and kept == list(op.inputs)
+                alone = uses[name] == 1 and code.version == 1 and kept == list(op.inputs)
                 if alone and not name.startswith("Flex"):  # for which it would look for another library
                     new = name
                 else:
@@ -147,10 +149,6 @@ def _check_resolved(model: Model, codes: list[Resolved], resolver: OpResolver) -
         error = unresolved([Missing(*what, True, where) for what, where in missing.items()], resolver)
         error.args = (error.message.replace("Interpreter(..., custom_ops", "CompiledModel(..., custom_ops"),)
         raise error
-
-
-def _uses(model: Model, code: int) -> int:
-    return sum(op.opcode_index == code for subgraph in model.subgraphs for op in subgraph.operators)
 
 
 def _new_name(wanted: str, names: set[str | None]) -> str:

@@ -19,6 +19,7 @@ from .library import CPU, HANDLE, check, environment, in_words, library
 from .nodes import GivenNode, kernel
 
 OP = "lite.litert.CompiledModel"
+_TO_STDERR, _KEPT = 1, 2  # its modes of telling errors
 
 
 class Loaded:
@@ -39,11 +40,14 @@ class Loaded:
         raises RuntimeErrors that are OpErrors, with what the run time said
         """
         with Captured() as captured:
-            status = self._make(file, given, threads)
+            status = self._load(file, given) or self._compile(threads, _KEPT)
+        if status and self.model.value:  # what was kept is gone with what it did not make: once more, to hear it
+            with Captured(whole=True) as captured:
+                self._compile(threads, _TO_STDERR)
         if status:
             raise self.failure(status, "does not take the model", captured.text)
 
-    def _make(self, file: Model, given: Any, threads: int) -> int:
+    def _load(self, file: Model, given: Any) -> int:
         its = library()
         if isinstance(given, str | os.PathLike):
             status = its.CreateModelFromFile(environment(), os.fsencode(given), ctypes.byref(self.model))
@@ -51,12 +55,17 @@ class Loaded:
             self._content = given if isinstance(given, bytes) else file.to_bytes()
             address = ctypes.cast(ctypes.c_char_p(self._content), HANDLE)
             status = its.CreateModelFromBuffer(environment(), address, len(self._content), ctypes.byref(self.model))
-        if status:
-            return int(status)
+        return int(status)
+
+    def _compile(self, threads: int, errors: int) -> int:
+        its = library()
+        if self._options.value:
+            its.DestroyOptions(self._options)
+            self._options.value = None
         check(its.CreateOptions(ctypes.byref(self._options)), "making options")
         check(its.SetOptionsHardwareAccelerators(self._options, CPU), "choosing the processor")
         self._add_settings("xnnpack", f"num_threads = {threads}\n")
-        self._add_settings("runtime_options_string", "error_reporter_mode = 2\n")  # errors are kept, to be asked for
+        self._add_settings("runtime_options_string", f"error_reporter_mode = {errors}\n")
         for node in self.nodes:
             code = node.carried.code.encode("utf-8", "surrogateescape")
             status = its.AddCustomOpKernelOption(self._options, code, 1, ctypes.byref(kernel()), node.address)
