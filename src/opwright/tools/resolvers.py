@@ -160,8 +160,8 @@ def module_text(names: Sequence[str], used: Used) -> str:
 
 
 CUSTOMS_DOC = (
-    '    """Serves MODELS. Custom operators are given as @ow.operator classes or lite.Registrations; one that is not is',
-    '    looked for among those that installed packages add."""',
+    '    """Serves MODELS. Custom operators are given as @ow.operator classes or lite.Registrations; one that is not',
+    '    is looked for among those that installed packages add."""',
 )
 
 
