@@ -391,6 +391,18 @@ static TfLiteStatus few_strings(TfLiteContext* context, TfLiteNode* node) {
   return kTfLiteOk;
 }
 OPERATOR(FEW_STRINGS, NULL, NULL, nothing, few_strings)
+OPERATOR(SHAPELESS, NULL, NULL, dynamic_prepare, nothing)
+static void* init_resizes(TfLiteContext* context, const char* buffer, size_t length) {
+  void* state = init(context, buffer, length);
+  (void)resize_1d(context, &context->tensors[0], 3);
+  return state;
+}
+OPERATOR(INIT_RESIZES, init_resizes, release, same_shape, nothing)
+static void free_resizes(TfLiteContext* context, void* state) {
+  (void)resize_1d(context, &context->tensors[0], 3);
+  release(context, state);
+}
+OPERATOR(FREE_RESIZES, init, free_resizes, same_shape, nothing)
 static TfLiteStatus forbidden(TfLiteContext* context, TfLiteNode* node) {
   TfLiteIntArray* plan;
   return context->GetExecutionPlan(context, &plan);

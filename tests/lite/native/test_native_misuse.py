@@ -71,6 +71,7 @@ def test_a_constant_is_not_resized(p):
 
 IN_INVOKE = {
     "RESIZE_LATE":  "tensor 'y' got another shape in invoke",
+    "SHAPELESS":    "output 'y' got no shape",
     "IGNORES_LATE": "tensor 'y' got another shape in invoke",
 }  # fmt: skip
 
@@ -86,6 +87,28 @@ def test_in_invoke(p, name):
         assert f"Node number 1 ({name}) failed to invoke." in text and p.path in text
     if name == "RESIZE_LATE":
         run(interpreter, np.full(5, 4))  # to the shape that it has: PROBE adds one
+
+
+def test_in_init_the_state_is_freed(p):
+    with pytest.raises(ValueError, match="resized outside of prepare and invoke") as caught:
+        p.interpreter(single("INIT_RESIZES"))
+    assert "Node number 0 (INIT_RESIZES) failed to init." in str(caught.value)
+    assert p.counts() == (1, 0, 0, 1)
+
+
+def test_in_free_it_is_said_when_the_interpreter_is_closed(p):
+    interpreter = p.interpreter(chain("FREE_RESIZES", "PROBE"))
+    with pytest.raises(RuntimeError, match="resized outside of prepare and invoke") as caught:
+        interpreter.close()
+    assert "(FREE_RESIZES) failed to free." in str(caught.value)
+    assert p.counts() == (2, 0, 0, 2)
+
+
+def test_an_operator_after_one_without_a_shape(p):
+    interpreter = p.interpreter(chain("SHAPELESS", "PROBE"))
+    interpreter.allocate_tensors()
+    with pytest.raises(RuntimeError, match="output 't0' got no shape"):
+        interpreter.invoke()
 
 
 def test_too_few_strings(p):

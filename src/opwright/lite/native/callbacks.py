@@ -19,6 +19,7 @@ from ...core.errors import FailedPreconditionError, InvalidArgumentError, OpErro
 from ..runtime.tensor import CONSTANT, DYNAMIC
 from . import records
 from .mirror import EVERY, MOST_DIMENSIONS, READABLE, Mirror
+from .taking import pull
 
 if TYPE_CHECKING:
     from ..runtime.subgraph import Subgraph
@@ -120,7 +121,7 @@ def resize(mirror: Mirror, i: int, shape: int | None) -> int:
         if not native.may_resize(i):
             raise InvalidArgumentError(what=f"tensor {i} {t.name!r} is none that this node may resize", found=repr(t),
                                        wanted="an output, or a tensor that it added")  # fmt: skip
-        mirror.pull(i)
+        pull(mirror, i)
         if t.type is None:
             raise InvalidArgumentError(what=f"tensor {i} was added and has no type yet",
                                        do="set its type before its shape")  # fmt: skip

@@ -1,7 +1,8 @@
 """A running subgraph as C sees it: one TfLiteContext with its tensors, kept in step with the run time's.
 
-Lives here: `Mirror`: describing tensors to C, and taking over what C changed.
-Not here: layouts (records.py), nodes and when methods are called (registration.py), what C calls (callbacks.py).
+Lives here: `Mirror`: describing tensors to C.
+Not here: layouts (records.py), taking over what C changed (taking.py), nodes and when methods are called
+(registration.py), what C calls (callbacks.py).
 
 Tensors that C adds keep their index and live as long as the subgraph: operators remember indices. Memory belongs to
 the run time; a tensor's field `allocation` repeats its address, so that the provider never frees it. What C allocates
@@ -16,10 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.errors import InvalidArgumentError, ResourceExhaustedError, UnimplementedError
-from ..ops import types
 from ..runtime.tensor import ARENA, CONSTANT, DYNAMIC, OUTSIDE, OWN, Tensor
 from . import records
-from .elements import from_c, is_converted, room, to_c
+from .elements import is_converted, room, to_c
 from .records import Arrays, CContext, CHost, CTensor
 
 if TYPE_CHECKING:
@@ -215,97 +215,18 @@ class Mirror:
                                      wanted="numbers or strings")  # fmt: skip
         c.data = c.allocation = array.__array_interface__["data"][0] if array.nbytes else None
 
-    # ---- from C to the run time -------------------------------------------------------------------------------------
-
-    def pull(self, i: int) -> None:
-        """Take over the type and the kind of memory that C gave to an output or a tensor it added."""
-        t, c = self.tensors[i], self.array[i]
-        if c.type != records.TYPES.get(getattr(t.type, "name", ""), 0):
-            name = records.TYPE_NAMES.get(c.type)
-            dtype = types.BY_NAME.get(name or "")
-            if dtype is None or (dtype.np.kind == "O" and name != "STRING"):
-                raise InvalidArgumentError(what=f"tensor {i} {t.name!r} was given the type {c.type}",
-                                           found=name or "no type",
-                                           wanted="a TfLiteType of numbers, or strings")  # fmt: skip
-            t.set_dtype(dtype)
-        if t.type is None:
-            return
-        kind, running = c.allocation_type, self.subgraph.running
-        if kind == records.MEM_DYNAMIC:
-            if i >= self.subgraph.file_tensors:
-                t.set_kind(DYNAMIC)
-            elif not self.is_dynamic(t) and not (t.is_object and t.kind == OWN):
-                if t.kind == DYNAMIC:  # of a node that is prepared while the model runs
-                    self.subgraph._dynamic.add(t.index)
-                else:
-                    self.subgraph.make_dynamic(t)
-        elif kind in (records.ARENA_RW_PERSISTENT, records.PERSISTENT_RO):
-            if t.kind not in (OWN, CONSTANT):
-                t.set_kind(OWN)
-        elif kind == records.ARENA_RW:
-            if i >= self.subgraph.file_tensors:
-                t.set_kind(OWN if t.is_object else DYNAMIC if running else ARENA)
-            elif t.kind == OWN and not t.is_object and not t.is_variable:
-                t.set_kind(ARENA)
-        elif not (kind == records.MMAP_RO and t.kind == CONSTANT) and kind != records.MEM_NONE:
-            raise InvalidArgumentError(what=f"tensor {i} {t.name!r} was given another kind of memory",
-                                       found=f"TfLiteAllocationType {kind}", wanted="kTfLiteArenaRw, "
-                                       "kTfLiteArenaRwPersistent, kTfLitePersistentRo or kTfLiteDynamic")  # fmt: skip
-
-    def check_shape(self, i: int) -> None:
-        """Raises InvalidArgumentError where C changed a shape without ResizeTensor."""
-        t = self.tensors[i]
-        sizes = records.read_int_array(self.array[i].dims, MOST_DIMENSIONS)
-        if sizes is None or (tuple(sizes) != t.shape and self.array[i].dims):
-            raise InvalidArgumentError(what=f"the sizes of tensor {i} {t.name!r} were changed in place", found=sizes,
-                                       wanted=list(t.shape),
-                                       do="context->ResizeTensor(context, tensor, sizes)")  # fmt: skip
+    # ---- memory that C allocated --------------------------------------------------------------------------------------
 
     def is_elsewhere(self, i: int) -> bool:
         """Whether C has put a tensor's elements into memory of its own."""
         c = self.array[i]
         return c.data not in (None, c.allocation) and c.allocation_type in (records.MEM_DYNAMIC, records.PERSISTENT_RO)
 
-    def take(self, i: int) -> None:
-        """Take over the shape and the elements that C gave a tensor in memory of its own, or in its own form."""
-        t, c = self.tensors[i], self.array[i]
-        elsewhere = self.is_elsewhere(i)
-        try:
-            if elsewhere:
-                sizes = records.read_int_array(c.dims, MOST_DIMENSIONS)
-                if sizes is not None and (tuple(sizes) != t.shape or t.array is None):
-                    self.subgraph.context.resize(t, sizes)
-                    if t.array is None:
-                        self.subgraph.allocate_own(t)
-            self.check_shape(i)
-            if is_converted(t):
-                self._take_converted(t, c)
-            elif elsewhere:
-                self._take_allocated(t, c)
-        finally:
-            self.discard(i)
-
     def discard(self, i: int) -> None:
         """Free the memory of its own that C put a tensor's elements into."""
         if self.is_elsewhere(i):
             self.provider.TfLiteTensorDataFree(C.addressof(self.array[i]))
             self.array[i].bytes = room(self.tensors[i]) if not self.tensors[i].is_object else 0
-
-    def _take_converted(self, t: Tensor, c: CTensor) -> None:
-        if t.array is None or (c.data is None and t.array.size):
-            raise InvalidArgumentError(what=f"output {t.name!r} got no elements", found=t.short(),
-                                       wanted="one for each place of the tensor")  # fmt: skip
-        if c.data is not None and t.array.size:
-            content = np.ctypeslib.as_array((C.c_uint8 * c.bytes).from_address(c.data))
-            t.array[...] = from_c(t, content)
-
-    def _take_allocated(self, t: Tensor, c: CTensor) -> None:
-        array: Any = t.array
-        if c.bytes < array.nbytes:
-            raise InvalidArgumentError(what=f"the memory given to tensor {t.name!r} is too small",
-                                       found=f"{c.bytes} bytes", wanted=f"{array.nbytes} for {t.short()}")  # fmt: skip
-        if array.nbytes:
-            C.memmove(array.__array_interface__["data"][0], c.data, array.nbytes)
 
     @property
     def current(self) -> NativeNode | None:

@@ -23,6 +23,7 @@ from .callbacks import mirror_of, raised
 from .elements import is_converted
 from .mirror import EVERY, READABLE, Mirror
 from .records import CNode, CRegistration
+from .taking import check_shape, pull, take
 
 
 class NativeNode:
@@ -118,9 +119,11 @@ class NativeRegistration(Registration):
         native.set_options(at, size)
         if state == records.INIT_FAILED or mirror.host.misuse:
             native.record.user_data = None if state == records.INIT_FAILED else state
-            error = self._error(context, native, "init", "said that it failed, by the state (void*)-1")
-            self._free(context, native)
-            raise error
+            try:
+                raise self._error(context, native, "init", "said that it failed, by the state (void*)-1"
+                                  if state == records.INIT_FAILED else "misused the interface")  # fmt: skip
+            finally:
+                self._free(context, native)
         return native
 
     def _options(self, node: Node, options: Any) -> tuple[int | None, int]:
@@ -148,8 +151,8 @@ class NativeRegistration(Registration):
             raise self._error(context, native, "prepare", self._words(status), status)
         try:
             for i in native.written():
-                mirror.pull(i)
-                mirror.take(i) if mirror.is_elsewhere(i) else mirror.check_shape(i)
+                pull(mirror, i)
+                take(mirror, i) if mirror.is_elsewhere(i) else check_shape(mirror, i)
             native.read_temporaries()
             if status == records.SHAPE_NOT_KNOWN:
                 for i in native.outputs:
@@ -165,6 +168,7 @@ class NativeRegistration(Registration):
         mirror.reserve()
         for i in native.touched():
             mirror.push(i, *EVERY)
+        self._check_inputs(node)
         if any(self._is_handed_over(mirror.tensors[i]) for i in native.touched()):
             return super().bind(context, node)
         native.call = records.CCall(self._address, mirror.address, native.address)
@@ -179,6 +183,13 @@ class NativeRegistration(Registration):
         return step
 
     @staticmethod
+    def _check_inputs(node: Node) -> None:
+        """Raises FailedPreconditionError for an input without elements, as the official run time does."""
+        for i, t in enumerate(node.tensors_in):
+            if t is not None and t.array is None:
+                raise FailedPreconditionError(op=node.name, what=f"Input tensor {i} lacks data", found=repr(t))
+
+    @staticmethod
     def _is_handed_over(t: Tensor) -> bool:
         return t._dtype is not None and (t.kind == DYNAMIC or is_converted(t) or t.is_object)
 
@@ -189,6 +200,7 @@ class NativeRegistration(Registration):
         mirror.reserve()
         for i in native.touched():
             mirror.push(i, *EVERY)
+        self._check_inputs(node)
         status = self._provider.ow_invoke(self._address, mirror.address, native.address)
         written = native.written()
         if status != records.OK or mirror.failure is not None:
@@ -197,18 +209,22 @@ class NativeRegistration(Registration):
             raise self._error(context, native, "invoke", self._words(status), status)
         try:
             for i in written:
-                mirror.take(i)
+                take(mirror, i)
+            for t in node.tensors_out:
+                if t.array is None:
+                    raise InvalidArgumentError(what=f"output {t.name!r} got no shape", found=repr(t),
+                                               wanted="ResizeTensor in invoke, for what is dynamic")  # fmt: skip
         except OpError as error:
             mirror.failure = error
             raise self._error(context, native, "invoke", "") from error
 
     def _free(self, context: Context, native: NativeNode) -> None:
         mirror, state = native.mirror, native.record.user_data
-        try:
-            if state:
-                self._provider.ow_free(self._address, mirror.address, state)
-        finally:
-            native.release()
+        if state:
+            self._provider.ow_free(self._address, mirror.address, state)
+        native.release()
+        if state and mirror.host.misuse:
+            raise self._error(context, native, "free", "misused the interface")
 
     # ---- words ------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,105 @@
+"""Taking over what C changed about tensors: types, kinds of memory, shapes, elements.
+
+Lives here: `pull`, `check_shape`, `take`.  Not here: what C gets to see (mirror.py), when (registration.py).
+"""
+
+from __future__ import annotations
+
+import ctypes as C
+from typing import Any
+
+import numpy as np
+
+from ...core.errors import InvalidArgumentError
+from ..ops import types
+from ..runtime.tensor import ARENA, CONSTANT, DYNAMIC, OWN, Tensor
+from . import records
+from .elements import from_c, is_converted
+from .mirror import MOST_DIMENSIONS, Mirror
+from .records import CTensor
+
+
+def pull(mirror: Mirror, i: int) -> None:
+    """Take over the type and the kind of memory that C gave to an output or a tensor it added."""
+    t, c = mirror.tensors[i], mirror.array[i]
+    if c.type != records.TYPES.get(getattr(t.type, "name", ""), 0):
+        name = records.TYPE_NAMES.get(c.type)
+        dtype = types.BY_NAME.get(name or "")
+        if dtype is None or (dtype.np.kind == "O" and name != "STRING"):
+            raise InvalidArgumentError(what=f"tensor {i} {t.name!r} was given the type {c.type}",
+                                       found=name or "no type",
+                                       wanted="a TfLiteType of numbers, or strings")  # fmt: skip
+        t.set_dtype(dtype)
+    if t.type is None:
+        return
+    kind, running = c.allocation_type, mirror.subgraph.running
+    if kind == records.MEM_DYNAMIC:
+        if i >= mirror.subgraph.file_tensors:
+            t.set_kind(DYNAMIC)
+        elif not mirror.is_dynamic(t) and not (t.is_object and t.kind == OWN):
+            if t.kind == DYNAMIC:  # of a node that is prepared while the model runs
+                mirror.subgraph._dynamic.add(t.index)
+            else:
+                mirror.subgraph.make_dynamic(t)
+    elif kind in (records.ARENA_RW_PERSISTENT, records.PERSISTENT_RO):
+        if t.kind not in (OWN, CONSTANT):
+            t.set_kind(OWN)
+    elif kind == records.ARENA_RW:
+        if i >= mirror.subgraph.file_tensors:
+            t.set_kind(OWN if t.is_object else DYNAMIC if running else ARENA)
+        elif t.kind == OWN and not t.is_object and not t.is_variable:
+            t.set_kind(ARENA)
+    elif not (kind == records.MMAP_RO and t.kind == CONSTANT) and kind != records.MEM_NONE:
+        raise InvalidArgumentError(what=f"tensor {i} {t.name!r} was given another kind of memory",
+                                   found=f"TfLiteAllocationType {kind}", wanted="kTfLiteArenaRw, "
+                                   "kTfLiteArenaRwPersistent, kTfLitePersistentRo or kTfLiteDynamic")  # fmt: skip
+
+
+def check_shape(mirror: Mirror, i: int) -> None:
+    """Raises InvalidArgumentError where C changed a shape without ResizeTensor."""
+    t = mirror.tensors[i]
+    sizes = records.read_int_array(mirror.array[i].dims, MOST_DIMENSIONS)
+    if sizes is None or (tuple(sizes) != t.shape and mirror.array[i].dims):
+        raise InvalidArgumentError(what=f"the sizes of tensor {i} {t.name!r} were changed in place", found=sizes,
+                                   wanted=list(t.shape),
+                                   do="context->ResizeTensor(context, tensor, sizes)")  # fmt: skip
+
+
+def take(mirror: Mirror, i: int) -> None:
+    """Take over the shape and the elements that C gave a tensor in memory of its own, or in its own form."""
+    t, c = mirror.tensors[i], mirror.array[i]
+    elsewhere = mirror.is_elsewhere(i)
+    try:
+        if elsewhere:
+            sizes = records.read_int_array(c.dims, MOST_DIMENSIONS)
+            if sizes is not None and (tuple(sizes) != t.shape or t.array is None):
+                mirror.subgraph.context.resize(t, sizes)
+                if t.array is None:
+                    mirror.subgraph.allocate_own(t)
+        check_shape(mirror, i)
+        if is_converted(t):
+            _take_converted(t, c)
+        elif elsewhere:
+            _take_allocated(t, c)
+    finally:
+        mirror.discard(i)
+
+
+def _take_converted(t: Tensor, c: CTensor) -> None:
+    if t.array is None:
+        return
+    if c.data is None and t.array.size:
+        raise InvalidArgumentError(what=f"output {t.name!r} got no elements", found=t.short(),
+                                   wanted="one for each place of the tensor")  # fmt: skip
+    if c.data is not None and t.array.size:
+        content = np.ctypeslib.as_array((C.c_uint8 * c.bytes).from_address(c.data))
+        t.array[...] = from_c(t, content)
+
+
+def _take_allocated(t: Tensor, c: CTensor) -> None:
+    array: Any = t.array
+    if c.bytes < array.nbytes:
+        raise InvalidArgumentError(what=f"the memory given to tensor {t.name!r} is too small",
+                                   found=f"{c.bytes} bytes", wanted=f"{array.nbytes} for {t.short()}")  # fmt: skip
+    if array.nbytes:
+        C.memmove(array.__array_interface__["data"][0], c.data, array.nbytes)
