@@ -26,7 +26,7 @@ from .carrying import carry
 from .library import INT, Layout, check, library
 from .loaded import OP, Loaded, names_of
 from .nodes import GivenNode, kernel
-from .running import Alone, Bound, check_buffers, check_names, checked, in_order
+from .running import Alone, Bound, check_buffers, check_names, checked, in_order, is_named
 from .signatures import Place, Signature, signatures_of
 
 
@@ -258,7 +258,7 @@ class CompiledModel:
                 buffer.array[...] = array
             self._run(number, signature, bound)
             results = [buffer.array.copy() for buffer in bound.outputs]
-        if isinstance(inputs, Mapping):
+        if is_named(inputs):
             return dict(zip((p.name for p in signature.outputs), results))
         return results
 

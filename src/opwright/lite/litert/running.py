@@ -53,9 +53,14 @@ class Bound:
         self.arguments = (len(ins), ins, len(outs), outs)
 
 
+def is_named(inputs: Any) -> bool:
+    """Whether values are given by name."""
+    return not isinstance(inputs, list | tuple | np.ndarray) and isinstance(inputs, Mapping)  # of the last asked rarely
+
+
 def in_order(signature: Signature, inputs: Any) -> list[Any]:
     """Values by name, or in a list, or alone, in the signature's order. Raises InvalidArgumentError."""
-    if isinstance(inputs, Mapping):
+    if is_named(inputs):
         check_names(signature.inputs, inputs, "inputs")
         return [inputs[p.name] for p in signature.inputs]
     values = [inputs] if isinstance(inputs, np.ndarray) else list(inputs)
