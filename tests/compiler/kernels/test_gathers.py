@@ -116,7 +116,8 @@ def test_slices_at_computed_places(shape, part, starts, places):
     (gather_places, {"places": int32, "width": 8, "depth": 3}),
     (slice_box, {"places": int32, "width": 16, "rank": 2, "outer": 1}),
     (copy_unless_shared, {}),
-    (update_box, {"places": int64, "width": 0, "rank": 3, "outer": 2}),
+    (update_box, {"places": int64, "width": 0, "rank": 3, "outer": 2, "guarded": False}),
+    (update_box, {"places": int32, "width": 8, "rank": 1, "outer": 0, "guarded": True}),
 )
 def test_gathers_compile_for_every_target(family, constants):
     compiles_everywhere(family, **constants)

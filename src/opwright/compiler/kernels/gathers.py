@@ -176,16 +176,20 @@ def copy_unless_shared(work, x: i64, y: i64, size: i64, block: i64):
 
 @kl.family
 def update_box(work, update: ptr[u8], starts: ptr[u8], y: ptr[u8], limits: ptr[i64], table: ptr[i64], run: i64,
-               *, places: DType, width: int, rank: int, outer: int):  # fmt: skip
+               *, places: DType, width: int, rank: int, outer: int, guarded: bool):  # fmt: skip
     """Rows of the update into y. limits: for each axis its last place for the box, and the bytes from one to the next;
-    table: as `place` takes it. An item is a row."""
+    table: as `place` takes it. An item is a row. guarded: gives 1 for a place outside along the first axis."""
     starts = starts.cast(places, places.size)
-    corner = kl.value(0)
+    corner, failed = kl.value(0), kl.value(0)
     for axis in range(rank):
-        corner = corner + kl.clamp(starts[axis].to(i64), 0, limits[2 * axis]) * limits[2 * axis + 1]
+        at = starts[axis].to(i64)
+        if guarded and axis == 0:
+            failed = kl.select((at >= 0) & (at <= limits[0]), failed, 1)
+        corner = corner + kl.clamp(at, 0, limits[2 * axis]) * limits[2 * axis + 1]
     for item in work.items():
         source, target = place(item, table, outer)
         copy_run(y + (corner + target), update + source, run, width)
+    return failed
 
 
 @maker(UpdateSlice)
@@ -210,6 +214,6 @@ def make_update(form: UpdateSlice, build: Builder) -> None:
                chunk=grain(BLOCK, blocks))  # fmt: skip
     limits, axes, run = _box_of(x, update, build)
     items = math.prod(a.extent for a in axes)
-    code = update_box.code(places=starts.dtype, width=run_width(run), rank=rank, outer=len(axes))
+    code = update_box.code(places=starts.dtype, width=run_width(run), rank=rank, outer=len(axes), guarded=form.guarded)
     words = [build.pointer(update), build.pointer(starts), build.pointer(y), limits, table_of(axes, build), run]
     build.step(code, words, items, chunk=grain(run, items))

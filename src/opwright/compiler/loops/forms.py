@@ -347,11 +347,15 @@ class SliceAt(Form):
 
 @dataclass(frozen=True, eq=False)
 class UpdateSlice(Form):
-    """The input, a box of it replaced by the update. starts: where, [rank]; what would be outside is moved inside."""
+    """The input, a box of it replaced by the update. starts: where, [rank]; what would be outside is moved inside.
+
+    guarded: whether a place outside along the first axis fails instead.
+    """
 
     input: Buffer
     update: Buffer
     starts: Buffer
+    guarded: bool = False
 
 
 @dataclass(frozen=True, eq=False)

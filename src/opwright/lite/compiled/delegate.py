@@ -40,13 +40,16 @@ from .rules.written import code_of, is_written
 
 if TYPE_CHECKING:
     from ..runtime.delegate_context import DelegateContext
+    from .rules.row_updates import RowUpdate
 
 
 class Taken(NamedTuple):
-    """A node that has forms."""
+    """A node that has forms. together: the nodes, itself included, that these stand for as one; without the others'
+    forms they mean nothing."""
 
     node: Node
     forms: Sequence[Form]
+    together: tuple[int, ...]
 
 
 class Cold(NamedTuple):
@@ -111,6 +114,11 @@ class CompiledDelegate(Delegate):
         count = sum(not is_settled(node) for node in context.subgraph.execution_plan)
         while taken:
             params = context.preview_delegate_partitioning(taken)
+            torn = {i for p in params for n in p.nodes_to_replace for i in taken[n].together
+                    if not set(taken[n].together) <= set(p.nodes_to_replace)}  # fmt: skip
+            if torn:
+                taken = {number: t for number, t in taken.items() if number not in torn}
+                continue
             plans = [self._plan(context.subgraph, p, taken, buffers) for p in params]
             if self.cold:
                 return False
@@ -175,28 +183,35 @@ class CompiledDelegate(Delegate):
         self.refused = {key: why for key, why in self.refused.items() if key[0] != subgraph.index}
         safe = {id(subgraph.tensors[i]) for i in subgraph.inputs} | {id(t) for t in subgraph.tensors if t.is_variable}
         again = rewritten(subgraph)
+        updates = {u.whole.number: u for u in _row_updates(subgraph)} if known is None else {}
+        parts = {part.number for u in updates.values() for part in u.parts}
         for node in subgraph.execution_plan:
-            if is_settled(node):
+            if is_settled(node) or node.number in parts:
                 continue
+            update = updates.get(node.number)
+            nodes = [*(update.parts if update else ()), node]
             try:
-                self._check(node)
-                if again and any(id(t) in again for t in (*node.tensors_in, *node.tensors_out)):
-                    raise Refused("a tensor of it is written more than once")
-                for t in node.tensors_in:
+                for one in nodes:
+                    self._check(one)
+                    if again and any(id(t) in again for t in (*one.tensors_in, *one.tensors_out)):
+                        raise Refused("a tensor of it is written more than once")
+                for t in update.reads if update else node.tensors_in:
                     if t is not None and t.constant is None and not (known(t) if known else id(t) in safe):
                         raise Refused(f"the shape of {t!r} is not known before it runs")
                 if known is not None and not all(map(known, node.tensors_out)):
                     raise Refused("its results' shapes are not known before it runs")
-                forms = forms_of(At(node, buffers))
+                at = At(node, buffers)
+                forms = update.forms(at) if update else forms_of(at)
             except Refused as why:
-                self.refused[subgraph.index, node.number] = str(why)
+                self.refused |= {(subgraph.index, one.number): str(why) for one in nodes}
                 continue
             except Exception as error:  # what a rule did not think of: the interpreter's kernel says what is wrong
                 if flags.verify:
                     raise
-                self.refused[subgraph.index, node.number] = f"{type(error).__name__}: {error}"
+                self.refused |= {(subgraph.index, one.number): f"{type(error).__name__}: {error}" for one in nodes}
                 continue
-            taken[node.number] = Taken(node, forms)
+            taken |= {one.number: Taken(one, (), tuple(n.number for n in nodes)) for one in nodes}
+            taken[node.number] = taken[node.number]._replace(forms=forms)
             safe.update(map(id, node.tensors_out))
         return taken
 
@@ -249,6 +264,15 @@ class CompiledDelegate(Delegate):
         if "plan" in flags.show:
             print(plan, file=sys.stderr)
         return plan
+
+
+def _row_updates(subgraph: Subgraph) -> list[RowUpdate]:
+    """Rows of lists that are replaced, where there can be any."""
+    if not any(node.name == "SLICE" for node in subgraph.execution_plan):
+        return []
+    from .rules.row_updates import row_updates  # and with it rules that other models do without
+
+    return row_updates(subgraph)
 
 
 def rewritten(subgraph: Subgraph) -> set[int]:

@@ -18,7 +18,7 @@ from ..registration import Registration
 from ..runtime.errors import of_node
 from ..runtime.holding import check_bytes
 from ..runtime.node import Context, Node
-from ..runtime.tensor import DYNAMIC, Tensor
+from ..runtime.tensor import ARENA, DYNAMIC, Tensor
 from .letting_go import let_go
 
 
@@ -119,6 +119,9 @@ def one_by_one(node: Node) -> None:
     results = [(t, t.kind, t.array) for t in node.tensors_out]
     inside = [(t, t.kind, t.array) for inner in node.replaced for t in inner.tensors_out if t not in node.tensors_out]
     try:
+        for t, kind, _ in inside:
+            if kind == ARENA:  # it may get its shape only now
+                t.set_kind(DYNAMIC)
         for inner in node.replaced:
             try:
                 subgraph.init(inner)

@@ -123,6 +123,10 @@ class At(Adding):
         t = tensors[place] if place < len(tensors) else None
         return None if t is None else self._buffers.of(t)
 
+    def of(self, t: Tensor) -> Operand:
+        """A tensor as an operand. Raises Refused for types that no form has."""
+        return self._buffers.of(t)
+
     @property
     def operands(self) -> list[Operand]:
         """All inputs. Raises Refused where one is left out."""

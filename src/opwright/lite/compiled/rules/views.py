@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ....compiler.loops.forms import IndexMap, Move, SliceAt, View
+from ....compiler.loops.forms import Gather, IndexMap, Move, SliceAt, View
 from ....core.dtypes import int4
 from ....core.errors import OpError
 from ....core.shapes import TensorShape
@@ -97,6 +97,9 @@ def view(at: At) -> None:
     if at.node.name == "SLICE" and at.operand(1).constant is None:
         _slice_at(at, x)
         return
+    if at.node.name == "STRIDED_SLICE" and at.operand(1).constant is None:
+        _element_at(at, x)
+        return
     places = layout(x)
     for i, part in enumerate(asked(at, place, places)):
         y = at.output(np.shape(part), i)
@@ -108,6 +111,17 @@ def view(at: At) -> None:
             at.form(Move, y.buffer, (x.buffer,), (IndexMap((), (), int(number), ()),))
         else:
             raise Refused(f"one element of {x}")
+
+
+def _element_at(at: At, x: Operand) -> None:
+    """x[i] along the first axis, i computed."""
+    start = at.operand(1)
+    masks = [at.option(f"{name}_mask") for name in ("begin", "ellipsis", "new_axis", "shrink_axis")]
+    if start.shape != (1,) or not x.shape or masks != [0, 0, 0, 1]:
+        raise Refused(f"a slice of {x} at {start}")
+    y = at.output(x.shape[1:])
+    same_numbers(x, y)
+    at.form(Gather, y.buffer, x.buffer, at.viewed(start.buffer, ()), 0)
 
 
 def _slice_at(at: At, x: Operand) -> None:
