@@ -40,7 +40,7 @@ def command_line(*arguments, **environment):
 def test_there_are_the_documented_commands():
     assert {" ".join(c) for c in commands()} == {
         "demo", "inspect", "check", "convert", "resolver", "run", "bench", "doctor", "explain",
-        "op new", "op list", "op show", "op spec", "op compat", "op test",
+        "op new", "op model", "op export", "op list", "op show", "op spec", "op compat", "op test",
     }  # fmt: skip
 
 

@@ -314,6 +314,34 @@ def op_show(name: str, as_json: bool) -> None:
     sys.exit(0 if show_operator(name, as_json) else EXIT_FAILED)
 
 
+@op.command("model")
+@click.argument("name")
+@click.option("-o", "--output", required=True, type=click.Path(), help="The .tflite file, replaced if it is there.")
+@click.option("--shape", "shapes", multiple=True, metavar="[NAME=]SIZES", help="An input of the model: 1,224,224,3.")
+@click.option("--dtype", "types", multiple=True, metavar="[NAME=]DTYPE", help="Of all inputs, or one; else float32.")
+@click.option("--attr", "attrs", multiple=True, metavar="NAME=VALUE", help="An attribute: strides=1,2,2,1.")
+@click.option("--constant", "constants", multiple=True, metavar="[NAME=]SIZES", help="An input that the file holds: "
+              "random numbers of this shape, such as weights.")  # fmt: skip
+@click.option("--value", "values", multiple=True, metavar="[NAME=]JSON", help="An input that the file holds: axis=[1].")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of random constants.")
+@_custom
+@_json
+@_examples("opwright op model LeakyClip --shape 1,224,224,3 --attr limit=4 -o one.tflite",
+           "opwright op model CONV_2D --shape 1,56,56,64 --constant 64,3,3,64 --attr stride_w=1 --attr stride_h=1 "
+           "-o conv.tflite")  # fmt: skip
+def op_model(name: str, output: str, as_json: bool, **settings: Any) -> None:
+    """Write a model of the one operator NAME, which `opwright bench` times and `opwright check` looks at.
+
+    NAME: of the catalogue (Conv2D), of a .tflite file (CONV_2D), of an installed package or of --custom.
+
+    Exit codes: 0 written; 1 the operator refuses these inputs or attributes; 2 wrong usage; 3 there is no such
+    operator, or a file cannot be read or written.
+    """
+    from .single import write_model
+
+    write_model(name, output, as_json=as_json, **settings)
+
+
 @op.command("spec")
 @click.argument("names", nargs=-1)
 @click.option("--file", "files", multiple=True, type=click.Path(), help="A Python file that defines operators.")

@@ -58,7 +58,7 @@ def convert_saved(
         converter.target_spec.supported_ops.append(lite.OpsSet.SELECT_TF_OPS)
     content = converter.convert()
     write_file(output, content)
-    _report(output, content, as_json)
+    report_file(output, content, as_json)
 
 
 def _samples(path: str, converter: Any) -> list[dict[str, np.ndarray]]:
@@ -96,7 +96,8 @@ def _cut(array: np.ndarray, shape: Any, what: str) -> list[np.ndarray]:
     return [array[i : i + size] for i in range(0, len(array) - size + 1, size)]
 
 
-def _report(path: str, content: bytes, as_json: bool) -> None:
+def report_file(path: str, content: bytes, as_json: bool) -> None:
+    """Print what is in a file that was written."""
     model = lite.Model.read(content)
     counts: dict[tuple[str, int], int] = {}
     for need in needs(model):

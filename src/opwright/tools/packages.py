@@ -78,8 +78,11 @@ def new_package(name: str, folder: str | None, as_json: bool) -> None:
     module = module_of(_checked(name))
     distribution = module.replace("_", "-")
     target = Path(folder or distribution)
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise BadFile(f"{target} is there already, and not an empty folder")
+    try:
+        if target.exists() and (not target.is_dir() or any(target.iterdir())):
+            raise BadFile(f"{target} is there already, and not an empty folder")
+    except OSError as error:
+        raise BadFile(f"{target} cannot be written: {error.strerror or error}") from error
     words = {"name": name, "module": module, "distribution": distribution, "opwright": __version__}
     files = {path.format(module=module): Template((TEMPLATE / source).read_text("utf-8")).substitute(words)
              for path, source in FILES.items()}  # fmt: skip

@@ -22,7 +22,7 @@ from .report import BadFile, notes, out, print_json
 Detail = dict[str, Any]
 
 
-def _random_input(detail: Detail, rng: np.random.Generator) -> np.ndarray:
+def random_input(detail: Detail, rng: np.random.Generator) -> np.ndarray:
     """Normal numbers; bytes over their range; wider integers 0 or 1, which are indices almost everywhere."""
     dtype: Any = np.dtype(detail["dtype"])
     shape = tuple(detail["shape"])
@@ -80,7 +80,7 @@ def feed(interpreter: lite.Interpreter, model: Any, inputs: Sequence[str], seed:
     """
     details = interpreter.get_input_details()
     given = {index: _load(file) for index, file in _matched(inputs, details, model).items()}
-    sizes = {index: _sizes(text) for index, text in _matched(shapes, details, model).items()}
+    sizes = {index: sizes_of(text) for index, text in _matched(shapes, details, model).items()}
     for detail in details:
         array, shape = given.get(detail["index"]), np.asarray(detail["shape"]).tolist()
         wanted = sizes.get(detail["index"], shape) if array is None else list(array.shape)
@@ -93,13 +93,17 @@ def feed(interpreter: lite.Interpreter, model: Any, inputs: Sequence[str], seed:
         value = given.get(detail["index"])
         if value is None:
             notes().print(f"input {detail['name']}: random, seed {seed}")
-            value = _random_input(detail, rng)
+            value = random_input(detail, rng)
         interpreter.set_tensor(detail["index"], value)
 
 
-def _sizes(text: str) -> list[int]:
+def sizes_of(text: str) -> list[int]:
+    """1,224,224,3; nothing for a scalar. Raises click.UsageError."""
     try:
-        return [int(size) for size in text.split(",")] if text else []
+        sizes = [int(size) for size in text.split(",")] if text else []
+        if any(size < 0 for size in sizes):
+            raise ValueError(text)
+        return sizes
     except ValueError:
         raise click.UsageError(f"{text!r} is no shape such as 1,224,224,3") from None
 
