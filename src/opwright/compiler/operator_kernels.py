@@ -38,7 +38,8 @@ class OperatorKernel:
     """An ArrayKernel that computes an operator: kernel(op, *arrays) -> array, or a tuple of several; NotImplemented for
     arrays that it is not for.
 
-    roles: by parameter what it is, and which input or output by place, or which attribute by name.
+    arrays: by parameter, the annotations; roles: by parameter what it is, and which input or output by place, or which
+    attribute by name.
 
     raises TypeError where a parameter is none of the operator's parts, an output is no parameter, or an annotation does
     not go with what it annotates
@@ -46,6 +47,7 @@ class OperatorKernel:
 
     def __init__(self, kernel: ArrayKernel, operator: Any) -> None:
         self.kernel, self.operator = kernel, operator
+        self.arrays = {name: kind for name, kind in kernel.parameters.items() if isinstance(kind, Array)}
         self.roles: dict[str, tuple[str, Any]] = {}
         inputs, outputs = [i.name for i in operator.inputs], [o.name for o in operator.outputs]
 
@@ -63,7 +65,7 @@ class OperatorKernel:
                 raise wrong(f"has a parameter {name!r}, which is none of "
                             f"{', '.join((*inputs, *outputs, *operator.attr_defs))}")  # fmt: skip
             if isinstance(kind, Array) == (self.roles[name][0] == ATTR):
-                wanted = "a dtype" if self.roles[name][0] == ATTR else "kl.Array(dtype, ...)"
+                wanted = "a dtype" if self.roles[name][0] == ATTR else "kl.Array(dtype, sizes)"
                 raise wrong(f"annotates {name!r} with {kind!r}, wanted {wanted}")
         for name in outputs:
             if name not in self.roles:
@@ -92,9 +94,10 @@ class OperatorKernel:
             kind: Any = self.kernel.parameters[name]
             x = (inputs if role == INPUT else outputs)[place]
             dtype = x.dtype if isinstance(x.dtype, np.dtype) else x.dtype.np
-            if dtype != kind.dtype.np or len(x.shape) != len(kind.shape):
+            shape = kind.folded(x.shape)
+            if dtype != kind.dtype.np or shape is None:
                 return f"{name} is {dtype}{list(x.shape)}, its kernel takes {kind!r}"
-            for size, wanted in zip(x.shape, kind.shape):
+            for size, wanted in zip(shape, kind.shape):
                 known = wanted if isinstance(wanted, int) else sizes.setdefault(wanted, size)
                 if known != size:
                     return f"{name} has the size {size} where its kernel takes {wanted} = {known}"
@@ -114,6 +117,7 @@ class OperatorKernel:
         if why is not None:
             raise InvalidArgumentError(op=self.operator.name, what=f"its kernel does not fit what infer says: {why}")
         self.code(op, (True,) * len(self.roles))  # which refuses one that writes inputs
+        given = [np.ascontiguousarray(a).reshape(a.shape) for a in given]
         sources = {INPUT: given, OUTPUT: outs}
         arguments = [getattr(op, at) if role == ATTR else sources[role][at] for role, at in self.roles.values()]
         self.kernel(*arguments, **self.constants(op))

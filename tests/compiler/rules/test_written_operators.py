@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from written_operators import BlendOfTwo, DoublingsToOne, LeakyLimit, RowNorms, TakenAt, WholeSteps, meant
+from written_operators import BlendOfTwo, CentredRows, DoublingsToOne, LeakyLimit, RowNorms, TakenAt, WholeSteps, meant
 
 import opwright as ow
 from opwright import language as kl
@@ -67,7 +67,7 @@ def test_a_loop_sees_elements_alone():
     assert not made_of(g, ow.constant(x), ow.constant(w)).left
 
 
-@pytest.mark.parametrize("op, dtype", [(LeakyLimit, "float64"), (WholeSteps, "int32"), (WholeSteps, "int64")])
+@pytest.mark.parametrize(("op", "dtype"), [(LeakyLimit, "float64"), (WholeSteps, "int32"), (WholeSteps, "int64")])
 def test_other_dtypes(op, dtype):
     x = (f32(7, 5) * 10).astype(dtype)
     f = native(lambda x: op(x + x) + x)
@@ -174,7 +174,7 @@ def test_one_result_of_several_may_be_all_that_is_read():
 
 def test_an_array_of_another_dtype_is_computed():
     x = f32(6, 9).astype(np.float64)
-    y, norms = RowNorms(ow.constant(x))
+    y, _ = RowNorms(ow.constant(x))
     assert y.dtype is ow.float64
     np.testing.assert_allclose(y, meant(RowNorms, x)[0], 1e-12)
     f = native(lambda x: RowNorms(x * 1.0)[0] + 0.0)
@@ -188,6 +188,32 @@ def test_views_and_odd_strides():
         y, norms = RowNorms(ow.constant(part))
         np.testing.assert_allclose(y, meant(RowNorms, part)[0], 1e-5)
         np.testing.assert_allclose(norms, meant(RowNorms, part)[1], 1e-5)
+
+
+@pytest.mark.parametrize("shape", [(7,), (3, 9), (2, 3, 4, 5), (0, 4)])
+def test_arrays_of_any_leading_rank(shape):
+    x, gain = f32(*shape), f32(shape[-1])
+    wanted = meant(CentredRows, x, gain) if x.size else x
+    np.testing.assert_allclose(CentredRows(ow.constant(x), ow.constant(gain)), wanted, 1e-5, 1e-5)
+    f = native(lambda x, gain: CentredRows(x * 1.0, gain) + 0.0)
+    np.testing.assert_allclose(f(ow.constant(x), ow.constant(gain)), wanted, 1e-5, 1e-5)
+    if x.size:
+        assert "CentredRows" not in why_left(made_of(f, ow.constant(x), ow.constant(gain)))
+
+
+def test_an_array_whose_first_axes_are_no_one_axis():
+    def doubled(x: kl.Array(kl.f32, ..., "n")):
+        for r in range(x.shape[0]):
+            for i in range(x.shape[1]):
+                x[r, i] = x[r, i] * 2.0
+
+    kernel = ow.kernel(doubled)
+    x = f32(4, 3, 5)
+    wanted = x * 2
+    kernel(x)
+    np.testing.assert_array_equal(x, wanted)
+    with pytest.raises(ow.errors.InvalidArgumentError, match="its first axes are no one axis"):
+        kernel(x[:, ::2])
 
 
 def test_a_failed_guard_names_operator_and_line():
@@ -219,7 +245,7 @@ def _number(x: kl.f32, y: kl.Array(kl.f32, "n")): ...
 def _constant(x: kl.Array(kl.f32, "n"), y: kl.Array(kl.f32, "n"), *, lanes): ...
 
 
-@pytest.mark.parametrize("function, says", [
+@pytest.mark.parametrize(("function", "says"), [
     (_unnamed, "has a parameter 'z', which is none of x, y"),
     (_without_output, "has no parameter for output 'y'"),
     (_number, r"annotates 'x' with .*float32.*, wanted kl.Array"),

@@ -127,6 +127,29 @@ class TakenAt:
             y[i] = x[places[i]] * float(scale)
 
 
+@ow.operator
+class CentredRows:
+    r"""Elements of the last axis less their mean, and a flat sum of all.   .. math:: y = x - \bar x"""
+
+    x = ow.Input(dtypes=(ow.float32,))
+    y = ow.Output(like="x")
+    gain = ow.Input(dtypes=(ow.float32,), rank=1)
+
+    def compute(op, x, gain):
+        return (x - x.mean(-1, keepdims=True)) * gain
+
+    @ow.kernel
+    def kernel(x: kl.Array(kl.f32, ..., "n"), gain: kl.Array(kl.f32, "n"), y: kl.Array(kl.f32, ..., "n"), *, lanes=8):
+        n = x.shape[1]
+        for r in kl.parallel(x.shape[0]):
+            total = kl.zeros(kl.f32, lanes)
+            for i in range(0, n, lanes):
+                total = total + x.load(r, i, count=lanes, only=kl.minimum(n - i, lanes))
+            mean = kl.reduce_add(total) / n.to(kl.f32)
+            for i in range(n):
+                y[r, i] = (x[r, i] - mean) * gain[i]
+
+
 def meant(op, *arrays, **attrs):
     """What `compute` gives."""
     return op.reference(op.bind(attrs))(*arrays)

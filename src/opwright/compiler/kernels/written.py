@@ -42,7 +42,7 @@ class Written(Form):
 
     operands: tuple[Buffer, ...]
     code: ArrayCode
-    roles: dict[str, tuple[str, Any]]
+    kernel: OperatorKernel
     results: tuple[tuple[Buffer, int], ...]
     numbers: dict[str, Any]
 
@@ -66,14 +66,14 @@ def add_written(at: Adding, kernel: OperatorKernel, call: Any, inputs: Sequence[
         raise Refused("how many items its parallel loop has is known only as it runs")
     numbers = {name: getattr(call, place) for name, (role, place) in kernel.roles.items() if role == ATTR}
     if len(outputs) == 1:
-        at.form(Written, outputs[0], tuple(inputs), code, kernel.roles, ((outputs[0], 0),), numbers)
+        at.form(Written, outputs[0], tuple(inputs), code, kernel, ((outputs[0], 0),), numbers)
         return
     starts, size = [], 0
     for b in outputs:
         starts.append(size)
         size += -(-b.size * b.dtype.size // LINE) * LINE
     whole = Buffer(f"{outputs[0].name}.all", uint8, (size,))
-    at.form(Written, whole, tuple(inputs), code, kernel.roles, tuple(zip(outputs, starts)), numbers)
+    at.form(Written, whole, tuple(inputs), code, kernel, tuple(zip(outputs, starts)), numbers)
     for b, start in zip(outputs, starts):
         at.form(Part, b, whole, start)
 
@@ -93,13 +93,15 @@ def make_written(form: Written, build: Builder) -> None:
     if form.output.parent is not None:
         raise Unmade("a slice of another buffer")
     places: dict[str, tuple[Any, tuple[int, ...], tuple[int, ...]]] = {}
-    for name, (role, place) in form.roles.items():
-        if role == INPUT:
-            b = form.operands[place]
-            places[name] = build.pointer(b), b.shape, _strides(b)
-        elif role != ATTR:
-            b, start = form.results[place]
-            places[name] = build.pointer(form.output).moved(start), b.shape, _strides(Buffer("", b.dtype, b.shape))
+    for name, kind in form.kernel.arrays.items():
+        role, place = form.kernel.roles[name]
+        b, start = (form.operands[place], 0) if role == INPUT else form.results[place]
+        address = build.pointer(b if role == INPUT else form.output).moved(start)
+        shape = kind.folded(b.shape)
+        assert shape is not None
+        if len(shape) < len(b.shape) and len(shape) == 1 and b.pitch != b.shape[-1]:
+            raise Unmade("a slice of another buffer, seen as one axis")
+        places[name] = address, shape, _strides(shape, b.pitch)
     words: list[Any] = []
     for name, what, axis in form.code.words:
         if what == "number":
@@ -116,12 +118,12 @@ def make_written(form: Written, build: Builder) -> None:
     build.step(FamilyCode(form.code.address(), form.code.name, tuple(form.code.kinds)), words, items)
 
 
-def _strides(buffer: Buffer) -> tuple[int, ...]:
-    """Elements from one to the next along each axis."""
+def _strides(shape: tuple[int, ...], pitch: int) -> tuple[int, ...]:
+    """Elements from one to the next along each axis; pitch: from row to row."""
     found, step = [], 1
-    for k, size in enumerate(reversed(buffer.shape)):
+    for k, size in enumerate(reversed(shape)):
         found.append(step)
-        step = buffer.pitch if k == 0 else step * size
+        step = pitch if k == 0 else step * size
     return tuple(reversed(found))
 
 

@@ -10,6 +10,7 @@ its number.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,19 +27,36 @@ from .kinds import I64
 from .places import Pointer
 from .values import Value, current, value
 
+REST = "..."
+"""The name of the size of all axes before those that an annotation names."""
+
 
 class Array:
     """The annotation of an array parameter: dtype and sizes. A size is a number, or a name, which stands for one size.
 
-    `Array(f32, "rows", "columns")`; `Array(f32)` is a number in an array of rank 0.
+    `Array(f32, "rows", "columns")`; `Array(f32)` is a number in an array of rank 0. `Array(f32, ..., "n")` takes any
+    rank from 1 on: the kernel sees the axes before the last as one, of one size in all arrays that have it.
     """
 
-    def __init__(self, dtype: Any, *shape: int | str) -> None:
+    def __init__(self, dtype: Any, *shape: Any) -> None:
         self.dtype: DType = as_dtype(dtype)
+        self.leading = bool(shape) and shape[0] is Ellipsis
+        if self.leading:
+            shape = (REST, *shape[1:])
         for size in shape:
             if not isinstance(size, int | str) or isinstance(size, bool) or (isinstance(size, int) and size < 0):
                 raise TypeError(f"a size is a number or a name, found {size!r}")
-        self.shape = shape
+        self.shape: tuple[int | str, ...] = shape
+
+    def folded(self, shape: Sequence[int]) -> tuple[int, ...] | None:
+        """An array's shape as the kernel sees it; None for one of another rank."""
+        if not self.leading:
+            return tuple(shape) if len(shape) == len(self.shape) else None
+        inner = len(self.shape) - 1
+        if len(shape) < inner:
+            return None
+        at = len(shape) - inner
+        return math.prod(shape[:at]), *shape[at:]
 
     def __repr__(self) -> str:
         return f"{self.dtype.short}[{', '.join(map(str, self.shape))}]"

@@ -232,19 +232,25 @@ class ArrayKernel:
 
     def _array(self, name: str, kind: Array, x: Any, words: list[int], sizes: dict[str, tuple[int, str]]) -> bool:
         """Append an array's words; whether its last axis has neighbouring elements."""
-        if not isinstance(x, np.ndarray) or x.dtype != kind.dtype.np or x.ndim != len(kind.shape):
+        folded = kind.folded(x.shape) if isinstance(x, np.ndarray) and x.dtype == kind.dtype.np else None
+        if folded is None:
             found = f"{x.dtype}{list(x.shape)}" if isinstance(x, np.ndarray) else type(x).__name__
             raise InvalidArgumentError(op=self.name, what=f"argument {name}", found=found, wanted=repr(kind))
+        if kind.leading:
+            whole, x = x, x.reshape(folded)
+            if x.size and not np.may_share_memory(x, whole):
+                raise InvalidArgumentError(op=self.name, what=f"argument {name}: its first axes are no one axis",
+                                           found=list(whole.strides), do="np.ascontiguousarray")  # fmt: skip
         for axis, (size, wanted) in enumerate(zip(x.shape, kind.shape)):
             known = (wanted, "the annotation") if isinstance(wanted, int) else sizes.setdefault(wanted, (size, name))
             if known[0] != size:
                 raise InvalidArgumentError(op=self.name, what=f"argument {name}, axis {axis} ({wanted!r})", found=size,
                                            wanted=f"{known[0]}, as {known[1]} has it")  # fmt: skip
         itemsize = x.dtype.itemsize
-        if any(s % itemsize for s in x.strides):
+        if x.size and any(s % itemsize for s in x.strides):
             raise InvalidArgumentError(op=self.name, what=f"argument {name}: strides are no whole elements",
                                        found=list(x.strides), do="np.ascontiguousarray")  # fmt: skip
-        strides = [s // itemsize for s in x.strides]
+        strides = [s // itemsize for s in x.strides] if x.size else [1] * x.ndim  # of nothing they mean nothing
         words += [x.ctypes.data, *x.shape, *strides]
         return not strides or strides[-1] == 1 or x.shape[-1] <= 1
 
