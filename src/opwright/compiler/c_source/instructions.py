@@ -159,6 +159,8 @@ class Instructions:
     @staticmethod
     def _compared(x: llvm.ICMPInstr, operands: Sequence[Expr]) -> Expr:
         kind, sign = x.operands[0].type, INTEGER[x.op]
+        if operands[0] == operands[1]:  # which compilers warn of
+            return Expr("true" if x.op in ("eq", "sle", "sge", "ule", "uge") else "false")
         if not isinstance(kind, ir.IntType) or is_flag(kind):
             return _binary(sign, COMPARISONS[sign], operands[0], operands[1], tight=True)
         unsigned = x.op.startswith("u") or (x.op in ("eq", "ne") and all(o.unsigned for o in operands))

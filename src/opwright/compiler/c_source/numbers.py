@@ -1,6 +1,7 @@
 """Attributes that are known only when the code runs, while a kernel is staged for C.
 
-Lives here: `AttributeValue`.  Not here: staging (scalar_kernels.py), which attributes are known before (lite/export).
+Lives here: `AttributeValue`, `AttributeNeeded`.
+Not here: staging (scalar_kernels.py), which attributes are known before (lite/export).
 
 Compiled here, a kernel has its attributes as Python numbers: arithmetic among them is Python's, in float64, and
 beside a scalar one takes its dtype. An `AttributeValue` does the same later: it holds a float64 (or int64), computes
@@ -24,6 +25,14 @@ from ..lanes import F64, I64, Lanes
 from ..lowering import KINDS
 from ..scalars import KernelScalar, LaterNumber
 from ..staged import STAGE
+
+
+class AttributeNeeded(SignatureError):
+    """A kernel asks Python for the value of an attribute that is known later. attribute: its name."""
+
+    def __init__(self, attribute: str) -> None:
+        super().__init__(what=f"the kernel asks Python for the value of attribute {attribute!r}")
+        self.attribute = attribute
 
 
 class AttributeValue(LaterNumber):
@@ -136,10 +145,7 @@ class AttributeValue(LaterNumber):
     # ---- what needs the number now ------------------------------------------------------------------------------
 
     def _unknown(self, *_: Any) -> Any:
-        raise SignatureError(
-            what=f"the kernel asks Python for the value of attribute {self.name!r}, which C code gets from each node",
-            do=f"export it for known values: attrs={{{self.name!r}: [...]}}",
-        )
+        raise AttributeNeeded(self.name)
 
     __float__ = __int__ = __index__ = __bool__ = __round__ = __trunc__ = __floor__ = __ceil__ = _unknown
     __pow__ = __rpow__ = __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = __abs__ = __iter__ = __len__ = _unknown

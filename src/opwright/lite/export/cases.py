@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...compiler.c_source.expressions import c_type
+from ...compiler.c_source.numbers import AttributeNeeded
 from ...compiler.c_source.scalar_kernels import SYMBOLIC, ScalarSource, scalar_source
 from ...compiler.kernel import Kernel
 from ...compiler.lowering import KINDS, LOWER
@@ -112,21 +113,23 @@ def export_of(op: Operator, attrs: Mapping[str, Any]) -> Export:
     for dtypes in _dtypes_of(op):
         try:
             export.cases += _cases(export, function, dtypes, chosen, combinations)
+        except AttributeNeeded as error:
+            name = error.attribute
+            raise UnimplementedError(
+                op=op.name,
+                what=f"its kernel asks Python for the value of attribute {name!r}, which C code gets from each node",
+                do=f"export it for known values: attrs={{{name!r}: [...]}}",
+            ) from error
         except (UnimplementedError, SignatureError, TypeError, ValueError) as error:
-            if isinstance(error, OpError) and "attrs=" in str(error):
-                raise type(error)(op=op.name, **_parts(error)) from None
             export.refused[dtypes] = _reason(error)
     if not export.cases:
         raise UnimplementedError(op=op.name, what="its kernel has no form in C for any of its dtypes",
                                  found={", ".join(d.name for d in k): v for k, v in export.refused.items()}
                                  or ", ".join(d.name for i in op.inputs for d in i.dtypes),
                                  wanted=f"inputs among {', '.join(d.name for d in KINDS)}",
-                                 do="write the kernel on these dtypes, element by element")  # fmt: skip
+                                 do="write the kernel on these dtypes, element by element; where an attribute is in "
+                                 "the way, attrs={...} with its values")  # fmt: skip
     return export
-
-
-def _parts(error: OpError) -> dict[str, Any]:
-    return {k: getattr(error, k, None) for k in ("what", "found", "wanted", "do")}
 
 
 def _reason(error: Exception) -> str:
@@ -214,7 +217,7 @@ def _option(op: Operator, attr: Attr, attrs: Mapping[str, Any], passed: bool) ->
         choices: tuple[Any, ...] = (False, True)
     elif attr.check is not None and attr.check.form[:1] == ("one_of",) and kind in _PLAIN:
         choices = tuple(attr.convert(c) for c in attr.check.form[1:])
-    elif kind in SYMBOLIC:
+    elif kind is float or kind is int:
         _check_is_c(op, attr)
         return Option(attr, word, (None, kind) if attr.default is None else (), kind, passed)
     elif not passed:

@@ -23,7 +23,7 @@ _ARITHMETIC = """/* Results are IEEE 754's, to the last bit: no sum is regrouped
 #if defined(__FAST_MATH__)
 #error "this file needs IEEE arithmetic: compile it without -ffast-math"
 #endif
-#if defined(FLT_EVAL_METHOD) && FLT_EVAL_METHOD != 0
+#if defined(FLT_EVAL_METHOD) && (FLT_EVAL_METHOD == 1 || FLT_EVAL_METHOD == 2)
 #error "this file needs float and double to be rounded at each step: on 32-bit x86 use -msse2 -mfpmath=sse"
 #endif
 #if defined(__clang__)
