@@ -8,12 +8,17 @@ import numpy as np
 import pytest
 
 import opwright as ow
-from opwright.testing import CHECKS, CheckError, check_operator
+from opwright.lite.registration import registration_of
+from opwright.testing import CHECKS, CheckError, check_operator, elsewhere
 from opwright.testing import files as checked_files
 
 X = np.linspace(-1.0, 1.0, 12).reshape(3, 4)
 IN_FILES = ("same again", "interpreted", "compiled", "versions")
+OTHERS = ("exported", "official run time")  # a C compiler, the official run time's wheel
 ELSEWHERE = tuple(name for name in CHECKS if name not in IN_FILES)
+
+
+ONLY = {name: tuple(other for other in CHECKS if other != name) for name in OTHERS}
 
 
 def defined(version: int = 1, **body: Any) -> Any:
@@ -58,6 +63,8 @@ def test_a_right_operator() -> None:
     assert {(name, "ok") for name in IN_FILES} <= states
     details = {(o.check, o.detail) for o in found}
     assert ("compiled", "as machine code") in details
+    for name, words in (("exported", "compiler"), ("official run time", "ai-edge-litert")):
+        assert {(name, "ok")} <= states or any(words in detail for check, detail in details if check == name)
     assert ("interpreted", "custom operator, version 1") in details
 
 
@@ -151,6 +158,44 @@ def test_versions_that_are_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     monkeypatch.setattr("opwright.lite.convert.custom.least_version", lambda *args: 1)
     assert "stamped version 1, the call needs 2" in failed(op, [{"x": X, "floor": 0.5}])["versions"]
+
+
+def test_others_that_compute_something_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In place of the library that was compiled, and of the official run time."""
+    wrong = defined(compute=lambda op, x: 2 * x, kernel=...)
+    op = defined()
+    monkeypatch.setattr(elsewhere, "build_custom_ops", lambda sources: {op.name: registration_of(wrong)})
+    assert "exported to C, result 0" in failed(op, [{"x": X}], without=ONLY["exported"])["exported"]
+    monkeypatch.setattr(elsewhere, "build_custom_ops", lambda sources: {"Another": registration_of(wrong)})
+    assert "the library has Another" in failed(op, [{"x": X}], without=ONLY["exported"])["exported"]
+
+    class Wrong:
+        native_nodes: dict[str, bool] = {}
+
+        def __init__(self, *arguments: Any, **options: Any) -> None: ...
+        def __enter__(self) -> Wrong: return self
+        def __exit__(self, *error: Any) -> None: ...
+        def run(self, arrays: Any) -> Any: return [2 * a for a in arrays]  # fmt: skip
+
+    monkeypatch.setattr("opwright.lite.litert.CompiledModel", Wrong)
+    found = failed(op, [{"x": X}], without=ONLY["official run time"])["official run time"]
+    assert "in the official run time, result 0" in found
+
+
+def test_others_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_there(*arguments: Any, **options: Any) -> Any:
+        raise ow.errors.UnavailableError(what="no C compiler", do="install one")
+
+    monkeypatch.setattr(elsewhere, "build_custom_ops", none_there)
+    (found,) = check_operator(defined(), [{"x": X}], without=ONLY["exported"])
+    assert (found.state, found.detail) == ("not tried", "no C compiler")
+
+    def not_installed(*arguments: Any, **options: Any) -> Any:
+        raise ImportError("pip install ai-edge-litert")
+
+    monkeypatch.setattr("opwright.lite.litert.CompiledModel", not_installed)
+    (found,) = check_operator(defined(), [{"x": X}], without=ONLY["official run time"])
+    assert (found.state, found.detail) == ("not tried", "pip install ai-edge-litert")
 
 
 def test_what_is_not_for_an_operator() -> None:

@@ -48,7 +48,7 @@ def test_a_right_operator() -> None:
     found = {o.check: o for o in check(defined(), GIVEN, clip)}
     assert {*CHECKS, "outputs", "outputs in float32"} == found.keys()
     not_tried = {name for name, o in found.items() if o.state == "not tried"}
-    assert not_tried == {"kernel is compute", "empty sequences", "compiled"}
+    assert not_tried - {"official run time"} == {"kernel is compute", "empty sequences", "compiled", "exported"}
     assert found["gradient is slope"].detail == "12 elements"
     assert found["places"].detail == "cpu: reference, sim: reference"
     assert check("Tanh", {"x": X}, np.tanh)

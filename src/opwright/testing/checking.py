@@ -1,7 +1,7 @@
 """All checks on one call of an operator: `check` for tests, `outcomes` for the command line.
 
 Lives here: the table of checks, who runs them, the report.  Not here: the checks (running.py, places.py, slopes.py,
-memory.py, sequences.py, files.py), several calls (cases.py).
+memory.py, sequences.py, files.py, elsewhere.py), several calls (cases.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..ops import registry
 from ..ops.changes import compatibility
 from ..ops.linting import lint
 from ..ops.specification import spec as specification
-from . import files, memory, places, running, sequences, slopes
+from . import elsewhere, files, memory, places, running, sequences, slopes
 from .making import made_up
 from .trial import NotTried, Trial
 
@@ -101,6 +101,8 @@ CHECKS: dict[str, Callable[[Trial], Any]] = {
     "interpreted": files.interpreted,
     "compiled": files.compiled,
     "versions": files.versions,
+    "exported": elsewhere.exported,
+    "official run time": elsewhere.official,
 }
 """The checks that every call gets, by name."""
 
@@ -125,8 +127,9 @@ def check(op: Any, inputs: Mapping[str, Any] | None = None, expect: Any = None, 
     and reads back; on scopes at each place it gives the same; the gradient is the slope by central differences in
     float64, is the same on a graph and by the tape, and reads nothing it does not keep; memory that is used again
     changes no bit of the call, its gradient and the gradient of that; LoD levels are as declared; empty sequences work;
-    the same call gives the same bits; as a model file it gives the same, interpreted and compiled; its attributes come
-    back from a file, older files give defaults, newer ones are refused by name.
+    the same call gives the same bits; as a model file it gives the same: interpreted, compiled, as C where there is a
+    compiler, by the official run time where that is installed; its attributes come back from a file, older files give
+    defaults, newer ones are refused by name.
 
     gives every Outcome; those that are not for this operator are "not tried", with the reason
     raises CheckError (an AssertionError) naming each check that failed, KeyError for an operator that there is not,
