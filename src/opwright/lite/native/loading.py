@@ -80,6 +80,9 @@ def _wanted(ops: Any, library: Library, functions: list[str]) -> list[tuple[str 
         ops = [ops]
     if isinstance(ops, Mapping):
         pairs = list(ops.items())
+    elif ops is None and library.file is None:
+        raise InvalidArgumentError(what=f"{library.path}: names of functions are read from ELF files alone",
+                                   do='name them: load_custom_ops(path, {"Name": "Function"})')  # fmt: skip
     elif ops is None:
         pairs = [(None, f) for f in functions if looks_like_entry(f)]
         if not pairs:

@@ -129,7 +129,7 @@ class Mirror:
         c.dims = self.arrays.ints(t.shape)
         c.dims_signature = self.arrays.ints(t.signature or ())
         self._describe_quantization(t, c)
-        self.push(i, CONSTANT)
+        self.push(i, elements=not is_converted(t))  # a vocabulary is packed for who reads it
 
     def _describe_quantization(self, t: Tensor, c: CTensor) -> None:
         q = t.quantization
@@ -154,15 +154,17 @@ class Mirror:
         self._kept.append(record)
         c.quantization.params = C.addressof(record)
 
-    def push(self, i: int, *kinds: str) -> None:
-        """Type, shape and kind of memory of a tensor for C; its elements where its kind is one of these."""
+    def push(self, i: int, *kinds: str, elements: bool = True) -> None:
+        """Type, shape and kind of memory of a tensor for C; its elements where no run changes them, or its kind is one
+        of these."""
         t, c = self.tensors[i], self.array[i]
         added = i >= self.subgraph.file_tensors
         if not added:
             c.type = records.TYPES.get(getattr(t.type, "name", ""), 0)
             c.allocation_type = self._memory(t, c)
         self.push_shape(i)
-        if t.array is not None and (t.constant is not None or t.kind in kinds) and not (added and i not in self.sized):
+        here = t.array is not None and (t.constant is not None or t.kind in kinds)
+        if here and elements and not (added and i not in self.sized):
             self._point(i, t, c)
         else:
             c.data = c.allocation = None
@@ -215,7 +217,7 @@ class Mirror:
                                      wanted="numbers or strings")  # fmt: skip
         c.data = c.allocation = array.__array_interface__["data"][0] if array.nbytes else None
 
-    # ---- memory that C allocated --------------------------------------------------------------------------------------
+    # ---- memory that C allocated -------------------------------------------------------------------------------------
 
     def is_elsewhere(self, i: int) -> bool:
         """Whether C has put a tensor's elements into memory of its own."""

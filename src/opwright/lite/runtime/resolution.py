@@ -187,7 +187,7 @@ def _ways_out(builtins: Sequence[Missing], own: Sequence[Missing], flex: Sequenc
     absent = list(dict.fromkeys(m.name for m in [*own, *flex] if m not in older))
     if absent:
         ways.append(f"Interpreter(..., custom_ops=[{', '.join(absent)}]), each an @ow.operator, or a dict from names "
-                    "to Registrations")  # fmt: skip
+                    "to Registrations, as lite.load_custom_ops gives for a library in C")  # fmt: skip
     return ways
 
 
