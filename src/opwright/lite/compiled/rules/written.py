@@ -25,7 +25,7 @@ from ....core.errors import OpError
 from ....core.specs import TensorSpec
 from ....ops.call import Call
 from ...ops.definition import LiteOperator
-from ...quantized_registration import is_quantized, kernel_of, rule_of, run_quantized
+from ...quantized_registration import as_real, is_quantized, kernel_of, real_dtype, rule_of, run_quantized
 from ...registration import Known, OperatorRegistration
 from ...runtime.node import Node
 from ...written import group
@@ -41,19 +41,54 @@ def is_written(node: Node) -> bool:
 
 
 def written(at: At) -> None:
-    """The map of a node. Raises Refused for what its kernel does not take."""
+    """The form of a node. Raises Refused for what its kernel, or its operator, does not take."""
     operator: Any = at.node.registration.operator  # type: ignore[union-attr]
-    operands = at.operands
     kernel = own_kernel(operator)
     if kernel is None:
         raise Refused("it computes in Python")
-    if not isinstance(kernel, Kernel):
-        _on_arrays(at, operator, kernel, operands)
-        return
-    if len(operands) != len(kernel.inputs) or not operands or len(at.node.tensors_out) != 1:
-        raise Refused(f"its kernel takes {', '.join(kernel.inputs) or 'nothing'}")
-    y = at.output(broadcast(*operands))
-    if not is_quantized(operator, at.node) or operator.quantized_rule == "integers":
+    operands = at.operands
+    outputs = [at.output(place=i) for i in range(len(at.node.tensors_out))]
+    as_reals = is_quantized(operator, at.node) and operator.quantized_rule != "integers"
+    _infer(at.node, operator, operands, outputs, as_reals)
+    if isinstance(kernel, Kernel):
+        _on_scalars(at, operator, kernel, operands, outputs, as_reals)
+    elif as_reals:
+        raise Refused("its kernel on arrays computes on reals")
+    else:
+        from ....compiler.kernels.written import add_written
+
+        add_written(at, kernel, at.node.user_data, [o.buffer for o in operands], [o.buffer for o in outputs])
+
+
+def _infer(node: Node, operator: Any, operands: list[Operand], outputs: list[Operand], as_reals: bool) -> None:
+    """Raises Refused where the operator's own rules refuse the node, or give outputs other shapes than the file."""
+    def known(o: Operand) -> Any:
+        return TensorSpec(o.shape, o.dtype) if o.constant is None else Known(o.tensor)
+
+    given = [known(o) for o in operands]
+    try:
+        if as_reals:
+            rule_of(operator, node)
+            given = as_real(operator, node, lambda t: known(next(o for o in operands if o.tensor is t)))
+        specs = operator.infer(node.user_data, given)
+    except (OpError, TypeError, ValueError, AttributeError) as error:  # preparing or running it says what is wrong
+        raise Refused(str(error).splitlines()[0]) from None
+    dtype_of = real_dtype if as_reals else lambda t: t.dtype
+    found = [(tuple(s.shape.dims), s.dtype) if isinstance(s, TensorSpec) and s.shape.dims is not None else None
+             for s in specs]  # fmt: skip
+    if found != [(o.shape, dtype_of(o.tensor)) for o in outputs]:
+        raise Refused("its results' shapes do not follow from those of its inputs")
+
+
+def _on_scalars(at: At, operator: Any, kernel: Kernel, operands: list[Operand], outputs: list[Operand],
+                as_reals: bool) -> None:  # fmt: skip
+    """The map."""
+    if len(operands) != len(kernel.inputs) or not operands or len(outputs) != 1:
+        raise Refused(f"its kernel takes {', '.join(kernel.inputs) or 'nothing'} and gives one result")
+    (y,) = outputs
+    if broadcast(*operands) != y.shape:
+        raise Refused("the result has another shape than its operands together")
+    if not as_reals:
         function = _function(at.node, kernel, [o.dtype for o in operands])
         mapped(at, y, call(function, *(arg(i, o.dtype) for i, o in enumerate(operands))), *operands)
     elif operator.quantized_rule == "reals":
@@ -62,26 +97,6 @@ def written(at: At) -> None:
         mapped(at, y, stored(value, y) if y.is_quantized else value, *operands)
     else:
         _tabulated(at, operator, operands, y)
-
-
-
-def _on_arrays(at: At, operator: Any, kernel: Any, operands: list[Operand]) -> None:
-    """The step of a kernel on arrays."""
-    from ....compiler.kernels.written import add_written
-
-    node = at.node
-    if is_quantized(operator, node) and operator.quantized_rule != "integers":
-        raise Refused("its kernel on arrays computes on reals")
-    outputs = [at.output(place=i) for i in range(len(node.tensors_out))]
-    known = [TensorSpec(o.shape, o.dtype) if o.constant is None else Known(o.tensor) for o in operands]
-    try:
-        specs = operator.infer(node.user_data, known)
-    except (OpError, TypeError, ValueError, AttributeError) as error:  # running it says what is wrong
-        raise Refused(f"its infer: {error}".splitlines()[0]) from None
-    found = [None if s.shape.dims is None else (tuple(s.shape.dims), s.dtype) for s in specs]
-    if found != [(o.shape, o.dtype) for o in outputs]:
-        raise Refused("its results' shapes do not follow from those of its inputs")
-    add_written(at, kernel, node.user_data, [o.buffer for o in operands], [o.buffer for o in outputs])
 
 
 def _function(node: Node, kernel: Kernel, dtypes: list[Any]) -> ScalarFunction:

@@ -1,0 +1,462 @@
+"""Users' operators in the interpreter: in the compiled engine with their neighbours, by their own code and no other's,
+on quantised tensors, and what is said where they fail."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from engine_kit import engine, plan_of
+from lite_kit import Build
+from written_operators import (
+    BlendOfTwo,
+    CentredRows,
+    DoublingsToOne,
+    LeakyLimit,
+    RowNorms,
+    TakenAt,
+    WholeSteps,
+    meant,
+)
+
+import opwright as ow
+from opwright import lite
+from opwright.core import flags
+from opwright.lite.convert.errors import ConverterError
+from opwright.lite.format import objects
+
+RNG = np.random.default_rng(11)
+REFERENCE = lite.OpResolverType.BUILTIN_REF
+
+
+def f32(*shape: int) -> np.ndarray:
+    return RNG.normal(scale=2, size=shape).astype(np.float32)
+
+
+def model_of(function: Any, *arrays: np.ndarray, **settings: Any) -> bytes:
+    """The file of a function of arrays like these."""
+    signature = [ow.TensorSpec(a.shape, ow.as_dtype(a.dtype)) for a in arrays]
+    f = ow.function(function, input_signature=signature, autograph=False)
+    converter = lite.TFLiteConverter.from_concrete_functions([f.get_concrete_function()])
+    converter.allow_custom_ops = True
+    for name, value in settings.items():
+        setattr(converter, name, value)
+    content: bytes = converter.convert()
+    return content
+
+
+def answers(interpreter: Any, *arrays: np.ndarray) -> list[np.ndarray]:
+    """One run: all outputs."""
+    interpreter.allocate_tensors()
+    for detail, a in zip(interpreter.get_input_details(), arrays, strict=True):
+        interpreter.set_tensor(detail["index"], a)
+    interpreter.invoke()
+    return [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
+
+
+def both(content: bytes, customs: Any, *arrays: np.ndarray) -> tuple[Any, list[np.ndarray], list[np.ndarray]]:
+    """The compiled interpreter after a run, its answers, and those of the reference kernels."""
+    plain = lite.Interpreter(model_content=content, custom_ops=customs, experimental_op_resolver_type=REFERENCE)
+    wanted = answers(plain, *arrays)
+    with engine():
+        interpreter = lite.Interpreter(model_content=content, custom_ops=customs)
+        return interpreter, answers(interpreter, *arrays), wanted
+
+
+A, B, ROWS, GAIN = f32(6, 37), f32(6, 1), f32(4, 19), f32(19)
+PLACES = np.array([3, 0, 5], np.int32)
+LITTLE = (np.abs(f32(5, 13)) / 4 + 0.01).astype(np.float32)
+
+CASES: dict[str, tuple[Any, Any, tuple[np.ndarray, ...], Any]] = {
+    # function, operators, inputs, meaning
+    "between maps": (
+        lambda x: ow.tanh(LeakyLimit(ow.exp(x * 0.25), alpha=0.5) - 1.0), [LeakyLimit], (A,),
+        lambda x: np.tanh(meant(LeakyLimit, np.exp(x / 4), alpha=0.5) - 1)),
+    "two operands": (lambda a, b: BlendOfTwo(a, b) * 2.0, {"BlendOfTwo": BlendOfTwo}, (A, B),
+                     lambda a, b: meant(BlendOfTwo, a, b) * 2),
+    "after a product": (lambda x: LeakyLimit(ow.matmul(x, ow.ones([37, 20]))), [LeakyLimit], (A,),
+                        lambda x: meant(LeakyLimit, x @ np.ones((37, 20), np.float32))),
+    "a loop": (lambda x: DoublingsToOne(x) + 1.0, [DoublingsToOne], (LITTLE,), lambda x: meant(DoublingsToOne, x) + 1),
+    "integers": (lambda x: WholeSteps(x + x, step=5), [WholeSteps], ((A * 9).astype(np.int32),),
+                 lambda x: meant(WholeSteps, x + x, step=5)),
+    "float64": (lambda x: LeakyLimit(x), [LeakyLimit], (A.astype(np.float64),), lambda x: meant(LeakyLimit, x)),
+    "arrays": (lambda x: ow.add_n([*RowNorms(x)[:1], x]), [RowNorms], (ROWS,), lambda x: meant(RowNorms, x)[0] + x),
+    "two results": (lambda x: tuple(y * 1.0 for y in RowNorms(x, epsilon=0.5)), [RowNorms], (ROWS,),
+                    lambda x: meant(RowNorms, x, epsilon=0.5)),
+    "rows": (lambda x, g: CentredRows(ow.reshape(x, [2, 2, 19]), g) * 1.0, [CentredRows], (ROWS, GAIN),
+             lambda x, g: meant(CentredRows, x.reshape(2, 2, 19), g)),
+    "by place": (lambda x, p: TakenAt(ow.abs(x), p, scale=2), [TakenAt], (ROWS[0], PLACES),
+                 lambda x, p: np.abs(x)[p] * 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_engine_takes_them(case):
+    function, customs, arrays, meaning = CASES[case]
+    interpreter, found, plain = both(model_of(function, *arrays), customs, *arrays)
+    wanted = meaning(*arrays)
+    for a, b, exact in zip(found, plain, wanted if isinstance(wanted, tuple) else (wanted,), strict=True):
+        np.testing.assert_allclose(a, exact, 1e-5, 1e-5)
+        np.testing.assert_allclose(b, exact, 1e-5, 1e-5)
+    assert plan_of(interpreter) == ["Opwright"]
+
+
+def test_one_step_for_a_kernel_and_its_neighbours(capsys):
+    function, customs, arrays, _ = CASES["between maps"]
+    with engine(show="plan"):
+        answers(lite.Interpreter(model_content=model_of(function, *arrays), custom_ops=customs), *arrays)
+    assert "1 steps" in capsys.readouterr().err
+
+
+@ow.operator
+class InNumPy:
+    r"""No kernel.   .. math:: y = 2x"""
+
+    x = ow.Input(dtypes=ow.floating)
+    y = ow.Output(like="x")
+
+    def compute(op, x):
+        return x + x
+
+
+def test_without_a_kernel_numpy_stands_between_native_steps():
+    x = f32(5, 7)
+    content = model_of(lambda x: ow.exp(InNumPy(ow.tanh(x) + 1.0)) * 2.0, x)
+    interpreter, (found,), (plain,) = both(content, [InNumPy], x)
+    np.testing.assert_allclose(found, np.exp(2 * (np.tanh(x) + 1)) * 2, 1e-5)
+    np.testing.assert_allclose(plain, found, 1e-5)
+    assert plan_of(interpreter) == ["Opwright", "InNumPy", "Opwright"]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_dtype_that_its_kernel_lacks(dtype):
+    x = f32(5, 7)
+
+    def function(x: Any) -> Any:
+        return ow.cast(LeakyLimit(ow.cast(x, dtype)), ow.float32)
+
+    _, (found,), (plain,) = both(model_of(function, x), [LeakyLimit], x)
+    exact = meant(LeakyLimit, x.astype(ow.as_dtype(dtype).np)).astype(np.float32)
+    np.testing.assert_array_equal(plain, exact)
+    np.testing.assert_array_equal(found, exact)
+
+
+def test_four_methods_in_python():
+    calls: list[Any] = []
+
+    def prepare(context: Any, node: Any) -> None:
+        context.resize_tensor(node.outputs[0], node.inputs[0].shape)
+
+    def invoke(context: Any, node: Any) -> None:
+        node.outputs[0].data[...] = node.inputs[0].data * node.user_data
+
+    r = lite.Registration(lambda context, options: 3.0, lambda context, data: calls.append(data), prepare, invoke)
+    x = f32(4, 4)
+    content = model_of(lambda x: ow.tanh(InNumPy(x)) + 1.0, x)
+    interpreter, (found,), _ = both(content, {"InNumPy": r}, x)
+    np.testing.assert_allclose(found, np.tanh(x * 3) + 1, 1e-5, 1e-6)
+    interpreter.close()
+    assert calls[-1] == 3.0
+
+
+# ---- their own code and no other's ----------------------------------------------------------------------------------
+
+PROGRAM = """
+import sys
+import numpy as np
+import opwright as ow
+from opwright import lite
+from opwright import language as kl
+
+FACTOR = {factor}
+
+def scaled(x):
+    return x * FACTOR
+
+@ow.operator
+class Scaled:
+    'Scaled.   .. math:: y = f x'
+    x = ow.Input(dtypes=(ow.float32,))
+    y = ow.Output(like="x")
+    {kernel}
+
+path = sys.argv[1]
+if len(sys.argv) > 2:
+    spec = ow.TensorSpec([9], ow.float32)
+    f = ow.function(lambda x: Scaled(ow.exp(x)) + 1.0, input_signature=[spec], autograph=False)
+    converter = lite.TFLiteConverter.from_concrete_functions([f.get_concrete_function()])
+    converter.allow_custom_ops = True
+    open(path, "wb").write(converter.convert())
+for _ in range(2):
+    interpreter = lite.Interpreter(path, custom_ops=[Scaled])
+    interpreter.allocate_tensors()
+    interpreter.invoke()
+    print(interpreter.get_tensor(interpreter.get_output_details()[0]["index"])[0], end=" ")
+    interpreter.close()
+"""
+ON_SCALARS = """
+    @ow.kernel
+    def kernel(x):
+        return scaled(x)
+"""
+ON_ARRAYS = """
+    @ow.kernel
+    def kernel(x: kl.Array(kl.f32, "n"), y: kl.Array(kl.f32, "n")):
+        for i in range(x.shape[0]):
+            y[i] = scaled(x[i])
+"""
+
+
+@pytest.mark.parametrize("kernel", [ON_SCALARS, ON_ARRAYS], ids=["scalars", "arrays"])
+def test_a_changed_kernel_never_runs_from_the_cache(kernel, tmp_path):
+    """Its helper's global is all that changes; the file and the operator's own text stay as they were."""
+    path = tmp_path / "model.tflite"
+    environ = os.environ | {"OPWRIGHT_CACHE_DIR": str(tmp_path / "cache"), "OPWRIGHT_COMPILED": "1",
+                            "OPWRIGHT_BACKGROUND": "0"}  # fmt: skip
+    for number, factor in enumerate((2.0, 2.0, 5.0, 2.0)):
+        program = tmp_path / f"program{number}.py"
+        program.write_text(PROGRAM.format(factor=factor, kernel=kernel))
+        arguments = [sys.executable, str(program), str(path), *(["make"] if not number else [])]
+        done = subprocess.run(arguments, capture_output=True, text=True, env=environ, check=False)
+        assert done.stdout.split() == [str(factor + 1)] * 2, done.stderr
+
+
+def test_without_the_operator_a_kept_plan_is_no_way_around(tmp_path):
+    path = tmp_path / "model.tflite"
+    x = f32(4, 4)
+    path.write_bytes(model_of(lambda x: LeakyLimit(x) + 1.0, x))
+    with engine():
+        for _ in range(2):
+            answers(lite.Interpreter(str(path), custom_ops=[LeakyLimit]), x)
+        with pytest.raises((ValueError, RuntimeError), match="LeakyLimit"):
+            answers(lite.Interpreter(str(path)), x)
+
+
+# ---- quantised tensors ----------------------------------------------------------------------------------------------
+
+
+def quantized_method(op: Any, x: Any, y: Any) -> Any:
+    def run(q: np.ndarray) -> np.ndarray:
+        real = (q.astype(np.float32) - x.zero_point) * x.scale
+        return np.rint(np.abs(real) / y.scale).astype(np.int32) + y.zero_point
+
+    return run
+
+
+def size_operator(name: str, **parts: Any) -> Any:
+    """|x|, with what its class says of quantised tensors."""
+    body = {"__doc__": r"Size.   .. math:: y = \abs{x}", "__module__": __name__, "x": ow.Input(dtypes=ow.floating),
+            "y": ow.Output(like="x"), "compute": lambda op, x: np.abs(x), "kernel": ow.kernel(lambda x: ow.abs(x)),
+            **parts}  # fmt: skip
+    return ow.operator(type(name, (), body))
+
+
+SAYING = {
+    "nothing": (size_operator("SizeOfNothing"), False),
+    "reals": (size_operator("SizeOfReals", quantized="reals"), True),
+    "method": (size_operator("SizeByMethod", quantized=quantized_method), True),
+    "numpy": (size_operator("SizeInNumPy", quantized="reals", kernel=None), True),
+}
+WEIGHTS = f32(8, 8)
+
+
+def samples() -> Any:
+    return ([np.random.default_rng(k).uniform(-3, 3, (4, 8)).astype(np.float32)] for k in range(10))
+
+
+def quantized(function: Any, *, only: bool = False) -> bytes:
+    ops = lite.TargetSpec()
+    ops.supported_ops = [lite.OpsSet.TFLITE_BUILTINS_INT8 if only else lite.OpsSet.TFLITE_BUILTINS]
+    return model_of(function, next(iter(samples()))[0], optimizations=[lite.Optimize.DEFAULT],
+                    representative_dataset=samples, target_spec=ops)  # fmt: skip
+
+
+@pytest.mark.parametrize("saying", SAYING)
+def test_between_integers(saying):
+    op, takes_integers = SAYING[saying]
+    w = ow.constant(WEIGHTS)
+    content = quantized(lambda x: ow.matmul(op(ow.matmul(x, w)), w))
+    (x,) = next(iter(samples()))
+    interpreter, (found,), (plain,) = both(content, [op], x)
+    exact = np.abs(x @ WEIGHTS) @ WEIGHTS
+    step = np.ptp(exact) / 255
+    np.testing.assert_allclose(plain, exact, atol=6 * step)
+    np.testing.assert_allclose(found, plain, atol=1.01 * step)
+    node = next(n for n in interpreter._subgraphs[0].nodes if n.name == op.name)
+    assert (node.tensors_in[0].type.name == "INT8") == takes_integers
+    if saying != "numpy":
+        assert plan_of(interpreter) == ["Opwright"]
+
+
+def test_integers_alone_are_asked_for():
+    w = ow.constant(WEIGHTS)
+    with pytest.raises(ConverterError, match=r"(?s)integer operators alone.*SizeOfNothing"):
+        quantized(lambda x: SAYING["nothing"][0](ow.matmul(x, w)), only=True)
+    content = quantized(lambda x: SAYING["reals"][0](ow.matmul(x, w)), only=True)
+    names = [code.custom_code for code in lite.Model.read(content).operator_codes]
+    assert "SizeOfReals" in names
+
+
+def byte_model(name: str, scale: float = 0.1, operands: int = 1) -> bytes:
+    """A custom operator by itself on int8."""
+
+    def steps(scale: float, zero: int) -> Any:
+        return objects.QuantizationParameters(scale=[scale], zero_point=[zero])
+
+    build, xs = Build(), " ".join(f"x{i}" for i in range(operands))
+    for x in xs.split():
+        build.tensor(x, (256,), "INT8", quantization=steps(scale, 3))
+    build.tensor("y", (256,), "INT8", quantization=steps(scale * 2, -5))
+    content: bytes = build.custom(name, xs, "y").done(xs)
+    return content
+
+
+EVERY = np.arange(-128, 128, dtype=np.int8)
+
+
+@pytest.mark.parametrize("saying", SAYING)
+def test_every_byte(saying):
+    op, _ = SAYING[saying]
+    interpreter, (found,), (plain,) = both(byte_model(op.name), [op], EVERY)
+    exact = np.clip(np.abs((EVERY.astype(float) - 3) * 0.1) / 0.2 - 5, -128, 127)
+    for integers in (found, plain):
+        np.testing.assert_allclose(integers, exact, atol=0.51)
+    if saying != "numpy":
+        assert plan_of(interpreter) == ["Opwright"]
+
+
+def test_two_operands_of_bytes():
+    other = RNG.permutation(EVERY)
+    interpreter, (found,), (plain,) = both(byte_model("BlendOfTwo", operands=2), [BlendOfTwo], EVERY, other)
+    a, b = (EVERY.astype(float) - 3) * 0.1, (other.astype(float) - 3) * 0.1
+    exact = np.clip((np.maximum(a, b) - np.minimum(a, b) / 2) / 0.2 - 5, -128, 127)
+    for integers in (found, plain):
+        np.testing.assert_allclose(integers, exact, atol=0.51)
+    assert plan_of(interpreter) == ["Opwright"]
+
+
+def test_integers_as_they_are():
+    op = size_operator("SizeOfIntegers", x=ow.Input(dtypes=(ow.int8,)), quantized="integers", kernel=None)
+    _, (found,), (plain,) = both(byte_model(op.name), [op], EVERY)
+    np.testing.assert_array_equal(found, np.abs(EVERY))
+    np.testing.assert_array_equal(plain, np.abs(EVERY))
+
+
+@pytest.mark.parametrize(("parts", "says"), [
+    ({"quantized": None}, "(?s)no kernel for quantized tensors.*quantized = \"integers\" in its class"),
+    ({"x": ow.Input(dtypes=(ow.int8,))}, "takes no reals, and its class says nothing of integers"),
+    ({"quantized": lambda op, x, y: 3}, "its method `quantized` gave no function"),
+])  # fmt: skip
+def test_refused_when_tensors_are_allocated(parts, says):
+    op = size_operator("SizeRefused", **parts)
+    with engine():
+        interpreter = lite.Interpreter(model_content=byte_model(op.name), custom_ops=[op])
+        with pytest.raises(RuntimeError, match=says) as raised:
+            interpreter.allocate_tensors()
+    assert "SizeRefused" in str(raised.value)
+
+
+def test_a_word_that_means_nothing():
+    with pytest.raises(ValueError, match=r"quantized is one of .*'float'"):
+        size_operator("SizeOfFloat", quantized="float")
+
+
+# ---- what fails -----------------------------------------------------------------------------------------------------
+
+
+@ow.operator
+class Moody:
+    r"""It fails where the first element says so.   .. math:: y = x"""
+
+    x = ow.Input(dtypes=(ow.float32,))
+    y = ow.Output(like="x")
+
+    def compute(op, x):
+        mood = int(x.flat[0])
+        if mood == 1:
+            raise KeyError("lost")
+        if mood == 2:
+            return x[:1]
+        if mood == 3:
+            return x.astype(np.int32)
+        if mood == 4:
+            x[0] = 7
+        return None if mood == 5 else [x, x] if mood == 6 else x * 2
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize(("mood", "says"), [
+    (1, "KeyError: 'lost'"), (2, "another dtype or shape"), (4, "writes its input 'x'"), (5, "dtype or shape"),
+    (6, "dtype or shape"),
+])  # fmt: skip
+def test_a_method_that_fails(mood, says, compiled):
+    x = np.zeros((3, 4), np.float32)
+    content = model_of(lambda x: ow.exp(Moody(x + 0.0)), x)
+    with flags.override(compiled=compiled, background=False):
+        interpreter = lite.Interpreter(model_content=content, custom_ops=[Moody])
+        answers(interpreter, x)
+        bad = x.copy()
+        bad[0, 0] = mood
+        with pytest.raises(ow.errors.OpError, match=says) as raised:
+            answers(interpreter, bad)
+        assert "Moody" in str(raised.value)
+        assert "Node number" in str(raised.value)
+        (found,) = answers(interpreter, x + 10)
+        np.testing.assert_allclose(found, np.exp((x + 10) * 2), 1e-5)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_failed_guard_and_a_run_after_it(compiled):
+    x = f32(6)
+    content = model_of(lambda x, p: TakenAt(ow.exp(x), p) + 1.0, x, PLACES)
+    with flags.override(compiled=compiled, background=False):
+        interpreter = lite.Interpreter(model_content=content, custom_ops=[TakenAt])
+        for places in (np.array([0, 6, 1], np.int32), np.array([0, -1, 1], np.int32)):
+            says = r"(?s)TakenAt.*outside of x.*Node number 1 \(TakenAt\)"
+            with pytest.raises(ow.errors.OutOfRangeError, match=says):
+                answers(interpreter, x, places)
+            np.testing.assert_allclose(answers(interpreter, x, PLACES)[0], np.exp(x)[PLACES] + 1, 1e-5)
+
+
+def test_a_kernel_that_cannot_be_staged():
+    op = size_operator("SizeUnstaged", kernel=ow.kernel(lambda x: ow.cumsum(x)))
+    x = f32(3, 3)
+    content = model_of(lambda x: ow.exp(op(x)), x)
+    with engine():
+        interpreter = lite.Interpreter(model_content=content, custom_ops=[op])
+        for _ in range(2):
+            with pytest.raises(ow.errors.OpError, match=r"(?s)kernel 'SizeUnstaged.*Node number 0 \(SizeUnstaged\)"):
+                answers(interpreter, x)
+
+
+def test_a_tensor_that_is_held_on_to():
+    """What a method keeps is its own trouble: a view of what was there, never freed memory, and read-only."""
+    held: list[Any] = []
+
+    @ow.operator
+    class Holding:
+        r"""It keeps its input.   .. math:: y = x"""
+
+        x = ow.Input(dtypes=(ow.float32,))
+        y = ow.Output(like="x")
+
+        def compute(op, x):
+            held.append(x)
+            return x.copy()
+
+    x = f32(50, 50)
+    content = model_of(lambda x: ow.exp(Holding(x + 1.0)), x)
+    with engine():
+        interpreter = lite.Interpreter(model_content=content, custom_ops=[Holding])
+        answers(interpreter, x)
+        interpreter.resize_tensor_input(interpreter.get_input_details()[0]["index"], [70, 70])
+        interpreter.allocate_tensors()
+        interpreter.close()
+    del interpreter
+    assert held[0].shape == (50, 50)
+    assert not held[0].flags.writeable
+    assert np.isfinite(held[0]).all()
