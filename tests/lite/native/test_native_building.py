@@ -55,6 +55,10 @@ def cache(tmp_path):
         yield tmp_path / "cache" / "operators"
 
 
+def note_of(library):
+    return library.with_name(library.name.split("-")[0] + ".json")
+
+
 def answer(ops):
     interpreter = lite.Interpreter(model_content=single("SCALE", (3,)), custom_ops=ops)
     interpreter.allocate_tensors()
@@ -97,17 +101,17 @@ class TestWhatIsKept:
         lambda p: p.write_bytes(p.read_bytes()[:-100]),
         lambda p: p.write_bytes(p.read_bytes()[:500] + b"\xff" + p.read_bytes()[501:]),
         lambda p: p.write_bytes(b""),
-        lambda p: p.with_suffix(".json").write_text("{"),
-        lambda p: p.with_suffix(".json").write_text('{"made_of": [1]}'),
-        lambda p: p.with_suffix(".json").unlink(),
-    ], ids=["cut", "changed", "empty", "note cut", "note of another form", "no note"])  # fmt: skip
+        lambda p: p.unlink(),
+        lambda p: note_of(p).write_text("{"),
+        lambda p: note_of(p).write_text('{"library": 3, "made_of": [1]}'),
+        lambda p: note_of(p).unlink(),
+    ], ids=["cut", "changed", "empty", "gone", "note cut", "note of another form", "no note"])  # fmt: skip
     def test_damage_is_made_good(self, folder, cache, damage):
         path = building.build_library([EXAMPLES / "refuses.c"])
         whole = path.read_bytes()
         damage(path)
         assert building.build_library([EXAMPLES / "refuses.c"]) == path
-        assert path.read_bytes()[:4] == whole[:4]
-        assert len(path.read_bytes()) == len(whole)
+        assert path.read_bytes() == whole
         assert ctypes.CDLL(str(path)).Register_ROOT is not None
 
     def test_a_folder_that_cannot_be_written(self, folder, tmp_path):
@@ -122,7 +126,7 @@ class TestWhatIsKept:
         monkeypatch.setattr(keeping, "MOST_BYTES", 100)
         second = building.build_library([EXAMPLES / "sin_struct.c"])
         assert sorted(p.name for p in cache.iterdir()) == sorted(
-            [second.name, second.with_suffix(".json").name])  # fmt: skip
+            [second.name, note_of(second).name])  # fmt: skip
         assert not first.exists()
 
     @pytest.mark.slow

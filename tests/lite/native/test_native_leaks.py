@@ -6,6 +6,8 @@ out; slow ones run 10,000 cycles of every example under valgrind, and under the 
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import pathlib
 import shutil
 import subprocess
@@ -14,7 +16,9 @@ import flatbuffers.flexbuffers as official_flexbuffers
 import numpy as np
 import pytest
 from abi_kit import needs_compiler
+from native_kit import run, single
 
+from opwright import lite
 from opwright.lite.native import building, compilers
 
 HERE = pathlib.Path(__file__).parent
@@ -110,3 +114,47 @@ def test_valgrind_finds_nothing_in_ten_thousand_life_cycles(plain, source, entry
 def test_sanitizers_find_nothing_in_ten_thousand_life_cycles(sanitized, source, entry, expected):
     program, built = sanitized
     live(program, built[source], entry, expected, 10_000)
+
+
+# --- the same from Python --------------------------------------------------------------------------------------------
+
+
+def one_life(content, ops, xs):
+    """An interpreter from its making to its end, resized on the way; the last answer."""
+    interpreter = lite.Interpreter(model_content=content, custom_ops=ops)
+    index = interpreter.get_input_details()[0]["index"]
+    for x in xs:
+        interpreter.resize_tensor_input(index, x.shape)
+        interpreter.allocate_tensors()
+        y = run(interpreter, x)
+    return y
+
+
+FROM_PYTHON = [("affine_opaque.c", "Affine", "AffineOperator", "FLOAT32", {"alpha": 2.5, "beta": -1.0}),
+               ("normalize_opaque.c", "Normalize", "NormalizeOperator", "FLOAT32", {}),
+               ("normalize_struct.cc", "Normalize", "Register_NORMALIZE", "FLOAT32", {}),
+               ("nonzero_opaque.c", "NonZero", "NonZeroOperator", "INT32", {})]  # fmt: skip
+
+
+@pytest.mark.parametrize("cycles", [100, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("source", "name", "entry", "type_", "options"), FROM_PYTHON, ids=lambda v: str(v)[:12])
+def test_life_cycles_from_python_keep_nothing(source, name, entry, type_, options, cycles):
+    blocks = building.provider().ow_blocks
+    blocks.restype = ctypes.c_int64
+    ops = lite.build_custom_ops([HERE / "examples" / source], {name: entry})
+    content = single(name, (6,), types=("FLOAT32", type_), **options)
+    xs = np.float32([-8, 0.5, 2, 2.25, 0, -0.25]), SECOND.astype(np.float32)
+    one_life(content, ops, xs)  # what is made once
+    gc.collect()
+    before, memory = blocks(), resident()
+    for _ in range(cycles):
+        one_life(content, ops, xs)
+    gc.collect()
+    assert blocks() == before
+    assert resident() - memory < 24 << 20  # 10,000 times the smallest tensor's bookkeeping would be more
+
+
+def resident():
+    """Bytes of this process that are in memory; 0 where nobody says."""
+    status = pathlib.Path("/proc/self/statm")
+    return int(status.read_text().split()[1]) * 4096 if status.exists() else 0

@@ -17,8 +17,9 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...core.errors import InvalidArgumentError, NotFoundError
 from . import compilers, keeping
@@ -110,24 +111,38 @@ def _built(paths: Sequence[Path], arguments: Sequence[str], link: Sequence[str])
                                [(os.fspath(p), hashlib.sha256(p.read_bytes()).hexdigest()) for p in paths])).encode()
                          ).hexdigest()  # fmt: skip
     with _lock:
-        library = keeping.find(key, SUFFIX)
+        library = keeping.find(key)
         if library is not None:
             return library
         with tempfile.TemporaryDirectory(prefix="opwright-build-") as folder:
-            said, objects, headers = [], [], set(paths)
-            for i, (path, language) in enumerate(zip(paths, languages)):
-                compiler, out, note = found[language], os.path.join(folder, f"{i}.o"), os.path.join(folder, f"{i}.d")
-                strict = ["-Werror=implicit-function-declaration"] if language == "c" else []
-                said.append(compiler.run([*compiler.extra, *strict, *arguments, "-MMD", "-MF", note, "-c",
-                                          os.fspath(path), "-o", out], path.name))  # fmt: skip
-                objects.append(out)
-                headers |= _named_in(note)
+            parts = [_Part(path, found[language], language, os.path.join(folder, str(i)), arguments)
+                     for i, (path, language) in enumerate(zip(paths, languages))]  # fmt: skip
+            with ThreadPoolExecutor(os.cpu_count()) as threads:
+                said = list(threads.map(_Part.compile, parts))
+            objects = [f"{part.stem}.o" for part in parts]
+            headers = set(paths).union(*(_named_in(f"{part.stem}.d") for part in parts))
             linker = found.get("c++") or found["c"]
             made = os.path.join(folder, f"operators{SUFFIX}")
             said.append(linker.run([*linker.extra, *_LINK, *objects, "-o", made, *link], paths[0].name))
             if any(said):
                 warnings.warn("\n".join(filter(None, said)), RuntimeWarning, stacklevel=4)
             return keeping.keep(key, SUFFIX, Path(made).read_bytes(), sorted(headers))
+
+
+class _Part(NamedTuple):
+    """One source on its way to an object. stem: what its object and the note of its headers are called."""
+
+    path: Path
+    compiler: compilers.Compiler
+    language: str
+    stem: str
+    arguments: Sequence[str]
+
+    def compile(self) -> str:
+        """What the compiler says."""
+        strict = ["-Werror=implicit-function-declaration"] if self.language == "c" else []
+        return self.compiler.run([*self.compiler.extra, *strict, *self.arguments, "-MMD", "-MF", f"{self.stem}.d",
+                                  "-c", os.fspath(self.path), "-o", f"{self.stem}.o"], self.path.name)  # fmt: skip
 
 
 def _named_in(note: str) -> set[Path]:

@@ -3,9 +3,9 @@
 Lives here: `find`, `keep`: a library by its key, as long as the files that it was made of are what they were.
 Not here: building (building.py); kernels of models are kept by compiler/cache.py.
 
-A library ends with a digest of the rest, which loaders do not mind: one that is damaged counts as missing and never
-gets as far as the loader. Beside it a note names the files that it was made of, each with its digest. Both are replaced
-whole, so that processes may share the folder.
+A note, under the key, says which library it is, its digest, and the digests of the files that it was made of: one that
+is damaged counts as missing and never gets as far as the loader. A library's name has its content in it, since a loader
+that has loaded a name once does not look at the file again. Both are replaced whole: processes may share the folder.
 """
 
 from __future__ import annotations
@@ -24,21 +24,17 @@ from ...core import flags
 from ...core.files import replacing
 
 MOST_BYTES = 256 << 20  # then the libraries that were not used for longest go
-_DIGEST = hashlib.sha256().digest_size
 _NOTE = ".json"
 
 
-def find(key: str, suffix: str) -> Path | None:
+def find(key: str) -> Path | None:
     """The library of that key; None where there is none, it is damaged, or what it was made of has changed."""
     own = [_own_folder()] if _temporary.cache_info().currsize else []
     for folder in (_folder(), *own):
-        library, note = folder / f"{key}{suffix}", folder / f"{key}{_NOTE}"
         try:
-            made_of = json.loads(note.read_bytes())["made_of"]
-            content = library.read_bytes()
-            if content[-_DIGEST:] != hashlib.sha256(content[:-_DIGEST]).digest():
-                continue
-            if all(_digest(path) == digest for path, digest in made_of.items()):
+            note = json.loads((folder / f"{key}{_NOTE}").read_bytes())
+            library = folder / os.path.basename(note["library"])
+            if _digest(library) == note["digest"] and all(_digest(p) == d for p, d in note["made_of"].items()):
                 os.utime(library)
                 return library
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
@@ -47,24 +43,24 @@ def find(key: str, suffix: str) -> Path | None:
 
 
 def keep(key: str, suffix: str, content: bytes, made_of: Sequence[Path]) -> Path:
-    """Write a library. Where that cannot be, it lives in a folder of this process's own; said once."""
-    note = json.dumps({"made_of": {os.fspath(path): _digest(os.fspath(path)) for path in made_of}}).encode()
+    """Write a library. Where that cannot be, it lives in a folder of this process's own; said once a library."""
     try:
-        return _write(_folder(), key, suffix, content, note)
+        return _write(_folder(), key, suffix, content, made_of)
     except OSError as error:
         warnings.warn(f"compiled operators cannot be kept in {_folder()}: {error}; each process compiles them anew. "
                       "OPWRIGHT_CACHE_DIR names another folder.", RuntimeWarning, stacklevel=5)  # fmt: skip
-        return _write(_own_folder(), key, suffix, content, note)
+        return _write(_own_folder(), key, suffix, content, made_of)
 
 
-def _write(folder: Path, key: str, suffix: str, content: bytes, note: bytes) -> Path:
+def _write(folder: Path, key: str, suffix: str, content: bytes, made_of: Sequence[Path]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    library = folder / f"{key}{suffix}"
+    digest = hashlib.sha256(content).hexdigest()
+    library = folder / f"{key}-{digest[:16]}{suffix}"
+    note = {"library": library.name, "digest": digest, "made_of": {os.fspath(p): _digest(p) for p in made_of}}
     with replacing(library) as file:
         file.write(content)
-        file.write(hashlib.sha256(content).digest())
     with replacing(folder / f"{key}{_NOTE}") as file:
-        file.write(note)
+        file.write(json.dumps(note).encode())
     _shrink(folder, library)
     return library
 
@@ -76,7 +72,7 @@ def _shrink(folder: Path, kept: Path) -> None:
     for stat, path in sorted(found, key=lambda item: item[0].st_mtime):
         if total <= MOST_BYTES:
             break
-        for gone in (path, path.with_suffix(_NOTE)):
+        for gone in (path, folder / f"{path.name.split('-')[0]}{_NOTE}"):
             with contextlib.suppress(OSError):
                 gone.unlink()
         total -= stat.st_size
@@ -95,5 +91,5 @@ def _own_folder() -> Path:
     return Path(_temporary().name)
 
 
-def _digest(path: str) -> str:
+def _digest(path: str | os.PathLike[str]) -> str:
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()

@@ -1,5 +1,4 @@
-/* Contexts: reports, shapes, new tensors; and the opaque interface to contexts and nodes. */
-#include <limits.h>
+/* Contexts: reports, shapes, new tensors, and what is refused. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,15 +6,13 @@
 
 #include "provider.h"
 
-#define CONTEXT(opaque) ((TfLiteContext*)(opaque))
-#define NODE(opaque) ((TfLiteNode*)(opaque))
 #define HOST(context) ((OwHost*)(context)->impl_)
 
 _Thread_local OwHost* ow_here;
 
 /* --- reports ------------------------------------------------------------------------------------------------------- */
 
-static void report_va(OwHost* host, const char* format, va_list arguments) {
+void ow_report_va(OwHost* host, const char* format, va_list arguments) {
   static atomic_flag writing = ATOMIC_FLAG_INIT; /* an operator may report from threads of its own */
   if (format == NULL) format = "(an empty report)";
   if (host == NULL || host->report == NULL || host->report_size < 8) {
@@ -44,7 +41,7 @@ static void report_va(OwHost* host, const char* format, va_list arguments) {
 void ow_report(OwHost* host, const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  report_va(host, format, arguments);
+  ow_report_va(host, format, arguments);
   va_end(arguments);
 }
 
@@ -56,19 +53,8 @@ void ow_misuse(const char* function, const char* what) {
 static void report_error(TfLiteContext* context, const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  report_va(context == NULL ? ow_here : HOST(context), format, arguments);
+  ow_report_va(context == NULL ? ow_here : HOST(context), format, arguments);
   va_end(arguments);
-}
-
-void TfLiteOpaqueContextReportError(TfLiteOpaqueContext* context, const char* format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  TfLiteOpaqueContextReportErrorVa(context, format, arguments);
-  va_end(arguments);
-}
-
-void TfLiteOpaqueContextReportErrorVa(TfLiteOpaqueContext* context, const char* format, va_list arguments) {
-  report_va(context == NULL ? ow_here : HOST(CONTEXT(context)), format, arguments);
 }
 
 /* --- shapes and new tensors ---------------------------------------------------------------------------------------- */
@@ -231,192 +217,4 @@ void ow_context_init(TfLiteContext* context, OwHost* host) {
   context->GetModelMetadata = model_metadata;
   context->AcquireSubgraphContext = acquire_subgraph;
   context->ReleaseSubgraphContext = release_subgraph;
-}
-
-/* --- the opaque interface: contexts -------------------------------------------------------------------------------- */
-
-static TfLiteStatus lend(const int* data, int size, const int** data_out, int* size_out) {
-  OW_REQUIRE(data_out != NULL && size_out != NULL, kTfLiteError);
-  *data_out = data;
-  *size_out = size;
-  return kTfLiteOk;
-}
-
-#define LEND_OF_HOST(Name, field)                                                                                 \
-  TfLiteStatus TfLiteOpaqueContextGet##Name(const TfLiteOpaqueContext* context, const int** field, int* count) {  \
-    OW_REQUIRE(context != NULL, kTfLiteError);                                                                    \
-    OwHost* host = HOST(CONTEXT(context));                                                                        \
-    return lend(host->field, host->field##_size, field, count);                                                   \
-  }
-LEND_OF_HOST(Inputs, inputs)
-LEND_OF_HOST(Outputs, outputs)
-LEND_OF_HOST(Variables, variables)
-
-size_t TfLiteOpaqueContextGetNumNodes(const TfLiteOpaqueContext* context) {
-  OW_REQUIRE(context != NULL, 0);
-  return HOST(CONTEXT(context))->nodes_size;
-}
-
-size_t TfLiteOpaqueContextGetNumTensors(const TfLiteOpaqueContext* context) {
-  OW_REQUIRE(context != NULL, 0);
-  return CONTEXT(context)->tensors_size;
-}
-
-const char* TfLiteOpaqueContextGetName(const TfLiteOpaqueContext* context) {
-  OW_REQUIRE(context != NULL, NULL);
-  return HOST(CONTEXT(context))->name;
-}
-
-TfLiteOpaqueTensor* TfLiteOpaqueContextGetOpaqueTensor(const TfLiteOpaqueContext* context, int index) {
-  OW_REQUIRE(context != NULL, NULL);
-  OW_REQUIRE(index >= 0 && (size_t)index < CONTEXT(context)->tensors_size, NULL);
-  return (TfLiteOpaqueTensor*)(CONTEXT(context)->tensors + index);
-}
-
-TfLiteStatus TfLiteOpaqueContextResizeTensor(TfLiteOpaqueContext* context, TfLiteOpaqueTensor* tensor,
-                                             TfLiteIntArray* shape) {
-  return resize_tensor(CONTEXT(context), (TfLiteTensor*)tensor, shape);
-}
-
-TfLiteStatus TfLiteOpaqueContextGetSizeOfType(TfLiteOpaqueContext* context, TfLiteType type, size_t* bytes) {
-  OW_REQUIRE(bytes != NULL, kTfLiteError);
-  *bytes = (size_t)(ow_bits(type) + 7) / 8;
-  if (*bytes != 0) return kTfLiteOk;
-  ow_report(context == NULL ? ow_here : HOST(CONTEXT(context)), "elements of %s have no fixed size",
-            TfLiteTypeGetName(type));
-  return kTfLiteError;
-}
-
-TfLiteStatus TfLiteOpaqueContextGetMetadata(TfLiteOpaqueContext* context, const char* name, const char** ptr,
-                                            size_t* bytes) {
-  return model_metadata(CONTEXT(context), name, ptr, bytes);
-}
-
-TfLiteStatus TfLiteOpaqueContextGetExternalContext(TfLiteOpaqueContext* context, void** external,
-                                                   TfLiteExternalContextType type) {
-  OW_REQUIRE(external != NULL, kTfLiteError);
-  *external = external_context(CONTEXT(context), type);
-  return kTfLiteOk;
-}
-
-TfLiteStatus TfLiteOpaqueContextGetNodeInitDataMmapInfo(const TfLiteOpaqueContext* context,
-                                                        const TfLiteOpaqueNode* node, int* fd, int64_t* offset,
-                                                        int64_t* size) {
-  (void)node, (void)fd, (void)offset, (void)size;
-  ow_report(context == NULL ? ow_here : HOST(CONTEXT(context)), "the model's file is not mapped for operators to read");
-  return kTfLiteError;
-}
-
-TfLiteStatus TfLiteOpaqueContextGetExecutionPlan(TfLiteOpaqueContext* context, TfLiteIntArray** plan) {
-  return execution_plan(CONTEXT(context), plan);
-}
-
-TfLiteStatus TfLiteOpaqueContextGetNodeAndRegistration(TfLiteOpaqueContext* context, int index, TfLiteOpaqueNode** node,
-                                                       TfLiteOperator** op) {
-  if (op != NULL) *op = NULL;
-  return node_and_registration(CONTEXT(context), index, (TfLiteNode**)node, NULL);
-}
-
-TfLiteStatus TfLiteOpaqueContextReplaceNodeSubsetsWithDelegateKernels(TfLiteOpaqueContext* context, TfLiteOperator* op,
-                                                                      const TfLiteIntArray* nodes,
-                                                                      TfLiteOpaqueDelegate* delegate) {
-  (void)op, (void)nodes, (void)delegate;
-  return forbidden(CONTEXT(context));
-}
-
-TfLiteStatus TfLiteOpaqueContextAcquireSubgraphContext(TfLiteOpaqueContext* context, int index,
-                                                       TfLiteOpaqueContext** acquired) {
-  return acquire_subgraph(CONTEXT(context), index, (TfLiteContext**)acquired);
-}
-
-TfLiteStatus TfLiteOpaqueContextReleaseSubgraphContext(TfLiteOpaqueContext* context, int index) {
-  return release_subgraph(CONTEXT(context), index);
-}
-
-TfLiteStatus TfLiteOpaqueContextMarkSubgraphAsDelegationSkippable(TfLiteOpaqueContext* context, int index) {
-  (void)index;
-  return forbidden(CONTEXT(context));
-}
-
-/* --- the opaque interface: nodes ----------------------------------------------------------------------------------- */
-
-/* The tensor at a place of a list of indices; null for a place that is not there, or left out. */
-static TfLiteOpaqueTensor* tensor_at(const TfLiteOpaqueContext* context, const TfLiteIntArray* indices, int place) {
-  if (indices == NULL || place < 0 || place >= indices->size) return NULL;
-  int index = indices->data[place];
-  if (index < 0 || (size_t)index >= CONTEXT(context)->tensors_size) return NULL;
-  return (TfLiteOpaqueTensor*)(CONTEXT(context)->tensors + index);
-}
-
-const TfLiteOpaqueTensor* TfLiteOpaqueNodeGetInput(const TfLiteOpaqueContext* context, const TfLiteOpaqueNode* node,
-                                                   int index) {
-  OW_REQUIRE(context != NULL && node != NULL, NULL);
-  return tensor_at(context, NODE(node)->inputs, index);
-}
-
-TfLiteOpaqueTensor* TfLiteOpaqueNodeGetOutput(TfLiteOpaqueContext* context, const TfLiteOpaqueNode* node, int index) {
-  OW_REQUIRE(context != NULL && node != NULL, NULL);
-  return tensor_at(context, NODE(node)->outputs, index);
-}
-
-int TfLiteOpaqueNodeNumberOfInputs(const TfLiteOpaqueNode* node) {
-  OW_REQUIRE(node != NULL, -1);
-  return NODE(node)->inputs == NULL ? 0 : NODE(node)->inputs->size;
-}
-
-int TfLiteOpaqueNodeNumberOfOutputs(const TfLiteOpaqueNode* node) {
-  OW_REQUIRE(node != NULL, -1);
-  return NODE(node)->outputs == NULL ? 0 : NODE(node)->outputs->size;
-}
-
-void* TfLiteOpaqueNodeGetUserData(const TfLiteOpaqueNode* node) {
-  OW_REQUIRE(node != NULL, NULL);
-  return NODE(node)->user_data;
-}
-
-void* TfLiteOpaqueNodeGetBuiltinData(const TfLiteOpaqueNode* node) {
-  OW_REQUIRE(node != NULL, NULL);
-  return NODE(node)->builtin_data;
-}
-
-TfLiteStatus TfLiteOpaqueNodeGetCustomInitialData(const TfLiteOpaqueNode* node, const void** data, int* size) {
-  OW_REQUIRE(node != NULL && data != NULL && size != NULL, kTfLiteError);
-  *data = NODE(node)->custom_initial_data;
-  *size = NODE(node)->custom_initial_data_size;
-  return kTfLiteOk;
-}
-
-#define LEND_OF_NODE(Name, field)                                                                             \
-  TfLiteStatus TfLiteOpaqueNode##Name(const TfLiteOpaqueNode* node, const int** field, int* count) {          \
-    OW_REQUIRE(node != NULL, kTfLiteError);                                                                   \
-    const TfLiteIntArray* indices = NODE(node)->field;                                                        \
-    return lend(indices == NULL ? NULL : indices->data, indices == NULL ? 0 : indices->size, field, count);   \
-  }
-LEND_OF_NODE(Inputs, inputs)
-LEND_OF_NODE(Outputs, outputs)
-LEND_OF_NODE(Temporaries, temporaries)
-
-TfLiteStatus TfLiteOpaqueNodeSetTemporaries(TfLiteOpaqueNode* node, const int* temporaries, int count) {
-  OW_REQUIRE(node != NULL, kTfLiteError);
-  OW_REQUIRE(count >= 0 && (count == 0 || temporaries != NULL), kTfLiteError);
-  TfLiteIntArray* copy = TfLiteIntArrayCreate(count);
-  OW_REQUIRE(copy != NULL, kTfLiteError);
-  if (count > 0) memcpy(copy->data, temporaries, (size_t)count * sizeof(int));
-  TfLiteIntArrayFree(NODE(node)->temporaries);
-  NODE(node)->temporaries = copy;
-  return kTfLiteOk;
-}
-
-static int index_at(const TfLiteIntArray* indices, int place) {
-  return indices == NULL || place < 0 || place >= indices->size ? -1 : indices->data[place];
-}
-
-int TfLiteOpaqueNodeGetInputTensorIndex(const TfLiteOpaqueNode* node, int place) {
-  OW_REQUIRE(node != NULL, -1);
-  return index_at(NODE(node)->inputs, place);
-}
-
-int TfLiteOpaqueNodeGetOutputTensorIndex(const TfLiteOpaqueNode* node, int place) {
-  OW_REQUIRE(node != NULL, -1);
-  return index_at(NODE(node)->outputs, place);
 }

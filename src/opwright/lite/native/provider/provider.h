@@ -6,13 +6,15 @@
 
    Lives here: the functions that the interpreter calls, and OwHost, what it tells about a subgraph.
 
-     operators.c    operator records, the order of their callbacks, calls from the interpreter
-     context.c      contexts: shapes, new tensors, reports; the opaque interface to contexts and nodes
-     tensors.c      tensors and arrays, of the classic interface
-     opaque.c       tensors and their builders, of the opaque interface
-     kernel_util.c  the C++ helpers under their mangled names; quantization.c those that do arithmetic
-     async.c        asynchronous kernels, attribute maps
-     programs.c     functions by which programs run models: each says that this cannot be done here */
+     operators.c       operator records, the order of their callbacks, calls from the interpreter
+     context.c         contexts: shapes, new tensors, reports, what is refused
+     opaque_context.c  the opaque interface to contexts and nodes
+     arrays.c          memory, element types, arrays
+     tensors.c         tensors of the classic interface
+     opaque.c          tensors and their builders, of the opaque interface
+     kernel_util.c     the C++ helpers under their mangled names; quantization.c those that do arithmetic
+     async.c           asynchronous kernels, attribute maps
+     programs.c        functions by which programs run models: each says that this cannot be done here */
 #ifndef OPWRIGHT_NATIVE_PROVIDER_H_
 #define OPWRIGHT_NATIVE_PROVIDER_H_
 
@@ -90,6 +92,7 @@ extern OW_INSIDE _Thread_local OwHost* ow_here; /* of the callback this thread i
 
 /* Add a text to a host's report; where there is no host, to stderr. */
 OW_INSIDE void ow_report(OwHost* host, const char* format, ...) __attribute__((format(printf, 2, 3)));
+OW_INSIDE void ow_report_va(OwHost* host, const char* format, va_list arguments);
 /* The same for a call that should not have been made: the callback it happens in has failed. */
 OW_INSIDE void ow_misuse(const char* function, const char* what);
 
