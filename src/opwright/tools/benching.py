@@ -1,19 +1,14 @@
 """`opwright bench`: how fast a model file loads and runs, and where the time goes.
 
 Lives here: measuring, and the figures.  Not here: the tables of nodes and operators (profiles.py), inputs (running.py),
-timing nodes (lite/runtime/profiling.py).
+other interpreters (rivals.py), timing nodes (lite/runtime/profiling.py).
 """
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,14 +19,11 @@ from .. import lite
 from .customs import custom_operators
 from .models import read_model
 from .profiles import html_page, print_profile
-from .report import BadFile, notes, out, print_json, write_file
+from .report import notes, out, print_json, write_file
+from .rivals import timed
 from .running import feed
 
 LOADS = 5
-
-RIVALS = {"litert": "ai_edge_litert.interpreter"}
-"""The modules of other interpreters, which a process of its own imports where they are installed."""
-
 
 @dataclass(frozen=True)
 class Settings:
@@ -74,14 +66,16 @@ def bench_model(path: str, settings: Settings, as_json: bool) -> None:
     figures = {"load": float(np.median(loads)), "allocate": float(np.median(allocations)), **_figures(times)}
     wanted = settings.by_operator or settings.page is not None
     profile = interpreter.profile(max(10, settings.runs // 10), memory=True) if wanted else None
-    rival = _rival(path, interpreter, settings) if settings.rival else None
+    rival, how = _rival(path, model, interpreter, settings) if settings.rival else (None, "")
     if settings.page is not None and profile is not None:
         write_file(settings.page, html_page(path, figures, profile).encode())
         notes().print(f"page: {settings.page}")
     if as_json:
-        print_json(_document(path, settings, figures, profile, rival))
+        print_json(_document(path, settings, figures, profile, rival, how))
         return
     out().print(_table(path, figures, rival, settings.rival))
+    if how:
+        notes().print(f"{settings.rival}: {how}")
     if profile is not None and settings.by_operator:
         print_profile(profile, [s.name or "" for s in model.subgraphs])
 
@@ -104,56 +98,18 @@ def _figures(times: Sequence[float]) -> dict[str, float]:
     }  # fmt: skip
 
 
-_SCRIPT = """
-import importlib, json, sys, time
-import numpy as np
-module, model, threads, warmups, runs, inputs, loads = json.loads(sys.argv[1])
-peer = importlib.import_module(module)
-seconds = {"load": [], "allocate": [], "runs": []}
-for _ in range(loads):
-    start = time.perf_counter()
-    interpreter = peer.Interpreter(model_path=model, num_threads=threads)
-    middle = time.perf_counter()
-    interpreter.allocate_tensors()
-    seconds["load"].append(middle - start)
-    seconds["allocate"].append(time.perf_counter() - middle)
-values = [np.load(file, allow_pickle=True) for file in inputs]
-details = interpreter.get_input_details()
-for detail, value in zip(details, values):
-    if list(detail["shape"]) != list(value.shape):
-        interpreter.resize_tensor_input(detail["index"], value.shape)
-interpreter.allocate_tensors()
-for detail, value in zip(details, values):
-    interpreter.set_tensor(detail["index"], value)
-for i in range(warmups + runs):
-    start = time.perf_counter()
-    interpreter.invoke()
-    if i >= warmups:
-        seconds["runs"].append(time.perf_counter() - start)
-print(json.dumps(seconds))
-"""
+def _rival(path: str, model: Any, interpreter: lite.Interpreter, settings: Settings) -> tuple[dict[str, float], str]:
+    """The same figures of another interpreter, on the same inputs, and by which interface of it. Raises BadFile."""
+    found = timed(settings.rival or "", path, model, interpreter, threads=settings.threads, warmups=settings.warmups,
+                  runs=settings.runs, loads=LOADS, customs=settings.customs)  # fmt: skip
+    figures = {"load": float(np.median(found.load)), "allocate": float(np.median(found.allocate)),
+               **_figures(found.runs)}  # fmt: skip
+    return figures, found.how
 
 
-def _rival(path: str, interpreter: lite.Interpreter, settings: Settings) -> dict[str, float]:
-    """The same figures of another interpreter, on the same inputs, in a process of its own. Raises BadFile."""
-    with tempfile.TemporaryDirectory() as folder:
-        files = []
-        for i, detail in enumerate(interpreter.get_input_details()):
-            files.append(str(Path(folder) / f"{i}.npy"))
-            np.save(files[-1], interpreter.get_tensor(detail["index"]))
-        asked = [RIVALS[settings.rival or ""], path, settings.threads, settings.warmups, settings.runs, files, LOADS]
-        done = subprocess.run([sys.executable, "-c", _SCRIPT, json.dumps(asked)], capture_output=True, text=True,
-                              check=False)  # fmt: skip
-    if done.returncode:
-        said = done.stderr.strip().splitlines() or [f"it ended with status {done.returncode}"]
-        advice = "; pip install ai-edge-litert" if "ModuleNotFoundError" in said[-1] else ""
-        raise BadFile(f"{path}: {settings.rival} cannot run it: {said[-1]}{advice}")
-    seconds = json.loads(done.stdout.strip().splitlines()[-1])
-    return {"load": float(np.median(seconds["load"])), "allocate": float(np.median(seconds["allocate"])),
-            **_figures(seconds["runs"])}  # fmt: skip
-
-
-def _document(path: str, settings: Settings, figures: dict[str, float], profile: Any, rival: Any) -> dict[str, Any]:
+def _document(path: str, settings: Settings, figures: dict[str, float], profile: Any, rival: Any,
+              how: str) -> dict[str, Any]:  # fmt: skip
+    """As one JSON document."""
     found = {"file": path, "runs": settings.runs, "threads": settings.threads, "seconds": figures,
              "bytes": {}, "nodes": [], "operators": [], "subgraphs": {}}  # fmt: skip
     if profile is not None:
@@ -162,6 +118,7 @@ def _document(path: str, settings: Settings, figures: dict[str, float], profile:
                               for i, rows in profile.called.items()}  # fmt: skip
     if rival is not None:
         found[settings.rival or ""] = rival
+        found["vs"] = {"name": settings.rival, "by": how}
     return found
 
 

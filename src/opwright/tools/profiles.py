@@ -46,14 +46,24 @@ def _with_running_sum(rows: Sequence[Row]) -> list[Row]:
     return found
 
 
-_NODE = ("node", "node type", "first us", "avg us", "%", "cdf %", "mem KB", "times called", "name")
+_NODE = ("node", "node type", "by", "first us", "avg us", "%", "cdf %", "mem KB", "times called", "name")
 _OPERATOR = ("node type", "count", "avg us", "avg %", "cdf %", "mem KB", "times called")
 
 
 def _node_cells(row: Row) -> tuple[str, ...]:
-    return (str(row["node"]), row["operator"], _us(row["first"]), _us(row["average"]), _percent(row["share"]),
-            _percent(row["cumulative"]), _kilobytes(row["memory"]), str(row["calls"]),
+    return (str(row["node"]), _kind(row), row.get("delegate", "interpreter"), _us(row["first"]), _average(row),
+            _percent(row["share"]), _percent(row["cumulative"]), _kilobytes(row["memory"]), str(row["calls"]),
             f"[{_short(row['name'])}]:{row['node']}")  # fmt: skip
+
+
+def _kind(row: Row) -> str:
+    """The operator; of a custom one that it is one, and in which version."""
+    return f"{row['operator']} v{row['version']} (custom)" if row["custom"] else str(row["operator"])
+
+
+def _average(row: Row) -> str:
+    """A delegate's kernels may do a node's work within another's: then it takes no time of its own."""
+    return "fused" if row["average"] == 0.0 and "delegate" in row else _us(row["average"])
 
 
 def _short(name: str) -> str:
@@ -61,7 +71,7 @@ def _short(name: str) -> str:
 
 
 def _operator_cells(row: Row) -> tuple[str, ...]:
-    return (row["operator"], str(row["count"]), _us(row["average"]), _percent(row["share"]),
+    return (_kind(row), str(row["count"]), _us(row["average"]), _percent(row["share"]),
             _percent(row["cumulative"]), _kilobytes(row["memory"]), str(row["calls"]))  # fmt: skip
 
 
@@ -80,7 +90,7 @@ def _kilobytes(size: int | None) -> str:
 def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     table = Table(title=title)
     for column in columns:
-        table.add_column(column, justify="left" if column in ("node type", "name") else "right")
+        table.add_column(column, justify="left" if column in ("node type", "by", "name") else "right")
     for row in rows:
         table.add_row(*row)
     return table

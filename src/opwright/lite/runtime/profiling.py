@@ -28,11 +28,12 @@ Key = tuple[int, int]  # of a node: its subgraph and its number
 class Profile(list[Row]):
     """A row for each node of the main subgraph, in the order they run; it is a list of dicts.
 
-    subgraph, node: numbers; operator: name; name: of the outputs; calls: how often it ran in all runs; first, average,
-    seconds (the median), fastest, slowest: seconds a run, of all its calls in it; share, cumulative: of the average of
-    all rows of the subgraph, 0 to 1; bytes: of the outputs; memory: the greatest number of bytes that the node had
-    allocated at a time, beside the arena (None where it was not asked for). A delegate's node is the operator DELEGATE
-    and has `delegate`, its name, and `nodes`, those it stands for.
+    subgraph, node: numbers; operator: name; custom: whether it is a custom one; version: in the file; name: of the
+    outputs; calls: how often it ran in all runs; first, average, seconds (the median), fastest, slowest: seconds a run,
+    of all its calls in it; share, cumulative: of the average of all rows of the subgraph, 0 to 1; bytes: of the
+    outputs; memory: the greatest number of bytes that the node had allocated at a time, beside the arena (None where it
+    was not asked for). A delegate's node is the operator DELEGATE and has `delegate`, its name, and `nodes`, those it
+    stands for.
 
     runs: how many; called: the rows of each other subgraph that ran, by its index; footprint: bytes of the model's
     arenas, of tensors with memory of their own, of constants in the file's memory and of those that are copies.
@@ -43,12 +44,16 @@ class Profile(list[Row]):
         self.runs, self.called, self.footprint = runs, called, footprint
 
     def operators(self, subgraph: int = 0) -> list[Row]:
-        """A row for each operator of a subgraph, the slowest first: operator, count (of nodes), calls, average (seconds
-        a run), share, cumulative, memory (the greatest of a node)."""
-        found: dict[str, Row] = {}
+        """A row for each operator of a subgraph, the slowest first: operator, custom, version (of a custom one, each
+        by itself; None of a builtin one), count (of nodes), calls, average (seconds a run), share, cumulative, memory
+        (the greatest of a node)."""
+        found: dict[Any, Row] = {}
         for row in self if subgraph == 0 else self.called[subgraph]:
-            kind = found.setdefault(row["operator"], {"operator": row["operator"], "count": 0, "calls": 0,
-                                                      "average": 0.0, "memory": row["memory"]})  # fmt: skip
+            version = row["version"] if row["custom"] else None
+            kind = found.setdefault(
+                (row["operator"], row["custom"], version),
+                {"operator": row["operator"], "custom": row["custom"], "version": version, "count": 0, "calls": 0,
+                 "average": 0.0, "memory": row["memory"]})  # fmt: skip
             kind["count"] += 1
             kind["calls"] += row["calls"]
             kind["average"] += row["average"]
@@ -193,6 +198,7 @@ def _rows(subgraph: Subgraph, watch: _Timing, taken: _Memory | None, events: Seq
 def _row(node: Node, times: Sequence[float], calls: int) -> Row:
     return {
         "subgraph": node.subgraph.index, "node": node.number, "operator": node.name,
+        "custom": isinstance(node.options, bytes), "version": node.version,
         "name": ";".join(t.name for t in node.tensors_out), "calls": calls, "first": times[0],
         "average": float(np.mean(times)), "seconds": float(np.median(times)), "fastest": min(times),
         "slowest": max(times), "bytes": sum(t.nbytes for t in node.tensors_out),
