@@ -10,6 +10,7 @@ import pytest
 from lite_kit import Build
 
 import opwright as ow
+import opwright.compiler.language as kl
 from opwright.core import flags
 
 needs_wheel = pytest.mark.skipif(importlib.util.find_spec("ai_edge_litert") is None,
@@ -68,7 +69,36 @@ class Total:
         return x + s + s
 
 
-CUSTOMS = [Scale, Swap, Total]
+@ow.operator(name="LitertPick")
+class Pick:
+    """Rows of x by index, and the sum of each, by a kernel on arrays: an index outside stops it."""
+
+    x, i = ow.Input(), ow.Input(dtypes=(ow.int32,))
+    y, total = ow.Output(), ow.Output()
+
+    def infer(op):
+        x, i = op.x.spec, op.i.spec
+        return ow.TensorSpec((i.shape[0], x.shape[1]), x.dtype), ow.TensorSpec(i.shape, x.dtype)
+
+    def compute(op, x, i):
+        if i.size and not (i.min() >= 0 and i.max() < len(x)):
+            raise ow.errors.OutOfRangeError(f"no row {int(i.max())}")
+        y = x[i]
+        return y, y.sum(1)
+
+    @ow.kernel
+    def kernel(x: kl.Array(kl.f32, "n", "k"), i: kl.Array(kl.i32, "m"), y: kl.Array(kl.f32, "m", "k"),
+               total: kl.Array(kl.f32, "m")):  # fmt: skip
+        for row in kl.parallel(i.shape[0]):
+            s = kl.value(0.0, kl.f32)
+            for j in range(x.shape[1]):
+                v = x[i[row], j]
+                y[row, j] = v
+                s = s + v
+            total[row] = s
+
+
+CUSTOMS = [Scale, Swap, Total, Pick]
 
 
 @contextlib.contextmanager

@@ -205,6 +205,17 @@ def test_buffers_that_do_not_fit():
             model.run_by_index(0, ins, model.create_output_buffers())
 
 
+def test_a_tensor_may_be_an_input_and_an_output():
+    """Its own buffers would part them."""
+    b = Build().tensor("x", (3,)).tensor("s", (3,)).tensor("y", (3,)).custom("LitertScale", "x s", "y", factor=2.0)
+    x = drawn(3)
+    with compiling(), made(b.done("x s", "y x y")) as model:
+        y, again, twice = model.run([x, S])
+    np.testing.assert_allclose(y, of_scales(x, S, {"factor": 2.0}), rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(again, x)
+    np.testing.assert_array_equal(twice, y)
+
+
 # ---- its life -------------------------------------------------------------------------------------------------------
 
 

@@ -124,6 +124,22 @@ def test_an_operator_of_constants_alone(compiled):
     np.testing.assert_array_equal(found, [4, 7, 10])
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_kernel_on_arrays_with_two_results(threads):
+    """Another index stops it: the error is the operator's own, and the next run goes on."""
+    x, i = drawn(5, 4), np.int32([3, 0, 3, 4])
+    b = Build().tensor("x", (5, 4)).tensor("i", (4,), "INT32").tensor("y", (4, 4)).tensor("t", (4,))
+    content = b.custom("LitertPick", "x i", "y t").done("x i", "y t")
+    with compiling(), lite.litert.CompiledModel(content, CUSTOMS, num_threads=threads) as model:
+        for _ in range(2):
+            y, total = model.run([x, i])
+            np.testing.assert_array_equal(y, x[i])
+            np.testing.assert_allclose(total, x[i].astype(np.float64).sum(1), rtol=1e-5)
+            assert all(model.native_nodes.values())
+            with pytest.raises(ow.errors.OutOfRangeError, match="index outside of x"):
+                model.run([x, np.int32([0, 9, 0, 0])])
+
+
 def test_between_builtin_operators():
     """ADD and MUL go to its own delegate, before and after."""
     x = drawn(4, 3)

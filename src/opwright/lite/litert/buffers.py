@@ -17,6 +17,8 @@ from ..ops import types
 from ..runtime.tensor import Tensor
 from .library import HANDLE, MOST_AXES, TensorType, check, element_type, library
 
+_BEHIND = 128  # bytes that its kernels may read after the last element
+
 
 class TensorBuffer:
     """Memory for one tensor of a model: `array` is a NumPy view of it, for reading and writing in place.
@@ -24,9 +26,12 @@ class TensorBuffer:
     Made by `CompiledModel.create_input_buffers` and its like, for the shapes that the model has then.
     """
 
-    def __init__(self, tensor: Tensor, shape: tuple[int, ...], what: str) -> None:
-        """what: the tensor, for people. raises UnimplementedError for types and shapes that the run time has no
-        buffers for, ResourceExhaustedError where there is no memory"""
+    def __init__(self, tensor: Tensor, shape: tuple[int, ...], what: str, over: TensorBuffer | None = None) -> None:
+        """what: the tensor, for people; over: one whose memory this is to have, of the same tensor.
+
+        raises UnimplementedError for types and shapes that the run time has no buffers for, ResourceExhaustedError
+        where there is no memory
+        """
         kind = element_type(tensor.dtype)
         if kind is None:
             name = types.name_of(tensor.dtype)
@@ -39,7 +44,7 @@ class TensorBuffer:
         self._what = what
         dtype = np.dtype(tensor.dtype.np)
         size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        self._memory = aligned(size)
+        self._memory: np.ndarray = aligned(size + _BEHIND) if over is None else over._memory
         self.array: np.ndarray = self._memory[:size].view(dtype).reshape(shape)
         described = TensorType(kind)
         described.layout.shape = shape

@@ -17,6 +17,7 @@ import numpy as np
 
 from ...core import flags
 from ...core.errors import InvalidArgumentError
+from ..format import Model
 from ..format.external import refuse_external
 from ..resolver import CustomOps
 from ..runtime.opening import open_model
@@ -59,8 +60,10 @@ class CompiledModel:
             raise InvalidArgumentError(op=OP, what="num_threads is an integer of at least 1", found=repr(num_threads))
         library()  # what is wrong with it comes first
         path = os.fspath(model) if isinstance(model, str | os.PathLike) else None
+        if path is None and not isinstance(model, Model) and not hasattr(model, "__len__"):
+            raise TypeError(f"model is a path, a file's bytes or a lite.Model, found {type(model).__name__}")
         file = open_model(path, None if path is not None else model)
-        file.verify(flow=False)
+        file.verify()  # its delegate computes wrong what is written twice
         refuse_external(file)
         self._threads = num_threads or flags.get("num_threads") or os.cpu_count() or 1
         self._loaded = loaded = Loaded()
@@ -252,7 +255,7 @@ class CompiledModel:
             if not signature.allocated:
                 self._allocate(number, signature)
             if signature.buffers is None:
-                signature.buffers = Bound([*map(_buffer, signature.inputs)], [*map(_buffer, signature.outputs)])
+                signature.buffers = _buffers(signature)
             bound = signature.buffers
             for buffer, array in zip(bound.inputs, arrays):
                 buffer.array[...] = array
@@ -322,6 +325,18 @@ class CompiledModel:
 
 def _names(signature: Signature) -> dict[str, list[str]]:
     return {"inputs": [p.name for p in signature.inputs], "outputs": [p.name for p in signature.outputs]}
+
+
+def _buffers(signature: Signature) -> Bound:
+    """Buffers for a run. A tensor has one memory: it may be an input and an output, or an output twice."""
+    first: dict[int, TensorBuffer] = {}
+
+    def made(p: Place) -> TensorBuffer:
+        buffer = TensorBuffer(p.tensor, p.shape, p.what, first.get(p.tensor.index))
+        first.setdefault(p.tensor.index, buffer)
+        return buffer
+
+    return Bound([*map(made, signature.inputs)], [*map(made, signature.outputs)])
 
 
 def _buffer(p: Place) -> TensorBuffer:

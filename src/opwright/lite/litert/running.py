@@ -63,6 +63,8 @@ def in_order(signature: Signature, inputs: Any) -> list[Any]:
     if is_named(inputs):
         check_names(signature.inputs, inputs, "inputs")
         return [inputs[p.name] for p in signature.inputs]
+    if isinstance(inputs, str | bytes) or not hasattr(inputs, "__iter__"):
+        raise TypeError(f"run takes inputs by name or in a list, found {type(inputs).__name__}")
     values = [inputs] if isinstance(inputs, np.ndarray) else list(inputs)
     if len(values) != len(signature.inputs):
         raise InvalidArgumentError(op=OP, what="another number of inputs", found=len(values),
