@@ -6,6 +6,7 @@ other interpreters (rivals.py), timing nodes (lite/runtime/profiling.py).
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from .rivals import timed
 from .running import feed
 
 LOADS = 5
+COMPILATIONS = 8  # at most so many waits: what cannot be compiled is planned anew without it
 
 @dataclass(frozen=True)
 class Settings:
@@ -60,6 +62,7 @@ def bench_model(path: str, settings: Settings, as_json: bool) -> None:
         loads.append(middle - start)
         allocations.append(time.perf_counter() - middle)
     feed(interpreter, model, settings.inputs, settings.seed, settings.shapes)
+    _settle(interpreter)
     for _ in range(settings.warmups):
         interpreter.invoke()
     times = _timed(interpreter.invoke, settings.runs)
@@ -78,6 +81,18 @@ def bench_model(path: str, settings: Settings, as_json: bool) -> None:
         notes().print(f"{settings.rival}: {how}")
     if profile is not None and settings.by_operator:
         print_profile(profile, [s.name or "" for s in model.subgraphs])
+
+
+def _settle(interpreter: lite.Interpreter) -> None:
+    """Run it until nothing is compiled for it in the background any more: what is timed is a model in use, and not how
+    far the compiler happened to be."""
+    for _ in range(COMPILATIONS):
+        interpreter.invoke()
+        compiling = [t for t in threading.enumerate() if t.name == "opwright-compiler"]
+        if not compiling:
+            return
+        for thread in compiling:
+            thread.join()
 
 
 def _timed(invoke: Callable[[], Any], runs: int) -> list[float]:

@@ -2,8 +2,8 @@
 
 Lives here: running them, the words for what they cannot run.  Not here: our own figures, tables (benching.py).
 
-The official interpreter comes first. It takes no custom operators but its own from Python; where it lacks one, and
-`--custom` gave operators, the run time's CompiledModel is tried, which is given their kernels (lite/litert).
+The official interpreter comes first. It takes no custom operators but its own from Python; where it lacks one the run
+time's CompiledModel is tried, which is given the kernels that run here (lite/litert).
 """
 
 from __future__ import annotations
@@ -112,9 +112,6 @@ def timed(rival: str, path: str, model: Any, interpreter: Any, *, threads: int, 
         lacks = [n.operator for n in needs(model) if n.custom and n.operator in said]
         if found is None and lacks:
             names = ", ".join(dict.fromkeys(lacks))
-            if not customs:
-                raise BadFile(f"{path}: {rival} has no custom operator {names}; try --custom FILE.py with operators "
-                              "that have kernels: its CompiledModel can be given these")  # fmt: skip
             found, said = _one(_COMPILED_MODEL, asked)
             if found is None:
                 raise BadFile(f"{path}: {rival} has no custom operator {names}, and cannot be given it: {said}")
