@@ -36,7 +36,7 @@ from .keeping import Made, constants_of, note_of
 from .kernel import FrozenRegistration, PlanRegistration
 from .nodes import At, Buffers, Refused
 from .rules import STATEFUL, forms_of
-from .rules.written import code_of, is_written
+from .rules.written import codes_of, is_written
 
 if TYPE_CHECKING:
     from ..runtime.delegate_context import DelegateContext
@@ -73,6 +73,7 @@ class CompiledDelegate(Delegate):
 
     def __init__(self, key: str = "", identity: str | None = None) -> None:
         self._key, self._identity = key, identity
+        self._codes: str | None = ""  # what plans of the main subgraph hang on beside the file; None: not to be kept
         self.made: Made | None = None
         self.whole: str | None = None
         self.refused: dict[tuple[int, int], str] = {}
@@ -138,14 +139,9 @@ class CompiledDelegate(Delegate):
         """What a plan of all nodes of the main subgraph is kept under; None where none is to be."""
         if self._identity is None or subgraph.index != 0:
             return None
-        codes = []
-        for node in subgraph.execution_plan:
-            if type(node.options) is bytes:
-                subgraph.init(node)
-                codes.append(code_of(node))
-        if None in codes:
+        if self._codes is None:
             return None
-        return f"{self._identity} {[subgraph.tensors[i].shape for i in subgraph.inputs]}{codes or ''}"
+        return f"{self._identity} {[subgraph.tensors[i].shape for i in subgraph.inputs]} {self._codes}"
 
     def _note(self, subgraph: Subgraph, params: DelegateParams, plan: Plan | None) -> None:
         """Have a plan of all nodes kept."""
@@ -156,6 +152,8 @@ class CompiledDelegate(Delegate):
     def _thaw(self, context: DelegateContext) -> bool:
         """Take all nodes by the plan that an earlier process has kept; whether there was one."""
         subgraph = context.subgraph
+        if subgraph.index == 0:
+            self._codes = codes_of(subgraph)
         key = self._frozen_key(subgraph)
         found = None if key is None else frozen.find(key)
         if found is None:

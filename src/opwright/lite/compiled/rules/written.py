@@ -12,6 +12,7 @@ of what that gives.
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ import numpy as np
 from ....compiler.kernel import Kernel
 from ....compiler.loops.expressions import arg, lookup
 from ....compiler.loops.forms import Buffer, Map
-from ....compiler.scalar_functions import ScalarFunction, call, own_kernel
+from ....compiler.scalar_functions import ScalarFunction, call, functions_of, own_kernel
 from ....core.dtypes import float32
 from ....core.errors import OpError
 from ....core.specs import TensorSpec
@@ -29,7 +30,7 @@ from ...quantized_registration import as_real, is_quantized, kernel_of, real_dty
 from ...registration import Known, OperatorRegistration
 from ...runtime.node import Node
 from ...written import group
-from ..nodes import NARROW, At, Operand, Refused, real, stored
+from ..nodes import NARROW, At, Buffers, Operand, Refused, real, stored
 from .elementwise import broadcast, mapped
 
 
@@ -132,26 +133,28 @@ def _tabulated(at: At, operator: Any, operands: list[Operand], y: Operand) -> No
 # ---- plans that are kept -------------------------------------------------------------------------------------------
 
 
-def code_of(node: Node) -> str | None:
-    """What a plan with this node hangs on besides the file and Opwright itself: the user's code. None where that is
-    more than its kernel's instructions, so that no plan is to be kept."""
-    if not is_written(node):
-        return ""
-    operator: Any = node.registration.operator  # type: ignore[union-attr]
-    kernel, quantized = own_kernel(operator), is_quantized(operator, node)
-    if kernel is not None and not isinstance(kernel, Kernel):
-        from ....compiler.kernels.written import code_for
+def codes_of(subgraph: Any) -> str | None:
+    """What plans of a subgraph hang on besides the file and Opwright itself: users' code. None where that is more than
+    their kernels' instructions, so that no plan is to be kept."""
+    found = []
+    for node in subgraph.execution_plan:
+        if is_written(node):
+            subgraph.init(node)
+            found.append(_code_of(node))
+    return None if None in found else "; ".join(map(str, found))
 
-        try:
-            return f"{node.number} {operator.quantized_rule} {code_for(kernel, node.user_data).key}"
-        except Refused:
-            return None
-    if not isinstance(kernel, Kernel) or (quantized and operator.quantized_rule not in ("reals", "integers")):
-        return None
-    tensors = [t for t in node.tensors_in if t is not None]
-    as_reals = quantized and operator.quantized_rule == "reals"
+
+def _code_of(node: Node) -> str | None:
+    """None where the rule refuses the node now."""
+    at = At(node, Buffers())
     try:
-        function = _function(node, kernel, [float32 if as_reals else t.dtype for t in tensors])
+        written(at)
     except Refused:
         return None
-    return f"{node.number} {operator.quantized_rule} {function.key}"
+    form: Any = at.forms[0]
+    if not isinstance(form, Map):
+        return f"{node.number} {form.code.key}"
+    keys = [function.key for function in functions_of(form.expr)]
+    if not keys:  # a table
+        keys = [hashlib.sha256(b.constant.tobytes()).hexdigest() for b in form.operands if b.constant is not None]
+    return f"{node.number} {' '.join(keys)}"
