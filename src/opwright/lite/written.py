@@ -10,17 +10,20 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..core.dtypes import as_dtype
+from ..core.dtypes import DType, as_dtype
 from ..core.errors import InvalidArgumentError, SignatureError
 from ..ops.call import Call
 from ..ops.definition import Operator
+from .format import schema
 from .format.carried import VERSION_KEY
 from .format.flex import decode_options
+from .ops.types import BY_NAME
 from .runtime.node import Node
 
 NEWER = "get a newer definition of the operator, or convert the model again with the one that is here"
@@ -58,28 +61,59 @@ def bind_options(operator: Operator, options: Any, code_version: int = 1) -> Cal
         raise InvalidArgumentError(op=operator.name, what=f"the file has version {version} of this operator",
                                    found=f"{VERSION_KEY}={version} in the node's options",
                                    wanted=f"{wanted}, which the definition has", do=NEWER)  # fmt: skip
-    attrs = {name: value for name, value in given.items() if name != VERSION_KEY}
-    unknown = sorted(attrs.keys() - operator.attr_defs.keys())
+    attrs = {name: value for name, value in given.items() if name != VERSION_KEY and name in operator.attr_defs}
+    unknown = sorted(n for n in given if n != VERSION_KEY and n not in attrs and not _says_a_type(n, given[n]))
     if unknown:
         raise SignatureError(op=operator.name, what=f"options that it does not know: {', '.join(unknown)}",
                              wanted=f"among {', '.join(operator.attr_defs) or 'none'}",
                              do=NEWER)  # fmt: skip
     for name, value in attrs.items():
-        wanted_type = operator.attr_defs[name].type
-        if wanted_type is bool and value in (0, 1):
-            attrs[name] = bool(value)  # writers of FlexBuffers may store truth as a number
-        elif wanted_type is np.ndarray and isinstance(value, Mapping):
-            attrs[name] = _array_in(operator, name, value)
+        kind = operator.attr_defs[name].type
+        item = kind[0] if isinstance(kind, list) else kind
+        if item in _STORED:
+            read = _STORED[item]
+            try:
+                attrs[name] = [*map(read, value)] if isinstance(kind, list) and type(value) is list else read(value)
+            except (KeyError, TypeError, ValueError, OverflowError) as error:
+                raise InvalidArgumentError(op=operator.name, what=f"option {name!r} holds no {item.__name__}: {error}",
+                                           found=f"{value!r}"[:80], wanted=_WANTED.get(item)) from None  # fmt: skip
     return operator.bind(attrs)
 
 
-def _array_in(operator: Operator, name: str, value: Mapping[str, Any]) -> np.ndarray:
-    """An array kept as dtype, shape and values. Raises InvalidArgumentError where these do not fit each other."""
-    try:
-        return np.array(value["values"], as_dtype(value["dtype"]).np).reshape(value["shape"])
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise InvalidArgumentError(op=operator.name, what=f"option {name!r} holds no array: {error}",
-                                   wanted="a map of dtype, shape and values") from None  # fmt: skip
+def _says_a_type(name: str, value: Any) -> bool:
+    """Whether it is one of TensorFlow's attributes for the types of inputs, T, Tidx, TInput, which its converter keeps:
+    the tensors say them, too."""
+    number = type(value) is int and value in schema.enum_members("TensorType")
+    return number and re.fullmatch(r"T[A-Za-z0-9]*", name) is not None
+
+
+# ---- values whose Python type a file does not keep; each gives what is no such value as it is ------------------------
+
+
+def _truth(value: Any) -> Any:
+    """Writers of FlexBuffers may store truth as a number."""
+    return bool(value) if type(value) is int and value in (0, 1) else value
+
+
+def _bytes(value: Any) -> Any:
+    """Bytes that were written as a string, which need be no text."""
+    return value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
+
+
+def _dtype(value: Any) -> Any:
+    """A dtype is a name, or, by TensorFlow's converter, the number that it has in the file format."""
+    return BY_NAME[schema.TensorType(value).name] if type(value) is int else value
+
+
+def _array(value: Any) -> Any:
+    """An array is kept as dtype, shape and values."""
+    if not isinstance(value, Mapping):
+        return value
+    return np.array(value["values"], as_dtype(value["dtype"]).np).reshape(value["shape"])
+
+
+_STORED: dict[Any, Callable[[Any], Any]] = {bool: _truth, bytes: _bytes, DType: _dtype, np.ndarray: _array}
+_WANTED = {np.ndarray: "a map of dtype, shape and values", DType: "a name such as 'int8', or a TensorType's number"}
 
 
 def group(operator: Operator, flat: Sequence[Any], node: Node) -> list[Any]:
