@@ -257,6 +257,7 @@ def test_a_failing_invoke_says_what_and_the_interpreter_runs_on(p):
     with pytest.raises(RuntimeError) as caught:
         run(interpreter, np.full(5, -2))
     text = str(caught.value)
+    assert text.startswith("FAIL_INVOKE: invoke returned kTfLiteError\n  library ")
     assert "x[0] is -1.0, below zero" in text and "returned kTfLiteError" in text
     assert "nothing is wrong" not in text  # what the run before reported
     assert text.endswith("Node number 1 (FAIL_INVOKE) failed to invoke.")

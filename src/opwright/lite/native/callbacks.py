@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ...core.errors import FailedPreconditionError, InvalidArgumentError, OpError
+from ...core.errors import FailedPreconditionError, InvalidArgumentError
 from ..runtime.tensor import CONSTANT, DYNAMIC
 from . import records
 from .mirror import EVERY, MOST_DIMENSIONS, READABLE, Mirror
@@ -138,10 +138,3 @@ def resize(mirror: Mirror, i: int, shape: int | None) -> int:
     mirror.adopt_shape(i, shape)
     mirror.push(i, *(EVERY if subgraph.running else (*READABLE, DYNAMIC)))
     return shape
-
-
-def raised(error: BaseException, where: str) -> BaseException:
-    """A callback's error with the library in it."""
-    if isinstance(error, OpError):
-        error.args = (f"{error.message}\n  library {where}",)
-    return error

@@ -12,17 +12,17 @@ from __future__ import annotations
 
 import ctypes as C
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...core.errors import CancelledError, FailedPreconditionError, InvalidArgumentError, OpError, UnimplementedError
 from ..registration import Registration
 from ..runtime.node import Context, Node
 from ..runtime.tensor import DYNAMIC, Tensor, TensorView
 from . import records
-from .callbacks import mirror_of, raised
+from .callbacks import mirror_of
 from .elements import is_converted
 from .mirror import EVERY, READABLE, Mirror
-from .records import CNode, CRegistration
+from .records import CContext, CNode, CRegistration, CTensor
 from .taking import check_shape, pull, take
 
 
@@ -87,6 +87,17 @@ class NativeNode:
             self.mirror.arrays.free(at)
         c.inputs = c.outputs = c.intermediates = c.temporaries = None
         self.mirror.nodes.pop(self.address, None)
+
+
+class Words(NamedTuple):
+    """A node's run in C: `int run(call)`. places: by tensor, the words that hold its elements' address. They are there
+    as long as the word at `where` is `expected`: C may add tensors in a run, and the array of them moves."""
+
+    run: int
+    call: int
+    places: list[tuple[Tensor, list[int]]]
+    where: int
+    expected: int
 
 
 class NativeRegistration(Registration):
@@ -182,6 +193,21 @@ class NativeRegistration(Registration):
 
         return step
 
+    def words(self, node: Node) -> Words | None:
+        """For whoever runs the node without Python, once it is bound: see Words. None where it is handed tensors over.
+        """
+        native: NativeNode = node.user_data
+        if native.call is None or any(self._is_handed_over(native.mirror.tensors[i]) for i in native.touched()):
+            return None
+        start, step = C.addressof(native.mirror.array), C.sizeof(CTensor)
+        fields = CTensor.data.offset, CTensor.allocation.offset
+        ends = dict.fromkeys((*native.inputs, *native.outputs))
+        ends.pop(-1, None)
+        places = [(native.mirror.tensors[i], [start + i * step + offset for offset in fields]) for i in ends]
+        where = C.addressof(native.mirror.context) + CContext.tensors.offset
+        run = C.cast(self._provider.ow_run, C.c_void_p).value or 0
+        return Words(run, C.addressof(native.call), places, where, start)
+
     @staticmethod
     def _check_inputs(node: Node) -> None:
         """Raises FailedPreconditionError for an input without elements, as the official run time does."""
@@ -243,13 +269,12 @@ class NativeRegistration(Registration):
         for line in mirror.reported():
             context.report_error(line)
         mirror.host.report_used = mirror.host.misuse = 0
-        if failure is not None:
-            error = raised(failure, self.where)
-            if not isinstance(error, OpError):
-                raise error
-            return error
         cls = CancelledError if status == records.CANCELLED else FailedPreconditionError
-        return cls(f"{native.node.name}: {phase} {words}\n  library {self.where}")
+        error = failure or cls(op=native.node.name, what=f"{phase} {words}")
+        if not isinstance(error, OpError):
+            raise error
+        error.args = (f"{error.message}\n  library {self.where}",)
+        return error
 
     def __repr__(self) -> str:
         return f"<Registration of {self.name} from {self.where}, version {self.version}>"
