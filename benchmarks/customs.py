@@ -94,8 +94,11 @@ def operator() -> Any:
     return Atan
 
 
-def interpreter_of(atan: Any, n: int) -> Any:
-    """An interpreter of the model that has the operator alone, compiled and with its input set."""
+def interpreter_of(atan: Any, n: int, customs: Any = None) -> Any:
+    """An interpreter of the model that has the operator alone, compiled and with its input set.
+
+    customs: what stands for the operator there; by default itself.
+    """
     import numpy as np
 
     import opwright as ow
@@ -105,7 +108,7 @@ def interpreter_of(atan: Any, n: int) -> Any:
     converter = lite.TFLiteConverter.from_concrete_functions([f.get_concrete_function()])
     converter.allow_custom_ops = True
     with ow.flags(background=False):
-        interpreter = lite.Interpreter(model_content=converter.convert(), custom_ops=[atan])
+        interpreter = lite.Interpreter(model_content=converter.convert(), custom_ops=customs or [atan])
         interpreter.allocate_tensors()
     interpreter.set_tensor(interpreter.get_input_details()[0]["index"], _numbers(n))
     interpreter.invoke()
@@ -137,7 +140,7 @@ def _in_c(which: str) -> Callable[[], object]:
     return call
 
 
-def _ratio(other: Callable[[], object], ours: Callable[[], object]) -> float:
+def ratio(other: Callable[[], object], ours: Callable[[], object]) -> float:
     """How many times as long the other takes: the median of pairs that were taken in turn."""
     found = []
     for k in range(PAIRS + 5):
@@ -153,7 +156,7 @@ def _ratio(other: Callable[[], object], ours: Callable[[], object]) -> float:
 
 def _against(which: str) -> measure.Prepare:
     def row() -> float:
-        return _ratio(_in_c(which), interpreter_of(operator(), MANY).invoke)
+        return ratio(_in_c(which), interpreter_of(operator(), MANY).invoke)
 
     return row
 

@@ -141,6 +141,8 @@ ROWS = (
     Row("custom_atan_libm", "the same over the C library's atanf", 5.0, unit="x", module="benchmarks.customs"),
     Row("custom_atan_invoke", "invoke of that operator alone on 5 floats", 3e-6, module="benchmarks.customs"),
     Row("custom_atan_eager", "a call of it on 5 floats", 3e-6, module="benchmarks.customs"),
+    Row("custom_atan_export", "the same by its exported C over the operator itself", None, unit="x",
+        module="benchmarks.exports"),
     Row("native_node", "invoke of a C operator over its own function", 1e-6, module="benchmarks.natives"),
     Row("native_invoke", "invoke of a model that has one C operator, on 5 floats", None, module="benchmarks.natives"),
     Row("installed_size", "installed size with all run-time dependencies", 300e6, unit="B"),

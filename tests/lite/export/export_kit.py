@@ -201,7 +201,7 @@ class Root:
         return x * math.sqrt(of)
 
 
-def built(op: Any, folder: Path, *, api: str = "opaque", attrs: Any = None, flags: Any = ("-O1",)) -> dict[str, Any]:
+def built(op: Any, folder: Path, *, api: str = "opaque", attrs: Any = None, flags: Any = ("-O0",)) -> dict[str, Any]:
     """The operator's C, compiled and loaded: what an interpreter takes as custom_ops."""
     header, source, _ = ow.export_c(op, folder, api=api, attrs=attrs)
     return lite.build_custom_ops([source], {op.name: f"{header.stem}OpRegistration"}, flags=[*flags, *STRICT],

@@ -2,7 +2,8 @@
 
 Its wheel exports no function by which an operator could be added, but hands its resolver's address to Python
 (`custom_op_registerers`). There the entry of the virtual table that finds custom operators is replaced, in a process of
-its own. The struct API needs no symbol of a run time; the opaque one finds its functions in our provider.
+its own. The struct API needs no symbol of a run time; the opaque one finds its functions in a small library of
+the test's own.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from export_kit import Clip, Elementary, Escape, built, floats, model_of, needs_gcc, run
+from export_kit import Clip, Escape, Pair, floats, model_of, needs_gcc, run
+
+import opwright as ow
 
 pytest.importorskip("ai_edge_litert")
 pytestmark = [needs_gcc, pytest.mark.skipif(sys.platform != "linux", reason="the layout of its resolver is Linux's")]
 
+PROVIDER = Path(__file__).parent / "official_provider.c"
 PROGRAM = '''
 import ctypes, json, sys
 import numpy as np
@@ -57,29 +61,29 @@ except RuntimeError as error:
 
 def official(folder: Path, op, api, model, *arrays):
     """What the official interpreter gives, or its error's text."""
-    from opwright.lite.native.building import build_library, provider
+    from opwright.lite.native.building import build_library
 
-    header, source, _ = __import__("opwright").export_c(op, folder, api=api)
-    library = build_library([source], flags=["-O2", "-march=native"], link_flags=["-lm"])
+    header, source, _ = ow.export_c(op, folder, api=api)
+    library = build_library([source], flags=["-O1", "-march=native"], link_flags=["-lm"])
     (folder / "model.tflite").write_bytes(model)
     np.savez(folder / "inputs.npz", *arrays)
     done = subprocess.run([sys.executable, "-c", PROGRAM, str(library), f"{header.stem}OpRegistration", op.name,
                            str(folder / "model.tflite"), str(folder / "inputs.npz"), str(folder / "out.npy"),
-                           "" if api == "struct" else provider()._name],
+                           "" if api == "struct" else str(build_library([PROVIDER]))],
                           capture_output=True, text=True, timeout=120, check=False)  # fmt: skip
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout) if done.stdout.strip() else np.load(folder / "out.npy")
 
 
 @pytest.mark.parametrize("api", ["struct", "opaque"])
-@pytest.mark.parametrize("case", ["clip", "escape", "sin"])
+@pytest.mark.parametrize("case", ["clip", "escape", "atan2"])
 def test_the_official_interpreter_gives_the_same(case, api, tmp_path):
     x = floats(np.float32).reshape(4, -1)
     grid = np.linspace(-2, 1, 9, dtype=np.float32), np.linspace(-1, 1, 5, dtype=np.float32)[:, None]
     op, arrays, attrs = {
         "clip": (Clip, (x,), {"alpha": 0.3}),
         "escape": (Escape, grid, {"limit": 50}),
-        "sin": (Elementary, (x,), {"which": "sin"}),
+        "atan2": (Pair, (x, x[::-1]), {"which": "atan2"}),
     }[case]
     model = model_of(op, *arrays, **attrs)
     found = official(tmp_path, op, api, model, *arrays)
@@ -98,11 +102,3 @@ def test_its_own_words_come_out_of_the_official_interpreter(tmp_path):
         found = official(tmp_path, Clip, "struct", with_options(Clip, encode_options(options), x), x)
         assert isinstance(found, str)
         assert words in found
-
-
-def test_built_customs_are_the_same_here(tmp_path):
-    x = floats(np.float32)
-    model = model_of(Elementary, x, which="erf")
-    found = official(tmp_path, Elementary, "struct", model, x)
-    np.testing.assert_array_equal(found, run(model, built(Elementary, tmp_path, api="struct",
-                                                          flags=("-O2", "-march=native")), x))  # fmt: skip
