@@ -56,7 +56,8 @@ def cache(tmp_path):
 
 
 def note_of(library):
-    return library.with_name(library.name.split("-")[0] + ".json")
+    (note,) = library.parent.glob(library.stem.split("-")[-1] + "*.json")
+    return note
 
 
 def answer(ops):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ctypes as C
 import pathlib
+import struct
 
 import flatbuffers.flexbuffers as official_flexbuffers
 import numpy as np
 import pytest
 from abi_kit import needs_compiler, run_compiler
+from lite_kit import Build
 from native_kit import run, single
 
 from opwright import lite
@@ -118,6 +120,45 @@ def test_a_dynamic_output(source, entry):
     interpreter.allocate_tensors()
     for x in ([1, 0, 0, 2, 3, 0], [0] * 6, [1] * 6, [0, 0, 0, 0, 0, 7]):
         np.testing.assert_array_equal(run(interpreter, x), np.flatnonzero(x))
+
+
+# --- the style of the official sources ------------------------------------------------------------------------------
+
+
+def test_options_that_are_a_struct():
+    """Unpooling undoes pooling where the largest elements were; the struct is written as C lays it out."""
+    ops = build("unpool_struct.cc", {"Unpool": "Register_UNPOOL"})
+    rng = np.random.default_rng(0)
+    whole = rng.permutation(2 * 4 * 6 * 3).astype(np.float32).reshape(2, 4, 6, 3)
+    blocks = whole.reshape(2, 2, 2, 3, 2, 3).transpose(0, 1, 3, 5, 2, 4).reshape(2, 2, 3, 3, 4)
+    place, x = blocks.argmax(-1), blocks.max(-1)
+    i, j, c = np.meshgrid(range(2), range(3), range(3), indexing="ij")
+    indices = (((2 * i + place // 2) * 6 + 2 * j + place % 2) * 3 + c).astype(np.int32)
+    kept = np.where(blocks == x[..., None], blocks, 0).reshape(2, 2, 3, 3, 2, 2)
+    expected = kept.transpose(0, 1, 4, 2, 5, 3).reshape(whole.shape)
+
+    content = Build().tensor("x", x.shape).tensor("i", indices.shape, "INT32").tensor("y", (0, 0, 0, 0))
+    content = content.custom("Unpool", "x i", "y")
+    options = struct.pack("<10i", 1, 2, 2, 2, 2, 0, 0, 0, 0, 0)
+    content.main.operators[-1].custom_options = np.frombuffer(options, np.uint8)
+    interpreter = lite.Interpreter(model_content=content.done("x i"), custom_ops=ops)
+    interpreter.allocate_tensors()
+    np.testing.assert_array_equal(run(interpreter, x, indices), expected)
+    with pytest.raises(Exception, match="indices"):
+        run(interpreter, x, indices + 1000)
+
+
+def test_strings_in_and_out():
+    ops = build("words_struct.cc", {"Words": "Register_WORDS"})
+    content = Build().tensor("x", (3,), "STRING").tensor("y", (0,), "STRING").tensor("n", (3,), "INT32")
+    interpreter = lite.Interpreter(model_content=content.custom("Words", "x", "y n").done("x", "y n"), custom_ops=ops)
+    interpreter.allocate_tensors()
+    for texts in ([b"to be or", b"", b" not  to "], [b"", b"", b""], [b"a" * 1000, "é ü".encode(), b"x\0y z"]):
+        run(interpreter, np.array(texts, object))
+        words, counts = (interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details())
+        expected = [[w for w in text.split(b" ") if w] for text in texts]
+        assert words.tolist() == [w for part in expected for w in part]
+        assert counts.tolist() == [len(part) for part in expected]
 
 
 # --- failures -------------------------------------------------------------------------------------------------------

@@ -90,7 +90,7 @@ def build_library(
     arguments = ["-O2", "-fPIC", f"-I{include_dir()}", *(f"-I{folder}" for folder in folders)]
     for name, value in (defines or {}).items():
         arguments.append(f"-D{name}" if value is None else f"-D{name}={value}")
-    return _built(paths, [*arguments, *flags], list(link_flags))
+    return _built(paths, [*arguments, *flags], list(link_flags), paths[0].stem[:60])
 
 
 def _checked(source: str | os.PathLike[str]) -> Path:
@@ -103,8 +103,11 @@ def _checked(source: str | os.PathLike[str]) -> Path:
     return path
 
 
-def _built(paths: Sequence[Path], arguments: Sequence[str], link: Sequence[str]) -> Path:
-    """The library, kept or new. What headers it hangs on is only known after compiling, so a note keeps their names."""
+def _built(paths: Sequence[Path], arguments: Sequence[str], link: Sequence[str], name: str) -> Path:
+    """The library, kept or new. What headers it hangs on is known after compiling alone, so a note keeps their names.
+
+    name: a part of its file's, by which errors can be read
+    """
     languages = [LANGUAGES[path.suffix] for path in paths]
     found = {language: compilers.find(language) for language in sorted(set(languages))}
     key = hashlib.sha256(repr((FORMAT, sys.platform, [c.identity for c in found.values()], list(arguments), list(link),
@@ -126,7 +129,7 @@ def _built(paths: Sequence[Path], arguments: Sequence[str], link: Sequence[str])
             said.append(linker.run([*linker.extra, *_LINK, *objects, "-o", made, *link], paths[0].name))
             if any(said):
                 warnings.warn("\n".join(filter(None, said)), RuntimeWarning, stacklevel=4)
-            return keeping.keep(key, SUFFIX, Path(made).read_bytes(), sorted(headers))
+            return keeping.keep(key, f"lib{name}{SUFFIX}", Path(made).read_bytes(), sorted(headers))
 
 
 class _Part(NamedTuple):
@@ -160,7 +163,7 @@ def provider() -> ctypes.CDLL:
     """
     sources = sorted(PROVIDER.glob("*.c"))
     arguments = ["-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", f"-I{include_dir()}", f"-I{PROVIDER}"]
-    path = _built(sources, arguments, ["-lm"] if os.name == "posix" else [])
+    path = _built(sources, arguments, ["-lm"] if os.name == "posix" else [], "opwright-tflite")
     return ctypes.CDLL(os.fspath(path), mode=ctypes.RTLD_GLOBAL)
 
 

@@ -42,20 +42,24 @@ def find(key: str) -> Path | None:
     return None
 
 
-def keep(key: str, suffix: str, content: bytes, made_of: Sequence[Path]) -> Path:
-    """Write a library. Where that cannot be, it lives in a folder of this process's own; said once a library."""
+def keep(key: str, name: str, content: bytes, made_of: Sequence[Path]) -> Path:
+    """Write a library. Where that cannot be, it lives in a folder of this process's own; said once a library.
+
+    name: how its file's begins and ends, for people to know it by
+    """
     try:
-        return _write(_folder(), key, suffix, content, made_of)
+        return _write(_folder(), key, name, content, made_of)
     except OSError as error:
         warnings.warn(f"compiled operators cannot be kept in {_folder()}: {error}; each process compiles them anew. "
                       "OPWRIGHT_CACHE_DIR names another folder.", RuntimeWarning, stacklevel=5)  # fmt: skip
-        return _write(_own_folder(), key, suffix, content, made_of)
+        return _write(_own_folder(), key, name, content, made_of)
 
 
-def _write(folder: Path, key: str, suffix: str, content: bytes, made_of: Sequence[Path]) -> Path:
+def _write(folder: Path, key: str, name: str, content: bytes, made_of: Sequence[Path]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     digest = hashlib.sha256(content).hexdigest()
-    library = folder / f"{key}-{digest[:16]}{suffix}"
+    stem, suffix = os.path.splitext(name)
+    library = folder / f"{stem}-{digest[:16]}-{key[:16]}{suffix}"
     note = {"library": library.name, "digest": digest, "made_of": {os.fspath(p): _digest(p) for p in made_of}}
     with replacing(library) as file:
         file.write(content)
@@ -72,7 +76,7 @@ def _shrink(folder: Path, kept: Path) -> None:
     for stat, path in sorted(found, key=lambda item: item[0].st_mtime):
         if total <= MOST_BYTES:
             break
-        for gone in (path, folder / f"{path.name.split('-')[0]}{_NOTE}"):
+        for gone in (path, *folder.glob(f"{path.stem.rsplit('-', 1)[-1]}*{_NOTE}")):
             with contextlib.suppress(OSError):
                 gone.unlink()
         total -= stat.st_size

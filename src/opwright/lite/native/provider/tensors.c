@@ -146,7 +146,7 @@ TfLiteStatus TfLiteTensorResizeMaybeCopyWithAllocator(size_t num_bytes, TfLiteTe
   OW_REQUIRE(tensor != NULL, kTfLiteError);
   if (!on_heap(tensor)) return kTfLiteOk;
   if (num_bytes > SIZE_MAX - SPARE_BYTES) return kTfLiteError;
-  if (tensor->data.data == NULL || num_bytes > tensor->bytes) {
+  if (tensor->data.data == NULL || num_bytes > tensor->bytes || is_lent(tensor)) {
     if (!preserve_data) TfLiteTensorDataFreeWithAllocator(tensor, allocator); /* nothing to copy: no need to move it */
     const void* lent = is_lent(tensor) ? tensor->data.data : NULL;
     void* block = heap_again(allocator, lent == NULL ? tensor->data.data : NULL, tensor->bytes + SPARE_BYTES,

@@ -1,4 +1,4 @@
-/* Words that options of builtin operators are made of. */
+/* What options of builtin operators are made of, as far as custom operators use it. */
 #ifndef OPWRIGHT_LITE_BUILTIN_OP_DATA_H_
 #define OPWRIGHT_LITE_BUILTIN_OP_DATA_H_
 
@@ -17,6 +17,22 @@ typedef enum TfLiteFusedActivation {
   kTfLiteActSignBit = 5,
   kTfLiteActSigmoid = 6
 } TfLiteFusedActivation;
+
+typedef struct TfLitePaddingValues {
+  int width, height;
+  int width_offset, height_offset;
+} TfLitePaddingValues;
+
+/* Options of pooling, which public custom operators carry as they are: MaxUnpooling2D, MaxPoolingWithArgmax2D. */
+typedef struct TfLitePoolParams {
+  TfLitePadding padding;
+  int stride_width, stride_height;
+  int filter_width, filter_height;
+  TfLiteFusedActivation activation;
+  struct {
+    TfLitePaddingValues padding;
+  } computed;
+} TfLitePoolParams;
 
 #ifdef __cplusplus
 }

@@ -80,6 +80,7 @@ class DynamicBuffer {
     if (!text_.empty()) std::memcpy(tensor->data.raw + head, text_.data(), text_.size());
     return kTfLiteOk;
   }
+  TfLiteStatus WriteToTensor(TfLiteTensor* tensor) const { return WriteToTensorAsVector(tensor); }
   TfLiteStatus WriteToTensorAsVector(TfLiteTensor* tensor) const {
     TfLiteIntArray* shape = TfLiteIntArrayCreate(1);
     shape->data[0] = static_cast<int>(ends_.size());

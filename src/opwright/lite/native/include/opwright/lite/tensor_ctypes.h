@@ -10,6 +10,7 @@
 #include <initializer_list>
 
 #include "common.h"
+#include "compatibility.h"
 
 namespace tflite {
 
@@ -102,6 +103,25 @@ inline RuntimeShape GetTensorShape(const TfLiteTensor* tensor) {
   RuntimeShape shape(tensor->dims->size);
   for (int i = 0; i < tensor->dims->size; ++i) shape.SetDim(i, tensor->dims->data[i]);
   return shape;
+}
+
+/* A size that two shapes have in common: it is an error of the operator where they have not. */
+inline int MatchingDim(const RuntimeShape& shape1, int index1, const RuntimeShape& shape2, int index2) {
+  TFLITE_DCHECK_EQ(shape1.Dims(index1), shape2.Dims(index2));
+  return shape1.Dims(index1) < shape2.Dims(index2) ? shape1.Dims(index1) : shape2.Dims(index2);
+}
+template <typename... More>
+int MatchingDim(const RuntimeShape& shape1, int index1, const RuntimeShape& shape2, int index2, More... more) {
+  TFLITE_DCHECK_EQ(shape1.Dims(index1), shape2.Dims(index2));
+  return MatchingDim(shape1, index1, more...);
+}
+
+/* Elements of shapes that are the same. */
+inline int MatchingFlatSize(const RuntimeShape& shape) { return shape.FlatSize(); }
+template <typename... More>
+int MatchingFlatSize(const RuntimeShape& shape, const RuntimeShape& other, const More&... more) {
+  TFLITE_DCHECK(shape == other);
+  return MatchingFlatSize(other, more...);
 }
 
 /* Elements of all dimensions but one. */

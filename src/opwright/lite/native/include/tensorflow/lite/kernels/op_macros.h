@@ -1,1 +1,1 @@
-#include "opwright/lite/common.h"
+#include "opwright/lite/compatibility.h"
