@@ -17,11 +17,36 @@
 
 ; Where the functions below are.
 define ptr @callbacks(i64 %which) {
-  %at = getelementptr [3 x ptr], ptr @functions, i64 0, i64 %which
+  %at = getelementptr [4 x ptr], ptr @functions, i64 0, i64 %which
   %function = load ptr, ptr %at
   ret ptr %function
 }
-@functions = internal constant [3 x ptr] [ptr @init, ptr @run, ptr @destroy]
+@functions = internal constant [4 x ptr] [ptr @init, ptr @run, ptr @destroy, ptr @foreign]
+
+; What runs an operator of a C library in place of a plan: i32 run(call), unless the word says that the patched ones are
+; no longer looked at.
+%foreign = type { ptr, ptr, ptr, ptr }  ; run, call, a word, what it is expected to be
+
+define internal i64 @foreign(ptr %of) {
+  %where.at = getelementptr %foreign, ptr %of, i64 0, i32 2
+  %where = load ptr, ptr %where.at
+  %found = load ptr, ptr %where
+  %expected.at = getelementptr %foreign, ptr %of, i64 0, i32 3
+  %expected = load ptr, ptr %expected.at
+  %same = icmp eq ptr %found, %expected
+  br i1 %same, label %run, label %moved
+
+run:
+  %function = load ptr, ptr %of
+  %call.at = getelementptr %foreign, ptr %of, i64 0, i32 1
+  %call = load ptr, ptr %call.at
+  %status = call i32 %function(ptr %call)
+  %wide = sext i32 %status to i64
+  ret i64 %wide
+
+moved:
+  ret i64 1
+}
 
 ; Options are known before the run time reads them: it gives no handle by which nodes could be told apart.
 define internal i32 @init(ptr %record, ptr %options, i64 %size) {

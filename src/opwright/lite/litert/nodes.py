@@ -5,7 +5,8 @@ Not here: the machine code that runs a node (callbacks.ll), which nodes are give
 
 Behind each node stands an interpreter of a model of that node alone, so that options, versions, shapes, quantised
 variants and errors are the interpreter's. Where the compiled engine has taken the node, machine code connects its plan
-to the run time's memory and runs it; else Python invokes the interpreter.
+to the run time's memory and runs it; where it is an operator of a C library, its record there; else Python invokes the
+interpreter.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import ctypes
 import functools
 import os
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from ...compiler.native.workers import functions
 from ...core.errors import InternalError, OpError, UnimplementedError
 from ..compiled.kernel import PlanRegistration, one_by_one
 from ..interpreter import Interpreter
+from ..native.registration import NativeRegistration
 from ..resolver import OpResolver
 from ..runtime.node import Node
 from ..runtime.tensor import DYNAMIC, Tensor
@@ -60,6 +62,7 @@ class GivenNode:
         self._outputs = [subgraph.tensors[i] for i in subgraph.outputs]
         self._executor: Any = None  # of the plan, kept as long as its address is in the record
         self._planned: Node | None = None  # the node that the plan stands in
+        self._foreign: np.ndarray | None = None  # of an operator in C, what runs it
         self._shaped = False
         passed, made = len(carried.passed), len(self._outputs)
         self._addresses = np.zeros(max(passed + made, 1), np.int64)
@@ -68,7 +71,6 @@ class GivenNode:
         self.record[[_INPUTS, _OUTPUTS]] = passed, made
         self.record[_LOCK], self.record[_UNLOCK] = (library().address(f"{n}TensorBuffer") for n in ("Lock", "Unlock"))
         self.record[_ADDRESSES] = _address(self._addresses)
-        self.record[_EXECUTE] = functions().run if runs_images() else 0
         self.record[_TO_PYTHON] = ctypes.cast(_compute, HANDLE).value or 0
         _given[self.address] = self
 
@@ -87,7 +89,7 @@ class GivenNode:
     def shape(self, shapes: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
         """Prepare the node for these shapes of what is passed: the shapes of its outputs."""
         self.record[_PLAN], self._shaped = 0, False
-        self._executor = self._planned = None
+        self._executor = self._planned = self._foreign = None
         interpreter = self._interpreter
         if len(shapes) != len(self.carried.passed):
             raise self._strange(len(shapes))
@@ -116,20 +118,34 @@ class GivenNode:
         return [t.shape for t in self._outputs]
 
     def _connect(self) -> None:
-        """Let machine code run the plan that the compiled engine made, if there is one."""
+        """Let machine code run the plan that the compiled engine made, or the operator in C, if it is either."""
         (node, *others) = self._interpreter._subgraphs[0].execution_plan
         registration = node.registration
-        if others or not isinstance(registration, PlanRegistration) or not runs_images():
+        if others or not runs_images():
             return
-        found = registration.words()
-        if found is None:
-            return
-        self._executor, tensors = found
-        self._planned = node
-        self._patches = np.array([(word, self._which(t), offset) for t, places in tensors for word, offset in places],
-                                 np.int64).reshape(-1, _PATCH)  # fmt: skip
+        if isinstance(registration, PlanRegistration):
+            found = registration.words()
+            if found is not None:
+                self._executor, tensors = found
+                self._planned = node
+                self._patch((word, t, offset) for t, places in tensors for word, offset in places)
+                self.record[_EXECUTE], self.record[_PLAN] = functions().run, self._executor.address
+        elif isinstance(registration, NativeRegistration):
+            words = registration.words(node)
+            if words is not None:
+                self._patch((word, t, 0) for t, places in words.places for word in places if self._is_given(t))
+                self._foreign = np.array([words.run, words.call, words.where, words.expected], np.int64)
+                self.record[_EXECUTE], self.record[_PLAN] = functions_here()[_FOREIGN], _address(self._foreign)
+
+    def _patch(self, words: Iterable[tuple[int, Tensor, int]]) -> None:
+        """Which words machine code is to write before each run: the address of the tensor's elements, and so many."""
+        rows = [(word, self._which(t), offset) for word, t, offset in words]
+        self._patches = np.array(rows, np.int64).reshape(-1, _PATCH)
         self.record[_PATCHES], self.record[_FIRST_PATCH] = len(self._patches), _address(self._patches)
-        self.record[_PLAN] = self._executor.address
+
+    def _is_given(self, t: Tensor) -> bool:
+        """Whether the run time has the tensor: it is no constant."""
+        return t in self._outputs or t in self._inputs
 
     def _which(self, t: Tensor) -> int:
         """Which of the addresses is a tensor's."""
@@ -152,10 +168,21 @@ class GivenNode:
             if self._executor is not None:
                 self.record[_PLAN] = self._executor.address  # a fork may have taken its threads
             one_by_one(self._planned)
+        elif self._foreign is not None:
+            self._invoke_in_c()
         else:
             self._interpreter.invoke()
         for which, t in enumerate(self._outputs, len(self.carried.passed)):
             _copy(t, self._addresses[which], True)
+
+    def _invoke_in_c(self) -> None:
+        """Run an operator in C in the interpreter's memory, and connect it again: its words may be elsewhere now."""
+        self.record[_PLAN], self._foreign = 0, None
+        self._interpreter._subgraphs[0]._bind_steps()
+        try:
+            self._interpreter.invoke()
+        finally:
+            self._connect()
 
     def clear(self, outputs: Any) -> None:
         """Zeros instead of results: what runs after a node that failed is not to find what lay there."""
@@ -240,20 +267,30 @@ def _compute(record: int, status: int, outputs: Any) -> int:
     return _FAILED
 
 
+_INIT, _RUN, _DESTROY, _FOREIGN = range(4)
+
+
 @functools.cache
-def kernel() -> Kernel:
-    """The callbacks of all nodes."""
+def functions_here() -> tuple[int, ...]:
+    """The addresses of what callbacks.ll has."""
     text = Path(__file__).with_name("callbacks.ll").read_text(encoding="utf-8")
     code = find_or_make("litert.callbacks", text, None, lambda: (text, "callbacks"))
     table: Callable[[int], int] = ctypes.CFUNCTYPE(SIZE, ctypes.c_int64)(code.address)
-    init, run, destroy = map(table, range(3))
-    return Kernel(init, ctypes.cast(_layouts, HANDLE), run, destroy)
+    return tuple(map(table, range(4)))
+
+
+@functools.cache
+def kernel() -> Kernel:
+    """The callbacks of all nodes."""
+    here = functions_here()
+    return Kernel(here[_INIT], ctypes.cast(_layouts, HANDLE), here[_RUN], here[_DESTROY])
 
 
 def _after_fork() -> None:
     """Plans on threads find none in the child: the next run of a node goes through Python, which starts them."""
     for node in list(_given.values()):
-        node.record[_PLAN] = 0
+        if node._executor is not None:
+            node.record[_PLAN] = 0
 
 
 if hasattr(os, "register_at_fork"):
