@@ -19,8 +19,9 @@ from .convolution_f32 import convolution
 from .epilogue import ELEMENT, Epilogue, epilogue_of, without_bias
 from .gemm_f32 import Product, gemm_step, panels_of
 from .gemv_f32 import gemv
+from .grains import grain
 from .panels_f32 import packed_filter
-from .tiling import ITEM, ITEMS, Blocks, balanced, chunk_of
+from .tiling import ITEM, ITEMS, Blocks, balanced, chunk_of, for_two
 from .winograd import scratch_of, size_of, transform_filter, winograd, wins
 
 if TYPE_CHECKING:
@@ -91,12 +92,13 @@ def _make_gemv(group: Group, build: Builder, rows: int) -> None:
     bias, epilogue, more = group.bias, group.epilogue, group.more
     if bias is not None:  # there are no panels for it
         epilogue, more = epilogue_of(form.expr, form.operands, form.output, build, group.feature)
-    items = rows * -(-group.features // (host().vector_bytes // 4))
+    lanes = host().vector_bytes // 4
+    items = rows * -(-group.features // lanes)
     words = [build.pointer(form.input, group.channel), build.pointer(form.filter, group.feature * group.depth),
              build.pointer(form.output, group.feature), group.depth, group.features, form.input.pitch,
              group.depth, form.output.pitch, rows, 0, 0, *more]  # fmt: skip
     code = gemv.code(more=len(more), dtype=form.filter.dtype, epilogue=epilogue)
-    build.step(code, words, items, chunk=chunk_of(2 * rows * group.features * group.depth, items))
+    build.step(code, words, items, chunk=grain(lanes * group.depth * form.filter.dtype.size, items))
 
 
 def _make_gemm(group: Group, build: Builder, rows: int) -> None:
@@ -162,7 +164,7 @@ def _make_convolution(group: Group, build: Builder, rows: int) -> None:
     cut = balanced(line, panels.rows)
     tiles = cut.tiles * (rows // line if line else 0)
     work = 2 * cut.height * group.depth * panels.width
-    block = _blocks(tiles, panels.number, work)
+    block = for_two(_blocks(tiles, panels.number, work), tiles, panels.number)
     span = (cut.height - 1) * window.strides[1] + kx
     scratch = 4 * (panels.lanes + (ky * span * channels if lined else cut.height * group.depth))
     packed = packed_filter(build, panels, form.filter, group.feature, group.bias)

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 BYTES = (int8, uint8)
 QUICKER = 4
-"""Times that operations on bytes are quicker than those on floats, but where weights are read for one row alone."""
+"""Times that operations on bytes are quicker than those on floats."""
+READING, FINISHING = 8, 3
+"""Operations on floats that take as long as to read a weight for one row alone, and as an operation of the epilogue."""
 
 
 class Geometry(NamedTuple):
@@ -187,7 +189,9 @@ def _make_gemm(group: Group, build: Builder, panels: Panels, x: Any, pitch: int)
     code = gemm_int8.code(more=len(group.more), rows=cut.height, vectors=tile.vectors, short=cut.tall != cut.tiles,
                           narrow=panels.narrow, parts=panels.parts, rounded=source.rounded, wide=group.wide,
                           blocked=False, epilogue=group.epilogue)  # fmt: skip
-    operations = work * cut.tiles * panels.number // (QUICKER if cut.height > 1 else 1)
+    operations = work * cut.tiles * panels.number // QUICKER + _finishing(group)
+    if cut.height == 1:
+        operations = READING * cut.tiles * panels.number * panels.steps * 4 * tile.width
     build.step(code, words, block.items, chunk=chunk_of(operations, block.items))
 
 
@@ -211,7 +215,13 @@ def _make_convolution(group: Group, build: Builder, panels: Panels, shape: Geome
                                  short=cut.tall != cut.tiles, narrow=panels.narrow, rounded=source.rounded,
                                  wide=group.wide, epilogue=group.epilogue)  # fmt: skip
     scratch = window.size[0] * span * channels + host().vector_bytes + 4
-    build.step(code, words, block.items, scratch, chunk_of(work * tiles * panels.number // QUICKER, block.items))
+    operations = work * tiles * panels.number // QUICKER + _finishing(group)
+    build.step(code, words, block.items, scratch, chunk_of(operations, block.items))
+
+
+def _finishing(group: Group) -> int:
+    """Operations of the epilogue of all outputs, as those of floats."""
+    return FINISHING * group.epilogue.weight * math.prod(group.form.output.shape[:-1]) * group.features
 
 
 def _blocks(tiles: int, panels: int, work: int) -> Blocks:

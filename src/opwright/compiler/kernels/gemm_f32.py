@@ -23,7 +23,7 @@ from .. import language as kl
 from ..language import f32, i64, ptr
 from ..target import Target
 from .epilogue import Epilogue
-from .tiling import balanced, blocks, chunk_of
+from .tiling import balanced, blocks, chunk_of, for_two
 
 if TYPE_CHECKING:
     from ..language import Pointer, Registers, Value
@@ -306,6 +306,7 @@ def gemm_step(build: Builder, panels: Panels, x: Any, packed: Any, out: Any, out
     cut = balanced(product.rows, panels.rows)
     work = 2 * cut.height * depth * panels.width
     block = blocks(cut.tiles, panels.number, cut.height * depth * 4, panels.width * depth * 4, work)
+    block = for_two(block, cut.tiles, panels.number)
     words = [x, packed, out, depth, product.pitch, out_pitch, panels.features, cut.tiles, cut.tall, block.tiles,
              block.panels, block.items, product.x_batch, product.packed_batch, product.rows, *more]  # fmt: skip
     code = gemm.code(more=len(more), rows=cut.height, short=cut.tall != cut.tiles, wide=panels.wide,

@@ -5,8 +5,8 @@ Lives here: `grain`.  Not here: who takes them (../native/executor.py).
 
 from __future__ import annotations
 
-ALONE = 64 * 1024
-"""Bytes that one thread moves before a second has woken up."""
+ALONE = 32 * 1024
+"""Bytes that one thread moves before a second knows of them."""
 SOME = 32 * 1024
 """Bytes that are worth asking for more."""
 

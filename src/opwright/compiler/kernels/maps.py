@@ -28,13 +28,15 @@ from ..scalar_functions import is_endless
 from . import Unmade, maker
 from .epilogue import number, weight
 from .expression import check, evaluate, tables
-from .grains import grain
+from .grains import ALONE, grain
 
 if TYPE_CHECKING:
     from ..language import Pointer, Value
     from ..loops.planning import Builder
 
 BLOCK = 32768  # bytes of the widest buffer that an item goes through
+ITEM = 64  # elements: blocks are multiples of them
+MANY = 64  # items of which one more than half is not felt
 SHORT = 128  # elements; a shorter innermost axis is lengthened where only constants stand in the way
 EACH, COLUMN, ONE, TABLE, WIDE = "each", "column", "one", "table", "wide"
 """What an operand has along the innermost axis: an element each (COLUMN: those of all rows), or one; TABLE: 256
@@ -294,11 +296,24 @@ def make_map(form: Map, build: Builder) -> None:
             words += s[:-1]
     words += [word(value, dtype) for value, dtype in scalars]
     widths = [b.dtype.size for b in (output, *plain)]
-    block = BLOCK // max(widths)
-    block_rows = max(1, block // inner) if outer else 1
+    block, block_rows = BLOCK // max(widths), 1
+    if outer:
+        block_rows = _evenly(rows, max(1, block // inner), inner * sum(widths))
+    else:
+        block = _evenly(inner, block, sum(widths), ITEM)
     items = -(-rows // block_rows) * -(-inner // block)
     build.step(map_elements.code(pattern=pattern, more=len(words)), [inner, rows, block_rows, block, *words], items,
                chunk=grain(min(inner, block) * block_rows * sum(widths), items))  # fmt: skip
+
+
+def _evenly(n: int, most: int, nbytes: int, unit: int = 1) -> int:
+    """How many of n an item does, at most `most`, so that two threads have the same to do. nbytes: that one of them
+    reads and writes; unit: what they are a multiple of."""
+    items = -(-n // most)
+    if items % 2 == 0 or items > MANY or n * nbytes <= ALONE:
+        return most
+    each = -(-n // (items + 1))
+    return -(-each // unit) * unit
 
 
 def _axes(output: Buffer, operands: Sequence[Buffer], addresses: dict[int, Any],
