@@ -2,9 +2,9 @@
 
 Lives here: the row `custom_atan_export`.  Not here: the operator (customs.py), the table of rows (rows.py).
 
-The exported C is compiled by `cc -O3 -march=native` with the two flags that its README names (it needs them to use
-vectors), loaded, and run by our interpreter in a model that has the operator alone, on 1 M floats. The ratio is its time
-over that of the same model with the operator as it is in Python.
+The exported C is compiled by `cc -O3 -march=native` with the two flags that its README names (which it needs to use
+vectors), loaded, and run by our interpreter in a model that has the operator alone, on 1 M floats. The ratio is its
+time over that of the same model with the operator as it is in Python.
 """
 
 from __future__ import annotations

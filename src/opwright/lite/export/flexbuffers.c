@@ -3,7 +3,8 @@
 
 enum { /* types of values; of those between, vectors, none is an option here */
   OW_FLEX_NULL = 0, OW_FLEX_INT = 1, OW_FLEX_UINT = 2, OW_FLEX_FLOAT = 3, OW_FLEX_KEY = 4, OW_FLEX_STRING = 5,
-  OW_FLEX_INDIRECT_INT = 6, OW_FLEX_INDIRECT_UINT = 7, OW_FLEX_INDIRECT_FLOAT = 8, OW_FLEX_MAP = 9, OW_FLEX_BOOL = 26
+  OW_FLEX_INDIRECT_INT = 6, OW_FLEX_INDIRECT_UINT = 7, OW_FLEX_INDIRECT_FLOAT = 8, OW_FLEX_MAP = 9, OW_FLEX_BLOB = 25,
+  OW_FLEX_BOOL = 26
 };
 
 typedef enum ow_found { OW_FINE, OW_OTHER_TYPE, OW_DAMAGED } ow_found;
@@ -143,17 +144,17 @@ static inline ow_found ow_read_float(ow_bytes b, ow_value v, double *found) {
 
 /* @bool */
 static inline ow_found ow_read_bool(ow_bytes b, ow_value v, bool *found) {
-  uint64_t bits;
-  bool is_signed;
+  double number;
   if (v.type == OW_FLEX_BOOL) {
+    uint64_t bits;
     if (!ow_unsigned_at(b, v.at, v.width, &bits)) return OW_DAMAGED;
     *found = bits != 0;
     return OW_FINE;
   }
-  const ow_found how = ow_integer_bits(b, v, &bits, &is_signed); /* truth written as a number */
+  const ow_found how = ow_read_float(b, v, &number); /* truth written as a number */
   if (how != OW_FINE) return how;
-  if (bits > 1) return OW_OTHER_TYPE;
-  *found = bits == 1;
+  if (number != 0.0 && number != 1.0) return OW_OTHER_TYPE;
+  *found = number == 1.0;
   return OW_FINE;
 }
 
@@ -162,7 +163,7 @@ static inline ow_found ow_read_bool(ow_bytes b, ow_value v, bool *found) {
 static inline ow_found ow_read_text(ow_bytes b, ow_value v, const char **found, size_t *length) {
   uint64_t n;
   size_t at;
-  if (v.type != OW_FLEX_STRING && v.type != OW_FLEX_KEY) return OW_OTHER_TYPE;
+  if (v.type != OW_FLEX_STRING && v.type != OW_FLEX_KEY && v.type != OW_FLEX_BLOB) return OW_OTHER_TYPE;
   if (!ow_target(b, v.at, v.width, &at) || at >= b.size) return OW_DAMAGED;
   if (v.type == OW_FLEX_KEY) {
     const void *end = memchr(b.data + at, 0, b.size - at);

@@ -24,6 +24,7 @@ def flexbuffers(export: Export) -> str:
     """The reader of FlexBuffers, with what reads the kinds of attributes that there are: compilers mind the others."""
     first, *more = re.split(r"/\* @(\w+) \*/\n", (Path(__file__).parent / "flexbuffers.c").read_text("utf-8"))
     words = {READERS[o.attr.type][1] if o.attr.type is not str else "ow_read_text" for o in export.options}
+    words |= {"ow_read_float"} if "ow_read_bool" in words else set()
     return first + "".join(text for name, text in zip(more[::2], more[1::2]) if f"ow_read_{name}" in words)
 
 

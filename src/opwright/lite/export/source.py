@@ -162,6 +162,9 @@ static void *ow_init(ow_context *context, const char *buffer, size_t length) {{
 {body + chr(10) if body else ""}  given.data = (const uint8_t *)buffer;
   given.size = length;
   ow_read_options(given, state);
+  for (char *c = state->error; *c != 0; ++c) {{ /* names are the file's: no control characters in reports */
+    if (*c == 127 || (unsigned char)*c < 32) *c = '?';
+  }}
   return state;
 }}
 
