@@ -391,6 +391,11 @@ static TfLiteStatus few_strings(TfLiteContext* context, TfLiteNode* node) {
   return kTfLiteOk;
 }
 OPERATOR(FEW_STRINGS, NULL, NULL, nothing, few_strings)
+static TfLiteStatus writes_input(TfLiteContext* context, TfLiteNode* node) {
+  IN(0)->data.f[0] = 77;
+  return kTfLiteOk;
+}
+OPERATOR(WRITES_INPUT, NULL, NULL, same_shape, writes_input)
 OPERATOR(SHAPELESS, NULL, NULL, dynamic_prepare, nothing)
 static void* init_resizes(TfLiteContext* context, const char* buffer, size_t length) {
   void* state = init(context, buffer, length);

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from lite_kit import Build
 from native_kit import chain, probes, run, single
+from opwright.core import flags
 
 import opwright as ow
 
@@ -41,7 +42,7 @@ IN_PREPARE = {
     "ADDS_ENDLESSLY":    "tensors are added without end",
     "UNTYPED":           "was added and has no type yet",
     "FORBIDDEN":         "The function is forbidden if not calling in delegate",
-    "FarInput":          "TfLiteOpaqueTensorNumDims: .* does not hold",
+    "FarInput":          "(?s)misused the interface.*TfLiteOpaqueTensorNumDims: .* does not hold",
 }  # fmt: skip
 
 
@@ -87,6 +88,14 @@ def test_in_invoke(p, name):
         assert f"Node number 1 ({name}) failed to invoke." in text and p.path in text
     if name == "RESIZE_LATE":
         run(interpreter, np.full(5, 4))  # to the shape that it has: PROBE adds one
+
+
+def test_writing_an_input_is_found_where_inputs_are_checked(p):
+    interpreter = p.interpreter(chain("PROBE", "WRITES_INPUT"))
+    interpreter.allocate_tensors()
+    with flags.override(check_inputs=True), pytest.raises(RuntimeError, match="WRITES_INPUT: invoke writes its input 't0'") as caught:
+        run(interpreter, np.zeros(5))
+    assert "Node number 1 (WRITES_INPUT) failed to invoke." in str(caught.value)
 
 
 def test_in_init_the_state_is_freed(p):

@@ -44,7 +44,8 @@ def mirror_of(subgraph: Subgraph, provider: Any) -> Mirror:
 def _free_all() -> None:
     """At the end of the process: the state of every node that an interpreter still has."""
     for mirror in list(_mirrors.values()):
-        mirror.subgraph.close()
+        if not mirror.subgraph.resources.busy:  # in a thread that nobody waits for
+            mirror.subgraph.close()
 
 
 def _kept(context: int, function: Callable[[Mirror], None]) -> int:

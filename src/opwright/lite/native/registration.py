@@ -131,8 +131,7 @@ class NativeRegistration(Registration):
         if state == records.INIT_FAILED or mirror.host.misuse:
             native.record.user_data = None if state == records.INIT_FAILED else state
             try:
-                raise self._error(context, native, "init", "said that it failed, by the state (void*)-1"
-                                  if state == records.INIT_FAILED else "misused the interface")  # fmt: skip
+                raise self._error(context, native, "init", "said that it failed, by the state (void*)-1")
             finally:
                 self._free(context, native)
         return native
@@ -250,7 +249,7 @@ class NativeRegistration(Registration):
             self._provider.ow_free(self._address, mirror.address, state)
         native.release()
         if state and mirror.host.misuse:
-            raise self._error(context, native, "free", "misused the interface")
+            raise self._error(context, native, "free", "failed")
 
     # ---- words ------------------------------------------------------------------------------------------------------
 
@@ -268,6 +267,8 @@ class NativeRegistration(Registration):
         failure, mirror.failure = mirror.failure, None
         for line in mirror.reported():
             context.report_error(line)
+        if mirror.host.misuse and failure is None:
+            words = "misused the interface"
         mirror.host.report_used = mirror.host.misuse = 0
         cls = CancelledError if status == records.CANCELLED else FailedPreconditionError
         error = failure or cls(op=native.node.name, what=f"{phase} {words}")
