@@ -161,14 +161,16 @@ class _Comparison:
     def computed(self, node: Node, key: str, places: Sequence[Any]) -> InvalidArgumentError:
         """The error for what follows from a capture and is not it."""
         what = "its value" if node.op.name == "Const" else key
-        given = [", ".join(f"{k}={v!r}" for k, v in t.values.items()) for t in self.traces[:2]]
+        other = next(i for i, place in enumerate(places) if not same_attr(places[0], place))
+        given = [", ".join(f"{k}={v!r}" for k, v in self.traces[i].values.items()) for i in (0, other)]
         return InvalidArgumentError(
             op=self.name,
             at=node.at,
-            what=f"{node.op.name} {node.name} depends on a value without having it as it is",
-            found=f"{what} {_brief(places[0])} for {given[0]}; {_brief(places[1])} for {given[1]}",
+            what=f"{node.op.name} {node.name!r} depends on a value without having it as it is",
+            found=f"{what} {_brief(places[0])} for {given[0]}; {_brief(places[other])} for {given[1]}",
             wanted="attributes of the fused operator that stand in the pattern as they are given",
-            do="compute with it inside of the fused operator, and capture what the pattern holds",
+            do="compute with it inside of the fused operator and capture what the pattern holds; or trace with values in "
+            "the form that the operators have: pattern(..., samples={NAME: (one value, another)})",
         )
 
 
