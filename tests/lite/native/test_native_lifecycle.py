@@ -129,9 +129,11 @@ def test_10_a_failed_prepare_runs_nothing_and_frees(p):
     with pytest.raises(RuntimeError) as caught:
         interpreter.allocate_tensors()
     text = str(caught.value)
-    assert "IN(0)->dims->size != 7 (1 != 7)" in text and "probes.c" in text
+    assert "IN(0)->dims->size != 7 (1 != 7)" in text
+    assert "probes.c" in text
     assert text.endswith("Node number 1 (FAIL_PREPARE) failed to prepare.")
-    assert p.path in text and "Register_FAIL_PREPARE" in text
+    assert p.path in text
+    assert "Register_FAIL_PREPARE" in text
     with pytest.raises(RuntimeError, match="not ready"):
         interpreter.invoke()
     with pytest.raises(RuntimeError, match="failed to prepare"):
@@ -147,7 +149,8 @@ def test_11_init_gets_the_very_bytes_of_the_model_or_null(p, options):
     (event,) = p.events(INIT)
     if options:
         wanted = bytes(encode_options(options))
-        assert event.pointer is not None and event.value == len(wanted)
+        assert event.pointer is not None
+        assert event.value == len(wanted)
         assert p.code.last_options()[: len(wanted)] == wanted
     else:
         assert (event.pointer, event.value) == (None, 0)
@@ -159,7 +162,8 @@ def test_11_options_that_are_there_and_empty_are_no_null(p):
     model.subgraphs[0].operators[0].custom_options = np.zeros(0, np.uint8)
     interpreter = p.interpreter(model.to_bytes())
     (event,) = p.events(INIT)
-    assert event.pointer is not None and event.value == 0
+    assert event.pointer is not None
+    assert event.value == 0
     interpreter.close()
 
 
@@ -213,7 +217,8 @@ def test_15_elements_in_the_arena_lie_at_multiples_of_64(p):
     interpreter.allocate_tensors()
     interpreter.invoke()
     pointers = [e.pointer for e in p.events(INVOKE)]
-    assert len(set(pointers)) == 5 and all(at % 64 == 0 for at in pointers)
+    assert len(set(pointers)) == 5
+    assert all(at % 64 == 0 for at in pointers)
     assert all(e.pointer is None for e in p.events(PREPARE))  # nothing is planned yet
 
 
@@ -246,7 +251,9 @@ def test_a_failing_init_is_an_error_of_the_constructor_and_the_others_are_freed(
     with pytest.raises(ValueError, match="init said that it failed") as caught:
         p.interpreter(chain("PROBE", "FAIL_INIT", "PROBE"))
     text = str(caught.value)
-    assert "no device 7" in text and "Node number 1 (FAIL_INIT) failed to init." in text and p.path in text
+    assert "no device 7" in text
+    assert "Node number 1 (FAIL_INIT) failed to init." in text
+    assert p.path in text
     assert p.counts() == (1, 0, 0, 1)
 
 
@@ -258,7 +265,8 @@ def test_a_failing_invoke_says_what_and_the_interpreter_runs_on(p):
         run(interpreter, np.full(5, -2))
     text = str(caught.value)
     assert text.startswith("FAIL_INVOKE: invoke returned kTfLiteError\n  library ")
-    assert "x[0] is -1.0, below zero" in text and "returned kTfLiteError" in text
+    assert "x[0] is -1.0, below zero" in text
+    assert "returned kTfLiteError" in text
     assert "nothing is wrong" not in text  # what the run before reported
     assert text.endswith("Node number 1 (FAIL_INVOKE) failed to invoke.")
     np.testing.assert_array_equal(run(interpreter, np.zeros(5)), np.full(5, 2))
@@ -290,7 +298,8 @@ def test_free_runs_at_the_end_of_the_process(p):
     """)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "at the end (4, 2, 0, 4)\n" and not done.stderr
+    assert done.stdout == "at the end (4, 2, 0, 4)\n"
+    assert not done.stderr
 
 
 # ---- among other parts of the run time -------------------------------------------------------------------------------

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from lite_kit import Build
 from native_kit import chain, probes, run, single
-from opwright.core import flags
 
 import opwright as ow
+from opwright.core import flags
 
 pytestmark = pytest.mark.ours
 
@@ -55,7 +55,9 @@ def test_in_prepare(p, name):
             interpreter.allocate_tensors()
         assert isinstance(caught.value, ow.errors.OpError)
         text = str(caught.value)
-        assert f"Node number {node} ({name}) failed to prepare." in text and p.path in text and name in text
+        assert f"Node number {node} ({name}) failed to prepare." in text
+        assert p.path in text
+        assert name in text
     with pytest.raises(RuntimeError, match="not ready"):
         interpreter.invoke()
     interpreter.close()
@@ -85,7 +87,8 @@ def test_in_invoke(p, name):
         with pytest.raises(RuntimeError, match=IN_INVOKE[name]) as caught:
             run(interpreter, np.full(5, 2))
         text = str(caught.value)
-        assert f"Node number 1 ({name}) failed to invoke." in text and p.path in text
+        assert f"Node number 1 ({name}) failed to invoke." in text
+        assert p.path in text
     if name == "RESIZE_LATE":
         run(interpreter, np.full(5, 4))  # to the shape that it has: PROBE adds one
 
@@ -93,7 +96,8 @@ def test_in_invoke(p, name):
 def test_writing_an_input_is_found_where_inputs_are_checked(p):
     interpreter = p.interpreter(chain("PROBE", "WRITES_INPUT"))
     interpreter.allocate_tensors()
-    with flags.override(check_inputs=True), pytest.raises(RuntimeError, match="WRITES_INPUT: invoke writes its input 't0'") as caught:
+    words = "WRITES_INPUT: invoke writes its input 't0'"
+    with flags.override(check_inputs=True), pytest.raises(RuntimeError, match=words) as caught:
         run(interpreter, np.zeros(5))
     assert "Node number 1 (WRITES_INPUT) failed to invoke." in str(caught.value)
 

@@ -9,8 +9,8 @@ import ctypes
 import re
 
 import pytest
-
 from native_kit import need_compiler
+
 from opwright.lite.format import schema
 from opwright.lite.native import building, records
 from opwright.lite.native.building import build_library
