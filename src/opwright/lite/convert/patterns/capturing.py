@@ -169,8 +169,8 @@ class _Comparison:
             what=f"{node.op.name} {node.name!r} depends on a value without having it as it is",
             found=f"{what} {_brief(places[0])} for {given[0]}; {_brief(places[other])} for {given[1]}",
             wanted="attributes of the fused operator that stand in the pattern as they are given",
-            do="compute with it inside of the fused operator and capture what the pattern holds; or trace with values in "
-            "the form that the operators have: pattern(..., samples={NAME: (one value, another)})",
+            do="compute with it inside of the fused operator and capture what the pattern holds; or trace with values "
+            "in the form that the operators have: pattern(..., samples={NAME: (one value, another)})",
         )
 
 
