@@ -68,6 +68,17 @@ def test_a_right_operator() -> None:
     assert ("interpreted", "custom operator, version 1") in details
 
 
+def test_the_outcomes_print_as_a_table() -> None:
+    found = check_operator(defined(), [{"x": X}, {"x": "f32[2]"}], without=ELSEWHERE)
+    lines = repr(found).splitlines()
+    assert lines[0] == "8 ok"
+    assert lines[1] == "TestingCases, case 0 (x f64[3,4])"
+    assert lines[2].split() == ["same", "again", "ok"]
+    assert lines[4].split(": ") == ["  compiled     ok", "as machine code"]
+    assert len(lines) == 11
+    assert repr(check_operator("Add", without=CHECKS)) == ""
+
+
 def test_forms_of_cases() -> None:
     cases = [{"inputs": [X], "expect": clip, "rtol": 1e-5}, {"x": "float32[2,3]", "limit": 0.2}, {"x": "f64[0,3]"},
              {"x": ow.TensorSpec([], ow.float32)}]  # fmt: skip
@@ -180,6 +191,11 @@ def test_others_that_compute_something_else(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("opwright.lite.litert.CompiledModel", Wrong)
     found = failed(op, [{"x": X}], without=ONLY["official run time"])["official run time"]
     assert "in the official run time, result 0" in found
+
+
+def test_the_official_run_time_takes_no_empty_tensors() -> None:
+    (found,) = check_operator(defined(), [{"x": "float32[0,4]"}], without=ONLY["official run time"])
+    assert found.state == "not tried"
 
 
 def test_others_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,6 +104,23 @@ def test_operators_of_a_file(model, tmp_path):
     assert "unresolved custom op: ModelMine" in opwright("run", path, exit_code=1).stderr
 
 
+@pytest.mark.parametrize("arguments", [["Atan"], ["BesselI0"], ["TANH"], ["ModelMine", "--custom"]], ids=str)
+def test_the_command_that_it_prints_works(model, tmp_path, arguments):
+    """Of the catalogue (as custom operators), of the format, of a file."""
+    if "--custom" in arguments:
+        (tmp_path / "mine.py").write_text(MINE)
+        arguments = [*arguments, tmp_path / "mine.py"]
+    said = opwright("op", "model", *arguments, "--shape", "3", "-o", tmp_path / "one.tflite").stderr
+    (line,) = [line for line in said.splitlines() if line.startswith("opwright bench ")]
+    assert "invoke median" in opwright(*line.split()[1:], "--runs", 3).stdout
+    opwright("run", *line.replace("--ops", "").split()[2:])
+
+
+def test_check_says_that_the_catalogue_has_it(model):
+    _, path = model("Atan", "--shape", "3")
+    assert "in the catalogue: ow.ops.get('Atan')" in opwright("check", path).stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [

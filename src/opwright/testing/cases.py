@@ -11,7 +11,7 @@ from typing import Any
 from ..core import dtypes
 from ..core.specs import TensorSpec, spec_of_short
 from ..ops import registry
-from .checking import CheckError, Outcome, known_checks, outcomes_of
+from .checking import CheckError, Report, known_checks, outcomes_of
 from .making import made_up, numbers
 from .trial import Trial
 
@@ -20,7 +20,7 @@ PARTS = ("inputs", "attrs", "expect", "rtol", "atol")
 
 def check_operator(op: Any, cases: Iterable[Mapping[str, Any]] | None = None, *, expect: Any = None,
                    rtol: float | None = None, atol: float | None = None, without: Iterable[str] = (),
-                   against: Any = None) -> list[Outcome]:  # fmt: skip
+                   against: Any = None) -> Report:  # fmt: skip
     """Check an operator on several calls, each in every way there is: `ow.testing.CHECKS`.
 
     cases: a dict for each call, {"inputs": {"x": ...}, "attrs": {...}, "expect": ..., "rtol": ..., "atol": ...}, or
@@ -32,7 +32,8 @@ def check_operator(op: Any, cases: Iterable[Mapping[str, Any]] | None = None, *,
     >>> def test_leaky_clip():
     ...     ow.testing.check_operator(LeakyClip, [{"x": "float32[2,3]"}, {"x": [-1.0, 2.0], "limit": 0.5}])
 
-    gives every Outcome, under the operator's name and the case's number where there are several
+    gives every Outcome, under the operator's name and the case's number where there are several: a list that prints as
+    a table
     raises CheckError as `check` does, after all cases; ValueError for a case that is none, or has a name there is not
     """
     chosen = registry.operator_of(op)
@@ -40,7 +41,7 @@ def check_operator(op: Any, cases: Iterable[Mapping[str, Any]] | None = None, *,
     given = [{}] if cases is None else list(cases)
     if not given:
         raise ValueError(f"{chosen.name}: there are no cases; leave them out, and inputs are made up")
-    found: list[Outcome] = []
+    found = Report()
     for number, case in enumerate(given):
         inputs, how = _parts(chosen, number, case)
         how = {"expect": expect, "rtol": rtol, "atol": atol} | how

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +31,18 @@ class Outcome(NamedTuple):
     check: str
     state: str
     detail: str = ""
+
+
+class Report(list[Outcome]):
+    """Outcomes; printed, a line for each."""
+
+    def __repr__(self) -> str:
+        counts = Counter(o.state for o in self)
+        lines = [", ".join(f"{counts[state]} {state}" for state in ("ok", "failed", "not tried") if counts[state])]
+        width = max((len(o.check) for o in self), default=0)
+        for name, found in itertools.groupby(self, lambda o: o.operator):
+            lines += [name, *(f"  {o.check:{width}}  {o.state}{f': {o.detail}' if o.detail else ''}" for o in found)]
+        return "\n".join(lines)
 
 
 class CheckError(AssertionError):
@@ -111,7 +125,7 @@ OF_NUMBERS = ("float32", "float64")
 
 
 def check(op: Any, inputs: Mapping[str, Any] | None = None, expect: Any = None, *, rtol: float | None = None,
-          atol: float | None = None, without: Iterable[str] = (), against: Any = None) -> list[Outcome]:  # fmt: skip
+          atol: float | None = None, without: Iterable[str] = (), against: Any = None) -> Report:  # fmt: skip
     """Check an operator by one call of it, in every way there is.
 
     op: an operator or its name. inputs: inputs and attributes by name: arrays, tensors, LoDTensors, lists of them for
@@ -131,14 +145,15 @@ def check(op: Any, inputs: Mapping[str, Any] | None = None, expect: Any = None, 
     compiler, by the official run time where that is installed; its attributes come back from a file, older files give
     defaults, newer ones are refused by name.
 
-    gives every Outcome; those that are not for this operator are "not tried", with the reason
+    gives every Outcome; those that are not for this operator are "not tried", with the reason. The list prints as a
+    table
     raises CheckError (an AssertionError) naming each check that failed, KeyError for an operator that there is not,
     ValueError for an input, attribute or check that there is not
     """
     chosen = registry.get(op) if isinstance(op, str) else op
     left_out = known_checks(without)
     trial = Trial.of(chosen, inputs) if inputs is not None else made_up(chosen)
-    found = outcomes_of(trial, left_out, expect, rtol, atol, against)
+    found = Report(outcomes_of(trial, left_out, expect, rtol, atol, against))
     if any(o.state == "failed" for o in found):
         raise CheckError(chosen.name, found)
     return found

@@ -46,11 +46,10 @@ def official(trial: Trial) -> str:
     from ..lite.litert import CompiledModel  # what needs its wheel
 
     try:
-        model = CompiledModel(file.content, custom_ops=[trial.op], num_threads=1)
-    except (ImportError, UnimplementedError) as error:
+        with CompiledModel(file.content, custom_ops=[trial.op], num_threads=1) as model:
+            found = model.run([array(t) for t in file.trial.tensors()])
+            native = all(model.native_nodes.values())
+    except (ImportError, UnimplementedError) as error:  # no wheel; tensors that it gives to no operator
         raise NotTried(str(error).splitlines()[0]) from None
-    with model:
-        found = model.run([array(t) for t in file.trial.tensors()])
-        native = all(model.native_nodes.values())
     assert_same([make(y) for y in found], file.wanted, "in the official run time", bits=False)
     return "as machine code" if native else "by calls into Python"

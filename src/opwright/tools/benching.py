@@ -17,7 +17,7 @@ from rich.progress import track
 from rich.table import Table
 
 from .. import lite
-from .customs import custom_operators
+from .customs import operators_for
 from .models import read_model
 from .profiles import html_page, print_profile
 from .report import notes, out, print_json, write_file
@@ -52,7 +52,7 @@ class Settings:
 def bench_model(path: str, settings: Settings, as_json: bool) -> None:
     """Time loading, allocation and runs; print it, and write the page where one is asked for. Raises BadFile."""
     model = read_model(path)  # a bad file is told of as such
-    custom_ops = custom_operators(settings.customs)
+    custom_ops = operators_for(model, settings.customs)
     loads, allocations = [], []
     for _ in range(LOADS):
         start = time.perf_counter()

@@ -19,7 +19,7 @@ from ..lite.format.needs import Need, late, needs, stored_runtime
 from ..lite.resolver import with_customs
 from ..lite.runtime.resolution import in_words
 from ..ops import installed
-from .customs import custom_operators
+from .customs import custom_operators, in_catalogue
 from .models import read_model
 from .report import BadFile, out, print_json
 
@@ -94,6 +94,8 @@ def _known(name: str) -> str:
         return f"TensorFlow's {name.removeprefix('Flex')}, run by the Flex delegate"
     if name in list_names():
         return "shipped"
+    if in_catalogue(name) is not None:
+        return f"in the catalogue: ow.ops.get({name!r})"
     added = [f.entry.package for f in installed.load(name) if not f.trouble]
     return f"added by {added[0]}" if len(added) == 1 else installed.troubles(name)
 

@@ -1,7 +1,7 @@
 """Custom operators that are named on the command line: `--custom FILE.py`, `MODULE[:NAME]`, a library in C.
 
-Lives here: `custom_operators`.  Not here: running a file (catalogue.py), loading a library (lite/native), operators
-that installed packages add and nobody has to name (ops/installed.py).
+Lives here: `custom_operators`, `operators_for` a model.  Not here: running a file (catalogue.py), loading a library
+(lite/native), operators that installed packages add and nobody has to name (ops/installed.py).
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from typing import Any
 
 from .. import lite
 from ..core.errors import OpError
+from ..lite.resolver import default_resolver, with_customs
+from ..ops import registry
 from ..ops.definition import Operator
 from .catalogue import operators_in
 from .report import BadFile
@@ -31,6 +33,23 @@ def custom_operators(texts: Sequence[str]) -> list[Any]:
     raises BadFile for what is no use
     """
     return [op for text in texts for op in _of(text)]
+
+
+def operators_for(model: Any, texts: Sequence[str]) -> list[Any]:
+    """What an interpreter needs as custom_ops for a model: those that are named, and of the catalogue what the file has
+    as a custom operator and nothing else serves. Raises BadFile as custom_operators."""
+    given = custom_operators(texts)
+    resolver = with_customs(default_resolver(), given)
+    wanted = {(code.custom_code, int(code.version)) for code in model.operator_codes if code.custom_code}
+    missing = sorted({name for name, version in wanted if resolver.find_custom(name, version) is None})
+    missing = [name for name in missing if not resolver.custom_versions(name)]
+    return [*given, *(found for name in missing if (found := in_catalogue(name)) is not None)]
+
+
+def in_catalogue(name: str) -> Any:
+    """The catalogue's operator of that name, if it can be run by itself, else None."""
+    found = registry.catalogue().get(name)
+    return found if found is not None and (found.compute_rule is not None or found.kernels) else None
 
 
 def _of(text: str) -> list[Any]:

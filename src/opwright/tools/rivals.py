@@ -57,10 +57,11 @@ print(json.dumps(seconds))
 _COMPILED_MODEL = """
 import json, sys, time
 import numpy as np
+from opwright.lite import Model
 from opwright.lite.litert import CompiledModel
-from opwright.tools.customs import custom_operators
+from opwright.tools.customs import operators_for
 asked = json.loads(sys.argv[1])
-custom_ops = custom_operators(asked["customs"])
+custom_ops = operators_for(Model.read(asked["model"]), asked["customs"])
 seconds = {"load": [], "allocate": [], "runs": []}
 values = [np.load(file, allow_pickle=True) for file in asked["inputs"]]
 for _ in range(asked["loads"]):

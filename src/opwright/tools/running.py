@@ -15,7 +15,7 @@ import click
 import numpy as np
 
 from .. import lite
-from .customs import custom_operators
+from .customs import operators_for
 from .models import read_model
 from .report import BadFile, notes, out, print_json
 
@@ -112,7 +112,7 @@ def run_model(path: str, inputs: Sequence[str], folder: str | None, seed: int, c
               ) -> None:  # fmt: skip
     """Run once, print the outputs, save them where asked."""
     model = read_model(path)
-    interpreter = lite.Interpreter(model_content=model, custom_ops=custom_operators(customs))
+    interpreter = lite.Interpreter(model_content=model, custom_ops=operators_for(model, customs))
     feed(interpreter, model, inputs, seed)
     interpreter.invoke()
     results = [(d["name"], interpreter.get_tensor(d["index"])) for d in interpreter.get_output_details()]
