@@ -213,13 +213,15 @@ def in_words(status: int) -> str:
     return f"status {status}, {STATUSES.get(status, 'unknown')}"
 
 
-_LOG_SEVERITY, _ONLY_ERRORS, _INTEGER = 25, 3, 2
+_INTEGER, _ACCELERATORS, _LOG_SEVERITY, _ONLY_ERRORS = 2, 24, 25, 3
 
 
 @functools.cache
 def environment() -> int:
-    """The environment of all models of this process: it logs errors alone, and lives to the end."""
-    found = HANDLE()
-    option = _EnvironmentOption(_LOG_SEVERITY, _Value(_INTEGER, _ONLY_ERRORS))
-    check(library().CreateEnvironment(1, ctypes.byref(option), ctypes.byref(found)), "creating its environment")
+    """The environment of all models of this process: it logs errors alone, looks for no accelerators, and lives to the
+    end."""
+    found, settings = HANDLE(), ((_LOG_SEVERITY, _ONLY_ERRORS), (_ACCELERATORS, CPU))
+    options = [_EnvironmentOption(tag, _Value(_INTEGER, value)) for tag, value in settings]
+    given = (_EnvironmentOption * len(options))(*options)
+    check(library().CreateEnvironment(len(options), given, ctypes.byref(found)), "creating its environment")
     return found.value or 0
