@@ -189,8 +189,10 @@ def _bytes_at(at: int, size: int) -> bytes | None:
             memory.seek(at)
             found = memory.read(size)
             return found if len(found) == size else None
+    except (FileNotFoundError, PermissionError):
+        return C.string_at(at, size)
     except (OSError, ValueError, OverflowError):
-        return None if os.path.exists("/proc/self/mem") else C.string_at(at, size)
+        return None
 
 
 def _check_functions(record: Any, where: str, ending: str = "") -> None:
