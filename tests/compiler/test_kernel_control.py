@@ -53,6 +53,17 @@ def expression(x: Any) -> Any:
     return x if x > 0.0 and not (x > 2.0 or x == 1.5) else 0.25 * x
 
 
+def triangle(x: Any) -> Any:
+    n, total = 0, x * 0.0
+    while n < x + 3.5:  # a Python number decides the inner loop, until the outer one makes it a scalar
+        m = 0
+        while m < n:
+            total = total + x
+            m += 1
+        n += 1
+    return total
+
+
 def halved(x: Any) -> Any:
     n = x * 0.0
     while x > 0.1 or x < -0.1:
@@ -112,7 +123,8 @@ def nested(x: Any, k: Any) -> Any:
     return x + count
 
 
-@pytest.mark.parametrize("function", [branches, early, expression, halved, known_range], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("function", [branches, triangle, early, expression, halved, known_range],
+                         ids=lambda f: f.__name__)  # fmt: skip
 def test_of_one_input(function: Any) -> None:
     np.testing.assert_allclose(run(function, X), one_by_one(function, X), rtol=1e-6)
 

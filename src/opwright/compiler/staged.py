@@ -170,10 +170,26 @@ class _Loop:
         self.state.set(values)
 
     def dtypes(self, start: list[Any]) -> dict[int, DType]:
-        """The variables that a turn changes, by place, and their dtypes: found by a turn in a block nobody reaches."""
+        """The variables that a turn changes, by place, and their dtypes: found by turns in blocks nobody reaches.
+
+        A variable that starts as a Python number is a scalar in the turns: what it decides may change others, too.
+        """
+        found: dict[int, DType] = {}
+        while True:
+            more = {**found, **self._probe(start, found)}
+            numbers = [i for i in more.keys() - found.keys() if not isinstance(start[i], KernelScalar)]
+            found = more
+            if not numbers:
+                return found
+
+    def _probe(self, start: list[Any], known: dict[int, DType]) -> dict[int, DType]:
+        """What one turn changes. known: variables that are known to change."""
         b, here = self.trace.builder, self.trace.builder.block
         b.position_at_end(b.append_basic_block("while.probe"))
         probed = [KernelScalar(v.lanes, v.dtype) if isinstance(v, KernelScalar) else v for v in start]
+        for i, dtype in known.items():
+            if not isinstance(start[i], KernelScalar):
+                probed[i] = self.trace.to_tensor(0 if isinstance(start[i], Undefined) else start[i], dtype)
         self.give(probed)  # an object of its own each: two variables may hold one value
         _mask(self.test())
         self.body()
