@@ -192,18 +192,21 @@ def test_another_thread_runs_meanwhile(p):
     meanwhile = counted[0] - before
     done.set()
     thread.join()
-    assert meanwhile >= 20
+    assert meanwhile >= 5  # with the lock it is 0 or 1
 
 
 def test_two_interpreters_run_at_once(p):
     interpreters = [allocated(p, single("SLEEPS")) for _ in range(2)]
-    threads = [threading.Thread(target=i.invoke) for i in interpreters]
-    start = time.perf_counter()
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert time.perf_counter() - start < 0.55
+    seconds = []
+    for _ in range(3):  # another program may be in the way
+        threads = [threading.Thread(target=i.invoke) for i in interpreters]
+        start = time.perf_counter()
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        seconds.append(time.perf_counter() - start)
+    assert min(seconds) < 0.55  # one after the other takes 0.6
 
 
 def test_one_interpreter_is_refused_to_two_threads(p):
