@@ -54,13 +54,13 @@ def expression(x: Any) -> Any:
 
 
 def triangle(x: Any) -> Any:
-    n, total = 0, x * 0.0
+    n, total = 0.0, x * 0.0
     while n < x + 3.5:  # a Python number decides the inner loop, until the outer one makes it a scalar
-        m = 0
+        m = 0.0
         while m < n:
             total = total + x
-            m += 1
-        n += 1
+            m += 1.0
+        n += 1.0
     return total
 
 
@@ -139,7 +139,7 @@ def escape(re: Any, im: Any) -> Any:
     n = 0
     while n < 40 and zr * zr + zi * zi < 4.0:
         zr, zi = zr * zr - zi * zi + re, 2.0 * zr * zi + im
-        n += 1
+        n += 1.0
     return n
 
 

@@ -1,6 +1,6 @@
 """A function of LLVM's as C: statements, variables, structured control flow.
 
-Lives here: `write_function`.
+Lives here: `write_function`, `in_comment`.
 Not here: expressions (instructions.py), the graph of blocks (blocks.py), which functions there are (the stagings).
 
 What is used once stands where it is used; all else gets a constant of its own. A block is written inside of the block
@@ -31,8 +31,11 @@ KEYWORDS = frozenset(re.findall(r"\w+", """
     for goto if inline int long namespace new operator or and not xor private public register restrict return
     short signed sizeof static struct switch template this throw true try typedef union unsigned using virtual
     void volatile while main exp log sin cos tan pow sqrt floor ceil fabs fma NAN INFINITY NULL y0 y1 yn j0 j1
-    jn gamma div abs index
-"""))  # C's and C++'s, and names of <math.h> that compilers know
+    jn gamma div abs index asm typeof export friend explicit mutable nullptr constexpr noexcept typeid typename
+    wchar_t compl bitand bitor not_eq or_eq xor_eq and_eq dynamic_cast reinterpret_cast static_cast const_cast
+    alignas alignof static_assert thread_local decltype concept requires co_await co_yield co_return consteval
+    constinit char8_t char16_t char32_t protected linux unix errno stdin stdout stderr EOF memcpy
+"""))  # C's and C++'s, and names of headers
 
 
 @dataclass
@@ -53,6 +56,11 @@ def write_function(function: ir.Function, *, bounded: bool = False, comment: str
     type of what it points to. raises UnimplementedError naming what C has no form for
     """
     return _Writer(function, bounded, elements or {}).write(comment)
+
+
+def in_comment(text: str) -> str:
+    """Text that may stand within a comment: no end or beginning of one, no trigraph."""
+    return text.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?")
 
 
 class _Writer:
@@ -126,6 +134,9 @@ class _Writer:
             else:
                 parameters.append(f"{c_type(argument.type)} {name}")
         body = self._variables() + self._tree(self.blocks.entry, None)
+        words = set(re.findall(r"\w+", "\n".join(line for line in body if not line.lstrip().startswith("/*"))))
+        idle = [self.known[a].text for a in f.args if self.known[a].text not in words]
+        body = [*(f"(void){name};" for name in idle), *body]
         prototype = f"static inline {c_type(f.return_value.type)} {function_name(f.name)}({', '.join(parameters)})"
         text = f"{comment}{prototype} {{\n" + "".join(f"  {line}\n" if line else "\n" for line in body) + "}\n"
         return CFunction(function_name(f.name), prototype, text, self.instructions.helpers)
@@ -297,7 +308,7 @@ class _Writer:
             if isinstance(x, llvm.Comment):
                 if x.text != said:
                     said = x.text
-                    lines.append(f"/* {said.replace('*/', '* /')} */")
+                    lines.append(f"/* {in_comment(said)} */")
             elif isinstance(x, llvm.StoreInstr):
                 lines += self._stored(x)
             elif not isinstance(x, llvm.Terminator | llvm.PhiInstr | llvm.AllocaInstr):

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...compiler.c_source.expressions import c_type
+from ...compiler.c_source.functions import KEYWORDS
 from ...compiler.c_source.numbers import AttributeNeeded
 from ...compiler.c_source.scalar_kernels import SYMBOLIC, ScalarSource, scalar_source
 from ...compiler.kernel import Kernel
@@ -210,7 +211,7 @@ def _dtypes_of(op: Operator) -> list[tuple[DType, ...]]:
 def _option(op: Operator, attr: Attr, attrs: Mapping[str, Any], passed: bool) -> Option | None:
     """An attribute in C; None for one that the kernel does not take and that C cannot read."""
     kind: Any = attr.type
-    word = c_name(attr.name)
+    word = _field(attr.name)
     if attr.name in attrs:
         return Option(attr, word, _given(op, attr, attrs[attr.name]), None, passed)
     if kind is bool:
@@ -227,6 +228,16 @@ def _option(op: Operator, attr: Attr, attrs: Mapping[str, Any], passed: bool) ->
                                  "does not read from a node", found=attr.type_name(),
                                  do=f"attrs={{{attr.name!r}: [...]}} with the values that are needed")  # fmt: skip
     return Option(attr, word, (None, *choices) if attr.default is None else choices, None, passed)
+
+
+_TAKEN = KEYWORDS | {"state", "error", "inputs", "steps", "output", "n", "i", "out", "one", "how", "number", "text"}
+
+
+def _field(name: str) -> str:
+    """An attribute's name in C, where nothing else has it."""
+    word = c_name(name)
+    other = word in _TAKEN or re.search(r"^in\d|^ow_|^OW_|^TfLite|^kTfLite|(_choice|_given|_attr)$", word)
+    return f"{word}_attr" if other else word
 
 
 def _given(op: Operator, attr: Attr, values: Any) -> tuple[Any, ...]:

@@ -14,6 +14,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from ...compiler.c_source.functions import in_comment
 from ..format.carried import VERSION_KEY
 from .cases import Export, Option, c_number, condition, later_type
 
@@ -58,7 +59,7 @@ def choices_in_words(option: Option) -> str:
     words = [f"{i}: {'any other' if isinstance(c, type) else 'not given' if c is None else _shown(c)}"
              for i, c in enumerate(option.choices)]  # fmt: skip
     text = ", ".join(words)
-    return (text if len(text) < 90 else text[:87] + "...").replace("*/", "* /")
+    return in_comment(text if len(text) < 90 else text[:87] + "...")
 
 
 def _shown(value: Any) -> str:

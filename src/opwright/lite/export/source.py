@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from ...compiler.c_source.functions import in_comment
 from ...compiler.c_source.helpers import helpers_text
 from ...core.dtypes import DType
 from ...ops.definition import Operator
@@ -44,7 +45,7 @@ def filled(template: str, export: Export) -> str:
 
 def comment(text: str, width: int = 116) -> str:
     """A block comment of these lines."""
-    safe = text.replace("*/", "* /").replace("/*", "/ *").splitlines()
+    safe = in_comment(text).splitlines()
     return "/* " + "\n * ".join(line[:width] for line in safe).replace(" * \n", " *\n") + "\n */\n"
 
 
