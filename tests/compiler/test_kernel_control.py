@@ -139,7 +139,7 @@ def escape(re: Any, im: Any) -> Any:
     n = 0
     while n < 40 and zr * zr + zi * zi < 4.0:
         zr, zi = zr * zr - zi * zi + re, 2.0 * zr * zi + im
-        n += 1.0
+        n += 1
     return n
 
 
