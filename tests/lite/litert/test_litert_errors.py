@@ -269,10 +269,11 @@ def test_what_an_operator_raises_arrives_and_the_model_goes_on(x, cls, says):
     """The run time itself heeds no status of a callback."""
     with lite.litert.CompiledModel(failing(), [Fails]) as model:
         np.testing.assert_array_equal(model.run([np.float32([7, 8])])[0], [-7, -8])
-        with pytest.raises(cls) as caught:
-            model.run([np.float32(x)])
-        for part in says:
-            assert part in str(caught.value)
+        for _ in range(2):  # the run time holds what failed for done
+            with pytest.raises(cls) as caught:
+                model.run([np.float32(x)])
+            for part in says:
+                assert part in str(caught.value)
         np.testing.assert_array_equal(model.run([np.float32([5, 6, 7, 8])])[0], [-5, -6, -7, -8])
 
 

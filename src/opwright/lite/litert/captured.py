@@ -3,8 +3,8 @@
 Lives here: `Captured`.  Not here: what it keeps for us by model (its error reporter, model.py).
 
 It writes to file descriptor 2, which is the process's: threads write there, too. So it is caught only where the run
-time tells stories (when a model is made, and the first run after shapes have changed), by one thread at a time, and
-what does not look like its lines is written on.
+time tells stories (when a model is made, and the first run after shapes have changed), and what does not look like its
+lines is written on. Where another thread catches already nothing is added: what is written goes there.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ class Captured(contextlib.AbstractContextManager["Captured"]):
         self._stderr = -1  # the descriptor it was, -1 where there is none
 
     def __enter__(self) -> Captured:
-        _lock.acquire()
+        self._catches = _lock.acquire(blocking=False)
+        if not self._catches:
+            return self
         try:
             if sys.stderr is not None:
                 with contextlib.suppress(OSError, ValueError):
@@ -60,6 +62,8 @@ class Captured(contextlib.AbstractContextManager["Captured"]):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
                  ) -> None:  # fmt: skip
+        if not self._catches:
+            return
         try:
             if self._stderr >= 0:
                 if sys.stderr is not None:

@@ -63,7 +63,7 @@ class GivenNode:
         self._executor: Any = None  # of the plan, kept as long as its address is in the record
         self._planned: Node | None = None  # the node that the plan stands in
         self._foreign: np.ndarray | None = None  # of an operator in C, what runs it
-        self._shaped = False
+        self.unshaped: BaseException | None = None  # why it has no shapes; the run time goes on all the same
         passed, made = len(carried.passed), len(self._outputs)
         self._addresses = np.zeros(max(passed + made, 1), np.int64)
         self._patches: np.ndarray = np.zeros(0, np.int64)
@@ -88,7 +88,7 @@ class GivenNode:
 
     def shape(self, shapes: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
         """Prepare the node for these shapes of what is passed: the shapes of its outputs."""
-        self.record[_PLAN], self._shaped = 0, False
+        self.record[_PLAN] = 0
         self._executor = self._planned = self._foreign = None
         interpreter = self._interpreter
         if len(shapes) != len(self.carried.passed):
@@ -114,15 +114,14 @@ class GivenNode:
                                          what=f"output {t.name!r} has {len(t.shape)} axes",
                                          wanted=f"at most {MOST_AXES} in the official run time")  # fmt: skip
         self._connect()
-        self._shaped = True
         return [t.shape for t in self._outputs]
 
     def _connect(self) -> None:
         """Let machine code run the plan that the compiled engine made, or the operator in C, if it is either."""
-        (node, *others) = self._interpreter._subgraphs[0].execution_plan
-        registration = node.registration
-        if others or not runs_images():
+        plan = self._interpreter._subgraphs[0].execution_plan
+        if len(plan) != 1 or not runs_images():
             return
+        node, registration = plan[0], plan[0].registration
         if isinstance(registration, PlanRegistration):
             found = registration.words()
             if found is not None:
@@ -192,9 +191,11 @@ class GivenNode:
             if address and not library().GetTensorBufferPackedSize(outputs[which], ctypes.byref(size)):
                 ctypes.memset(address, 0, size.value)
 
-    def fail(self, error: BaseException) -> None:
+    def fail(self, error: BaseException) -> BaseException:
         """Leave an error for the model to raise."""
-        self._errors.append(self._placed(error) if isinstance(error, OpError) else error)
+        found = self._placed(error) if isinstance(error, OpError) else error
+        self._errors.append(found)
+        return found
 
     def _placed(self, error: OpError) -> OpError:
         """The error with the node's number in its own model."""
@@ -236,6 +237,7 @@ def _layouts(record: int, count: int, inputs: Any, outputs_count: int, outputs: 
     node = _given.get(record)
     if node is None:
         return _FAILED
+    node.unshaped = None
     try:
         shapes = node.shape([inputs[i].shape for i in range(count)])
         if len(shapes) != outputs_count:
@@ -244,7 +246,7 @@ def _layouts(record: int, count: int, inputs: Any, outputs_count: int, outputs: 
             outputs[i].shape = sizes
         return 0
     except BaseException as error:  # nothing may leave a callback
-        node.fail(error)
+        node.unshaped = node.fail(error)
         for i in range(outputs_count):
             outputs[i].shape = ()
         return _FAILED
@@ -257,9 +259,10 @@ def _compute(record: int, status: int, outputs: Any) -> int:
     if node is None:
         return _FAILED
     try:
-        if node._shaped:  # else its error is known already
-            node.compute(status)
-            return 0
+        if node.unshaped is not None:
+            raise node.unshaped
+        node.compute(status)
+        return 0
     except BaseException as error:
         node.fail(error)
     if outputs:
