@@ -66,6 +66,19 @@ def run_compiler(folder: pathlib.Path, text: str, language: str, standard: str, 
     return str(out)
 
 
+SANITIZED = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"]
+
+
+def program_of(source: pathlib.Path, folder: pathlib.Path, *flags: str) -> pathlib.Path:
+    """A program in C with the provider in it, whose names libraries that it loads find."""
+    c = compilers.find("c")
+    program = folder / source.stem
+    subprocess.run([*c.command, *c.extra, "-std=c11", *flags, "-I", building.include_dir(), "-I",
+                    str(building.PROVIDER), "-rdynamic", str(source), *map(str, sorted(building.PROVIDER.glob("*.c"))),
+                    "-o", str(program), "-lm", "-ldl"], check=True, capture_output=True)  # fmt: skip
+    return program
+
+
 def symbols_of(path: str) -> set[str]:
     """Names in an object file, by `nm`."""
     if shutil.which("nm") is None:

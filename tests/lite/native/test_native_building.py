@@ -206,6 +206,17 @@ class TestErrors:
             building.build_library([EXAMPLES / "refuses.c"])
         compilers._find.cache_clear()
 
+    def test_no_compiler_for_the_run_time(self, monkeypatch, tmp_path):
+        """A finished library needs one too, on a machine's first time."""
+        monkeypatch.setenv("PATH", str(tmp_path))
+        monkeypatch.delenv("CC", raising=False)
+        monkeypatch.setattr(compilers.importlib.util, "find_spec", lambda name: None)
+        words = "the run time that operators in C call"
+        with flags.override(cache_dir=tmp_path / "new"), pytest.raises(errors.UnavailableError, match=words) as error:
+            building.provider.__wrapped__()
+        assert "opwright[c]" in str(error.value)
+        compilers._find.cache_clear()
+
     def test_cc_names_what_is_not_there(self, monkeypatch):
         monkeypatch.setenv("CC", "no-such-cc -pipe")
         with pytest.raises(errors.UnavailableError, match="no-such-cc"):
@@ -230,6 +241,7 @@ def test_cc_is_asked_first(monkeypatch, cache, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)  # it builds its C++ library first
 def test_the_compiler_of_the_extra(monkeypatch, cache):
     """Where nothing else is on the machine: the provider and operators in both languages, by ziglang."""
     pytest.importorskip("ziglang")

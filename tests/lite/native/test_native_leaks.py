@@ -15,16 +15,16 @@ import subprocess
 import flatbuffers.flexbuffers as official_flexbuffers
 import numpy as np
 import pytest
-from abi_kit import needs_compiler
+from abi_kit import SANITIZED, needs_compiler, program_of
 from native_kit import run, single
 
 from opwright import lite
-from opwright.lite.native import building, compilers
+from opwright.lite.native import building
 
 HERE = pathlib.Path(__file__).parent
 SECOND = np.array([1, 0, 9, 4], np.float64)  # what a cycle's last run computes on
 OPTIONS = bytes(official_flexbuffers.Dumps({"alpha": 2.5, "beta": -1.0}))
-SANITIZED = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"]
+CYCLES = HERE / "examples" / "life_cycles.c"
 
 EXAMPLES = [  # source, function, the last answer, where it ends
     ("atan_opaque.c", "AtanOpRegistrationExternal", np.arctan(SECOND)),
@@ -43,16 +43,6 @@ EXAMPLES = [  # source, function, the last answer, where it ends
 ]
 
 pytestmark = needs_compiler
-
-
-def program_of(folder, flags):
-    """The program, compiled with these flags."""
-    c = compilers.find("c")
-    program, source = folder / "life_cycles", HERE / "examples" / "life_cycles.c"
-    subprocess.run([*c.command, *c.extra, "-std=c11", *flags, "-I", building.include_dir(), "-I",
-                    str(building.PROVIDER), "-rdynamic", str(source), *map(str, sorted(building.PROVIDER.glob("*.c"))),
-                    "-o", str(program), "-lm", "-ldl"], check=True, capture_output=True)  # fmt: skip
-    return program
 
 
 def libraries(**more):
@@ -79,13 +69,13 @@ def live(program, library, entry, expected, cycles, *before):
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory):
-    return program_of(tmp_path_factory.mktemp("cycles"), ["-g", "-O1"]), libraries()
+    return program_of(CYCLES, tmp_path_factory.mktemp("cycles"), "-g", "-O1"), libraries()
 
 
 @pytest.fixture(scope="module")
 def sanitized(tmp_path_factory):
     try:
-        program = program_of(tmp_path_factory.mktemp("sanitized"), SANITIZED)
+        program = program_of(CYCLES, tmp_path_factory.mktemp("sanitized"), *SANITIZED)
         return program, libraries(flags=SANITIZED, link_flags=SANITIZED)
     except subprocess.CalledProcessError as error:
         return pytest.skip(f"no sanitizers here: {error.stderr[:200]!r}")
@@ -145,7 +135,8 @@ def test_life_cycles_from_python_keep_nothing(source, name, entry, type_, option
     ops = lite.build_custom_ops([HERE / "examples" / source], {name: entry})
     content = single(name, (6,), types=("FLOAT32", type_), **options)
     xs = np.float32([-8, 0.5, 2, 2.25, 0, -0.25]), SECOND.astype(np.float32)
-    one_life(content, ops, xs)  # what is made once
+    for _ in range(min(cycles, 500)):  # what is made once, and a collector's first rounds
+        one_life(content, ops, xs)
     gc.collect()
     before, memory = blocks(), resident()
     for _ in range(cycles):

@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...core.errors import InvalidArgumentError, NotFoundError
+from ...core.errors import InvalidArgumentError, NotFoundError, UnavailableError
 from . import compilers, keeping
 
 if TYPE_CHECKING:
@@ -162,8 +162,15 @@ def provider() -> ctypes.CDLL:
     raises UnavailableError where it must be built and there is no compiler
     """
     sources = sorted(PROVIDER.glob("*.c"))
-    arguments = ["-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", f"-I{include_dir()}", f"-I{PROVIDER}"]
-    path = _built(sources, arguments, ["-lm"] if os.name == "posix" else [], "opwright-tflite")
+    arguments = ["-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-DTFL_COMPILE_LIBRARY", f"-I{include_dir()}",
+                 f"-I{PROVIDER}"]  # fmt: skip
+    try:
+        path = _built(sources, arguments, ["-lm"] if os.name == "posix" else [], "opwright-tflite")
+    except UnavailableError as error:
+        raise UnavailableError(what="the run time that operators in C call is itself C, and was not built here yet",
+                               found=str(error).splitlines()[0],
+                               do="pip install 'opwright[c]' (it brings a compiler), or install gcc or clang; once is "
+                               "enough, it is kept") from error  # fmt: skip
     return ctypes.CDLL(os.fspath(path), mode=ctypes.RTLD_GLOBAL)
 
 
