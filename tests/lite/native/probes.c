@@ -180,6 +180,27 @@ static TfLiteStatus reverse_resizing(TfLiteContext* context, TfLiteNode* node) {
   TF_LITE_ENSURE_OK(context, resize_1d(context, &context->tensors[s->index], (int)IN(0)->bytes / 4));
   return reverse(context, node);
 }
+static TfLiteStatus scratch_prepare_once(TfLiteContext* context, TfLiteNode* node) {
+  Scratch* s = node->user_data;
+  TfLiteTensor* t = &context->tensors[s->index];
+  if (s->prepared++ == 0) {
+    TfLiteIntArrayFree(node->temporaries);
+    node->temporaries = TfLiteIntArrayCreate(1);
+    node->temporaries->data[0] = s->index;
+    t->type = kTfLiteFloat32, t->allocation_type = kTfLiteDynamic;
+    TF_LITE_ENSURE_OK(context, resize_1d(context, t, 100));
+  }
+  return same_shape(context, node);
+}
+static TfLiteStatus reverse_roomy(TfLiteContext* context, TfLiteNode* node) {
+  TfLiteTensor* t = &context->tensors[((Scratch*)node->user_data)->index];
+  size_t n = IN(0)->bytes / 4;
+  TF_LITE_ENSURE(context, t->data.raw != NULL && t->bytes == 400);
+  for (size_t i = 0; i < n; ++i) t->data.f[i] = IN(0)->data.f[n - 1 - i];
+  memcpy(OUT(0)->data.f, t->data.f, n * 4);
+  return kTfLiteOk;
+}
+OPERATOR(REVERSE_ROOMY, scratch_init, scratch_free, scratch_prepare_once, reverse_roomy)
 OPERATOR(REVERSE, scratch_init, scratch_free, scratch_prepare, reverse)
 OPERATOR(REVERSE_DYNAMIC, scratch_init, scratch_free, scratch_prepare_dynamic, reverse_resizing)
 
@@ -396,6 +417,16 @@ static TfLiteStatus writes_input(TfLiteContext* context, TfLiteNode* node) {
   return kTfLiteOk;
 }
 OPERATOR(WRITES_INPUT, NULL, NULL, same_shape, writes_input)
+static TfLiteStatus own_dims(TfLiteContext* context, TfLiteNode* node) {
+  OUT(0)->dims->data[0] = -1;
+  return context->ResizeTensor(context, OUT(0), OUT(0)->dims); /* the array that it has already */
+}
+OPERATOR(OWN_DIMS, NULL, NULL, own_dims, nothing)
+static TfLiteStatus own_dims_fine(TfLiteContext* context, TfLiteNode* node) {
+  OUT(0)->dims->data[0] = IN(0)->dims->data[0];
+  return context->ResizeTensor(context, OUT(0), OUT(0)->dims);
+}
+OPERATOR(OWN_DIMS_FINE, NULL, NULL, own_dims_fine, add_one)
 OPERATOR(SHAPELESS, NULL, NULL, dynamic_prepare, nothing)
 static void* init_resizes(TfLiteContext* context, const char* buffer, size_t length) {
   void* state = init(context, buffer, length);

@@ -40,6 +40,7 @@ IN_PREPARE = {
     "WRONG_MEMORY":      "tensor 2 'y' was given another kind of memory",
     "IN_PLACE":          "the sizes of tensor 2 'y' were changed in place",
     "ADDS_ENDLESSLY":    "tensors are added without end",
+    "OWN_DIMS":          "the shape given to tensor 'y' has a negative size",
     "UNTYPED":           "was added and has no type yet",
     "FORBIDDEN":         "The function is forbidden if not calling in delegate",
     "FarInput":          "(?s)misused the interface.*TfLiteOpaqueTensorNumDims: .* does not hold",
@@ -91,6 +92,14 @@ def test_in_invoke(p, name):
         assert p.path in text
     if name == "RESIZE_LATE":
         run(interpreter, np.full(5, 4))  # to the shape that it has: PROBE adds one
+
+
+def test_a_shape_that_is_the_tensors_own_array(p):
+    interpreter = p.interpreter(chain("OWN_DIMS_FINE", "PROBE"))
+    for n in (5, 3, 8):
+        interpreter.resize_tensor_input(0, [n])
+        interpreter.allocate_tensors()
+        np.testing.assert_array_equal(run(interpreter, np.zeros(n)), np.full(n, 2))
 
 
 def test_writing_an_input_is_found_where_inputs_are_checked(p):

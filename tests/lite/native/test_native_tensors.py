@@ -46,6 +46,14 @@ def test_dynamic_outputs(p, name, compiled):
             np.testing.assert_array_equal(run(interpreter, [n, 0]), 2 * np.arange(n, dtype=np.float32))
 
 
+def test_a_temporary_that_is_given_its_shape_once(p):
+    interpreter = allocated(p, chain("REVERSE_ROOMY", "PROBE"))
+    for n in (5, 3, 8):
+        interpreter.resize_tensor_input(0, [n])
+        interpreter.allocate_tensors()
+        np.testing.assert_array_equal(run(interpreter, np.arange(n)), np.arange(n)[::-1] + 1)
+
+
 @pytest.mark.parametrize("name", ["REVERSE", "REVERSE_DYNAMIC"])
 def test_temporaries(p, name):
     interpreter = allocated(p, chain(name, "PROBE", name))

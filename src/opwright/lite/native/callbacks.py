@@ -68,7 +68,7 @@ def _resize(context: int, tensor: int | None, shape: int | None) -> int:
         return records.ERROR
     own: list[int] = []  # the shape, once the tensor has it
     status = _kept(context, lambda mirror: own.append(resize(mirror, mirror.index_of(tensor), shape)))
-    if not own and shape:
+    if not own and shape and not mirror.has_shape(shape):
         mirror.arrays.free(shape)
     return status
 
@@ -135,7 +135,6 @@ def resize(mirror: Mirror, i: int, shape: int | None) -> int:
     native.given.add(i)
     if t.kind == DYNAMIC and t.array is None:
         subgraph.allocate_own(t)
-    mirror.discard(i)
-    mirror.adopt_shape(i, shape)
     mirror.push(i, *(EVERY if subgraph.running else (*READABLE, DYNAMIC)))
+    mirror.adopt_shape(i, shape)
     return shape

@@ -159,6 +159,7 @@ class Mirror:
         of these."""
         t, c = self.tensors[i], self.array[i]
         added = i >= self.subgraph.file_tensors
+        self.discard(i)
         if not added:
             c.type = records.TYPES.get(getattr(t.type, "name", ""), 0)
             c.allocation_type = self._memory(t, c)
@@ -196,6 +197,10 @@ class Mirror:
             c.dims = self.arrays.ints(t.shape)
         known = t._dtype is not None and not (i >= self.subgraph.file_tensors and i not in self.sized)
         c.bytes = room(t) if known and not t.is_object else 0
+
+    def has_shape(self, shape: int) -> bool:
+        """Whether a TfLiteIntArray is a tensor's sizes."""
+        return any(c.dims == shape for c in self.array[: len(self.tensors)])
 
     def adopt_shape(self, i: int, shape: int) -> None:
         """Let a TfLiteIntArray that C gave be a tensor's sizes."""

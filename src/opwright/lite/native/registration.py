@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from ...core.errors import CancelledError, FailedPreconditionError, InvalidArgumentError, OpError, UnimplementedError
 from ..registration import Registration
 from ..runtime.node import Context, Node
-from ..runtime.tensor import DYNAMIC, Tensor, TensorView
+from ..runtime.tensor import DYNAMIC, OWN, Tensor, TensorView
 from . import records
 from .callbacks import mirror_of
 from .elements import is_converted
@@ -64,6 +64,13 @@ class NativeNode:
     def may_resize(self, i: int) -> bool:
         """Whether a tensor's shape is this node's to say."""
         return i in self.outputs or i in self.added or i in self.intermediates
+
+    def keep_sizes(self) -> None:
+        """Memory of their own for tensors that were given a shape in an earlier prepare, and none in this one."""
+        for i in self.added:
+            t = self.mirror.tensors[i]
+            if i in self.mirror.sized and t.kind in (DYNAMIC, OWN) and t.array is None:
+                self.mirror.subgraph.allocate_own(t)
 
     def read_temporaries(self) -> None:
         """Take over the list of temporaries. Raises InvalidArgumentError for an index that is none of its tensors."""
@@ -163,6 +170,7 @@ class NativeRegistration(Registration):
             for i in native.written():
                 pull(mirror, i)
                 take(mirror, i) if mirror.is_elsewhere(i) else check_shape(mirror, i)
+            native.keep_sizes()
             native.read_temporaries()
             if status == records.SHAPE_NOT_KNOWN:
                 for i in native.outputs:
