@@ -5,6 +5,7 @@ import pytest
 from form_kit import buffer, compiles_everywhere, targets
 
 from opwright.compiler.kernels.recurrent import lstm
+from opwright.compiler.kernels.recurrent_int8 import lstm_int8
 from opwright.compiler.loops.forms import Buffer, Lstm
 from opwright.compiler.loops.graph import LoopGraph
 from opwright.compiler.loops.planning import plan_of
@@ -105,6 +106,8 @@ def test_steps_of_an_lstm(case, backward):
 @targets(
     (lstm, {"rows": 1, "gates": 4, "peepholes": True, "projected": 2, "activation": "TANH"}),
     (lstm, {"rows": 4, "gates": 3, "peepholes": False, "projected": 0, "activation": "RELU6"}),
+    (lstm_int8, {"rows": 2, "gates": 4, "projected": 0, "power": -11}),
+    (lstm_int8, {"rows": 1, "gates": 3, "projected": 2, "power": -17}),
 )
 def test_an_lstm_compiles_for_every_target(family, constants):
     compiles_everywhere(family, **constants)

@@ -48,6 +48,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "MatMul": ("matmul", "matmul_int8"),
     "Gru": ("gated",),
     "Lstm": ("recurrent",),
+    "LstmInt8": ("recurrent_int8",),
     "Map": ("maps",),
     "ArgReduce": ("searches",),
     "Attention": ("attention",),

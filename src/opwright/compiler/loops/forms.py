@@ -401,6 +401,27 @@ class Lstm(Form):
 
 
 @dataclass(frozen=True, eq=False)
+class LstmInt8(Form):
+    """The steps of an LSTM of int8 with int16 cells; output int8 [time, batch, out] (or [batch, time, out]).
+
+        i, f, o = sigmoid(G + R h)    g = tanh(G + R h)    c' = f c + i g    h' = P (o tanh(c'))
+    gates: G as whole numbers of float32, of steps of 2^-12, for i, f, g, o; of three i is 1 - f. recurrent: R, int8;
+    projection: P, int8, and its bias, int32; P; or none. h int8 and c int16: the state, read and written. factors: as
+    kernels/recurrent_int8.py lists them; clips: of c' and h', in their steps. power: a step of c is 2^power.
+    """
+
+    gates: tuple[Buffer, ...]
+    recurrent: tuple[Buffer, ...]
+    h: Buffer
+    c: Buffer
+    projection: tuple[Buffer, ...]
+    factors: tuple[float, ...]
+    clips: tuple[int, int]
+    power: int
+    time_major: bool
+
+
+@dataclass(frozen=True, eq=False)
 class Gru(Form):
     """A sequence's steps of gated recurrent units, float32; output [batch, time, cells], all sequences of one length.
 

@@ -1,13 +1,14 @@
 """Operators with state: LSTM, UNIDIRECTIONAL_SEQUENCE_LSTM and BIDIRECTIONAL_SEQUENCE_LSTM of floats.
 
-Lives here: their rules.  Not here: the kernel of their steps (compiler/kernels/recurrent.py).
+Lives here: their rules.
+Not here: those of integers (recurrent_int8.py), the kernel of their steps (compiler/kernels/recurrent.py).
 """
 
 from __future__ import annotations
 
 from ....compiler.loops.expressions import apply, arg
 from ....compiler.loops.forms import Buffer, Contract, IndexMap, Lstm, Move, Window
-from ....core.dtypes import float32
+from ....core.dtypes import float32, int8
 from ..nodes import At, Operand, Refused
 from . import rule
 from .moving import row_major
@@ -22,6 +23,11 @@ ONE, BOTH_STATES, AUXILIARY = 17, 35, 39
 def one_direction(at: At) -> None:
     """LSTM of kernel_type FULL is a sequence of one step, or one whose time comes first."""
     x = at.operand(0)
+    if x.dtype is int8 and at.operand(RECURRENT + 1).dtype is int8:
+        from .recurrent_int8 import integer_lstm
+
+        integer_lstm(at, x)
+        return
     if at.node.name == "LSTM" and at.option("kernel_type") not in (0, "FULL"):
         raise Refused("an LSTM of kernel_type BASIC")
     if at.option("diagonal_recurrent_tensors"):
