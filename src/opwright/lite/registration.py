@@ -23,6 +23,7 @@ from ..ops.dispatch import quietly
 from .ops.definition import LiteOperator
 from .ops.parts import BLOCK, store_parts
 from .quantized_registration import as_real, divided, is_quantized, kernel_of, real_dtype, rule_of, run_quantized
+from .runtime.giving import watched_call, watched_methods
 from .runtime.node import Context, Node, check_status
 from .runtime.settling import is_settled, settle
 from .runtime.tensor import CONSTANT, DYNAMIC, OWN, Tensor
@@ -68,7 +69,7 @@ class Registration:
             context.begin(node)
             check_status(invoke(context, node), node.name, "invoke")
 
-        return step
+        return watched_methods(node, step) if type(self) is Registration and type(node.options) is bytes else step
 
     def __repr__(self) -> str:
         given = [name for name in ("init", "free", "prepare", "invoke") if getattr(self, name) is not None]
@@ -220,6 +221,13 @@ class OperatorRegistration(Registration):
             divide = divided(operator)
             if divide is not None and outs[0].size > BLOCK:
                 return functools.partial(_run_parts, divide, (kernel, arrays, outs[0].shape), outs[0])
+        if not (isinstance(operator, LiteOperator) or operator.trusted or operator.cpu_kernels):
+            names = self.group(node, [None if t is None else t.name for t in node.tensors_in])
+
+            def put(result: Any) -> None:
+                store(_taken(operator.flat_outputs(result), operator, outs), outs, operator.name)
+
+            return functools.partial(watched_call, node.name, kernel, names, arrays, put)
         if operator.single:
             return functools.partial(_run_single, kernel, arrays, outs[0], operator.name)
         return functools.partial(_run_several, kernel, arrays, outs, operator)

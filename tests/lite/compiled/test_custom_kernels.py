@@ -435,30 +435,82 @@ def test_a_kernel_that_cannot_be_staged():
                 answers(interpreter, x)
 
 
-def test_a_tensor_that_is_held_on_to():
-    """What a method keeps is its own trouble: a view of what was there, never freed memory, and read-only."""
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("part", [lambda x: x, lambda x: x[1:, ::2], lambda x: x.T], ids=["whole", "slice", "turned"])
+def test_elements_that_compute_keeps(part, compiled):
     held: list[Any] = []
 
     @ow.operator
-    class Holding:
-        r"""It keeps its input.   .. math:: y = x"""
+    class Keeping:
+        r"""It keeps its input where that begins with 1.   .. math:: y = x"""
 
         x = ow.Input(dtypes=(ow.float32,))
         y = ow.Output(like="x")
 
         def compute(op, x):
-            held.append(x)
-            return x.copy()
+            if x[0, 0] == 1:
+                held.append(part(x))
+            return x  # which is copied
 
-    x = f32(50, 50)
-    content = model_of(lambda x: ow.exp(Holding(x + 1.0)), x)
-    with engine():
-        interpreter = lite.Interpreter(model_content=content, custom_ops=[Holding])
+    x = np.zeros((4, 6), np.float32)
+    content = model_of(lambda x: ow.exp(Keeping(x + 0.0)), x)
+    with flags.override(compiled=compiled, background=False):
+        interpreter = lite.Interpreter(model_content=content, custom_ops=[Keeping])
         answers(interpreter, x)
-        interpreter.resize_tensor_input(interpreter.get_input_details()[0]["index"], [70, 70])
-        interpreter.allocate_tensors()
+        says = r"(?s)Keeping: compute keeps the elements .*Node number"
+        with pytest.raises(ow.errors.FailedPreconditionError, match=says):
+            answers(interpreter, x + 1)
+        np.testing.assert_allclose(answers(interpreter, x + 2)[0], np.exp(x + 2), 1e-6)
         interpreter.close()
-    del interpreter
-    assert held[0].shape == (50, 50)
     assert not held[0].flags.writeable
     assert np.isfinite(held[0]).all()
+
+
+def test_elements_that_invoke_keeps():
+    held: list[Any] = []
+
+    def prepare(context: Any, node: Any) -> None:
+        context.resize_tensor(node.outputs[0], node.inputs[0].shape)
+
+    def invoke(context: Any, node: Any) -> None:
+        node.outputs[0].data[...] = node.inputs[0].data
+        if node.inputs[0].data[0] == 1:
+            held.append(node.outputs[0].data[1:])
+        if node.inputs[0].data[0] == 2:
+            held.append(node.inputs[0])
+
+    x = np.zeros(5, np.float32)
+    content = model_of(lambda x: ow.exp(InNumPy(x + 0.0)), x)
+    for compiled in (True, False):
+        with flags.override(compiled=compiled, background=False):
+            customs = {"InNumPy": lite.Registration(prepare=prepare, invoke=invoke)}
+            interpreter = lite.Interpreter(model_content=content, custom_ops=customs)
+            answers(interpreter, x)
+            with pytest.raises(ow.errors.FailedPreconditionError, match=r"(?s)InNumPy: its method invoke keeps.*Node"):
+                answers(interpreter, x + 1)
+            answers(interpreter, x + 2)
+            with pytest.raises(
+                ow.errors.FailedPreconditionError, match=r"InNumPy: the elements of tensor .* are there"
+            ):
+                held[-1].data  # noqa: B018
+            interpreter.resize_tensor_input(interpreter.get_input_details()[0]["index"], [7])
+            np.testing.assert_allclose(answers(interpreter, np.zeros(7, np.float32))[0], np.ones(7), 1e-6)
+            interpreter.close()
+
+
+def test_a_cycle_is_not_kept():
+    @ow.operator
+    class Circular:
+        r"""It leaves a circle of references behind.   .. math:: y = x"""
+
+        x = ow.Input(dtypes=(ow.float32,))
+        y = ow.Output(like="x")
+
+        def compute(op, x):
+            circle: list[Any] = [x]
+            circle.append(circle)
+            return x + 0
+
+    x = f32(3)
+    interpreter = lite.Interpreter(model_content=model_of(lambda x: Circular(x), x), custom_ops=[Circular])
+    np.testing.assert_array_equal(answers(interpreter, x)[0], x)

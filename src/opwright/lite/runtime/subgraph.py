@@ -256,6 +256,9 @@ class Subgraph(Called):
             if registration.invoke is None:
                 raise UnimplementedError(op=node.name, what="its registration has no invoke",
                                          do="Registration(invoke=...)")  # fmt: skip
+            for view in (*node.inputs, *node.outputs):
+                if view is not None:
+                    view.lent = None
             if registration.prepare is not None:
                 check_status(registration.prepare(context, node), node.name, "prepare")
             check_temporaries(node, self.tensors)

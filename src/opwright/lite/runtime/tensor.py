@@ -161,15 +161,17 @@ class TensorView:
     file's table (scale, zero_point, quantized_dimension) or None.
     """
 
-    __slots__ = ("tensor", "writable")
+    __slots__ = ("lent", "tensor", "writable")
 
     def __init__(self, tensor: Tensor, writable: bool) -> None:
+        self.lent: Any = None  # what is watched of the elements that methods are given (giving.py); None: nothing is
         self.tensor, self.writable = tensor, writable and tensor.kind != CONSTANT
 
     @property
     def data(self) -> np.ndarray | None:
         """The elements, in place."""
-        return self.tensor.array if self.writable else self.tensor.readonly
+        array = self.tensor.array if self.writable else self.tensor.readonly
+        return array if self.lent is None else self.lent.given(self.tensor, array)
 
     @property
     def shape(self) -> tuple[int, ...]:

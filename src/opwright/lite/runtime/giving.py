@@ -1,0 +1,98 @@
+"""Elements that a node's Python method is given: it may not keep them after the run, as their memory is others' then.
+
+Lives here: `Watch`, of one node.  Not here: views that a program holds of the interpreter's tensors (lending.py).
+
+An array is given over a memoryview, which is the base of every slice of it (as in lending.py), so that a weak reference
+tells whether something of it is still there. What a cycle of references holds is collected before that is called kept.
+"""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.errors import FailedPreconditionError
+from .node import Node
+from .tensor import CONSTANT, Tensor
+
+
+class Watch:
+    """What a node's method is given in one run. running: whether it runs now."""
+
+    __slots__ = ("_refs", "name", "running")
+
+    def __init__(self, name: str) -> None:
+        self.name, self.running = name, False
+        self._refs: list[tuple[str, weakref.ref[np.ndarray]]] = []
+
+    def given(self, t: Tensor, array: Any) -> Any:
+        """The elements of a tensor as the method gets them. Raises FailedPreconditionError while it does not run."""
+        if t.kind == CONSTANT or array is None or array.dtype.kind == "O":
+            return array
+        if not self.running:
+            raise FailedPreconditionError(
+                op=self.name, what=f"the elements of tensor {t.name!r} are there while a method of its node runs",
+                found="they are asked for at another time", do="keep node.inputs[i].data.copy() then",
+            )  # fmt: skip
+        return self.watched(t.name, array)
+
+    def watched(self, name: str, array: np.ndarray) -> np.ndarray:
+        """An array over the same memory, whose life is watched."""
+        over = np.asarray(array.reshape(-1).view(np.uint8).data)
+        self._refs.append((name, weakref.ref(over)))
+        return over.view(array.dtype).reshape(array.shape)
+
+    def check(self, method: str) -> None:
+        """After the run. Raises FailedPreconditionError naming the tensors whose elements somebody holds."""
+        refs, self._refs = self._refs, []
+        if any(ref() is not None for _, ref in refs):
+            gc.collect()
+            held = dict.fromkeys(repr(name) for name, ref in refs if ref() is not None)
+            if held:
+                raise FailedPreconditionError(
+                    op=self.name, what=f"{method} keeps the elements of tensor {', '.join(held)} after the run",
+                    wanted="none of them: their memory is used for other tensors", do="keep a copy: .copy()",
+                )  # fmt: skip
+
+    def forget(self) -> None:
+        """After a run that failed: what its traceback holds is no matter."""
+        self._refs = []
+
+
+def watched_methods(node: Node, invoke: Callable[[], Any]) -> Callable[[], Any]:
+    """One run of a node by methods that read its tensors' `data`."""
+    watch = Watch(node.name)
+    for view in (*node.inputs, *node.outputs):
+        if view is not None:
+            view.lent = watch
+
+    def step() -> None:
+        watch.running = True
+        try:
+            invoke()
+        except BaseException:
+            watch.forget()
+            raise
+        finally:
+            watch.running = False
+        watch.check("its method invoke")
+
+    return step
+
+
+def watched_call(name: str, kernel: Callable[..., Any], names: Sequence[Any], arrays: Sequence[Any],
+                 store: Callable[[Any], None]) -> None:  # fmt: skip
+    """One run of a function of arrays, whose results `store` takes. names: of the tensors, nested as the arrays."""
+    watch = Watch(name)
+
+    def given(of: Any, array: Any) -> Any:
+        if isinstance(array, tuple):
+            return tuple(map(given, of, array))
+        return array if array is None or array.dtype.kind == "O" else watch.watched(of, array)
+
+    store(kernel(*map(given, names, arrays)))
+    watch.check("compute")
