@@ -19,49 +19,16 @@ import numpy as np
 from ..core.dtypes import string
 from .ir import Graph, Node, Operand, Value, flat, same_attr
 
-COMMUTATIVE = frozenset(
-    {
-        "Add",
-        "Mul",
-        "Maximum",
-        "Minimum",
-        "SquaredDifference",
-        "Equal",
-        "NotEqual",
-        "LogicalAnd",
-        "LogicalOr",
-        "BitwiseAnd",
-        "BitwiseOr",
-        "BitwiseXor",
-    }
-)
+COMMUTATIVE = frozenset({
+    "Add", "Mul", "Maximum", "Minimum", "SquaredDifference", "Equal", "NotEqual", "LogicalAnd", "LogicalOr",
+    "BitwiseAnd", "BitwiseOr", "BitwiseXor",
+})  # fmt: skip
 """Operators of two operands that may change places, with the same result."""
 
-AXES_OF_FIRST = frozenset(
-    {
-        "All",
-        "Any",
-        "ArgMax",
-        "ArgMin",
-        "Cumprod",
-        "Cumsum",
-        "CumulativeLogsumexp",
-        "EuclideanNorm",
-        "LogSoftmax",
-        "Max",
-        "Mean",
-        "Min",
-        "Prod",
-        "Reverse",
-        "Roll",
-        "Softmax",
-        "Split",
-        "SplitV",
-        "Squeeze",
-        "Sum",
-        "Unpack",
-    }
-)
+AXES_OF_FIRST = frozenset({
+    "All", "Any", "ArgMax", "ArgMin", "Cumprod", "Cumsum", "CumulativeLogsumexp", "EuclideanNorm", "LogSoftmax", "Max",
+    "Mean", "Min", "Prod", "Reverse", "Roll", "Softmax", "Split", "SplitV", "Squeeze", "Sum", "Unpack",
+})  # fmt: skip
 """Operators whose attribute `axis` numbers the dimensions of their first operand: -1 of rank 3 is 2."""
 
 MOST_STEPS = 5_000  # of one search; operands that commute can be tried in more ways than anybody can wait for
@@ -187,11 +154,7 @@ class Finder:
             yield match, rest
             return
         if wanted in self.inputs:
-            if found.dtype is not wanted.dtype:
-                raise _Declined(
-                    f"{found.name} is {found.spec.short()}, the pattern's {wanted.name} {wanted.spec.short()}"
-                )
-            if not found.shape.is_subtype_of(wanted.shape):
+            if found.dtype is not wanted.dtype or not found.shape.is_subtype_of(wanted.shape):
                 raise _Declined(
                     f"{found.name} is {found.spec.short()}, the pattern's {wanted.name} {wanted.spec.short()}"
                 )

@@ -600,3 +600,33 @@ def test_check_pattern_of_a_name_needs_its_kernel():
     assert (called.state, converted.state) == ("not tried", "ok")
     with pytest.raises(AssertionError, match="Named"):
         check_pattern(named, [(f32(3),)])
+
+
+def test_a_condition_may_give_numpys_truth():
+    @lite.pattern("Exp", where=lambda m: np.bool_(m.x.shape.rank == 1))
+    def exp(x):
+        return ow.exp(x)
+
+    content, (found,) = convert(lambda x, y: (ow.exp(x), ow.exp(y)), spec(3), spec(2, 3), patterns=[exp])
+    assert (found.count, op_names(content)) == (1, ["Exp", "EXP"])
+    assert found.nearest.startswith("the pattern's `where` declined it") or not found.nearest
+
+
+def test_convolutions_with_their_normalisation_and_strides():
+    """Weights that the converter would fold into the convolution are the fused operator's own inputs."""
+
+    @lite.pattern("ConvNorm", samples={"strides": ([1, 2, 3, 1], [1, 3, 2, 1]), "padding": ("SAME", "VALID")})
+    def conv_norm(x, w, gamma, beta, mean, variance, *, strides, padding, epsilon):
+        y = ow.nn.conv2d(x, w, strides, padding)
+        return ow.nn.batch_normalization(y, mean, variance, beta, gamma, epsilon)
+
+    layers = ow.keras.layers
+    network = ow.keras.Sequential([layers.Input((8, 8, 3)), layers.Conv2D(4, 3, strides=2, use_bias=False),
+                                   layers.BatchNormalization(), layers.ReLU()])  # fmt: skip
+    made = lite.TFLiteConverter.from_keras_model(network)
+    made.patterns = [conv_norm]
+    content = made.convert()
+    assert op_names(content) == ["ConvNorm", "RELU"]
+    node = Model.read(content).subgraphs[0].operators[0]
+    assert decode(bytes(node.custom_options)) == {"strides": [1, 2, 2, 1], "padding": "VALID", "epsilon": 0.001}
+    assert len(node.inputs) == 6

@@ -12,8 +12,9 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 from ....core import flags
 from ....core.errors import InvalidArgumentError
@@ -29,12 +30,13 @@ from ..lowering import EachOnce, more_specific
 from .pattern import STAGES, Pattern, Stage
 
 
-class Found(NamedTuple):
+@dataclass(frozen=True)
+class Found:
     """What a conversion made of one pattern. count: how many were fused; at: the lines of the model where they end;
     nearest: why the best of those that were not was declined, "" where nothing was like it."""
 
     pattern: str
-    count: int  # type: ignore[assignment]
+    count: int
     at: tuple[str, ...]
     nearest: str = ""
 
@@ -158,8 +160,8 @@ def _replacement(pattern: Pattern, template: Template, match: Match, anchor: Nod
     values = {name: match.values[v] for name, v in zip(pattern.parameters, template.graph.inputs)}
     if pattern.where is not None:
         answer = pattern.where(SimpleNamespace(**values, **match.captured))
-        if answer is not True:
-            return Miss(depth, answer if isinstance(answer, str) else "the pattern's `where` declined it", anchor)
+        if isinstance(answer, str) or not answer:
+            return Miss(depth, str(answer or "") or "the pattern's `where` declined it", anchor)
     attrs = {**pattern.attrs, **match.captured}
     old = [match.values[v] for v in template.graph.outputs]
     nodes = {n for n in match.nodes.values() if n.op.name != "Const"}

@@ -40,7 +40,7 @@ class Capture(NamedTuple):
     @property
     def several(self) -> bool:
         """Whether it is a list."""
-        return isinstance(self.type, list)
+        return isinstance(self.type, list) or isinstance(self.values[0], tuple)
 
 
 def stand_ins(type_: Any, allowed: Callable[[Any], bool], choices: Sequence[Any] = ()) -> list[Any]:
