@@ -90,6 +90,12 @@ class TestOneCall:
         change(folder)
         assert answer(scale(folder)) == expected
 
+    def test_one_source_and_flags_as_words(self, folder, cache):
+        (folder / "scale.c").write_text(SCALE.replace("shift()", "SHIFT"))
+        ops = lite.build_custom_ops(folder / "scale.c", "Register_SCALE", include_dirs=folder,
+                                    flags="-DSHIFT=2.0f '-DUNUSED=a b' -O3", link_flags="-lm")  # fmt: skip
+        assert answer(ops) == [5, 8, 11]
+
     def test_another_define_is_another_library(self, folder, cache):
         assert answer(scale(folder)) == [3.5, 6.5, 9.5]
         assert answer(scale(folder, shift="1.0f")) == [4, 7, 10]

@@ -12,6 +12,7 @@ import ctypes
 import functools
 import hashlib
 import os
+import shlex
 import sys
 import tempfile
 import threading
@@ -46,17 +47,17 @@ def include_dir() -> str:
 
 
 def build_custom_ops(
-    sources: Sequence[str | os.PathLike[str]],
+    sources: Sequence[str | os.PathLike[str]] | str | os.PathLike[str],
     ops: Mapping[str, str] | Iterable[str] | str | None = None,
     *,
-    include_dirs: Sequence[str | os.PathLike[str]] = (),
+    include_dirs: Sequence[str | os.PathLike[str]] | str | os.PathLike[str] = (),
     defines: Mapping[str, str | int | None] | None = None,
-    flags: Sequence[str] = (),
-    link_flags: Sequence[str] = (),
+    flags: Sequence[str] | str = (),
+    link_flags: Sequence[str] | str = (),
 ) -> dict[str, Registration]:
     """Compile operators in C and C++, and load them: what `load_custom_ops` gives.
 
-    sources: files that become one library. ops: as `load_custom_ops` takes them: functions that give registrations, by
+    sources: files that become one library, or one. ops: as `load_custom_ops` takes them: functions that give registrations, by
     the operators' names; None for every function called as such functions are. include_dirs: folders of headers,
     beside `include_dir()`. defines: macros; None for one without a value. flags: for the compiler, after `-O2`;
     link_flags: for the linker, such as `-lm`.
@@ -70,12 +71,12 @@ def build_custom_ops(
 
 
 def build_library(
-    sources: Sequence[str | os.PathLike[str]],
+    sources: Sequence[str | os.PathLike[str]] | str | os.PathLike[str],
     *,
-    include_dirs: Sequence[str | os.PathLike[str]] = (),
+    include_dirs: Sequence[str | os.PathLike[str]] | str | os.PathLike[str] = (),
     defines: Mapping[str, str | int | None] | None = None,
-    flags: Sequence[str] = (),
-    link_flags: Sequence[str] = (),
+    flags: Sequence[str] | str = (),
+    link_flags: Sequence[str] | str = (),
 ) -> Path:
     """The shared library of these sources, built where it is not kept. See `build_custom_ops`."""
     if isinstance(sources, str | os.PathLike):
@@ -83,6 +84,7 @@ def build_library(
     paths = [_checked(source) for source in sources]
     if not paths:
         raise InvalidArgumentError(op="build_custom_ops", what="there are no sources", wanted="one file or more")
+    include_dirs = [include_dirs] if isinstance(include_dirs, str | os.PathLike) else include_dirs
     folders = [os.fspath(Path(folder).absolute()) for folder in include_dirs]
     for folder in folders:
         if not os.path.isdir(folder):
@@ -90,7 +92,12 @@ def build_library(
     arguments = ["-O2", "-fPIC", f"-I{include_dir()}", *(f"-I{folder}" for folder in folders)]
     for name, value in (defines or {}).items():
         arguments.append(f"-D{name}" if value is None else f"-D{name}={value}")
-    return _built(paths, [*arguments, *flags], list(link_flags), paths[0].stem[:60])
+    return _built(paths, [*arguments, *_words(flags)], _words(link_flags), paths[0].stem[:60])
+
+
+def _words(flags: Sequence[str] | str) -> list[str]:
+    """A string is words with spaces between, as on a command line."""
+    return shlex.split(flags) if isinstance(flags, str) else list(flags)
 
 
 def _checked(source: str | os.PathLike[str]) -> Path:
