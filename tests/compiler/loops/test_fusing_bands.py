@@ -264,12 +264,22 @@ def test_winograds_way_is_not_cut(small):
     forms = block(x, 64, 16, first=Window((3, 3), (1, 1), (1, 1), (1, 1, 1, 1)))
     graph = LoopGraph("g", (x,), (forms[-1].output,), tuple(forms))
     after, apart = fused(graph)
-    with pytest.raises(Unmade, match="Winograd"):
+    with pytest.raises(Unmade, match="otherwise in bands"):
         plan_of(after)
     plan = plan_of(after, apart)
     assert [type(f).__name__ for f in plan.forms] == ["Contract", "Depthwise", "Contract"]
     array = drawn(x)
     np.testing.assert_array_equal(run(plan, [array]), run(plan_of(graph), [array]))
+
+
+@pytest.mark.parametrize("width", [9, 16, 42])
+@pytest.mark.parametrize("height", [4, 5, 8, 9])
+def test_windows_over_lines_of_any_length(small, width, height):
+    """Short lines are put together to tiles, and then summed in another order than one line alone: the parts run."""
+    forms = block(image(1, height, width, 5), 20, 12, first=Window((3, 3), (1, 1), (1, 1), (1, 1, 1, 1)))
+    graph = LoopGraph("g", (forms[0].input,), (forms[-1].output,), tuple(forms))
+    array = drawn(forms[0].input)
+    np.testing.assert_array_equal(run(plan_of(*fused(graph)), [array]), run(plan_of(graph), [array]))
 
 
 def test_lines_are_few_where_they_are_long(small, monkeypatch):

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from images_kit import ADD_ONE, ANSWER, GUARD, MEET, SCRATCH, SPIN
 
+from opwright.compiler.native import executor as native
 from opwright.compiler.native.executor import Executor, Step, StepError, call
 from opwright.compiler.native.image import runs_images
 from opwright.compiler.native.store import find_module
@@ -64,6 +65,16 @@ def test_strands_run_whole_and_in_order(threads: int) -> None:
     assert [a.tolist() for a in arrays] == [[50 * n] * 64 for n in (2, 3, 4)]
     executor.run_profiled()
     assert [a[0] for a in arrays] == [51 * n for n in (2, 3, 4)]
+
+
+def test_strands_without_images(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "runs_images", lambda: False)
+    arrays = [np.zeros(8, np.int64) for _ in range(2)]
+    strands = [add(a)._replace(strand=i) for i, a in enumerate(arrays)]
+    executor = Executor([Step(0, [], 2, chunk=1, covers=2), *strands], 2)
+    executor.run()
+    executor.run_profiled()
+    assert [a.tolist() for a in arrays] == [[2] * 8] * 2
 
 
 @threaded

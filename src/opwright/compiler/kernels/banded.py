@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from ..loops.forms import Banded, Buffer, Contract, Depthwise, Form, Ring, Rows, ring_lines
 from . import Unmade, maker
-from .contractions_f32 import goes_by_winograd
+from .contractions_f32 import same_in_bands
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder
@@ -32,8 +32,8 @@ def make_banded(form: Banded, build: Builder) -> None:
     (place,) = (i for i, part in enumerate(form.parts) if isinstance(part, Depthwise))
     middle = form.parts[place]
     before, after = form.parts[:place], form.parts[place + 1 :]
-    if any(isinstance(part, Contract) and goes_by_winograd(part) for part in form.parts):
-        raise Unmade("by Winograd's way bands are computed otherwise than the whole")
+    if not all(same_in_bands(part) for part in form.parts if isinstance(part, Contract)):
+        raise Unmade("a convolution that is computed otherwise in bands than as a whole")
     assert isinstance(middle, Depthwise)
     number, height = middle.output.shape[:2]
     total = number * height

@@ -17,7 +17,7 @@ from ..target import host
 from . import Unmade, maker
 from .convolution_f32 import convolution
 from .epilogue import ELEMENT, Epilogue, epilogue_of, without_bias
-from .gemm_f32 import Product, gemm_step, panels_of
+from .gemm_f32 import Panels, Product, gemm_step, panels_of
 from .gemv_f32 import gemv
 from .grains import grain
 from .panels_f32 import packed_filter
@@ -65,8 +65,7 @@ def make_contract(form: Contract, build: Builder) -> None:
 def _make_group(group: Group, build: Builder) -> None:
     form = group.form
     rows = math.prod(form.output.shape[:-1])
-    window = form.window
-    plain = window.size == (1, 1) and window.strides == (1, 1) and window.padding == (0, 0, 0, 0)
+    plain = _is_plain(form)
     few = FEW if form.filter.constant is not None else 4 * FEW
     if plain and rows <= few:
         _make_gemv(group, build, rows)
@@ -121,9 +120,28 @@ def _winograd_patch(form: Contract) -> int:
     return wins(form.filter.shape[3], features, (height, width), host().vector_bytes // 4)
 
 
-def goes_by_winograd(form: Contract) -> bool:
-    """Whether a contraction of floats is computed by Winograd's way."""
-    return form.input.dtype is float32 and not form.rounding and _winograd_patch(form) > 0
+def same_in_bands(form: Contract) -> bool:
+    """Whether bands of a contraction's lines are computed as the whole is, to the bit: not by Winograd's way, and not
+    where short lines are put together to tiles, but one line alone is not."""
+    if form.input.dtype is not float32 or _is_plain(form):
+        return True
+    return not _winograd_patch(form) and _fills_tiles(form.output.shape[2], _panels_of_lines(form))
+
+
+def _is_plain(form: Contract) -> bool:
+    window = form.window
+    return window.size == (1, 1) and window.strides == (1, 1) and window.padding == (0, 0, 0, 0)
+
+
+def _panels_of_lines(form: Contract) -> Panels:
+    """How a filter is packed where the image is read a line of the window at a time."""
+    (ky, kx), features = form.window.size, form.filter.shape[0] // form.groups
+    return panels_of(host(), features, kx * form.filter.shape[3], ky)
+
+
+def _fills_tiles(width: int, panels: Panels) -> bool:
+    """Whether tiles of one line of outputs each have most of the rows that they may have."""
+    return balanced(width, panels.rows).height * 3 >= panels.rows * 2
 
 
 def _make_winograd(group: Group, build: Builder, m: int) -> None:
@@ -155,9 +173,9 @@ def _make_convolution(group: Group, build: Builder, rows: int) -> None:
     _, height, width, _ = form.input.shape
     _, out_height, out_width, _ = form.output.shape
     (ky, kx), channels = window.size, form.filter.shape[3]
-    panels = panels_of(host(), group.features, kx * channels, ky)
-    lined = (balanced(out_width, panels.rows).height * 3 >= panels.rows * 2 or out_width == rows) \
-        and form.input.pitch == channels and (kx == 1 or window.dilations[1] == 1)  # fmt: skip
+    panels = _panels_of_lines(form)
+    lined = (_fills_tiles(out_width, panels) or out_width == rows) and form.input.pitch == channels \
+        and (kx == 1 or window.dilations[1] == 1)  # fmt: skip
     if not lined:
         panels = panels_of(host(), group.features, group.depth)
     line = out_width if lined else rows
