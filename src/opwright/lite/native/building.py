@@ -57,10 +57,10 @@ def build_custom_ops(
 ) -> dict[str, Registration]:
     """Compile operators in C and C++, and load them: what `load_custom_ops` gives.
 
-    sources: files that become one library, or one. ops: as `load_custom_ops` takes them: functions that give registrations, by
-    the operators' names; None for every function called as such functions are. include_dirs: folders of headers,
-    beside `include_dir()`. defines: macros; None for one without a value. flags: for the compiler, after `-O2`;
-    link_flags: for the linker, such as `-lm`.
+    sources: files that become one library, or one. ops: as `load_custom_ops` takes them: functions that give
+    registrations, by the operators' names; None for every function called as such functions are. include_dirs: folders
+    of headers, beside `include_dir()`. defines: macros; None for one without a value. flags: for the compiler, after
+    `-O2`; link_flags: for the linker, such as `-lm`.
     A library is kept, and built again when a source, a header that one includes, a flag or the compiler is another.
     raises InvalidArgumentError with the compiler's lines, NotFoundError for a file, UnavailableError without a compiler
     """
