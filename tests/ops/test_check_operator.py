@@ -102,6 +102,12 @@ def test_every_case_is_run_and_the_failing_one_named() -> None:
     assert [o.operator.partition(" (")[0] for o in wrong] == ["TestingCases, case 0", "TestingCases, case 1"]
 
 
+def test_a_call_that_fails_is_said_once() -> None:
+    op = defined(compute=lambda op, x: 1 / 0, kernel=..., gradient=...)
+    with pytest.raises(CheckError, match=r"2 of 2 checks failed\n  case 0 .*: calls: .*division by zero"):
+        check_operator(op, [{"x": X}, {"x": "f32[2]"}])
+
+
 @pytest.mark.parametrize(
     ("cases", "words"),
     [([], "there are no cases"), ([3], "case 0 is int"), ([{"x": "hello"}], "input 'x' is the text 'hello'"),

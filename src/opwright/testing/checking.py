@@ -167,6 +167,11 @@ def known_checks(names: Iterable[str]) -> set[str]:
     return set(names)
 
 
+def called(trial: Trial) -> Outcome:
+    """Whether it can be called at all."""
+    return _outcome(trial.op, "calls", trial.call)
+
+
 def outcomes_of(trial: Trial, without: Iterable[str] = (), expect: Any = None, rtol: float | None = None,
                 atol: float | None = None, against: Any = None) -> list[Outcome]:  # fmt: skip
     """Every outcome of one call; see `check`."""

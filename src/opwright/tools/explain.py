@@ -29,6 +29,9 @@ CODES: dict[str, Explanation] = {
         "only the name, the version and the options; what the operator does has to come from you.",
         (
             "Define it with @ow.operator (or lite.Registration) and pass it: lite.Interpreter(..., custom_ops=[Atan])",
+            "The catalogue may have it: custom_ops=[ow.ops.get('Atan')]; opwright op show Atan",
+            "Write a package (opwright op new NAME) and install it: from then on the operator is found by its name",
+            "It exists in C or C++: lite.load_custom_ops(library), lite.build_custom_ops(sources)",
             "Put several into a lite.MutableOpResolver with add_custom and pass op_resolver=",
             "See which ones a file needs: opwright check MODEL",
         ),
