@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 import numpy as np
 import pytest
 from lite_kit import Build, run
@@ -9,6 +11,7 @@ from litert_kit import CUSTOMS, Scale, compiling, drawn, needs_wheel, of_scales,
 
 import opwright as ow
 from opwright import lite
+from opwright.lite.format import versions
 
 pytestmark = needs_wheel
 S = np.float32([0.5, -1.0, 2.0])
@@ -214,6 +217,18 @@ def test_operators_that_opwright_brings_need_not_be_given():
     with lite.litert.CompiledModel(b.tensor("y").custom("Roll", "x shift axis", "y").done()) as model:
         found = model.run([np.float32([1, 2, 3, 4, 5])])[0]
     np.testing.assert_array_equal(found, [4, 5, 1, 2, 3])
+
+
+def test_one_under_whose_name_it_puts_a_stub():
+    """The greatest of each window of 2 x 2, and which of the four it is, and 0.1, as MediaPipe has it."""
+    b = Build().tensor("x", (1, 2, 4, 1)).tensor("y", (1, 1, 2, 1)).tensor("i", (1, 1, 2, 1))
+    options = np.frombuffer(struct.pack("<6i", 1, 2, 2, 2, 2, 0), np.uint8)
+    b.operator(versions.operator_code("CUSTOM", 1, "MaxPoolingWithArgmax2D"), "x", "y i", custom_options=options)
+    x = np.float32([[1, 5, 2, 0], [3, 4, 9, 8]]).reshape(1, 2, 4, 1)
+    with lite.litert.CompiledModel(b.done("x", "y i")) as model:
+        found = model.run([x])
+    np.testing.assert_array_equal(found[0].ravel(), [5, 9])
+    np.testing.assert_array_equal(found[1].ravel(), np.float32([1.1, 2.1]))
 
 
 def test_one_that_the_run_time_has_is_left_to_it_unless_given():

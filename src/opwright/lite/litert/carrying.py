@@ -28,7 +28,9 @@ from .library import element_type
 
 OFFICIAL = frozenset({"TFLite_Detection_PostProcess", "AudioSpectrogram", "Mfcc", "NumericVerify",
                       "aeq.hadamard_rotation"})  # fmt: skip
-"""Custom operators that the official run time has itself; what is given under such a name goes before."""
+"""Custom operators that the official run time has itself; what is given goes before."""
+_STUBS = frozenset({"Convolution2DTransposeBias", "MaxPoolingWithArgmax2D", "MaxUnpooling2D", "Resampler"})
+"""Names that it puts stubs of its own under, whatever it is given, for accelerators to find."""
 _ELSEWHERE = "lite.Interpreter runs the model"
 _CUSTOM = int(schema.BuiltinOperator.CUSTOM)
 
@@ -81,17 +83,14 @@ def carry(model: Model, custom_ops: CustomOps) -> Carriage:
                 where = place(number, index)
                 name = codes[op.opcode_index].name
                 kept, single = _alone(model, subgraph, op, name, where)
-                code = model.operator_codes[op.opcode_index]
-                alone = uses[name] == 1 and code.version == 1 and kept == list(op.inputs)
-                if alone and not name.startswith("Flex"):  # for which it would look for another library
-                    new = name
-                else:
-                    new = _new_name(f"{'flex.' if name.startswith('Flex') else ''}{name}@{number}.{index}", names)
+                alone = uses[name] == 1 and model.operator_codes[op.opcode_index].version == 1
+                new = name
+                if not alone or kept != list(op.inputs) or _is_taken(name):
+                    new, changed = _new_name(f"{name}@{number}.{index}", names), True
                     op = copy.copy(op)
                     op.opcode_index, op.inputs = len(operator_codes), np.array(kept, np.int32)
                     operator_codes.append(objects.OperatorCode(
                         builtin_code=_CUSTOM, deprecated_builtin_code=_CUSTOM, custom_code=new, version=1))  # fmt: skip
-                    changed = True
                 first = list(dict.fromkeys(kept))
                 nodes.append(Carried(new, name, number, where, single, tuple(map(first.index, kept))))
             operators.append(op)
@@ -151,7 +150,13 @@ def _check_resolved(model: Model, codes: list[Resolved], resolver: OpResolver) -
         raise error
 
 
+def _is_taken(name: str) -> bool:
+    """Whether the run time does something of its own with a name: for Flex operators it asks for another library."""
+    return name in OFFICIAL or name in _STUBS or name.startswith("Flex")
+
+
 def _new_name(wanted: str, names: set[str | None]) -> str:
+    wanted = f"ow.{wanted}" if wanted.startswith("Flex") else wanted
     while wanted in names:
         wanted += "'"
     names.add(wanted)
