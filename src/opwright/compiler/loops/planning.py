@@ -50,7 +50,7 @@ class Builder:
         self._by_key: dict[Any, Constant] = {}
         self._form: Form | None = None
         self._place = -1
-        self._strand: int | None = None
+        self._strand, self._in_part = 0, False
 
     # ---- what makers call -------------------------------------------------------------------------------------------
 
@@ -84,7 +84,7 @@ class Builder:
         """Say that this form's output may be written over the operand, where nobody reads that later: each item reads
         an element of it before it writes that place, and reads no place that another item writes."""
         assert self._form is not None
-        if self._strand is None:  # else it is but a part of a form, and other parts may read that place
+        if not self._in_part:  # else other parts of the whole form may read that place
             self.shares.append(Share(self._place, operand, self._form.output))
 
     def step(self, code: Code, words: Sequence[Any], items: int, scratch: int = 0, chunk: int | None = None) -> None:
@@ -93,29 +93,28 @@ class Builder:
         scratch: bytes for each thread. chunk: items that a thread takes at a time, where the maker knows better.
         """
         if items > 0:
-            strand = self._strand or 0
-            self.steps.append(Step(code, tuple(words), items, scratch, chunk, self._place, self._form, strand=strand))
+            self.steps.append(Step(code, tuple(words), items, scratch, chunk, self._place, self._form,
+                                   strand=self._strand))  # fmt: skip
 
     def strands(self, number: int, make_strand: Callable[[int], None]) -> None:
         """Add so many sequences of steps that are independent of each other: each is one thread's, from its first step
         to its last. make_strand: adds the steps of one, by `part`."""
         head = len(self.steps)
         self.steps.append(Step(Strands(), (), number, 0, 1, self._place, None))
-        for strand in range(number):
-            self._strand = strand
-            try:
-                make_strand(strand)
-            finally:
-                self._strand = None
+        try:
+            for self._strand in range(number):
+                make_strand(self._strand)
+        finally:
+            self._strand = 0
         self.steps[head] = self.steps[head]._replace(covers=len(self.steps) - head - 1)
 
     def part(self, form: Form) -> None:
         """The steps of a form that does some of what the whole form does, by its own makers. Raises Unmade."""
-        whole, self._form = self._form, form
+        whole, self._form, self._in_part = self._form, form, True
         try:
             make(form, self)
         finally:
-            self._form = whole
+            self._form, self._in_part = whole, False
 
     # ---- what `make` calls ------------------------------------------------------------------------------------------
 
