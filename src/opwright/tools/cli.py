@@ -275,7 +275,7 @@ def op_export(name: str, folder: str, customs: tuple[str, ...], api: str, attrs:
               ) -> None:  # fmt: skip
     """Write the operator NAME as C, with its registration for the TensorFlow Lite C API: NAME.c, NAME.h, README.md.
 
-    NAME has a kernel on scalars (`@ow.kernel`), or is one of the catalogue's element-wise operators.
+    NAME has a kernel (`@ow.kernel`), or is one of the catalogue's element-wise operators.
 
     Exit codes: 0 written; 1 it has no form in C, and why; 2 wrong usage; 3 there is no such operator or file, or the
     folder cannot be written.

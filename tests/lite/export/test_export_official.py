@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from export_kit import Clip, Escape, Pair, floats, model_of, needs_gcc, run
+from test_export_arrays import Norm
 
 import opwright as ow
 
@@ -76,13 +77,14 @@ def official(folder: Path, op, api, model, *arrays):
 
 
 @pytest.mark.parametrize("api", ["struct", "opaque"])
-@pytest.mark.parametrize("case", ["clip", "escape", "atan2"])
+@pytest.mark.parametrize("case", ["clip", "escape", "atan2", "norm"])
 def test_the_official_interpreter_gives_the_same(case, api, tmp_path):
     x = floats(np.float32).reshape(4, -1)
     grid = np.linspace(-2, 1, 9, dtype=np.float32), np.linspace(-1, 1, 5, dtype=np.float32)[:, None]
     op, arrays, attrs = {
         "clip": (Clip, (x,), {"alpha": 0.3}),
         "escape": (Escape, grid, {"limit": 50}),
+        "norm": (Norm, (grid[1] * grid[0], grid[0]), {"epsilon": 0.25}),
         "atan2": (Pair, (x, x[::-1]), {"which": "atan2"}),
     }[case]
     model = model_of(op, *arrays, **attrs)

@@ -74,6 +74,7 @@ def literal(kind: ir.Type, value: object) -> Expr:
         return _floating(float(value), isinstance(kind, ir.FloatType))  # type: ignore[arg-type]
     if isinstance(kind, ir.PointerType):
         return Expr("NULL")
+    c_type(kind)  # which refuses vectors
     number = int(value)  # type: ignore[call-overload]
     width = kind.width
     if width == 1:

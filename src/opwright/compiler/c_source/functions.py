@@ -374,6 +374,8 @@ class _Writer:
             self.left[x.pointer] -= 1
         if len(x.indices) != 1 + table:
             raise UnimplementedError(what="a place in memory of several indices has no form in C", found=str(x)[:60])
+        if not table and c_type(x.source_etype) != self._element(x.pointer):
+            raise UnimplementedError(what="an array of the kernel is read as another dtype, which has no form in C")
         self.at[x] = (x.pointer, index)
         simple = index.precedence == PRIMARY and not index.reads
         if simple or (self.uses[x] == 1 and self.where[x] == {block}):
@@ -385,6 +387,14 @@ class _Writer:
         name = self._name("at")
         self.at[x] = (base, Expr(name))
         return f"const int64_t {name} = {index.text};"
+
+    def _element(self, x: ir.Value) -> str:
+        """C's type of what a pointer points to."""
+        if x in self.at:
+            return self._element(self.at[x][0])
+        if x in self.places:
+            return c_type(x.allocated_type)
+        return self.elements.get(x.name, "void").removeprefix("const ")
 
     def _base(self, x: ir.Value) -> Expr:
         """The pointer of a place."""

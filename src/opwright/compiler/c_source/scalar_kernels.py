@@ -141,10 +141,10 @@ def scalar_source(function: Callable[..., Any], op: str, name: str, inputs: Sequ
     *helpers, entry = made
     functions = []
     for f in helpers:
-        functions += [write_function(g, bounded=True) for g in _callees(f)]
+        functions += [write_function(g, bounded=True) for g in callees(f)]
         functions.append(write_function(f, bounded=True, comment=f"/* {_says(f.name)} */\n"))
-    functions.append(write_function(entry, comment=f"/* {_where(function)} */\n"))
-    tables = tuple(_table(v) for v in module.global_values if isinstance(v, ir.GlobalVariable))
+    functions.append(write_function(entry, comment=f"/* {where_defined(function)} */\n"))
+    tables = tuple(table_text(v) for v in module.global_values if isinstance(v, ir.GlobalVariable))
     return ScalarSource(name, tuple({f.name: f for f in functions}.values()), tables, dtype, frozenset(narrow))
 
 
@@ -199,13 +199,13 @@ def _converted(function: Callable[..., Any]) -> Callable[..., Any]:
         return function
 
 
-def _callees(function: ir.Function) -> list[ir.Function]:
+def callees(function: ir.Function) -> list[ir.Function]:
     """The functions of the module that it calls."""
     found = {x.callee for block in function.blocks for x in block.instructions if hasattr(x, "callee")}
     return sorted((f for f in found if f.blocks), key=lambda f: f.name)
 
 
-def _table(table: ir.GlobalVariable) -> str:
+def table_text(table: ir.GlobalVariable) -> str:
     """A table of numbers of the module."""
     kind = table.initializer.type
     numbers = ", ".join(f"0x{int(getattr(n, 'constant', n)) % (1 << kind.element.width):x}u"
@@ -218,7 +218,8 @@ def _says(name: str) -> str:
     return f"{stem} of float, within one unit in the last place."
 
 
-def _where(function: Callable[..., Any]) -> str:
+def where_defined(function: Callable[..., Any]) -> str:
+    """A function's name, and where its Python stands."""
     code = getattr(function, "__code__", None)
     if code is None:
         return function.__name__

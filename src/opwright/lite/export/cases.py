@@ -65,7 +65,7 @@ class Export:
     """An operator as C.
 
     stem: begins the names of its C functions. choices: how many combinations of fixed attributes there are.
-    refused: dtypes that it takes in Python and not here, with the reason.
+    refused: dtypes that it takes in Python and not here, with the reason. narrow: attributes that become int32.
     """
 
     op: Operator
@@ -76,6 +76,12 @@ class Export:
     cases: list[Case] = field(default_factory=list)
     choices: int = 1
     refused: dict[tuple[DType, ...], str] = field(default_factory=dict)
+    narrow: set[str] = field(default_factory=set)
+
+    def words(self) -> str:
+        """The dtypes that it takes."""
+        each = dict.fromkeys(" and ".join(d.name for d in c.inputs) for c in self.cases)
+        return ", or ".join(each)
 
 
 def c_name(text: str) -> str:
@@ -84,7 +90,8 @@ def c_name(text: str) -> str:
     return f"op_{found}" if not found or found[0].isdigit() else found
 
 
-def _stem(name: str) -> str:
+def stem_of(name: str) -> str:
+    """An operator's name as it begins those of functions: LeakyClip is leaky_clip."""
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", c_name(name))
     return re.sub(r"_+", "_", spaced).strip("_").lower() or "op"
 
@@ -98,12 +105,9 @@ def export_of(op: Operator, attrs: Mapping[str, Any]) -> Export:
     """
     function, parameters, used = _kernel_of(op)
     _check_shape_rules(op, parameters)
-    unknown = [n for n in attrs if n not in op.attr_defs]
-    if unknown:
-        raise SignatureError(op=op.name, what=f"it has no attribute {unknown[0]!r}",
-                             wanted=f"among {', '.join(op.attr_defs) or 'none'}")  # fmt: skip
-    options = tuple(o for a in op.attr_defs.values() if (o := _option(op, a, attrs, a.name in used)) is not None)
-    export = Export(op, c_name(op.name), _stem(op.name), parameters, options)
+    check_names(op, attrs)
+    options = tuple(o for a in op.attr_defs.values() if (o := option_of(op, a, attrs, a.name in used)) is not None)
+    export = Export(op, c_name(op.name), stem_of(op.name), parameters, options)
     chosen = [o for o in options if o.choices and o.passed]
     combinations = list(itertools.product(*(o.choices for o in chosen)))
     export.choices = len(combinations)
@@ -123,6 +127,7 @@ def export_of(op: Operator, attrs: Mapping[str, Any]) -> Export:
             ) from error
         except (UnimplementedError, SignatureError, TypeError, ValueError) as error:
             export.refused[dtypes] = _reason(error)
+    export.narrow = {name for case in export.cases for name in case.source.narrow}
     if not export.cases:
         raise UnimplementedError(op=op.name, what="its kernel has no form in C for any of its dtypes",
                                  found={", ".join(d.name for d in k): v for k, v in export.refused.items()}
@@ -161,6 +166,14 @@ def _place(op: Operator, name: str) -> int:
     return op.input_names.index(name)
 
 
+def check_names(op: Operator, attrs: Mapping[str, Any]) -> None:
+    """Raise SignatureError for an attribute that the operator does not have."""
+    unknown = [n for n in attrs if n not in op.attr_defs]
+    if unknown:
+        raise SignatureError(op=op.name, what=f"it has no attribute {unknown[0]!r}",
+                             wanted=f"among {', '.join(op.attr_defs) or 'none'}")  # fmt: skip
+
+
 # ---- what may be exported ---------------------------------------------------------------------------------------
 
 
@@ -174,8 +187,8 @@ def _kernel_of(op: Operator) -> tuple[Callable[..., Any], tuple[str, ...], tuple
     if kernel is None:
         raise UnimplementedError(op=op.name, what="it has no kernel: NumPy's code cannot be carried to C",
                                  do="give the class `@ow.kernel def kernel(x, *, ...)` on scalars")  # fmt: skip
-    raise UnimplementedError(op=op.name, what="its kernel is not one on scalars, and only those become operators in C",
-                             found=repr(kernel)[:80], do="write the kernel on scalars")  # fmt: skip
+    raise UnimplementedError(op=op.name, what="its kernel is none that C code can be made of", found=repr(kernel)[:80],
+                             do="give the class `@ow.kernel def kernel(...)`")  # fmt: skip
 
 
 def _check_shape_rules(op: Operator, parameters: tuple[str, ...]) -> None:
@@ -208,7 +221,7 @@ def _dtypes_of(op: Operator) -> list[tuple[DType, ...]]:
 # ---- attributes -------------------------------------------------------------------------------------------------
 
 
-def _option(op: Operator, attr: Attr, attrs: Mapping[str, Any], passed: bool) -> Option | None:
+def option_of(op: Operator, attr: Attr, attrs: Mapping[str, Any], passed: bool) -> Option | None:
     """An attribute in C; None for one that the kernel does not take and that C cannot read."""
     kind: Any = attr.type
     word = _field(attr.name)
@@ -302,10 +315,4 @@ def later_type(option: Option) -> str:
     """C's type of a number that nodes give."""
     assert option.later is not None
     return c_type(SYMBOLIC[option.later])
-
-
-def takes(export: Export) -> str:
-    """The dtypes that it takes, in words."""
-    each = dict.fromkeys(" and ".join(d.name for d in c.inputs) for c in export.cases)
-    return ", or ".join(each)
 

@@ -10,11 +10,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ...compiler.operator_kernels import OperatorKernel
 from ...core.errors import SignatureError
 from ...core.files import replacing
 from ...ops import registry
 from ...ops.definition import Operator
 from .apis import api_named
+from .arrays import array_export_of
 from .cases import export_of
 from .readme import readme
 from .source import header, source
@@ -24,10 +26,10 @@ def export_c(operator: Any, out: str | os.PathLike[str] = ".", *, api: str = "op
              attrs: Mapping[str, Any] | None = None) -> list[Path]:  # fmt: skip
     """Write an operator as C source, with its registration for the TensorFlow Lite C API, and give the files' paths.
 
-    The operator has a kernel on scalars (`@ow.kernel`), or is one of the catalogue's element-wise ones. Written are
-    NAME.h, NAME.c (C99, C11 or C++11; no library but the C library's) and README.md, which says how to build and
-    register it. Its results are the bits that this package computes, where the processor rounds `fma` once; elsewhere
-    they are within 1 unit in the last place. float64's functions are the C library's.
+    The operator has a kernel (`@ow.kernel`) on scalars, or on arrays without vectors, or is one of the catalogue's
+    element-wise ones. Written are NAME.h, NAME.c (C99, C11 or C++11; no library but the C library's) and README.md,
+    which says how to build and register it. Its results are the bits that this package computes, where the processor
+    rounds `fma` once; elsewhere they are within 1 unit in the last place. float64's functions are the C library's.
 
     operator: an `@ow.operator` class, or the name of a catalogue's operator. out: the folder, made where it is missing.
     api: "opaque" (TfLiteOperator), "external" (its older names, before TensorFlow 2.17), "struct" (TfLiteRegistration).
@@ -56,7 +58,9 @@ def exported(operator: Any, *, api: str = "opaque", attrs: Mapping[str, Any] | N
         raise SignatureError(what="only an operator is exported", found=repr(operator)[:80],
                              wanted="a class with @ow.operator, or the name of one of the catalogue")  # fmt: skip
     chosen = api_named(api)
-    export = export_of(operator, dict(attrs or {}))
+    kernel, known = operator.kernel_rule, dict(attrs or {})
+    export = (array_export_of(operator, kernel, known) if isinstance(kernel, OperatorKernel)
+              else export_of(operator, known))  # fmt: skip
     return {
         f"{export.name}.h": header(export, chosen),
         f"{export.name}.c": source(export, chosen),

@@ -167,7 +167,7 @@ def _number(export: Export, option: Option) -> list[str]:
     tests = condition(option.attr.check.known_form, "number") if option.attr.check is not None else []
     wanted = option.attr.check.wanted if option.attr.check is not None else ""
     checks = [(t, f"attribute '{option.name}' is out of its range: {wanted}") for t in tests]
-    if any(option.name in c.source.narrow for c in export.cases):
+    if option.name in export.narrow:
         words = f"attribute '{option.name}' is out of its range: the operator computes with it as int32"
         checks.append(("INT32_MIN <= number && number <= INT32_MAX", words))
     for test, words in checks:

@@ -6,7 +6,8 @@ Lives here: its text.  Not here: the source (source.py).
 from __future__ import annotations
 
 from .apis import Api
-from .cases import Export, Option, takes
+from .arrays import ArrayExport
+from .cases import Export, Option
 from .options import choices_in_words
 from .source import said
 
@@ -23,6 +24,7 @@ def readme(export: Export, api: Api) -> str:
     table = f"\n{columns}{attributes}" if attributes else ""
     refused = "".join(f"\n* {', '.join(d.name for d in k)}: {v}" for k, v in export.refused.items())
     left_out = f"\n\nNot in this code, though the operator takes it in Python:\n{refused}" if refused else ""
+    broadcast = "" if isinstance(export, ArrayExport) else " Inputs are broadcast as NumPy does it."
     external = "" if api.name == "struct" else f"""
 With the C API:
 
@@ -37,7 +39,7 @@ TfLiteInterpreterOptionsAddOperator(options, {name}OpRegistrationExternal());
 
 {said(op)}
 
-Takes {takes(export)}. Inputs are broadcast as NumPy does it.{left_out}
+Takes {export.words()}.{broadcast}{left_out}
 {table}
 ## Building
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 from ...compiler.c_source.functions import in_comment
 from ...compiler.c_source.helpers import helpers_text
 from ...core.dtypes import DType
 from ...ops.definition import Operator
-from . import options
+from . import arrays, options
 from .apis import Api
-from .cases import Export, takes
+from .arrays import ArrayExport
+from .cases import Export
 from .loops import ELEMENTS, LITE_TYPES, loop
 
 _HERE = Path(__file__).parent
@@ -89,32 +91,39 @@ extern "C" {{
 
 def source(export: Export, api: Api) -> str:
     """NAME.c."""
-    functions = {f.name: f for case in export.cases for f in case.source.functions}
-    tables = dict.fromkeys(t for case in export.cases for t in case.source.tables)
+    of_arrays = isinstance(export, ArrayExport)
+    sources: list[Any] = export.sources if isinstance(export, ArrayExport) else [case.source for case in export.cases]
+    functions = {f.name: f for one in sources for f in one.functions}
+    tables = dict.fromkeys(t for one in sources for t in one.tables)
     helpers = helpers_text(set().union(*(f.helpers for f in functions.values())))
-    inputs = len(export.op.inputs)
     parts = [
         comment(f"{export.op.signature()}, version {export.op.version}\n\n{said(export.op)}\n\n"
-                f"Takes {takes(export)}. For {api.what}.\nMade by `opwright op export` of the operator's kernel, "
+                f"Takes {export.words()}. For {api.what}.\nMade by `opwright op export` of the operator's kernel, "
                 "for C99, C11 and C++11; README.md says how to build it."),
         f'#include "{export.name}.h"\n\n' + "".join(f"#include <{h}.h>\n" for h in (
             "float", "math", "stdbool", "stdint", "stdio", "stdlib", "string")),
         _ARITHMETIC,
-        _title("The kernel: one element"),
+        _title("The kernel" if of_arrays else "The kernel: one element"),
         *([helpers] if helpers else []), *tables, *(f.text for f in functions.values()),
         _title("Its attributes, from a node's options"),
         options.flexbuffers(export), options.state_struct(export), options.reading(export),
-        _title("Its tensors"),
-        f"enum {{ OW_INPUTS = {inputs} }};\n",
-        (_HERE / "elements.c").read_text("utf-8"),
-        *(loop(export, case) for case in export.cases),
-        _table(export),
+        *([] if of_arrays else _elements(export)),
         _title("The run time"),
         f"typedef {api.context} ow_context;\ntypedef {api.node} ow_node;\ntypedef {api.tensor} ow_tensor;\n",
         api.functions.lstrip("\n"),
-        _life(export), _prepare(export), _invoke(export), filled(api.registration, export).lstrip("\n"),
+        _life(export),
+        *([arrays.tensors(export), _prepare_arrays(export), _invoke_arrays(export)] if isinstance(export, ArrayExport)
+          else [_look(export), _prepare(export), _invoke(export)]),
+        filled(api.registration, export).lstrip("\n"),
     ]  # fmt: skip
     return re.sub(r"\n{3,}", "\n\n", "\n".join(parts))
+
+
+def _elements(export: Export) -> list[str]:
+    """Loops over the elements of tensors."""
+    return [_title("Its tensors"), f"enum {{ OW_INPUTS = {len(export.op.inputs)} }};\n",
+            (_HERE / "elements.c").read_text("utf-8"), *(loop(export, case) for case in export.cases),
+            _table(export)]  # fmt: skip
 
 
 def _title(text: str) -> str:
@@ -152,7 +161,6 @@ static const ow_case *ow_case_of(const TfLiteType *types, int choice) {{
 
 
 def _life(export: Export) -> str:
-    name = options.quoted(export.op.name)[1:-1]
     body = "\n".join(f"  {line}" for line in options.defaults(export))
     return f"""/* Once for each node: its attributes. What is wrong with them prepare says. */
 static void *ow_init(ow_context *context, const char *buffer, size_t length) {{
@@ -173,8 +181,12 @@ static void ow_free(ow_context *context, void *state) {{
   (void)context;
   free(state);
 }}
+"""
 
-/* The inputs of a node as types and sizes. */
+
+def _look(export: Export) -> str:
+    name = options.quoted(export.op.name)[1:-1]
+    return f"""/* The inputs of a node as types and sizes. */
 static TfLiteStatus ow_look(ow_context *context, ow_node *node, TfLiteType *types, int *ranks,
                             int64_t (*dims)[OW_MAX_RANK], const void **data) {{
   for (int k = 0; k < OW_INPUTS; ++k) {{
@@ -193,6 +205,62 @@ static TfLiteStatus ow_look(ow_context *context, ow_node *node, TfLiteType *type
     for (int axis = 0; axis < ranks[k]; ++axis) dims[k][axis] = ow_dim(t, axis);
   }}
   return kTfLiteOk;
+}}
+"""
+
+
+def _state_checked(export: Export) -> str:
+    """Statements of prepare: what init found, how many tensors there are."""
+    name = options.quoted(export.op.name)[1:-1]
+    required = "\n".join(f"  {line}" for line in options.missing(export))
+    outputs = len(export.op.outputs)
+    return f"""  if (state == NULL) {{
+    OW_REPORT(context, "{name}: no memory for its attributes");
+    return kTfLiteError;
+  }}
+  if (state->error[0] != 0) {{
+    OW_REPORT(context, "{name}: %s", state->error);
+    return kTfLiteError;
+  }}
+{required + chr(10) if required else ""}  if (ow_inputs(node) != OW_INPUTS || ow_outputs(node) != {outputs}) {{
+    OW_REPORT(context, "{name}: the node has %d inputs and %d outputs; wanted: %d and {outputs}",
+              ow_inputs(node), ow_outputs(node), (int)OW_INPUTS);
+    return kTfLiteError;
+  }}
+"""
+
+
+def _prepare_arrays(export: ArrayExport) -> str:
+    return f"""/* After each change of the inputs' shapes: checks, and the shapes of the results. */
+static TfLiteStatus ow_prepare(ow_context *context, ow_node *node) {{
+  const ow_state *state = (const ow_state *)ow_state_of(node);
+  ow_inputs_of look;
+{_state_checked(export)}  if (ow_look(context, node, &look) != kTfLiteOk) return kTfLiteError;
+{arrays.shapes(export)}  return kTfLiteOk;
+}}
+"""
+
+
+def _invoke_arrays(export: ArrayExport) -> str:
+    name = options.quoted(export.op.name)[1:-1]
+    return f"""/* Each run. */
+static TfLiteStatus ow_invoke(ow_context *context, ow_node *node) {{
+  const ow_state *state = (const ow_state *)ow_state_of(node);
+  ow_inputs_of look;
+  void *out[OW_OUTPUTS];
+  int64_t status = -1;
+  const char *failed = "";
+  if (state == NULL || ow_look(context, node, &look) != kTfLiteOk) return kTfLiteError;
+  for (int k = 0; k < OW_OUTPUTS; ++k) {{
+    const ow_tensor *t = ow_output(context, node, k);
+    if (t == NULL) return kTfLiteError;
+    out[k] = ow_data(t);
+  }}
+  switch ({options.choice_number(export)}) {{
+{arrays.running(export)}  }}
+  if (status == 0) return kTfLiteOk;
+  OW_REPORT(context, "{name}: %s", status < 0 ? "its attributes are not those that it was prepared for" : failed);
+  return kTfLiteError;
 }}
 """
 
@@ -219,7 +287,6 @@ def _prepare(export: Export) -> str:
                   "  if (!alike) {",
                   f'    OW_REPORT(context, "{name}: the inputs make a larger shape than {like} has");',
                   "    return kTfLiteError;", "  }"]  # fmt: skip
-    required = "\n".join(f"  {line}" for line in options.missing(export))
     types = ", ".join("%d" for _ in op.inputs)
     given = ", ".join(f"(int)types[{k}]" for k in range(len(op.inputs)))
     return f"""/* After each change of the inputs' shapes: checks, and the shape of the result. */
@@ -230,23 +297,10 @@ static TfLiteStatus ow_prepare(ow_context *context, ow_node *node) {{
   int64_t dims[OW_INPUTS][OW_MAX_RANK], shape[OW_MAX_RANK];
   const void *data[OW_INPUTS];
   ow_axes axes;
-  if (state == NULL) {{
-    OW_REPORT(context, "{name}: no memory for its attributes");
-    return kTfLiteError;
-  }}
-  if (state->error[0] != 0) {{
-    OW_REPORT(context, "{name}: %s", state->error);
-    return kTfLiteError;
-  }}
-{required + chr(10) if required else ""}  if (ow_inputs(node) != OW_INPUTS || ow_outputs(node) != 1) {{
-    OW_REPORT(context, "{name}: the node has %d inputs and %d outputs; wanted: %d and 1", ow_inputs(node),
-              ow_outputs(node), (int)OW_INPUTS);
-    return kTfLiteError;
-  }}
-  if (ow_look(context, node, types, ranks, dims, data) != kTfLiteOk) return kTfLiteError;
+{_state_checked(export)}  if (ow_look(context, node, types, ranks, dims, data) != kTfLiteOk) return kTfLiteError;
   const ow_case *found = ow_case_of(types, {options.choice_number(export)});
   if (found == NULL) {{ /* {_type_names(export)} */
-    OW_REPORT(context, "{name}: inputs of types {types} (TfLiteType); it takes {takes(export)}", {given});
+    OW_REPORT(context, "{name}: inputs of types {types} (TfLiteType); it takes {export.words()}", {given});
     return kTfLiteError;
   }}
   ow_tensor *output = ow_output(context, node, 0);

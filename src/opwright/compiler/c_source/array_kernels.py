@@ -1,0 +1,135 @@
+"""Kernels on arrays as C: one function of pointers, sizes and numbers for each choice of constants.
+
+Lives here: `array_source`, `ArraySource`, the staging.
+Not here: whose inputs the arrays are (lite/export), arrays while staged (language/arrays.py).
+
+Arrays lie in memory without gaps, as tensors of run times do. The function is given the work items of its parallel
+loop, where it has one; how many there are a second function says, as for machine code. Guards stay: the function
+gives 0 or the number of the guard that failed. Vectors have no form in C: such kernels are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from llvmlite import ir
+
+from ... import staging
+from ...core import dtypes
+from ...core.dtypes import DType
+from ...core.errors import SignatureError
+from ...ops import dispatch
+from ..language.arrays import Array, ArrayValue, Guards
+from ..language.calling import ArrayKernel, ArrayStaging, _Counted
+from ..language.kinds import I64, KIND, POINTER
+from ..language.places import Pointer
+from ..language.values import Value
+from ..target import named
+from .expressions import c_type
+from .functions import CFunction, write_function
+from .scalar_kernels import callees, table_text, where_defined
+
+
+@dataclass(frozen=True)
+class ArraySource:
+    """A kernel on arrays in C.
+
+    name: of its function, whose parameters are, for each of the kernel's, a pointer and its sizes, or a number; then
+    begin and end of the work items. items: the name of the function that counts them; None where there is one item.
+    functions, tables: as `ScalarSource`. guards: what each guard is about. written: parameters that it writes.
+    """
+
+    name: str
+    items: str | None
+    functions: tuple[CFunction, ...]
+    tables: tuple[str, ...]
+    guards: tuple[str, ...]
+    written: frozenset[str]
+
+
+def array_source(kernel: ArrayKernel, name: str, constants: Mapping[str, Any]) -> ArraySource:
+    """The C of a kernel on arrays with these constants. Raises what staging raises, and UnimplementedError."""
+    module = ir.Module(name)
+    guards, written = Guards(kernel.checked), set[str]()
+    counts = _staged(kernel, module, f"{name}_items", constants, Guards(False), set(), counting=True)
+    entry = _staged(kernel, module, name, constants, guards, written, counting=False)
+    assert entry is not None
+    functions: list[CFunction] = []
+    for function in (counts, entry):
+        if function is None:
+            continue
+        functions += [write_function(f, bounded=True) for f in callees(function)]
+        elements = {p: f"{'' if p in written else 'const '}{c_type(KIND[_stored(k.dtype)])}"
+                    for p, k in kernel.parameters.items() if isinstance(k, Array)}  # fmt: skip
+        functions.append(write_function(function, comment=f"/* {where_defined(kernel.function)} */\n",
+                                        elements=elements))  # fmt: skip
+    tables = tuple(table_text(v) for v in module.global_values if isinstance(v, ir.GlobalVariable))
+    unique = tuple({f.name: f for f in functions}.values())
+    return ArraySource(name, counts.name if counts is not None else None, unique, tables, tuple(guards.places),
+                       frozenset(written))  # fmt: skip
+
+
+def _stored(dtype: DType) -> DType:
+    """bool is a byte in memory."""
+    return dtypes.uint8 if dtype.is_bool else dtype
+
+
+def _staged(kernel: ArrayKernel, module: ir.Module, name: str, constants: Mapping[str, Any], guards: Guards,
+            written: set[str], counting: bool) -> ir.Function | None:  # fmt: skip
+    """The function of one kernel, or that which counts its items; None where it has no parallel loop to count."""
+    kinds: list[tuple[str, ir.Type]] = []
+    for parameter, kind in kernel.parameters.items():
+        if isinstance(kind, Array):
+            kinds += [(parameter, POINTER), *((f"{parameter}_{axis}", I64) for axis in range(len(kind.shape)))]
+        else:
+            kinds.append((parameter, KIND[kind]))
+    more = [] if counting else [("begin", I64), ("end", I64)]
+    function = ir.Function(module, ir.FunctionType(I64, [k for _, k in (*kinds, *more)]), name)
+    for argument, (said, _) in zip(function.args, (*kinds, *more)):
+        argument.name = said
+    b = ir.IRBuilder(function.append_basic_block("entry"))
+    state = dispatch.state
+    saved = state.trace, state.tapes
+    staged = ArrayStaging(b, kernel.name, named("generic"), None, None)
+    staged.lines = True
+    state.trace, state.tapes = staged, ()
+    if not counting:
+        staged.begin, staged.end = (Value(a, dtypes.int64) for a in function.args[-2:])
+    try:
+        arguments = _arguments(kernel, function, guards, written)
+        try:
+            with staging.converting(True):
+                result = staging.to_graph(kernel.function)(*arguments, **constants)
+        except _Counted as counted:
+            b.ret(counted.count.x)
+            kernel._abandon(function)
+            return function
+        if result is not None:
+            raise SignatureError(op=kernel.name, what="a kernel on arrays returns nothing", found=repr(result),
+                                 do="write into an array")  # fmt: skip
+        if counting:
+            return None
+        b.ret(ir.Constant(I64, 0))
+        return function
+    finally:
+        state.trace, state.tapes = saved
+
+
+def _arguments(kernel: ArrayKernel, function: ir.Function, guards: Guards, written: set[str]) -> list[Any]:
+    found: list[Any] = []
+    sizes: dict[str, Value] = {}
+    given = iter(function.args)
+    for parameter, kind in kernel.parameters.items():
+        if isinstance(kind, DType):
+            found.append(Value(next(given), kind))
+            continue
+        pointer = Pointer(next(given), kind.dtype)
+        own = [Value(next(given), dtypes.int64) for _ in kind.shape]
+        shape = [sizes.setdefault(s, v) if isinstance(s, str) else s for s, v in zip(kind.shape, own)]
+        strides: list[Any] = [1] * len(shape)
+        for axis in reversed(range(len(shape) - 1)):
+            strides[axis] = shape[axis + 1] * strides[axis + 1]
+        found.append(ArrayValue(pointer, shape, strides, guards, parameter, written))
+    return found

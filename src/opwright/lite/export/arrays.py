@@ -1,0 +1,277 @@
+"""Kernels on arrays as operators in C: which array is which tensor, and what follows for shapes.
+
+Lives here: `array_export_of`, the parts of the source that are about tensors.
+Not here: kernels on scalars (cases.py, loops.py), the rest of the source (source.py), the kernel's own
+C (compiler/c_source).
+
+The annotations say it all: an input's sizes are numbers or names, a name is one size in all arrays, and an output's are
+among those of the inputs. `infer` is asked with sizes made up, whether it says the same.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...compiler.c_source.array_kernels import ArraySource, array_source
+from ...compiler.c_source.expressions import c_type
+from ...compiler.language.arrays import REST, Array
+from ...compiler.language.kinds import KIND
+from ...compiler.operator_kernels import ATTR, INPUT, OperatorKernel
+from ...core import dtypes
+from ...core.dtypes import DType
+from ...core.errors import OpError, UnimplementedError
+from ...core.specs import TensorSpec
+from ...ops.definition import Operator
+from . import options
+from .cases import MOST_CHOICES, Export, c_name, check_names, option_of, stem_of
+
+LITE_TYPES: dict[DType, str] = {
+    dtypes.float16: "kTfLiteFloat16", dtypes.bfloat16: "kTfLiteBFloat16", dtypes.float32: "kTfLiteFloat32",
+    dtypes.float64: "kTfLiteFloat64", dtypes.int8: "kTfLiteInt8", dtypes.uint8: "kTfLiteUInt8",
+    dtypes.int16: "kTfLiteInt16", dtypes.uint16: "kTfLiteUInt16", dtypes.int32: "kTfLiteInt32",
+    dtypes.uint32: "kTfLiteUInt32", dtypes.int64: "kTfLiteInt64", dtypes.uint64: "kTfLiteUInt64",
+    dtypes.bool: "kTfLiteBool",
+}  # fmt: skip
+
+
+@dataclass
+class ArrayExport(Export):
+    """An operator with a kernel on arrays as C. sources: by choice of constants. sizes: their names, in order."""
+
+    kernel: Any = None
+    sources: list[ArraySource] = field(default_factory=list)
+    sizes: tuple[str, ...] = ()
+
+    @property
+    def inputs(self) -> list[tuple[str, Array]]:
+        """The kernel's parameters by input."""
+        return self._placed(INPUT)
+
+    @property
+    def outputs(self) -> list[tuple[str, Array]]:
+        """The kernel's parameters by output."""
+        return self._placed("output")
+
+    def _placed(self, wanted: str) -> list[tuple[str, Array]]:
+        found = [(at, name) for name, (role, at) in self.kernel.roles.items() if role == wanted]
+        return [(name, self.kernel.arrays[name]) for _, name in sorted(found)]
+
+    def words(self) -> str:
+        """What it takes."""
+        return ", ".join(f"{name} {kind!r}" for name, kind in self.inputs)
+
+
+def array_export_of(op: Operator, kernel: OperatorKernel, attrs: Mapping[str, Any]) -> ArrayExport:
+    """All that the C of the operator is made of. Raises UnimplementedError for what has no form in C."""
+    check_names(op, attrs)
+    numbers = [at for role, at in kernel.roles.values() if role == ATTR]
+    constants = [n for n in kernel.kernel.constants if n in op.attr_defs]
+    found = [option_of(op, a, attrs, a.name in (*numbers, *constants)) for a in op.attr_defs.values()]
+    kept = tuple(o for o in found if o is not None)
+    for option in kept:
+        if option.name in constants and not option.choices:
+            raise UnimplementedError(op=op.name, what=f"attribute {option.name!r} is a constant of its kernel",
+                                     do=f"export it for known values: attrs={{{option.name!r}: [...]}}")  # fmt: skip
+        if option.name in numbers and option.later is None:
+            raise UnimplementedError(op=op.name, what=f"attribute {option.name!r} is a number of its kernel",
+                                     found="known values of it", do="leave it out of attrs=")  # fmt: skip
+    export = ArrayExport(op, c_name(op.name), stem_of(op.name), op.input_names, kept, kernel=kernel)
+    chosen = [o for o in kept if o.choices and o.passed]
+    combinations = list(itertools.product(*(o.choices for o in chosen)))
+    if len(combinations) > MOST_CHOICES:
+        raise UnimplementedError(op=op.name, what="its attributes have too many combinations", found=len(combinations),
+                                 wanted=f"at most {MOST_CHOICES}", do="attrs={...}")  # fmt: skip
+    export.choices = len(combinations)
+    export.narrow = {at for name, (role, at) in kernel.roles.items()
+                     if role == ATTR and kernel.kernel.parameters[name] is dtypes.int32}  # fmt: skip
+    export.sizes = tuple(dict.fromkeys(s for _, k in export.inputs for s in k.shape if isinstance(s, str)))
+    _check_outputs(export)
+    for k, values in enumerate(combinations):
+        given = {n: v for n, v in kernel.kernel.constants.items() if n not in op.attr_defs}
+        given |= {o.name: v for o, v in zip(chosen, values) if o.name in constants}
+        name = f"{export.stem}_{k}" if len(combinations) > 1 else export.stem
+        try:
+            export.sources.append(array_source(kernel.kernel, name, given))
+        except OpError as error:
+            if error.op is not None:
+                raise
+            raise UnimplementedError(op=op.name, what=error.message) from error
+    wrong = sorted(n for n, _ in export.inputs if any(n in s.written for s in export.sources))
+    if wrong:
+        raise UnimplementedError(op=op.name, what=f"its kernel writes input {wrong[0]!r}", do="write an output")
+    return export
+
+
+def _check_outputs(export: ArrayExport) -> None:
+    """Raise UnimplementedError where the outputs' sizes are not those of inputs, or `infer` says something else."""
+    op = export.op
+    for name, kind in export.outputs:
+        unknown = [s for s in kind.shape if isinstance(s, str) and s not in export.sizes]
+        if unknown:
+            what = f"size {unknown[0]!r} of output {name!r} is not one of an input's"
+            raise UnimplementedError(op=op.name, what=what, found=repr(kind),
+                                     wanted=", ".join(export.sizes) or "numbers")  # fmt: skip
+    made_up = dict(zip(export.sizes, (7, 11, 13, 17, 19, 23, 29, 31)))
+    full = [_shape(kind, made_up) for _, kind in export.inputs]
+    try:
+        said = op.infer(op.bind({o.name: o.choices[0] for o in export.options if o.attr.required and o.choices}),
+                        [TensorSpec(s, k.dtype) for s, (_, k) in zip(full, export.inputs)])  # fmt: skip
+    except (OpError, TypeError, ValueError):  # it takes other sizes alone: the annotations hold
+        return
+    for spec, (name, kind) in zip(said, export.outputs):
+        if spec.shape.is_fully_defined() and tuple(spec.shape) != tuple(_shape(kind, made_up)):
+            raise UnimplementedError(op=op.name, what=f"the shape of output {name!r} is not what its annotation says",
+                                     found=f"infer: {spec.short()}", wanted=repr(kind),
+                                     do="name the sizes that are alike by one name")  # fmt: skip
+
+
+def _shape(kind: Array, sizes: Mapping[str, int]) -> list[int]:
+    return [n for s in kind.shape for n in ((2, 3) if s == REST else (s if isinstance(s, int) else sizes[s],))]
+
+
+# ---- C ----------------------------------------------------------------------------------------------------------
+
+
+def tensors(export: ArrayExport) -> str:
+    """C that takes the inputs' sizes."""
+    op = options.quoted(export.op.name)[1:-1]
+    lines = []
+    for k, (name, kind) in enumerate(export.inputs):
+        inner = len(kind.shape) - kind.leading
+        sign, words = (("<", "at least ") if kind.leading else ("!=", ""))
+        take = f"ow_take(context, node, {k}, {LITE_TYPES[kind.dtype]}, look)"
+        rank = f"{op}: {name} has %d dimensions; wanted: {words}{inner}"
+        lines += [f"  /* {name}: {kind!r} */", f"  if ({take} != kTfLiteOk) return kTfLiteError;",
+                  f"  if (look->ranks[{k}] {sign} {inner}) {{",
+                  f'    OW_REPORT(context, "{rank}", look->ranks[{k}]);',
+                  "    return kTfLiteError;", "  }"]  # fmt: skip
+        for axis, size in enumerate(kind.shape):
+            what = options.quoted(f"{name}, axis {axis}")
+            if size == REST:
+                lines += [f"  int64_t rest{k} = 1;",
+                          f"  for (int axis = 0; axis < look->ranks[{k}] - {inner}; ++axis) {{",
+                          f"    rest{k} = (int64_t)((uint64_t)rest{k} * (uint64_t)look->dims[{k}][axis]);", "  }"]
+                at = f"rest{k}"
+            else:
+                from_end = len(kind.shape) - axis
+                at = f"look->dims[{k}][look->ranks[{k}] - {from_end}]"
+            if isinstance(size, str):
+                place = export.sizes.index(size)
+                lines.append(f"  if (!ow_same(context, {what}, &look->sizes[{place}], {at})) return kTfLiteError;")
+            else:
+                lines += ["  {", f"    int64_t wanted = {size};",
+                          f"    if (!ow_same(context, {what}, &wanted, {at})) return kTfLiteError;", "  }"]  # fmt: skip
+    count = max(len(export.sizes), 1)
+    counts = f"OW_INPUTS = {len(export.inputs)}, OW_OUTPUTS = {len(export.outputs)}, OW_SIZES = {count}"
+    return f"""enum {{ {counts}, OW_MAX_RANK = 64 }};
+
+/* What a node's inputs are: sizes by name, in the order {", ".join(export.sizes) or "none"}. */
+typedef struct ow_inputs_of {{
+  int ranks[OW_INPUTS];
+  int64_t dims[OW_INPUTS][OW_MAX_RANK], sizes[OW_SIZES];
+  const void *data[OW_INPUTS];
+}} ow_inputs_of;
+
+/* One input's type, sizes and data. */
+static TfLiteStatus ow_take(ow_context *context, ow_node *node, int k, TfLiteType type, ow_inputs_of *look) {{
+  const ow_tensor *t = ow_input(context, node, k);
+  if (t == NULL || ow_type(t) != type) {{
+    OW_REPORT(context, "{op}: input %d has type %d; it takes %d (TfLiteType)", k, t == NULL ? 0 : (int)ow_type(t),
+              (int)type);
+    return kTfLiteError;
+  }}
+  look->data[k] = ow_data(t);
+  look->ranks[k] = ow_rank(t);
+  if (look->ranks[k] < 0 || look->ranks[k] > OW_MAX_RANK) {{
+    OW_REPORT(context, "{op}: input %d has %d dimensions; at most %d are possible", k, look->ranks[k],
+              (int)OW_MAX_RANK);
+    return kTfLiteError;
+  }}
+  for (int axis = 0; axis < look->ranks[k]; ++axis) look->dims[k][axis] = ow_dim(t, axis);
+  return kTfLiteOk;
+}}
+
+/* Whether a size is what it was elsewhere; the first that is seen is kept. */
+static inline bool ow_same(ow_context *context, const char *what, int64_t *known, int64_t size) {{
+  if (*known < 0) *known = size;
+  if (*known == size) return true;
+  OW_REPORT(context, "{op}: %s has size %lld; wanted: %lld", what, (long long)size, (long long)*known);
+  return false;
+}}
+
+static TfLiteStatus ow_look(ow_context *context, ow_node *node, ow_inputs_of *look) {{
+  for (int i = 0; i < OW_SIZES; ++i) look->sizes[i] = -1;
+{chr(10).join(lines)}
+  return kTfLiteOk;
+}}
+"""
+
+
+def shapes(export: ArrayExport) -> str:
+    """Statements of prepare that give each output its shape."""
+    op = options.quoted(export.op.name)[1:-1]
+    lines = []
+    for k, (name, kind) in enumerate(export.outputs):
+        inner = len(kind.shape) - kind.leading
+        rank, first = str(inner), ""
+        if kind.leading:
+            like = export.op.outputs[k].like
+            leading = [i for i, (_, other) in enumerate(export.inputs) if other.leading]
+            source = next((i for i in leading if export.inputs[i][0] == like), leading[0])
+            before = f"look.ranks[{source}] - {len(export.inputs[source][1].shape) - 1}"
+            rank = f"{before} + {inner}"
+            first = (f"    for (int axis = 0; axis < {before}; ++axis) {{\n"
+                     f"      sizes->data[axis] = (int)look.dims[{source}][axis];\n    }}\n")  # fmt: skip
+        own = [s for s in kind.shape if s != REST]
+        places = [f"look.sizes[{export.sizes.index(s)}]" if isinstance(s, str) else str(s) for s in own]
+        rest = "".join(f"    sizes->data[rank - {inner - i}] = (int){p};\n" for i, p in enumerate(places))
+        lines.append(f"""  {{ /* {name}: {kind!r} */
+    ow_tensor *output = ow_output(context, node, {k});
+    if (output == NULL || ow_type(output) != {LITE_TYPES[kind.dtype]}) {{
+      OW_REPORT(context, "{op}: output {k} has type %d; it gives {kind.dtype.name}",
+                output == NULL ? 0 : (int)ow_type(output));
+      return kTfLiteError;
+    }}
+    const int rank = {rank};
+    TfLiteIntArray *sizes = ow_shape(rank);
+    if (sizes == NULL) return kTfLiteError;
+{first}{rest}    if (ow_resize(context, output, sizes) != kTfLiteOk) return kTfLiteError;
+  }}
+""")
+    return "".join(lines)
+
+
+def running(export: ArrayExport) -> str:
+    """Statements of invoke that run the kernel; `status` is which guard failed."""
+    cases = []
+    for k, source in enumerate(export.sources):
+        call = ", ".join(_words(export))
+        items = f"{source.items}({call})" if source.items is not None else "1"
+        guards = ", ".join(options.quoted(g.rpartition("/")[2]) for g in source.guards) or '""'
+        cases.append(f"""    case {k}: {{
+      static const char *const guards[] = {{{guards}}};
+      status = {source.name}({call}, 0, {items});
+      if (status > 0) failed = guards[status - 1];
+      break;
+    }}
+""")
+    return "".join(cases)
+
+
+def _words(export: ArrayExport) -> list[str]:
+    """The kernel's arguments."""
+    found = []
+    fields = {o.name: o.field for o in export.options}
+    for name, (role, at) in export.kernel.roles.items():
+        kind = export.kernel.kernel.parameters[name]
+        if role == ATTR:
+            found.append(f"({c_type(KIND[kind])})state->{fields[at]}")
+            continue
+        element = c_type(KIND[dtypes.uint8 if kind.dtype.is_bool else kind.dtype])
+        base = f"(const {element} *)look.data[{at}]" if role == INPUT else f"({element} *)out[{at}]"
+        sizes = [f"look.sizes[{export.sizes.index(s)}]" if isinstance(s, str) else str(s) for s in kind.shape]
+        found += [base, *sizes]
+    return found

@@ -1,0 +1,188 @@
+"""Operators whose kernels work on arrays, as C: results, shapes, guards, refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from export_kit import STRICT, built, compiled, model_of, needs_gcc
+
+import opwright as ow
+from opwright import language as kl
+from opwright import lite
+from opwright.core import flags
+
+
+@ow.operator(name="ExportedNorm")
+class Norm:
+    """Rows of mean 0 and square 1, times gamma; and the means."""
+
+    x = ow.Input(ow.float32)
+    gamma = ow.Input(ow.float32)
+    y = ow.Output(like="x")
+    mean = ow.Output(dtype=ow.float32)
+    epsilon = ow.Attr(float, default=1e-5, check=ow.attr.greater_than(0.0))
+    centre = ow.Attr(bool, default=True)
+
+    def infer(op):
+        return op.x.spec, ow.TensorSpec(op.x.spec.shape[:-1], ow.float32)
+
+    def compute(op, x, gamma):
+        wide = x.astype(np.float64)
+        mean = wide.mean(-1)
+        rest = wide - mean[..., None] if op.centre else wide
+        scale = np.sqrt((rest * rest).mean(-1)[..., None] + op.epsilon)
+        return (rest / scale * gamma).astype(np.float32), mean.astype(np.float32)
+
+    @ow.kernel
+    def kernel(x: kl.Array(kl.f32, ..., "n"), gamma: kl.Array(kl.f32, "n"), y: kl.Array(kl.f32, ..., "n"),
+               mean: kl.Array(kl.f32, ...), epsilon: kl.f32, *, centre):  # fmt: skip
+        n = x.shape[1]
+        for r in kl.parallel(x.shape[0]):
+            total = kl.full(kl.f32, 0, 0.0)
+            for i in range(n):
+                total = total + x[r, i]
+            middle = total / n.to(kl.f32)
+            mean[r] = middle
+            if not centre:
+                middle = kl.full(kl.f32, 0, 0.0)
+            square = kl.full(kl.f32, 0, 0.0)
+            for i in range(n):
+                rest = x[r, i] - middle
+                square = kl.fma(rest, rest, square)
+            scale = 1.0 / kl.sqrt(square / n.to(kl.f32) + epsilon)
+            for i in range(n):
+                y[r, i] = (x[r, i] - middle) * scale * gamma[i]
+
+
+@ow.operator(name="ExportedPick")
+class Pick:
+    """Bytes of a table by index: outside of it the kernel's guard fails."""
+
+    table = ow.Input(ow.uint8)
+    at = ow.Input(ow.int32)
+    y = ow.Output(dtype=ow.uint8)
+
+    def infer(op):
+        return ow.TensorSpec(op.at.spec.shape, ow.uint8)
+
+    def compute(op, table, at):
+        return table[at]
+
+    @ow.kernel
+    def kernel(table: kl.Array(kl.u8, 256), at: kl.Array(kl.i32, "n"), y: kl.Array(kl.u8, "n")):
+        for i in range(at.shape[0]):
+            if at[i] == 255:
+                y[i] = table[255] // 3
+            else:
+                y[i] = table[at[i]]
+
+
+def both(model, customs, *arrays):
+    """All outputs of a model."""
+    interpreter = lite.Interpreter(model_content=model, custom_ops=customs)
+    interpreter.allocate_tensors()
+    for detail, array in zip(interpreter.get_input_details(), arrays):
+        interpreter.set_tensor(detail["index"], array)
+    interpreter.invoke()
+    return [interpreter.get_tensor(d["index"]).copy() for d in interpreter.get_output_details()]
+
+
+@needs_gcc
+@pytest.mark.parametrize("attrs", [{}, {"epsilon": 0.5}, {"centre": False}], ids=str)
+def test_rows_of_any_rank(attrs, tmp_path):
+    customs = built(Norm, tmp_path, flags=("-O1", "-march=native"))
+    gamma = np.linspace(-1, 2, 5, dtype=np.float32)
+    for shape in ((2, 3, 5), (5,), (4, 5), (0, 5)):
+        x = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
+        model = model_of(Norm, x, gamma, **attrs)
+        with flags.override(compiled=True, background=False):
+            ours = both(model, [Norm], x, gamma)
+        found = both(model, customs, x, gamma)
+        for a, b, exact in zip(found, ours, Norm.bind(attrs).reference(x, gamma)):
+            assert a.shape == exact.shape
+            np.testing.assert_array_equal(a, b)
+            np.testing.assert_allclose(a, exact, rtol=1e-5, atol=1e-5)
+
+
+@needs_gcc
+def test_shapes_and_types_that_do_not_fit_are_named(tmp_path):
+    customs = built(Norm, tmp_path)
+    x, gamma = np.ones((2, 5), np.float32), np.ones(5, np.float32)
+    model = model_of(Norm, x, gamma, shapes=[[None, None], [None]])
+    for shape, words in (([2, 4], "x, axis 1 has size 4|gamma, axis 0 has size 5; wanted: 4"), ([2], None)):
+        interpreter = lite.Interpreter(model_content=model, custom_ops=customs)
+        interpreter.resize_tensor_input(interpreter.get_input_details()[0]["index"], shape)
+        interpreter.resize_tensor_input(interpreter.get_input_details()[1]["index"], [5] if words else [2])
+        if words is None:
+            interpreter.allocate_tensors()
+            continue
+        with pytest.raises(ow.errors.OpError, match=words):
+            interpreter.allocate_tensors()
+
+
+@needs_gcc
+def test_bytes_and_a_guard_that_fails(tmp_path):
+    customs = built(Pick, tmp_path)
+    table = np.arange(256, dtype=np.uint8)[::-1].copy()
+    at = np.array([0, 255, 7, 200], np.int32)
+    model = model_of(Pick, table, at)
+    (found,) = both(model, customs, table, at)
+    np.testing.assert_array_equal(found, np.where(at == 255, table[255] // 3, table[at]))
+    for wrong in (256, -1):
+        with pytest.raises(ow.errors.OpError, match="index outside of table, axis 0"):
+            both(model, customs, table, np.array([0, wrong, 1, 2], np.int32))
+
+
+@needs_gcc
+@pytest.mark.parametrize("language", [("-std=c99",), ("-x", "c++", "-std=c++11")], ids=str)
+@pytest.mark.parametrize("op", [Norm, Pick], ids=lambda op: op.name)
+def test_compilers_take_it_without_a_word(op, language, tmp_path):
+    _, source, _ = ow.export_c(op, tmp_path, api="struct")
+    compiled(source, *language, "-O2", *STRICT)
+
+
+def refused(**parts):
+    body = {"x": ow.Input(ow.float32), "y": ow.Output(like="x"), "compute": lambda op, x: x, **parts}
+    return ow.operator(type("RefusedArrays", (), body))
+
+
+@ow.kernel
+def vectors(x: kl.Array(kl.f32, "n"), y: kl.Array(kl.f32, "n")):
+    for i in range(0, x.shape[0], 4):
+        y.store(x.load(i, count=4) * 2.0, i)
+
+
+@ow.kernel
+def other_size(x: kl.Array(kl.f32, "n"), y: kl.Array(kl.f32, "m")):
+    for i in range(y.shape[0]):
+        y[i] = x[0]
+
+
+@ow.kernel
+def constant(x: kl.Array(kl.f32, "n"), y: kl.Array(kl.f32, "n"), *, times):
+    for i in range(x.shape[0]):
+        y[i] = x[i] * float(times)
+
+
+@ow.kernel
+def alike(x: kl.Array(kl.f32, "n"), y: kl.Array(kl.f32, "n")):
+    for i in range(x.shape[0]):
+        y[i] = x[i]
+
+
+@pytest.mark.parametrize(("parts", "words"), [
+    ({"kernel": vectors}, "the kernel works on vectors, which C has none of"),
+    ({"kernel": other_size}, "size 'm' of output 'y' is not one of an input's"),
+    ({"kernel": constant, "times": ow.Attr(int, default=2)}, "attribute 'times' is a constant of its kernel"),
+    ({"kernel": alike, "infer": lambda op: ow.TensorSpec([3], ow.float32)}, "not what its annotation says"),
+])  # fmt: skip
+def test_what_has_no_form_in_c(parts, words, tmp_path):
+    with pytest.raises(ow.errors.UnimplementedError, match=words):
+        ow.export_c(refused(**parts), tmp_path)
+
+
+def test_a_constant_of_known_values(tmp_path):
+    op = refused(kernel=constant, times=ow.Attr(int, default=2))
+    text = ow.export_c(op, tmp_path, attrs={"times": [2, 5]})[1].read_text()
+    assert "* 2.0f" in text
+    assert "* 5.0f" in text
