@@ -22,7 +22,8 @@ from llvmlite import ir
 
 from .. import staging
 from ..core.dtypes import DType, of_numpy
-from ..core.errors import SignatureError
+from ..core.errors import InternalError, InvalidArgumentError, OpError, SignatureError
+from ..core.frames import users_line
 from ..ops import dispatch
 from . import staged  # noqa: F401  registers what control flow on scalars means
 from .entering import add_entry, bound_entry
@@ -116,13 +117,22 @@ def _converted(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _staged(trace: KernelTrace, function: Callable[..., Any], scalars: Sequence[KernelScalar], attrs: dict[str, Any]
             ) -> KernelScalar:  # fmt: skip
-    """What the function gives. Raises SignatureError for a dtype that kernels do not have."""
+    """What the function gives.
+
+    raises SignatureError for a dtype that kernels do not have, InvalidArgumentError for what the function raises beside
+    OpErrors and the errors of Python that say by themselves what is wrong with a function
+    """
     state = dispatch.state
     saved = state.trace, state.tapes
     state.trace, state.tapes = trace, ()
     try:
         with staging.converting(True):
             result = trace.to_tensor(_converted(function)(*scalars, **attrs))
+    except (OpError, TypeError, ValueError, NameError, MemoryError):
+        raise
+    except Exception as error:
+        what = f"its kernel cannot be staged: {type(error).__name__}: {error}"
+        raise InvalidArgumentError(op=trace.name, at=users_line(), what=what) from error
     finally:
         state.trace, state.tapes = saved
     if result.dtype not in KINDS:
@@ -147,7 +157,12 @@ class CompiledKernel:
         """The result for arrays of this shape and of the dtypes."""
         out = np.empty(shape, self.dtype) if arrays[0].nbytes < LARGE else large(shape, self.dtype)
         if not self.run(out, *arrays):
-            self.run(out, *[np.array(a, d, order="C") for a, d in zip(arrays, self.dtypes)])
+            fitting = [np.empty(shape, d) for d in self.dtypes]
+            for copy, a in zip(fitting, arrays):
+                copy[...] = a
+            if not self.run(out, *fitting):
+                raise InternalError(what="a kernel refuses arrays that were made for it",
+                                    found=", ".join(f"{a.dtype}{list(a.shape)}" for a in fitting))  # fmt: skip
         return out
 
 

@@ -288,3 +288,93 @@ def test_a_kernel_that_cannot_be_staged_says_so():
     for call in (Unstaged, f):
         with pytest.raises(ow.errors.OpError, match=r"(?s)Cumsum.*kernel 'Unstaged"):
             call(x)
+
+
+def test_a_kernel_that_raises_while_it_is_staged():
+    @ow.operator
+    class Raising:
+        r"""Nothing.   .. math:: y = x"""
+
+        x = ow.Input(dtypes=(ow.float32,))
+        y = ow.Output(like="x")
+
+        @ow.kernel
+        def kernel(x):
+            return {}["nothing"] * x
+
+    x = ow.constant(f32(4, 4))
+    for call in (Raising, native(lambda x: Raising(x * 2.0) + 1.0), ow.function(lambda x: Raising(x))):
+        with pytest.raises(ow.errors.InvalidArgumentError, match=r"Raising.*its kernel cannot be staged: KeyError"):
+            call(x)
+
+
+def test_truth_values_in_and_out():
+    @ow.operator
+    class Above:
+        r"""Whether it is above a half.   .. math:: y = x > 1/2"""
+
+        x = ow.Input(dtypes=(ow.float32,))
+        y = ow.Output(dtype=ow.bool)
+        elementwise = True
+
+        def compute(op, x):
+            return x > 0.5
+
+        @ow.kernel
+        def kernel(x):
+            return x > 0.5
+
+    @ow.operator
+    class Where:
+        r"""x where it is open, else 0.   .. math:: y = x [open]"""
+
+        x = ow.Input(dtypes=(ow.float32,))
+        open = ow.Input(dtypes=(ow.bool,))
+        y = ow.Output(like="x")
+        elementwise = True
+
+        def compute(op, x, open):
+            return np.where(open, x, np.float32(0))
+
+        @ow.kernel
+        def kernel(x, open):
+            if open:
+                return x
+            return 0.0 * x
+
+    x = f32(3, 21)
+    for call in (lambda x: Where(x, Above(x)), native(lambda x: Where(x, Above(x)))):
+        np.testing.assert_array_equal(call(ow.constant(x)), np.where(x > 0.5, x, 0))
+
+
+def test_arrays_that_the_entry_does_not_take_are_copied():
+    """Misaligned, turned, of a dtype object of its own: the same numbers."""
+    x = f32(6, 5)
+    kernel, call = LeakyLimit.kernel_rule, LeakyLimit.bind({})
+    wanted = kernel(call, x)
+    np.testing.assert_allclose(wanted, meant(LeakyLimit, x), 1e-6)
+    misaligned = np.frombuffer(b"0" + x.tobytes(), np.uint8)[1:].view(np.float32).reshape(x.shape)
+    tagged = x.astype(np.dtype("float32", metadata={"of": "somebody"}))
+    for other in (misaligned, tagged, np.asfortranarray(x), np.repeat(x, 2, 1)[:, ::2]):
+        np.testing.assert_array_equal(kernel(call, other), wanted)
+
+
+def test_a_kernel_on_arrays_that_is_registered():
+    @ow.operator
+    class Scaled:
+        r"""Scaled.   .. math:: y = 2x"""
+
+        x = ow.Input(dtypes=(ow.float32, ow.float64))
+        y = ow.Output(like="x")
+
+        def compute(op, x):
+            return x * 2
+
+    def twenty(x: kl.Array(kl.f32, ...), y: kl.Array(kl.f32, ...)):
+        for i in kl.parallel(x.shape[0]):
+            y[i] = x[i] * 20.0
+
+    ow.ops.register_kernel(Scaled, dtype=ow.float32)(ow.kernel(twenty))
+    x = f32(2, 3)
+    np.testing.assert_allclose(Scaled(ow.constant(x)), x * 20, 1e-6)
+    np.testing.assert_allclose(Scaled(ow.constant(x.astype(np.float64))), x * 2.0, 1e-6)
