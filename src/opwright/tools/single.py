@@ -36,7 +36,7 @@ def write_model(name: str, output: str, *, shapes: Sequence[str], types: Sequenc
     take, OpError as its call does
     """
     operator = _operator(name, customs)
-    dtypes = _by_input(operator, types, as_dtype, "a dtype such as int8")
+    dtypes = _dtypes(operator, types)
     given = _Given(operator, dtypes.get(""), {k: v for k, v in dtypes.items() if k})
     rng = np.random.default_rng(seed)
     given.take(shapes, lambda declared, text: TensorSpec(sizes_of(text), given.dtype(declared)))
@@ -123,17 +123,17 @@ class _Given:
                 for i in self.operator.inputs]  # fmt: skip
 
 
-def _by_input(operator: Any, texts: Sequence[str], read: Callable[[str], Any], wanted: str) -> dict[str, Any]:
-    """[NAME=]WHAT by the name of an input, "" for all."""
+def _dtypes(operator: Any, texts: Sequence[str]) -> dict[str, DType]:
+    """[NAME=]DTYPE by the name of an input, "" for all. Raises click.UsageError."""
     found = {}
     for text in texts:
         name, _, what = text.rpartition("=")
         if name and name not in operator.input_names:
             raise click.UsageError(f"{operator.name} has no input {name!r}: {operator.signature()}")
         try:
-            found[name] = read(what)
+            found[name] = as_dtype(what)
         except TypeError:
-            raise click.UsageError(f"{what!r} is no {wanted.removeprefix('a ')}") from None
+            raise click.UsageError(f"{what!r} is no dtype such as int8") from None
     return found
 
 
