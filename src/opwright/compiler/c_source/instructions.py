@@ -169,7 +169,7 @@ class Instructions:
 
     @staticmethod
     def _chosen(mask: Expr, a: Expr, b: Expr) -> Expr:
-        text = f"{mask.within(OR)} ? {a.within(OR)} : {b.within(CHOICE)}"
+        text = f"{mask.within(EQUAL)} ? {a.within(OR)} : {b.within(CHOICE)}"
         return Expr(text, CHOICE, a.unsigned, reads(mask, a, b))
 
     # ---- conversions --------------------------------------------------------------------------------------------
