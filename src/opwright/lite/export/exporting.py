@@ -10,16 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ...compiler.operator_kernels import OperatorKernel
 from ...core.errors import SignatureError
 from ...core.files import replacing
 from ...ops import registry
 from ...ops.definition import Operator
-from .apis import api_named
-from .arrays import array_export_of
-from .cases import export_of
-from .readme import readme
-from .source import header, source
 
 
 def export_c(operator: Any, out: str | os.PathLike[str] = ".", *, api: str = "opaque",
@@ -52,6 +46,13 @@ def export_c(operator: Any, out: str | os.PathLike[str] = ".", *, api: str = "op
 
 def exported(operator: Any, *, api: str = "opaque", attrs: Mapping[str, Any] | None = None) -> dict[str, str]:
     """The text of each file by its name. Parameters and errors: as `export_c`."""
+    from ...compiler.operator_kernels import OperatorKernel  # LLVM is loaded when something is exported
+    from .apis import api_named
+    from .arrays import array_export_of
+    from .cases import export_of
+    from .readme import readme
+    from .source import header, source
+
     if isinstance(operator, str):
         operator = registry.get(operator)
     if not isinstance(operator, Operator):
