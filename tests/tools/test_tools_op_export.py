@@ -61,7 +61,7 @@ def test_json_and_an_operator_of_the_catalogue(tmp_path):
 @pytest.mark.parametrize(("arguments", "code", "words"), [
     (["ExportedByHand"], 1, "attrs={'of': [...]}"),
     (["WithoutAKernel"], 1, "it has no kernel"),
-    (["Nothing"], 3, "no operator 'Nothing'"),
+    (["NobodyMadeThis"], 3, "no operator 'NobodyMadeThis'"),
     (["ExportedByHand", "--attr", "of"], 2, "NAME=VALUE"),
     (["ExportedByHand", "--attr", "beta=1"], 1, "no attribute 'beta'"),
     (["ExportedByHand", "--attr", "of=word"], 1, "attribute 'of' cannot be that"),

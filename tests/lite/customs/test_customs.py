@@ -90,7 +90,7 @@ def test_check_and_resolver_know_what_is_shipped(tmp_path, capsys):
         ("TransformLandmarks", "yes", "shipped")
     ]
     out = tmp_path / "my_resolver.py"
-    assert write_resolver([str(model)], str(out), as_json=False)
+    assert write_resolver([str(model)], str(out), measure=False, as_json=False)
     scope: dict = {}
     exec(out.read_text("utf-8"), scope)
     assert scope["SHIPPED"] == {"TransformLandmarks": (2, 2)}

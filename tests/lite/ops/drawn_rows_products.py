@@ -16,6 +16,7 @@ from drawn_rows_contractions import FLOAT, INTEGERS, SIGNED, SUMS, activations, 
 from opwright.lite.format import objects, schema
 
 HALF = 2e-3  # two steps of float16
+HALF_SUMS = 0.03  # of 40 products: on processors that multiply float16 the official delegate adds them in it, too
 MOVED = ("FLOAT32", "FLOAT16", "BFLOAT16", "FLOAT64", "UINT16", "INT32", "UINT32", "INT64", "UINT64", "BOOL")
 NARROW = tuple(kind for kind in MOVED if "64" not in kind)
 SIX = ("FLOAT32", "UINT8", "INT8", "INT16", "INT32", "INT64")
@@ -305,7 +306,7 @@ ROWS = [
     _row(_FC, FLOAT, _dense_by_block, 0.01, "AUTO", "hybrid int4 by block"),
     *(_row(_EMBED, ("FLOAT32", "FLOAT16"), _lookup_by_block(k), label=f"of {k.lower()} by block")
       for k in ("INT4", "INT2")),
-    _row(_FC, ("FLOAT16",), _half_dense, HALF, "AUTO"),
+    _row(_FC, ("FLOAT16",), _half_dense, HALF_SUMS, "AUTO"),
     *(_row(_FC, ("FLOAT16",), _half_hybrid(k), 0.02, "AUTO", f"hybrid {k.lower()}") for k in ("INT8", "INT4")),
     _row(_BMM, FLOAT, _product(), SUMS),
     _row(_BMM, FLOAT, _product(), SUMS, "AUTO"),

@@ -114,7 +114,7 @@ def _registration(library: Library, symbol: str, name: str | None) -> NativeRegi
     found = _record_of(library, symbol, where)
     native = provider()
     _check_functions(found.record, where)
-    own, version = None, 1
+    own, version = None, max(found.record.version, 1)  # of a classic record: 0 where nothing is said
     if found.operator is not None:
         operator = COperator.from_address(found.operator)
         own = operator.custom_name.decode(errors="replace") if operator.custom_name else None

@@ -177,7 +177,7 @@ def _against_infinity(lite: str) -> Any:
 
 def _clip(node: Node, low: Lowering) -> Lowered:
     x, least, greatest = node.operands
-    return low.emit("MINIMUM", low.emit("MAXIMUM", x, least), greatest)
+    return low.emit("MAXIMUM", low.emit("MINIMUM", x, greatest), least)
 
 
 def _l2_loss(node: Node, low: Lowering) -> Lowered:
