@@ -253,7 +253,7 @@ wait:
 
 rest:
   %turns.next = add i64 %turns, 1
-  %long = icmp ugt i64 %turns, 16384
+  %long = icmp ugt i64 %turns, 2048
   br i1 %long, label %yield, label %spin
 
 spin:
