@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,9 @@ import pytest
 
 import opwright as ow
 from opwright import lite
+from opwright.compiler.cache import objects
+from opwright.compiler.loops import frozen
+from opwright.lite.compiled import shortcut
 
 RNG = np.random.default_rng(3)
 FILTER = ow.constant(RNG.standard_normal((3, 3, 2, 5)).astype(np.float32))
@@ -253,3 +257,37 @@ def test_every_byte_of_the_cache_counts(tmp_path: Path, damaged: Path) -> None:
         interpreter.allocate_tensors()
         np.testing.assert_allclose(run(interpreter, X), wanted, rtol=1e-5, atol=1e-6)
         file.write_bytes(before)
+
+
+@ow.function(input_signature=[ow.TensorSpec((None, 4), ow.float32, name="x")])
+def any_rows(x: Any) -> Any:
+    return ow.nn.relu(x) + 0.25
+
+
+def test_other_sizes_leave_no_trace(tmp_path: Path) -> None:
+    """A process that gives an input another size first does not change what the next one begins with."""
+    path = written(tmp_path / "any.tflite", any_rows)
+    wanted = lite.Interpreter(path).get_input_details()[0]["shape"].tolist()
+    for _ in range(2):
+        interpreter = lite.Interpreter(path)
+        interpreter.resize_tensor_input(interpreter.get_input_details()[0]["index"], [7, 4])
+        interpreter.allocate_tensors()
+        assert run(interpreter, np.ones((7, 4), np.float32)).shape == (7, 4)
+        after = lite.Interpreter(path)
+        assert after.get_input_details()[0]["shape"].tolist() == wanted
+    assert ready(path).get_input_details()[0]["shape"].tolist() == wanted
+
+
+def test_a_note_for_a_plan_that_is_gone_is_replaced(tmp_path: Path, cache: Path) -> None:
+    """As after a change of what plans are kept under: else nobody would go the short way again."""
+    path = written(tmp_path / "model.tflite")
+    key = shortcut._digest(str(frozen.key_of_file(path)))
+    ready(path)
+    store = objects(cache)
+    note = json.loads(bytes(store.find(key)))
+    store.keep(key, json.dumps(note | {"plan": "another"}).encode())
+    assert lite.Interpreter(path)._shortcut is None
+    interpreter = ready(path)
+    interpreter.allocate_tensors()
+    assert run(interpreter, X).shape == (1, 6, 5, 5)
+    assert json.loads(bytes(store.find(key)))["plan"] == note["plan"]

@@ -137,9 +137,7 @@ class CompiledDelegate(Delegate):
 
     def _frozen_key(self, subgraph: Subgraph) -> str | None:
         """What a plan of all nodes of the main subgraph is kept under; None where none is to be."""
-        if self._identity is None or subgraph.index != 0:
-            return None
-        if self._codes is None:
+        if self._identity is None or self._codes is None or subgraph.index != 0:
             return None
         return f"{self._identity} {[subgraph.tensors[i].shape for i in subgraph.inputs]} {self._codes}"
 

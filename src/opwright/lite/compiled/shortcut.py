@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..runtime.subgraph import Subgraph
 
 
-FORMAT = 1  # of notes
+FORMAT = 2  # of notes
 
 
 class Quantization(NamedTuple):
@@ -155,17 +155,22 @@ def find(path: Any) -> Shortcut | None:
 def keep(path: Any, plan_key: str, subgraph: Subgraph) -> None:
     """Leave the note for a model in a file, whose only subgraph one frozen plan runs whole.
 
-    Nothing is left where a tensor's details are more than a note holds, and where there are custom operators: which
-    code serves them is not the file's to say.
+    Nothing is left where a tensor's details are more than a note holds, where inputs have other shapes than in the
+    file, which is what an interpreter begins with, and where there are custom operators: which code serves them is not
+    the file's to say. A note for another plan is replaced.
     """
     if any(type(node.options) is bytes for node in subgraph.nodes):
         return
+    inputs, outputs = ([subgraph.tensors[i] for i in indices] for indices in (subgraph.inputs, subgraph.outputs))
+    file = subgraph.model.subgraphs[subgraph.index].tensors
+    if any(t.shape != tuple(np.asarray(file[t.index].shape).tolist()) for t in (*inputs, *outputs)):
+        return
     key = frozen.key_of_file(path)
     digest = "" if key is None else _digest(key)
-    if key is None or objects(flags.cache_dir).find(digest) is not None:
+    before = None if key is None else objects(flags.cache_dir).find(digest)
+    if key is None or (before is not None and json.loads(before)["plan"] == plan_key):
         return
     found = frozen.find(plan_key)
-    inputs, outputs = ([subgraph.tensors[i] for i in indices] for indices in (subgraph.inputs, subgraph.outputs))
     if found is None or len(found.plans) != 1 or not all(map(_is_plain, (*inputs, *outputs))):
         return
     if not set(found.plans[0].outside) <= {*subgraph.inputs, *subgraph.outputs}:
