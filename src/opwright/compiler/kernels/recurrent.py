@@ -1,6 +1,7 @@
 """Recurrence: the steps of an LSTM in one kernel.
 
-Lives here: the maker of Lstm, its family.  Not here: what gates get from the input, one product over all steps.
+Lives here: the maker of Lstm, its family; what the LSTM of integers (recurrent_int8.py) shares with it.
+Not here: what gates get from the input, one product over all steps.
 
 An item is some rows of the batch, which go through all steps: their state stays in the first cache, weights are read
 once a step. Weights are packed by vectors of cells, for each of them the gates side by side, so that one turn of
@@ -9,14 +10,14 @@ products gives all that new cells need.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...core.dtypes import float32
+from ...core.dtypes import DType, float32
 from .. import language as kl
 from ..language import f32, i64, ptr
-from ..loops.forms import Buffer, Lstm
+from ..loops.forms import Buffer, Lstm, LstmInt8
 from . import Unmade, maker
 from .expression import OPERATIONS
 
@@ -161,27 +162,10 @@ def written(into: Any, source: Any, n: Any, lanes: int) -> None:
 @maker(Lstm)
 def make_lstm(form: Lstm, build: Builder) -> None:
     """Weights are constants of float32."""
-    from ..target import host
-
-    weights, gates = form.recurrent, len(form.gates)
-    known = (*weights, *form.projection[:1])
-    y, dense = form.output, (*form.gates, form.h, form.c, form.output)
-    if any(w.constant is None or w.dtype is not float32 for w in known) or any(b.parent is not None for b in dense):
-        raise Unmade("an LSTM whose weights are computed, or of a slice")
-    if len(y.shape) != 3 or (form.activation not in BOUNDS and form.activation not in ("TANH", "NONE")):
+    y, gates = form.output, len(form.gates)
+    if form.activation not in BOUNDS and form.activation not in ("TANH", "NONE"):
         raise Unmade(f"an LSTM with {form.activation} to {y!r}")
-    cells, outputs = weights[0].shape
-    steps, batch = y.shape[:2] if form.time_major else y.shape[1::-1]
-    if not y.size or not cells:
-        raise Unmade("an LSTM of nothing")
-    lanes = host().vector_bytes // 4
-    long = max(lanes, CHAINS)
-    wide, depth = (-(-n // long) * long for n in (cells, outputs))
-    rows = next(n for n in (4, 2, 1) if batch % n == 0)
-    if len(weights) * rows * CHAINS > 3 * host().registers // 4:
-        rows = 1
-    packed = packed_cells(weights, cells, outputs, wide, depth, lanes, build)
-    turned = packed_cells(form.projection[:1], outputs, cells, depth, wide, lanes, build) if form.projection else 0
+    steps, batch, cells, outputs, rows, room, packed, turned = layer_of(form, float32, build)
     missing = [0] * (4 - gates)
     pitches = [1, batch] if form.time_major else [steps, 1]
     last = (steps - 1) * pitches[1] if form.backward else 0  # the row of the first step that is taken
@@ -194,7 +178,44 @@ def make_lstm(form: Lstm, build: Builder) -> None:
     states = map(build.pointer, (form.h, form.c))
     words = [*missing, *(build.pointer(g, last * cells) for g in form.gates), packed, *peeps, turned, bias, *states,
              build.pointer(y, last * outputs), steps, *pitches, cells, outputs, *form.clips]  # fmt: skip
-    build.step(code, words, batch // rows, scratch=3 * rows * max(wide, depth) * 4, chunk=1)
+    build.step(code, words, batch // rows, scratch=3 * rows * room * 4, chunk=1)
+
+
+class Layer(NamedTuple):
+    """An LSTM's layer as kernels take it. rows: of the batch that go together; room: numbers of a row of the state, in
+    whole vectors and chains; weights, projection: packed; 0 where there is none."""
+
+    steps: int
+    batch: int
+    cells: int
+    outputs: int
+    rows: int
+    room: int
+    weights: Any
+    projection: Any
+
+
+def layer_of(form: Lstm | LstmInt8, dtype: DType, build: Builder) -> Layer:
+    """The layer, with its weights, of this dtype, packed. Raises Unmade for weights that are computed, and slices."""
+    from ..target import host
+
+    weights, y = form.recurrent, form.output
+    known, dense = (*weights, *form.projection[:1]), (*form.gates, form.h, form.c, y)
+    if any(w.constant is None or w.dtype is not dtype for w in known) or any(b.parent is not None for b in dense):
+        raise Unmade("an LSTM whose weights are computed, or of a slice")
+    if len(y.shape) != 3 or not y.size or not weights[0].size:
+        raise Unmade(f"an LSTM of nothing, or to {y!r}")
+    cells, outputs = weights[0].shape
+    steps, batch = y.shape[:2] if form.time_major else y.shape[1::-1]
+    lanes = host().vector_bytes // 4
+    long = max(lanes, CHAINS)
+    wide, depth = (-(-n // long) * long for n in (cells, outputs))
+    rows = next(n for n in (4, 2, 1) if batch % n == 0)
+    if len(weights) * rows * CHAINS > 3 * host().registers // 4:
+        rows = 1
+    packed = packed_cells(weights, cells, outputs, wide, depth, lanes, build)
+    turned = packed_cells(form.projection[:1], outputs, cells, depth, wide, lanes, build) if form.projection else 0
+    return Layer(steps, batch, cells, outputs, rows, max(wide, depth), packed, turned)
 
 
 def packed_cells(

@@ -20,7 +20,7 @@ from ..language import f32, i8, i16, i32, i64, ptr
 from ..loops.forms import LstmInt8
 from . import Unmade, maker
 from .fixed_int16 import HIGH, LOW, ONE, logistic, saturated, shifted, tanh
-from .recurrent import CHAINS, Cells, packed_cells
+from .recurrent import CHAINS, Cells, layer_of
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder
@@ -119,28 +119,10 @@ def _narrowed(into: Any, source: Any, zero: Any, n: Any, lanes: int) -> None:
 @maker(LstmInt8)
 def make_lstm(form: LstmInt8, build: Builder) -> None:
     """Weights are constants of int8."""
-    from ..target import host
-
-    weights, gates = form.recurrent, len(form.gates)
-    known = (*weights, *form.projection[:1])
-    dense = (*form.gates, form.h, form.c, form.output)
-    if any(w.constant is None or w.dtype is not int8 for w in known) or any(b.parent is not None for b in dense):
-        raise Unmade("an LSTM whose weights are computed, or of a slice")
-    y = form.output
-    if len(y.shape) != 3 or (form.h.dtype, form.c.dtype, y.dtype) != (int8, int16, int8):
+    y, gates = form.output, len(form.gates)
+    if (form.h.dtype, form.c.dtype, y.dtype) != (int8, int16, int8):
         raise Unmade(f"an LSTM to {y!r}")
-    cells, outputs = weights[0].shape
-    steps, batch = y.shape[:2] if form.time_major else y.shape[1::-1]
-    if not y.size or not cells:
-        raise Unmade("an LSTM of nothing")
-    lanes = host().vector_bytes // 4
-    long = max(lanes, CHAINS)
-    wide, depth = (-(-n // long) * long for n in (cells, outputs))
-    rows = next(n for n in (4, 2, 1) if batch % n == 0)
-    if len(weights) * rows * CHAINS > 3 * host().registers // 4:
-        rows = 1
-    packed = packed_cells(weights, cells, outputs, wide, depth, lanes, build)
-    turned = packed_cells(form.projection[:1], outputs, cells, depth, wide, lanes, build) if form.projection else 0
+    steps, batch, cells, outputs, rows, room, packed, turned = layer_of(form, int8, build)
     bias: Any = 0
     if len(form.projection) > 1:
         bias = build.constant(np.asarray(form.projection[1].constant, np.float32))
@@ -151,4 +133,4 @@ def make_lstm(form: LstmInt8, build: Builder) -> None:
     held = map(build.pointer, (form.h, form.c, y))
     words = [*missing, *map(build.pointer, form.gates), packed, turned, bias, *held, factors, steps, *pitches, cells,
              outputs, *form.clips]  # fmt: skip
-    build.step(code, words, batch // rows, scratch=3 * rows * max(wide, depth) * 4, chunk=1)
+    build.step(code, words, batch // rows, scratch=3 * rows * room * 4, chunk=1)

@@ -203,6 +203,8 @@ class Lowering:
         for before, after in zip(old.outputs, values):
             if after.node in fresh:
                 after.name = before.name
+                if after.index == 0:  # a node is called as its first result is
+                    after.node.name = before.name
                 after.spec = more_specific(before.spec, after.spec)
             self.became[before] = after
 
