@@ -103,6 +103,7 @@ COMPOSITES = [
     case("is_nan", m.is_nan, np.array([np.nan, 1, np.inf], np.float32), ops="NOT_EQUAL"),
     case("is_inf", m.is_inf, np.array([np.nan, 1, -np.inf], np.float32), ops="ABS EQUAL"),
     case("is_finite", m.is_finite, np.array([np.nan, 1, -np.inf], np.float32), ops="ABS LESS"),
+    case("clip_crossed", lambda x: ow.clip_by_value(x, 1.5, -0.5), f32(9)),
     case("clip", lambda x: ow.clip_by_value(x, -0.5, 1.5), f32(9)), case("l2_loss", nn.l2_loss, f32(2, 3)),
     case("euclidean_norm", lambda x: m.reduce_euclidean_norm(x, 1), f32(2, 3)),
     case("logical_xor", m.logical_xor, bools(5), bools(5, seed=9)),

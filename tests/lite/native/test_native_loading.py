@@ -287,6 +287,15 @@ def test_a_library_that_was_built_again_is_loaded_again(tmp_path):
     assert [value_of(ops, "CONST") for ops in (first, second, lite.load_custom_ops(path))] == [1, 2, 2]
 
 
+@pytest.mark.parametrize(("said", "version"), [("", 1), ("r.version = 3;", 3), ("r.version = -2;", 1)])
+def test_the_version_of_a_classic_record(tmp_path, said, version):
+    """The official run time asks the resolver alone; a record that says nothing is of version 1."""
+    path = compile_(tmp_path, SOURCE.replace("return r;", f"{said} return r;"), "-DVALUE=4")
+    ops = lite.load_custom_ops(path)
+    assert ops["CONST"].version == version
+    assert value_of(ops, "CONST") == 4
+
+
 def test_paths_of_every_kind(tmp_path, monkeypatch):
     path = compile_(tmp_path, SOURCE, "-DVALUE=3")
     monkeypatch.chdir(tmp_path)
