@@ -212,7 +212,7 @@ def _outcome(op: Any, name: str, one: Callable[[], Any]) -> Outcome:
     except NotTried as error:
         return Outcome(op.name, name, "not tried", str(error))
     except Exception as error:  # a failing check, or a rule of the operator that fails
-        words = " ".join(str(error).split())[:300]
+        words = " ".join(str(error).split())  # whole: the reason is often at the end, behind names and paths
         kind = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
         return Outcome(op.name, name, "failed", kind + words)
     return Outcome(op.name, name, "ok", detail if isinstance(detail, str) else "")
