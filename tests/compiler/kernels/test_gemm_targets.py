@@ -20,7 +20,7 @@ from opwright.core.dtypes import float32
 SUM = arg(0, float32)
 RELU, SILU = (Epilogue(apply(name, SUM), (), ()) for name in ("relu", "silu"))
 TARGETS = [pytest.param(name, marks=() if name == "aarch64" else pytest.mark.slow)
-           for name in ("aarch64", "x86-64-v2", "riscv64", "wasm32-simd128")]  # fmt: skip
+           for name in ("aarch64", "x86-64-v2", "riscv64", "riscv64-v", "wasm32-simd128")]  # fmt: skip
 
 
 def numbers(*shape: int) -> np.ndarray:
