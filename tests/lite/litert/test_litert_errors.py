@@ -127,6 +127,25 @@ def test_a_process_without_stderr():
     assert said == "12.0\n"
 
 
+@needs_wheel
+@pytest.mark.parametrize("closed", [(2,), (1, 2), (0, 1, 2)], ids=str)
+def test_what_it_says_is_in_the_error_without_stderr_too(closed, tmp_path):
+    content = Build().tensor("x", (2,)).tensor("y", (2,)).op("NEG", "x", "y", version=77).done()
+    (tmp_path / "model").write_bytes(content)
+    process(f"""
+    import os
+    from opwright import lite
+    for descriptor in {closed}:
+        os.close(descriptor)
+    try:
+        lite.litert.CompiledModel({str(tmp_path / "model")!r})
+    except RuntimeError as error:
+        with open({str(tmp_path / "said")!r}, "w") as file:
+            file.write(str(error))
+    """)
+    assert "'NEG' version '77'" in (tmp_path / "said").read_text()
+
+
 # ---- the model ------------------------------------------------------------------------------------------------------
 
 

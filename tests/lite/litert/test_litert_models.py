@@ -216,6 +216,22 @@ def test_a_tensor_may_be_an_input_and_an_output():
     np.testing.assert_array_equal(twice, y)
 
 
+def test_each_name_of_a_tensor_is_there():
+    """Of a tensor that a signature names twice the run time says the last name twice."""
+    @ow.function(input_signature=[ow.TensorSpec((2, 3), ow.float32, name="x")])
+    def model(x):
+        y = x * x
+        return {"a": y, "b": y, "c": x, "d": y + x}
+
+    x = drawn(2, 3)
+    content = lite.TFLiteConverter.from_concrete_functions([model.get_concrete_function()], model).convert()
+    with made(content) as compiled:
+        assert compiled.get_signature_list()["serving_default"]["outputs"] == ["a", "b", "c", "d"]
+        found = compiled.run({"x": x})
+    for name, wanted in {"a": x * x, "b": x * x, "c": x, "d": x * x + x}.items():
+        np.testing.assert_allclose(found[name], wanted, rtol=1e-6)
+
+
 # ---- its life -------------------------------------------------------------------------------------------------------
 
 

@@ -54,6 +54,7 @@ class TensorBuffer:
                                                          ctypes.byref(handle)), f"a buffer for {what}")  # fmt: skip
         self._handle: int | None = handle.value
         self._finalizer = weakref.finalize(self, library().DestroyTensorBuffer, handle.value)
+        self._finalizer.atexit = False  # a daemon thread may be running a model on it
 
     @property
     def handle(self) -> int:

@@ -10,6 +10,7 @@ lines is written on. Where another thread catches already nothing is added: what
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import sys
@@ -39,7 +40,8 @@ class Captured(contextlib.AbstractContextManager["Captured"]):
 
     def __init__(self, whole: bool = False) -> None:
         self.text, self._whole = "", whole
-        self._stderr = -1  # the descriptor it was, -1 where there is none
+        self._redirected = False
+        self._stderr: int | None = None  # the descriptor it was, None where it is closed
 
     def __enter__(self) -> Captured:
         self._catches = _lock.acquire(blocking=False)
@@ -50,11 +52,10 @@ class Captured(contextlib.AbstractContextManager["Captured"]):
                 with contextlib.suppress(OSError, ValueError):
                     sys.stderr.flush()
             self._file = tempfile.TemporaryFile()
-            try:
-                self._stderr = os.dup(2)
+            with contextlib.suppress(OSError):  # no descriptor to spare: nothing is caught
+                self._stderr = _duplicate(2)
                 os.dup2(self._file.fileno(), 2)
-            except OSError:
-                pass  # no stderr, or no descriptor to spare: nothing is caught
+                self._redirected = True
         except BaseException:
             _lock.release()
             raise
@@ -65,12 +66,15 @@ class Captured(contextlib.AbstractContextManager["Captured"]):
         if not self._catches:
             return
         try:
-            if self._stderr >= 0:
+            if self._redirected:
                 if sys.stderr is not None:
                     with contextlib.suppress(OSError, ValueError):
                         sys.stderr.flush()
-                os.dup2(self._stderr, 2)
-                os.close(self._stderr)
+                if self._stderr is None:
+                    os.close(2)
+                else:
+                    os.dup2(self._stderr, 2)
+                    os.close(self._stderr)
                 self._file.seek(0)
                 written = self._file.read()
                 its, others = (written, b"") if self._whole else _parted(written)
@@ -81,6 +85,16 @@ class Captured(contextlib.AbstractContextManager["Captured"]):
             self._file.close()
         finally:
             _lock.release()
+
+
+def _duplicate(descriptor: int) -> int | None:
+    """Another descriptor of the same, None where it is closed. Raises OSError where there is none to spare."""
+    try:
+        return os.dup(descriptor)
+    except OSError as error:
+        if error.errno != errno.EBADF:
+            raise
+        return None
 
 
 def _parted(written: bytes) -> tuple[bytes, bytes]:

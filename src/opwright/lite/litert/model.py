@@ -68,11 +68,11 @@ class CompiledModel:
         self._threads = num_threads or flags.get("num_threads") or os.cpu_count() or 1
         self._loaded = loaded = Loaded()
         self._finalizer = weakref.finalize(self, loaded.close)
-        self._alone = Alone(self._finalizer, loaded)
         self._invoke = library().RunCompiledModel
         try:
             carriage = carry(file, custom_ops)
             loaded.nodes = [GivenNode(c, carriage.resolver, self._threads, loaded.errors) for c in carriage.nodes]
+            self._alone = Alone(self._finalizer, loaded)  # after the nodes: at exit the last that came ends first
             kernel()  # compiled before anything is caught of stderr
             loaded.make(carriage.model, None if carriage.changed else model, self._threads)
             self._signatures = signatures_of(loaded.model.value or 0, carriage.model)

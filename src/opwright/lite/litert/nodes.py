@@ -207,6 +207,10 @@ class GivenNode:
         return InternalError(op=self.carried.name, at=self.carried.place, what="the official run time passes another "
                              "number of tensors", found=count, wanted=len(self.carried.passed))  # fmt: skip
 
+    def keep(self) -> None:
+        """Let nothing be freed when the process ends: the node still runs."""
+        self._interpreter._subgraphs[0].resources.busy = True
+
     def close(self) -> None:
         """Free the operator's state. The run time must have let go of the node before."""
         self.record[_PLAN] = 0

@@ -5,7 +5,10 @@ Lives here: `Alone`, `Bound`, the checks of what is given.  Not here: the run it
 
 from __future__ import annotations
 
+import atexit
 import threading
+import time
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -27,6 +30,10 @@ class Alone:
     def __init__(self, finalizer: Any, loaded: Loaded) -> None:
         self._lock, self._runner = threading.Lock(), 0
         self._finalizer, self._loaded = finalizer, loaded
+        finalizer.atexit = False  # which would not ask who runs it
+        _all.add(self)
+        atexit.unregister(_at_exit)
+        atexit.register(_at_exit)  # before what frees the state of operators in C (native/callbacks.py)
 
     def __enter__(self) -> None:
         me = threading.get_ident()
@@ -42,6 +49,28 @@ class Alone:
     def __exit__(self, *_: object) -> None:
         self._runner = 0
         self._lock.release()
+
+    def end(self, patience: float) -> None:
+        """Close the model for good, once nobody runs it: who wants to then waits until the process is gone.
+
+        patience: seconds to wait; where they do not do, it is left as it is
+        """
+        if self._lock.acquire(timeout=patience):
+            self._finalizer()
+        else:
+            for node in self._loaded.nodes:
+                node.keep()
+
+
+_all: weakref.WeakSet[Alone] = weakref.WeakSet()
+_PATIENCE = 2.0  # seconds, of all models together
+
+
+def _at_exit() -> None:
+    """Daemon threads may still run models, which must not be freed under them."""
+    until = time.monotonic() + _PATIENCE
+    for alone in list(_all):
+        alone.end(max(until - time.monotonic(), 0.0))
 
 
 class Bound:

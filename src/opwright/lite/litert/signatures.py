@@ -90,6 +90,7 @@ def signatures_of(handle: int, model: Model) -> list[Signature]:
             if definition is not None:
                 by_name = {m.name: int(m.tensor_index) for m in (definition.inputs if is_input else definition.outputs)}
                 indices = [by_name[name] for name in names]
+                names = _all_names(indices, by_name)
             else:
                 indices = [int(t) for t in (main.inputs if is_input else main.outputs)]
             parts.append([Place(name, _tensor(model, main, t), is_input) for name, t in zip(names, indices)])
@@ -107,6 +108,14 @@ def _names(signature: Any, side: str) -> list[str]:
     check(getattr(library(), f"GetNumSignature{side}s")(signature, ctypes.byref(count)), f"counting {side.lower()}s")
     name = getattr(library(), f"GetSignature{side}Name")
     return [_text(name, signature, SIZE(i)) for i in range(count.value)]
+
+
+def _all_names(indices: list[int], by_name: dict[str, int]) -> list[str]:
+    """A name for each of these tensors: of one that stands several times the run time says one name each time."""
+    left: dict[int, list[str]] = {}
+    for name, index in by_name.items():
+        left.setdefault(index, []).append(name)
+    return [left[i].pop(0) if len(left[i]) > 1 else left[i][0] for i in indices]
 
 
 def _text(function: Callable[..., int], *arguments: Any) -> str:
