@@ -6,7 +6,8 @@ Not here: opening libraries (library.py), names of functions (names.py), running
 A function without arguments gives a registration: a TfLiteRegistration by value or by address, or a TfLiteOperator
 (TfLiteRegistrationExternal in older headers). Of a record by address only the first 64 bytes are certain, which every
 generation of the headers has; what follows is looked at where it belongs to the same variable, and counts only if it is
-the address of an operator that this process has made.
+the address of an operator that this process has made. A function may as well take a MutableOpResolver and add operators
+to it: what it adds is noted by the provider, whichever function is called (provider/resolvers.c).
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from ...core.errors import InvalidArgumentError, NotFoundError
 from ..registration import Registration
 from .functions import provider
 from .library import Library, open_library
-from .names import find_entry, looks_like_entry, operator_name, qualified, shown
-from .records import CERTAIN, METHODS, COperator, CRegistration
+from .names import entries, find_entry, may_register, operator_name, qualified, shown
+from .records import CERTAIN, METHODS, CAdded, COperator, CRegistration
 from .registration import NativeRegistration
 
 _BUFFER = 256
@@ -36,8 +37,9 @@ def load_custom_ops(path: str | os.PathLike[str], ops: Mapping[str, str] | Itera
 
     ops: from operators' names to the functions that give their registrations, in C++ with or without namespaces; or the
     functions alone; or None for every function called ...Registration, ...RegistrationExternal or Register_... that
-    takes no arguments, which is then called. Without a name, an operator of the opaque interface is called what it
-    calls itself, one of the classic interface after its function: Register_SIN gives "SIN".
+    takes no arguments, which is then called, and in C++ for every one that takes a MutableOpResolver*. Without a name,
+    an operator of the opaque interface is called what it calls itself, one of the classic interface after its function:
+    Register_SIN gives "SIN". A function that takes a MutableOpResolver* gives all operators that it adds to one.
 
     >>> ops = lite.load_custom_ops("libatan.so", {"Atan": "AtanOpRegistrationExternal"})
     >>> lite.Interpreter(model_path, custom_ops=ops)
@@ -52,15 +54,15 @@ def load_custom_ops(path: str | os.PathLike[str], ops: Mapping[str, str] | Itera
     found: dict[str, Registration] = {}
     for name, entry in _wanted(ops, library, functions):
         symbol = entry if library.file is None else find_entry(entry, functions, library.path)
-        made = _registration(library, symbol, name)
-        known = found.get(made.name)
-        if known is None:
-            found[made.name] = made
-        elif not _same(known, made):
-            raise InvalidArgumentError(
-                what=f"{library.path}: two functions give an operator {made.name!r}",
-                found=f"{known.entry}, {made.entry}",  # type: ignore[attr-defined]
-                do='name them: load_custom_ops(path, {"Name": "Function", ...})')  # fmt: skip
+        for made in _registrations(library, symbol, name):
+            known = found.get(made.name)
+            if known is None:
+                found[made.name] = made
+            elif not _same(known, made):
+                raise InvalidArgumentError(
+                    what=f"{library.path}: two functions give an operator {made.name!r}",
+                    found=f"{known.entry}, {made.entry}",  # type: ignore[attr-defined]
+                    do='name them: load_custom_ops(path, {"Name": "Function", ...})')  # fmt: skip
     return found
 
 
@@ -84,7 +86,7 @@ def _wanted(ops: Any, library: Library, functions: list[str]) -> list[tuple[str 
         raise InvalidArgumentError(what=f"{library.path}: names of functions are read from ELF files alone",
                                    do='name them: load_custom_ops(path, {"Name": "Function"})')  # fmt: skip
     elif ops is None:
-        pairs = [(None, f) for f in functions if looks_like_entry(f)]
+        pairs = [(None, f) for f in entries(functions)]
         if not pairs:
             names = ", ".join(sorted({shown(f) for f in functions})[:8]) or "no functions"
             raise NotFoundError(what=f"{library.path} registers nothing", found=names,
@@ -102,16 +104,32 @@ def _wanted(ops: Any, library: Library, functions: list[str]) -> list[tuple[str 
 
 
 class _Record(NamedTuple):
-    """A registration as it came. operator: the address of the operator in it, if any."""
+    """A registration as it came. operator: the address of the operator in it, if any; name, version: what the resolver
+    that it was added to was told."""
 
     record: CRegistration
     operator: int | None
     kept: Any
+    name: str | None = None
+    version: int | None = None
 
 
-def _registration(library: Library, symbol: str, name: str | None) -> NativeRegistration:
+def _registrations(library: Library, symbol: str, name: str | None) -> list[NativeRegistration]:
+    """What a function gives: one registration, called `name` where that is said; all that it adds to a resolver, or of
+    these the one of that name."""
     where = f"{library.path}: {shown(symbol)}"
-    found = _record_of(library, symbol, where)
+    found = _records_of(library, symbol, where)
+    if name is not None and len(found) > 1:
+        named = [r for r in found if r.name == name]
+        if not named:
+            raise NotFoundError(what=f"{where} adds no operator {name!r}", found=", ".join(str(r.name) for r in found),
+                                wanted="the name of one of these", do=f"load_custom_ops(path, [{shown(symbol)!r}]) for "
+                                "all of them")  # fmt: skip
+        found = named
+    return [_registration(library, symbol, name, record, where) for record in found]
+
+
+def _registration(library: Library, symbol: str, name: str | None, found: _Record, where: str) -> NativeRegistration:
     native = provider()
     _check_functions(found.record, where)
     own, version = None, max(found.record.version, 1)  # of a classic record: 0 where nothing is said
@@ -126,24 +144,67 @@ def _registration(library: Library, symbol: str, name: str | None) -> NativeRegi
     if not native.ow_has_invoke(C.addressof(found.record)):
         raise InvalidArgumentError(what=f"{where} gives a record without invoke", found=_given(found),
                                    wanted="at least an invoke function")  # fmt: skip
-    called = name or own or operator_name(symbol)
-    return NativeRegistration(native, found.record, called, version, library.path, shown(symbol),
+    called = name or found.name or own or operator_name(symbol)
+    return NativeRegistration(native, found.record, called, found.version or version, library.path, shown(symbol),
                               (library, found.kept))  # fmt: skip
 
 
-def _record_of(library: Library, symbol: str, where: str) -> _Record:
-    """Call an entry point. Raises InvalidArgumentError for what is no registration."""
+def _records_of(library: Library, symbol: str, where: str) -> list[_Record]:
+    """Call an entry point. Raises InvalidArgumentError for what gives no registration."""
     native = provider()
     mangled = qualified(symbol)
-    if mangled is not None and mangled[1] != "v":
+    if mangled is not None and not may_register(mangled[1]):
         raise InvalidArgumentError(what=f"{where} takes arguments, so it gives no registration",
-                                   wanted="a function without parameters")  # fmt: skip
+                                   wanted="a function without parameters, or of a MutableOpResolver*")  # fmt: skip
     try:
         function = library.address(symbol)
     except AttributeError:
         raise NotFoundError(what=f"{library.path} has no function {symbol}") from None
     buffer, result = C.create_string_buffer(_BUFFER), C.c_void_p()
-    if native.ow_call_by_value(function, C.addressof(buffer), C.addressof(result)):
+    native.ow_added_begin()
+    try:
+        by_value = native.ow_call_by_value(function, C.addressof(buffer), C.addressof(result))
+        added = _added(where)
+    finally:
+        native.ow_added_end()
+    if added:
+        return added
+    if mangled is not None and mangled[1] != "v":
+        raise InvalidArgumentError(what=f"{where} adds no operators to the resolver that it takes",
+                                   wanted="resolver->AddCustom(name, registration)")  # fmt: skip
+    return [_returned(library, symbol, where, buffer if by_value else None, result.value)]
+
+
+def _added(where: str) -> list[_Record]:
+    """What a function has added to a resolver; of a name and version that were added twice the last, as officially.
+
+    raises InvalidArgumentError for builtin operators, whose kernels are the interpreter's
+    """
+    first = C.POINTER(CAdded)()
+    found: dict[str, _Record] = {}
+    for one in first[: provider().ow_added(C.byref(first))]:
+        if one.name is None:
+            raise InvalidArgumentError(what=f"{where} adds a kernel of a builtin operator", found=one.builtin_code,
+                                       wanted="custom operators alone",
+                                       do="load_custom_ops(path, functions) with the others' functions")  # fmt: skip
+        name, version = one.name.decode(errors="replace"), one.version
+        if not name or version < 1:
+            raise InvalidArgumentError(what=f"{where} adds an operator without a name, or of no version",
+                                       found=f"{name!r}, version {version}",
+                                       wanted="a name, and 1 or more")  # fmt: skip
+        record = CRegistration.from_buffer_copy(one.registration)
+        more = _bytes_at(one.source + CERTAIN, _BY_ADDRESS) if not any(getattr(record, m) for m in METHODS) else None
+        operator = int.from_bytes(more or b"", sys.byteorder)
+        if operator and provider().ow_is_operator(operator):
+            record.registration_external = operator
+        found[name] = _Record(record, record.registration_external, None, name, version)
+    return list(found.values())
+
+
+def _returned(library: Library, symbol: str, where: str, buffer: Any, at: int | None) -> _Record:
+    """The registration that a function returned: in `buffer`, by value, or by its address."""
+    native = provider()
+    if buffer is not None:
         record = CRegistration.from_buffer_copy(buffer.raw)
         if any(buffer.raw[C.sizeof(CRegistration) :]):
             raise InvalidArgumentError(what=f"{where} gives a record that is larger than any TfLiteRegistration",
@@ -152,7 +213,6 @@ def _record_of(library: Library, symbol: str, where: str) -> _Record:
         if record.registration_external and not native.ow_is_operator(record.registration_external):
             raise _wrong(where, "registration_external", record.registration_external)
         return _Record(record, record.registration_external, buffer)
-    at = result.value
     if at is None:
         raise InvalidArgumentError(what=f"{where} returned null", wanted="a registration")
     if native.ow_is_operator(at):

@@ -1,6 +1,6 @@
 """Names of entry points: C++'s mangled ones, and what an operator is called after its function.
 
-Lives here: `qualified` (namespace and name of a mangled function), `find_entry`, `looks_like_entry`, `operator_name`.
+Lives here: `qualified` (namespace and name of a mangled function), `find_entry`, `entries`, `operator_name`.
 Not here: which functions a library has (elf.py), calling them (loading.py).
 
 Source: the Itanium C++ ABI, section 5.1: `_Z`, then a name as its length and letters, or several between N and E;
@@ -17,6 +17,7 @@ from ...core.errors import InvalidArgumentError, NotFoundError
 
 _ENDINGS = ("RegistrationExternal", "Registration", "OperatorExternal")
 _BEGINNINGS = ("Register_",)
+_REGISTER = re.compile(r"Register(?=[A-Z0-9])")
 
 
 def qualified(symbol: str) -> tuple[str, str] | None:
@@ -46,6 +47,12 @@ def qualified(symbol: str) -> tuple[str, str] | None:
     return "::".join(parts), rest
 
 
+def may_register(letters: str) -> bool:
+    """Whether a C++ function with parameters of these letters gives registrations: it has none, or a pointer to a
+    MutableOpResolver, which stands in a namespace that was named before or not."""
+    return letters == "v" or (letters.startswith("PN") and letters.endswith("17MutableOpResolverE"))
+
+
 def shown(symbol: str) -> str:
     """A function's name as a person writes it."""
     found = qualified(symbol)
@@ -61,7 +68,7 @@ def find_entry(wanted: str, functions: Iterable[str], library: str) -> str:
     if wanted in functions:
         return wanted
     spelled = wanted.removesuffix("()").removeprefix("::")
-    candidates = {f: q for f in functions if (q := qualified(f)) is not None and q[1] == "v"}
+    candidates = {f: q for f in functions if (q := qualified(f)) is not None and may_register(q[1])}
     exact = [f for f, (name, _) in candidates.items() if name == spelled]
     loose = exact or [f for f, (name, _) in candidates.items() if name.endswith(f"::{spelled}")]
     if len(loose) == 1:
@@ -73,25 +80,33 @@ def find_entry(wanted: str, functions: Iterable[str], library: str) -> str:
     names = sorted({shown(f) for f in functions})
     near = difflib.get_close_matches(spelled, names, 4, 0.6)
     near += [n for n in names if n not in near and spelled.lower() in n.lower()][:4]
-    with_parameters = [q[0] for f in functions if (q := qualified(f)) is not None and q[1] != "v"
+    with_parameters = [q[0] for f in functions if (q := qualified(f)) is not None and not may_register(q[1])
                        and q[0].split("::")[-1] == spelled.split("::")[-1]]  # fmt: skip
     if with_parameters:
         raise InvalidArgumentError(what=f"{library}: {wanted} takes arguments, so it gives no registration",
                                    found=with_parameters[0], wanted="a function without parameters")  # fmt: skip
-    entries = [shown(f) for f in functions if looks_like_entry(f)]
+    sure = [shown(f) for f in functions if looks_like_entry(f)]
     raise NotFoundError(
-        what=f"{library} has no function {wanted}", found=", ".join(near or entries[:8] or names[:8]) or "no functions",
+        what=f"{library} has no function {wanted}", found=", ".join(near or sure[:8] or names[:8]) or "no functions",
         wanted="the name of a function that returns a registration, exported by the library",
         do=f"{near[0]!r}" if near else 'static functions are not exported; in C++ write extern "C" or name the '
         "namespaces")  # fmt: skip
 
 
+def entries(functions: Iterable[str]) -> list[str]:
+    """The functions whose names say that they give registrations; where there are none, C++ functions without
+    parameters that are called Register..., as some projects have it."""
+    functions = list(functions)
+    sure = [f for f in functions if looks_like_entry(f)]
+    return sure or [f for f in functions if _REGISTER.match(_last(f)) and (qualified(f) or ("", ""))[1] == "v"]
+
+
 def looks_like_entry(symbol: str) -> bool:
-    """Whether a function's name says that it gives a registration; of C++ functions, those without parameters."""
+    """Whether a function says that it gives a registration: by its name, or in C++ by taking a resolver."""
     found = qualified(symbol)
     if symbol.startswith("_Z") and (found is None or found[1] != "v"):
-        return False
-    name = shown(symbol).split("::")[-1]
+        return found is not None and may_register(found[1])
+    name = _last(symbol)
     if name.startswith(("TfLite", "Ow", "ow_")):
         return False
     return any(name.endswith(e) and name != e for e in _ENDINGS) or any(
@@ -99,11 +114,17 @@ def looks_like_entry(symbol: str) -> bool:
     )
 
 
+def _last(symbol: str) -> str:
+    """A function's name without its namespaces."""
+    return shown(symbol).split("::")[-1]
+
+
 def operator_name(symbol: str) -> str:
     """What an operator is called after its function: Register_SIN gives SIN, atan_op::AtanOpRegistration Atan."""
-    name = shown(symbol).split("::")[-1]
+    name = _last(symbol)
     for beginning in _BEGINNINGS:
         name = name.removeprefix(beginning)
+    name = _REGISTER.sub("", name, 1) if _REGISTER.match(name) else name
     for ending in _ENDINGS:
         if name.endswith(ending) and name != ending:
             name = name.removesuffix(ending)

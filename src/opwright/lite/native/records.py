@@ -124,6 +124,13 @@ class COperator(C.Structure):
                 ("async_kernel_with_data", C.c_void_p))  # fmt: skip
 
 
+class CAdded(C.Structure):
+    """OwAdded: an operator that a function added to a resolver."""
+
+    _fields_ = (("name", C.c_char_p), ("builtin_code", C.c_int32), ("version", C.c_int32), ("source", C.c_void_p),
+                ("registration", CRegistration))  # fmt: skip
+
+
 METHODS = ("init", "free", "prepare", "invoke")
 
 

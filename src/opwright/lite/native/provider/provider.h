@@ -13,6 +13,7 @@
      tensors.c         tensors of the classic interface
      opaque.c          tensors and their builders, of the opaque interface
      kernel_util.c     the C++ helpers under their mangled names; quantization.c those that do arithmetic
+     resolvers.c       resolvers that functions of a library add operators to
      async.c           asynchronous kernels, attribute maps
      programs.c        functions by which programs run models: each says that this cannot be done here */
 #ifndef OPWRIGHT_NATIVE_PROVIDER_H_
@@ -75,6 +76,17 @@ OW_EXPORT void ow_operator_registration(const TfLiteOperator* op, TfLiteRegistra
 /* Call `record function(void)`, whether it gives a record by value or a pointer. buffer: 256 bytes, all 0, that a
    record by value is left in. result: the pointer otherwise. Gives 1 for a record by value. */
 OW_EXPORT int ow_call_by_value(void* function, void* buffer, void** result);
+
+/* What MutableOpResolver::AddCustom and ::AddBuiltin were called with on this thread between begin and end. */
+typedef struct OwAdded {
+  const char* name; /* null for a builtin operator */
+  int32_t builtin_code, version;
+  const TfLiteRegistration* from;  /* where the record was: more of it may be there than is certain */
+  TfLiteRegistration registration; /* its first 64 bytes */
+} OwAdded;
+OW_EXPORT void ow_added_begin(void);
+OW_EXPORT int ow_added(const OwAdded** added);
+OW_EXPORT void ow_added_end(void);
 
 /* The work of TfLiteContext::ResizeTensor and ::AddTensors on the structs. A new shape takes the place of dims, memory
    on the heap becomes as large as it must be, memory of the arena becomes null: to be planned. */

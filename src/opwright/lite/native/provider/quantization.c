@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "opwright/lite/builtin_op_data.h"
+#include "opwright/lite/helpers.h"
 #include "provider.h"
 
 #define DEFINE(Result, name, parameters) \
@@ -11,24 +12,6 @@
 
 typedef TfLiteContext Context;
 typedef TfLiteTensor Tensor;
-
-/* real = multiplier * 2^(exponent - 31), the multiplier with 31 bits. */
-static void as_integer(double real, int32_t* multiplier, int* exponent) {
-  *multiplier = 0;
-  *exponent = 0;
-  if (real == 0.0) return;
-  double fraction = frexp(real, exponent);
-  int64_t fixed = (int64_t)round(fraction * 2147483648.0);
-  if (fixed == INT64_C(2147483648)) {
-    fixed /= 2;
-    ++*exponent;
-  }
-  if (*exponent < -31) {
-    *exponent = 0;
-    fixed = 0;
-  }
-  *multiplier = (int32_t)fixed;
-}
 
 #define ACTIVATION_RANGE                                                                           \
   _ZN6tflite33CalculateActivationRangeQuantizedEP13TfLiteContext21TfLiteFusedActivationP12TfLiteTensorPiS5_
@@ -125,14 +108,14 @@ DEFINE(TfLiteStatus, POPULATE_CHANNELS,
   for (int i = 0; i < channels; ++i) {
     const double scale = (double)affine->scale->data[per_channel ? i : 0];
     int exponent;
-    as_integer((double)input->params.scale * scale / (double)output->params.scale, channel_multiplier + i, &exponent);
+    ow_as_integer((double)input->params.scale * scale / (double)output->params.scale, channel_multiplier + i, &exponent);
     channel_shift[i] = exponent;
   }
   if (input->type == kTfLiteUInt8) {
     double real = 0;
     int exponent;
     TF_LITE_ENSURE_STATUS(convolution_multiplier(c, input, filter, bias, output, &real));
-    as_integer(real, multiplier, &exponent);
+    ow_as_integer(real, multiplier, &exponent);
     *shift = -exponent;
   }
   if (input->type == kTfLiteUInt8 || input->type == kTfLiteInt8 || input->type == kTfLiteInt16) {

@@ -17,7 +17,7 @@ enum {
   OW_FLEX_INT = 1, OW_FLEX_UINT = 2, OW_FLEX_FLOAT = 3, OW_FLEX_KEY = 4, OW_FLEX_STRING = 5,
   OW_FLEX_INDIRECT_INT = 6, OW_FLEX_INDIRECT_UINT = 7, OW_FLEX_INDIRECT_FLOAT = 8, OW_FLEX_MAP = 9,
   OW_FLEX_VECTOR = 10, OW_FLEX_VECTOR_INT = 11, OW_FLEX_VECTOR_UINT = 12, OW_FLEX_VECTOR_FLOAT = 13,
-  OW_FLEX_BLOB = 25, OW_FLEX_BOOL = 26, OW_FLEX_VECTOR_BOOL = 36
+  OW_FLEX_VECTOR_KEY = 14, OW_FLEX_FIRST_FIXED = 16, OW_FLEX_BLOB = 25, OW_FLEX_BOOL = 26, OW_FLEX_VECTOR_BOOL = 36
 };
 
 /* A value: at which place of the buffer, in how many bytes, of what type; child: bytes of what it points to. */
@@ -57,31 +57,58 @@ static inline int ow_flex_size_(const void* buffer, size_t length, size_t at, un
   return 1;
 }
 
-/* The value under a name of the map that the buffer holds. */
-static inline int ow_flex_find(const void* buffer, size_t length, const char* name, OwFlexValue* value) {
+/* The value that the buffer is. */
+static inline int ow_flex_root_(const void* buffer, size_t length, OwFlexValue* value) {
   const unsigned char* bytes = (const unsigned char*)buffer;
-  size_t map, keys, size, count, key;
-  uint64_t key_width;
   if (buffer == NULL || length < 3) return 0;
-  const unsigned root_width = bytes[length - 1], packed = bytes[length - 2], width = 1u << (packed & 3);
-  if (packed >> 2 != OW_FLEX_MAP || (root_width != 1 && root_width != 2 && root_width != 4 && root_width != 8)) return 0;
-  if (length < 2 + root_width) return 0;
-  if (!ow_flex_follow_(buffer, length, length - 2 - root_width, root_width, &map)) return 0;
-  if (map < 3 * width || !ow_flex_size_(buffer, length, map, width, &size)) return 0;
-  if (!ow_flex_bits_(buffer, length, map - 2 * width, width, &key_width)) return 0;
+  const unsigned width = bytes[length - 1];
+  if ((width != 1 && width != 2 && width != 4 && width != 8) || length < 2 + width) return 0;
+  *value = ow_flex_value_(length - 2 - width, width, bytes[length - 2]);
+  return 1;
+}
+
+/* A map's parts: its values and their number, its keys and the bytes of each. */
+typedef struct OwFlexMap {
+  size_t at, size, keys;
+  unsigned width, key_width;
+} OwFlexMap;
+
+static inline int ow_flex_map_(const void* buffer, size_t length, OwFlexValue value, OwFlexMap* map) {
+  uint64_t key_width;
+  size_t count;
+  const unsigned width = map->width = value.child;
+  if (value.type != OW_FLEX_MAP || !ow_flex_follow_(buffer, length, value.at, value.width, &map->at)) return 0;
+  if (map->at < 3 * width || !ow_flex_size_(buffer, length, map->at, width, &map->size)) return 0;
+  if (!ow_flex_bits_(buffer, length, map->at - 2 * width, width, &key_width)) return 0;
   if (key_width != 1 && key_width != 2 && key_width != 4 && key_width != 8) return 0;
-  if (!ow_flex_follow_(buffer, length, map - 3 * width, width, &keys)) return 0;
-  if (!ow_flex_size_(buffer, length, keys, (unsigned)key_width, &count) || count < size) return 0;
-  if (length - map - size * width < size) return 0; /* a byte of type for each */
-  for (size_t i = 0; i < size; ++i) {
-    if (!ow_flex_follow_(buffer, length, keys + i * (size_t)key_width, (unsigned)key_width, &key)) return 0;
-    const size_t wanted = strlen(name) + 1; /* its end, 0, with it */
+  map->key_width = (unsigned)key_width;
+  if (!ow_flex_follow_(buffer, length, map->at - 3 * width, width, &map->keys)) return 0;
+  if (!ow_flex_size_(buffer, length, map->keys, map->key_width, &count) || count < map->size) return 0;
+  return length - map->at - map->size * width >= map->size; /* a byte of type for each */
+}
+
+/* The value under a name of a map. */
+static inline int ow_flex_in_map_(const void* buffer, size_t length, OwFlexMap map, const char* name,
+                                  OwFlexValue* value) {
+  const unsigned char* bytes = (const unsigned char*)buffer;
+  const size_t wanted = strlen(name) + 1; /* its end, 0, with it */
+  size_t key;
+  for (size_t i = 0; i < map.size; ++i) {
+    if (!ow_flex_follow_(buffer, length, map.keys + i * map.key_width, map.key_width, &key)) return 0;
     if (wanted <= length - key && memcmp(bytes + key, name, wanted) == 0) {
-      *value = ow_flex_value_(map + i * width, width, bytes[map + size * width + i]);
+      *value = ow_flex_value_(map.at + i * map.width, map.width, bytes[map.at + map.size * map.width + i]);
       return 1;
     }
   }
   return 0;
+}
+
+/* The value under a name of the map that the buffer holds. */
+static inline int ow_flex_find(const void* buffer, size_t length, const char* name, OwFlexValue* value) {
+  OwFlexValue root;
+  OwFlexMap map;
+  return ow_flex_root_(buffer, length, &root) && ow_flex_map_(buffer, length, root, &map) &&
+         ow_flex_in_map_(buffer, length, map, name, value);
 }
 
 /* A number: *is_float says which of the two holds it. */
@@ -167,11 +194,8 @@ static inline int ow_flex_int(const void* buffer, size_t length, const char* nam
   return 1;
 }
 
-/* Bytes of a string, a key or a blob, inside the buffer; a string has a 0 behind its length. */
-static inline int ow_flex_string(const void* buffer, size_t length, const char* name, const char** out, size_t* size) {
-  OwFlexValue value;
+static inline int ow_flex_bytes_(const void* buffer, size_t length, OwFlexValue value, const char** out, size_t* size) {
   size_t at;
-  if (!ow_flex_find(buffer, length, name, &value)) return 0;
   if (value.type != OW_FLEX_KEY && value.type != OW_FLEX_STRING && value.type != OW_FLEX_BLOB) return 0;
   if (!ow_flex_follow_(buffer, length, value.at, value.width, &at)) return 0;
   const char* start = (const char*)buffer + at;
@@ -189,24 +213,47 @@ static inline int ow_flex_string(const void* buffer, size_t length, const char* 
   return 1;
 }
 
+/* Bytes of a string, a key or a blob, inside the buffer; a string has a 0 behind its length. */
+static inline int ow_flex_string(const void* buffer, size_t length, const char* name, const char** out, size_t* size) {
+  OwFlexValue value;
+  return ow_flex_find(buffer, length, name, &value) && ow_flex_bytes_(buffer, length, value, out, size);
+}
+
+/* Where a list stands, how many elements it has, and of what type all are: 0 where each says its own. */
+static inline int ow_flex_list_(const void* buffer, size_t length, OwFlexValue value, size_t* at, size_t* size,
+                                unsigned* type) {
+  const unsigned fixed = value.type - OW_FLEX_FIRST_FIXED; /* 2, 3 or 4 elements, each of three types */
+  if (!ow_flex_follow_(buffer, length, value.at, value.width, at)) return 0;
+  if (fixed < 9) {
+    *size = fixed / 3 + 2;
+    *type = fixed % 3 + OW_FLEX_INT;
+    return *size <= (length - *at) / value.child;
+  }
+  if (!ow_flex_size_(buffer, length, *at, value.child, size)) return 0;
+  if (value.type == OW_FLEX_VECTOR || value.type == OW_FLEX_MAP) {
+    *type = 0;
+    return length - *at - *size * value.child >= *size; /* a byte of type for each */
+  }
+  *type = value.type == OW_FLEX_VECTOR_BOOL ? (unsigned)OW_FLEX_BOOL : value.type - OW_FLEX_VECTOR_INT + OW_FLEX_INT;
+  return value.type == OW_FLEX_VECTOR_BOOL || (value.type >= OW_FLEX_VECTOR_INT && value.type < OW_FLEX_FIRST_FIXED);
+}
+
+static inline OwFlexValue ow_flex_element_(const void* buffer, OwFlexValue list, size_t at, size_t size, unsigned type,
+                                           size_t i) {
+  const unsigned packed = type != 0 ? type << 2 : ((const unsigned char*)buffer)[at + size * list.child + i];
+  return ow_flex_value_(at + i * list.child, list.child, packed);
+}
+
 /* The numbers of a list. Gives 1 and their count where there is such a list; writes the first `most` of them. */
 static inline int ow_flex_doubles(const void* buffer, size_t length, const char* name, double* out, size_t most,
                                   size_t* count) {
   OwFlexValue value;
   size_t at, size;
-  if (!ow_flex_find(buffer, length, name, &value)) return 0;
-  const int typed = value.type == OW_FLEX_VECTOR_INT || value.type == OW_FLEX_VECTOR_UINT ||
-                    value.type == OW_FLEX_VECTOR_FLOAT || value.type == OW_FLEX_VECTOR_BOOL;
-  if (!typed && value.type != OW_FLEX_VECTOR) return 0;
-  if (!ow_flex_follow_(buffer, length, value.at, value.width, &at)) return 0;
-  if (!ow_flex_size_(buffer, length, at, value.child, &size)) return 0;
-  if (!typed && length - at - size * value.child < size) return 0;
+  unsigned type;
+  if (!ow_flex_find(buffer, length, name, &value) || value.type == OW_FLEX_MAP) return 0;
+  if (!ow_flex_list_(buffer, length, value, &at, &size, &type)) return 0;
   for (size_t i = 0; i < size && i < most; ++i) {
-    const size_t place = at + i * value.child;
-    const unsigned element = value.type == OW_FLEX_VECTOR_BOOL ? (unsigned)OW_FLEX_BOOL
-                             : value.type - OW_FLEX_VECTOR_INT + OW_FLEX_INT;
-    const unsigned packed = typed ? element << 2 : ((const unsigned char*)buffer)[at + size * value.child + i];
-    if (!ow_flex_as_double_(buffer, length, ow_flex_value_(place, value.child, packed), out + i)) return 0;
+    if (!ow_flex_as_double_(buffer, length, ow_flex_element_(buffer, value, at, size, type, i), out + i)) return 0;
   }
   *count = size;
   return 1;

@@ -2,6 +2,8 @@
 #ifndef OPWRIGHT_LITE_HELPERS_H_
 #define OPWRIGHT_LITE_HELPERS_H_
 
+#include <math.h>
+
 #include "common.h"
 
 /* The tensor at a place of a node's list; null where the list is not as long, or the tensor was left out. */
@@ -55,6 +57,17 @@ static inline int ow_has_unknown_size(const TfLiteTensor* t) {
     if (t->dims_signature->data[i] == -1) return 1;
   }
   return 0;
+}
+
+/* real = multiplier * 2^(exponent - 31), the multiplier with 31 bits; 0 for what is too small. */
+static inline void ow_as_integer(double real, int32_t* multiplier, int* exponent) {
+  int64_t fixed = (int64_t)round(frexp(real, exponent) * 2147483648.0);
+  if (fixed == INT64_C(2147483648)) {
+    fixed /= 2;
+    ++*exponent;
+  }
+  if (fixed == 0 || *exponent < -31) *exponent = 0, fixed = 0;
+  *multiplier = (int32_t)fixed;
 }
 
 static inline int ow_is_mobile(void) {

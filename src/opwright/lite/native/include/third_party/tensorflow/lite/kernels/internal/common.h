@@ -1,1 +1,2 @@
 #include "opwright/lite/tensor_ctypes.h"
+#include "opwright/lite/arithmetic.h"

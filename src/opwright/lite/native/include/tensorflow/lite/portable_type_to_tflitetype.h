@@ -1,0 +1,1 @@
+#include "opwright/lite/type_of.h"

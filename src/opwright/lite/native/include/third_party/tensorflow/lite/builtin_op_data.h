@@ -1,0 +1,1 @@
+#include "opwright/lite/builtin_op_data.h"
