@@ -32,6 +32,8 @@ class Kernel:
     does not take, which the reference then computes.
     """
 
+    on_scalars = True
+
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
         parameters = inspect.signature(function).parameters.values()

@@ -62,8 +62,10 @@ def _fit(op: Any, name: str, x: Any, grad: Any) -> Any:
     if x.dtype.is_handle or (grad.dtype is x.dtype and fits):
         return grad
     part = "shape" if grad.dtype is x.dtype else "dtype"
+    way_out = "elementwise = True in the class, if it broadcasts its inputs: then gradients are summed up"
     raise InternalError(op=op.name, what=f"the gradient rule gave another {part} than input {name!r} has",
-                        found=f"{grad.dtype.name} {grad.shape}", wanted=f"{x.dtype.name} {x.shape}")  # fmt: skip
+                        found=f"{grad.dtype.name} {grad.shape}", wanted=f"{x.dtype.name} {x.shape}",
+                        do=way_out if part == "shape" and len(op.inputs) > 1 else None)  # fmt: skip
 
 
 

@@ -70,7 +70,7 @@ class Operator:
         self.lod_rule: Callable[[Any], str] | None = None if isinstance(lod, str) else lod
         self.key_rule: Callable[..., Any] | None = body.pop("expected_kernel_key", None)
         self.input_key_rule: Callable[..., Any] | None = body.pop("input_kernel_key", None)
-        self.elementwise: bool = body.pop("elementwise", False)
+        self.elementwise: bool = body.pop("elementwise", None)
         self.effect: str | None = body.pop("effect", None)
         self.effect_rule: Callable[[Mapping[str, Any]], str | None] | None = body.pop("effect_rule", None)
         self.version_rule: Callable[[Any], int] | None = body.pop("version_needed", None)
@@ -89,6 +89,9 @@ class Operator:
         self.kernel_rule: Any = body.pop("kernel", None)
         if hasattr(self.kernel_rule, "of_operator"):  # a kernel on arrays, which has to know which of them is what
             self.kernel_rule = self.kernel_rule.of_operator(self)
+        if self.elementwise is None:  # a kernel on scalars broadcasts, and shapes follow where no rule says otherwise
+            on_scalars = getattr(self.kernel_rule, "on_scalars", False)
+            self.elementwise = on_scalars and self.infer_rule is None and len(self.outputs) == 1
         self.kernels: dict[kernels.KernelKey, Callable[..., Any]] = {}
         if self.kernel_rule is not None:
             self.kernels[kernels.KernelKey("cpu", library="compiled")] = self.kernel_rule

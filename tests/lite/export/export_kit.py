@@ -201,6 +201,29 @@ class Root:
         return x * math.sqrt(of)
 
 
+@ow.operator(name="ExportedCubeRoot")
+class CubeRoot:
+    """By Newton's method, of which the loop's condition is a computation of its own."""
+
+    x = ow.Input((ow.float32, ow.float64))
+    y = ow.Output(like="x")
+    within = ow.Attr(float, default=1e-6)
+
+    def compute(op, x):
+        return np.cbrt(x)
+
+    @ow.kernel
+    def kernel(x, *, within):
+        a = ow.abs(x)
+        if a == 0.0:
+            return x
+        y, turns = 0.5 * a + 0.5, 0
+        while ow.abs(y * y * y - a) > within * a and turns < 100:
+            y = y - (y * y * y - a) / (3.0 * y * y)
+            turns += 1
+        return -y if x < 0.0 else y
+
+
 def built(op: Any, folder: Path, *, api: str = "opaque", attrs: Any = None, flags: Any = ("-O0",)) -> dict[str, Any]:
     """The operator's C, compiled and loaded: what an interpreter takes as custom_ops."""
     header, source, _ = ow.export_c(op, folder, api=api, attrs=attrs)

@@ -6,11 +6,24 @@ import importlib.util
 import sys
 
 import pytest
-from export_kit import STRICT, Blend, Clip, Elementary, Escape, Pair, Root, Whole, Within, compiled, needs_gcc
+from export_kit import (
+    STRICT,
+    Blend,
+    Clip,
+    CubeRoot,
+    Elementary,
+    Escape,
+    Pair,
+    Root,
+    Whole,
+    Within,
+    compiled,
+    needs_gcc,
+)
 
 import opwright as ow
 
-OPERATORS = (Blend, Clip, Elementary, Escape, Pair, Whole, Within)
+OPERATORS = (Blend, Clip, CubeRoot, Elementary, Escape, Pair, Whole, Within)
 ZIG = importlib.util.find_spec("ziglang") is not None
 
 
@@ -72,6 +85,13 @@ def test_control_flow_is_structured(tmp_path):
     kernel = source[source.index("static inline float exported_escape") : source.index("FlexBuffer")]
     assert "for (;;) {" in kernel
     assert "goto" not in kernel
+
+
+def test_what_nobody_reads_is_not_written_and_what_is_read_once_stands_there(tmp_path):
+    source = ow.export_c(CubeRoot, tmp_path)[1].read_text()
+    kernel = source[source.index("static inline float exported_cube") : source.index("static inline double")]
+    assert kernel.count("fabsf(y * y * y - t) > (float)within * t") == 1
+    assert kernel.count("t3 = ") == 1  # the mask of the turn: the condition before the first turn is not computed
 
 
 def test_the_catalogues_operators_are_kernels_themselves(tmp_path):

@@ -11,6 +11,7 @@ from export_kit import (
     NAMES,
     Blend,
     Clip,
+    CubeRoot,
     Elementary,
     Escape,
     Pair,
@@ -46,7 +47,7 @@ EXACT = {
 def customs(tmp_path_factory):
     """Each operator's C, for this very processor, built once."""
     return {op.name: built(op, tmp_path_factory.mktemp(op.name), flags=NATIVE)
-            for op in (Clip, Elementary, Pair, Escape, Whole, Within, Blend)}  # fmt: skip
+            for op in (Clip, CubeRoot, Elementary, Pair, Escape, Whole, Within, Blend)}  # fmt: skip
 
 
 def same_bits(a, b):
@@ -115,6 +116,15 @@ def test_control_flow(limit, customs):
     assert c.shape == (23, 37)
     assert c.max() == limit
     assert abs(c - Escape(*map(np.float64, grid), limit=limit).numpy()).mean() < 0.02 * limit + 1e-9
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_loop_whose_condition_is_computed(dtype, customs):
+    x = np.array([0.0, -0.0, 1.0, -8.0, 27.0, 1e-3, -12345.0, 3e10], dtype)
+    within = 1e-6 if dtype is np.float32 else 1e-14
+    ours, c = here(CubeRoot, customs, x, within=within)
+    same_bits(c, ours)
+    np.testing.assert_allclose(c, np.cbrt(x.astype(np.float64)), rtol=within)
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])

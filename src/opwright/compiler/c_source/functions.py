@@ -85,9 +85,12 @@ class _Writer:
     # ---- what is used where -------------------------------------------------------------------------------------
 
     def _count_uses(self) -> None:
+        needed = self._needed()
         for block in self.blocks.order:
             for x in block.instructions:
                 self.home[x] = block
+                if x not in needed:
+                    continue
                 if isinstance(x, llvm.PhiInstr):
                     for value, source in x.incomings:
                         if source in self.blocks.place:
@@ -95,9 +98,8 @@ class _Writer:
                             if any(source in inside and block not in inside for inside in self.blocks.loops.values()):
                                 self.where[value].add(block)
                     continue
-                for value in (*x.operands, *(getattr(x, "args", ()) or ())):
-                    if isinstance(value, llvm.Instruction):
-                        self._use(value, block)
+                for value in _read_by(x):
+                    self._use(value, block)
         self.left = self.uses.copy()
         for header, inside in self.blocks.loops.items():
             for x, home in self.home.items():
@@ -105,6 +107,19 @@ class _Writer:
                     continue
                 if home is not header if isinstance(x, llvm.PhiInstr) else self.where.get(x, set()) - inside:
                     self.late.add(x)
+
+    def _needed(self) -> set[ir.Value]:
+        """The instructions that what the function does or gives hangs on: what only others read is not written."""
+        found: set[ir.Value] = set()
+        todo = [x for block in self.blocks.order for x in block.instructions
+                if isinstance(x, llvm.Terminator | llvm.StoreInstr)
+                or (isinstance(x, llvm.CallInstr) and isinstance(x.type, ir.VoidType))]  # fmt: skip
+        while todo:
+            x = todo.pop()
+            if x not in found:
+                found.add(x)
+                todo += _read_by(x)
+        return found
 
     def _use(self, value: ir.Value, block: ir.Block) -> None:
         self.uses[value] += 1
@@ -435,6 +450,12 @@ class _Writer:
         count = self._value(x.args[2])
         text = f"memcpy({into.text}, {source.text}, (size_t){count.within(PRIMARY)});"
         return [*self._flushed({MEMORY}), text]
+
+
+def _read_by(x: ir.Instruction) -> list[ir.Instruction]:
+    """The instructions whose values an instruction reads."""
+    values = [value for value, _ in x.incomings] if isinstance(x, llvm.PhiInstr) else x.operands
+    return [value for value in values if isinstance(value, llvm.Instruction)]
 
 
 def _indented(lines: Sequence[str]) -> list[str]:
