@@ -108,9 +108,10 @@ def fuse_patterns(graph: Graph, account: Account) -> Graph:
 
 def _fused(graph: Graph, inside: Any, stage: Stage, account: Account) -> Graph:
     graph = _with_graphs(graph, inside)
+    dtypes = {v.dtype for v in (*graph.inputs, *(v for node in graph.nodes for v in node.outputs))}
     for pattern in account.patterns:
-        for template in pattern.templates[stage]:
-            graph = _one(graph, pattern, template, account)
+        for template, declared in pattern.templates(stage, dtypes):
+            graph = _one(graph, pattern, template, account, declared)
     return graph
 
 
@@ -125,12 +126,15 @@ def _with_graphs(graph: Graph, inside: Any) -> Graph:
     return splice(graph, swaps, lambda number, why: None) if swaps else graph
 
 
-def _one(graph: Graph, pattern: Pattern, template: Template, account: Account) -> Graph:
+def _one(graph: Graph, pattern: Pattern, template: Template, account: Account, declared: bool) -> Graph:
+    """declared: else a node of another dtype than the template's is no near miss."""
     finder = Finder(template, graph)
     taken: set[Node] = set()
     replacements: list[Replacement] = []
     for node in graph.nodes:
         if node.op is not template.anchor.op or node in taken:
+            continue
+        if not declared and node.outputs[0].dtype is not template.anchor.outputs[0].dtype:
             continue
         found = finder.find(node, taken)
         answer = found if isinstance(found, Miss) else _replacement(pattern, template, found, node)
@@ -158,11 +162,12 @@ def _replacement(pattern: Pattern, template: Template, match: Match, anchor: Nod
     """The fused operator for a match, or why it does not take it."""
     depth = len(template.graph.nodes)
     values = {name: match.values[v] for name, v in zip(pattern.parameters, template.graph.inputs)}
+    captured = _as_declared(pattern, match.captured)
     if pattern.where is not None:
-        answer = pattern.where(SimpleNamespace(**values, **match.captured))
+        answer = pattern.where(SimpleNamespace(**values, **captured))
         if isinstance(answer, str) or not answer:
             return Miss(depth, str(answer or "") or "the pattern's `where` declined it", anchor)
-    attrs = {**pattern.attrs, **match.captured}
+    attrs = {**pattern.attrs, **captured}
     old = [match.values[v] for v in template.graph.outputs]
     nodes = {n for n in match.nodes.values() if n.op.name != "Const"}
     if pattern.operator is None:
@@ -186,6 +191,16 @@ def _replacement(pattern: Pattern, template: Template, match: Match, anchor: Nod
     for i, v in zip(places, old):
         node.outputs[i].name = v.name
     return Replacement(node, nodes, dict(zip(old, places)))
+
+
+def _as_declared(pattern: Pattern, captured: dict[str, Any]) -> dict[str, Any]:
+    """Numbers in the types of their attributes: 3 stands among float32 as 3.0. What has no such value stays."""
+    found = dict(captured)
+    for c in pattern.captures:
+        value = found[c.name]
+        if (c.type, type(value)) in ((int, float), (float, int)) and c.type(value) == value:
+            found[c.name] = c.type(value)
+    return found
 
 
 def _check_results(pattern: Pattern, given: Sequence[Any], old: Sequence[Value], anchor: Node) -> None:

@@ -60,7 +60,7 @@ def template_of(name: str, trace: Callable[[Mapping[str, Any]], Graph], captures
     """
     if not captures:
         return Template(trace({}))
-    traces: list[Trace] = []
+    forms: list[list[Trace]] = []  # a value that a rule simplifies, 1 as a factor, gives another form
     failed: Exception | None = None
     unlike: str | None = None
     for values in _choices(captures):
@@ -69,14 +69,17 @@ def template_of(name: str, trace: Callable[[Mapping[str, Any]], Graph], captures
         except (OpError, ValueError, TypeError) as error:  # these values are not for this function
             failed = failed or error
             continue
-        apart = _unlike(traces[0].graph, graph) if traces else None
-        if apart is not None:
+        for traces in forms:
+            apart = _unlike(traces[0].graph, graph)
+            if apart is None:
+                traces.append(Trace(values, graph))
+                break
             unlike = unlike or apart
-            continue
-        traces.append(Trace(values, graph))
+        else:
+            forms.append(traces := [Trace(values, graph)])
         if _told_apart(captures, traces):
             return _Comparison(name, captures, traces).template()
-    if not traces and failed is not None:
+    if not forms and failed is not None:
         raise failed
     names = ", ".join(c.name for c in captures)
     raise InvalidArgumentError(

@@ -8,37 +8,38 @@
 
     converter.patterns = [layer_norm]
 
-Lives here: the decorator, what a pattern declares, and the errors of one that could never be right.
-Not here: what is captured (capturing.py), looking for it (applying.py), trying it (testing/patterns.py).
+Lives here: the decorator, what a pattern declares.
+Not here: what could never be found (refusing.py), what is captured (capturing.py), looking for it (applying.py),
+trying it (testing/patterns.py).
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from types import GenericAlias
 from typing import Any
 
-from ....core.dtypes import float32
+from ....core.dtypes import DType, float32
 from ....core.errors import InvalidArgumentError, OpError
 from ....core.specs import TensorSpec
 from ....eager.variable import Variable
 from ....graph import Graph
 from ....graph.matching import Template
-from ....graph.passes.rewriting import holds_graphs
 from ....ops.attributes import Check
 from ....ops.definition import Operator
 from ....tracing.function import Function
-from ...format.flex import encode_options
 from ..errors import ConverterError
 from ..freeze import freeze
 from ..prepare import merge, prepare
 from .capturing import Capture, stand_ins, template_of
+from .refusing import InferFailed, check_template
 
 Where = Callable[[Any], bool | str]
 Form = Callable[..., Any]
 Stage = Callable[[Graph], Graph]
+_Templates = dict[Stage, Template]
 
 STAGES: tuple[Stage, ...] = (merge, prepare)
 """What graphs have been through when patterns are looked for, the patterns' own, too: first as they are written, so
@@ -56,9 +57,10 @@ def pattern(
     pattern finds its operators in this shape, they become that one.
 
     operator: an @ow.operator class, whose inputs the function's parameters are, by name; or a custom operator's name,
-    which takes them in order. Parameters stand for any tensor: of the dtypes and shapes of a TensorSpec that annotates
-    them, else of the input's first dtype (float32 where it takes that) and any shape. Keyword-only parameters are
-    attributes: what stands in their place in a model is given to the operator.
+    which takes them in order. Parameters stand for any tensor: of the dtype and shape of a TensorSpec that annotates
+    them, else of any shape and one dtype for all of them that take it, float32 or another that the operator's inputs
+    have and the function can be traced in; of a name, float32. Keyword-only parameters are attributes: what stands in
+    their place in a model is given to the operator.
     attrs: attributes that are the same for all. where: asked with what was found (parameters as things with `spec`,
     `dtype`, `shape` and `constant`, attributes by value); False, or text that says why, declines.
     samples: for an attribute two values or more to trace the function with, where none can be made up.
@@ -100,13 +102,13 @@ class Pattern:
         self.name: str = operator.name if isinstance(operator, Operator) else operator
         self.attrs, self.where = attrs, where
         self.forms: list[Form] = []
-        self.templates: dict[Stage, list[Template]] = {stage: [] for stage in STAGES}
+        self._templates: list[dict[DType | None, _Templates | None]] = []  # for each form, by dtype; None: the first
         self._samples = samples
         parameters, captures = self._declared(function)
         self.parameters, self.captures = tuple(parameters), captures
         unknown = [n for n in samples if n not in {c.name for c in captures}]
         if unknown:
-            raise self._wrong(
+            raise self.wrong(
                 f"samples are given for {unknown[0]!r}",
                 found=unknown[0],
                 wanted=f"keyword-only parameters: {', '.join(c.name for c in captures) or 'none'}",
@@ -126,7 +128,7 @@ class Pattern:
             ("attributes", {c.name for c in self.captures}, {c.name for c in captures}),
         ):
             if mine != others:
-                raise self._wrong(
+                raise self.wrong(
                     f"{getattr(function, '__name__', 'the function')} has other {what} than the pattern",
                     found=", ".join(others) or "none",
                     wanted=", ".join(mine) or "none",
@@ -141,9 +143,25 @@ class Pattern:
     def __repr__(self) -> str:
         return f"<pattern of {self.name}({', '.join((*self.parameters, *(c.name for c in self.captures)))})>"
 
+    def templates(self, stage: Stage, dtypes: Set[DType]) -> Iterator[tuple[Template, bool]]:
+        """What is looked for in a graph that has these dtypes, and whether it is as declared: then comes the form in
+        other dtypes."""
+        for form, made in zip(self.forms, self._templates):
+            declared = made[None]
+            assert declared is not None
+            yield declared[stage], True
+            parameters = None
+            for dtype in sorted(dtypes, key=lambda d: d.name):
+                if dtype not in made:
+                    parameters = parameters or self._declared(form)[0]
+                    made[dtype] = self._in_dtype(form, parameters, dtype)
+                if (found := made[dtype]) is not None:
+                    yield found[stage], False
+
     # ---- reading a function --------------------------------------------------------------------------------------
 
-    def _wrong(self, what: str, **parts: Any) -> InvalidArgumentError:
+    def wrong(self, what: str, **parts: Any) -> InvalidArgumentError:
+        """The error of a pattern."""
         return InvalidArgumentError(op=self.name, what=f"pattern: {what}", **parts)
 
     def _declared(self, function: Form) -> tuple[dict[str, TensorSpec], list[Capture]]:
@@ -151,19 +169,19 @@ class Pattern:
         try:
             found = inspect.signature(function, eval_str=True).parameters.values()
         except NameError as error:
-            raise self._wrong(
+            raise self.wrong(
                 f"an annotation cannot be read: {error}", do="annotate with what the module has"
             ) from error
         odd = [p for p in found if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
         if odd:
-            raise self._wrong(f"{odd[0]} stands for any number of parameters", wanted="a parameter for each tensor")
+            raise self.wrong(f"{odd[0]} stands for any number of parameters", wanted="a parameter for each tensor")
         tensors = [p for p in found if p.kind is not p.KEYWORD_ONLY]
         if not tensors:
-            raise self._wrong("the function takes no tensor", do="(x, ..., *, attribute)")
+            raise self.wrong("the function takes no tensor", do="(x, ..., *, attribute)")
         captures = [self._capture(p) for p in found if p.kind is p.KEYWORD_ONLY]
         twice = [c.name for c in captures if c.name in self.attrs]
         if twice:
-            raise self._wrong(f"{twice[0]} is given by attrs and by the function's parameter", wanted="one of them")
+            raise self.wrong(f"{twice[0]} is given by attrs and by the function's parameter", wanted="one of them")
         return {p.name: self._spec(p) for p in tensors}, captures
 
     def _spec(self, parameter: inspect.Parameter) -> TensorSpec:
@@ -172,7 +190,7 @@ class Pattern:
             known = {i.name: i for i in self.operator.inputs if not i.repeated}
             declared = known.get(parameter.name)
             if declared is None:
-                raise self._wrong(
+                raise self.wrong(
                     f"the operator has no input {parameter.name!r} of one tensor",
                     wanted=f"parameters among {', '.join(known) or 'none'}",
                 )
@@ -193,24 +211,28 @@ class Pattern:
         if self.operator is not None:
             attr = self.operator.attr_defs.get(name)
             if attr is None:
-                raise self._wrong(
+                raise self.wrong(
                     f"the operator has no attribute {name!r}",
                     wanted=f"keyword-only parameters among {', '.join(self.operator.attr_defs) or 'none'}",
                 )
             kind, check = attr.type, attr.check
         given = self._samples.get(name)
         if given is not None and (not isinstance(given, list | tuple) or len(given) < 2):
-            raise self._wrong(f"samples of {name} are not two values or more", found=repr(given))
+            raise self.wrong(f"samples of {name} are not two values or more", found=repr(given))
         form = check.form if check is not None else ()
         choices = [tuple(v) if isinstance(v, list) else v for v in given or ()] or (
             form[1:] if form[:1] == ("one_of",) else ()
         )
         values = stand_ins(kind, check.holds if check is not None else lambda _: True, choices)
         if len(values) < 2:
-            raise self._wrong(f"no values can be made up for {name}", do=f'samples={{"{name}": (one, another)}}')
+            raise self.wrong(f"no values can be made up for {name}", do=f'samples={{"{name}": (one, another)}}')
         return Capture(name, kind, values)
 
     def _add(self, function: Form, specs: Mapping[str, TensorSpec]) -> None:
+        self._templates.append({None: self._made(function, specs)})
+        self.forms.append(function)
+
+    def _made(self, function: Form, specs: Mapping[str, TensorSpec]) -> _Templates:
         traced = functools.lru_cache(lambda given: self._traced(function, specs, dict(given)))
 
         def trace(stage: Stage, values: Mapping[str, Any]) -> Graph:
@@ -218,92 +240,53 @@ class Pattern:
 
         found = {s: template_of(self.name, functools.partial(trace, s), self.captures) for s in STAGES}
         for template in found.values():
-            self._check(template)
-        self.forms.append(function)
-        for stage, template in found.items():
-            self.templates[stage].append(template)
+            check_template(self, template)
+        return found
+
+    def _in_dtype(self, function: Form, specs: Mapping[str, TensorSpec], dtype: DType) -> _Templates | None:
+        """The templates with parameters of a dtype that nobody wrote down; None where they do not take it."""
+        inputs = {} if self.operator is None else {i.name: i for i in self.operator.inputs}
+        fixed = {p.name for p in inspect.signature(function, eval_str=True).parameters.values()
+                 if isinstance(p.annotation, TensorSpec)}  # fmt: skip
+        others = {name: TensorSpec(spec.shape, dtype, name=name) for name, spec in specs.items()
+                  if name in inputs and name not in fixed and dtype in inputs[name].dtypes}  # fmt: skip
+        if all(others[name].dtype is specs[name].dtype for name in others):
+            return None
+        try:
+            return self._made(function, {**specs, **others})
+        except (OpError, ValueError, TypeError):  # it is not for this dtype
+            return None
 
     def _traced(self, function: Form, specs: Mapping[str, TensorSpec], values: Mapping[str, Any]) -> Graph:
         """The function's graph, as a converter gets graphs."""
         concrete = Function(function).get_concrete_function(*specs.values(), **values)
         held = [x.name for x in concrete.captured_inputs if isinstance(x, Variable)]
         if held:
-            raise self._wrong(f"it reads the variable {held[0]}, which may have any value", do="make it a parameter")
+            raise self.wrong(f"it reads the variable {held[0]}, which may have any value", do="make it a parameter")
         if isinstance(concrete.structured_outputs, Mapping):
-            raise self._wrong("the function returns a dict", wanted="a tensor, or a tuple in the order of the outputs")
+            raise self.wrong("the function returns a dict", wanted="a tensor, or a tuple in the order of the outputs")
         try:
             return freeze([concrete]).graphs[0]
         except ConverterError as error:
-            raise self._wrong(error.message) from error
-
-    # ---- what could never be right -------------------------------------------------------------------------------
-
-    def _check(self, template: Template) -> None:
-        graph = template.graph
-        self._check_nodes(graph)
-        read = {v for node in graph.nodes for v in node.operands}
-        for v in graph.inputs:
-            if v not in read:
-                raise self._wrong(
-                    f"nothing reads {v.name}, so that no model tells which tensor it is", do="leave the parameter out"
-                )
-        for v in graph.outputs:
-            if v.node is None or v.constant is not None:
-                raise self._wrong(
-                    f"the result {v.name} is {'a parameter' if v.node is None else 'a constant'}",
-                    wanted="results of operators",
-                )
-        if len(set(graph.outputs)) < len(graph.outputs):
-            raise self._wrong("two results are the same tensor", wanted="different ones")
-        apart = [n for n in graph.nodes if n.op.name != "Const" and n not in template.reached()]
-        if apart:
-            raise self._wrong(
-                f"{apart[0].op.name} ({apart[0].at}) has no tensor in common with the first result: "
-                "nothing tells where it is",
-                do="a pattern for each part",
-            )
-        attrs = {**self.attrs, **{c.name: c.values[0] for c in self.captures}}
-        if self.operator is None:
-            encode_options(attrs)
-            return
-        wanted = [v.spec for v in graph.outputs]
-        found = self.specs_of(attrs, dict(zip(self.parameters, graph.inputs)))
-        if len(found) != len(wanted) or not all(
-            f.dtype is w.dtype and f.shape.is_compatible_with(w.shape) for f, w in zip(found, wanted)
-        ):
-            raise self._wrong(
-                "the operator does not give what the function gives",
-                found=", ".join(s.short() for s in found),
-                wanted=", ".join(s.short() for s in wanted),
-            )
-
-    def _check_nodes(self, graph: Graph) -> None:
-        nodes = [n for n in graph.nodes if n.op.name != "Const"]
-        if not nodes:
-            raise self._wrong("there is no operator in it, once constants are computed", wanted="operators to look for")
-        for n in nodes:
-            if holds_graphs(n) or n.effect is not None:
-                what = "is control flow" if holds_graphs(n) else "has an effect or draws numbers"
-                raise self._wrong(
-                    f"{n.op.name} ({n.at}) {what}",
-                    wanted="operators whose results depend on operands alone",
-                    do="ow.function(experimental_implements=...), for what is called as a function",
-                )
+            raise self.wrong(error.message) from error
 
     def specs_of(self, attrs: Mapping[str, Any], values: Mapping[str, Any]) -> list[TensorSpec]:
         """What the operator gives for these operands: the specs of those of its outputs that callers take.
 
-        raises InvalidArgumentError as the operator does
+        raises InvalidArgumentError as the operator does, `InferFailed` where its rule raises something else
         """
         operator = self.operator
         assert operator is not None
         if any(o.repeated for o in operator.outputs):
-            raise self._wrong(
+            raise self.wrong(
                 "the operator has an output of any number of tensors", wanted="one output for each result"
             )
         try:
             bound = operator.bind(dict(attrs))
             inferred = operator.infer(bound, [values.get(i.name) for i in operator.inputs])
         except OpError as error:
-            raise self._wrong(f"the operator does not take what the pattern gives it: {error.message}") from error
+            raise self.wrong(f"the operator does not take what the pattern gives it: {error.message}") from error
+        except Exception as error:  # a person's rule
+            text = f"{type(error).__name__}: {error}"
+            raise InferFailed(op=self.name, what=f"pattern: the operator's `infer` raises {text}") from error
         return [spec for o, spec in zip(operator.outputs, inferred) if not o.intermediate]
