@@ -18,8 +18,9 @@ from .convolution_int8 import convolution_int8, patches
 from .epilogue import Epilogue, epilogue_of, without_bias
 from .gemm_int8 import FLIP, gemm_int8
 from .gemm_int16 import packed_pairs
+from .gemm_tiles import tiles_for
 from .hybrid import rounded_rows
-from .panels_int8 import Panels, packed_filter, parts_of, tile_of
+from .panels_int8 import Panels, Tile, packed_filter, parts_of, tile_of
 from .tiling import CACHE, ITEM, Blocks, balanced, blocks, for_two
 
 if TYPE_CHECKING:
@@ -91,7 +92,18 @@ class Group(NamedTuple):
         form = self.form
         if self.wide:
             return packed_pairs(build, panels, form.filter, self.feature)
-        return packed_filter(build, panels, form.filter, self.feature, form.filter_zero, self.rows.offset, self.bias)
+        offset = self.rows.zero if panels.tile.depth and not self.rows.rounded else self.rows.offset
+        return packed_filter(build, panels, form.filter, self.feature, form.filter_zero, offset, self.bias)
+
+    def tiled(self, panels: Panels) -> Any:
+        """The dtype of the rows where tiles compute."""
+        return None if not panels.tile.depth else int8 if self.rows.rounded else self.form.input.dtype
+
+    def tile(self, rows: int, quads: int) -> Tile:
+        """The tile for so many rows at one pitch, with so many steps of the micro-kernel in one piece."""
+        products = math.prod(self.form.output.shape[:-1]) * self.features * math.prod(self.form.filter.shape[1:])
+        found = None if self.wide else tiles_for(host(), rows, self.features, quads, products)
+        return found or tile_of(host(), self.features)
 
 
 @maker(Contract)
@@ -146,18 +158,19 @@ def _make_group(group: Group, build: Builder) -> None:
     shape = Geometry(*form.input.shape[:3], *form.output.shape[1:3])
     if window.size == (1, 1) and window.strides == (1, 1) and window.padding == (0, 0, 0, 0):
         if channels % 4 == 0 or (source.rounded and source.pitch >= -(-channels // 4) * 4):
-            panels = Panels(group.features, 1, channels, tile_of(host(), group.features), group.parts)
+            panels = Panels(group.features, 1, channels, group.tile(rows, -(-channels // 4)), group.parts)
             _make_gemm(group, build, panels, source.x, source.pitch)
             return
         if not source.rounded:
             shape = Geometry(1, 1, rows, 1, rows)
     joined = window.dilations[1] == 1 and source.pitch == channels
     segments, run = (1, window.size[1]) if joined else (window.size[1], 1)
-    panels = Panels(group.features, window.size[0] * segments, run * channels, tile_of(host(), group.features),
-                    group.parts)  # fmt: skip
-    row = panels.lines * panels.quads * 4
+    lines, quads = window.size[0] * segments, -(-run * channels // 4)
+    panels = Panels(group.features, lines, run * channels, group.tile(shape.out_width, quads), group.parts)
+    row = lines * quads * 4
     few = balanced(shape.out_width, panels.tile.rows).height * 6 < panels.tile.rows * 5
     if group.parts > 1 or (few and rows * row <= 2 * CACHE):
+        panels = panels._replace(tile=group.tile(rows, lines * quads))
         pitch = row + host().vector_bytes
         place = build.temporary(rows * pitch)
         words = [source.x, place, _room(group), shape.height, shape.width, source.pitch, channels, source.zero,
@@ -185,10 +198,10 @@ def _make_gemm(group: Group, build: Builder, panels: Panels, x: Any, pitch: int)
     packed = group.packed(build, panels)
     words = [x, packed, build.pointer(form.output, group.feature), quads, pitch, form.output.pitch, group.features,
              cut.tiles, cut.tall, block.tiles, block.panels, source.flip, 0, 0, source.scales, source.zeros,
-             max(1, math.prod(form.output.shape[1:3])), 0, *group.more]  # fmt: skip
+             max(1, math.prod(form.output.shape[1:3])), 0, tile.depth, *group.more]  # fmt: skip
     code = gemm_int8.code(more=len(group.more), rows=cut.height, vectors=tile.vectors, short=cut.tall != cut.tiles,
                           narrow=panels.narrow, parts=panels.parts, rounded=source.rounded, wide=group.wide,
-                          blocked=False, epilogue=group.epilogue)  # fmt: skip
+                          blocked=False, tiled=group.tiled(panels), epilogue=group.epilogue)  # fmt: skip
     operations = work * cut.tiles * panels.number // QUICKER + _finishing(group)
     if cut.height == 1:
         operations = READING * cut.tiles * panels.number * panels.steps * 4 * tile.width
@@ -210,10 +223,11 @@ def _make_convolution(group: Group, build: Builder, panels: Panels, shape: Geome
              source.pitch, channels, source.zero, source.flip, window.size[0], segments, run, *window.strides,
              *window.dilations, window.padding[0], window.padding[2], shape.out_height, shape.out_width,
              form.output.pitch, group.features, cut.tiles, cut.tall, tiles, block.tiles, block.panels, source.scales,
-             source.zeros, *group.more]  # fmt: skip
+             source.zeros, tile.depth, *group.more]  # fmt: skip
     code = convolution_int8.code(more=len(group.more), rows=cut.height, vectors=tile.vectors,
                                  short=cut.tall != cut.tiles, narrow=panels.narrow, rounded=source.rounded,
-                                 wide=group.wide, epilogue=group.epilogue)  # fmt: skip
+                                 wide=group.wide, tiled=group.tiled(panels),
+                                 epilogue=group.epilogue)  # fmt: skip
     scratch = window.size[0] * span * channels + host().vector_bytes + 4
     operations = work * tiles * panels.number // QUICKER + _finishing(group)
     build.step(code, words, block.items, scratch, chunk_of(operations, block.items))

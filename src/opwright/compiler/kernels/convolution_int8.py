@@ -17,6 +17,7 @@ from .. import language as kl
 from ..language import f32, i8, i32, i64, ptr
 from .epilogue import Epilogue
 from .gemm_int8 import Rounded, Sink, Source, panels
+from .gemm_tiles import prepare, short_first
 
 if TYPE_CHECKING:
     from ..language import Pointer, Value
@@ -98,15 +99,15 @@ def convolution_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], size: i64
                      channels: i64, zero: i64, flip: i32, lines: i64, segments: i64, run_pixels: i64, stride_y: i64,
                      stride_x: i64, dilation_y: i64, dilation_x: i64, top: i64, left: i64, out_height: i64,
                      out_width: i64, out_pitch: i64, features: i64, line_tiles: i64, tall: i64, tiles: i64,
-                     tile_block: i64, panel_block: i64, scales: ptr[f32], zeros: ptr[i32], *more: i64,
-                     rows: int, vectors: int, short: bool, narrow: bool, rounded: bool, wide: bool,
+                     tile_block: i64, panel_block: i64, scales: ptr[f32], zeros: ptr[i32], depth: i64, *more: i64,
+                     rows: int, vectors: int, short: bool, narrow: bool, rounded: bool, wide: bool, tiled: Any,
                      epilogue: Epilogue):  # fmt: skip
     """out[n, oy, ox, f] = epilogue(sum x[n, oy stride + ky dilation - top, ..., c] filter[f, ky, kx, c]).
 
     Lines of the output are cut into line_tiles tiles each, `tall` of them of `rows` pixels and the others (if short) of
     one less. A line of a window is `segments` segments, dilation_x pixels apart, of run_pixels pixels each.
     Items: blocks of tile_block tiles by panel_block panels, panels first. Scratch: `lines` lines of the pixels that a
-    tile needs, and a vector. rounded: images have scales and zero points of their own. wide: see
+    tile needs, and a vector. rounded: images have scales and zero points of their own. wide, tiled, depth: see
     `Source`; channels and pitches are of bytes.
     """
     lanes = work.lanes(i32)
@@ -120,6 +121,8 @@ def convolution_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], size: i64
     patch = work.scratch(i8)
     quads = (run_pixels * channels + 3) // 4
     steps = lines * segments * quads
+    if tiled is not None:
+        prepare(rows, depth)
     for item in work.items():
         start = item // across * tile_block
         first = item % across * panel_block
@@ -128,9 +131,12 @@ def convolution_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], size: i64
             at, j = t // line_tiles, t % line_tiles
             ox = j * rows
             count = kl.value(rows)
-            if short:
+            written = None
+            if short and tiled is None:
                 ox = ox - kl.maximum(j - tall, 0)
                 count = kl.select(j < tall, count, rows - 1)
+            elif short:
+                ox, written = short_first(j, line_tiles - tall, rows)
             n, oy = at // out_height, at % out_height
             y0, x0 = oy * stride_y - top, ox * stride_x - left
             span = (count - 1) * stride_x + (segments - 1) * dilation_x + run_pixels
@@ -145,12 +151,15 @@ def convolution_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], size: i64
                 here = image._replace(fill=zeros[n].to(i8).splat(work.target.vector_bytes)) if rounded else image
                 for ky in range(lines):
                     copy_line(here, p + ky * line, n, y0 + ky * dilation_y, x0, span)
-            source = Source(p, stride_x * pixel, quads, flip, lines, line, segments, dilation_x * pixel, wide)
-            sink = Sink(target, out_pitch, at * out_width + ox, 0, features, finish, masked, there)
-            if short:
+            source = Source(p, stride_x * pixel, quads, flip, lines, line, segments, dilation_x * pixel, wide,
+                            tiled=tiled, depth=depth)
+            sink = Sink(target, out_pitch, at * out_width + ox, 0, features, finish, masked, there, None, written)
+            if short and tiled is None:
                 if j < tall:
                     panels(source, packed, steps, sink, features, first, last, rows, vectors, lanes, narrow)
                 else:
                     panels(source, packed, steps, sink, features, first, last, rows - 1, vectors, lanes, narrow)
             else:
                 panels(source, packed, steps, sink, features, first, last, rows, vectors, lanes, narrow)
+    if tiled is not None:
+        kl.tile_release()

@@ -17,6 +17,7 @@ from ..language import f32, i8, i16, i32, i64, ptr, u8
 from .epilogue import Epilogue
 from .gemm_blocks import contract_blocks
 from .gemm_int16 import contract_wide
+from .gemm_tiles import contract_tiles, prepare, short_first
 
 if TYPE_CHECKING:
     from ..language import Pointer, Registers, Value
@@ -33,6 +34,7 @@ class Source(NamedTuple):
 
     quads: k of a segment. flip: bits of each four bytes to change: FLIP makes signed ones unsigned. wide: two bytes
     are one number, see gemm_int16.py. blocked: a line is a block with scales of its own, see gemm_blocks.py.
+    tiled: the dtype of rows that tiles multiply, `depth` quads at a time, see gemm_tiles.py.
     """
 
     p: Pointer
@@ -45,6 +47,8 @@ class Source(NamedTuple):
     segment: Any = 0
     wide: bool = False
     blocked: bool = False
+    tiled: Any = None
+    depth: Any = 0
 
 
 def contract(rows: int, vectors: int, lanes: int, source: Source, q: Pointer) -> Registers:
@@ -82,7 +86,8 @@ class Rounded(NamedTuple):
 class Sink(NamedTuple):
     """Where a tile is written: out[row * pitch + column], `rest` channels from `column` on.
 
-    rounded: what makes floats of the sums, if the input was rounded; panel: of the filter.
+    rounded: what makes floats of the sums, if the input was rounded; panel: of the filter. count: how many rows are
+    written, if not all.
     """
 
     out: Pointer
@@ -94,6 +99,7 @@ class Sink(NamedTuple):
     masked: bool
     rounded: Any = None
     panel: Any = None
+    count: Any = None
 
     def value(self, sums: Value, r: Any, c: Any) -> Value:
         """What the epilogue is given for sums of row r and of the panel's channels from c on.
@@ -119,6 +125,8 @@ def tile(rows: int, vectors: int, lanes: int, source: Source, sink: Sink) -> Non
         kept = contract_wide(rows, vectors, lanes, source, sink.panel)
     elif source.blocked:
         kept = contract_blocks(rows, vectors, lanes, source, sink)
+    elif source.tiled is not None:
+        kept = contract_tiles(rows, vectors, lanes, source, sink.panel, sink.rounded is None)
     else:
         kept = kl.stack(i32, rows * width)
         sums = contract(rows, vectors, lanes, source, sink.panel)
@@ -128,9 +136,10 @@ def tile(rows: int, vectors: int, lanes: int, source: Source, sink: Sink) -> Non
     if sink.masked:
         group = 1 if sink.rounded or source.wide else max(1, 4 * lanes // (width * sink.out.dtype.size))
         mask = kl.first(sink.rest, width)
-        for r in kl.loop(0, rows // group * group, group):
+        count = rows if sink.count is None else sink.count
+        for r in kl.loop(0, count // group * group, group):
             _write(sink, kept.load(r * width, group * width), r, 0, width, mask, group)
-        for r in range(rows // group * group, rows):
+        for r in range(count // group * group, count):
             _write(sink, kept.load(r * width, width), r, 0, width, mask)
     elif sink.rest >= width:
         for r in kl.loop(rows):
@@ -165,18 +174,27 @@ def panels(source: Source, packed: Pointer, steps: Value, sink: Sink, features: 
             tile(rows, vectors, lanes, source, there)
 
 
+def _rows_of(t: Any, tiles: Value, tall: Value, rows: int, short: bool, tiled: Any) -> tuple[Any, Any]:
+    """The first row of a tile, and how many rows are written, if not all that are computed."""
+    if not short:
+        return t * rows, None
+    if tiled is not None:
+        return short_first(t, tiles - tall, rows)
+    return t * rows - kl.maximum(t - tall, 0), None
+
+
 @kl.family
 def gemm_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], quads: i64, x_pitch: i64, out_pitch: i64,
               features: i64, tiles: i64, tall: i64, tile_block: i64, panel_block: i64, flip: i32, x_batch: i64,
-              packed_batch: i64, scales: ptr[f32], zeros: ptr[i32], each: i64, blocks: i64, *more: i64, rows: int,
-              vectors: int, short: bool, narrow: bool, parts: int, rounded: bool, wide: bool, blocked: bool,
-              epilogue: Epilogue):  # fmt: skip
+              packed_batch: i64, scales: ptr[f32], zeros: ptr[i32], each: i64, blocks: i64, depth: i64, *more: i64,
+              rows: int, vectors: int, short: bool, narrow: bool, parts: int, rounded: bool, wide: bool, blocked: bool,
+              tiled: Any, epilogue: Epilogue):  # fmt: skip
     """out[b m + i, f] = epilogue(sum_k x[b][i, k] filter[b][f, k]): x at x_pitch, a packed filter, out at out_pitch.
 
     tiles: of a batch's m rows, `tall` of them of `rows` rows and the others (if short) of one less. Items:
     batches, x_batch and packed_batch apart, by blocks of tile_block tiles by panel_block panels, panels first.
     narrow: the last panel is one vector wide. parts: of the filter, see `Panels`. rounded: see `Rounded`.
-    wide, blocked: see `Source`; blocks: how many there are.
+    wide, blocked, tiled, depth: see `Source`; blocks: how many there are.
     """
     lanes = work.lanes(i32)
     number = (features + (vectors * lanes - 1)) // (vectors * lanes)
@@ -189,6 +207,8 @@ def gemm_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], quads: i64, x_pi
     lines, steps = blocks if blocked else 1 if parts == 1 else kl.value(parts), parts * quads
     if blocked:
         steps = blocks * (quads + 2) - 1
+    if tiled is not None:
+        prepare(rows, depth)
     for item in work.items():
         batch = item // (across * down)
         start = item // across % down * tile_block
@@ -196,14 +216,16 @@ def gemm_int8(work, x: ptr[i8], packed: ptr[i32], out: ptr[i8], quads: i64, x_pi
         last = kl.minimum(first + panel_block, number)
         q, above = packed + batch * packed_batch, batch * (tiles * (rows - 1) + tall)
         for t in range(start, kl.minimum(start + tile_block, tiles)):
-            row = t * rows - (kl.maximum(t - tall, 0) if short else 0)
+            row, count = _rows_of(t, tiles, tall, rows, short, tiled)
             source = Source(x + (batch * x_batch + row * x_pitch), x_pitch, quads, flip, lines,
-                            4 * quads if blocked else 0, wide=wide, blocked=blocked)
-            sink = Sink(target, out_pitch, above + row, 0, features, finish, masked, there)
-            if short:
+                            4 * quads if blocked else 0, wide=wide, blocked=blocked, tiled=tiled, depth=depth)
+            sink = Sink(target, out_pitch, above + row, 0, features, finish, masked, there, None, count)
+            if short and tiled is None:
                 if t < tall:
                     panels(source, q, steps, sink, features, first, last, rows, vectors, lanes, narrow)
                 else:
                     panels(source, q, steps, sink, features, first, last, rows - 1, vectors, lanes, narrow)
             else:
                 panels(source, q, steps, sink, features, first, last, rows, vectors, lanes, narrow)
+    if tiled is not None:
+        kl.tile_release()

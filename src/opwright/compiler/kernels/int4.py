@@ -75,9 +75,9 @@ def make_blocks(form: Contract, build: Builder) -> None:
     block = blocks(cut.tiles, panels.number, cut.height * channels, panels.tile.width * height * 4, work)
     words = [made.x, packed, build.pointer(form.output), panels.quads, made.pitch, form.output.pitch, features,
              cut.tiles, cut.tall, block.tiles, block.panels, FLIP, 0, 0, made.scales, made.zeros, 1, number,
-             *more]  # fmt: skip
+             0, *more]  # fmt: skip
     code = gemm_int8.code(more=len(more), rows=cut.height, vectors=panels.tile.vectors, short=cut.tall != cut.tiles,
                           narrow=panels.narrow, parts=1, rounded=True, wide=False, blocked=True,
-                          epilogue=epilogue)  # fmt: skip
+                          tiled=None, epilogue=epilogue)  # fmt: skip
     build.step(code, words, block.items, chunk=chunk_of(work * cut.tiles * panels.number, block.items))
     share(form, build, form.operands, epilogue)

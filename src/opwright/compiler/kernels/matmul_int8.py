@@ -21,6 +21,7 @@ from .contractions_f32 import chunk_of, share
 from .convolution_int8 import patches
 from .epilogue import epilogue_of
 from .gemm_int8 import FLIP, gemm_int8
+from .gemm_tiles import tiles_for
 from .hybrid import rounded_rows
 from .matmul import MOST_STEPS, batches
 from .panels_int8 import Panels, pack_code, pack_int8, parts_of, tile_of
@@ -57,25 +58,28 @@ def make_matmul(form: MatMul, build: Builder) -> None:
         a = _turned(a, build)
     lead = out.shape[:-2]
     epilogue, more = epilogue_of(form.expr, form.operands, out, build)
-    panels = Panels(columns, 1, a.shape[-1], tile_of(host(), columns), parts_of(b.dtype, form.b_zero))
+    depth = a.shape[-1]
+    tile = tiles_for(host(), rows, columns, -(-depth // 4), rows * columns * depth) or tile_of(host(), columns)
+    panels = Panels(columns, 1, depth, tile, parts_of(b.dtype, form.b_zero))
     parts = list(batches(lead, a.shape[:-2], b.shape[:-2]))
     if len(parts) > MOST_STEPS or (len(parts) > 1 and (form.operands or rounded)):
         raise Unmade(f"batches {list(a.shape[:-2])} by {list(b.shape[:-2])}")
     if rounded and math.prod(a.shape[:-2]) != math.prod(lead):
         raise Unmade("floats to be rounded that serve several products")
     left = _rounded(form, a, build) if rounded else _as_it_is(form, a, build)
-    packed = _packed(form, panels, left.offset, build)
-    cut, pitch = balanced(rows, panels.tile.rows), left.pitch
+    packed = _packed(form, panels, form.a_zero if tile.depth and not rounded else left.offset, build)
+    cut, pitch = balanced(rows, tile.rows), left.pitch
     work = 8 * cut.height * panels.steps * panels.tile.width
     block = blocks(cut.tiles, panels.number, cut.height * pitch, panels.tile.width * panels.steps * 4, work)
     code = gemm_int8.code(more=len(more), rows=cut.height, vectors=panels.tile.vectors, short=cut.tall != cut.tiles,
                           narrow=panels.narrow, parts=panels.parts, rounded=rounded, wide=False,
-                          blocked=False, epilogue=epilogue)  # fmt: skip
+                          blocked=False, tiled=(int8 if rounded else a.dtype) if tile.depth else None,
+                          epilogue=epilogue)  # fmt: skip
     for part in parts:
         words = [left.x.moved(part.a * rows * pitch), packed.moved(4 * part.b * panels.size),
                  build.pointer(out, part.first * rows * out.pitch), panels.quads, pitch, out.pitch, columns, cut.tiles,
                  cut.tall, block.tiles, block.panels, left.flip, rows * pitch * part.a_moves,
-                 panels.size * part.b_moves, left.scales, left.zeros, 1, 0, *more]  # fmt: skip
+                 panels.size * part.b_moves, left.scales, left.zeros, 1, 0, tile.depth, *more]  # fmt: skip
         items = block.items * part.products
         build.step(code, words, items, chunk=chunk_of(work * cut.tiles * panels.number * part.products, items))
     share(form, build, form.operands, epilogue)

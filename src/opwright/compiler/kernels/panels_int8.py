@@ -37,11 +37,15 @@ if TYPE_CHECKING:
 
 
 class Tile(NamedTuple):
-    """The most rows of a tile, and its vectors in a row; lanes: channels in a vector."""
+    """The most rows of a tile, and its vectors in a row; lanes: channels in a vector.
+
+    depth: steps at a time, where the processor's tiles compute (gemm_tiles.py), else 0.
+    """
 
     rows: int
     vectors: int
     lanes: int
+    depth: int = 0
 
     @property
     def width(self) -> int:

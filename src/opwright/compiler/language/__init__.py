@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     )
     from .memory import copy
     from .places import Pointer, Registers
+    from .tiles import tile_config, tile_dot, tile_load, tile_release, tile_store, tile_zero
     from .values import Value, value
 
 ptr: Any = _ptr  # a type checker takes annotations for types
@@ -96,6 +97,7 @@ _LATER = {
         "shuffle splat sqrt stack to_int trunc zeros "
     ),
     "places": "Pointer Registers",
+    "tiles": "tile_config tile_dot tile_load tile_release tile_store tile_zero",
     "values": "Value value",
 }
 """The modules that are imported later, and their names."""
@@ -176,6 +178,12 @@ __all__ = [
     "splat",
     "sqrt",
     "stack",
+    "tile_config",
+    "tile_dot",
+    "tile_load",
+    "tile_release",
+    "tile_store",
+    "tile_zero",
     "to_int",
     "trunc",
     "u8",

@@ -9,6 +9,7 @@ object cache, under a digest of what the system says of it, and of the llvmlite 
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import hashlib
 import importlib.util
@@ -20,12 +21,15 @@ from typing import NamedTuple
 
 from ...core import flags
 from ..cache import objects
+from .image import library
 
 _CPUINFO, _CACHES = Path("/proc/cpuinfo"), Path("/sys/devices/system/cpu/cpu0/cache")
 _MOST_BYTES = 1 << 14  # of the first processor: a few thousand
 # The lines that say what it is; the others change from one moment or core to the next.
 _LINES = ("vendor_id", "cpu family", "model", "stepping", "flags",  # x86
           "CPU ", "Features", "isa", "mvendorid", "marchid", "mimpid")  # Arm, RISC-V  # fmt: skip
+_ARCH_PRCTL, _REQUEST, _TILE_DATA = 158, 0x1023, 18
+"""The system call, ARCH_REQ_XCOMP_PERM, and the state asked for. Source: Linux, Documentation/arch/x86/xstate.rst."""
 
 
 class HostWords(NamedTuple):
@@ -38,7 +42,22 @@ class HostWords(NamedTuple):
 
 
 def host_words() -> HostWords:
-    """What LLVM says of this processor; from the cache where it holds that."""
+    """What LLVM says of this processor, less what the system does not let this process have."""
+    words = _known()
+    if "+amx-tile" in words.features and not _may_use_tiles():
+        words = words._replace(features=words.features.replace("+amx-", "-amx-"))
+    return words
+
+
+def _may_use_tiles() -> bool:
+    """Ask Linux for tiles, whose state a process has none of before. Threads that start later may use them, too."""
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        return False
+    return bool(library().syscall(*(ctypes.c_long(n) for n in (_ARCH_PRCTL, _REQUEST, _TILE_DATA))) == 0)
+
+
+def _known() -> HostWords:
+    """What LLVM says; from the cache where it holds that."""
     signs = _signs()
     if signs is None:
         return _asked()

@@ -1,0 +1,118 @@
+"""Tiles: registers of up to 16 rows of 64 bytes, whose products are one instruction (Intel's AMX).
+
+Lives here: `tile_config`, `tile_zero`, `tile_load`, `tile_dot`, `tile_store`, `tile_release`.
+Not here: products of vectors (dots.py), what computes with tiles (../kernels/gemm_tiles.py).
+
+A kernel says once how large each of the eight tiles is, and gives them back before it ends, so that whoever runs next
+has none to keep. Tiles are named by Python's numbers. They are state of the thread: no value holds one.
+
+    kl.tile_config([(16, 64), (16, 64), (16, 64)])   # rows, bytes of a row
+    kl.tile_zero(0)
+    kl.tile_load(1, a, 64)                           # 16 rows of 64 int8, 64 bytes apart
+    kl.tile_load(2, b, 64)                           # [k / 4][16 columns][4]
+    kl.tile_dot(0, 1, 2, i8, i8)                     # int32 [16, 16] += a b
+    kl.tile_store(0, c, 64)
+    kl.tile_release()
+
+Source: Intel's Architecture Instruction Set Extensions Programming Reference, chapter 3 (tile data, palette 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from llvmlite import ir
+
+from ...core import dtypes
+from ...core.dtypes import DType
+from ...core.errors import UnimplementedError
+from .functions import constant_vector, stack
+from .kinds import I8
+from .places import Pointer
+from .values import Value, current, intrinsic, value
+
+TILES, ROWS, ROW_BYTES = 8, 16, 64
+"""How many there are, and the most rows and bytes of a row that one has."""
+_ROW_BYTES_AT, _ROWS_AT = 16, 48  # bytes of the configuration: uint16 and uint8 for each tile
+_DOTS = {(dtypes.int8, dtypes.int8): "tdpbssd", (dtypes.int8, dtypes.uint8): "tdpbsud",
+         (dtypes.uint8, dtypes.int8): "tdpbusd", (dtypes.uint8, dtypes.uint8): "tdpbuud"}  # fmt: skip
+
+
+def tile_config(sizes: Sequence[tuple[Any, Any]]) -> None:
+    """Begin with tiles of these (rows, bytes of a row), up to eight; all are zero then.
+
+    rows: 1 to 16, bytes: 4 to 64 by fours. Numbers of the kernel are its own to keep within these: the processor
+    raises a fault for others.
+    """
+    _asked("tile_config")
+    if len(sizes) > TILES:
+        raise ValueError(f"there are {TILES} tiles; found sizes of {len(sizes)}")
+    known = [0] * 64
+    known[0] = 1  # the palette
+    unknown = []
+    for i, (rows, row_bytes) in enumerate(sizes):
+        for x, most, by, at in ((rows, ROWS, 1, _ROWS_AT + i), (row_bytes, ROW_BYTES, 4, _ROW_BYTES_AT + 2 * i)):
+            if isinstance(x, Value):
+                unknown.append((at, x))
+            elif not 0 < x <= most or x % by:
+                raise ValueError(f"a tile has 1 to {ROWS} rows of 4 to {ROW_BYTES} bytes, in fours; tile {i} is asked "
+                                 f"for with {rows} of {row_bytes}")  # fmt: skip
+            else:
+                known[at] = x
+    place = stack(dtypes.uint8, 64)
+    place.store(constant_vector(dtypes.uint8, known))
+    for at, x in unknown:
+        place[at] = x.to(dtypes.uint8)
+    intrinsic("x86.ldtilecfg", ir.VoidType(), place.x)
+
+
+def tile_release() -> None:
+    """Give all tiles back."""
+    _asked("tile_release")
+    intrinsic("x86.tilerelease", ir.VoidType())
+
+
+def tile_zero(tile: int) -> None:
+    """All zeros."""
+    _asked("tile_zero", tile)
+    intrinsic("x86.tilezero", ir.VoidType(), _name(tile))
+
+
+def tile_load(tile: int, p: Pointer, pitch: Any) -> None:
+    """A tile's rows from p on, `pitch` bytes apart."""
+    _asked("tile_load", tile)
+    intrinsic("x86.tileloadd64", ir.VoidType(), _name(tile), p.x, _bytes(pitch))
+
+
+def tile_store(tile: int, p: Pointer, pitch: Any) -> None:
+    """Write a tile's rows from p on, `pitch` bytes apart."""
+    _asked("tile_store", tile)
+    intrinsic("x86.tilestored64", ir.VoidType(), _name(tile), p.x, _bytes(pitch))
+
+
+def tile_dot(acc: int, a: int, b: int, a_dtype: DType, b_dtype: DType) -> None:
+    """acc[i, j] += sum over k, q < 4 of a[i, 4 k + q] b[k, 4 j + q]: int32, which wraps; a and b int8 or uint8."""
+    _asked("tile_dot", acc, a, b)
+    name = _DOTS.get((a_dtype, b_dtype))
+    if name is None:
+        raise TypeError(f"tile_dot takes int8 and uint8; found {a_dtype.name} and {b_dtype.name}")
+    intrinsic(f"x86.{name}", ir.VoidType(), _name(acc), _name(a), _name(b))
+
+
+def _asked(op: str, *tiles: Any) -> None:
+    target = current().target
+    if not target.has("amx-int8"):
+        raise UnimplementedError(op=op, what=f"the target {target.name} has no tiles", wanted="the feature amx-int8",
+                                 do="ask target.has('amx-int8') first")  # fmt: skip
+    for tile in tiles:
+        if not isinstance(tile, int) or not 0 <= tile < TILES:
+            raise IndexError(f"{op}: tiles are named 0 to {TILES - 1} by Python's numbers; found {tile!r}")
+
+
+def _name(tile: int) -> ir.Value:
+    return ir.Constant(I8, tile)
+
+
+def _bytes(pitch: Any) -> ir.Value:
+    return value(pitch).to(dtypes.int64).x
