@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -119,3 +120,62 @@ def test_a_folder_that_is_no_saved_model_and_a_place_that_cannot_be_written(save
     opwright("convert", tmp_path, "-o", tmp_path / "m.tflite", exit_code=3)
     done = opwright("convert", saved / "model", "-o", tmp_path / "no" / "m.tflite", "--signature", "infer", exit_code=3)
     assert "cannot be written" in done.stderr
+
+
+PATTERNS = """
+import opwright as ow
+from opwright import lite
+
+@ow.operator
+class ToolsDense:
+    x = ow.Input(ow.floating)
+    w = ow.Input(ow.floating)
+    y = ow.Output()
+
+    def infer(op):
+        return ow.TensorSpec([op.x.spec.shape[0], op.w.spec.shape[1]], op.x.spec.dtype)
+
+    def compute(op, x, w):
+        return ow.nn.gelu(x @ w).numpy()
+
+@lite.pattern(ToolsDense)
+def dense(x, w):
+    return ow.nn.gelu(ow.matmul(x, w))
+
+@lite.pattern("ToolsNowhere")
+def nowhere(x):
+    return ow.nn.relu(x) * x
+"""
+
+
+def test_patterns_of_a_file_and_of_a_module(saved, tmp_path, monkeypatch):
+    (tmp_path / "tools_convert_patterns.py").write_text(PATTERNS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", ["", *sys.path])
+    whole = convert(saved, "--signature", "infer", "--pattern", tmp_path / "tools_convert_patterns.py")
+    assert whole.exit_code == 0, whole.stderr
+    assert {code.custom_code for code in Model.read(saved / "m.tflite").operator_codes} == {"ToolsDense"}
+    assert "ToolsDense" in whole.stdout
+    assert "pattern ToolsDense: 1 fused" in whole.stderr
+    assert "pattern ToolsNowhere: 0 fused" in whole.stderr
+    assert "Warning" not in whole.stderr
+    one = convert(saved, "--signature", "infer", "--pattern", "tools_convert_patterns:dense", "--json")
+    (told,) = json.loads(one.stdout)["patterns"]
+    assert (told["pattern"], told["count"], one.exit_code) == ("ToolsDense", 1, 0)
+    x = np.random.default_rng(2).normal(size=(3, 40)).astype(np.float32)
+    done = opwright("run", saved / "m.tflite", "--custom", tmp_path / "tools_convert_patterns.py", exit_code=None)
+    assert done.exit_code == 0, done.stderr
+    loaded = ow.saved_model.load(str(saved / "model")).signatures["infer"](x=ow.constant(x))["y"]
+    operator = sys.modules["tools_convert_patterns"].ToolsDense
+    found = Interpreter(saved / "m.tflite", custom_ops=[operator]).get_signature_runner("infer")(x=x)["y"]
+    np.testing.assert_allclose(found, loaded.numpy(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(("text", "says"), [
+    ("nowhere.py", "no such file"), ("json", "json: no pattern made by @lite.pattern"),
+    ("no_such_module_at_all", "ModuleNotFoundError"), ("json:dumps", "no pattern dumps"),
+])  # fmt: skip
+def test_patterns_that_are_none(saved, text, says):
+    done = convert(saved, "--signature", "infer", "--pattern", text)
+    assert (done.exit_code, done.stdout) == (3, "")
+    assert says in done.stderr

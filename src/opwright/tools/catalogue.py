@@ -112,19 +112,24 @@ def print_spec(names: tuple[str, ...], files: tuple[str, ...]) -> None:
 
 def operators_in(path: str) -> list[Any]:
     """The operators that a Python file defines, in order. Raises BadFile where it has none or cannot be run."""
-    import runpy
-
-    if not Path(path).is_file():
-        raise BadFile(f"{path}: no such file")
     before = registry.users()
-    try:
-        runpy.run_path(path)
-    except (Exception, SystemExit) as error:  # it is the user's program: whatever it does
-        raise BadFile(f"{path} cannot be run: {type(error).__name__}: {error}") from error
+    names_in(path)
     found = [op for name, op in registry.users().items() if before.get(name) is not op]
     if not found:
         raise BadFile(f"{path} defines no operator with @ow.operator")
     return found
+
+
+def names_in(path: str) -> dict[str, Any]:
+    """What a Python file defines, by name. Raises BadFile where it cannot be run."""
+    import runpy
+
+    if not Path(path).is_file():
+        raise BadFile(f"{path}: no such file")
+    try:
+        return runpy.run_path(path)
+    except (Exception, SystemExit) as error:  # it is the user's program: whatever it does
+        raise BadFile(f"{path} cannot be run: {type(error).__name__}: {error}") from error
 
 
 def _no_constant(word: str) -> Any:

@@ -110,6 +110,8 @@ def inspect(model: str, as_json: bool) -> None:
 @click.option("--runtime", callback=_runtime, metavar="V", help="The oldest run time that must read it, such as 2.8.")
 @click.option("--custom", "customs", is_flag=True, help="Allow custom operators.")
 @click.option("--flex", is_flag=True, help="Allow Flex operators (SELECT_TF_OPS).")
+@click.option("--pattern", "patterns", multiple=True, metavar="FILE.py|MODULE[:NAME]",
+              help="Patterns (@lite.pattern) to look for, in this order: what is found becomes their operator.")
 @click.option("--quantize", type=click.Choice(["float16", "dynamic", "int8", "int8-only", "int16x8"]),
               help="Weights in float16; in int8 (dynamic range); integers where there are kernels; integers alone; "
               "16-bit activations.")
@@ -119,6 +121,7 @@ def inspect(model: str, as_json: bool) -> None:
               help="Type of inputs and outputs that were float32.")
 @_json
 @_examples("opwright convert saved_model_folder -o model.tflite --runtime 2.8",
+           "opwright convert saved_model_folder -o model.tflite --pattern my_operators.py",
            "opwright convert saved_model_folder -o model.tflite --quantize int8 --data samples.npz")
 def convert(saved: str, output: str, quantize: str | None, data: str | None, **settings: Any) -> None:
     """Convert the signatures of a saved model (its folder) to a .tflite file.

@@ -6,6 +6,8 @@ Lives here: the settings from the command line, samples from a file, what is pri
 
 from __future__ import annotations
 
+import dataclasses
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +19,7 @@ from ..core import dtypes
 from ..core.errors import InvalidArgumentError, OpError
 from ..lite.format import versions
 from ..lite.format.needs import needs
+from .customs import patterns_of
 from .report import BadFile, notes, out, print_json, write_file
 
 _INT8 = lite.OpsSet.TFLITE_BUILTINS_INT8
@@ -34,9 +37,10 @@ QUANTIZE: dict[str, tuple[list[Any], list[Any], bool]] = {
 
 def convert_saved(
     folder: str, output: str, *, signatures: Sequence[str], runtime: str | None, customs: bool, flex: bool,
-    quantize: str | None, data: str | None, io: str, as_json: bool,
+    patterns: Sequence[str], quantize: str | None, data: str | None, io: str, as_json: bool,
 ) -> None:  # fmt: skip
     """Write the file and say what is in it. Raises BadFile for files that are no use, OpError from the converter."""
+    chosen = patterns_of(patterns)  # first: the saved model may have operators that their file defines
     try:
         converter = lite.TFLiteConverter.from_saved_model(folder, signature_keys=list(signatures) or None)
     except (OSError, OpError) as error:
@@ -45,6 +49,7 @@ def convert_saved(
         raise InvalidArgumentError(what=str(error)) from None
     converter.target_spec.runtime = runtime
     converter.allow_custom_ops = customs
+    converter.patterns = chosen
     if quantize is not None:
         sets, types, needed = QUANTIZE[quantize]
         converter.optimizations = [lite.Optimize.DEFAULT]
@@ -56,9 +61,11 @@ def convert_saved(
             converter.inference_input_type = converter.inference_output_type = dtypes.as_dtype(io)
     if flex:
         converter.target_spec.supported_ops.append(lite.OpsSet.SELECT_TF_OPS)
-    content = converter.convert()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "pattern .* was not found", RuntimeWarning)  # told below
+        content = converter.convert()
     write_file(output, content)
-    report_file(output, content, as_json)
+    report_file(output, content, as_json, converter.patterns_found)
 
 
 def _samples(path: str, converter: Any) -> list[dict[str, np.ndarray]]:
@@ -96,8 +103,8 @@ def _cut(array: np.ndarray, shape: Any, what: str) -> list[np.ndarray]:
     return [array[i : i + size] for i in range(0, len(array) - size + 1, size)]
 
 
-def report_file(path: str, content: bytes, as_json: bool) -> None:
-    """Print what is in a file that was written."""
+def report_file(path: str, content: bytes, as_json: bool, patterns: Sequence[Any] = ()) -> None:
+    """Print what is in a file that was written. patterns: what was found of each."""
     model = lite.Model.read(content)
     counts: dict[tuple[str, int], int] = {}
     for need in needs(model):
@@ -106,10 +113,13 @@ def report_file(path: str, content: bytes, as_json: bool) -> None:
     keys = [s.signature_key for s in model.signature_defs]
     if as_json:
         rows = [{"operator": name, "version": version, "nodes": n} for (name, version), n in counts.items()]
-        print_json({"file": path, "bytes": len(content), "signatures": keys, "min_runtime": minimum, "operators": rows})
+        told = {"file": path, "bytes": len(content), "signatures": keys, "min_runtime": minimum, "operators": rows}
+        print_json({**told, "patterns": [dataclasses.asdict(p) for p in patterns]} if patterns else told)
         return
     table = Table("operator", "version", "nodes")
     for (name, version), count in counts.items():
         table.add_row(name, str(version), str(count))
     out().print(table)
+    for found in patterns:
+        notes().print(f"pattern {found}", markup=False)
     notes().print(f"{path}: {len(content)} bytes, signatures {', '.join(keys)}; needs run time {minimum or 'any'}")

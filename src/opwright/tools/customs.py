@@ -1,7 +1,8 @@
-"""Custom operators that are named on the command line: `--custom FILE.py`, `MODULE[:NAME]`, a library in C.
+"""Custom operators and patterns that are named on the command line: `--custom FILE.py`, `MODULE[:NAME]`, a library in
+C; `--pattern FILE.py`, `MODULE[:NAME]`.
 
-Lives here: `custom_operators`, `operators_for` a model.  Not here: running a file (catalogue.py), loading a library
-(lite/native), operators that installed packages add and nobody has to name (ops/installed.py).
+Lives here: `custom_operators`, `operators_for` a model, `patterns_of`.  Not here: running a file (catalogue.py), loading
+a library (lite/native), operators that installed packages add and nobody has to name (ops/installed.py).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ..core.errors import OpError
 from ..lite.resolver import default_resolver, with_customs
 from ..ops import registry
 from ..ops.definition import Operator
-from .catalogue import operators_in
+from .catalogue import names_in, operators_in
 from .report import BadFile
 
 LIBRARY = re.compile(r"(?P<path>.+?\.(so(\.[0-9]+)*|dylib|dll))(:(?P<names>.*))?")
@@ -58,20 +59,44 @@ def _of(text: str) -> list[Any]:
         return [_loaded(text, library["path"] if library else text, (library and library["names"]) or "")]
     if text.endswith(".py") or os.path.sep in text:
         return operators_in(text)
-    module, _, name = text.partition(":")
-    if "" not in sys.path:
-        sys.path.insert(0, "")  # as python -m has it
-    try:
-        found = importlib.import_module(module)
-    except (Exception, SystemExit) as error:  # it is the user's program: whatever it does
-        raise BadFile(f"--custom {text}: {type(error).__name__}: {error}") from error
-    given = [getattr(found, name, None)] if name else list(vars(found).values())
+    module, name, names = _module(text, "--custom")
+    given = [names.get(name)] if name else list(names.values())
     chosen = [op for op in given if isinstance(op, Operator)]
     if not chosen and name and isinstance(given[0], Mapping | lite.OpResolver):
         return given
     if not chosen:
         raise BadFile(f"--custom {text}: {module} has no operator {name or 'made by @ow.operator'}")
     return list(dict.fromkeys(chosen))
+
+
+def patterns_of(texts: Sequence[str]) -> list[Any]:
+    """The patterns that each text means: all of a Python file or of a `module`, or the one of `module:name`.
+
+    raises BadFile for what is no use
+    """
+    found: list[Any] = []
+    for text in texts:
+        if text.endswith(".py") or os.path.sep in text:
+            name, names = "", names_in(text)
+        else:
+            _, name, names = _module(text, "--pattern")
+        given = [names.get(name)] if name else names.values()
+        chosen = [item for item in given if isinstance(item, lite.Pattern)]
+        if not chosen:
+            raise BadFile(f"--pattern {text}: no pattern {name or 'made by @lite.pattern'}")
+        found += chosen
+    return list(dict.fromkeys(found))
+
+
+def _module(text: str, option: str) -> tuple[str, str, dict[str, Any]]:
+    """Of `module[:name]` both, and what the module has by name. Raises BadFile where it cannot be imported."""
+    module, _, name = text.partition(":")
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # as python -m has it
+    try:
+        return module, name, dict(vars(importlib.import_module(module)))
+    except (Exception, SystemExit) as error:  # it is the user's program: whatever it does
+        raise BadFile(f"{option} {text}: {type(error).__name__}: {error}") from error
 
 
 def _is_library(path: str) -> bool:
