@@ -105,7 +105,7 @@ def checked(p: Place, value: Any) -> np.ndarray:
     """A value as an array of an input's dtype, of a shape that it has or may have. Raises InvalidArgumentError."""
     array, wanted = np.asarray(value), np.dtype(p.tensor.dtype.np)
     if array.dtype != wanted:
-        raise InvalidArgumentError(op=OP, what=f"{p.what} has another dtype", found=array.dtype.name,
+        raise InvalidArgumentError(op=OP, what=f"{p.what} has another dtype", found=str(array.dtype),
                                    wanted=wanted.name, do=f"value.astype({wanted.name!r})")  # fmt: skip
     if array.shape != p.shape and not p.takes(array.shape):
         raise InvalidArgumentError(op=OP, what=f"{p.what} has another shape", found=list(array.shape),
