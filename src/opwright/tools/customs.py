@@ -1,8 +1,9 @@
 """Custom operators and patterns that are named on the command line: `--custom FILE.py`, `MODULE[:NAME]`, a library in
 C; `--pattern FILE.py`, `MODULE[:NAME]`.
 
-Lives here: `custom_operators`, `operators_for` a model, `patterns_of`.  Not here: running a file (catalogue.py), loading
-a library (lite/native), operators that installed packages add and nobody has to name (ops/installed.py).
+Lives here: `custom_operators`, `operators_for` a model, `patterns_of`.
+Not here: running a file (catalogue.py), loading a library (lite/native), operators that installed packages add and
+nobody has to name (ops/installed.py).
 """
 
 from __future__ import annotations
