@@ -417,6 +417,38 @@ static TfLiteStatus writes_input(TfLiteContext* context, TfLiteNode* node) {
   return kTfLiteOk;
 }
 OPERATOR(WRITES_INPUT, NULL, NULL, same_shape, writes_input)
+static TfLiteStatus others_dims(TfLiteContext* context, TfLiteNode* node) {
+  return context->ResizeTensor(context, OUT(0), IN(0)->dims);
+}
+OPERATOR(OTHERS_DIMS, NULL, NULL, others_dims, nothing)
+static TfLiteStatus no_outputs(TfLiteContext* context, TfLiteNode* node) {
+  TfLiteIntArrayFree(node->outputs);
+  node->outputs = NULL;
+  return kTfLiteOk;
+}
+OPERATOR(NO_OUTPUTS, NULL, NULL, no_outputs, nothing)
+static TfLiteStatus far_tensor(TfLiteContext* context, TfLiteNode* node) {
+  (void)TfLiteOpaqueContextGetOpaqueTensor((TfLiteOpaqueContext*)context, 1000000000);
+  return kTfLiteOk;
+}
+OPERATOR(FAR_TENSOR, NULL, NULL, far_tensor, nothing)
+
+/* In invoke, what the rest of the graph relies on; for inputs above 0, so that it can be asked to do without. */
+#define CHANGES(NAME, statement)                                             \
+  static TfLiteStatus NAME(TfLiteContext* context, TfLiteNode* node) {       \
+    if (IN(0)->data.f[0] <= 0) return add_one(context, node);                \
+    statement;                                                               \
+    return kTfLiteOk;                                                        \
+  }                                                                          \
+  OPERATOR(NAME, NULL, NULL, same_shape, NAME)
+CHANGES(SIZES_LATE, OUT(0)->dims->data[0] = 1000000)
+CHANGES(RANK_LATE, OUT(0)->dims->size = 0)
+CHANGES(TYPE_LATE, OUT(0)->type = kTfLiteInt64)
+CHANGES(BYTES_LATE, OUT(0)->bytes *= 100)
+CHANGES(NOWHERE, OUT(0)->data.data = NULL)
+CHANGES(DROPS, TfLiteTensorDataFree(OUT(0)))
+CHANGES(ELSEWHERE, static float own[99]; OUT(0)->data.f = own)
+CHANGES(INPUT_LATE, IN(0)->data.data = NULL)
 static TfLiteStatus own_dims(TfLiteContext* context, TfLiteNode* node) {
   OUT(0)->dims->data[0] = -1;
   return context->ResizeTensor(context, OUT(0), OUT(0)->dims); /* the array that it has already */

@@ -41,6 +41,9 @@ IN_PREPARE = {
     "IN_PLACE":          "the sizes of tensor 2 'y' were changed in place",
     "ADDS_ENDLESSLY":    "tensors are added without end",
     "OWN_DIMS":          "the shape given to tensor 'y' has a negative size",
+    "OTHERS_DIMS":       "tensor 'y' was given the sizes of another tensor",
+    "NO_OUTPUTS":        "prepare replaced the node's list of inputs or outputs",
+    "FAR_TENSOR":        "(?s)misused the interface.*TfLiteOpaqueContextGetOpaqueTensor: index 1000000000, of 3",
     "UNTYPED":           "was added and has no type yet",
     "FORBIDDEN":         "The function is forbidden if not calling in delegate",
     "FarInput":          "(?s)misused the interface.*TfLiteOpaqueTensorNumDims: .* does not hold",
@@ -92,6 +95,26 @@ def test_in_invoke(p, name):
         assert p.path in text
     if name == "RESIZE_LATE":
         run(interpreter, np.full(5, 4))  # to the shape that it has: PROBE adds one
+
+
+CHANGES = {
+    "SIZES_LATE": "sizes", "RANK_LATE": "sizes", "TYPE_LATE": "type", "BYTES_LATE": "bytes",
+    "NOWHERE": "the address of its elements", "DROPS": "the address of its elements",
+    "ELSEWHERE": "the address of its elements", "INPUT_LATE": "the address of its elements",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_what_a_tensor_is_does_not_change_in_invoke(p, name):
+    """The next operator would read outside of it, or what is not there."""
+    interpreter = p.interpreter(chain("PROBE", name, "PROBE"))
+    interpreter.allocate_tensors()
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match=f"invoke changed what tensor . 't.' is: .*{CHANGES[name]}") as caught:
+            run(interpreter, np.ones(5))
+        assert f"Node number 1 ({name}) failed to invoke." in str(caught.value)
+        assert p.path in str(caught.value)
+        np.testing.assert_array_equal(run(interpreter, np.full(5, -3)), np.zeros(5))  # and it goes on
 
 
 def test_a_shape_that_is_the_tensors_own_array(p):

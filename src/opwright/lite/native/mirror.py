@@ -24,7 +24,7 @@ from .records import Arrays, CContext, CHost, CTensor
 
 if TYPE_CHECKING:
     from ..runtime.subgraph import Subgraph
-    from .registration import NativeNode
+    from .nodes import NativeNode
 
 ROOM = 16
 """So many tensors may be added in one call without the array moving, as the official run time promises."""

@@ -155,10 +155,18 @@ AddTensors = C.CFUNCTYPE(C.c_int, C.c_void_p, C.c_int, C.POINTER(C.c_int))
 Metadata = C.CFUNCTYPE(C.c_int, C.c_void_p, C.c_char_p, C.POINTER(C.c_void_p), C.POINTER(C.c_size_t))
 
 
+class CPlace(C.Structure):
+    """OwPlace: what one of a node's tensors is like around a run."""
+
+    _fields_ = (("index", C.c_int32), ("type", C.c_int32), ("bytes", C.c_size_t), ("rank", C.c_int32),
+                ("sizes", C.c_void_p))  # fmt: skip
+
+
 class CCall(C.Structure):
     """OwCall, a node's run."""
 
-    _fields_ = (("registration", C.c_void_p), ("context", C.c_void_p), ("node", C.c_void_p))
+    _fields_ = (("registration", C.c_void_p), ("context", C.c_void_p), ("node", C.c_void_p), ("places", C.c_void_p),
+                ("places_size", C.c_size_t))  # fmt: skip
 
 
 class Arrays:

@@ -1,7 +1,7 @@
 """Registrations of operators in C: init, prepare, invoke and free go to the library's functions.
 
-Lives here: `NativeRegistration`, `NativeNode` (a node's record in C).
-Not here: finding registrations in a library (loading.py), tensors (mirror.py), what C calls back (callbacks.py).
+Lives here: `NativeRegistration`.  Not here: finding registrations in a library (loading.py), a node's record in C
+(nodes.py), tensors (mirror.py), what C calls back (callbacks.py).
 
 A run of a node whose tensors all lie where they were planned is one foreign call, without Python on the way and
 without the interpreter lock. Tensors that C may put elsewhere, and those whose form in C is another, are handed over
@@ -12,99 +12,19 @@ from __future__ import annotations
 
 import ctypes as C
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...core.errors import CancelledError, FailedPreconditionError, InvalidArgumentError, OpError, UnimplementedError
 from ..registration import Registration
 from ..runtime.node import Context, Node
-from ..runtime.tensor import DYNAMIC, OWN, Tensor, TensorView
+from ..runtime.tensor import DYNAMIC, Tensor
 from . import records
 from .callbacks import mirror_of
 from .elements import is_converted
-from .mirror import EVERY, READABLE, Mirror
-from .records import CContext, CNode, CRegistration, CTensor
+from .mirror import EVERY, READABLE
+from .nodes import NativeNode, Words
+from .records import CContext, CRegistration, CTensor
 from .taking import check_shape, pull, take
-
-
-class NativeNode:
-    """A node in C. added: indices of the tensors it added; given: of those resized by the method that runs."""
-
-    def __init__(self, mirror: Mirror, node: Node) -> None:
-        self.mirror, self.node = mirror, node
-        self.inputs = [-1 if t is None else t.index for t in node.tensors_in]
-        self.outputs = [t.index for t in node.tensors_out]
-        self.intermediates = [-1 if v is None else v.tensor.index for v in node.intermediates]
-        self.temporaries: list[int] = []
-        self.added: list[int] = []
-        self.given: set[int] = set()
-        self.call: records.CCall | None = None
-        self.record = c = CNode()
-        lists = (self.inputs, self.outputs, self.intermediates, ())
-        c.inputs, c.outputs, c.intermediates, c.temporaries = map(mirror.arrays.ints, lists)
-        self.address = C.addressof(c)
-        mirror.nodes[self.address] = self
-
-    def set_options(self, at: int | None, size: int) -> None:
-        """A custom operator's bytes, as prepare and invoke see them."""
-        self.record.custom_initial_data, self.record.custom_initial_data_size = at, size
-
-    def touched(self) -> list[int]:
-        """Indices of all its tensors, each once."""
-        found = dict.fromkeys((*self.inputs, *self.outputs, *self.intermediates, *self.temporaries, *self.added))
-        found.pop(-1, None)
-        return list(found)
-
-    def written(self) -> list[int]:
-        """Indices of the tensors that it may write: outputs, variables, temporaries."""
-        variables = [i for i in self.inputs if i >= 0 and self.mirror.tensors[i].is_variable]
-        found = dict.fromkeys((*self.outputs, *variables, *self.intermediates, *self.added))
-        found.pop(-1, None)
-        return list(found)
-
-    def may_resize(self, i: int) -> bool:
-        """Whether a tensor's shape is this node's to say."""
-        return i in self.outputs or i in self.added or i in self.intermediates
-
-    def keep_sizes(self) -> None:
-        """Memory of their own for tensors that were given a shape in an earlier prepare, and none in this one."""
-        for i in self.added:
-            t = self.mirror.tensors[i]
-            if i in self.mirror.sized and t.kind in (DYNAMIC, OWN) and t.array is None:
-                self.mirror.subgraph.allocate_own(t)
-
-    def read_temporaries(self) -> None:
-        """Take over the list of temporaries. Raises InvalidArgumentError for an index that is none of its tensors."""
-        mirror = self.mirror
-        found = records.read_int_array(self.record.temporaries, len(mirror.tensors))
-        added = range(mirror.subgraph.file_tensors, len(mirror.tensors))
-        if found is None or any(i not in added for i in found):
-            size = C.c_int32.from_address(self.record.temporaries).value
-            raise InvalidArgumentError(
-                what="the node's temporaries are no tensors that were added", found=f"{size} of them" if found is None
-                else found, wanted=f"indices {added.start} to {added.stop - 1}" if added else
-                "indices from TfLiteContext.AddTensors, of which there are none")  # fmt: skip
-        self.temporaries = found
-        ready = [i for i in found if i in mirror.sized and mirror.tensors[i].type is not None]
-        self.node.temporaries = [TensorView(mirror.tensors[i], True) for i in ready]
-
-    def release(self) -> None:
-        """Give its arrays back."""
-        c = self.record
-        for at in (c.inputs, c.outputs, c.intermediates, c.temporaries):
-            self.mirror.arrays.free(at)
-        c.inputs = c.outputs = c.intermediates = c.temporaries = None
-        self.mirror.nodes.pop(self.address, None)
-
-
-class Words(NamedTuple):
-    """A node's run in C: `int run(call)`. places: by tensor, the words that hold its elements' address. They are there
-    as long as the word at `where` is `expected`: C may add tensors in a run, and the array of them moves."""
-
-    run: int
-    call: int
-    places: list[tuple[Tensor, list[int]]]
-    where: int
-    expected: int
 
 
 class NativeRegistration(Registration):
@@ -167,6 +87,7 @@ class NativeRegistration(Registration):
         if status not in (records.OK, records.SHAPE_NOT_KNOWN) or mirror.failure is not None:
             raise self._error(context, native, "prepare", self._words(status), status)
         try:
+            native.check_lists()
             for i in native.written():
                 pull(mirror, i)
                 take(mirror, i) if mirror.is_elsewhere(i) else check_shape(mirror, i)
@@ -189,13 +110,15 @@ class NativeRegistration(Registration):
         self._check_inputs(node)
         if any(self._is_handed_over(mirror.tensors[i]) for i in native.touched()):
             return super().bind(context, node)
-        native.call = records.CCall(self._address, mirror.address, native.address)
+        native.call = native.as_call(self._address)
         run, call = self._provider.ow_run, C.addressof(native.call)
 
         def step() -> None:
             status = run(call)
             if status:
                 context.begin(node)
+                for i in native.touched():  # whatever C made of them
+                    mirror.push(i, *EVERY)
                 raise self._error(context, native, "invoke", self._words(status), status)
 
         return step
@@ -208,9 +131,7 @@ class NativeRegistration(Registration):
             return None
         start, step = C.addressof(native.mirror.array), C.sizeof(CTensor)
         fields = CTensor.data.offset, CTensor.allocation.offset
-        ends = dict.fromkeys((*native.inputs, *native.outputs))
-        ends.pop(-1, None)
-        places = [(native.mirror.tensors[i], [start + i * step + offset for offset in fields]) for i in ends]
+        places = [(native.mirror.tensors[i], [start + i * step + offset for offset in fields]) for i in native.ends()]
         where = C.addressof(native.mirror.context) + CContext.tensors.offset
         run = C.cast(self._provider.ow_run, C.c_void_p).value or 0
         return Words(run, C.addressof(native.call), places, where, start)

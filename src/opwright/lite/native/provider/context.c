@@ -50,6 +50,11 @@ void ow_misuse(const char* function, const char* what) {
   ow_report(ow_here, "%s: %s", function, what);
 }
 
+void ow_misused_index(const char* function, long long index, size_t count) {
+  if (ow_here != NULL) ow_here->misuse++;
+  ow_report(ow_here, "%s: index %lld, of %zu", function, index, count);
+}
+
 static void report_error(TfLiteContext* context, const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);

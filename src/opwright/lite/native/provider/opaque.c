@@ -48,7 +48,7 @@ OF_KIND(TfLiteRunStep, ShapeKnownStep)
 
 int32_t TfLiteTensorDim(const TfLiteTensor* t, int32_t index) {
   OW_REQUIRE(t != NULL && t->dims != NULL, -1);
-  OW_REQUIRE(index >= 0 && index < t->dims->size, -1);
+  OW_REQUIRE_INDEX(index, t->dims->size, -1);
   return t->dims->data[index];
 }
 
@@ -63,7 +63,8 @@ TfLiteStatus TfLiteOpaqueTensorGetNumDimsSignature(const TfLiteOpaqueTensor* t, 
 TfLiteStatus TfLiteOpaqueTensorGetDimSignature(const TfLiteOpaqueTensor* t, int32_t index, int32_t* length) {
   OW_REQUIRE(t != NULL && length != NULL, kTfLiteError);
   const TfLiteIntArray* signature = TfLiteTensorGetDimsSignature(TENSOR(t));
-  OW_REQUIRE(signature != NULL && index >= 0 && index < signature->size, kTfLiteError);
+  OW_REQUIRE(signature != NULL, kTfLiteError);
+  OW_REQUIRE_INDEX(index, signature->size, kTfLiteError);
   *length = signature->data[index];
   return kTfLiteOk;
 }
@@ -120,7 +121,7 @@ TfLiteStatus TfLiteOpaqueTensorGetString(const TfLiteOpaqueTensor* t, int index,
   OW_REQUIRE(t != NULL && str != NULL && length != NULL, kTfLiteError);
   const int32_t* offsets;
   int count = count_strings(TENSOR(t), &offsets);
-  OW_REQUIRE(index >= 0 && index < count, kTfLiteError);
+  OW_REQUIRE_INDEX(index, count < 0 ? 0 : count, kTfLiteError);
   *str = TENSOR(t)->data.raw_const + offsets[index];
   *length = offsets[index + 1] - offsets[index];
   return kTfLiteOk;

@@ -57,7 +57,7 @@ const char* TfLiteOpaqueContextGetName(const TfLiteOpaqueContext* context) {
 
 TfLiteOpaqueTensor* TfLiteOpaqueContextGetOpaqueTensor(const TfLiteOpaqueContext* context, int index) {
   OW_REQUIRE(context != NULL, NULL);
-  OW_REQUIRE(index >= 0 && (size_t)index < CONTEXT(context)->tensors_size, NULL);
+  OW_REQUIRE_INDEX(index, CONTEXT(context)->tensors_size, NULL);
   return (TfLiteOpaqueTensor*)(CONTEXT(context)->tensors + index);
 }
 

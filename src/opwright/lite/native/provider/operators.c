@@ -259,7 +259,28 @@ int ow_invoke(const TfLiteRegistration* r, TfLiteContext* context, TfLiteNode* n
   return end(context, outer, status);
 }
 
-int ow_run(const OwCall* call) { return ow_invoke(call->registration, call->context, call->node); }
+/* What an operator has changed about a tensor that was planned; null for nothing. */
+static const char* changed(const TfLiteTensor* t, const OwPlace* place) {
+  if (t->data.data != t->allocation) return "the address of its elements";
+  if ((int32_t)t->type != place->type) return "its type";
+  if (t->bytes != place->bytes) return "its bytes";
+  return TfLiteIntArrayEqualsArray(t->dims, place->rank, place->sizes) ? NULL : "its sizes";
+}
+
+int ow_run(const OwCall* call) {
+  int status = ow_invoke(call->registration, call->context, call->node);
+  for (size_t i = 0; i < call->places_size; ++i) {
+    const OwPlace* place = call->places + i;
+    const TfLiteTensor* t = call->context->tensors + place->index;
+    const char* what = changed(t, place);
+    if (what == NULL) continue;
+    OwHost* host = call->context->impl_;
+    host->misuse++;
+    ow_report(host, "invoke changed what tensor %d '%s' is: %s", place->index, t->name == NULL ? "" : t->name, what);
+    status = status == kTfLiteOk ? kTfLiteError : status;
+  }
+  return status;
+}
 
 int ow_has_invoke(const TfLiteRegistration* r) {
   const TfLiteOperator* op = r->registration_external;

@@ -59,11 +59,21 @@ OW_EXPORT void* ow_init(const TfLiteRegistration* r, TfLiteContext* context, con
 OW_EXPORT void ow_free(const TfLiteRegistration* r, TfLiteContext* context, void* state);
 OW_EXPORT int ow_prepare(const TfLiteRegistration* r, TfLiteContext* context, TfLiteNode* node);
 OW_EXPORT int ow_invoke(const TfLiteRegistration* r, TfLiteContext* context, TfLiteNode* node);
-/* ow_invoke of a node that is run again and again: a foreign call with one argument costs half of one with three. */
+/* What one of a node's tensors is like before and after a run: the rest of the graph relies on it. */
+typedef struct OwPlace {
+  int32_t index, type;
+  size_t bytes;
+  int32_t rank;
+  const int32_t* sizes;
+} OwPlace;
+/* ow_invoke of a node that is run again and again: a foreign call with one argument costs half of one with three.
+   Where the operator has changed what a tensor is like, or where it lies, the run has failed. */
 typedef struct OwCall {
   const TfLiteRegistration* registration;
   TfLiteContext* context;
   TfLiteNode* node;
+  const OwPlace* places;
+  size_t places_size;
 } OwCall;
 OW_EXPORT int ow_run(const OwCall* call);
 OW_EXPORT int ow_has_invoke(const TfLiteRegistration* r);
@@ -107,6 +117,7 @@ OW_INSIDE void ow_report(OwHost* host, const char* format, ...) __attribute__((f
 OW_INSIDE void ow_report_va(OwHost* host, const char* format, va_list arguments);
 /* The same for a call that should not have been made: the callback it happens in has failed. */
 OW_INSIDE void ow_misuse(const char* function, const char* what);
+OW_INSIDE void ow_misused_index(const char* function, long long index, size_t count);
 
 OW_INSIDE void* ow_alloc(size_t bytes); /* malloc, calloc(1, ...), realloc and free of what ow_blocks counts */
 OW_INSIDE void* ow_zeroed(size_t bytes);
@@ -117,6 +128,15 @@ OW_INSIDE void ow_release(void* block);
 OW_INSIDE int ow_bits(TfLiteType type);
 /* Bytes of a shape's elements. Gives 0 where the type has no size or a size is negative or too large. */
 OW_INSIDE int ow_bytes_of(TfLiteType type, const TfLiteIntArray* shape, size_t* bytes);
+
+/* The same for an index of so many. */
+#define OW_REQUIRE_INDEX(index, count, otherwise)                                      \
+  do {                                                                                 \
+    if ((index) < 0 || (size_t)(index) >= (size_t)(count)) {                           \
+      ow_misused_index(__func__, (long long)(index), (size_t)(count));                 \
+      return otherwise;                                                                \
+    }                                                                                  \
+  } while (0)
 
 #define OW_REQUIRE(condition, otherwise)                       \
   do {                                                         \

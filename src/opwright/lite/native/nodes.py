@@ -1,0 +1,120 @@
+"""A node as C sees it: its record, the tensors that it touches, its run.
+
+Lives here: `NativeNode`, `Words`.  Not here: when its methods run (registration.py), the tensors (mirror.py).
+"""
+
+from __future__ import annotations
+
+import ctypes as C
+from typing import Any, NamedTuple
+
+from ...core.errors import InvalidArgumentError
+from ..runtime.node import Node
+from ..runtime.tensor import DYNAMIC, OWN, Tensor, TensorView
+from . import records
+from .mirror import Mirror
+from .records import CCall, CNode, CPlace
+
+
+class NativeNode:
+    """A node in C. added: indices of the tensors it added; given: of those resized by the method that runs."""
+
+    def __init__(self, mirror: Mirror, node: Node) -> None:
+        self.mirror, self.node = mirror, node
+        self.inputs = [-1 if t is None else t.index for t in node.tensors_in]
+        self.outputs = [t.index for t in node.tensors_out]
+        self.intermediates = [-1 if v is None else v.tensor.index for v in node.intermediates]
+        self.temporaries: list[int] = []
+        self.added: list[int] = []
+        self.given: set[int] = set()
+        self.call: CCall | None = None
+        self._kept: Any = None  # what the call points to
+        self.record = c = CNode()
+        lists = (self.inputs, self.outputs, self.intermediates, ())
+        c.inputs, c.outputs, c.intermediates, c.temporaries = map(mirror.arrays.ints, lists)
+        self.address = C.addressof(c)
+        self._lists = c.inputs, c.outputs
+        mirror.nodes[self.address] = self
+
+    def set_options(self, at: int | None, size: int) -> None:
+        """A custom operator's bytes, as prepare and invoke see them."""
+        self.record.custom_initial_data, self.record.custom_initial_data_size = at, size
+
+    def touched(self) -> list[int]:
+        """Indices of all its tensors, each once."""
+        found = dict.fromkeys((*self.inputs, *self.outputs, *self.intermediates, *self.temporaries, *self.added))
+        found.pop(-1, None)
+        return list(found)
+
+    def ends(self) -> list[int]:
+        """Indices of its inputs and outputs, each once."""
+        found = dict.fromkeys((*self.inputs, *self.outputs))
+        found.pop(-1, None)
+        return list(found)
+
+    def written(self) -> list[int]:
+        """Indices of the tensors that it may write: outputs, variables, temporaries."""
+        variables = [i for i in self.inputs if i >= 0 and self.mirror.tensors[i].is_variable]
+        found = dict.fromkeys((*self.outputs, *variables, *self.intermediates, *self.added))
+        found.pop(-1, None)
+        return list(found)
+
+    def may_resize(self, i: int) -> bool:
+        """Whether a tensor's shape is this node's to say."""
+        return i in self.outputs or i in self.added or i in self.intermediates
+
+    def keep_sizes(self) -> None:
+        """Memory of their own for tensors that were given a shape in an earlier prepare, and none in this one."""
+        for i in self.added:
+            t = self.mirror.tensors[i]
+            if i in self.mirror.sized and t.kind in (DYNAMIC, OWN) and t.array is None:
+                self.mirror.subgraph.allocate_own(t)
+
+    def check_lists(self) -> None:
+        """Raises InvalidArgumentError where C put other lists in the place of those it was given."""
+        if (self.record.inputs, self.record.outputs) != self._lists:
+            raise InvalidArgumentError(what="prepare replaced the node's list of inputs or outputs",
+                                       wanted="the lists that it was given; temporaries alone are its own")  # fmt: skip
+
+    def read_temporaries(self) -> None:
+        """Take over the list of temporaries. Raises InvalidArgumentError for an index that is none of its tensors."""
+        mirror = self.mirror
+        found = records.read_int_array(self.record.temporaries, len(mirror.tensors))
+        added = range(mirror.subgraph.file_tensors, len(mirror.tensors))
+        if found is None or any(i not in added for i in found):
+            size = C.c_int32.from_address(self.record.temporaries).value
+            raise InvalidArgumentError(
+                what="the node's temporaries are no tensors that were added", found=f"{size} of them" if found is None
+                else found, wanted=f"indices {added.start} to {added.stop - 1}" if added else
+                "indices from TfLiteContext.AddTensors, of which there are none")  # fmt: skip
+        self.temporaries = found
+        ready = [i for i in found if i in mirror.sized and mirror.tensors[i].type is not None]
+        self.node.temporaries = [TensorView(mirror.tensors[i], True) for i in ready]
+
+    def as_call(self, registration: int) -> CCall:
+        """Its run, of tensors that all lie where they were planned; other nodes see its inputs and outputs."""
+        array, ends = self.mirror.array, self.ends()
+        sizes = [(C.c_int32 * len(t.shape))(*t.shape) for t in (self.mirror.tensors[i] for i in ends)]
+        places = (CPlace * len(ends))(*((i, array[i].type, array[i].bytes, len(s), C.addressof(s))
+                                        for i, s in zip(ends, sizes)))  # fmt: skip
+        self._kept = sizes, places
+        return CCall(registration, self.mirror.address, self.address, C.addressof(places), len(places))
+
+    def release(self) -> None:
+        """Give its arrays back."""
+        c = self.record  # where C has put another list it has freed ours
+        for at in (c.inputs, c.outputs, c.intermediates, c.temporaries):
+            self.mirror.arrays.free(at)
+        c.inputs = c.outputs = c.intermediates = c.temporaries = None
+        self.mirror.nodes.pop(self.address, None)
+
+
+class Words(NamedTuple):
+    """A node's run in C: `int run(call)`. places: by tensor, the words that hold its elements' address. They are there
+    as long as the word at `where` is `expected`: C may add tensors in a run, and the array of them moves."""
+
+    run: int
+    call: int
+    places: list[tuple[Tensor, list[int]]]
+    where: int
+    expected: int
