@@ -1,4 +1,4 @@
-"""A kernel on scalars broadcasts wherever its operator runs, and gradients are summed, where no shape rule stands by."""
+"""A kernel on scalars broadcasts wherever its operator runs, and gradients are summed, where no shape rule is given."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ from llvmlite import ir
 
 from .. import staging
 from ..core.dtypes import DType, of_numpy
-from ..core.errors import InternalError, InvalidArgumentError, OpError, SignatureError
-from ..core.frames import users_line
+from ..core.errors import InternalError, InvalidArgumentError, OpError, SignatureError, compose
+from ..core.frames import raised_at
 from ..ops import dispatch
 from . import staged  # noqa: F401  registers what control flow on scalars means
 from .entering import add_entry, bound_entry
@@ -128,11 +128,16 @@ def _staged(trace: KernelTrace, function: Callable[..., Any], scalars: Sequence[
     try:
         with staging.converting(True):
             result = trace.to_tensor(_converted(function)(*scalars, **attrs))
-    except (OpError, TypeError, ValueError, NameError, MemoryError):
+    except OpError as error:
+        if error.op != trace.name:  # it is about an operator that the kernel calls
+            error.args = (compose(f"in its kernel, {error.message}", op=trace.name, at=raised_at(error)),)
+            error.op = trace.name
+        raise
+    except (TypeError, ValueError, NameError, MemoryError):
         raise
     except Exception as error:
         what = f"its kernel cannot be staged: {type(error).__name__}: {error}"
-        raise InvalidArgumentError(op=trace.name, at=users_line(), what=what) from error
+        raise InvalidArgumentError(op=trace.name, at=raised_at(error), what=what) from error
     finally:
         state.trace, state.tapes = saved
     if result.dtype not in KINDS:

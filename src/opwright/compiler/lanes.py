@@ -92,6 +92,9 @@ class Lanes:
     def __or__(self, other: Any) -> Lanes:
         return self._new(self.b.or_(self.x, self._operand(other)))
 
+    def __xor__(self, other: Any) -> Lanes:
+        return self._new(self.b.xor(self.x, self._operand(other)))
+
     def __invert__(self) -> Lanes:
         return self._new(self.b.not_(self.x))
 

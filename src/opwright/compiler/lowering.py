@@ -15,8 +15,9 @@ from llvmlite import ir
 from ..core import dtypes
 from ..core.dtypes import DType
 from ..core.errors import UnimplementedError
+from ..ops.nn.activation import SELU_ALPHA, SELU_SCALE
 from . import approximate, mathematics
-from .lanes import F32, F64, I1, I32, I64, Lanes, is_nan, select
+from .lanes import F32, F64, I1, I32, I64, Lanes, copysign, is_nan, select
 from .native.image import address_of
 
 KINDS: dict[DType, ir.Type] = {
@@ -122,6 +123,83 @@ def _gelu(trace: Any, op: Any, x: Lanes) -> Lanes:
     return select(x == -float("inf"), y.full(-0.0), y)
 
 
+def _divided(x: Lanes, y: Lanes) -> tuple[Lanes, Lanes]:
+    """Quotient toward zero of integers, which wraps, and what is left; both are 0 where the divisor is.
+
+    Processors trap on a divisor of 0, and where the quotient does not fit: they get another divisor there.
+    """
+    none, minus = y == 0, y == -1
+    plain = select(none | minus, 1, y)
+    quotient = select(none, 0, select(minus, -x, Lanes(x.b, x.b.sdiv(x.x, plain.x))))
+    return quotient, select(none, 0, x - quotient * y)
+
+
+def _floor_div(trace: Any, op: Any, x: Lanes, y: Lanes) -> Lanes:
+    """As NumPy has it: of floats the quotient is made of what `fmod` leaves, so that x is nearly z y + mod."""
+    if not x.is_float:
+        quotient, left = _divided(x, y)
+        return select(_unlike(left, y), quotient - 1, quotient)
+    left = _left(x, y)
+    quotient = (x - left) / y
+    quotient = select(_unlike(left, y), quotient - 1.0, quotient)
+    whole = quotient.intrinsic("floor")
+    whole = select(quotient - whole > 0.5, whole + 1.0, whole)
+    whole = select(quotient == 0.0, copysign(x.full(0.0), x / y), whole)
+    return select(y == 0.0, x / y, whole)
+
+
+def _floor_mod(trace: Any, op: Any, x: Lanes, y: Lanes) -> Lanes:
+    left = _left(x, y)
+    found = select(_unlike(left, y), left + y, left)
+    return select(left == 0.0, copysign(left, y), found) if x.is_float else found
+
+
+def _left(x: Lanes, y: Lanes) -> Lanes:
+    """What is left of x / y toward zero."""
+    return Lanes(x.b, x.b.frem(x.x, y.x)) if x.is_float else _divided(x, y)[1]
+
+
+def _unlike(left: Lanes, y: Lanes) -> Lanes:
+    """Where something is left that has not the divisor's sign."""
+    return (left != 0) & ((left < 0) != (y < 0))
+
+
+def _truncate_div(trace: Any, op: Any, x: Lanes, y: Lanes) -> Lanes:
+    return (x / y).intrinsic("trunc") if x.is_float else _divided(x, y)[0]
+
+
+def _shift(way: str) -> Rule:
+    """Distances are brought into [0, width - 1]."""
+
+    def lower(trace: Any, op: Any, x: Lanes, y: Lanes) -> Lanes:
+        by = select(y < 0, 0, select(y > x.kind.width - 1, x.kind.width - 1, y))
+        return x << by if way == "left" else x >> by
+
+    return lower
+
+
+def _sign(trace: Any, op: Any, x: Lanes) -> Lanes:
+    rest = select(x == 0, 0, x)  # 0, of -0.0 too, and NaN
+    return select(x > 0, 1, select(x < 0, -1, rest))
+
+
+def _clip(trace: Any, op: Any, x: Lanes, low: Lanes, high: Lanes) -> Lanes:
+    return LOWER["Maximum"](trace, op, LOWER["Minimum"](trace, op, x, high), low)
+
+
+def _leaky_relu(trace: Any, op: Any, x: Lanes) -> Lanes:
+    return select(x > 0.0, x, x * op.alpha)
+
+
+def _elu(trace: Any, op: Any, x: Lanes) -> Lanes:
+    return LOWER["Maximum"](trace, op, x, LOWER["Expm1"](trace, op, LOWER["Minimum"](trace, op, x, x.full(0.0))))
+
+
+def _selu(trace: Any, op: Any, x: Lanes) -> Lanes:
+    below = LOWER["Expm1"](trace, op, LOWER["Minimum"](trace, op, x, x.full(0.0)))
+    return LOWER["Relu"](trace, op, x) * SELU_SCALE + below * (SELU_SCALE * SELU_ALPHA)
+
+
 LOWER: dict[str, Rule] = {
     "Add": _arithmetic("fadd", "add"),
     "Sub": _arithmetic("fsub", "sub"),
@@ -154,7 +232,32 @@ LOWER: dict[str, Rule] = {
     "LogicalAnd": lambda trace, op, x, y: x & y,
     "LogicalOr": lambda trace, op, x, y: x | y,
     "LogicalNot": lambda trace, op, x: ~x,
+    "FloorDiv": _floor_div,
+    "FloorMod": _floor_mod,
+    "TruncateDiv": _truncate_div,
+    "TruncateMod": lambda trace, op, x, y: _left(x, y),
+    "BitwiseAnd": lambda trace, op, x, y: x & y,
+    "BitwiseOr": lambda trace, op, x, y: x | y,
+    "BitwiseXor": lambda trace, op, x, y: x ^ y,
+    "Invert": lambda trace, op, x: ~x,
+    "LeftShift": _shift("left"),
+    "RightShift": _shift("right"),
+    "Sign": _sign,
+    "SquaredDifference": lambda trace, op, x, y: (x - y) * (x - y),
+    "DivNoNan": lambda trace, op, x, y: select(y == 0.0, 0.0, x / y),
+    "Reciprocal": lambda trace, op, x: 1.0 / x,
+    "IsNan": lambda trace, op, x: is_nan(x),
+    "IsInf": lambda trace, op, x: x.intrinsic("fabs") == math.inf,
+    "IsFinite": lambda trace, op, x: x.intrinsic("fabs") < math.inf,
+    "ClipByValue": _clip,
+    "Relu6": lambda trace, op, x: _clip(trace, op, x, x.full(0), x.full(6)),
+    "LeakyRelu": _leaky_relu,
+    "Elu": _elu,
+    "Selu": _selu,
+    "Softsign": lambda trace, op, x: x / (x.intrinsic("fabs") + 1.0),
     "Select": lambda trace, op, c, x, y: select(c, x, y),
     "Cast": _cast,
     "Identity": lambda trace, op, x: x,
+    "StopGradient": lambda trace, op, x: x,
+    "Const": lambda trace, op: trace.to_tensor(op.value[()]).lanes,
 }  # fmt: skip

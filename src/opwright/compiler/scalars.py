@@ -45,6 +45,9 @@ class KernelScalar(Tensor):
         """A scalar of this dtype."""
         return TensorSpec((), self._dtype)
 
+    def __repr__(self) -> str:
+        return f"<kernel scalar {self._dtype.short}>"
+
     def __bool__(self) -> bool:
         raise TypeError("a kernel's scalar has no truth value in Python that is not converted (a lambda without its "
                         "source, a library's function): use ow.where(condition, a, b)")  # fmt: skip
@@ -74,9 +77,9 @@ class KernelTrace:
         if rule is None:
             raise UnimplementedError(
                 op=op.name,
-                what=f"kernel {self.name!r} calls it, and kernels have no such operator",
+                what="kernels have no such operator",
                 wanted=f"one of {', '.join(sorted(LOWER))}",
-                do="leave out the kernel: the reference computes it",
+                do="write it with these, or leave out the kernel: the reference computes it",
             )
         op.check_dtypes([s.dtype for s in scalars])
         result = rule(self, bound, *(s.lanes for s in scalars))
