@@ -41,7 +41,7 @@ IN_PREPARE = {
     "IN_PLACE":          "the sizes of tensor 2 'y' were changed in place",
     "ADDS_ENDLESSLY":    "tensors are added without end",
     "OWN_DIMS":          "the shape given to tensor 'y' has a negative size",
-    "OTHERS_DIMS":       "tensor 'y' was given the sizes of another tensor",
+    "OTHERS_DIMS":       "tensor 'y' was given another tensor's sizes",
     "NO_OUTPUTS":        "prepare replaced the node's list of inputs or outputs",
     "FAR_TENSOR":        "(?s)misused the interface.*TfLiteOpaqueContextGetOpaqueTensor: index 1000000000, of 3",
     "UNTYPED":           "was added and has no type yet",

@@ -119,7 +119,7 @@ def resize(mirror: Mirror, i: int, shape: int | None) -> int:
                                    found=C.c_int32.from_address(shape).value,
                                    wanted=f"0 to {MOST_DIMENSIONS}")  # fmt: skip
     if any(mirror.array[other].dims == shape for other in native.touched() if other != i):
-        raise InvalidArgumentError(what=f"tensor {t.name!r} was given the sizes of another tensor: both would free them",
+        raise InvalidArgumentError(what=f"tensor {t.name!r} was given another tensor's sizes: both would free them",
                                    wanted="an array of its own", do="TfLiteIntArrayCopy(sizes)")  # fmt: skip
     if t.kind != CONSTANT:
         if not native.may_resize(i):
