@@ -56,6 +56,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "GatherNd": ("gathers",),
     "UpdateSlice": ("gathers",),
     "Move": ("moves",),
+    "Ordered": ("ordering",),
     "Reduce": ("reductions",),
     "RowPass": ("rows",),
     "Scan": ("scans",),

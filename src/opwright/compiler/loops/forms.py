@@ -264,6 +264,16 @@ class ArgReduce(Form):
 
 
 @dataclass(frozen=True, eq=False)
+class Ordered(Form):
+    """The places of the first elements of each row (the last axis), as many as the output's rows are long, in falling
+    order, or rising; equal elements in the order of their places. nan: comes last, or counts as infinity."""
+
+    input: Buffer
+    rising: bool = False
+    nan: Literal["last", "infinite"] = "last"
+
+
+@dataclass(frozen=True, eq=False)
 class Scan(Form):
     """Running sums along an axis. exclusive: without the element itself; reverse: from the last to the first."""
 

@@ -38,6 +38,7 @@ MODULES: dict[str, str] = {
         "reductions": "All Any ArgMax ArgMin BiasAddGrad Cumsum L2Loss Max Mean Min Prod Sum SumToLike",
         "rows": """FusedBatchNorm LRN LayerNorm LogSoftmax Softmax SoftmaxCrossEntropyWithLogits
             SparseSoftmaxCrossEntropyWithLogits""",
+        "ordering": "Sort TopK",
         "recurrent": "DynamicGru",
         "shaping": "EnsureShape ExpandDims Reshape Squeeze",
         "movement": """BatchToSpaceND BroadcastTo Concat DepthToSpace Gather GatherNd OneHot Pack Pad Reverse
