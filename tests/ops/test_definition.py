@@ -169,6 +169,10 @@ def define(**body):
         ({"attrs": ow.Input()}, ValueError, "the name 'attrs' is taken"),
         ({"operator": ow.Output(like="x")}, ValueError, "the name 'operator' is taken"),
         ({"reference": lambda op: 1}, ValueError, "the name 'reference' is taken; name this method otherwise"),
+        ({"kernel": ow.kernel(lambda x: (x, x)), "z": ow.Output(like="x")}, ValueError,
+         "a kernel on scalars gives one result, the operator y, z"),
+        ({"kernel": ow.kernel(lambda x, z: x)}, ValueError, "its kernel takes x, z; the inputs are x"),
+        ({"kernel": ow.kernel(lambda x, *, q: x)}, ValueError, "parameter 'q' is no attribute"),
     ],
     ids=lambda v: v if isinstance(v, str) else None,
 )

@@ -105,7 +105,9 @@ def test_custom_operators_are_arguments(tmp_path):
     exec((tmp_path / "mine.py").read_text(), scope)
     mine = scope["Mine"]
     customs(("CheckTestMine", 1), ("CheckTestMine", 2), ("a.b", 1), ("for", 1)).write(tmp_path / "m.tflite")
-    exec(opwright("resolver", tmp_path / "m.tflite").stdout, scope)
+    text = opwright("resolver", tmp_path / "m.tflite").stdout
+    assert max(map(len, text.splitlines())) <= 100
+    exec(text, scope)
     make = scope["Resolver"]
     with pytest.raises(ow.errors.InvalidArgumentError, match=r"not given: CheckTestMine, a\.b, for(.|\n)*Resolver\("):
         make()

@@ -136,6 +136,24 @@ def _kinds(op: Operator, body: Mapping[str, Any]) -> None:
         raise ValueError(f"operator {op.name}: {found}; rows are declared with Input(kinds=) and computed by on_rows")
 
 
+def _kernel(op: Operator, body: Mapping[str, Any]) -> None:
+    """A kernel on scalars takes a scalar of each input and gives one; its keyword-only parameters are attributes."""
+    kernel = op.kernel_rule
+    if not getattr(kernel, "on_scalars", False):
+        return
+    if len(op.outputs) != 1 or op.outputs[0].repeated:
+        names = ", ".join(o.name for o in op.outputs)
+        raise ValueError(f"operator {op.name}: a kernel on scalars gives one result, the operator {names}; "
+                         "write one on arrays, or leave it to compute")  # fmt: skip
+    unknown = [name for name in kernel.attrs if name not in op.attr_defs]
+    if unknown:
+        raise ValueError(f"operator {op.name}: its kernel's keyword-only parameter {unknown[0]!r} is no attribute")
+    least = sum(not i.optional for i in op.inputs)
+    if not any(i.repeated for i in op.inputs) and not least <= len(kernel.inputs) <= len(op.inputs):
+        raise ValueError(f"operator {op.name}: its kernel takes {', '.join(kernel.inputs) or 'nothing'}; "
+                         f"the inputs are {', '.join(i.name for i in op.inputs)}")  # fmt: skip
+
+
 def _control(op: Operator, body: Mapping[str, Any]) -> None:
     """Control flow runs the graphs among its attributes: it has them, and nothing of its own that computes."""
     if op.control:
@@ -160,7 +178,7 @@ def _versions(op: Operator, body: Mapping[str, Any]) -> None:
 
 
 RULES: tuple[Callable[[Operator, Mapping[str, Any]], None], ...] = (  # in this order: later ones trust earlier ones
-    _body, _names, _likes, _inferable, _memory, _gradient, _lods, _words, _kinds, _control, _versions,
+    _body, _names, _likes, _inferable, _memory, _gradient, _lods, _words, _kinds, _kernel, _control, _versions,
 )  # fmt: skip
 
 

@@ -122,7 +122,7 @@ def module_text(names: Sequence[str], used: Used) -> str:
     """The module. The same models, by name and contents, give the same text."""
     given = _parameters(used.customs)
     lines = [
-        '"""A resolver with the operators that some models use, and no others; only their kernels are imported.',
+        '"""A resolver with the operators of some models, and no others; only their kernels are imported.',
         "",
         "Written by `opwright resolver`; the models are MODELS. To use it:",
         "",
@@ -160,8 +160,11 @@ def module_text(names: Sequence[str], used: Used) -> str:
 
 
 CUSTOMS_DOC = (
-    '    """Serves MODELS. Custom operators are given as @ow.operator classes or lite.Registrations; one that is not',
-    '    is looked for among those that installed packages add."""',
+    '    """Serves MODELS.',
+    "",
+    "    Custom operators are given, as @ow.operator classes or lite.Registrations; one that is not given",
+    "    is looked for among those that installed packages add.",
+    '    """',
 )
 
 
@@ -203,7 +206,8 @@ def _class_lines(used: Used, given: Mapping[str, str]) -> list[str]:
             "            if version < most:",
             "                raise InvalidArgumentError(",
             '                    what=f"the models use version {most} of custom operator {name}",',
-            '                    found=f"a definition of version {version}", do="give a newer definition",',
+            '                    found=f"a definition of version {version}",',
+            '                    do="give a newer definition",',
             "                )",
             "            self.add_custom(name, given[name], least, most)",
         ]
