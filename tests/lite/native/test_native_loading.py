@@ -5,6 +5,7 @@ Not here: running operators (test_native_lifecycle.py, test_native_tensors.py).
 
 from __future__ import annotations
 
+import os
 import pathlib
 import platform
 import shutil
@@ -170,6 +171,17 @@ def test_a_file_that_is_not_there(forms, tmp_path):
         lite.load_custom_ops(tmp_path / "nowhere" / "libatan.so")
     with pytest.raises(ow.errors.InvalidArgumentError, match="is a folder"):
         lite.load_custom_ops(tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+@pytest.mark.parametrize(("path", "words"), [("", "is empty"), ("a\0b", "cannot be read"), ("/dev/zero", "is no file"),
+                                             ("pipe", "is no file"), ("loop", "cannot be read")])  # fmt: skip
+def test_paths_that_are_no_file(tmp_path, monkeypatch, path, words):
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    os.symlink("loop", "loop")
+    with pytest.raises(ow.errors.InvalidArgumentError, match=words):
+        lite.load_custom_ops(path)
 
 
 @pytest.mark.parametrize(("content", "found"), [

@@ -75,8 +75,12 @@ def open_library(path: str | os.PathLike[str]) -> Library:
 def _read(path: str) -> bytes:
     file = Path(path)
     try:
-        if file.is_dir():
-            raise InvalidArgumentError(what=f"{path} is a folder", wanted="the file of a shared library")
+        if not path or file.is_dir():
+            raise InvalidArgumentError(what=f"{path} is a folder" if path else "the path of the library is empty",
+                                       wanted="the file of a shared library")  # fmt: skip
+        if file.exists() and not file.is_file():  # a pipe would be waited for, a device has no end
+            raise InvalidArgumentError(what=f"{path} is no file", found="a pipe, a socket or a device",
+                                       wanted="the file of a shared library")  # fmt: skip
         if file.stat().st_size > _MOST_BYTES:
             raise InvalidArgumentError(what=f"{path} is too large for a library", found=file.stat().st_size)
         return file.read_bytes()
@@ -88,8 +92,8 @@ def _read(path: str) -> bytes:
                             f"no folder {folder}" if not folder.is_dir() else None,
                             wanted="the path of a shared library of operators",
                             do=f"{str(folder / near[0])!r}" if near else None) from None  # fmt: skip
-    except OSError as error:
-        raise InvalidArgumentError(what=f"{path} cannot be read", found=str(error)) from error
+    except (OSError, ValueError) as error:  # ValueError: a zero in the path
+        raise InvalidArgumentError(what=f"{path!r} cannot be read", found=str(error)) from error
 
 
 def _load_copy(path: str) -> Any:
