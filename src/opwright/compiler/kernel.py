@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,7 +55,11 @@ class Kernel:
                 arrays = tuple(np.broadcast_arrays(*arrays))
                 first = arrays[0]
             key = (tuple([a.dtype for a in arrays]), op, flags.fast_math)
-        compiled = self._compiled.get(key)
+        try:
+            compiled = self._compiled.get(key)
+        except TypeError:  # an array in place of a call
+            raise TypeError(f"{self!r} is on scalars: it computes in an @ow.operator class; a kernel to be called has "
+                            "parameters annotated with ow.language.Array(dtype, ...)") from None  # fmt: skip
         if compiled is None:
             if not all(a.dtype in COMPILED for a in arrays):
                 return NotImplemented
@@ -119,19 +124,38 @@ def kernel(function: Callable[..., Any] | None = None, *, checked: bool = True) 
     """
     if function is None:
         return functools.partial(kernel, checked=checked)
-    if _takes_arrays(function):
+    annotations = _annotations(function, _scope(sys._getframe(1)))
+    if _takes_arrays(annotations):
         from .language.calling import ArrayKernel
 
-        return ArrayKernel(function, checked)
+        return ArrayKernel(function, annotations, checked)
     return Kernel(function)
 
 
-def _takes_arrays(function: Callable[..., Any]) -> bool:
-    if not function.__annotations__:
-        return False
+def _scope(frame: Any) -> Mapping[str, Any]:
+    """The variables where a kernel is defined, which annotations may name that are text; of a class, around it too."""
+    scopes = [frame.f_locals]
+    while not frame.f_code.co_flags & inspect.CO_OPTIMIZED and frame.f_back is not None:
+        frame = frame.f_back
+        scopes.append(frame.f_locals)
+    return ChainMap(*scopes)
+
+
+def _annotations(function: Callable[..., Any], scope: Mapping[str, Any]) -> dict[str, Any]:
+    """What the parameters are annotated with; nothing where that is for type checkers alone.
+
+    raises NameError where arrays are annotated by names that are not there
+    """
     try:
-        parameters = inspect.signature(function, eval_str=True).parameters.values()
-    except NameError:  # annotations for type checkers alone
-        return False
+        return inspect.get_annotations(function, locals=scope, eval_str=True)
+    except NameError as error:
+        written = [a for a in function.__annotations__.values() if isinstance(a, str) and "Array(" in a]
+        if written:
+            what = f"kernel {function.__name__}: the annotation {written[0]} cannot be read: {error}"
+            raise NameError(what) from None
+        return {}
+
+
+def _takes_arrays(annotations: Mapping[str, Any]) -> bool:
     language = sys.modules.get(f"{__package__}.language.arrays")  # who annotates with its Array has imported it
-    return language is not None and any(isinstance(p.annotation, language.Array) for p in parameters)
+    return language is not None and any(isinstance(a, language.Array) for a in annotations.values())

@@ -123,21 +123,25 @@ def _gelu(trace: Any, op: Any, x: Lanes) -> Lanes:
     return select(x == -float("inf"), y.full(-0.0), y)
 
 
-def _divided(x: Lanes, y: Lanes) -> tuple[Lanes, Lanes]:
+def divided(x: Lanes, y: Lanes, unsigned: bool = False) -> tuple[Lanes, Lanes]:
     """Quotient toward zero of integers, which wraps, and what is left; both are 0 where the divisor is.
 
     Processors trap on a divisor of 0, and where the quotient does not fit: they get another divisor there.
     """
-    none, minus = y == 0, y == -1
-    plain = select(none | minus, 1, y)
-    quotient = select(none, 0, select(minus, -x, Lanes(x.b, x.b.sdiv(x.x, plain.x))))
-    return quotient, select(none, 0, x - quotient * y)
+    none = y == 0
+    if unsigned:
+        quotient = Lanes(x.b, x.b.udiv(x.x, select(none, 1, y).x))
+    else:
+        minus = y == -1
+        quotient = Lanes(x.b, x.b.sdiv(x.x, select(none | minus, 1, y).x))
+        quotient = select(minus, -x, quotient)
+    return select(none, 0, quotient), select(none, 0, x - quotient * y)
 
 
 def _floor_div(trace: Any, op: Any, x: Lanes, y: Lanes) -> Lanes:
     """As NumPy has it: of floats the quotient is made of what `fmod` leaves, so that x is nearly z y + mod."""
     if not x.is_float:
-        quotient, left = _divided(x, y)
+        quotient, left = divided(x, y)
         return select(_unlike(left, y), quotient - 1, quotient)
     left = _left(x, y)
     quotient = (x - left) / y
@@ -156,7 +160,7 @@ def _floor_mod(trace: Any, op: Any, x: Lanes, y: Lanes) -> Lanes:
 
 def _left(x: Lanes, y: Lanes) -> Lanes:
     """What is left of x / y toward zero."""
-    return Lanes(x.b, x.b.frem(x.x, y.x)) if x.is_float else _divided(x, y)[1]
+    return Lanes(x.b, x.b.frem(x.x, y.x)) if x.is_float else divided(x, y)[1]
 
 
 def _unlike(left: Lanes, y: Lanes) -> Lanes:
@@ -165,7 +169,7 @@ def _unlike(left: Lanes, y: Lanes) -> Lanes:
 
 
 def _truncate_div(trace: Any, op: Any, x: Lanes, y: Lanes) -> Lanes:
-    return (x / y).intrinsic("trunc") if x.is_float else _divided(x, y)[0]
+    return (x / y).intrinsic("trunc") if x.is_float else divided(x, y)[0]
 
 
 def _shift(way: str) -> Rule:

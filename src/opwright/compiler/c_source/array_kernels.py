@@ -94,6 +94,7 @@ def _staged(kernel: ArrayKernel, module: ir.Module, name: str, constants: Mappin
     saved = state.trace, state.tapes
     staged = ArrayStaging(b, kernel.name, named("generic"), None, None)
     staged.lines = True
+    staged.divides_anything = False  # helpers.py has divisions that C may always do
     state.trace, state.tapes = staged, ()
     if not counting:
         staged.begin, staged.end = (Value(a, dtypes.int64) for a in function.args[-2:])

@@ -15,7 +15,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,6 +49,8 @@ class _Counted(Exception):
 
 class ArrayStaging(Staging):
     """The staging of a kernel on arrays. counting: for the number of items of its parallel loop alone."""
+
+    divides_anything = True
 
     def __init__(self, builder: ir.IRBuilder, name: str, target: Target, begin: Value | None,
                  end: Value | None) -> None:  # fmt: skip
@@ -92,10 +94,12 @@ class ArrayKernel:
     OutOfRangeError, naming the kernel's line, for an access outside an array (checked=False leaves these guards out)
     """
 
-    def __init__(self, function: Callable[..., Any], checked: bool = True, name: str | None = None) -> None:
+    def __init__(self, function: Callable[..., Any], annotations: Mapping[str, Any], checked: bool = True,
+                 name: str | None = None) -> None:  # fmt: skip
         self.function, self.checked, self.name = function, checked, name or function.__name__
-        parameters = list(inspect.signature(function, eval_str=True).parameters.values())
-        self.parameters = {p.name: p.annotation for p in parameters if p.kind is not p.KEYWORD_ONLY}
+        parameters = list(inspect.signature(function).parameters.values())
+        self.parameters: dict[str, Any] = {
+            p.name: annotations.get(p.name) for p in parameters if p.kind is not p.KEYWORD_ONLY}  # fmt: skip
         self.constants = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
         for name, kind in self.parameters.items():
             if not isinstance(kind, Array | DType):
@@ -108,7 +112,7 @@ class ArrayKernel:
         """This kernel as the kernel of the operator in whose class it stands, whose name it bears from here on."""
         from ..operator_kernels import OperatorKernel
 
-        return OperatorKernel(ArrayKernel(self.function, self.checked, operator.name), operator)
+        return OperatorKernel(ArrayKernel(self.function, self.parameters, self.checked, operator.name), operator)
 
     # ---- staging ------------------------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from ...core.dtypes import DType
 from ...core.frames import OURS
 from ...ops import dispatch
 from ..lanes import Lanes
+from ..lowering import divided
 from ..scalars import KernelScalar, KernelTrace
 from .kinds import I32, KIND, SHORT_FLOATS, number, typed
 
@@ -32,8 +33,17 @@ def _is_between(file: str) -> bool:
     return file.startswith(OURS) and not file.startswith(_KERNELS)
 
 
+DIVISIONS = ("sdiv", "srem", "udiv", "urem")
+
+
 class Staging(KernelTrace):
-    """The staging of one kernel: the builder, and the target it is for."""
+    """The staging of one kernel: the builder, and the target it is for.
+
+    divides_anything: whether integers are divided by elements of arrays, whatever these are; Opwright's own kernels
+    divide by sizes and constants.
+    """
+
+    divides_anything = False
 
     def __init__(self, builder: ir.IRBuilder, name: str, target: Any) -> None:
         super().__init__(builder, name, 0)
@@ -140,6 +150,8 @@ class Value(KernelScalar):
             raise TypeError(f"kernels store {a.dtype.name} and compute in float32: x.to(f32)")
         if name is None or (a.dtype.is_bool and name not in ("and_", "or_", "xor")):
             raise TypeError(f"this operator is not defined for {a.dtype.name}")
+        if name in DIVISIONS and current().divides_anything:
+            return _divided(name, a, c)
         return Value(getattr(current().builder, name)(a.x, c.x), a.dtype)
 
     def __add__(self, o: Any) -> Any:
@@ -298,3 +310,13 @@ class Value(KernelScalar):
 def value(x: Any, dtype: DType = dtypes.int64) -> Value:
     """A Python number as a value of this dtype; a value as it is."""
     return x if isinstance(x, Value) else Value(number(dtype, x), dtype)
+
+
+def _divided(name: str, a: Value, c: Value) -> Value:
+    """A quotient of integers, or what is left; 0 by 0, which processors trap on."""
+    if not isinstance(c.x, ir.Constant):
+        return Value(divided(a.lanes, c.lanes, unsigned=name[0] == "u")[name.endswith("rem")].x, a.dtype)
+    lanes = c.x.constant if isinstance(c.x.constant, list) else [c.x]
+    if any(one.constant == 0 for one in lanes):
+        raise ZeroDivisionError(f"{a.dtype.name} is divided by 0")
+    return Value(getattr(current().builder, name)(a.x, c.x), a.dtype)
