@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from meaning import meaning
 
-from opwright.compiler.kernels import Unmade
+from opwright.compiler.kernels import Unmade, gemm_tiles
 from opwright.compiler.language.family import Family
 from opwright.compiler.loops import freezing, frozen, fusing_bands
 from opwright.compiler.loops.expressions import apply, arg, convert, quantize, scalar
@@ -23,6 +23,7 @@ from opwright.compiler.loops.planning import plan_of
 from opwright.compiler.loops.plans import Running
 from opwright.compiler.native import store
 from opwright.compiler.native.image import runs_images
+from opwright.compiler.target import host
 from opwright.core import flags
 from opwright.core.dtypes import float32, int8, int32
 
@@ -154,6 +155,15 @@ def test_any_block_of_floats(window, height, batch, lines, before, after):
 def test_any_block_of_bytes(window, height, batch, lines):
     """Padding is the zero point of what lies between."""
     check(block(image(batch, height, WIDTH, 24, dtype=int8), 32, 16, window), lines, exact=False)
+
+
+@pytest.mark.skipif(not host().has("amx-int8"), reason="this processor has no tiles, or may not use them")
+def test_bands_on_tiles(monkeypatch):
+    """Tiles of a band have other rows than those of the whole."""
+    for name in ("FEW_ROWS", "SHALLOW", "LITTLE"):
+        monkeypatch.setattr(gemm_tiles, name, 1)
+    for window in (SAME[1], SAME[2]):
+        check(block(image(2, 11, WIDTH, 24, dtype=int8), 32, 16, window), 3, exact=False)
 
 
 @pytest.mark.parametrize("dtype", [float32, int8])
