@@ -401,3 +401,13 @@ def test_user_data_of_an_opaque_operator(p):
     interpreter.allocate_tensors()
     interpreter.invoke()
     assert runs.value == before + 2
+
+
+def test_what_a_closed_interpreter_says(p):
+    interpreter = p.interpreter(chain("PROBE"))
+    interpreter.allocate_tensors()
+    interpreter.close()
+    for call in (interpreter.invoke, interpreter.allocate_tensors):
+        with pytest.raises(RuntimeError, match="closed") as caught:
+            call()
+        assert "make another" in str(caught.value)

@@ -341,7 +341,8 @@ class Subgraph(Called):
     def invoke(self) -> None:
         """Run every node. Raises OpErrors that are RuntimeErrors, too, naming the node; it can be run again after."""
         if not self.ready:
-            raise also(FailedPreconditionError, RuntimeError)(what=NOT_READY, do="call allocate_tensors() first")
+            do = "make another interpreter: this one was closed" if self.closed else "call allocate_tensors() first"
+            raise also(FailedPreconditionError, RuntimeError)(what=NOT_READY, do=do)
         resources = self.resources
         if resources.busy:  # no lock: threads that share the GIL cannot come between this line and the next
             resources.check_idle("invoked")
