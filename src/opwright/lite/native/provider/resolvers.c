@@ -1,8 +1,10 @@
 /* tflite::MutableOpResolver for functions that register operators, whatever headers they were compiled against: its
    functions are no virtual ones, so the object itself is never looked at. What is added is kept, by thread, for the
    interpreter to ask for. And what FlatBuffers' headers want of its library. */
-#if !defined(_WIN32)
-#define _POSIX_C_SOURCE 200809L
+#if defined(__APPLE__)
+#include <xlocale.h>
+#elif !defined(_WIN32)
+#define _POSIX_C_SOURCE 200809L /* newlocale */
 #include <locale.h>
 #endif
 #include <stdlib.h>
