@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..compiler.plan import Plan
+from ..core import dtypes
 from ..eager.tape import GradientTape
 from ..eager.tensor import make
 from ..graph import Value
@@ -23,7 +24,8 @@ from ..tracing.function import function
 from .trial import NotTried, Trial, array, assert_same, flows, lod_of, refs, replaced
 
 DELTA, LIMIT = 1e-5, 1e-5  # of central differences in float64
-HUGE = 1e100  # a result of this size, the maximum of nothing, would drown all others in the objective
+COARSE_DELTA, COARSE_LIMIT = 4e-3, 4e-3  # in float32: a third root of its rounding, and what that leaves, ten times
+HUGE = 1e30  # a result of this size, the maximum of nothing, would drown all others in the objective
 MOST = 128  # elements of one input that are moved; of larger ones so many, spread evenly
 
 Function = Callable[[list[Any]], list[Any]]
@@ -31,11 +33,12 @@ Function = Callable[[list[Any]], list[Any]]
 
 
 def wide(trial: Trial) -> Trial:
-    """The call with floating inputs in float64 and complex ones in complex128. Raises NotTried where it has none."""
+    """The call with floating inputs in float64 and complex ones in complex128; in float32 and complex64 where it does
+    not take these. Raises NotTried where it has none."""
+    to_real, to_complex = (np.float64, np.complex128) if _takes_wide(trial) else (np.float32, np.complex64)
+
     def one(t: Any) -> Any:
-        if not flows(t):
-            return t
-        return replaced(t, array(t).astype(np.complex128 if t.dtype.is_complex else np.float64))
+        return replaced(t, array(t).astype(to_complex if t.dtype.is_complex else to_real)) if flows(t) else t
 
     if trial.op.gradient_rule is None:
         raise NotTried("differentiation ends here" if trial.op.has_gradient_rule else "no gradient")
@@ -45,6 +48,15 @@ def wide(trial: Trial) -> Trial:
     if not found.floats():
         raise NotTried("no input in floats")
     return found
+
+
+def _takes_wide(trial: Trial) -> bool:
+    """Whether each floating input may be of 64 bits, or each complex one of 128."""
+    for declared, value in zip(trial.op.inputs, trial.inputs):
+        for t in value if isinstance(value, tuple) else () if value is None else (value,):
+            if flows(t) and (dtypes.complex128 if t.dtype.is_complex else dtypes.float64) not in declared.dtypes:
+                return False
+    return True
 
 
 def of_floats(trial: Trial) -> tuple[Function, list[Any]]:
@@ -90,7 +102,7 @@ def taped(run: Function, values: Sequence[Any]) -> tuple[list[Any], list[np.ndar
         for t in values:
             tape.watch(t)
         outputs = run(values)
-        weights = [weight(array(y).shape) * (np.abs(array(y)) < HUGE) for y in _floating(outputs)]
+        weights = [weight(array(y).shape) * (np.abs(array(y)).astype(np.float64) < HUGE) for y in _floating(outputs)]
         loss = objective(outputs, weights)
     if loss is None:
         raise NotTried("no output in floats")
@@ -98,12 +110,17 @@ def taped(run: Function, values: Sequence[Any]) -> tuple[list[Any], list[np.ndar
 
 
 def gradient_is_slope(trial: Trial) -> str:
-    """The gradient is the slope that central differences find, in float64; a LoDTensor's has its LoD."""
+    """The gradient is the slope that central differences find, in float64, or in float32 where it takes nothing wider;
+    a LoDTensor's has its LoD."""
     run, values = of_floats(wide(trial))
-    return f"{slopes_compared(run, values, [name for name, t in trial.parts() if flows(t)])} elements"
+    names = [name for name, t in trial.parts() if flows(t)]
+    if not _takes_wide(trial):
+        return f"{slopes_compared(run, values, names, COARSE_LIMIT, COARSE_DELTA)} elements, coarsely, in float32"
+    return f"{slopes_compared(run, values, names)} elements"
 
 
-def slopes_compared(run: Function, values: Sequence[Any], names: Sequence[str] = (), limit: float = LIMIT) -> int:
+def slopes_compared(run: Function, values: Sequence[Any], names: Sequence[str] = (), limit: float = LIMIT,
+                    delta: float = DELTA) -> int:  # fmt: skip
     """Compare the gradients of the objective of a function with differences; gives how many elements were moved."""
     count = 0
     grads, weights = taped(run, values)
@@ -125,11 +142,11 @@ def slopes_compared(run: Function, values: Sequence[Any], names: Sequence[str] =
         for at in chosen:
             for unit in (1.0, 1.0j) if numbers.dtype.kind == "c" else (1.0,):
                 sides = []
-                for step in (DELTA, -DELTA):
+                for step in (delta, -delta):
                     moved = numbers.copy()
                     moved.reshape(-1)[at] += step * unit
                     sides.append(loss([*values[:k], replaced(x, moved), *values[k + 1 :]]))
-                wanted.append((sides[0] - sides[1]) / (2 * DELTA))
+                wanted.append((sides[0] - sides[1]) / (2 * delta))
                 # a complex gradient is conjugate: its parts are the slopes along the real and the imaginary part
                 found.append(float(np.real(np.conj(analytic.reshape(-1)[at]) * unit)))
         a, b = np.array(found), np.array(wanted)
