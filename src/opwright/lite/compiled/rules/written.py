@@ -1,5 +1,6 @@
 """Users' operators whose class has a kernel: one on scalars is a map that calls it, also of integers that stand for
-reals; one on arrays is a step of its own.
+reals; one on arrays is a step of its own. And those of the catalogue that are one operation, as files of TensorFlow's
+converter have Atan: a map of it.
 
 Lives here: their rule; by what plans that have such nodes are kept.
 Not here: kernels on scalars as operations of expressions (compiler/scalar_functions.py), steps
@@ -17,9 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from ....compiler.kernel import Kernel
-from ....compiler.loops.expressions import arg, lookup
+from ....compiler.kernel import COMPILED, Kernel
+from ....compiler.loops.expressions import apply, arg, lookup
 from ....compiler.loops.forms import Buffer, Map
+from ....compiler.rules.elementwise import FLOATS, SAME
 from ....compiler.scalar_functions import ScalarFunction, call, functions_of, own_kernel
 from ....core.dtypes import float32
 from ....core.errors import OpError
@@ -45,13 +47,16 @@ def written(at: At) -> None:
     """The form of a node. Raises Refused for what its kernel, or its operator, does not take."""
     operator: Any = at.node.registration.operator  # type: ignore[union-attr]
     kernel = own_kernel(operator)
-    if kernel is None:
+    operation = SAME.get(operator.name) if operator.catalogue and not operator.kernels else None
+    if kernel is None and operation is None:
         raise Refused("it computes in Python")
     operands = at.operands
     outputs = [at.output(place=i) for i in range(len(at.node.tensors_out))]
     as_reals = is_quantized(operator, at.node) and operator.quantized_rule != "integers"
     _infer(at.node, operator, operands, outputs, as_reals)
-    if isinstance(kernel, Kernel):
+    if operation is not None:
+        _of_catalogue(at, operation, operands, outputs, as_reals)
+    elif isinstance(kernel, Kernel):
         _on_scalars(at, operator, kernel, operands, outputs, as_reals)
     elif as_reals:
         raise Refused("its kernel on arrays computes on reals")
@@ -100,12 +105,25 @@ def _on_scalars(at: At, operator: Any, kernel: Kernel, operands: list[Operand], 
         _tabulated(at, operator, operands, y)
 
 
+def _of_catalogue(at: At, operation: str, operands: list[Operand], outputs: list[Operand], as_reals: bool) -> None:
+    """The map of an operation, of dtypes in which it is what the operator computes."""
+    (y,) = outputs
+    if as_reals or any(o.dtype.np not in COMPILED for o in (*operands, y)):
+        raise Refused(f"its operation is not for {', '.join(o.dtype.name for o in operands)}")
+    if at.node.registration.operator.name in FLOATS and not y.dtype.is_floating:  # type: ignore[union-attr]
+        raise Refused(f"it is another operation of {y.dtype.name}")
+    if broadcast(*operands) != y.shape:
+        raise Refused("the result has another shape than its operands together")
+    value = apply(operation, *(arg(i, o.dtype) for i, o in enumerate(operands)), dtype=y.dtype)
+    mapped(at, y, value, *operands)
+
+
 def _function(node: Node, kernel: Kernel, dtypes: list[Any]) -> ScalarFunction:
     if not isinstance(node.user_data, Call):
         raise Refused("its options are not read")
     try:
         found = kernel.scalar_function(node.user_data, dtypes)
-    except (OpError, TypeError, ValueError, AttributeError) as error:  # running it says what is wrong
+    except Exception as error:  # the user's Python may raise anything; running it says what is wrong
         raise Refused(f"its kernel cannot be staged: {error}".splitlines()[0]) from None
     if found is None:
         raise Refused(f"its kernel is not for {', '.join(d.name for d in dtypes)}")
