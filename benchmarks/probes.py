@@ -52,6 +52,21 @@ def dot_chains(work, out: ptr[kl.i32], left: ptr[u8], right: ptr[i8], turns: i64
 
 
 @kl.family
+def tile_chains(work, out: ptr[kl.i32], left: ptr[i8], right: ptr[i8], turns: i64):
+    """Four tiles of sums, two by two. out: one of them; left, right: a tile each."""
+    kl.tile_config([(16, 64)] * 8)
+    for t in range(2):
+        kl.tile_load(4 + t, left, 64)
+        kl.tile_load(6 + t, right, 64)
+    for _ in range(turns):
+        for _ in range(UNROLLED):
+            for t in range(4):
+                kl.tile_dot(t, 4 + t // 2, 6 + t % 2, i8, i8)
+    kl.tile_store(0, out, 64)
+    kl.tile_release()
+
+
+@kl.family
 def copied(work, source: ptr[f32], target: ptr[f32], n: i64):
     """n: a multiple of four vectors."""
     lanes = work.lanes(f32)
@@ -91,7 +106,10 @@ def peak_f32(turns: int = 20_000) -> float:
 
 @functools.cache
 def peak_int8(turns: int = 20_000) -> float:
-    """The same of products of bytes, summed in int32."""
+    """The same of products of bytes, summed in int32: with tiles where there are some, else with vectors."""
+    if host().has("amx-int8"):
+        tiles = [np.zeros((16, 16), np.int32), *(np.ones((16, 64), np.int8) for _ in range(2)), turns]
+        return 2 * 4 * UNROLLED * 16 * 16 * 64 * turns / _quickest(tile_chains.code(), tiles)
     out, bytes_ = np.zeros(CHAINS * _lanes(), np.int32), 4 * _lanes()
     words = [out, np.ones(bytes_, np.uint8), np.ones(bytes_, np.int8), turns]
     return 8 * CHAINS * UNROLLED * _lanes() * turns / _quickest(dot_chains.code(), words)

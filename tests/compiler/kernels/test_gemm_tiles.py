@@ -36,7 +36,7 @@ def tiles(use):
         return chosen[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("FEW_ROWS", "SHALLOW", "LITTLE"):
+        for name in ("FEW_ROWS", "FEW_STEPS", "SHALLOW", "LITTLE"):
             patch.setattr(gemm_tiles, name, 1 if use else 1 << 60)
         for module in (contractions_int8, matmul_int8):
             patch.setattr(module, "tiles_for", recorded)

@@ -6,6 +6,7 @@ import threading
 import numpy as np
 import pytest
 
+import opwright as ow
 from opwright.compiler import language as kl
 from opwright.compiler.language import i8, i32, i64, ptr, u8
 from opwright.compiler.native import host as native_host
@@ -56,6 +57,32 @@ def products(left, right, rows, quads, pitch):
 def test_products(left, right):
     for rows, quads, pitch in ((16, 16, 64), (1, 1, 4), (7, 3, 13), (16, 5, 100), (3, 16, 64)):
         products(left, right, rows, quads, pitch)
+
+
+@ow.kernel
+def on_arrays(a: kl.Array(i8, 16, 64), b: kl.Array(i8, 16, 64), c: kl.Array(i32, 16, 16)):
+    """Arrays have bounds to keep; tiles read memory of the kernel's own."""
+    left, right, sums = kl.stack(i8, 1024), kl.stack(i8, 1024), kl.stack(i32, 256)
+    for r in range(16):
+        left.store(a.load(r, 0, count=64), 64 * r)
+        right.store(b.load(r, 0, count=64), 64 * r)
+    kl.tile_config([(16, 64)] * 3)
+    kl.tile_load(1, left, 64)
+    kl.tile_load(2, right, 64)
+    kl.tile_dot(0, 1, 2, i8, i8)
+    kl.tile_store(0, sums, 64)
+    kl.tile_release()
+    for r in range(16):
+        c.store(sums.load(16 * r, 16), r, 0)
+
+
+@tiled
+def test_in_a_kernel_on_arrays():
+    rng = np.random.default_rng(3)
+    a, b = (rng.integers(-128, 128, (16, 64)).astype(np.int8) for _ in range(2))
+    c = np.zeros((16, 16), np.int32)
+    on_arrays(a, b, c)
+    np.testing.assert_array_equal(c, wanted(a, b.reshape(16, 16, 4), [0])[0])
 
 
 @tiled
@@ -117,6 +144,7 @@ def test_a_target_without_tiles_is_named(name):
     (lambda p, n: kl.tile_config([(1, 6)]), ValueError, "in fours"),
     (lambda p, n: kl.tile_zero(8), IndexError, "tile_zero: tiles are named 0 to 7"),
     (lambda p, n: kl.tile_load(n, p, 64), IndexError, "tile_load: tiles are named"),
+    (lambda p, n: kl.tile_load(0, n, 64), TypeError, "tile_load takes a pointer"),
     (lambda p, n: kl.tile_dot(0, 1, 2, i8, i32), TypeError, "found int8 and int32"),
 ])  # fmt: skip
 def test_misuse(body, error, says):

@@ -160,7 +160,7 @@ def test_any_block_of_bytes(window, height, batch, lines):
 @pytest.mark.skipif(not host().has("amx-int8"), reason="this processor has no tiles, or may not use them")
 def test_bands_on_tiles(monkeypatch):
     """Tiles of a band have other rows than those of the whole."""
-    for name in ("FEW_ROWS", "SHALLOW", "LITTLE"):
+    for name in ("FEW_ROWS", "FEW_STEPS", "SHALLOW", "LITTLE"):
         monkeypatch.setattr(gemm_tiles, name, 1)
     for window in (SAME[1], SAME[2]):
         check(block(image(2, 11, WIDTH, 24, dtype=int8), 32, 16, window), 3, exact=False)

@@ -28,9 +28,9 @@ ROWS, HALF = 32, 16
 """Rows of a tile of the output, and of one of the processor's."""
 DEPTH = 16
 """The most steps of a panel that one of the processor's tiles has."""
-FEW_ROWS, SHALLOW, LITTLE = 4, 6, 1 << 17
-"""Rows, steps at a time, and products in all below which vectors are as quick: to size the tiles and to give them back
-takes 0.2 us, and a product of tiles 16 cycles, however little is in them."""
+FEW_ROWS, FEW_STEPS, SHALLOW, LITTLE = 4, 8, 6, 1 << 17
+"""Rows, steps, steps at a time, and products in all below which vectors are as quick: to size the tiles and to give
+them back takes 0.2 us, and a product of tiles 16 cycles, however little is in them."""
 
 
 def tiles_for(target: Target, rows: int, features: int, quads: int, products: int) -> Tile | None:
@@ -39,7 +39,8 @@ def tiles_for(target: Target, rows: int, features: int, quads: int, products: in
     None where the target has no tiles, or vectors are as quick.
     """
     depth = depth_of(quads)
-    if not target.has("amx-int8") or rows < FEW_ROWS or depth < SHALLOW or products < LITTLE:
+    few = rows < FEW_ROWS or quads < FEW_STEPS or depth < SHALLOW or products < LITTLE
+    if few or not target.has("amx-int8"):
         return None
     return Tile(ROWS, 1 if features <= HALF else 2, HALF, depth)
 

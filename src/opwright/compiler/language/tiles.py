@@ -82,13 +82,13 @@ def tile_zero(tile: int) -> None:
 def tile_load(tile: int, p: Pointer, pitch: Any) -> None:
     """A tile's rows from p on, `pitch` bytes apart."""
     _asked("tile_load", tile)
-    intrinsic("x86.tileloadd64", ir.VoidType(), _name(tile), p.x, _bytes(pitch))
+    intrinsic("x86.tileloadd64", ir.VoidType(), _name(tile), _place("tile_load", p), _bytes(pitch))
 
 
 def tile_store(tile: int, p: Pointer, pitch: Any) -> None:
     """Write a tile's rows from p on, `pitch` bytes apart."""
     _asked("tile_store", tile)
-    intrinsic("x86.tilestored64", ir.VoidType(), _name(tile), p.x, _bytes(pitch))
+    intrinsic("x86.tilestored64", ir.VoidType(), _name(tile), _place("tile_store", p), _bytes(pitch))
 
 
 def tile_dot(acc: int, a: int, b: int, a_dtype: DType, b_dtype: DType) -> None:
@@ -112,6 +112,12 @@ def _asked(op: str, *tiles: Any) -> None:
 
 def _name(tile: int) -> ir.Value:
     return ir.Constant(I8, tile)
+
+
+def _place(op: str, p: Any) -> ir.Value:
+    if not isinstance(p, Pointer):
+        raise TypeError(f"{op} takes a pointer, such as stack(dtype, n) gives; found {p!r}")
+    return p.x
 
 
 def _bytes(pitch: Any) -> ir.Value:
