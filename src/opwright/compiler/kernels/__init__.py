@@ -62,7 +62,9 @@ MODULES: dict[str, tuple[str, ...]] = {
     "Scan": ("scans",),
     "ScatterNd": ("scatters",),
     "SliceAt": ("gathers",),
-    "Part": ("written",),
+    "Detection": ("detection",),
+    "Part": ("parts",),
+    "Suppression": ("suppression",),
     "Written": ("written",),
 }
 """By name of a form, the modules of this package with its makers, in the order they are asked; loaded on demand."""

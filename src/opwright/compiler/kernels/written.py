@@ -1,25 +1,20 @@
 """Users' kernels on arrays as steps of a plan.
 
-Lives here: the forms `Written` and `Part`, their makers, `add_written`, which adds them for a node.
+Lives here: the form `Written`, its maker, `add_written`, which adds it for a node.
 Not here: which parameter is what (../operator_kernels.py), operators with kernels on scalars, which are maps
 (../rules/written.py).
 
-A form writes one buffer. A kernel that has several outputs writes them into one, a part of its memory each, and a copy
-takes each of them out.
+A kernel that has several outputs writes them into one buffer, a part of its memory each (`Adding.with_results`).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.dtypes import uint8
-from .. import language as kl
-from ..language import i64, ptr, u8
 from ..language.family import FamilyCode
 from ..loops.adding import Adding, Refused
 from ..loops.forms import Buffer, Form
@@ -30,9 +25,6 @@ from . import Unmade, maker
 
 if TYPE_CHECKING:
     from ..loops.planning import Builder
-
-LINE = 64  # bytes: where outputs start in the memory they share
-BLOCK = 1 << 16  # bytes of an item of a copy
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,14 +39,6 @@ class Written(Form):
     numbers: dict[str, Any]
 
 
-@dataclass(frozen=True, eq=False)
-class Part(Form):
-    """The output's bytes, which begin at a byte of the input."""
-
-    input: Buffer
-    start: int
-
-
 def add_written(at: Adding, kernel: OperatorKernel, call: Any, inputs: Sequence[Buffer], outputs: Sequence[Buffer]
                 ) -> None:  # fmt: skip
     """Add the forms of a node. call: its attributes. Raises Refused where the kernel is not for these arrays."""
@@ -65,17 +49,10 @@ def add_written(at: Adding, kernel: OperatorKernel, call: Any, inputs: Sequence[
     if code.counted and not code.fixed:
         raise Refused("how many items its parallel loop has is known only as it runs")
     numbers = {name: getattr(call, place) for name, (role, place) in kernel.roles.items() if role == ATTR}
-    if len(outputs) == 1:
-        at.form(Written, outputs[0], tuple(inputs), code, kernel, ((outputs[0], 0),), numbers)
-        return
-    starts, size = [], 0
-    for b in outputs:
-        starts.append(size)
-        size += -(-b.size * b.dtype.size // LINE) * LINE
-    whole = Buffer(f"{outputs[0].name}.all", uint8, (size,))
-    at.form(Written, whole, tuple(inputs), code, kernel, tuple(zip(outputs, starts)), numbers)
-    for b, start in zip(outputs, starts):
-        at.form(Part, b, whole, start)
+    def make(whole: Buffer, results: tuple[tuple[Buffer, int], ...]) -> None:
+        at.form(Written, whole, tuple(inputs), code, kernel, results, numbers)
+
+    at.with_results(make, *outputs)
 
 
 def code_for(kernel: OperatorKernel, call: Any) -> ArrayCode:
@@ -125,23 +102,3 @@ def _strides(shape: tuple[int, ...], pitch: int) -> tuple[int, ...]:
         found.append(step)
         step = pitch if k == 0 else step * size
     return tuple(reversed(found))
-
-
-@kl.family
-def copy_bytes(work, out: ptr[u8], source: ptr[u8], n: i64, block: i64):
-    """Items: blocks of so many bytes."""
-    for item in work.items():
-        start = item * block
-        kl.copy(out + start, source + start, kl.minimum(n - start, block))
-
-
-@maker(Part)
-def make_part(form: Part, build: Builder) -> None:
-    """One copy."""
-    if form.output.parent is not None:
-        raise Unmade("a slice of another buffer")
-    n = math.prod(form.output.shape) * form.output.dtype.size
-    build.step(copy_bytes.code(), [build.pointer(form.output), build.pointer(form.input).moved(form.start), n, BLOCK],
-               -(-n // BLOCK))  # fmt: skip
-
-

@@ -10,9 +10,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from .forms import Buffer, Form, View
+from ...core.dtypes import uint8
+from .forms import Buffer, Form, Part, View
 
 F = TypeVar("F", bound=Form)
+
+LINE = 64  # bytes: where the results of a form that has several begin
 
 
 class Refused(Exception):
@@ -44,6 +47,21 @@ class Adding:
         made = make(output, *parts, origin=self.origin, **named)
         self.forms.append(made)
         return made
+
+    def with_results(self, make: Callable[[Buffer, tuple[tuple[Buffer, int], ...]], Any], *outputs: Buffer) -> None:
+        """Add a form that has several results: make(whole, results) adds it, writing one buffer of bytes that has each
+        result at a place of its own; a copy takes each of them out."""
+        if len(outputs) == 1:
+            make(outputs[0], ((outputs[0], 0),))
+            return
+        starts, size = [], 0
+        for b in outputs:
+            starts.append(size)
+            size += -(-b.size * b.dtype.size // LINE) * LINE
+        whole = Buffer(f"{outputs[0].name}.all", uint8, (size,))
+        make(whole, tuple(zip(outputs, starts)))
+        for b, start in zip(outputs, starts):
+            self.form(Part, b, whole, start)
 
     def viewed(self, buffer: Buffer, shape: Sequence[int]) -> Buffer:
         """The elements of a buffer under another shape."""

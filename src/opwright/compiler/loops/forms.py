@@ -274,6 +274,14 @@ class Ordered(Form):
 
 
 @dataclass(frozen=True, eq=False)
+class Part(Form):
+    """The output's bytes, which begin at a byte of the input: one result of a form that has several."""
+
+    input: Buffer
+    start: int
+
+
+@dataclass(frozen=True, eq=False)
 class Scan(Form):
     """Running sums along an axis. exclusive: without the element itself; reverse: from the last to the first."""
 

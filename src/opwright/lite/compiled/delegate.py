@@ -25,6 +25,7 @@ from ...compiler.loops.plans import Plan
 from ...compiler.native.store import NotCached, compiling_beside, only_cached, pack
 from ...core import flags
 from ...core.errors import OpError
+from ..customs.definition import defined as defined_customs
 from ..delegate import Delegate, DelegateFlags, DelegateParams
 from ..ops.definition import defined
 from ..registration import OperatorRegistration
@@ -216,7 +217,9 @@ class CompiledDelegate(Delegate):
         registration = node.registration
         if node.delegate is not None or not isinstance(registration, OperatorRegistration):
             raise Refused("it has a kernel of its own")
-        if not is_written(node) and registration.operator is not defined.get(node.name):
+        known: Sequence[Any] = defined_customs.get(node.name, ()) if type(node.options) is bytes else (
+            defined.get(node.name),)  # fmt: skip
+        if not is_written(node) and not any(registration.operator is one for one in known):
             raise Refused("another operator serves it")
         for t in (*node.tensors_in, *node.tensors_out):
             if t is not None and ((t.is_variable and node.name not in STATEFUL) or t.is_object):

@@ -42,11 +42,12 @@ MODULES: dict[str, str] = {
         "products": "BATCH_MATMUL",
         "reductions": "SUM MEAN REDUCE_MAX REDUCE_MIN REDUCE_PROD REDUCE_ANY REDUCE_ALL ARG_MAX ARG_MIN CUMSUM",
         "recurrent": "LSTM UNIDIRECTIONAL_SEQUENCE_LSTM BIDIRECTIONAL_SEQUENCE_LSTM",
+        "suppression": "NON_MAX_SUPPRESSION_V4 NON_MAX_SUPPRESSION_V5 TFLite_Detection_PostProcess",
         "rows": "SOFTMAX LOG_SOFTMAX L2_NORMALIZATION LOCAL_RESPONSE_NORMALIZATION",
     }.items()
     for name in names.split()
 }
-"""By builtin operator, the module of this package that has its rule; loaded on demand. Users' operators: written.py."""
+"""By operator, builtin or shipped custom, the module with its rule; loaded on demand. Users' operators: written.py."""
 
 STATEFUL = frozenset({"LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_LSTM"})
 """Builtins whose rules read and write variables: those among a node's inputs."""
@@ -68,10 +69,11 @@ def forms_of(at: At) -> list[Form]:
     """The forms of a node. Raises Refused where there are none."""
     name = at.node.name
     if type(at.node.options) is bytes:
-        from .written import written
+        from .written import is_written, written
 
-        written(at)
-        return at.forms
+        if is_written(at.node):
+            written(at)
+            return at.forms
     found = _rules.get(name)
     if found is None:
         module = MODULES.get(name)
