@@ -9,6 +9,7 @@ length. They are plain Python: `infer` says what is known ahead (dtypes, ranks),
 """
 
 import itertools
+import re
 
 import numpy as np
 
@@ -30,9 +31,14 @@ def check_splits(op, splits, count):
                                              wanted=f"rising, 0 to {count}")  # fmt: skip
 
 
+# Unicode's White_Space
+SPACES = [*range(9, 14), 32, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000]
+parted = re.compile(b"(?:" + b"|".join(chr(c).encode() for c in SPACES) + b")+").split
+
+
 @ow.operator
 class WhitespaceTokens:
-    """The words of each text, as white space (ASCII) parts them.
+    """The words of each text, as white space parts them.
 
     .. math:: tokens = words(text_0) + words(text_1) + ...
     """
@@ -41,6 +47,7 @@ class WhitespaceTokens:
     tokens = ow.Output(dtype=ow.string, doc="[words]")
     splits = ow.Output(dtype=ow.int64, doc="[n + 1]")
     lower = ow.Attr(bool, default=False, doc="whether capital letters (ASCII) become small ones")
+    unicode = ow.Attr(bool, default=False, doc="whether all white space of Unicode counts, in UTF-8; else ASCII's")
     lod = "vanishes"
 
     def infer(op):
@@ -48,7 +55,8 @@ class WhitespaceTokens:
         return ow.TensorSpec([None], ow.string), ow.TensorSpec([None if n is None else n + 1], ow.int64)
 
     def compute(op, text):
-        rows = [(t.lower() if op.lower else t).split() for t in text.tolist()]
+        texts = [t.lower() if op.lower else t for t in text.tolist()]
+        rows = [[w for w in parted(t) if w] for t in texts] if op.unicode else [t.split() for t in texts]
         ends = list(itertools.accumulate(map(len, rows), initial=0))
         return words([w for row in rows for w in row]), np.array(ends, np.int64)
 

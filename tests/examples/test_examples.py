@@ -70,6 +70,13 @@ def test_words_and_runs_of_words_are_those_of_tensorflow(text_ops, batch):
         assert ends.numpy().tolist() == batch[key]["splits"], key
 
 
+def test_words_between_any_white_space_of_unicode_are_those_of_tensorflow(text_ops):
+    wanted = EXPECTED["unicode"]
+    tokens, splits = text_ops.WhitespaceTokens(raw(wanted["text"]), unicode=True)
+    assert tokens.numpy().tolist() == raw(wanted["tokens"]["values"]).tolist()
+    assert splits.numpy().tolist() == wanted["tokens"]["splits"]
+
+
 def test_scores_are_the_formula(text_ops, reader):
     texts = [s.encode() for s in text_ops.SENTENCES]
     model = text_ops.Reader()
