@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes as C
 import math
 import subprocess
+import warnings
 
 import flatbuffers.flexbuffers as official_flexbuffers
 import numpy as np
@@ -29,7 +30,9 @@ SOURCE = HERE / "usual.cc"
 
 @pytest.fixture(scope="module")
 def path():
-    return str(build_library([SOURCE], defines={"RESOLVERS": None}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of the compiler: some come with -O2 alone
+        return str(build_library([SOURCE], defines={"RESOLVERS": None}))
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +90,20 @@ def test_options_that_are_missing_are_an_error_of_the_node(path):
     )
     with pytest.raises(RuntimeError, match=r"strides are above 0(.|\n)*Node number 0 \(Pool\) failed to prepare"):
         interpreter.allocate_tensors()
+
+
+def test_any_number_of_inputs_and_a_type_that_is_refused(path, capfd):
+    ops = lite.load_custom_ops(path, {"Total": "RegisterTotal"})
+    b = Build().tensor("a").tensor("b").tensor("c").tensor("y").custom("Total", "a b c a", "y")
+    interpreter = lite.Interpreter(model_content=b.done("a b c"), custom_ops=ops)
+    interpreter.allocate_tensors()
+    x = np.random.default_rng(0).integers(-9, 9, (3, 5)).astype(np.float32)
+    np.testing.assert_array_equal(run(interpreter, *x), 2 * x[0] + x[1] + x[2])
+    assert "INFO: 4 inputs" in capfd.readouterr().err
+    interpreter = lite.Interpreter(model_content=single("Total", types=("INT16", "INT16")), custom_ops=ops)
+    interpreter.allocate_tensors()
+    with pytest.raises(RuntimeError, match="Total does not take type INT16"):
+        interpreter.invoke()
 
 
 # --- fixed point ----------------------------------------------------------------------------------------------------
@@ -161,7 +178,7 @@ def test_functions_that_add_what_is_none(path, entry, words):
 
 def test_functions_called_register_are_found_where_there_are_no_others():
     ops = lite.load_custom_ops(build_library([SOURCE]))
-    assert set(ops) == {"PoolWithPlaces", "Rescale"}
+    assert set(ops) == {"PoolWithPlaces", "Rescale", "Total"}
 
 
 # --- options --------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@
 #include "tensorflow/lite/kernels/op_macros.h"
 #include "tensorflow/lite/kernels/padding.h"
 #include "tensorflow/lite/kernels/register.h"
+#include "tensorflow/lite/minimal_logging.h"
 #include "tensorflow/lite/mutable_op_resolver.h"
 #include "tensorflow/lite/portable_type_to_tflitetype.h"
 #include "tensorflow/lite/schema/schema_generated.h"
@@ -159,6 +160,40 @@ TfLiteStatus Eval(TfLiteContext* context, TfLiteNode* node) {
 
 }  // namespace rescale
 
+/* --- any number of inputs, by VectorOfTensors; a type that is refused in invoke -------------------------------------- */
+
+namespace total {
+
+TfLiteStatus Prepare(TfLiteContext* context, TfLiteNode* node) {
+  TF_LITE_ENSURE(context, tflite::NumInputs(node) >= 1);
+  return context->ResizeTensor(context, tflite::GetOutput(context, node, 0),
+                               TfLiteIntArrayCopy(tflite::GetInput(context, node, 0)->dims));
+}
+
+TfLiteStatus Eval(TfLiteContext* context, TfLiteNode* node) {
+  TfLiteTensor* output = tflite::GetOutput(context, node, 0);
+  switch (output->type) {
+    case kTfLiteFloat32: {
+      const tflite::VectorOfTensors<float> inputs(*context, *node->inputs);
+      for (tflite::int32 i = 0; i < inputs.shapes()[0]->FlatSize(); ++i) {
+        float sum = 0;
+        for (size_t k = 0; k < inputs.size(); ++k) sum += inputs.data()[k][i];
+        tflite::GetTensorData<float>(output)[i] = sum;
+      }
+      TFLITE_LOG(tflite::TFLITE_LOG_INFO, "%d inputs", tflite::NumInputs(node));
+      return kTfLiteOk;
+    }
+    default:
+      TF_LITE_UNSUPPORTED_TYPE(context, output->type, "Total");
+  }
+}
+
+}  // namespace total
+
+TfLiteRegistration* RegisterTotal() {
+  static TfLiteRegistration r = Record(nullptr, nullptr, total::Prepare, total::Eval);
+  return &r;
+}
 TfLiteRegistration* RegisterPoolWithPlaces() {
   static TfLiteRegistration r = Record(pool::Init, pool::Free, pool::Prepare, pool::Eval);
   return &r;

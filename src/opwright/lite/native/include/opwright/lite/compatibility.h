@@ -54,4 +54,42 @@
 #endif
 #endif
 
+/* What no operator goes on after. */
+#ifndef TF_LITE_FATAL
+#define TF_LITE_FATAL(msg)               \
+  do {                                   \
+    fprintf(stderr, "%s\n", (msg));      \
+    TFLITE_ABORT;                        \
+  } while (0)
+#define TF_LITE_ASSERT(x)                \
+  do {                                   \
+    if (!(x)) TF_LITE_FATAL(#x);         \
+  } while (0)
+#define TF_LITE_ASSERT_EQ(x, y)                           \
+  do {                                                    \
+    if ((x) != (y)) TF_LITE_FATAL(#x " is not " #y);      \
+  } while (0)
+#endif
+
+/* The usual default of a switch over types: reports and returns. */
+#ifndef TF_LITE_UNSUPPORTED_TYPE
+#define TF_LITE_UNSUPPORTED_TYPE(context, type, op_name)                                                            \
+  do {                                                                                                              \
+    TF_LITE_KERNEL_LOG((context), "%s:%d %s does not take type %s", __FILE__, __LINE__, (op_name),                  \
+                       TfLiteTypeGetName(type));                                                                    \
+    return kTfLiteError;                                                                                            \
+  } while (0)
+#endif
+
+#ifdef __cplusplus
+namespace tflite { /* older kernels say int32 */
+typedef int8_t int8;
+typedef uint8_t uint8;
+typedef int16_t int16;
+typedef uint16_t uint16;
+typedef int32_t int32;
+typedef uint32_t uint32;
+}  // namespace tflite
+#endif
+
 #endif

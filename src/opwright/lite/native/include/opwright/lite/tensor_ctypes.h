@@ -1,4 +1,4 @@
-/* C++ views of tensors: elements under their type, shapes that live on the stack. */
+/* C++ views of tensors: elements under their type, shapes by value, lists of both. */
 #ifndef OPWRIGHT_LITE_TENSOR_CTYPES_H_
 #define OPWRIGHT_LITE_TENSOR_CTYPES_H_
 
@@ -8,6 +8,7 @@
 
 #include <cstring>
 #include <initializer_list>
+#include <vector>
 
 #include "common.h"
 #include "compatibility.h"
@@ -72,7 +73,8 @@ class RuntimeShape {
   }
   void ReplaceWith(int count, const int32_t* sizes) {
     Resize(count);
-    if (count > 0) std::memcpy(DimsData(), sizes, Bytes(count));
+    int32_t* const to = DimsData();
+    for (int i = 0; i < count; ++i) to[i] = sizes[i]; /* memcpy: compilers warn of the room inside */
   }
   template <typename T>
   void BuildFrom(const T& sizes) {
@@ -131,10 +133,38 @@ inline int FlatSizeSkipDim(const RuntimeShape& shape, int skipped) {
   return count;
 }
 
-/* The place of an element of a tensor of four dimensions. */
+/* The place of an element of a tensor of four dimensions, and of five. */
 inline int Offset(const RuntimeShape& shape, int i, int j, int k, int l) {
   return ((i * shape.Dims(1) + j) * shape.Dims(2) + k) * shape.Dims(3) + l;
 }
+inline int Offset(const RuntimeShape& shape, int i, int j, int k, int l, int m) {
+  return Offset(shape, i, j, k, l) * shape.Dims(4) + m;
+}
+
+/* Elements and shapes of a node's inputs or outputs, for kernels over any number of them. */
+template <typename T>
+class VectorOfTensors {
+ public:
+  VectorOfTensors(const TfLiteContext& context, const TfLiteIntArray& tensor_list) {
+    const size_t count = static_cast<size_t>(tensor_list.size);
+    shapes_.reserve(count); /* pointers to what is in it stay */
+    for (size_t i = 0; i < count; ++i) {
+      TfLiteTensor* tensor = context.tensors + tensor_list.data[i];
+      data_.push_back(GetTensorData<T>(tensor));
+      shapes_.push_back(GetTensorShape(tensor));
+      shape_pointers_.push_back(&shapes_.back());
+    }
+  }
+  T* const* data() const { return data_.data(); }
+  const RuntimeShape* const* shapes() const { return shape_pointers_.data(); }
+  size_t size() const { return data_.size(); }
+
+ private:
+  VectorOfTensors(const VectorOfTensors&);
+  std::vector<T*> data_;
+  std::vector<RuntimeShape> shapes_;
+  std::vector<const RuntimeShape*> shape_pointers_;
+};
 
 }  // namespace tflite
 
