@@ -24,7 +24,7 @@ from .ops.definition import LiteOperator
 from .ops.parts import BLOCK, store_parts
 from .quantized_registration import as_real, divided, is_quantized, kernel_of, real_dtype, rule_of, run_quantized
 from .runtime.giving import watched_call, watched_methods
-from .runtime.node import Context, Node, check_status
+from .runtime.node import Context, Node, check_shaped, check_status, check_written
 from .runtime.settling import is_settled, settle
 from .runtime.tensor import CONSTANT, DYNAMIC, OWN, Tensor
 from .written import bind_options, group
@@ -38,6 +38,7 @@ class Registration:
     prepare(context, node): when tensors are allocated, and again after a resize. It gives outputs their shapes.
     invoke(context, node): each run.
     A method fails by raising, or by returning an int other than 0 (then with what it said to context.report_error).
+    Results are written into the elements of `node.outputs`; invoke returns none.
     version: the greatest version of the operator that this serves, where a resolver is not told otherwise.
     raises TypeError for what is not callable, ValueError for a version below 1
     """
@@ -64,12 +65,18 @@ class Registration:
     def bind(self, context: Context, node: Node) -> Callable[[], Any]:
         """One call of invoke as a function without arguments, made when the node's tensors have their memory."""
         invoke: Any = self.invoke  # there is one: a node without is refused in prepare
+        own = type(self) is Registration and type(node.options) is bytes
+        dynamic = [t for t in node.tensors_out if t.kind == DYNAMIC] if own else []
 
         def step() -> None:
             context.begin(node)
-            check_status(invoke(context, node), node.name, "invoke")
+            returned = invoke(context, node)
+            check_status(returned, node.name, "invoke")
+            if returned is not None and own:
+                check_written(returned, node)
+            check_shaped(dynamic, node.name)
 
-        return watched_methods(node, step) if type(self) is Registration and type(node.options) is bytes else step
+        return watched_methods(node, step) if own else step
 
     def __repr__(self) -> str:
         given = [name for name in ("init", "free", "prepare", "invoke") if getattr(self, name) is not None]

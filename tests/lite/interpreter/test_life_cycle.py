@@ -271,6 +271,44 @@ def test_a_dynamic_output():
     assert run(interpreter, X + 2).tolist() == ((X + 2) ** 2).tolist()
 
 
+MISTAKES = {
+    "returned": (lambda c, n: np.arctan(n.inputs[0].data), r"(?s)invoke returned a result.*float32 \[5\]"),
+    "in a tuple": (lambda c, n: (np.arctan(n.inputs[0].data),), "invoke returned a result, which nobody reads"),
+    "assigned": (lambda c, n: setattr(n.outputs[0], "data", n.inputs[0].data), "has its memory: write into it"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_results_that_would_be_lost(name):
+    wrong, says = MISTAKES[name]
+    right = [False]
+
+    def invoke(context, node):
+        if not right[0]:
+            return wrong(context, node)
+        return np.arctan(node.inputs[0].data, out=node.outputs[0].data)  # which it may: these are the outputs
+
+    interpreter = lite.Interpreter(model_content=atan_model(), custom_ops={"Atan": lite.Registration(invoke=invoke)})
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], X)
+    with pytest.raises(OpError, match=f"Atan: .*{says}" if name == "assigned" else says):
+        interpreter.invoke()
+    right[0] = True
+    interpreter.invoke()
+    output = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    np.testing.assert_allclose(output, np.arctan(X.astype(np.float64)), rtol=1e-6)
+
+
+def test_a_dynamic_output_without_a_shape():
+    registration = lite.Registration(prepare=lambda c, n: c.set_tensor_to_dynamic(n.outputs[0]),
+                                     invoke=lambda c, n: None)  # fmt: skip
+    interpreter = lite.Interpreter(model_content=atan_model(), custom_ops={"Atan": registration})
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], X)
+    with pytest.raises(OpError, match=r"Atan: invoke gave its dynamic output '.*' no shape"):
+        interpreter.invoke()
+
+
 def test_resizing_in_invoke_needs_a_dynamic_tensor():
     def invoke(context, node):
         context.resize_tensor(node.outputs[0], (2,))

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ...core.dtypes import as_dtype
 from ...core.errors import FailedPreconditionError, InvalidArgumentError
 from ..format import schema
@@ -174,6 +176,24 @@ def check_status(status: Any, op: str, method: str) -> None:
     """Raises FailedPreconditionError for an int other than 0; whatever else a method returns is taken as success."""
     if type(status) is int and status != 0:
         raise FailedPreconditionError(op=op, what=f"{method} returned status {status}")
+
+
+def check_written(returned: Any, node: Node) -> None:
+    """Raises InvalidArgumentError for results that invoke returns in place of writing them; `out=` returns outputs."""
+    outputs = [t.array for t in node.tensors_out if t.array is not None]
+    for one in returned if isinstance(returned, list | tuple) else (returned,):
+        if isinstance(one, np.ndarray) and not any(np.may_share_memory(one, out) for out in outputs):
+            raise InvalidArgumentError(op=node.name, what="invoke returned a result, which nobody reads",
+                                       found=f"{one.dtype} {list(one.shape)}", wanted="None, or a status",
+                                       do="write it: node.outputs[0].data[...] = result")  # fmt: skip
+
+
+def check_shaped(tensors: Sequence[Tensor], op: str) -> None:
+    """Raises FailedPreconditionError for a dynamic output that has no elements after invoke."""
+    for t in tensors:
+        if t.array is None:
+            raise FailedPreconditionError(op=op, what=f"invoke gave its dynamic output {t.name!r} no shape",
+                                          do="context.resize_tensor(node.outputs[i], shape) in invoke")  # fmt: skip
 
 
 def check_temporaries(node: Node, tensors: Sequence[Tensor]) -> None:

@@ -173,6 +173,10 @@ class TensorView:
         array = self.tensor.array if self.writable else self.tensor.readonly
         return array if self.lent is None else self.lent.given(self.tensor, array)
 
+    @data.setter
+    def data(self, values: Any) -> None:
+        raise AttributeError(f"tensor {self.name!r} has its memory: write into it, data[...] = values")
+
     @property
     def shape(self) -> tuple[int, ...]:
         """Sizes."""
