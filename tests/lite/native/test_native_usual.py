@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes as C
 import math
 import subprocess
+import sys
 import warnings
 
 import flatbuffers.flexbuffers as official_flexbuffers
@@ -174,6 +175,68 @@ def test_functions_that_add_what_is_none(path, entry, words):
         lite.load_custom_ops(path, {"Mine": entry})
     assert path in str(caught.value)
     assert f"usual::{entry}" in str(caught.value)
+
+
+OFFICIAL = """
+#include <clocale>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include "tensorflow/lite/c/common.h"
+namespace tflite { // as the official headers declare it: a class with virtual functions and members of its own
+enum BuiltinOperator : int32_t {};
+class OpResolver {
+ public:
+  virtual const TfLiteRegistration* FindOp(BuiltinOperator op, int version) const = 0;
+  virtual const TfLiteRegistration* FindOp(const char* op, int version) const = 0;
+  virtual ~OpResolver() {}
+};
+class MutableOpResolver : public OpResolver {
+ public:
+  const TfLiteRegistration* FindOp(BuiltinOperator op, int version) const override;
+  const TfLiteRegistration* FindOp(const char* op, int version) const override;
+  void AddCustom(const char* name, const TfLiteRegistration* registration, int version = 1);
+  void AddCustom(const char* name, const TfLiteRegistration* registration, int min_version, int max_version);
+  std::unordered_map<std::string, TfLiteRegistration> ops_;
+};
+namespace ops { namespace custom {
+static TfLiteStatus Prepare(TfLiteContext*, TfLiteNode*) { return kTfLiteOk; }
+static TfLiteStatus Invoke(TfLiteContext* context, TfLiteNode* node) {
+  context->tensors[node->outputs->data[0]].data.f[0] = 4.5f;
+  return kTfLiteOk;
+}
+void AddText(MutableOpResolver* resolver) {
+  static TfLiteRegistration r = {nullptr, nullptr, Prepare, Invoke};
+  resolver->AddCustom("Text", &r);
+  resolver->AddCustom("Text2", &r, 1, 2);
+}
+} }
+}
+namespace flatbuffers { // which its headers want of its library
+class ClassicLocale {
+ public:
+  static locale_t Get() { return instance_.locale_; }
+  static ClassicLocale instance_;
+  locale_t locale_;
+};
+}
+extern "C" double number(const char* text) { return strtod_l(text, nullptr, flatbuffers::ClassicLocale::Get()); }
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="strtod_l is elsewhere")
+def test_libraries_of_the_official_headers(tmp_path):
+    (tmp_path / "official.cc").write_text(OFFICIAL)
+    path = build_library([tmp_path / "official.cc"], flags="-Wno-missing-field-initializers")
+    ops = lite.load_custom_ops(path)
+    assert {name: op.version for name, op in ops.items()} == {"Text": 1, "Text2": 2}
+    interpreter = lite.Interpreter(model_content=single("Text"), custom_ops=ops)
+    interpreter.allocate_tensors()
+    assert run(interpreter, np.zeros(5))[0] == 4.5
+    code = C.CDLL(str(path))
+    code.number.restype = C.c_double
+    assert code.number(b"1.25") == 1.25
 
 
 def test_functions_called_register_are_found_where_there_are_no_others():
