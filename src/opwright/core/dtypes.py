@@ -7,6 +7,7 @@ Not here: promotion (there is none: mixing dtypes is an error, as in TensorFlow)
 from __future__ import annotations
 
 import builtins
+import functools
 from typing import Any
 
 import ml_dtypes
@@ -68,6 +69,7 @@ class DType:
         """(min, max)."""
         return self._limits()
 
+    @functools.cache  # noqa: B019  dtypes live as long as the process
     def _limits(self) -> tuple[Any, Any]:
         if self.is_floating:
             f = ml_dtypes.finfo(self.np)

@@ -89,7 +89,7 @@ def _compile(function: types.FunctionType) -> Converted:
         inner = source.copy(node)  # defaults, annotations and decorators stay with the user's function object
         inner.decorator_list, inner.returns, inner.type_params = [], None, []
         inner.name = "ag__function"  # its own name means what it means where the user defined it
-        for argument in ast.walk(inner.args):
+        for argument in source.nodes(inner.args):
             if isinstance(argument, ast.arg):
                 argument.annotation = None
     inner_args = node.args if isinstance(node, ast.Lambda) else inner.args

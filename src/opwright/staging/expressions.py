@@ -14,6 +14,7 @@ from typing import Any
 
 from .jumps import ag, ag_call, load
 from .names import FUNCTIONS
+from .source import children, nodes
 
 _ASKING = (ast.In, ast.NotIn)
 SIGNS: dict[type, str] = {
@@ -67,7 +68,7 @@ class Expressions(ast.NodeTransformer):
         return ag_call("if_exp", node.test, lazy(node.body), lazy(node.orelse))
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
-        simple = all(isinstance(n, _SIMPLE) for v in node.values[1:] for n in ast.walk(v))
+        simple = all(isinstance(n, _SIMPLE) for v in node.values[1:] for n in nodes(v))
         self.generic_visit(node)
         if not all(map(_can_wait, node.values[1:])):
             return node
@@ -166,7 +167,7 @@ def _can_wait(node: Any, but_assignments: bool = False) -> bool:
         ):
             return False
         if not isinstance(item, FUNCTIONS):
-            pending.extend(ast.iter_child_nodes(item))
+            pending += children(item)
     return True
 
 
@@ -179,4 +180,4 @@ def place(new: Any, where: Any) -> None:
             ast.copy_location(node, where)
         elif node is not new and "lineno" in node._attributes:
             continue  # the user's own, placed already
-        pending.extend(ast.iter_child_nodes(node))
+        pending += children(node)

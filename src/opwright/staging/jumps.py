@@ -20,6 +20,7 @@ import ast
 from typing import Any
 
 from .names import FUNCTIONS, own_nodes
+from .source import children, nodes
 from .stages import is_flag
 
 LOOPS = (ast.For, ast.While)
@@ -33,7 +34,7 @@ def at(new: Any, where: Any) -> Any:
     same = where.lineno == head.end_lineno
     end = head.end_col_offset if same and head.end_col_offset > where.col_offset else where.col_offset + 1
     node: Any
-    for node in ast.walk(new):
+    for node in nodes(new):
         if "lineno" in node._attributes and getattr(node, "lineno", None) is None:
             node.lineno = node.end_lineno = where.lineno  # of several lines, a call would be placed on the last one
             node.col_offset, node.end_col_offset = where.col_offset, end
@@ -78,10 +79,10 @@ class Lowering:
         body = node.body
         for inner in own_nodes(body):
             _move_assigning_test(inner)
-        returns = [n for n in own_nodes(body) if isinstance(n, ast.Return)]
-        self.returning = any(
-            isinstance(n, (ast.If, *LOOPS)) and any(isinstance(m, ast.Return) for m in own_nodes([n]))
-            for n in own_nodes(body)
+        own = own_nodes(body)
+        returns = [n for n in own if isinstance(n, ast.Return)]
+        self.returning = bool(returns) and any(
+            isinstance(n, (ast.If, *LOOPS)) and any(isinstance(m, ast.Return) for m in own_nodes([n])) for n in own
         )
         self.valued = any(r.value is not None and not _is_none(r.value) for r in returns)
         self.flag, self.value = self._unique("do_return"), self._unique("retval")
@@ -223,7 +224,7 @@ class Lowering:
         if isinstance(statement, (*FUNCTIONS, ast.ClassDef)):
             return set()
         found: set[str] = set()
-        for child in ast.iter_child_nodes(statement):
+        for child in children(statement):
             if isinstance(child, (ast.stmt, ast.ExceptHandler, ast.match_case)):
                 found |= self._exits(child)
         return found if self.returning else found - {"return"}
@@ -233,7 +234,7 @@ def _move_assigning_test(node: Any) -> None:
     """`while (x := f()): ...` as `while True: if not (x := f()): break ...`: what assigns belongs to the body."""
     if not isinstance(node, ast.While) or node.orelse:
         return
-    if any(isinstance(n, ast.NamedExpr) for n in ast.walk(node.test)):
+    if any(isinstance(n, ast.NamedExpr) for n in nodes(node.test)):
         stop = ast.If(ast.UnaryOp(ast.Not(), node.test), [ast.Break()], [])
         node.body.insert(0, at(stop, node.test))
         node.test = ast.copy_location(ast.Constant(True), node.test)
@@ -271,7 +272,7 @@ def _breaks(body: list[Any]) -> bool:
             if _breaks(s.orelse):
                 return True
         elif not isinstance(s, (*FUNCTIONS, ast.ClassDef)):
-            inner = [c for c in ast.iter_child_nodes(s) if isinstance(c, (ast.stmt, ast.ExceptHandler, ast.match_case))]
+            inner = [c for c in children(s) if isinstance(c, (ast.stmt, ast.ExceptHandler, ast.match_case))]
             if _breaks(inner):
                 return True
     return False
@@ -279,8 +280,9 @@ def _breaks(body: list[Any]) -> bool:
 
 def _without_unread(body: list[Any]) -> list[Any]:
     """Without assignments to flags that are never read."""
-    read = {n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
-    read.update(stop for s in body for n in ast.walk(s) for stop in getattr(n, "stops", ()))
+    all_nodes = nodes(*body)
+    read = {n.id for n in all_nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    read.update(stop for n in all_nodes for stop in getattr(n, "stops", ()))
 
     def prune(statements: list[Any]) -> list[Any]:
         kept = []

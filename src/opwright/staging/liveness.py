@@ -37,6 +37,7 @@ class Liveness:
 
     def __init__(self, always: set[str], functions: dict[str, Effects], own: set[str]) -> None:
         self._always, self._functions, self._own = frozenset(always), functions, own
+        self._found: dict[int, tuple[Any, Effects]] = {}  # by node: loops are walked over until nothing changes
 
     def block(self, statements: list[Any], after: Names) -> Names:
         """The names needed before these statements, where `after` are needed behind them."""
@@ -46,7 +47,13 @@ class Liveness:
         return live
 
     def _of(self, nodes: Any) -> Effects:
-        return Effects(self._functions).add(nodes)
+        """What a node or a list of nodes does; of a node it is found once, and not to be changed."""
+        if not isinstance(nodes, ast.AST):
+            return Effects(self._functions).add(nodes)
+        kept = self._found.get(id(nodes))
+        if kept is None:
+            kept = self._found[id(nodes)] = nodes, Effects(self._functions).add(nodes)
+        return kept[1]
 
     def statement(self, node: Any, after: Names) -> Names:
         """The names needed before one statement; notes Facts on it and on those inside."""
@@ -115,7 +122,9 @@ class Liveness:
         return inside | caught
 
     def _facts(self, blocks: list[Any], before: Names, after: Names) -> Facts:
-        effects = self._of([s for block in blocks for s in block])
+        effects = Effects()
+        for statement in (s for block in blocks for s in block):
+            effects.merge(self._of(statement))
         changed = (effects.writes | effects.changes) & (self._own | self._always)
         composites = {
             text: node

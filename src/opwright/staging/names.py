@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from .source import parameters
+from .source import children, nodes, parameters
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -46,9 +46,17 @@ class Effects:
         if visit is not None:
             visit(node)
         else:
-            for child in ast.iter_child_nodes(node):
+            for child in children(node):
                 self.add(child)
         return self
+
+    def merge(self, other: Effects) -> None:
+        """Take in what other code does."""
+        self.reads |= other.reads
+        self.writes |= other.writes
+        self.changes |= other.changes
+        self.composites |= other.composites
+        self.grows |= other.grows
 
     def _Name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Load):
@@ -98,7 +106,7 @@ class Effects:
     def _Call(self, node: ast.Call) -> None:
         if isinstance(node.func, ast.Attribute) and node.func.attr == "pop":
             self._grow(node.func.value)
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             self.add(child)
 
     def _grow(self, target: Any) -> None:
@@ -133,12 +141,12 @@ class Effects:
 
     def _comprehended(self, node: Any) -> None:
         inner = Effects(self._functions)
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             inner.add(child)
         bound = Effects()
         for generator in node.generators:
             bound.add(generator.target)
-        named = {n.target.id for n in ast.walk(node) if isinstance(n, ast.NamedExpr)}
+        named = {n.target.id for n in nodes(node) if isinstance(n, ast.NamedExpr)}
         self.reads |= inner.reads - bound.writes
         self.writes |= named
         self.changes |= inner.changes
@@ -161,7 +169,7 @@ class Effects:
         name = getattr(node, "rest" if isinstance(node, ast.MatchMapping) else "name", None)
         if name:
             self.writes.add(name)
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             self.add(child)
 
     _MatchAs = _MatchStar = _MatchMapping = _pattern
@@ -212,13 +220,13 @@ class Scope:
 
 
 def own_nodes(body: list[Any]) -> list[Any]:
-    """All nodes below these that are not inside a nested function or class; those themselves are given."""
+    """All nodes below these, marks left out, that are not inside a nested function or class; those are given."""
     found, pending = [], list(body)
     while pending:
         node = pending.pop()
         found.append(node)
         if not isinstance(node, (*FUNCTIONS, ast.ClassDef)):
-            pending.extend(ast.iter_child_nodes(node))
+            pending += children(node)
     return found
 
 

@@ -26,7 +26,7 @@ from .expressions import Expressions
 from .jumps import Lowering, ag_call, at, load
 from .liveness import Facts, Liveness
 from .names import Scope, local_functions, own_nodes
-from .source import Unsupported
+from .source import Unsupported, nodes
 
 SUFFIX = "_ag"  # of the names of functions made here; see conversion.renamed
 _LEFT = frozenset({"do_not_convert", "kernel"})  # decorators that say: this function's text is not ours to change
@@ -38,8 +38,7 @@ def rewrite(node: Any, has_class: bool) -> Any:
     has_class: whether `super()` can mean something in it.
     raises Unsupported naming what cannot be rewritten
     """
-    taken = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-    taken.update(n.arg for n in ast.walk(node) if isinstance(n, ast.arg))
+    taken = {n.id if isinstance(n, ast.Name) else n.arg for n in nodes(node) if isinstance(n, (ast.Name, ast.arg))}
     return _Function(taken, [0]).run(node, has_class)
 
 

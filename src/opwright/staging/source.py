@@ -13,6 +13,9 @@ import types
 from typing import Any, NamedTuple
 
 FunctionNode = ast.FunctionDef | ast.Lambda
+_MARKS = (ast.expr_context, ast.operator, ast.boolop, ast.unaryop, ast.cmpop)  # say how, and hold nothing
+_NODES = frozenset(c for c in vars(ast).values() if isinstance(c, type) and issubclass(c, ast.AST)
+                   and not issubclass(c, _MARKS))  # fmt: skip
 
 
 class Unsupported(Exception):
@@ -44,7 +47,7 @@ class _Index:
                 self.at.setdefault(first, []).append(Found(node, private))
             elif isinstance(node, ast.ClassDef):
                 private = node.name.lstrip("_") or None
-            pending.extend((child, private) for child in ast.iter_child_nodes(node))
+            pending.extend((child, private) for child in children(node))
 
 
 _indexes: dict[str, _Index] = {}
@@ -117,15 +120,39 @@ def _spans(body: Any, code: types.CodeType) -> bool:
     return min(starts) >= (body.lineno, body.col_offset) and max(ends) == (body.end_lineno, body.end_col_offset)
 
 
+def children(node: Any) -> list[Any]:
+    """The nodes right below one, without those that only say how, such as ast.Load and ast.Add.
+
+    Half of a tree are such marks; this and `nodes` take a quarter of the time of Python's own walks.
+    """
+    found: list[Any] = []
+    for value in node.__dict__.values():
+        if value.__class__ in _NODES:
+            found.append(value)
+        elif value.__class__ is list:
+            found += [item for item in value if item.__class__ in _NODES]
+    return found
+
+
+def nodes(*trees: Any) -> list[Any]:
+    """These and all nodes below them, each after the one that it is in; marks left out, as of `children`."""
+    found = list(trees)
+    for node in found:  # which grows meanwhile
+        found += children(node)
+    return found
+
+
 def copy(node: Any) -> Any:
     """A deep copy of a tree, several times faster than copy.deepcopy."""
-    if isinstance(node, list):
+    kind = node.__class__
+    if kind is list:
         return [copy(item) for item in node]
-    if not isinstance(node, ast.AST):
+    if kind not in _NODES:
         return node
-    new = node.__class__.__new__(node.__class__)
+    new = kind.__new__(kind)
+    parts = new.__dict__
     for name, value in node.__dict__.items():
-        setattr(new, name, copy(value) if isinstance(value, (list, ast.AST)) else value)
+        parts[name] = copy(value) if value.__class__ is list or value.__class__ in _NODES else value
     return new
 
 
