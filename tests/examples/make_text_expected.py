@@ -2,9 +2,9 @@
 
     PYTHON_WITH_TENSORFLOW tests/examples/make_text_expected.py      (2.21 was used)
 
-Words by tf.strings.lower and tf.strings.split (between Unicode's white space after tf.strings.regex_replace of it), pairs
-by tf.strings.ngrams, numbers by tf.lookup.StaticHashTable, rows by RaggedTensor.to_tensor. Bytes are kept as Latin-1, so
-that JSON holds any.
+Words by tf.strings.lower and tf.strings.split (between Unicode's white space after tf.strings.regex_replace of it),
+pairs by tf.strings.ngrams, numbers by tf.lookup.StaticHashTable, rows by RaggedTensor.to_tensor. Bytes are kept as
+Latin-1, so that JSON holds any.
 """
 
 import json

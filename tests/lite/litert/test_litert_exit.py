@@ -13,7 +13,7 @@ from litert_kit import needs_wheel
 pytestmark = needs_wheel
 
 PROGRAM = """
-    import sys, threading, time
+    import os, sys, threading, time
     sys.path[:0] = FOLDERS
     import numpy as np
     from lite_kit import Build
@@ -46,15 +46,38 @@ PROGRAM = """
         threading.Thread(target=forever, args=(model,), daemon=True).start()
     started.wait()
     time.sleep(0.05)
-    print("the end")
+    print("the end", flush=True)
 """
+
+
+FORK = """
+    child = os.fork()
+    if not child:
+        try:
+            models[0].run([np.ones((2, 3), np.float32)])
+        except ow.errors.FailedPreconditionError as error:
+            sys.exit(0 if "when the process forked" in str(error) else 1)
+        sys.exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+"""
+
+
+def run(program, seconds):
+    """Of a program in which each run of a model takes so long: the status, what it printed, what it said on stderr."""
+    folders = [p for p in sys.path if "tests" in p]
+    program = textwrap.dedent(program).replace("FOLDERS", repr(folders)).replace("SECONDS", repr(seconds))
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False,
+                          env={**os.environ, "OPWRIGHT_COMPILED": "0"})  # fmt: skip
+    return done.returncode, done.stdout, done.stderr
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.02, 30.0], ids=str)
 def test_a_daemon_thread_still_runs_models(seconds):
     """A run is waited for, but not for ever; the next one does not begin."""
-    folders = [p for p in sys.path if "tests" in p]
-    program = textwrap.dedent(PROGRAM).replace("FOLDERS", repr(folders)).replace("SECONDS", repr(seconds))
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False,
-                          env={**os.environ, "OPWRIGHT_COMPILED": "0"})  # fmt: skip
-    assert (done.returncode, done.stdout, done.stderr) == (0, "the end\n", "")
+    assert run(PROGRAM, seconds) == (0, "the end\n", "")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_fork_while_another_thread_runs_a_model():
+    """In the child nobody ends that run: using the model is an error, not a wait for ever."""
+    assert run(PROGRAM + FORK, 0.2) == (0, "the end\n", "")

@@ -1,6 +1,6 @@
 """What the official run time writes to stderr: caught while it makes a model ready, and told only where that fails.
 
-Lives here: `Captured`.  Not here: what it keeps for us by model (its error reporter, model.py).
+Lives here: `Captured`.  Not here: what it keeps for us by model (its error reporter, loaded.py).
 
 It writes to file descriptor 2, which is the process's: threads write there, too. So it is caught only where the run
 time tells stories (when a model is made, and the first run after shapes have changed), and what does not look like its

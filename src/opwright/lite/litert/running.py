@@ -6,6 +6,7 @@ Lives here: `Alone`, `Bound`, the checks of what is given.  Not here: the run it
 from __future__ import annotations
 
 import atexit
+import os
 import threading
 import time
 import weakref
@@ -29,6 +30,7 @@ class Alone:
 
     def __init__(self, finalizer: Any, loaded: Loaded) -> None:
         self._lock, self._runner = threading.Lock(), 0
+        self._torn = False  # its run was in a thread that a fork left behind
         self._finalizer, self._loaded = finalizer, loaded
         finalizer.atexit = False  # which would not ask who runs it
         _all.add(self)
@@ -42,7 +44,8 @@ class Alone:
         self._lock.acquire()
         if not self._finalizer.alive:
             self._lock.release()
-            raise FailedPreconditionError(op=OP, what="the model is closed")
+            torn = "the model was running in another thread when the process forked"
+            raise FailedPreconditionError(op=OP, what=torn if self._torn else "the model is closed")
         self._runner = me
         self._loaded.errors.clear()
 
@@ -62,6 +65,15 @@ class Alone:
                 node.keep()
 
 
+    def after_fork(self) -> None:
+        """In the child: what another thread was running there stays as it was, and is not for use."""
+        if self._lock.locked() and self._runner != threading.get_ident():
+            self._lock, self._runner, self._torn = threading.Lock(), 0, True
+            self._finalizer.detach()
+            for node in self._loaded.nodes:
+                node.keep()
+
+
 _all: weakref.WeakSet[Alone] = weakref.WeakSet()
 _PATIENCE = 2.0  # seconds, of all models together
 
@@ -71,6 +83,15 @@ def _at_exit() -> None:
     until = time.monotonic() + _PATIENCE
     for alone in list(_all):
         alone.end(max(until - time.monotonic(), 0.0))
+
+
+def _after_fork() -> None:
+    for alone in list(_all):
+        alone.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 class Bound:
