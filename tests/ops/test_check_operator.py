@@ -243,3 +243,13 @@ def test_gradients_of_what_takes_no_float64(dtypes: Any) -> None:
     wrong = failed(defined(**narrow, gradient=lambda op, dy: ow.where(op.x < op.limit, 1.01 * dy, 0.25 * dy)),
                    [{"x": X.astype(np.float32)}], without=OF_GRADIENTS)  # fmt: skip
     assert list(wrong) == ["gradient is slope"]
+
+
+OBJECTS = [[1, 2], (1, 2), [[1], [2, [3.5]]], {"a": [1, float("nan")], "b": {"c": ("x", None)}}, "text", None]
+
+
+@pytest.mark.parametrize("value", OBJECTS, ids=str)
+def test_attributes_of_any_form_come_through_files_and_text(value: Any) -> None:
+    op = defined(kernel=..., extra=ow.Attr(object, default=7))
+    found = {o.check: o.state for o in check_operator(op, [{"x": X, "extra": value}])}
+    assert found["versions"] == found["traces"] == "ok"

@@ -335,15 +335,18 @@ def same(a: Graph, b: Graph) -> bool:
 
 
 def same_attr(x: Any, y: Any) -> bool:
-    """Whether two attribute values are equal: by type, arrays by dtype and bits, graphs by `same`."""
+    """Whether two attribute values are equal: by type, arrays by dtype and bits, graphs by `same`; a list is as good as
+    a tuple, since files and text have one form for both."""
     if isinstance(x, np.ndarray):
         if not isinstance(y, np.ndarray) or x.dtype != y.dtype or x.shape != y.shape:
             return False
         return x.tolist() == y.tolist() if x.dtype == object else x.tobytes() == y.tobytes()
     if isinstance(x, Graph):
         return isinstance(y, Graph) and same(x, y)
-    if isinstance(x, tuple):
-        return isinstance(y, tuple) and len(x) == len(y) and all(map(same_attr, x, y))
+    if isinstance(x, tuple | list):
+        return isinstance(y, tuple | list) and len(x) == len(y) and all(map(same_attr, x, y))
+    if isinstance(x, dict):
+        return isinstance(y, dict) and x.keys() == y.keys() and all(same_attr(v, y[k]) for k, v in x.items())
     if type(x) is not type(y):
         return False
     return repr(x) == repr(y) if isinstance(x, (float, complex)) else x == y  # 0.0 == -0.0, NaN != NaN
