@@ -39,7 +39,7 @@ def test_compiled_agrees_with_the_official_kernels(row, kind):
 
 
 TAKEN = [
-    ("SOFTMAX", "INT8"), ("SOFTMAX", "FLOAT32"), ("LOG_SOFTMAX", "FLOAT32"), ("L2_NORMALIZATION", "FLOAT32"),
+    ("SOFTMAX", "INT8"), ("SOFTMAX", "INT16"), ("SOFTMAX", "FLOAT32"), ("LOG_SOFTMAX", "FLOAT32"), ("L2_NORMALIZATION", "FLOAT32"),
     ("LOCAL_RESPONSE_NORMALIZATION", "FLOAT32"), ("MEAN", "INT8"), ("MEAN", "FLOAT32"), ("SUM", "INT32"),
     ("REDUCE_MAX", "UINT8"), ("REDUCE_MIN", "INT64"), ("REDUCE_PROD", "FLOAT32"), ("REDUCE_ANY", "BOOL"),
     ("REDUCE_ALL", "BOOL"), ("ARG_MAX", "FLOAT32"), ("ARG_MIN", "INT8"), ("TRANSPOSE", "BFLOAT16"), ("SLICE", "INT64"),

@@ -62,6 +62,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "Scan": ("scans",),
     "ScatterNd": ("scatters",),
     "SliceAt": ("gathers",),
+    "TabledSoftmax": ("tabled_softmax",),
     "Detection": ("detection",),
     "Part": ("parts",),
     "Suppression": ("suppression",),

@@ -305,6 +305,19 @@ class RowPass(Form):
     numbers: tuple[float, ...] = ()
 
 
+@dataclass(frozen=True, eq=False)
+class TabledSoftmax(Form):
+    """Softmax of rows of int16, whole numbers throughout; results are steps of 2^-15.
+
+    factor: (m, e), m 2^(e - 31) takes differences to the greatest to steps of 10 / 65535. tables: constant int64
+    [2, 513], exp over [-10, 0] and 1 / (1 + x) over [0, 1], between whose entries values are interpolated.
+    """
+
+    input: Buffer
+    tables: Buffer
+    factor: tuple[int, int]
+
+
 @dataclass(frozen=True)
 class IndexMap:
     """Which element of a flat input an output element at (i0, i1, ...) is: offset + sum i_k strides_k, for a box of the

@@ -5,15 +5,19 @@ Lives here: these rules.  Not here: the row kernels.
 
 from __future__ import annotations
 
+import numpy as np
+
 from ....compiler.loops.expressions import apply, arg, convert, scalar
-from ....compiler.loops.forms import RowPass
-from ....core.dtypes import bfloat16, float16, float32, int16
+from ....compiler.loops.forms import Buffer, RowPass, TabledSoftmax
+from ....core.dtypes import bfloat16, float16, float32, int16, int64
+from ...ops.quantized.softmax import tables_of
 from ..nodes import At, Operand, Refused, real, stored
 from . import rule
+from .elementwise import integer_kernel
 
 
 def _row(at: At) -> tuple[Operand, Operand]:
-    """Of int16 the official kernels look up exponentials in tables, and are further than a step from what they say."""
+    """Of int16 the official kernels of other functions than softmax are further than a step from what they say."""
     x = at.operand(0)
     y = at.output(x.shape)
     if x.dtype is not y.dtype or x.dtype is int16 or not x.size or not x.shape:
@@ -23,12 +27,26 @@ def _row(at: At) -> tuple[Operand, Operand]:
 
 @rule("SOFTMAX")
 def softmax(at: At) -> None:
+    if at.operand(0).dtype is int16:
+        _of_int16(at)
+        return
     x, y = _row(at)
     short = x.dtype in (float16, bfloat16)
     value = convert(arg(0, x.dtype), float32) if short else real(x, 0)
     before = apply("mul", value, scalar(at.option("beta"), float32))
     after = convert(arg(0, float32), x.dtype) if short else stored(arg(0, float32), y)
     at.form(RowPass, y.buffer, x.buffer, (), "softmax", before, after)
+
+
+def _of_int16(at: At) -> None:
+    x = at.operand(0)
+    y = at.output(x.shape)
+    if not x.size or not x.shape or y.dtype is not int16:
+        raise Refused(f"rows of {x} to {y}")
+    integer_kernel(at)  # refuses scales that the operator refuses
+    factor, *tables = tables_of(x.scale, at.option("beta"))
+    both = np.stack(tables).astype(np.int64)
+    at.form(TabledSoftmax, y.buffer, x.buffer, Buffer("softmax.tables", int64, both.shape, both), factor)
 
 
 @rule("LOG_SOFTMAX")

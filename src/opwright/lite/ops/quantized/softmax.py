@@ -71,10 +71,16 @@ def log_softmax(op: Any, x: Operand, y: Operand) -> Any:
     return run
 
 
-def _by_tables(op: Any, x: Operand) -> Any:
-    m, e = multiplier(float(np.float32(x.scale * np.float32(op.beta))) / (10.0 / 65535.0))
+def tables_of(scale: Any, beta: float) -> tuple[tuple[int, int], np.ndarray, np.ndarray]:
+    """Of int16: the multiplier that takes differences to steps of 10 / 65535, the tables of exp and of 1 / (1 + x)."""
+    factor = multiplier(float(np.float32(np.float32(scale) * np.float32(beta))) / (10.0 / 65535.0))
     exp_table = interpolation_table(np.exp, -10.0, 0.0, -1.0, 1.0, np.float64)
     inverse_table = interpolation_table(lambda v: 1.0 / (1.0 + v), 0.0, 1.0, -1.0, 1.0, np.float64)
+    return factor, exp_table, inverse_table
+
+
+def _by_tables(op: Any, x: Operand) -> Any:
+    (m, e), exp_table, inverse_table = tables_of(x.scale, op.beta)
 
     def run(q: Any) -> Any:
         if not q.size:
