@@ -7,7 +7,7 @@ A function without arguments gives a registration: a TfLiteRegistration by value
 (TfLiteRegistrationExternal in older headers). Of a record by address only the first 64 bytes are certain, which every
 generation of the headers has; what follows is looked at where it belongs to the same variable, and counts only if it is
 the address of an operator that this process has made. A function may as well take a MutableOpResolver and add operators
-to it: what it adds is noted by the provider, whichever function is called (provider/resolvers.c).
+to it: what it adds is noted by the provider, whichever function is called (provider/entries.c).
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@
      tensors.c         tensors of the classic interface
      opaque.c          tensors and their builders, of the opaque interface
      kernel_util.c     the C++ helpers under their mangled names; quantization.c those that do arithmetic
-     resolvers.c       resolvers that functions of a library add operators to
+     entries.c         functions of a library that give registrations, or add them to a resolver
      async.c           asynchronous kernels, attribute maps
      programs.c        functions by which programs run models: each says that this cannot be done here */
 #ifndef OPWRIGHT_NATIVE_PROVIDER_H_

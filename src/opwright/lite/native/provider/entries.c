@@ -1,6 +1,8 @@
-/* tflite::MutableOpResolver for functions that register operators, whatever headers they were compiled against: its
-   functions are no virtual ones, so the object itself is never looked at. What is added is kept, by thread, for the
-   interpreter to ask for. And what FlatBuffers' headers want of its library. */
+/* Functions of a library that give registrations: calling one, and what it adds to a resolver.
+
+   tflite::MutableOpResolver's functions are no virtual ones, whatever headers a library was compiled against, so the
+   object itself is never looked at: a function that takes one is called as any other. What is added is kept, by thread,
+   for the interpreter to ask for. And what FlatBuffers' headers want of its library. */
 #if defined(__APPLE__)
 #include <xlocale.h>
 #elif !defined(_WIN32)
@@ -11,6 +13,46 @@
 #include <string.h>
 
 #include "provider.h"
+
+/* --- calling ------------------------------------------------------------------------------------------------------- */
+
+#if defined(__x86_64__)
+int ow_call_by_value(void* function, void* buffer, void** result) {
+  /* A record by value goes to where the hidden first argument points, which is also what is given back. A function
+     that gives a pointer takes no argument and leaves it alone. */
+  void* (*f)(void*);
+  memcpy(&f, &function, sizeof f);
+  *result = f(buffer);
+  return *result == buffer;
+}
+#elif defined(__aarch64__)
+int ow_call_by_value(void* function, void* buffer, void** result) {
+  /* Where a record by value goes is told in x8 and not given back, so what was written decides. */
+  register void* x8 __asm__("x8") = buffer;
+  register void* x0 __asm__("x0") = NULL;
+  register void* x9 __asm__("x9") = function;
+  __asm__ volatile("blr x9"
+                   : "+r"(x0), "+r"(x8), "+r"(x9)
+                   :
+                   : "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x10", "x11", "x12", "x13", "x14", "x15", "x16", "x17",
+                     "x30", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v16", "v17", "v18", "v19", "v20", "v21",
+                     "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31", "memory", "cc");
+  static const char zeros[256];
+  *result = x0;
+  return memcmp(buffer, zeros, sizeof zeros) != 0;
+}
+#else
+int ow_call_by_value(void* function, void* buffer, void** result) {
+  /* How records by value are given back is not known here: a function that gives a pointer is all that works. */
+  void* (*f)(void);
+  (void)buffer;
+  memcpy(&f, &function, sizeof f);
+  *result = f();
+  return 0;
+}
+#endif
+
+/* --- resolvers ----------------------------------------------------------------------------------------------------- */
 
 #define RESOLVER(name) _ZN6tflite17MutableOpResolver##name
 #define DEFINE(Result, name, parameters) \
@@ -90,6 +132,8 @@ DEFINE(const TfLiteRegistration*, _ZNK6tflite17MutableOpResolver6FindOpEPKci,
   (void)self, (void)name, (void)version;
   return NULL;
 }
+
+/* --- FlatBuffers --------------------------------------------------------------------------------------------------- */
 
 #if !defined(_WIN32)
 /* flatbuffers::ClassicLocale::instance_: the locale that numbers are written in, whatever the process has. */
