@@ -35,10 +35,7 @@ INTERPRETED = {  # (label, kind; None: all): what the refusal says
     ("QUANTIZE without a scale", "INT16"): "int16", ("QUANTIZE again to int32", "INT16"): "int32",
     **{(label, kind): "DIV" for label in ("DIV", "DIV broadcast") for kind in ("INT8", "UINT8", "INT16")},
     ("SQRT", "INT16"): "below the zero", ("RSQRT", "INT16"): "below the zero",
-    **{(f"{name}{of}", None): "may be 0" for name in ("FLOOR_DIV", "FLOOR_MOD")
-       for of in (" raw", " quantized", " scaled")},
-    **{(name, kind): "may be 0" for name in ("FLOOR_DIV", "FLOOR_MOD") for kind in ("INT32", "INT64")},
-    ("FLOOR_DIV", "FLOAT32"): "may be 0", ("DIV", "INT32"): "may be 0", ("DIV scaled", "INT32"): "may be 0",
+    ("DIV", "INT32"): "may be 0", ("DIV scaled", "INT32"): "may be 0",
     ("POW", "INT32"): "negative", ("POW scaled", None): "negative",
 }  # fmt: skip
 

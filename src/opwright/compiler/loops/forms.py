@@ -369,6 +369,35 @@ class ScatterNd(Form):
 
 
 @dataclass(frozen=True, eq=False)
+class NonZero(Form):
+    """The input as it is; an element that is 0 is a failed guard."""
+
+    input: Buffer
+
+
+@dataclass(frozen=True, eq=False)
+class Segments(Form):
+    """output[s, rest...] = what is joined of input[i..., rest...] where ids[i...] is s. ids int32; those below 0 are
+    left out, others behind the last segment are a failed guard. kind: sum, prod, max, min; NaN is no extreme, and of no
+    elements the greatest is the least finite number."""
+
+    input: Buffer
+    ids: Buffer
+    kind: Literal["sum", "prod", "max", "min"]
+
+
+@dataclass(frozen=True, eq=False)
+class ReverseStart(Form):
+    """Of each slice b along the axis `batch`, the first lengths[b] elements along the axis `time` in reverse order; a
+    length that is negative or longer than the axis is a failed guard."""
+
+    input: Buffer
+    lengths: Buffer
+    time: int
+    batch: int
+
+
+@dataclass(frozen=True, eq=False)
 class SliceAt(Form):
     """The box of the output's shape that starts where `starts` says, [rank], when it runs; outside: a failed guard."""
 

@@ -11,7 +11,7 @@ from typing import Any
 from ...core.dtypes import DType
 from ...core.dtypes import bool as bool_
 from ..loops.expressions import Expr, apply, const, convert
-from ..loops.forms import Buffer, Map
+from ..loops.forms import Buffer, Map, NonZero
 from . import rule
 from .nodes import At, Operands, Refused
 
@@ -144,10 +144,14 @@ def gelu(at: At) -> None:
 
 @rule("FloorDiv", "FloorMod")
 def floor_division(at: At) -> None:
-    """Of integers, by a number that is not 0: the operator has an error for that."""
+    """Of integers, by numbers that are guarded: the operator has an error for 0."""
     x, y = at.operands
-    if x.dtype.is_floating or y.constant is None or not y.constant.all():
+    if x.dtype.is_floating or (y.constant is not None and not y.constant.all()):
         raise Refused("a division whose result NumPy has by other rules")
+    if y.constant is None:
+        divisors = at.new(y.dtype, y.shape)
+        at.form(NonZero, divisors, y)
+        y = divisors
     op = "floor_div" if at.node.op.name == "FloorDiv" else "floor_mod"
     mapped(at, at.output(), [x, y], lambda a, b: apply(op, a, b))
 

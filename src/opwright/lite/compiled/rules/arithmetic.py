@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 
 from ....compiler.loops.expressions import Expr, apply, arg, convert, scalar
+from ....compiler.loops.forms import NonZero
 from ....core.dtypes import float32, float64, int8, int16, uint8
 from ..nodes import NARROW, At, Operand, Refused, clamped, in_steps, real_number, steps
 from . import rule
@@ -35,7 +36,7 @@ def binary(at: At) -> None:
         return
     alike(a, b)
     dtype = plain(at, a, b)
-    _check_second(name, a, b)
+    b = _checked_second(at, name, a, b)
     x, z = every((a, b))
     if name == "FLOOR_DIV" and dtype is float32:  # a quotient just below an integer stays below
         x, z = convert(x, float64), convert(z, float64)
@@ -52,16 +53,25 @@ def _fused(x: Expr, activation: object) -> Expr:
     return clamped(x, activation)
 
 
-def _check_second(name: str, a: Operand, b: Operand) -> None:
-    """Raises Refused where elements of the second operand may be an error as it runs, or make it another function."""
+def _checked_second(at: At, name: str, a: Operand, b: Operand) -> Operand:
+    """The second operand, guarded where elements of it may be an error as it runs. Raises Refused where they may make
+    it another function."""
     integers = not b.dtype.is_floating
-    if name == "FLOOR_DIV" or (name in ("DIV", "FLOOR_MOD") and integers):
+    if name == "DIV" and integers:
         if b.constant is None or not b.constant.all():
             raise Refused("divisors may be 0")
-        if name == "DIV" and (b.constant == -1).any():
+        if (b.constant == -1).any():
             raise Refused("quotients may overflow")
     if name == "POW" and integers and (b.constant is None or b.size != 1 or b.shape == a.shape or b.constant.min() < 0):
         raise Refused("exponents may be negative, or powers those of doubles")
+    if name == "FLOOR_DIV" or (name == "FLOOR_MOD" and integers):
+        if b.constant is None:
+            guarded = at.new(b.dtype, b.shape, ".divisors")
+            at.form(NonZero, guarded, b.buffer)
+            return Operand(b.tensor, guarded)
+        if not b.constant.all():
+            raise Refused("divisors may be 0")
+    return b
 
 
 # ---- quantised -----------------------------------------------------------------------------------------------------

@@ -1,0 +1,78 @@
+"""Rows joined by segments, and sequences turned round by lengths, as kernels, against NumPy; places outside fail."""
+
+import numpy as np
+import pytest
+from form_kit import buffer, compiles_everywhere, run, split, targets
+
+from opwright.compiler.kernels.reversing import reverse_starts
+from opwright.compiler.kernels.segments import join_segments
+from opwright.compiler.loops.forms import Buffer, ReverseStart, Segments
+from opwright.compiler.loops.plans import StepFailed
+from opwright.core.dtypes import float32, int32, int64
+
+RNG = np.random.default_rng(9)
+JOINS = {"sum": np.add, "prod": np.multiply, "max": np.fmax, "min": np.fmin}
+
+
+def start_of(kind, dtype):
+    limits = np.finfo(dtype) if np.dtype(dtype).kind == "f" else np.iinfo(dtype)
+    return {"sum": 0, "prod": 1, "max": limits.min, "min": limits.max}[kind]
+
+
+@pytest.mark.parametrize("kind", JOINS)
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+@pytest.mark.parametrize(("ids", "rest"), [((1,), ()), ((40,), (3,)), ((4, 9), (600,)), ((12,), (5, 7))])
+def test_segments(ids, rest, dtype, kind):
+    x = RNG.normal(0, 5, (*ids, *rest)).astype(dtype)
+    if dtype is np.float32:
+        x[RNG.random(x.shape) < 0.1] = np.nan
+    places = RNG.integers(-1, 6, ids, np.int32)
+    wanted = np.full((7, *rest), start_of(kind, dtype), dtype)  # the last has no elements
+    rows, flat = x.reshape(-1, *rest), places.reshape(-1)
+    JOINS[kind].at(wanted, flat[flat >= 0], rows[flat >= 0])
+    a, b = buffer(x), buffer(places, "ids")
+    form = Segments(Buffer("y", a.dtype, wanted.shape), a, b, kind)
+    np.testing.assert_array_equal(run(form, {a: x, b: places}), wanted)
+    np.testing.assert_array_equal(split(form, {a: x, b: places}, 2), wanted)
+
+
+@pytest.mark.parametrize("outside", [3, 2**31 - 1])
+def test_a_segment_behind_the_last_fails(outside):
+    x, places = np.ones((2, 3), np.float32), np.array([0, outside], np.int32)
+    a, b = buffer(x), buffer(places, "ids")
+    with pytest.raises(StepFailed):
+        run(Segments(Buffer("y", float32, (3, 3)), a, b, "sum"), {a: x, b: places})
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.uint8])
+@pytest.mark.parametrize(
+    ("shape", "time", "batch"), [((4, 7), 1, 0), ((7, 4), 0, 1), ((2, 5, 3, 6, 2), 3, 1), ((3, 6, 2, 4), 1, 3)]
+)
+def test_sequences(shape, time, batch, dtype):
+    x = RNG.integers(0, 200, shape).astype(dtype)
+    lengths = RNG.integers(0, shape[time], shape[batch], endpoint=True).astype(np.int32)
+    wanted = np.moveaxis(x.copy(), (batch, time), (0, 1))
+    for row, n in zip(wanted, lengths):
+        row[:n] = row[:n][::-1].copy()
+    a, b = buffer(x), buffer(lengths, "lengths")
+    form = ReverseStart(Buffer("y", a.dtype, shape), a, b, time, batch)
+    wanted = np.moveaxis(wanted, (0, 1), (batch, time))
+    np.testing.assert_array_equal(run(form, {a: x, b: lengths}), wanted)
+    np.testing.assert_array_equal(split(form, {a: x, b: lengths}, 3), wanted)
+
+
+@pytest.mark.parametrize("length", [-1, 4, 2**62])
+def test_a_length_outside_fails(length):
+    x, lengths = np.ones((1, 3), np.float32), np.array([length], np.int64)
+    a, b = buffer(x), buffer(lengths, "lengths")
+    with pytest.raises(StepFailed):
+        run(ReverseStart(Buffer("y", float32, (1, 3)), a, b, 1, 0), {a: x, b: lengths})
+
+
+@targets(
+    (join_segments, {"source": float32, "kind": "max", "start": -3e38}),
+    (join_segments, {"source": int32, "kind": "sum", "start": 0}),
+    (reverse_starts, {"held": int64, "width": 4, "batch_first": True}),
+)
+def test_they_compile_for_every_target(family, constants):
+    compiles_everywhere(family, **constants)
