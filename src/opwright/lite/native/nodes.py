@@ -95,7 +95,7 @@ class NativeNode:
         """Its run, of tensors that all lie where they were planned; other nodes see its inputs and outputs."""
         array, ends = self.mirror.array, self.ends()
         sizes = [(C.c_int32 * len(t.shape))(*t.shape) for t in (self.mirror.tensors[i] for i in ends)]
-        places = (CPlace * len(ends))(*((i, array[i].type, array[i].bytes, len(s), C.addressof(s))
+        places = (CPlace * len(ends))(*(CPlace(i, array[i].type, array[i].bytes, len(s), C.addressof(s))
                                         for i, s in zip(ends, sizes)))  # fmt: skip
         self._kept = sizes, places
         return CCall(registration, self.mirror.address, self.address, C.addressof(places), len(places))
