@@ -226,8 +226,7 @@ def _make_convolution(group: Group, build: Builder, panels: Panels, shape: Geome
              source.zeros, tile.depth, *group.more]  # fmt: skip
     code = convolution_int8.code(more=len(group.more), rows=cut.height, vectors=tile.vectors,
                                  short=cut.tall != cut.tiles, narrow=panels.narrow, rounded=source.rounded,
-                                 wide=group.wide, tiled=group.tiled(panels),
-                                 epilogue=group.epilogue)  # fmt: skip
+                                 wide=group.wide, tiled=group.tiled(panels), epilogue=group.epilogue)  # fmt: skip
     scratch = window.size[0] * span * channels + host().vector_bytes + 4
     operations = work * tiles * panels.number // QUICKER + _finishing(group)
     build.step(code, words, block.items, scratch, chunk_of(operations, block.items))

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from ..target import Target
     from .gemm_int8 import Source
 
-ROWS, HALF = 32, 16
-"""Rows of a tile of the output, and of one of the processor's."""
+ROWS, HALF, ROW_BYTES = 32, 16, 64
+"""Rows of a tile of the output, rows of one of the processor's, and bytes of its rows."""
 DEPTH = 16
 """The most steps of a panel that one of the processor's tiles has."""
 FEW_ROWS, FEW_STEPS, SHALLOW, LITTLE = 4, 8, 6, 1 << 17
@@ -40,7 +40,7 @@ def tiles_for(target: Target, rows: int, features: int, quads: int, products: in
     """
     depth = depth_of(quads)
     few = rows < FEW_ROWS or quads < FEW_STEPS or depth < SHALLOW or products < LITTLE
-    if few or not target.has("amx-int8"):
+    if few or not target.has("amx-int8") or target.vector_bytes < ROW_BYTES:  # a vector is a row of sums
         return None
     return Tile(ROWS, 1 if features <= HALF else 2, HALF, depth)
 
@@ -58,8 +58,8 @@ def prepare(rows: int, depth: Any) -> None:
     """Size the tiles for so many rows."""
     upper = _upper(rows)
     lower = max(rows - upper, 1)
-    sums = [(upper, 64)] * 2 + [(lower, 64)] * 2
-    kl.tile_config([*sums, (upper, depth * 4), (lower, depth * 4), (depth, 64), (depth, 64)])
+    sums = [(upper, ROW_BYTES)] * 2 + [(lower, ROW_BYTES)] * 2
+    kl.tile_config([*sums, (upper, depth * 4), (lower, depth * 4), (depth, ROW_BYTES), (depth, ROW_BYTES)])
 
 
 def short_first(t: Any, short: Any, rows: int) -> tuple[Value, Value]:

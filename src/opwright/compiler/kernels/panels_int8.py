@@ -8,9 +8,11 @@ row's bytes are read as x + 128 (a flipped sign bit), and the sums start with wh
 
     s = sum_k (x_k + 128) w_k + (bias - (128 + input_zero) sum_k w_k)
 
-which is exact in int32. A filter is [features, lines, run]: `lines` runs of neighbouring bytes. A panel has so many
-channels: int32 starts first, then for each line and each four of its run the channels' four bytes. Zero weights stand
-beyond the end of a run, so whatever bytes a row has there count nothing.
+which is exact in int32. Tiles (gemm_tiles.py) take either sign: for them starts make up for input_zero alone.
+
+A filter is [features, lines, run]: `lines` runs of neighbouring bytes. A panel has so many channels: int32 starts
+first, then for each line and each four of its run the channels' four bytes. Zero weights stand beyond the end of a run,
+so whatever bytes a row has there count nothing.
 
 Weights less their zero point may need nine bits. They are split in parts of eight, whose lines follow one another, and
 the rows are read once for each.

@@ -1,6 +1,6 @@
 """This processor, described without LLVM where it was described before.
 
-Lives here: `host_words`, finding them in the cache, asking LLVM; `cache_bytes`.
+Lives here: `host_words`, finding them in the cache, asking LLVM; asking Linux for tiles; `cache_bytes`.
 Not here: what a Target is (target.py).
 
 Importing llvmlite takes longer than loading all kernels of a model. So what LLVM says of a processor is kept in the
@@ -50,8 +50,8 @@ def host_words() -> HostWords:
 
 
 def _may_use_tiles() -> bool:
-    """Ask Linux for tiles, whose state a process has none of before. Threads that start later may use them, too."""
-    if sys.platform != "linux" or platform.machine() != "x86_64":
+    """Ask Linux for tiles, which no process may use before it asked. Its threads and children may use them, too."""
+    if sys.platform != "linux" or platform.machine() != "x86_64" or sys.maxsize <= 1 << 32:
         return False
     return bool(library().syscall(*(ctypes.c_long(n) for n in (_ARCH_PRCTL, _REQUEST, _TILE_DATA))) == 0)
 
