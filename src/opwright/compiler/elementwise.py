@@ -33,7 +33,7 @@ from .native.image import runs_images
 from .native.objects import items_offset
 from .native.store import find_module
 from .results import LARGE, large
-from .scalars import KernelScalar, KernelTrace
+from .scalars import KernelScalar, KernelTrace, arranged
 from .target import Target, host
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def emit(function: Callable[..., Any], name: str, inputs: Sequence[np.dtype], at
     module = ir.Module(name)
     found = [of_numpy(d) for d in inputs]
     loop = ir.Function(module, ir.FunctionType(ir.VoidType(), [_POINTER] * (len(inputs) + 1) + [I64]), name)
-    names = function.__code__.co_varnames[: len(inputs)]
+    names = [n for n in function.__code__.co_varnames if n not in attrs][: len(inputs)]
     for argument, arg_name in zip(loop.args, ("out", *names, "n")):
         argument.name = arg_name
         if argument.type == _POINTER:
@@ -127,7 +127,8 @@ def _staged(trace: KernelTrace, function: Callable[..., Any], scalars: Sequence[
     state.trace, state.tapes = trace, ()
     try:
         with staging.converting(True):
-            result = trace.to_tensor(_converted(function)(*scalars, **attrs))
+            given, rest = arranged(function, scalars, attrs)
+            result = trace.to_tensor(_converted(function)(*given, **rest))
     except OpError as error:
         if error.op != trace.name:  # it is about an operator that the kernel calls
             error.args = (compose(f"in its kernel, {error.message}", op=trace.name, at=raised_at(error)),)

@@ -28,6 +28,7 @@ COMPILED = frozenset(map(np.dtype, ("float32", "float64", "int32", "int64", "boo
 class Kernel:
     """An element-wise kernel: positional parameters are scalars of the inputs, keyword-only ones are attributes.
 
+    A parameter whose default is None is an optional input, which is None where it is left out.
     Attributes are known when the kernel is compiled, so Python may branch on them; on scalars it may not.
     Called as the kernels of ops/ are: `kernel(op, *arrays) -> array`, or NotImplemented for dtypes and layouts it
     does not take, which the reference then computes.
@@ -40,21 +41,28 @@ class Kernel:
         parameters = inspect.signature(function).parameters.values()
         self.inputs = tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY)
         self.attrs = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+        self.optional = frozenset(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY and p.default is None)
         self._compiled: dict[Any, Any] = {}
         self._functions: dict[Any, Any] = {}
         functools.update_wrapper(self, function)
 
     def __call__(self, op: Any, *arrays: Any) -> Any:
         first = arrays[0]
+        left_out: tuple[str, ...] = ()
         if len(arrays) == 1 and type(first) is np.ndarray:
             key: Any = (first.dtype, op, flags.fast_math)
         else:
-            arrays = tuple([a if type(a) is np.ndarray else np.asarray(a) for a in arrays])
+            left_out = tuple([name for name, a in zip(self.inputs, arrays) if a is None])
+            if left_out and not self._may_lack(left_out):
+                return NotImplemented
+            arrays = tuple([a if type(a) is np.ndarray else np.asarray(a) for a in arrays if a is not None])
+            if len(arrays) + len(left_out) != len(self.inputs):  # one is given that the kernel does not know
+                return NotImplemented
             first = arrays[0]
             if any(a.shape != first.shape for a in arrays):
                 arrays = tuple(np.broadcast_arrays(*arrays))
                 first = arrays[0]
-            key = (tuple([a.dtype for a in arrays]), op, flags.fast_math)
+            key = (tuple([a.dtype for a in arrays]), op, flags.fast_math, left_out)
         try:
             compiled = self._compiled.get(key)
         except TypeError:  # an array in place of a call
@@ -63,32 +71,43 @@ class Kernel:
         if compiled is None:
             if not all(a.dtype in COMPILED for a in arrays):
                 return NotImplemented
-            compiled = self._compile(key, op, [a.dtype for a in arrays])
+            compiled = self._compile(key, op, [a.dtype for a in arrays], left_out)
         return compiled.over(first.shape, arrays)
 
-    def _compile(self, key: Any, op: Any, dtypes: Sequence[Any]) -> Any:
+    def _may_lack(self, names: Sequence[str]) -> bool:
+        """Whether these inputs may be left out, and one is there: those whose parameter has the default None."""
+        return self.optional.issuperset(names) and len(names) < len(self.inputs)
+
+    def _compile(self, key: Any, op: Any, dtypes: Sequence[Any], left_out: Sequence[str]) -> Any:
         from .elementwise import compile_elementwise
 
-        compiled = compile_elementwise(self.function, op.operator.name, dtypes, self._attrs(op))
+        attrs = {**self._attrs(op), **dict.fromkeys(left_out)}
+        compiled = compile_elementwise(self.function, op.operator.name, dtypes, attrs)
         _remember(self._compiled, key, compiled)
         return compiled
 
     def _attrs(self, op: Any) -> dict[str, Any]:
         return {name: getattr(op, name) for name in self.attrs}
 
-    def scalar_function(self, op: Any, dtypes: Sequence[DType]) -> ScalarFunction | None:
+    def scalar_function(self, op: Any, dtypes: Sequence[DType | None]) -> ScalarFunction | None:
         """The kernel for these attributes and dtypes as an operation of expressions; None for dtypes it does not take.
+        A dtype of None is an input that is left out: the operation has the others as operands.
 
         raises what its function raises while it is staged, and UnimplementedError for what kernels do not have
         """
         from .scalar_functions import ScalarFunction
 
-        if not all(d.np in COMPILED for d in dtypes):
+        present = [d for d in dtypes if d is not None]
+        left_out = [name for name, d in zip(self.inputs, dtypes) if d is None]
+        if len(present) + len(left_out) != len(self.inputs) or (left_out and not self._may_lack(left_out)):
+            return None
+        if not all(d.np in COMPILED for d in present):
             return None
         key = (tuple(dtypes), op, flags.fast_math)
         found: ScalarFunction | None = self._functions.get(key)
         if found is None:
-            found = ScalarFunction(self.function, op.operator.name, dtypes, self._attrs(op), bool(flags.fast_math))
+            attrs = {**self._attrs(op), **dict.fromkeys(left_out)}
+            found = ScalarFunction(self.function, op.operator.name, present, attrs, bool(flags.fast_math))
             _remember(self._functions, key, found)
         return found
 

@@ -1,12 +1,12 @@
 """What a kernel's function computes on while it is staged, and what its calls of operators become.
 
-Lives here: `KernelScalar`, `LaterNumber`, `KernelTrace`.
+Lives here: `KernelScalar`, `LaterNumber`, `KernelTrace`; `arranged`, the arguments of a call.
 Not here: the loop over arrays (elementwise.py), what an operator becomes (lowering.py), control flow (staged.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,6 +51,16 @@ class KernelScalar(Tensor):
     def __bool__(self) -> bool:
         raise TypeError("a kernel's scalar has no truth value in Python that is not converted (a lambda without its "
                         "source, a library's function): use ow.where(condition, a, b)")  # fmt: skip
+
+
+def arranged(function: Any, scalars: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """What a kernel's function is called with: inputs that are left out stand among the attributes, as None."""
+    code = getattr(function, "__code__", None)
+    names = code.co_varnames[: code.co_argcount] if code is not None else ()
+    if not any(n in attrs for n in names):
+        return list(scalars), dict(attrs)
+    rest = iter(scalars)
+    return [attrs[n] if n in attrs else next(rest) for n in names], {k: v for k, v in attrs.items() if k not in names}
 
 
 class LaterNumber:

@@ -31,13 +31,15 @@ def with_n(x, *, n):
 
 CASES = [
     (lambda: operator(), {}, "it has no kernel"),
-    (lambda: operator(more=ow.Output(like="x"), kernel=on_scalars), {}, "2 outputs"),
     (lambda: operator(x=ow.Input(ow.float32, repeated=True), kernel=on_scalars, infer=lambda op: op.x[0].spec), {},
      "a list of tensors has no form in C"),
     (lambda: operator(x=ow.Input(ow.string), kernel=on_scalars), {}, "no form in C for any of its dtypes"),
     (lambda: operator(kernel=ow.kernel(lambda x: ow.cast(x, ow.int32))), {}, "gives another dtype"),
     (lambda: operator(kernel=ow.kernel(lambda x: ow.reduce_sum(x))), {}, "kernels have no such operator"),
-    (lambda: operator(n=ow.Attr([float], default=[1.0]), kernel=ow.kernel(lambda x, *, n: x * n[0])), {}, "attrs="),
+    (lambda: operator(n=ow.Attr([float], default=[1.0]), kernel=ow.kernel(lambda x, *, n: x * n[0])), {},
+     "does not read from a node"),
+    (lambda: operator(n=ow.Attr([float], default=[1.0]), kernel=ow.kernel(lambda x, *, n: x * n[0])), {"n": [1.0]},
+     r"'n' cannot be read from a node in C\s+found   list of float"),
     (lambda: operator(n=ow.Attr(int, default=1, check=ow.attr.satisfies("odd", lambda n: n % 2 == 1)),
                       kernel=with_n), {}, "a check that C code cannot make"),
     (lambda: operator(n=ow.Attr(int, default=1, check=ow.attr.at_least(0)), kernel=with_n), {"n": -1}, "at least 0"),

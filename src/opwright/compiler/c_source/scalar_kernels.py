@@ -34,7 +34,7 @@ from .. import (
 )
 from ..lanes import F32, F64, I64, Lanes
 from ..lowering import KINDS
-from ..scalars import KernelScalar, KernelTrace
+from ..scalars import KernelScalar, KernelTrace, arranged
 from .expressions import c_type
 from .functions import CFunction, write_function
 from .numbers import AttributeValue, attribute_of
@@ -129,7 +129,8 @@ def scalar_source(function: Callable[..., Any], op: str, name: str, inputs: Sequ
     """The C of a kernel's function on scalars.
 
     op: the operator's name, for errors; name: that of the C function. attrs: the value of each attribute, or `float` or
-    `int` for one that is known later. parameters: names of the inputs, by default the function's.
+    `int` for one that is known later; also None for each input that is left out. parameters: names of the others, by
+    default the function's.
     raises UnimplementedError, SignatureError or TypeError for what kernels, or C, cannot express
     """
     module = ir.Module(name)
@@ -168,7 +169,8 @@ def _staged(module: ir.Module, function: Callable[..., Any], op: str, name: str,
         for argument, said in list(zip(entry.args, names))[len(inputs) :]:
             given[said] = attribute_of(b, argument, said, narrow)
         with _recording(trace):
-            result = trace.to_tensor(_converted(function)(*scalars, **given))
+            positional, rest = arranged(function, scalars, given)
+            result = trace.to_tensor(_converted(function)(*positional, **rest))
         if result.dtype not in KINDS:
             raise SignatureError(op=op, what="the kernel gives a dtype that kernels do not have",
                                  found=result.dtype.name)  # fmt: skip

@@ -27,16 +27,16 @@ def written(at: At) -> None:
         add_written(at, kernel, op.bind(dict(node.attrs)), [at.operand(i) for i in range(len(node.inputs))],
                     [at.output(i) for i in range(len(node.outputs))])  # fmt: skip
         return
-    operands = [at.operand(i) for i in range(len(node.inputs))]
-    if len(operands) != len(kernel.inputs) or not operands or len(node.outputs) != 1:
+    given = [at.optional(i) for i in range(len(node.inputs))]
+    operands = [b for b in given if b is not None]
+    if len(given) != len(kernel.inputs) or not operands or len(node.outputs) != 1:
         raise Refused(f"its kernel takes {', '.join(kernel.inputs) or 'nothing'} and gives one result")
-    dtypes = [b.dtype for b in operands]
     try:
-        function = kernel.scalar_function(op.bind(dict(node.attrs)), dtypes)
+        function = kernel.scalar_function(op.bind(dict(node.attrs)), [None if b is None else b.dtype for b in given])
     except Exception as error:  # the user's Python may raise anything; the call itself says what is wrong
         raise Refused(f"its kernel cannot be staged: {error}".splitlines()[0]) from None
     if function is None:
-        raise Refused(f"its kernel is not for {', '.join(d.name for d in dtypes)}")
+        raise Refused(f"its kernel is not for {', '.join('none' if b is None else b.dtype.name for b in given)}")
     shape = np.broadcast_shapes(*(b.shape for b in operands))
     y = at.output(shape=shape)
     if y.dtype is not function.dtype:

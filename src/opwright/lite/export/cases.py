@@ -52,12 +52,18 @@ class Option:
 
 @dataclass(frozen=True)
 class Case:
-    """One function: the dtypes it takes, the attributes that are fixed in it, which choice of them it is."""
+    """One function: the dtypes it takes, None for an input that is left out, the attributes that are fixed in it, which
+    choice of them it is."""
 
-    inputs: tuple[DType, ...]
+    inputs: tuple[DType | None, ...]
     choice: int
     fixed: Mapping[str, Any]
     source: ScalarSource
+
+    @property
+    def given(self) -> list[tuple[int, DType]]:
+        """The inputs that are there, with their places."""
+        return [(k, d) for k, d in enumerate(self.inputs) if d is not None]
 
 
 @dataclass
@@ -75,12 +81,17 @@ class Export:
     options: tuple[Option, ...]
     cases: list[Case] = field(default_factory=list)
     choices: int = 1
-    refused: dict[tuple[DType, ...], str] = field(default_factory=dict)
+    refused: dict[tuple[DType | None, ...], str] = field(default_factory=dict)
     narrow: set[str] = field(default_factory=set)
+
+    @property
+    def optional(self) -> list[int]:
+        """The places of inputs that may be left out."""
+        return sorted({k for case in self.cases for k, d in enumerate(case.inputs) if d is None})
 
     def words(self) -> str:
         """The dtypes that it takes."""
-        each = dict.fromkeys(" and ".join(d.name for d in c.inputs) for c in self.cases)
+        each = dict.fromkeys(" and ".join(d.name for _, d in c.given) for c in self.cases)
         return ", or ".join(each)
 
 
@@ -115,7 +126,7 @@ def export_of(op: Operator, attrs: Mapping[str, Any]) -> Export:
         raise UnimplementedError(op=op.name, what="its attributes have too many combinations, each a function of C",
                                  found=len(combinations), wanted=f"at most {MOST_CHOICES}",
                                  do="attrs={...} with the values that are needed")  # fmt: skip
-    for dtypes in _dtypes_of(op):
+    for dtypes in _dtypes_of(op, getattr(op.kernel_rule, "optional", frozenset())):
         try:
             export.cases += _cases(export, function, dtypes, chosen, combinations)
         except AttributeNeeded as error:
@@ -130,12 +141,17 @@ def export_of(op: Operator, attrs: Mapping[str, Any]) -> Export:
     export.narrow = {name for case in export.cases for name in case.source.narrow}
     if not export.cases:
         raise UnimplementedError(op=op.name, what="its kernel has no form in C for any of its dtypes",
-                                 found={", ".join(d.name for d in k): v for k, v in export.refused.items()}
+                                 found={dtype_words(k): v for k, v in export.refused.items()}
                                  or ", ".join(d.name for i in op.inputs for d in i.dtypes),
                                  wanted=f"inputs among {', '.join(d.name for d in KINDS)}",
                                  do="write the kernel on these dtypes, element by element; where an attribute is in "
                                  "the way, attrs={...} with its values")  # fmt: skip
     return export
+
+
+def dtype_words(dtypes: Sequence[DType | None]) -> str:
+    """Dtypes of inputs, for people."""
+    return ", ".join("left out" if d is None else d.name for d in dtypes)
 
 
 def _reason(error: Exception) -> str:
@@ -144,15 +160,19 @@ def _reason(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"[:200]
 
 
-def _cases(export: Export, function: Callable[..., Any], dtypes: tuple[DType, ...], chosen: Sequence[Option],
+def _cases(export: Export, function: Callable[..., Any], dtypes: tuple[DType | None, ...], chosen: Sequence[Option],
            combinations: Sequence[tuple[Any, ...]]) -> list[Case]:  # fmt: skip
     op = export.op
     later = {o.name: o.later for o in export.options if o.passed and not o.choices}
     found = []
+    present = [d for d in dtypes if d is not None]
+    there = [n for n, d in zip(export.parameters, dtypes) if d is not None]
+    left_out = dict.fromkeys(n for n in export.parameters if n not in there)
+    kinds = ["none" if d is None else d.short for d in dtypes]
     for k, values in enumerate(combinations):
         fixed = {o.name: v for o, v in zip(chosen, values)}
-        name = "_".join((export.stem, *(d.short for d in dtypes), *([str(k)] if len(combinations) > 1 else [])))
-        source = scalar_source(function, op.name, name, dtypes, {**later, **fixed}, export.parameters)
+        name = "_".join((export.stem, *kinds, *([str(k)] if len(combinations) > 1 else [])))
+        source = scalar_source(function, op.name, name, present, {**later, **fixed, **left_out}, there)
         declared = op.outputs[0]
         gives = declared.dtype or (dtypes[_place(op, declared.like)] if declared.like else None)
         if gives is not None and gives is not source.dtype:
@@ -205,17 +225,19 @@ def _check_shape_rules(op: Operator, parameters: tuple[str, ...]) -> None:
                              found=", ".join(parameters) or "none")  # fmt: skip
 
 
-def _dtypes_of(op: Operator) -> list[tuple[DType, ...]]:
-    """The choices of the inputs' dtypes that the operator declares, of those that kernels have."""
+def _dtypes_of(op: Operator, optional: frozenset[str]) -> list[tuple[DType | None, ...]]:
+    """The choices of the inputs' dtypes that the operator declares, of those that kernels have; each of `optional`,
+    the kernel's parameters that may be None, also left out."""
     leaders = [i.name for i in op.inputs if i.like is None]
     allowed = {i.name: [d for d in KINDS if d in i.dtypes] for i in op.inputs}
-    found = []
+    found: list[tuple[DType | None, ...]] = []
     for values in itertools.product(*(allowed[n] for n in leaders)):
         by_name = dict(zip(leaders, values))
         dtypes = tuple(by_name[i.like or i.name] for i in op.inputs)
         if all(d in i.dtypes for d, i in zip(dtypes, op.inputs)):
-            found.append(dtypes)
-    return found
+            ways = [(d, None) if i.optional and i.name in optional else (d,) for d, i in zip(dtypes, op.inputs)]
+            found += list(itertools.product(*ways))
+    return list(dict.fromkeys(found))
 
 
 # ---- attributes -------------------------------------------------------------------------------------------------
@@ -237,9 +259,10 @@ def option_of(op: Operator, attr: Attr, attrs: Mapping[str, Any], passed: bool) 
     elif not passed:
         return None
     else:
+        way_out = f"attrs={{{attr.name!r}: [...]}} with the values that are needed" if kind in _PLAIN else (
+            "an attribute that is a float, int, bool or str")  # fmt: skip
         raise UnimplementedError(op=op.name, what=f"attribute {attr.name!r} may have any value of a type that C code "
-                                 "does not read from a node", found=attr.type_name(),
-                                 do=f"attrs={{{attr.name!r}: [...]}} with the values that are needed")  # fmt: skip
+                                 "does not read from a node", found=attr.type_name(), do=way_out)  # fmt: skip
     return Option(attr, word, (None, *choices) if attr.default is None else choices, None, passed)
 
 
@@ -255,9 +278,12 @@ def _field(name: str) -> str:
 
 def _given(op: Operator, attr: Attr, values: Any) -> tuple[Any, ...]:
     """The values that a person lists. Raises InvalidArgumentError for those that the attribute does not take."""
-    several = isinstance(values, list) and not isinstance(attr.type, list)
+    if attr.type not in _PLAIN:
+        raise UnimplementedError(op=op.name, what=f"attribute {attr.name!r} cannot be read from a node in C",
+                                 found=attr.type_name(), wanted="float, int, bool, str",
+                                 do="leave it out of the kernel")  # fmt: skip
     found: list[Any] = []
-    for value in values if several else [values]:
+    for value in values if isinstance(values, list) else [values]:
         try:
             converted = attr.convert(value)
         except (TypeError, ValueError) as error:
@@ -265,10 +291,6 @@ def _given(op: Operator, attr: Attr, values: Any) -> tuple[Any, ...]:
                                        found=repr(value)[:80]) from None  # fmt: skip
         if converted not in found:
             found.append(converted)
-    if attr.type not in (*_PLAIN, [float], [int]):
-        raise UnimplementedError(op=op.name, what=f"attribute {attr.name!r} cannot be read from a node in C",
-                                 found=attr.type_name(), wanted="float, int, bool, str, or a list of floats or ints",
-                                 do="leave it out of the kernel")  # fmt: skip
     if not found:
         raise InvalidArgumentError(op=op.name, what=f"attribute {attr.name!r} has no values", wanted="one at least")
     return tuple(found)

@@ -22,12 +22,12 @@ LITE_TYPES = {dtypes.float32: "kTfLiteFloat32", dtypes.float64: "kTfLiteFloat64"
 
 def loop(export: Export, case: Case) -> str:
     """The loop of one function over n elements."""
-    names = [f"in{k}" for k in range(len(case.inputs))]
+    names = [f"in{k}" for k, _ in case.given]
     later = [o for o in export.options if o.passed and o.later is not None
              and (not o.choices or isinstance(case.fixed[o.name], type))]  # fmt: skip
     lines = [f"static void {case.source.name}_loop(const void *const *inputs, const int64_t *steps,",
              f"{' ' * len(f'static void {case.source.name}_loop(')}void *output, int64_t n, const ow_state *state) {{"]
-    for k, (name, dtype) in enumerate(zip(names, case.inputs)):
+    for name, (k, dtype) in zip(names, case.given):
         lines.append(f"  const {ELEMENTS[dtype]} *{name} = (const {ELEMENTS[dtype]} *)inputs[{k}]; "
                      f"/* {export.parameters[k]} */")  # fmt: skip
     lines.append(f"  {ELEMENTS[case.source.dtype]} *out = ({ELEMENTS[case.source.dtype]} *)output;")
@@ -40,19 +40,19 @@ def loop(export: Export, case: Case) -> str:
         return "\n".join([*lines, "}", ""])
     tests = []
     for still in (None, *range(len(names))):
-        test = " && ".join(f"steps[{k}] == {0 if k == still else 1}" for k in range(len(names)))
-        held = [] if still is None else [f"    const {ELEMENTS[case.inputs[still]]} one = {names[still]}[0];"]
+        test = " && ".join(f"steps[{k}] == {0 if i == still else 1}" for i, (k, _) in enumerate(case.given))
+        held = [] if still is None else [f"    const {ELEMENTS[case.given[still][1]]} one = {names[still]}[0];"]
         elements = ["one" if k == still else f"{name}[i]" for k, name in enumerate(names)]
         tests.append((test, [*held, *_turns(case, elements, passed, "    ")]))
     text = ""
     for test, body in tests:
         text += f"{'  ' if not text else ' else '}if ({test}) {{\n" + "\n".join(body) + "\n  }"
-    general = _turns(case, [f"{name}[i * steps[{k}]]" for k, name in enumerate(names)], passed, "    ")
+    general = _turns(case, [f"{name}[i * steps[{k}]]" for name, (k, _) in zip(names, case.given)], passed, "    ")
     return "\n".join([*lines, text + " else {", *general, "  }", "}", ""])
 
 
 def _turns(case: Case, elements: list[str], passed: list[str], indent: str) -> list[str]:
-    given = [f"{e} != 0" if d.is_bool else e for e, d in zip(elements, case.inputs)]
+    given = [f"{e} != 0" if d.is_bool else e for e, (_, d) in zip(elements, case.given)]
     call = f"{case.source.name}({', '.join([*given, *passed])})"
     return [f"{indent}for (int64_t i = 0; i < n; ++i) out[i] = {_stored(call, case.source.dtype)};"]
 

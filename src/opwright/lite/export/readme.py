@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from .apis import Api
 from .arrays import ArrayExport
-from .cases import Export, Option
+from .cases import Export, Option, dtype_words
 from .options import choices_in_words
 from .source import said
 
@@ -22,7 +22,7 @@ def readme(export: Export, api: Api) -> str:
         f"{_values(o)} | {o.attr.since} |\n" for o in export.options)  # fmt: skip
     columns = "| attribute | type | default | values | since |\n|---|---|---|---|---|\n"
     table = f"\n{columns}{attributes}" if attributes else ""
-    refused = "".join(f"\n* {', '.join(d.name for d in k)}: {v}" for k, v in export.refused.items())
+    refused = "".join(f"\n* {dtype_words(k)}: {v}" for k, v in export.refused.items())
     left_out = f"\n\nNot in this code, though the operator takes it in Python:\n{refused}" if refused else ""
     broadcast = "" if isinstance(export, ArrayExport) else " Inputs are broadcast as NumPy does it."
     external = "" if api.name == "struct" else f"""

@@ -132,10 +132,13 @@ def _title(text: str) -> str:
 
 def _table(export: Export) -> str:
     """The choices, as a table that invoke looks in."""
-    rows = [f"    {{{{{', '.join(LITE_TYPES[d] for d in c.inputs)}}}, {LITE_TYPES[c.source.dtype]}, {c.choice}, "
-            f"{{{', '.join(f'sizeof({ELEMENTS[d]})' for d in c.inputs)}}}, sizeof({ELEMENTS[c.source.dtype]}), "
-            f"{c.source.name}_loop}},"
-            for c in export.cases]  # fmt: skip
+    rows = []
+    for c in export.cases:
+        types = ", ".join("kTfLiteNoType" if d is None else LITE_TYPES[d] for d in c.inputs)
+        sizes = ", ".join("0" if d is None else f"sizeof({ELEMENTS[d]})" for d in c.inputs)
+        gives = c.source.dtype
+        rows.append(f"    {{{{{types}}}, {LITE_TYPES[gives]}, {c.choice}, {{{sizes}}}, sizeof({ELEMENTS[gives]}), "
+                    f"{c.source.name}_loop}},")  # fmt: skip
     return f"""/* What there is: types of inputs and result, which choice of attributes, sizes of elements, the loop. */
 typedef struct ow_case {{
   TfLiteType types[OW_INPUTS];
@@ -186,12 +189,23 @@ static void ow_free(ow_context *context, void *state) {{
 
 def _look(export: Export) -> str:
     name = options.quoted(export.op.name)[1:-1]
+    optional, there = "", "ow_input(context, node, k)"
+    if export.optional:
+        there = f"k < ow_inputs(node) ? {there} : NULL"
+        places = " || ".join(f"k == {k}" for k in export.optional)
+        optional = f"""    if (t == NULL && ({places})) {{ /* it may be left out */
+      types[k] = kTfLiteNoType;
+      ranks[k] = 0;
+      data[k] = context; /* which nobody reads */
+      continue;
+    }}
+"""
     return f"""/* The inputs of a node as types and sizes. */
 static TfLiteStatus ow_look(ow_context *context, ow_node *node, TfLiteType *types, int *ranks,
                             int64_t (*dims)[OW_MAX_RANK], const void **data) {{
   for (int k = 0; k < OW_INPUTS; ++k) {{
-    const ow_tensor *t = ow_input(context, node, k);
-    if (t == NULL) {{
+    const ow_tensor *t = {there};
+{optional}    if (t == NULL) {{
       OW_REPORT(context, "{name}: input %d is left out", k);
       return kTfLiteError;
     }}
@@ -214,6 +228,11 @@ def _state_checked(export: Export) -> str:
     name = options.quoted(export.op.name)[1:-1]
     required = "\n".join(f"  {line}" for line in options.missing(export))
     outputs = len(export.op.outputs)
+    least = inputs = len(export.op.inputs)
+    while least - 1 in export.optional:
+        least -= 1
+    fits = "ow_inputs(node) != OW_INPUTS" if least == inputs else (
+        f"ow_inputs(node) < {least} || ow_inputs(node) > OW_INPUTS")  # fmt: skip
     return f"""  if (state == NULL) {{
     OW_REPORT(context, "{name}: no memory for its attributes");
     return kTfLiteError;
@@ -222,7 +241,7 @@ def _state_checked(export: Export) -> str:
     OW_REPORT(context, "{name}: %s", state->error);
     return kTfLiteError;
   }}
-{required + chr(10) if required else ""}  if (ow_inputs(node) != OW_INPUTS || ow_outputs(node) != {outputs}) {{
+{required + chr(10) if required else ""}  if ({fits} || ow_outputs(node) != {outputs}) {{
     OW_REPORT(context, "{name}: the node has %d inputs and %d outputs; wanted: %d and {outputs}",
               ow_inputs(node), ow_outputs(node), (int)OW_INPUTS);
     return kTfLiteError;
@@ -266,7 +285,7 @@ static TfLiteStatus ow_invoke(ow_context *context, ow_node *node) {{
 
 
 def _type_names(export: Export) -> str:
-    used: dict[DType, None] = dict.fromkeys(d for c in export.cases for d in (*c.inputs, c.source.dtype))
+    used: dict[DType, None] = dict.fromkeys(d for c in export.cases for d in (*(d for _, d in c.given), c.source.dtype))
     return ", ".join(f"{d.name} is {LITE_TYPES[d]}" for d in used)
 
 

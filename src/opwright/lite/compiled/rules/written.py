@@ -50,7 +50,7 @@ def written(at: At) -> None:
     operation = SAME.get(operator.name) if operator.catalogue and not operator.kernels else None
     if kernel is None and operation is None:
         raise Refused("it computes in Python")
-    operands = at.operands
+    operands = [at.operand(i) for i, t in enumerate(at.node.tensors_in) if t is not None]
     outputs = [at.output(place=i) for i in range(len(at.node.tensors_out))]
     as_reals = is_quantized(operator, at.node) and operator.quantized_rule != "integers"
     _infer(at.node, operator, operands, outputs, as_reals)
@@ -71,12 +71,15 @@ def _infer(node: Node, operator: Any, operands: list[Operand], outputs: list[Ope
     def known(o: Operand) -> Any:
         return TensorSpec(o.shape, o.dtype) if o.constant is None else Known(o.tensor)
 
-    given = [known(o) for o in operands]
+    def of(t: Any) -> Any:
+        return known(next(o for o in operands if o.tensor is t))
+
     try:
+        given = [None if t is None else of(t) for t in node.tensors_in]
         if as_reals:
             rule_of(operator, node)
-            given = as_real(operator, node, lambda t: known(next(o for o in operands if o.tensor is t)))
-        specs = operator.infer(node.user_data, given)
+            given = as_real(operator, node, of)
+        specs = operator.infer(node.user_data, group(operator, given, node))
     except (OpError, TypeError, ValueError, AttributeError) as error:  # preparing or running it says what is wrong
         raise Refused(str(error).splitlines()[0]) from None
     dtype_of = real_dtype if as_reals else lambda t: t.dtype
@@ -89,16 +92,17 @@ def _infer(node: Node, operator: Any, operands: list[Operand], outputs: list[Ope
 def _on_scalars(at: At, operator: Any, kernel: Kernel, operands: list[Operand], outputs: list[Operand],
                 as_reals: bool) -> None:  # fmt: skip
     """The map."""
-    if len(operands) != len(kernel.inputs) or not operands or len(outputs) != 1:
+    tensors = group(operator, at.node.tensors_in, at.node)
+    if len(tensors) != len(kernel.inputs) or not operands or len(outputs) != 1:
         raise Refused(f"its kernel takes {', '.join(kernel.inputs) or 'nothing'} and gives one result")
     (y,) = outputs
     if broadcast(*operands) != y.shape:
         raise Refused("the result has another shape than its operands together")
     if not as_reals:
-        function = _function(at.node, kernel, [o.dtype for o in operands])
+        function = _function(at.node, kernel, [None if t is None else t.dtype for t in tensors])
         mapped(at, y, call(function, *(arg(i, o.dtype) for i, o in enumerate(operands))), *operands)
     elif operator.quantized_rule == "reals":
-        function = _function(at.node, kernel, [float32] * len(operands))
+        function = _function(at.node, kernel, [None if t is None else float32 for t in tensors])
         value = call(function, *(real(o, i) for i, o in enumerate(operands)))
         mapped(at, y, stored(value, y) if y.is_quantized else value, *operands)
     else:
@@ -126,7 +130,7 @@ def _function(node: Node, kernel: Kernel, dtypes: list[Any]) -> ScalarFunction:
     except Exception as error:  # the user's Python may raise anything; running it says what is wrong
         raise Refused(f"its kernel cannot be staged: {error}".splitlines()[0]) from None
     if found is None:
-        raise Refused(f"its kernel is not for {', '.join(d.name for d in dtypes)}")
+        raise Refused(f"its kernel is not for {', '.join('none' if d is None else d.name for d in dtypes)}")
     return found
 
 
