@@ -9,5 +9,5 @@ Lives here: the package's plan; the names are public in `lite`.
     provider/ (C), functions, records       the run time that operators call, its functions and structs in Python
     elf, names, library, loading            a library's file, its functions, the registrations they give
     mirror, elements, callbacks, taking     a subgraph as C sees it: shown, asked for, taken back
-    registration                            init, prepare, invoke, free of a node
+    nodes, registration                     a node's record in C; its init, prepare, invoke, free
 """
