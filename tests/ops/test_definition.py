@@ -171,6 +171,8 @@ def define(**body):
         ({"reference": lambda op: 1}, ValueError, "the name 'reference' is taken; name this method otherwise"),
         ({"kernel": ow.kernel(lambda x: (x, x)), "z": ow.Output(like="x")}, ValueError,
          "a kernel on scalars gives one result, the operator y, z"),
+        ({"kernel": ow.kernel(lambda x, z: x), "z": ow.Input(repeated=True)}, ValueError,
+         "a kernel on scalars takes a scalar of each input, and z is repeated"),
         ({"kernel": ow.kernel(lambda x, z: x)}, ValueError, "its kernel takes x, z; the inputs are x"),
         ({"kernel": ow.kernel(lambda x, *, q: x)}, ValueError, "parameter 'q' is no attribute"),
     ],

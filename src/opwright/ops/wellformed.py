@@ -145,11 +145,15 @@ def _kernel(op: Operator, body: Mapping[str, Any]) -> None:
         names = ", ".join(o.name for o in op.outputs)
         raise ValueError(f"operator {op.name}: a kernel on scalars gives one result, the operator {names}; "
                          "write one on arrays, or leave it to compute")  # fmt: skip
+    repeated = [i.name for i in op.inputs if i.repeated]
+    if repeated:
+        raise ValueError(f"operator {op.name}: a kernel on scalars takes a scalar of each input, and {repeated[0]} is "
+                         "repeated; leave it to compute")  # fmt: skip
     unknown = [name for name in kernel.attrs if name not in op.attr_defs]
     if unknown:
         raise ValueError(f"operator {op.name}: its kernel's keyword-only parameter {unknown[0]!r} is no attribute")
     least = sum(not i.optional for i in op.inputs)
-    if not any(i.repeated for i in op.inputs) and not least <= len(kernel.inputs) <= len(op.inputs):
+    if not least <= len(kernel.inputs) <= len(op.inputs):
         raise ValueError(f"operator {op.name}: its kernel takes {', '.join(kernel.inputs) or 'nothing'}; "
                          f"the inputs are {', '.join(i.name for i in op.inputs)}")  # fmt: skip
 

@@ -31,8 +31,6 @@ def with_n(x, *, n):
 
 CASES = [
     (lambda: operator(), {}, "it has no kernel"),
-    (lambda: operator(x=ow.Input(ow.float32, repeated=True), kernel=on_scalars, infer=lambda op: op.x[0].spec), {},
-     "a list of tensors has no form in C"),
     (lambda: operator(x=ow.Input(ow.string), kernel=on_scalars), {}, "no form in C for any of its dtypes"),
     (lambda: operator(kernel=ow.kernel(lambda x: ow.cast(x, ow.int32))), {}, "gives another dtype"),
     (lambda: operator(kernel=ow.kernel(lambda x: ow.reduce_sum(x))), {}, "kernels have no such operator"),

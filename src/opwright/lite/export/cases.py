@@ -115,7 +115,7 @@ def export_of(op: Operator, attrs: Mapping[str, Any]) -> Export:
     SignatureError for attrs that it does not take
     """
     function, parameters, used = _kernel_of(op)
-    _check_shape_rules(op, parameters)
+    _check_inputs(op, parameters)
     check_names(op, attrs)
     options = tuple(o for a in op.attr_defs.values() if (o := option_of(op, a, attrs, a.name in used)) is not None)
     export = Export(op, c_name(op.name), stem_of(op.name), parameters, options)
@@ -211,15 +211,8 @@ def _kernel_of(op: Operator) -> tuple[Callable[..., Any], tuple[str, ...], tuple
                              do="give the class `@ow.kernel def kernel(...)`")  # fmt: skip
 
 
-def _check_shape_rules(op: Operator, parameters: tuple[str, ...]) -> None:
-    """Raise UnimplementedError for inputs and outputs that C code of a kernel on scalars does not have."""
-    if not op.single:
-        raise UnimplementedError(op=op.name, what="its kernel gives one tensor", found=f"{len(op.outputs)} outputs",
-                                 wanted="one output")  # fmt: skip
-    repeated = [i.name for i in op.inputs if i.repeated]
-    if repeated:
-        raise UnimplementedError(op=op.name, what="an input that is a list of tensors has no form in C",
-                                 found=repeated[0], do="an operator with single inputs")  # fmt: skip
+def _check_inputs(op: Operator, parameters: tuple[str, ...]) -> None:
+    """Raise SignatureError for a kernel that lacks inputs. (One result and single inputs a definition has anyhow.)"""
     if len(parameters) != len(op.inputs) or not parameters:
         raise SignatureError(op=op.name, what="its kernel does not take its inputs", wanted=", ".join(op.input_names),
                              found=", ".join(parameters) or "none")  # fmt: skip
