@@ -93,13 +93,15 @@ def _find(digest: str, name: str, make: Callable[[], tuple[str, str]]) -> Code:
     if address is None:
         with _lock:
             lock = _making.setdefault(digest, threading.Lock())
-        with lock:
-            address = _loaded.get(digest)
-            if address is None:
-                address = _loaded[digest] = _load(digest, name, make)
-                _folders[digest] = flags.cache_dir
-        with _lock:
-            _making.pop(digest, None)
+        try:
+            with lock:
+                address = _loaded.get(digest)
+                if address is None:
+                    address = _loaded[digest] = _load(digest, name, make)
+                    _folders[digest] = flags.cache_dir
+        finally:  # of what cannot be made, or is not cached, nothing stays either
+            with _lock:
+                _making.pop(digest, None)
     return Code(address, name)
 
 
