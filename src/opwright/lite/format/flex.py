@@ -24,7 +24,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from flatbuffers import flexbuffers
 
 from opwright.core.errors import DataLossError, InvalidArgumentError
 
@@ -39,6 +38,8 @@ def encode_options(attributes: Mapping[str, Any]) -> bytes:
     """
     if not isinstance(attributes, Mapping):
         raise InvalidArgumentError(what="options are no dict", found=type(attributes).__name__)
+    from flatbuffers import flexbuffers  # 5 ms, which who reads options alone does not wait for
+
     builder = flexbuffers.Builder()
     _add(builder, _plain(attributes, "options", 0))
     return bytes(builder.Finish())

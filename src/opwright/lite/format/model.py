@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import mmap
 import os
-import zipfile
 import zlib
 from typing import Any
 
@@ -74,6 +73,8 @@ class Model(_Root):
         """The files behind the model, such as labels, by name. Raises DataLossError where the archive is damaged."""
         if self.attachment is None:
             return {}
+        import zipfile
+
         try:
             with zipfile.ZipFile(io.BytesIO(self.attachment)) as archive:
                 if sum(entry.file_size for entry in archive.infolist()) > ASSOCIATED_LIMIT:

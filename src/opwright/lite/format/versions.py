@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 import json
-from importlib import resources
+import pkgutil
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ METADATA_BYTES = 16
 
 @functools.cache
 def _table() -> dict[str, Any]:
-    return json.loads(resources.files(__package__).joinpath("versions.json").read_text("utf-8"))
+    return json.loads(pkgutil.get_data(__package__, "versions.json") or b"")
 
 
 def facts(op_name: str) -> dict[str, Any]:
