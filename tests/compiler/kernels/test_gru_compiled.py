@@ -5,7 +5,8 @@ import pytest
 from form_kit import buffer, compiles_everywhere, run, split, targets
 
 from opwright.compiler.kernels.gated import gru
-from opwright.compiler.loops.forms import Buffer, Gru
+from opwright.compiler.loops.forms import Buffer
+from opwright.compiler.loops.recurrent_forms import Gru
 from opwright.core.dtypes import float32
 
 RNG = np.random.default_rng(15)

@@ -6,10 +6,11 @@ from form_kit import buffer, compiles_everywhere, targets
 
 from opwright.compiler.kernels.recurrent import lstm
 from opwright.compiler.kernels.recurrent_int8 import lstm_int8
-from opwright.compiler.loops.forms import Buffer, Lstm
+from opwright.compiler.loops.forms import Buffer
 from opwright.compiler.loops.graph import LoopGraph
 from opwright.compiler.loops.planning import plan_of
 from opwright.compiler.loops.plans import Running
+from opwright.compiler.loops.recurrent_forms import Lstm
 from opwright.core.dtypes import float32
 
 RNG = np.random.default_rng(11)

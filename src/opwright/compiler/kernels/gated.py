@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from ...core.dtypes import float32
 from .. import language as kl
 from ..language import f32, i64, ptr
-from ..loops.forms import Buffer, Gru, IndexMap, Move
+from ..loops.forms import Buffer, IndexMap, Move
+from ..loops.recurrent_forms import Gru
 from . import Unmade, maker
 from .moves import make_move
 from .recurrent import BOUNDS, CHAINS, Cells, activated, copied, sigmoid, written

@@ -17,7 +17,8 @@ import numpy as np
 from ...core.dtypes import DType, float32
 from .. import language as kl
 from ..language import f32, i64, ptr
-from ..loops.forms import Buffer, Lstm, LstmInt8
+from ..loops.forms import Buffer
+from ..loops.recurrent_forms import Lstm, LstmInt8
 from . import Unmade, maker
 from .expression import OPERATIONS
 

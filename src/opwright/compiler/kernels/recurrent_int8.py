@@ -17,7 +17,7 @@ import numpy as np
 from ...core.dtypes import int8, int16
 from .. import language as kl
 from ..language import f32, i8, i16, i32, i64, ptr
-from ..loops.forms import LstmInt8
+from ..loops.recurrent_forms import LstmInt8
 from . import Unmade, maker
 from .fixed_int16 import HIGH, LOW, ONE, logistic, saturated, shifted, tanh
 from .recurrent import CHAINS, Cells, layer_of

@@ -1,7 +1,7 @@
 """Forms: the few shapes of loops that operators of both dialects become.
 
-Lives here: `Buffer` and the forms, immutable and compared by identity.
-Not here: what an element is (expressions.py), fusion (fusion.py), machine code (../kernels/).
+Lives here: `Buffer` and most forms, immutable and compared by identity.
+Not here: forms of LSTM and GRU (recurrent_forms.py), of boxes (box_forms.py), what an element is (expressions.py), fusion (fusion.py), machine code (../kernels/).
 
 Arrays are dense and row-major; images are NHWC. Integers with a zero point stand for `value - zero`; forms have the
 zero points as numbers where padding and sums need them, and the rest stands in their expressions.
@@ -434,67 +434,3 @@ class View(Form):
     """The input's elements in their order under another shape: no work where the planner can share the memory."""
 
     input: Buffer
-
-
-@dataclass(frozen=True, eq=False)
-class Lstm(Form):
-    """A sequence of steps of a long short-term memory, float32; output [time, batch, out] (or [batch, time, out]).
-
-        i, f, o = sigmoid(G + R h + p c)    g = act(G + R h)    c' = f c + i g    h' = P (o act(c')) + p_b
-    gates: G, what does not depend on the state: [time, batch, cells] each (batch first as the output), for i, f, g, o;
-    of three i is 1 - f. recurrent: R, [cells, out] each. peepholes: p, [cells], for i, f, o (f, o); or none.
-    projection: P [out, cells] and p_b [out]; P; or none, and out is cells. h [batch, out], c [batch, cells]: the
-    state, which is read and then written. clips: of c' and of h' after a projection; 0: none. backward: from the last
-    step to the first.
-    """
-
-    gates: tuple[Buffer, ...]
-    recurrent: tuple[Buffer, ...]
-    h: Buffer
-    c: Buffer
-    peepholes: tuple[Buffer, ...] = ()
-    projection: tuple[Buffer, ...] = ()
-    activation: str = "TANH"
-    time_major: bool = True
-    clips: tuple[float, float] = (0.0, 0.0)
-    backward: bool = False
-
-
-@dataclass(frozen=True, eq=False)
-class LstmInt8(Form):
-    """The steps of an LSTM of int8 with int16 cells; output int8 [time, batch, out] (or [batch, time, out]).
-
-        i, f, o = sigmoid(G + R h)    g = tanh(G + R h)    c' = f c + i g    h' = P (o tanh(c'))
-    gates: G as whole numbers of float32, of steps of 2^-12, for i, f, g, o; of three i is 1 - f. recurrent: R, int8;
-    projection: P, int8, and its bias, int32; P; or none. h int8 and c int16: the state, read and written. factors: as
-    kernels/recurrent_int8.py lists them; clips: of c' and h', in their steps. power: a step of c is 2^power.
-    """
-
-    gates: tuple[Buffer, ...]
-    recurrent: tuple[Buffer, ...]
-    h: Buffer
-    c: Buffer
-    projection: tuple[Buffer, ...]
-    factors: tuple[float, ...]
-    clips: tuple[int, int]
-    power: int
-    time_major: bool
-
-
-@dataclass(frozen=True, eq=False)
-class Gru(Form):
-    """A sequence's steps of gated recurrent units, float32; output [batch, time, cells], all sequences of one length.
-
-        u, r = sigmoid(x_u + h U), sigmoid(x_r + h R)    c = act(x_c + (r h) C)
-        h' = (1 - u) h + u c, or where the gate `keeps` u h + (1 - u) c
-    x [batch, time, 3 cells]: what does not depend on the state, of u, r and c side by side. weight: in its memory lie
-    U and R as [cells, 2 cells], then C as [cells, cells]. h: the first state [batch, cells]; zeros where it is left
-    out. backward: from the last step.
-    """
-
-    x: Buffer
-    weight: Buffer
-    h: tuple[Buffer, ...] = ()
-    activation: str = "TANH"
-    keeps: bool = False
-    backward: bool = False

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core.dtypes import float32
 from ..loops.expressions import apply
-from ..loops.forms import Gru
+from ..loops.recurrent_forms import Gru
 from . import rule
 from .elementwise import mapped
 from .nodes import At, Refused

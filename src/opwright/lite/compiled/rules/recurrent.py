@@ -7,7 +7,8 @@ Not here: those of integers (recurrent_int8.py), the kernel of their steps (comp
 from __future__ import annotations
 
 from ....compiler.loops.expressions import apply, arg
-from ....compiler.loops.forms import Buffer, Contract, IndexMap, Lstm, Move, Window
+from ....compiler.loops.forms import Buffer, Contract, IndexMap, Move, Window
+from ....compiler.loops.recurrent_forms import Lstm
 from ....core.dtypes import float32, int8
 from ..nodes import At, Operand, Refused
 from . import rule

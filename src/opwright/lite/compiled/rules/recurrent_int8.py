@@ -12,7 +12,8 @@ import math
 import numpy as np
 
 from ....compiler.loops.expressions import Expr, apply, arg, convert, scalar
-from ....compiler.loops.forms import Buffer, Contract, LstmInt8, Window
+from ....compiler.loops.forms import Buffer, Contract, Window
+from ....compiler.loops.recurrent_forms import LstmInt8
 from ....core.dtypes import float32, int8, int16, int32
 from ..nodes import At, Operand, Refused
 from .recurrent import BIASES, NORMS, PEEPHOLES, PROJECTION, RECURRENT, STATE, WEIGHTS
