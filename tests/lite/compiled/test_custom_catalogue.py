@@ -83,3 +83,13 @@ def test_a_users_operator_of_that_name_is_its_own():
     y, node = run("Atan", REALS, customs=[Mine])
     assert node == "Atan"
     np.testing.assert_array_equal(y, REALS + REALS)
+
+
+@pytest.mark.parametrize(("place", "taken"), [("gpu", True), ("cpu", False)])
+def test_kernels_of_other_places_change_nothing(monkeypatch, place, taken):
+    """With one of this place the node is left to the operator, which chooses."""
+    key = ow.KernelKey(place, ow.float32, "any", "foreign")
+    monkeypatch.setattr(ow.ops.get("Atan"), "kernels", {key: lambda op, x: np.arctan(x)})
+    y, node = run("Atan", REALS)
+    assert (node != "Atan") is taken
+    np.testing.assert_allclose(y, np.arctan(REALS.astype(np.float64)), rtol=1e-6)

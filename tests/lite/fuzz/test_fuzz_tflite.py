@@ -9,7 +9,7 @@ pytest.importorskip("resource", reason="limits of memory and time are those of U
 import fuzz_mutants
 import fuzz_target
 
-CASES, GROUPS = 5000, 10
+CASES, GROUPS = 3000, 10
 
 
 @pytest.mark.parametrize("group", range(GROUPS))

@@ -47,7 +47,8 @@ def written(at: At) -> None:
     """The form of a node. Raises Refused for what its kernel, or its operator, does not take."""
     operator: Any = at.node.registration.operator  # type: ignore[union-attr]
     kernel = own_kernel(operator)
-    operation = SAME.get(operator.name) if operator.catalogue and not operator.kernels else None
+    others = any(key.place == "cpu" for key in operator.kernels)  # somebody's own, which is to run
+    operation = SAME.get(operator.name) if operator.catalogue and not others else None
     if kernel is None and operation is None:
         raise Refused("it computes in Python")
     operands = [at.operand(i) for i, t in enumerate(at.node.tensors_in) if t is not None]
