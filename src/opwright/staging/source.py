@@ -57,16 +57,20 @@ _KEPT = 64
 def _index(filename: str, module_globals: dict[str, Any]) -> _Index:
     lines = linecache.getlines(filename, module_globals)
     if not lines:
-        raise Unsupported(
-            f"its source code is not available (file {filename!r}): it was made by exec or eval, typed into a Python "
-            "that keeps no source, or the file is gone"
-        )
+        raise _unavailable(filename)
     index = _indexes.get(filename)
     if index is None or index.lines != lines:
         if len(_indexes) >= _KEPT:
             del _indexes[next(iter(_indexes))]
         index = _indexes[filename] = _Index(lines)
     return index
+
+
+def _unavailable(filename: str) -> Unsupported:
+    return Unsupported(
+        f"its source code is not available (file {filename!r}): it was made by exec or eval, typed into a Python "
+        "that keeps no source, or the file is gone"
+    )
 
 
 def find(code: types.CodeType, module_globals: dict[str, Any]) -> Found:
@@ -87,6 +91,8 @@ def find(code: types.CodeType, module_globals: dict[str, Any]) -> Found:
             for c in candidates
             if not isinstance(c.node, ast.Lambda) and c.node.name == code.co_name and _same_arguments(c.node, code)
         ]
+    if not fitting and code.co_filename == "<string>":  # from 3.13 on that is the text after `python -c`, too
+        raise _unavailable(code.co_filename)
     if not fitting:
         raise Unsupported(f"line {code.co_firstlineno} of {code.co_filename} is not where it was defined: has the file "
                           "changed since it was imported?")  # fmt: skip
