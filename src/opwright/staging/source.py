@@ -127,10 +127,7 @@ def _spans(body: Any, code: types.CodeType) -> bool:
 
 
 def children(node: Any) -> list[Any]:
-    """The nodes right below one, without those that only say how, such as ast.Load and ast.Add.
-
-    Half of a tree are such marks; this and `nodes` take a quarter of the time of Python's own walks.
-    """
+    """The nodes right below one, without those that only say how, such as ast.Load and ast.Add: two in five."""
     found: list[Any] = []
     for value in node.__dict__.values():
         if value.__class__ in _NODES:

@@ -25,7 +25,7 @@ from .trial import NotTried, Trial, array, assert_same, flows, lod_of, refs, rep
 
 DELTA, LIMIT = 1e-5, 1e-5  # of central differences in float64
 COARSE_DELTA, COARSE_LIMIT = 4e-3, 4e-3  # in float32: a third root of its rounding, and what that leaves, ten times
-HUGE = 1e30  # a result of this size, the maximum of nothing, would drown all others in the objective
+HUGE, COARSE_HUGE = 1e100, 1e30  # a result of this size, the maximum of nothing, would drown all others
 MOST = 128  # elements of one input that are moved; of larger ones so many, spread evenly
 
 Function = Callable[[list[Any]], list[Any]]
@@ -102,11 +102,18 @@ def taped(run: Function, values: Sequence[Any]) -> tuple[list[Any], list[np.ndar
         for t in values:
             tape.watch(t)
         outputs = run(values)
-        weights = [weight(array(y).shape) * (np.abs(array(y)).astype(np.float64) < HUGE) for y in _floating(outputs)]
+        weights = [weight(array(y).shape) * _counted(array(y)) for y in _floating(outputs)]
         loss = objective(outputs, weights)
     if loss is None:
         raise NotTried("no output in floats")
     return list(tape.gradient(loss, values)), weights
+
+
+def _counted(y: np.ndarray) -> np.ndarray:
+    """Which results are of a size that the objective may have. float32 and complex64 hold no HUGE."""
+    size = np.abs(y)
+    found: np.ndarray = size.astype(np.float64) < (HUGE if size.dtype == np.float64 else COARSE_HUGE)
+    return found
 
 
 def gradient_is_slope(trial: Trial) -> str:

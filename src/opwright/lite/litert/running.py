@@ -64,7 +64,6 @@ class Alone:
             for node in self._loaded.nodes:
                 node.keep()
 
-
     def after_fork(self) -> None:
         """In the child: what another thread was running there stays as it was, and is not for use."""
         if self._lock.locked() and self._runner != threading.get_ident():
