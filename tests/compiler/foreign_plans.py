@@ -37,7 +37,7 @@ def _forget() -> None:
     for name, module in list(sys.modules.items()):
         if name.startswith("opwright.compiler."):
             for held in list(vars(module).values()):
-                if hasattr(held, "cache_clear") and held is not targets.host:
+                if hasattr(held, "cache_clear") and held is not targets.processor:
                     held.cache_clear()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from opwright.compiler import target as targets
 from opwright.compiler.elementwise import emit
 from opwright.compiler.lanes import F32, Lanes
 from opwright.compiler.mathematics import FUNCTIONS
-from opwright.core.errors import NotFoundError
+from opwright.core.errors import FailedPreconditionError, NotFoundError
 
 MACHINES = {"x86": (b"\x7fELF", 62), "aarch64": (b"\x7fELF", 183), "riscv64": (b"\x7fELF", 243)}  # e_machine
 
@@ -60,4 +61,39 @@ def test_a_kernel_compiles(name: str) -> None:
 def test_a_target_that_nobody_knows_is_named() -> None:
     with pytest.raises(NotFoundError, match="x86-64-v4"):
         targets.named("abacus")
-    assert targets.named("host") is targets.host()
+    assert targets.named("host") is targets.processor()
+
+
+RUNNABLE = "x86-64-v3" if targets.processor().has("avx2") else "generic"
+ELSEWHERE = "aarch64" if targets.processor().is_x86 else "x86-64-v2"
+
+
+@pytest.mark.skipif(not targets.processor().is_x86, reason="restricts a processor of x86 to fewer features")
+@pytest.mark.parametrize("name", ["host", RUNNABLE])
+def test_the_flag_restricts_this_process_to_a_target(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """An interpreter's machine code has vectors of that target and no wider ones, in one process after another."""
+    program = ow.function(lambda x: ow.tanh(x) * 2.0, input_signature=[ow.TensorSpec([37], ow.float32)])
+    content = ow.lite.TFLiteConverter.from_concrete_functions([program.get_concrete_function()]).convert()
+    wide = targets.named(name).vector_bytes
+    with ow.flags(target=name, compiled=True, background=False, show="asm"):
+        assert targets.host().vector_bytes == wide
+        interpreter = ow.lite.Interpreter(model_content=content)
+        interpreter.allocate_tensors()
+    registers = set(re.findall("%([xyz]mm)", capsys.readouterr().err))
+    assert max(registers) == {16: "xmm", 32: "ymm", 64: "zmm"}[wide]
+    x = np.linspace(-3, 3, 37, dtype=np.float32)
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
+    interpreter.invoke()
+    np.testing.assert_allclose(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]),
+                               np.tanh(x.astype(np.float64)) * 2, rtol=1e-6)  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "error", "words"), [
+    ("abacus", NotFoundError, "no such target"),
+    (ELSEWHERE, FailedPreconditionError, f"code for {ELSEWHERE} does not run on this processor"),
+    pytest.param("x86-64-v4-amx", FailedPreconditionError, "wanted  .*amx-tile", marks=pytest.mark.skipif(
+        targets.processor().has("amx-int8") or not targets.processor().is_x86, reason="this processor has it")),
+])  # fmt: skip
+def test_the_flag_refuses_what_cannot_run_here(name: str, error: type[Exception], words: str) -> None:
+    with ow.flags(target=name), pytest.raises(error, match=words):
+        targets.host()

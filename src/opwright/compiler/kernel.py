@@ -50,7 +50,7 @@ class Kernel:
         first = arrays[0]
         left_out: tuple[str, ...] = ()
         if len(arrays) == 1 and type(first) is np.ndarray:
-            key: Any = (first.dtype, op, flags.fast_math)
+            key: Any = (first.dtype, op, flags.fast_math, flags.target)
         else:
             left_out = tuple([name for name, a in zip(self.inputs, arrays) if a is None])
             if left_out and not self._may_lack(left_out):
@@ -62,7 +62,7 @@ class Kernel:
             if any(a.shape != first.shape for a in arrays):
                 arrays = tuple(np.broadcast_arrays(*arrays))
                 first = arrays[0]
-            key = (tuple([a.dtype for a in arrays]), op, flags.fast_math, left_out)
+            key = (tuple([a.dtype for a in arrays]), op, flags.fast_math, flags.target, left_out)
         try:
             compiled = self._compiled.get(key)
         except TypeError:  # an array in place of a call
@@ -103,7 +103,7 @@ class Kernel:
             return None
         if not all(d.np in COMPILED for d in present):
             return None
-        key = (tuple(dtypes), op, flags.fast_math)
+        key = (tuple(dtypes), op, flags.fast_math, flags.target)
         found: ScalarFunction | None = self._functions.get(key)
         if found is None:
             attrs = {**self._attrs(op), **dict.fromkeys(left_out)}

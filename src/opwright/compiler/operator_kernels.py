@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..core import flags
 from ..core.dtypes import DType, of_numpy
 from ..core.errors import InvalidArgumentError
 from ..core.specs import TensorSpec
@@ -132,7 +133,7 @@ class OperatorKernel:
 
         raises what its function raises, and InvalidArgumentError where it writes an input
         """
-        key = (op, dense)
+        key = (op, dense, flags.target)
         found = self._codes.get(key)
         if found is None:
             found = ArrayCode(self, self.constants(op), dense)

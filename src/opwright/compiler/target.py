@@ -1,6 +1,6 @@
 """Targets: which processor code is made for.
 
-Lives here: `Target`, the table NAMED, the host's, LLVM's description of each, object code.
+Lives here: `Target`, the table NAMED, the one that this process compiles for, LLVM's description of each, object code.
 Not here: finding out what the host is (native/host.py), loading code into this process and keeping it (native/).
 
 LLVM is imported when it has something to do: a target can be named and described without.
@@ -12,7 +12,8 @@ import functools
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..core.errors import NotFoundError
+from ..core import flags
+from ..core.errors import FailedPreconditionError, NotFoundError
 from .native.host import host_words
 
 
@@ -159,15 +160,35 @@ NAMED: dict[str, Target] = {t.name: t for t in (
 
 
 @functools.cache
-def host() -> Target:
-    """This processor, with all its features."""
+def processor() -> Target:
+    """Return this processor, with all its features."""
     return Target("host", *host_words())
+
+
+def host() -> Target:
+    """Return the target of code that this process runs: this processor, or the part of it that the flag `target` names.
+
+    raises NotFoundError for a name that NAMED does not have, FailedPreconditionError for a target that cannot run here
+    """
+    return processor() if flags.target == "host" else _restricted(flags.target)
+
+
+@functools.cache
+def _restricted(name: str) -> Target:
+    here, wanted = processor(), named(name)
+    listed = (f[1:] for f in wanted.features.split(",") if f.startswith("+"))
+    lacking = [f for f in (*listed, *IMPLIED.get(wanted.cpu, ())) if not here.has(f)]
+    if wanted.is_x86 != here.is_x86 or wanted.is_aarch64 != here.is_aarch64 or lacking:
+        raise FailedPreconditionError(
+            op="flag target", what=f"code for {name} does not run on this processor", do="target='host'",
+            found=f"{here.cpu} ({here.triple})", wanted=", ".join(dict.fromkeys(lacking)) or wanted.triple)  # fmt: skip
+    return replace(wanted, triple=here.triple)
 
 
 def named(name: str) -> Target:
     """A target by name. Raises NotFoundError."""
     if name == "host":
-        return host()
+        return processor()
     if name not in NAMED:
         raise NotFoundError(what="no such target", found=name, wanted=", ".join(("host", *NAMED)))
     return NAMED[name]

@@ -47,6 +47,7 @@ tune: bool
 num_threads: int
 hot_calls: int
 cache_dir: Path
+target: str
 max_model_bytes: int
 max_activation_bytes: int
 
@@ -113,6 +114,7 @@ SWITCH = FlagType("switch: 1/0, on/off, true/false, yes/no", _read_switch)
 COUNT = FlagType("whole number, 0 or more", _read_count)
 SIZE = FlagType("bytes, 1 or more; K, M, G, T stand for 1024s", _read_size)
 FOLDER = FlagType("folder", _read_folder)
+NAME = FlagType("name", lambda value: value.strip() or None if isinstance(value, str) else None)
 
 
 # --- the table ------------------------------------------------------------------------------------------------------
@@ -197,6 +199,7 @@ FLAGS: dict[str, Flag] = {
         Flag("num_threads", COUNT, 0, "Threads that one operator may use; 0 means one for each core."),
         Flag("hot_calls", COUNT, 0, "Calls after which a function that jit_compile leaves open is compiled; 0: never."),
         Flag("cache_dir", FOLDER, _user_cache, "Where compiled kernels are kept between runs."),
+        Flag("target", NAME, "host", "Compile for this processor, by name: x86-64-v3 leaves out AVX-512, for example."),
         Flag("max_model_bytes", SIZE, 2**31, "Largest model file that is read; a larger one is refused."),
         Flag(
             "max_activation_bytes",

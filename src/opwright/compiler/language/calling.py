@@ -228,7 +228,7 @@ class ArrayKernel:
                 words.append(word(x, kind))
             else:
                 dense.append(self._array(name, kind, x, words, sizes))
-        key = (tuple(dense), tuple(constants.items()))
+        key = (tuple(dense), tuple(constants.items()), flags.target)
         compiled = self._compiled.get(key)
         if compiled is None:
             compiled = self._compiled[key] = _Compiled(self, constants, tuple(dense))

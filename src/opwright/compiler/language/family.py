@@ -81,14 +81,14 @@ class Family:
         """
         from ..native.store import find_module, find_or_make
 
-        key = tuple(constants.items())
+        target = host()
+        key = target, tuple(constants.items())
         found = self._codes.get(key)
         if found is None:
-            target = host()
             entry = self.entry(constants)
             module = self.function.__module__
             if module.startswith("opwright."):
-                made = find_or_make(f"{module}.{self.name}", repr(sorted(key)), target,
+                made = find_or_make(f"{module}.{self.name}", repr(sorted(constants.items())), target,
                                     lambda: (str(self.emit(target, **constants)), entry))  # fmt: skip
             else:  # of what else a user's kernel hangs on nobody knows but its IR
                 made = find_module(entry, str(self.emit(target, **constants)), entry)
