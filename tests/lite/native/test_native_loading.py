@@ -196,6 +196,18 @@ def test_files_that_are_no_library(tmp_path, content, found):
         lite.load_custom_ops(path)
 
 
+def test_files_are_looked_at_before_a_compiler_is_asked_for(tmp_path, monkeypatch):
+    """Where there is none, a file that is no library is still refused for what it is."""
+
+    def provider():
+        raise ow.errors.UnavailableError(what="there is no C compiler")
+
+    monkeypatch.setattr("opwright.lite.native.loading.provider", provider)
+    (tmp_path / "libops.so").write_bytes(b"PK\x03\x04")
+    with pytest.raises(ow.errors.InvalidArgumentError, match="a zip file"):
+        lite.load_custom_ops(tmp_path / "libops.so")
+
+
 @pytest.mark.parametrize(("offset", "value", "found"), [
     (18, struct.pack("<H", 183), "aarch64"), (18, struct.pack("<H", 40), "arm"), (18, struct.pack("<H", 999), "999"),
     (4, b"\1", "32 bits"), (5, b"\2", "big-endian"), (16, struct.pack("<H", 1), "an object file"),

@@ -15,6 +15,7 @@ import os
 import re
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,8 +50,9 @@ class Library(NamedTuple):
 _loaded: dict[str, tuple[tuple[int, ...], Any]] = {}  # by real path: the state of the file, and what was loaded of it
 
 
-def open_library(path: str | os.PathLike[str]) -> Library:
-    """Load a shared library, whose undefined TfLite functions are the provider's, loaded before.
+def open_library(path: str | os.PathLike[str], provide: Callable[[], Any]) -> Library:
+    """Load a shared library. provide: loads the functions that operators call; called once the file is known to be a
+    library for this machine, since it may have to compile them.
 
     raises NotFoundError where there is no such file or functions that it needs are nowhere, InvalidArgumentError for a
     file that is no library for this machine, DataLossError for a damaged one
@@ -58,6 +60,7 @@ def open_library(path: str | os.PathLike[str]) -> Library:
     name = os.fspath(path)
     content = _read(name)
     file = read_library(name, content)
+    provide()
     real = os.path.realpath(name)
     stat = os.stat(real)
     state = (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)

@@ -67,13 +67,10 @@ def load_custom_ops(path: str | os.PathLike[str], ops: Mapping[str, str] | Itera
 
 
 def open_library_with_provider(path: str | os.PathLike[str]) -> Library:
-    """As open_library, after the functions are there that operators call."""
-    name = os.fspath(path)
-    if not isinstance(name, str):
+    """As open_library, with the functions that operators call."""
+    if not isinstance(os.fspath(path), str):
         raise TypeError(f"load_custom_ops takes the path of a library, found {path!r}"[:200])
-    if os.path.isfile(name):
-        provider()  # after a look at the path: compiling it takes a second
-    return open_library(name)
+    return open_library(path, provider)
 
 
 def _wanted(ops: Any, library: Library, functions: list[str]) -> list[tuple[str | None, str]]:

@@ -54,50 +54,74 @@ class Bytes {
   const char* at_;
   size_t size_;
 };
-typedef Bytes String;
-typedef Bytes Blob;
-
-/* The elements of a list, or the values or names of a map. */
-class Vector {
+class String : public Bytes {
  public:
-  Vector() : buffer_(nullptr), length_(0), list_(), at_(0), size_(0), type_(0) {}
-  Vector(const void* buffer, size_t length, OwFlexValue list, size_t at, size_t size, unsigned type)
-      : buffer_(buffer), length_(length), list_(list), at_(at), size_(size), type_(type) {}
+  String() {}
+  explicit String(const Bytes& bytes) : Bytes(bytes) {}
+};
+class Blob : public Bytes {
+ public:
+  Blob() {}
+  explicit Blob(const Bytes& bytes) : Bytes(bytes) {}
+};
+
+/* The elements of a list, or the values or names of a map. Lists are of three classes that do not convert to one
+   another, as in FlatBuffers' own header: what compiles here compiles there. */
+class Elements {
+ public:
   size_t size() const { return size_; }
-  bool IsTheEmptyVector() const { return size_ == 0; }
-  Type ElementType() const { return static_cast<Type>(type_); }
   inline Reference operator[](size_t i) const;
 
- private:
+ protected:
+  Elements() : buffer_(nullptr), length_(0), list_(), at_(0), size_(0), type_(0) {}
+  Elements(const void* buffer, size_t length, OwFlexValue list, size_t at, size_t size, unsigned type)
+      : buffer_(buffer), length_(length), list_(list), at_(at), size_(size), type_(type) {}
+  friend class Map;
+  friend class Reference;
+
   const void* buffer_;
   size_t length_;
   OwFlexValue list_;
   size_t at_, size_;
   unsigned type_; /* of every element; 0 where each says its own */
 };
-typedef Vector TypedVector;
-typedef Vector FixedTypedVector;
-
-class Map {
+class Vector : public Elements {
  public:
-  Map() : buffer_(nullptr), length_(0), value_(), map_() {}
+  Vector() {}
+  explicit Vector(const Elements& elements) : Elements(elements) {}
+  bool IsTheEmptyVector() const { return size_ == 0; }
+};
+class TypedVector : public Elements {
+ public:
+  TypedVector() {}
+  explicit TypedVector(const Elements& elements) : Elements(elements) {}
+  bool IsTheEmptyVector() const { return size_ == 0; }
+  Type ElementType() const { return static_cast<Type>(type_); }
+};
+class FixedTypedVector : public Elements {
+ public:
+  FixedTypedVector() {}
+  explicit FixedTypedVector(const Elements& elements) : Elements(elements) {}
+  bool IsTheEmptyFixedTypedVector() const { return size_ == 0; }
+  Type ElementType() const { return static_cast<Type>(type_); }
+};
+
+class Map : public Vector {
+ public:
+  Map() : map_() {}
   Map(const void* buffer, size_t length, OwFlexValue value, OwFlexMap map)
-      : buffer_(buffer), length_(length), value_(value), map_(map) {}
-  size_t size() const { return map_.size; }
+      : Vector(Elements(buffer, length, value, map.at, map.size, 0)), map_(map) {}
   bool IsTheEmptyMap() const { return map_.size == 0; }
   inline Reference operator[](const char* name) const;
   inline Reference operator[](const std::string& name) const;
-  Vector Values() const { return Vector(buffer_, length_, value_, map_.at, map_.size, 0); }
+  Vector Values() const { return *this; }
   TypedVector Keys() const {
-    OwFlexValue keys = value_;
+    OwFlexValue keys = list_;
     keys.child = map_.key_width;
-    return Vector(buffer_, length_, keys, map_.keys, map_.size, OW_FLEX_KEY);
+    return TypedVector(Elements(buffer_, length_, keys, map_.keys, map_.size, OW_FLEX_KEY));
   }
 
  private:
-  const void* buffer_;
-  size_t length_;
-  OwFlexValue value_;
   OwFlexMap map_;
 };
 
@@ -125,7 +149,7 @@ class Reference {
   bool IsFixedTypedVector() const { return flexbuffers::IsFixedTypedVector(GetType()); }
   bool IsAnyVector() const { return IsVector() || IsTypedVector() || IsFixedTypedVector(); }
 
-  /* Numbers: a text is read as one, a list gives how many elements it has. */
+  /* Numbers: a text is read as one, an untyped list gives how many elements it has, other lists and maps 0. */
   int64_t AsInt64() const {
     int64_t whole = 0;
     double real = 0;
@@ -137,7 +161,7 @@ class Reference {
         return real >= -9223372036854775808.0 && real < 9223372036854775808.0 ? static_cast<int64_t>(real) : 0;
       default:
         if (IsString() || IsKey()) return std::strtoll(Text().c_str(), nullptr, 10);
-        return static_cast<int64_t>(List().size());
+        return IsUntypedVector() ? static_cast<int64_t>(List().size()) : 0;
     }
   }
   uint64_t AsUInt64() const {
@@ -162,7 +186,7 @@ class Reference {
         return real;
       default:
         if (IsString() || IsKey()) return std::strtod(Text().c_str(), nullptr);
-        return static_cast<double>(List().size());
+        return IsUntypedVector() ? static_cast<double>(List().size()) : 0;
     }
   }
   int32_t AsInt32() const { return static_cast<int32_t>(AsInt64()); }
@@ -172,14 +196,16 @@ class Reference {
   uint16_t AsUInt16() const { return static_cast<uint16_t>(AsUInt64()); }
   uint8_t AsUInt8() const { return static_cast<uint8_t>(AsUInt64()); }
   float AsFloat() const { return static_cast<float>(AsDouble()); }
-  bool AsBool() const { return IsFloat() ? AsDouble() != 0.0 : AsUInt64() != 0; }
+  bool AsBool() const { return AsUInt64() != 0; } /* 0.5 is false, as there */
 
-  String AsString() const { return IsString() ? Text() : String(); }
+  String AsString() const { return IsString() ? String(Text()) : String(); }
   const char* AsKey() const { return IsKey() || IsString() ? Text().c_str() : ""; }
-  Blob AsBlob() const { return IsBlob() || IsString() ? Text() : Blob(); }
-  Vector AsVector() const { return IsVector() ? List() : Vector(); }
-  TypedVector AsTypedVector() const { return IsTypedVector() ? List() : TypedVector(); }
-  FixedTypedVector AsFixedTypedVector() const { return IsFixedTypedVector() ? List() : FixedTypedVector(); }
+  Blob AsBlob() const { return IsBlob() || IsString() ? Blob(Text()) : Blob(); }
+  Vector AsVector() const { return IsVector() ? Vector(List()) : Vector(); }
+  TypedVector AsTypedVector() const { return IsTypedVector() ? TypedVector(List()) : TypedVector(); }
+  FixedTypedVector AsFixedTypedVector() const {
+    return IsFixedTypedVector() ? FixedTypedVector(List()) : FixedTypedVector();
+  }
   Map AsMap() const {
     OwFlexMap map;
     return IsMap() && ow_flex_map_(buffer_, length_, value_, &map) ? Map(buffer_, length_, value_, map) : Map();
@@ -209,11 +235,11 @@ class Reference {
     const char* end = static_cast<const char*>(buffer_) + length_;
     return IsBlob() || (text + size < end && text[size] == 0) ? Bytes(text, size) : Bytes();
   }
-  Vector List() const {
+  Elements List() const {
     size_t at, size;
     unsigned type;
-    if (!IsAnyVector() || !ow_flex_list_(buffer_, length_, value_, &at, &size, &type)) return Vector();
-    return Vector(buffer_, length_, value_, at, size, type);
+    if (!IsAnyVector() || !ow_flex_list_(buffer_, length_, value_, &at, &size, &type)) return Elements();
+    return Elements(buffer_, length_, value_, at, size, type);
   }
 
   const void* buffer_;
@@ -221,7 +247,7 @@ class Reference {
   OwFlexValue value_;
 };
 
-inline Reference Vector::operator[](size_t i) const {
+inline Reference Elements::operator[](size_t i) const {
   if (i >= size_) return Reference();
   return Reference(buffer_, length_, ow_flex_element_(buffer_, list_, at_, size_, type_, i));
 }
