@@ -3,10 +3,10 @@
 Lives here: inputs, operands and functions of a dataset, its handle, rebuilding it from a graph's values, counting.
 Not here: the public methods (dataset.py and the mixins), the transformations (sources.py, ordering.py ...).
 
-A dataset is a description; `flow()` begins one iteration of it: an iterator over flat elements, or Failures in their
-place. Made inside a trace it is a recipe: its handle is a BuildDataset node, whose operands are the symbolic tensors
-that the whole chain of datasets made there needs, and each run of the graph gives a copy with their values (so its
-caches and orders are a run's own). A dataset made outside is captured as it is.
+A dataset is a description; `flow(context)` begins one pass over it: an iterator over flat elements, or Failures in
+their place. Made inside a trace it is a recipe: its handle is a BuildDataset node, whose operands are the symbolic
+tensors that the whole chain of datasets made there needs, and each run of the graph gives a copy with their values (so
+its caches and orders are a run's own). A dataset made outside is captured as it is.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from ..ops import dispatch
 from ..ops.iteration import BuildDataset
 from ..tracing.symbolic import SymbolicTensor
 from ..tracing.trace import FuncTrace
+from .context import IteratorContext
 from .functions import Traced
 from .iterator import IteratorState
 from .optional import Recipe
@@ -90,11 +91,11 @@ class DatasetBase(CompositeTensor):
 
     # ---- iterating ------------------------------------------------------------------------------------------------
 
-    def flow(self) -> Iterator[Any]:
-        """Begin an iteration: flat elements, a Failure where one could not be made."""
+    def flow(self, context: IteratorContext) -> Iterator[Any]:
+        """Begin a pass: flat elements, a Failure in place of one that could not be made. context: of the iterator."""
         raise TypeError(f"{type(self).__name__} must define flow()")
 
-    def rows(self) -> Rows | None:
+    def rows(self, context: IteratorContext) -> Rows | None:
         """The elements as rows of arrays in some order, if that is what they are: batches of them are one indexing."""
         return None
 

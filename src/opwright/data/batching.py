@@ -17,6 +17,7 @@ from ..ops import dispatch
 from ..ops.lod_tensor import LoDTensorSpec
 from ..tracing.symbolic import SymbolicTensor
 from .base import UNKNOWN, Rows, int_operand, static_int
+from .context import IteratorContext
 from .dataset import Dataset
 from .functions import Failure
 from .sources import unbatched
@@ -72,12 +73,12 @@ class _BatchDataset(Dataset):
     def begin(self) -> None:
         check_size(self._operands[0], "batch")
 
-    def flow(self) -> Iterator[Any]:
+    def flow(self, context: IteratorContext) -> Iterator[Any]:
         size, source = int(self._operands[0]), self._inputs[0]
-        rows = source.rows()
+        rows = source.rows(context.input())
         if rows is not None:
             return _batches_of_rows(rows, size, self._drop)
-        return _batches(source.flow(), size, self._drop, source._form)
+        return _batches(source.flow(context.input()), size, self._drop, source._form)
 
     def _cardinality(self) -> int:
         return batch_count(self, self._operands[0], self._drop)
@@ -155,8 +156,8 @@ class _UnbatchDataset(Dataset):
         self._size = size
         super().__init__(map_leaves(unbatched, spec), (input_dataset,))
 
-    def flow(self) -> Iterator[Any]:
-        for item in self._inputs[0].flow():
+    def flow(self, context: IteratorContext) -> Iterator[Any]:
+        for item in self._inputs[0].flow(context.input()):
             if type(item) is Failure:
                 yield item
                 continue
@@ -200,11 +201,11 @@ class _RebatchDataset(Dataset):
 
         super().__init__(map_leaves(again, input_dataset.element_spec), (input_dataset,), (sizes,))
 
-    def flow(self) -> Iterator[Any]:
+    def flow(self, context: IteratorContext) -> Iterator[Any]:
         sizes = itertools.cycle(np.asarray(self._operands[0]).reshape(-1).tolist())
         parts: list[Flat] = []
         have, want = 0, next(sizes)
-        for item in self._inputs[0].flow():
+        for item in self._inputs[0].flow(context.input()):
             if type(item) is Failure:
                 yield item
                 continue

@@ -24,6 +24,7 @@ from ..core.dtypes import DType
 from ..core.errors import DataLossError
 from ..eager.tensor import convert_to_tensor
 from ..tracing.symbolic import SymbolicTensor
+from .context import IteratorContext
 from .dataset import Dataset
 from .functions import Failure
 from .structure import operand
@@ -42,19 +43,19 @@ class _CacheDataset(Dataset):
     def begin(self) -> None:
         self._kept: list[Any] | None = None
 
-    def flow(self) -> Iterator[Any]:
+    def flow(self, context: IteratorContext) -> Iterator[Any]:
         name = self._operands[0][()]
         if name:
             path = name.decode()
             if os.path.exists(path):
                 return _read(path, self._form.dtypes)
-            return self._written(path)
-        return self._remembered() if self._kept is None else iter(self._kept)
+            return self._written(path, context)
+        return self._remembered(context) if self._kept is None else iter(self._kept)
 
-    def _remembered(self) -> Iterator[Any]:
+    def _remembered(self, context: IteratorContext) -> Iterator[Any]:
         items: list[Any] = []
         whole = True
-        for item in self._inputs[0].flow():
+        for item in self._inputs[0].flow(context.input()):
             if type(item) is Failure:
                 whole = False
             else:
@@ -63,7 +64,7 @@ class _CacheDataset(Dataset):
         if whole:
             self._kept = items
 
-    def _written(self, path: str) -> Iterator[Any]:
+    def _written(self, path: str, context: IteratorContext) -> Iterator[Any]:
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         part = f"{path}.{os.getpid()}.{id(self):x}.part"
         count, whole = 0, False
@@ -73,7 +74,7 @@ class _CacheDataset(Dataset):
                 header = json.dumps([d.name for d in self._form.dtypes]).encode()
                 file.write(struct.pack("<q", len(header)) + header)
                 good = True
-                for item in self._inputs[0].flow():
+                for item in self._inputs[0].flow(context.input()):
                     if type(item) is Failure:
                         good = False
                     elif good:

@@ -17,6 +17,7 @@ from ..eager.tensor import EagerTensor
 from ..ops import dispatch, iteration
 from ..tracing.symbolic import SymbolicTensor
 from .base import INFINITE, UNKNOWN
+from .context import IteratorContext
 from .functions import Failure, Traced, initial, relaxed
 from .grouping import Grouping
 from .iterator import NumpyIterator, OwnedIterator
@@ -116,9 +117,10 @@ class Dataset(Making, Transforming, Grouping):
 
 
 def _fold(dataset: Any, traced: Any, operands: Any) -> Flat:
-    call = traced.caller()
+    context = IteratorContext()
+    call = traced.caller(context)
     result = tuple(operands)
-    for item in dataset.flow():
+    for item in dataset.flow(context.input()):
         if type(item) is Failure:
             raise item.error
         result = call(*result, *item)
@@ -126,7 +128,7 @@ def _fold(dataset: Any, traced: Any, operands: Any) -> Flat:
 
 
 def _single(dataset: Any, traced: Any, operands: Any) -> Flat:
-    flow: Iterator[Any] = dataset.flow()
+    flow: Iterator[Any] = dataset.flow(IteratorContext())
     item = next(flow, None)
     if item is None:
         raise InvalidArgumentError(op="Dataset.get_single_element", what="Dataset was empty.")
@@ -155,7 +157,7 @@ class _VariantDataset(Dataset):
         """The dataset that the value is in this run."""
         return take().dataset
 
-    def flow(self) -> Iterator[Any]:
+    def flow(self, context: IteratorContext) -> Iterator[Any]:
         """Only in a graph."""
         self.handle()
         raise TypeError(f"{self!r} is iterated by the graph it belongs to")

@@ -13,6 +13,7 @@ from typing import Any
 from ..core import flags
 from ..core.errors import FailedPreconditionError
 from .base import UNKNOWN
+from .context import IteratorContext
 from .dataset import Dataset
 from .functions import Failure, Traced, check_predicate, initial, relaxed
 from .parallel import calls_at_once, in_parallel
@@ -26,9 +27,9 @@ class _MapDataset(Dataset):
         self._calls = calls_at_once(num_parallel_calls)
         self._ordered = deterministic is not False
 
-    def flow(self) -> Iterator[Any]:
-        call, items = self._functions[0].caller(), self._inputs[0].flow()
-        if self._calls > 1:
+    def flow(self, context: IteratorContext) -> Iterator[Any]:
+        call, items = self._functions[0].caller(context), self._inputs[0].flow(context.input())
+        if self._calls > 1 and not (flags.deterministic and self._functions[0].is_random):  # threads race for numbers
             return in_parallel(call, items, self._calls, self._ordered or flags.deterministic)
         return mapped(call, items)
 
@@ -54,9 +55,9 @@ class _FilterDataset(Dataset):
         traced = check_predicate(Traced(predicate, input_dataset.element_spec, "filter", "predicate"))
         super().__init__(input_dataset.element_spec, (input_dataset,), functions=(traced,))
 
-    def flow(self) -> Iterator[Any]:
-        keep = self._functions[0].truth()
-        for item in self._inputs[0].flow():
+    def flow(self, context: IteratorContext) -> Iterator[Any]:
+        keep = self._functions[0].truth(context)
+        for item in self._inputs[0].flow(context.input()):
             if type(item) is not Failure:
                 try:
                     if not keep(*item):
@@ -71,9 +72,9 @@ class _TakeWhileDataset(Dataset):
         traced = check_predicate(Traced(predicate, input_dataset.element_spec, "take_while", "predicate"))
         super().__init__(input_dataset.element_spec, (input_dataset,), functions=(traced,))
 
-    def flow(self) -> Iterator[Any]:
-        holds = self._functions[0].truth()
-        for item in self._inputs[0].flow():
+    def flow(self, context: IteratorContext) -> Iterator[Any]:
+        holds = self._functions[0].truth(context)
+        for item in self._inputs[0].flow(context.input()):
             if type(item) is not Failure:
                 try:
                     if not holds(*item):
@@ -100,10 +101,10 @@ class _ScanDataset(Dataset):
         super().__init__(traced.form.spec[1], (input_dataset,), operands, (traced,))
         self._width = len(Form(state).components)
 
-    def flow(self) -> Iterator[Any]:
-        call, n = self._functions[0].caller(), self._width
+    def flow(self, context: IteratorContext) -> Iterator[Any]:
+        call, n = self._functions[0].caller(context), self._width
         state = self._operands
-        for item in self._inputs[0].flow():
+        for item in self._inputs[0].flow(context.input()):
             if type(item) is not Failure:
                 try:
                     results = call(*state, *item)
@@ -122,8 +123,8 @@ class _IgnoreErrorsDataset(Dataset):
         super().__init__(input_dataset.element_spec, (input_dataset,))
         self._log = log_warning
 
-    def flow(self) -> Iterator[Any]:
-        for item in self._inputs[0].flow():
+    def flow(self, context: IteratorContext) -> Iterator[Any]:
+        for item in self._inputs[0].flow(context.input()):
             if type(item) is not Failure:
                 yield item
             elif self._log:
@@ -138,9 +139,9 @@ class _UniqueDataset(Dataset):
                             "`tf.int64`, and `tf.string` are supported.")  # fmt: skip
         super().__init__(form.spec, (input_dataset,))
 
-    def flow(self) -> Iterator[Any]:
+    def flow(self, context: IteratorContext) -> Iterator[Any]:
         seen = set()
-        for item in self._inputs[0].flow():
+        for item in self._inputs[0].flow(context.input()):
             if type(item) is not Failure:
                 array = item[0]
                 key = (array.shape, tuple(array.flat) if array.dtype == object else array.tobytes())
@@ -155,10 +156,10 @@ class _AssertCardinalityDataset(Dataset):
         super().__init__(input_dataset.element_spec, (input_dataset,))
         self._expected = expected
 
-    def flow(self) -> Iterator[Any]:
+    def flow(self, context: IteratorContext) -> Iterator[Any]:
         n = 0
         what = f"Input dataset was expected to contain {self._expected} elements but contained "
-        for item in self._inputs[0].flow():
+        for item in self._inputs[0].flow(context.input()):
             n += 1
             if 0 <= self._expected < n:
                 yield Failure(FailedPreconditionError(op="assert_cardinality", what=f"{what}at least {n} elements."))

@@ -12,7 +12,9 @@ from ..core import dtypes
 from ..core.errors import OutOfRangeError
 from . import elementwise, files
 from .base import INFINITE, UNKNOWN
+from .context import IteratorContext
 from .dataset import Dataset
+from .functions import Failure
 from .optional import Optional
 from .options import (
     AutoShardPolicy,
@@ -148,15 +150,18 @@ def get_structure(dataset_or_iterator: Any) -> Any:
 
 
 def at(dataset: Dataset, index: Any) -> Any:
-    """Element number `index`. Raises OutOfRangeError past the end."""
-    try:
-        return dataset.skip(index).take(1).get_single_element() if int(index) >= 0 else _outside(index)
-    except ValueError:
-        return _outside(index)
+    """Return element number `index`; every call sees the elements in one order, that of a first iteration.
 
-
-def _outside(index: Any) -> Any:
-    raise OutOfRangeError(op="data.experimental.at", what=f"Index out of range: {int(index)}")
+    raises OutOfRangeError for a negative index and past the end, and what the pipeline raises for the element
+    """
+    number = int(index)
+    chosen = dataset.skip(number).take(1)
+    item: Any = next(chosen.flow(IteratorContext(random_access=True)), None) if number >= 0 else None
+    if item is None:
+        raise OutOfRangeError(op="data.experimental.at", what=f"Index out of range: {number}")
+    if type(item) is Failure:
+        raise item.error
+    return dataset._form.arrays_to_tensors(item)
 
 
 def from_list(elements: Sequence[Any], name: str | None = None) -> Any:

@@ -23,6 +23,7 @@ from ..core.specs import TensorSpec
 from ..eager.tensor import convert_to_tensor
 from .base import int_operand
 from .checksum import masked
+from .context import IteratorContext
 from .dataset import Dataset
 from .functions import Failure
 from .structure import operand
@@ -59,9 +60,9 @@ class _FilesDataset(Dataset):
         self._compression = kind
         super().__init__(TensorSpec((), "string"), inputs, [*names, *operands])
 
-    def flow(self) -> Iterator[Any]:
+    def flow(self, context: IteratorContext) -> Iterator[Any]:
         if self._inputs:
-            names: Any = self._inputs[0].flow()
+            names: Any = self._inputs[0].flow(context.input())
         else:
             names = ((n,) for n in np.asarray(self._operands[0], object).reshape(-1))
         for item in names:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core import flags
+from ..graph import Graph
 from ..ops import dispatch
 from ..ops.random.state import own_sequences
 from ..staging import api as staging
@@ -17,6 +18,7 @@ from ..tracing.program import Program
 from ..tracing.recording import autograph
 from ..tracing.symbolic import SymbolicTensor
 from ..tracing.trace import FuncTrace
+from .context import IteratorContext
 from .structure import Flat, Form, as_array, flatten, form_of_value, map_leaves, operand
 
 quietly = dispatch.quietly
@@ -84,6 +86,11 @@ class Traced:
         """The tensors of an enclosing trace that it captures."""
         return [c for c in self.captured if type(c) is SymbolicTensor]
 
+    @property
+    def is_random(self) -> bool:
+        """Whether it draws random numbers, be it in a branch or loop."""
+        return _draws(self.program.graph)
+
     def rebind(self, take: Callable[[], Any]) -> Traced:
         """The same function with values for those tensors."""
         if not any(type(c) is SymbolicTensor for c in self.captured):
@@ -92,13 +99,13 @@ class Traced:
         new.captured = [take() if type(c) is SymbolicTensor else c for c in self.captured]
         return new
 
-    def caller(self) -> Callable[..., Flat]:
-        """What runs it for one iterator: arrays in, a flat element out. Raises what the operators raise."""
+    def caller(self, context: IteratorContext) -> Callable[..., Flat]:
+        """What runs it at a position of an iterator: arrays in, a flat element out. Raises what the operators raise."""
         program, captured, dtypes = self.program, self.captured, self.form.dtypes
         plan = program.checked_plan if flags.checked else program.plan
         run = plan.run
-        if any(node.op.effect == "random" for node in program.graph.nodes):
-            run = own_sequences(run)  # each iterator begins its random sequences anew
+        if self.is_random:
+            run = own_sequences(run, context.calls)  # a new iterator begins its random sequences again
 
         def call(*arrays: Any) -> Flat:
             try:
@@ -109,10 +116,14 @@ class Traced:
 
         return call
 
-    def truth(self) -> Callable[..., bool]:
+    def truth(self, context: IteratorContext) -> Callable[..., bool]:
         """As `caller`, for a predicate."""
-        call = self.caller()
+        call = self.caller(context)
         return lambda *arrays: bool(call(*arrays)[0])
+
+
+def _draws(graph: Graph) -> bool:
+    return any(node.op.effect == "random" or any(map(_draws, node.subgraphs)) for node in graph.nodes)
 
 
 def check_predicate(function: Traced, name: str = "predicate") -> Traced:

@@ -23,6 +23,7 @@ from ..eager.variable import Variable
 from ..ops import dispatch, iteration
 from ..staging import api as staging
 from ..tracing.trace import init_scope
+from .context import IteratorContext
 from .functions import Failure
 from .optional import HandleSpec, Optional, OptionalValue, here
 from .structure import Flat, Form, map_leaves
@@ -41,7 +42,7 @@ class IteratorState:
     def __init__(self, dataset: Any, form: Form) -> None:
         self._dataset, self.form = dataset, form
         self._epochs = [d._epoch for d in _shuffled(dataset)]
-        self._flow: PythonIterator[Any] = dataset.flow()
+        self._flow: PythonIterator[Any] = dataset.flow(IteratorContext())
         self._lock = threading.Lock()
         self._peeked: Any = _NOTHING
         self.taken = 0  # elements given so far, errors in their place included
@@ -76,7 +77,7 @@ class IteratorState:
             taken, *self._epochs = position.tolist()
             for dataset, epoch in zip(_shuffled(self._dataset), self._epochs):
                 dataset._epoch = epoch
-            self._flow, self._peeked = self._dataset.flow(), _NOTHING
+            self._flow, self._peeked = self._dataset.flow(IteratorContext()), _NOTHING
             self.taken = sum(1 for _ in itertools.islice(self._flow, taken))
 
     def take_optional(self) -> OptionalValue:

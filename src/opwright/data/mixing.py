@@ -5,19 +5,23 @@ Lives here: the classes.  Not here: one after the other (ordering.py), windows (
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import random
+import secrets
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from ..core import flags
 from ..core.errors import InvalidArgumentError
 from ..core.specs import TensorSpec
 from ..ops.random.state import seeds_for
 from ..tracing.symbolic import SymbolicTensor
 from .base import INFINITE, UNKNOWN, DatasetSpec, int_operand
+from .context import IteratorContext
 from .dataset import Dataset
 from .functions import Failure, Traced
 from .parallel import calls_at_once, prefetched
@@ -28,8 +32,8 @@ class _ZipDataset(Dataset):
     def __init__(self, datasets: Any) -> None:
         super().__init__(map_leaves(lambda d: d.element_spec, datasets), flatten(datasets))
 
-    def flow(self) -> Iterator[Any]:
-        flows = [d.flow() for d in self._inputs]
+    def flow(self, context: IteratorContext) -> Iterator[Any]:
+        flows = [d.flow(context.input(i)) for i, d in enumerate(self._inputs)]
         for items in zip(*flows):
             failed = [item for item in items if type(item) is Failure]
             yield failed[0] if failed else tuple(itertools.chain.from_iterable(items))
@@ -54,15 +58,15 @@ class _FlatMapDataset(Dataset):
         traced = dataset_function(map_func, input_dataset.element_spec, "flat_map", "map_func")
         super().__init__(traced.form.spec.element_spec, (input_dataset,), functions=(traced,))
 
-    def flow(self) -> Iterator[Any]:
-        call = self._functions[0].caller()
-        for item in self._inputs[0].flow():
+    def flow(self, context: IteratorContext) -> Iterator[Any]:
+        call = self._functions[0].caller(context)
+        for item in self._inputs[0].flow(context.input()):
             if type(item) is Failure:
                 yield item
                 continue
             try:
                 (handle,) = call(*item)
-                flow = handle.dataset.flow()
+                flow = handle.dataset.flow(context.input("made"))
             except Exception as error:
                 yield Failure(error)
                 continue
@@ -90,9 +94,10 @@ class _InterleaveDataset(Dataset):
         if type(block) is not SymbolicTensor and block < 1:
             raise InvalidArgumentError(op="Dataset.interleave", what="`block_length` must be > 0", found=block)
 
-    def flow(self) -> Iterator[Any]:
-        call, items = self._functions[0].caller(), self._inputs[0].flow()
+    def flow(self, context: IteratorContext) -> Iterator[Any]:
+        call, items = self._functions[0].caller(context), self._inputs[0].flow(context.input())
         cycle, block = map(int, self._operands)
+        ahead = self._ahead and not flags.deterministic  # threads would race for the numbers of one sequence
         cycle = os.cpu_count() or 1 if cycle == -1 else cycle
         slots: list[Iterator[Any] | None] = [None] * cycle
         at = given = opened = 0
@@ -119,8 +124,8 @@ class _InterleaveDataset(Dataset):
                 else:
                     try:
                         (handle,) = call(*item)
-                        flow = handle.dataset.flow
-                        slots[at] = prefetched(flow, 2) if self._ahead else flow()
+                        flow = functools.partial(handle.dataset.flow, context.input("made"))
+                        slots[at] = prefetched(flow, 2) if ahead else flow()
                         opened += 1
                     except Exception as error:
                         yield Failure(error)
@@ -136,10 +141,10 @@ class _DirectedInterleaveDataset(Dataset):
         super().__init__(spec, (choices, *datasets))
         self._stop = stop_on_empty
 
-    def flow(self) -> Iterator[Any]:
-        flows: list[Any] = [d.flow() for d in self._inputs[1:]]
+    def flow(self, context: IteratorContext) -> Iterator[Any]:
+        flows: list[Any] = [d.flow(context.input(i)) for i, d in enumerate(self._inputs[1:], 1)]
         left, end = len(flows), object()
-        for choice in self._inputs[0].flow():
+        for choice in self._inputs[0].flow(context.input()):
             if type(choice) is Failure:
                 yield choice
                 continue
@@ -177,12 +182,14 @@ class _SampleDataset(Dataset):
 
     def begin(self) -> None:
         self._epoch = 0
+        self._entropy = secrets.randbits(64)  # for elements looked up by number where there is no seed
 
-    def flow(self) -> Iterator[Any]:
+    def flow(self, context: IteratorContext) -> Iterator[Any]:
         seeds = self._seeds
-        epoch, self._epoch = self._epoch if self._again else 0, self._epoch + 1
-        draw = random.Random(None if not any(seeds.values()) else f"{seeds} {epoch}").random
-        changing = self._inputs[0].flow() if self._inputs else None
+        epoch = context.epoch(self, self._again)
+        source = seeds if any(seeds.values()) else self._entropy if context.random_access else None
+        draw = random.Random(None if source is None else f"{source} {epoch}").random
+        changing = self._inputs[0].flow(context.input()) if self._inputs else None
         weights = self._weights
         bounds: Any = None
         while True:

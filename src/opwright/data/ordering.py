@@ -8,6 +8,7 @@ a shuffled batch is one indexing of the arrays; else it orders the elements them
 
 from __future__ import annotations
 
+import functools
 import itertools
 import random
 import secrets
@@ -18,6 +19,7 @@ from ..core.errors import InvalidArgumentError
 from ..ops.random.state import seeds_for
 from ..tracing.symbolic import SymbolicTensor
 from .base import INFINITE, UNKNOWN, Rows, int_operand, static_int
+from .context import IteratorContext
 from .dataset import Dataset
 from .functions import Failure
 from .sources import gathered
@@ -33,20 +35,21 @@ class OrderingDataset(Dataset):
         super().__init__(input_dataset.element_spec, (input_dataset,), operands)
         self.begin()
 
-    def order(self, start: Start) -> Iterator[Any]:
-        """The items of an iteration; start: begins one of the input."""
-        raise TypeError(f"{type(self).__name__} must define order(start)")
+    def order(self, context: IteratorContext, start: Start) -> Iterator[Any]:
+        """The items of one pass; start: begins a pass over the input."""
+        raise TypeError(f"{type(self).__name__} must define order(context, start)")
 
-    def rows(self) -> Rows | None:
-        found = self._inputs[0].rows()
+    def rows(self, context: IteratorContext) -> Rows | None:
+        found = self._inputs[0].rows(context.input())
         if found is None:
             return None
         arrays, start = found
-        return arrays, lambda: self.order(start)
+        return arrays, lambda: self.order(context, start)
 
-    def flow(self) -> Iterator[Any]:
-        rows = self.rows()
-        return self.order(self._inputs[0].flow) if rows is None else gathered(*rows)
+    def flow(self, context: IteratorContext) -> Iterator[Any]:
+        rows = self.rows(context)
+        start = functools.partial(self._inputs[0].flow, context.input())
+        return self.order(context, start) if rows is None else gathered(*rows)
 
     def _number(self) -> int:
         """The operand, where there is one; while it is symbolic its value is unknown: -2."""
@@ -58,7 +61,7 @@ class _TakeDataset(OrderingDataset):
     def __init__(self, input_dataset: Any, count: Any) -> None:
         super().__init__(input_dataset, (int_operand(count, "count"),))
 
-    def order(self, start: Start) -> Iterator[Any]:
+    def order(self, context: IteratorContext, start: Start) -> Iterator[Any]:
         left = self._number()
         if left < 0:
             yield from start()
@@ -84,7 +87,7 @@ class _SkipDataset(OrderingDataset):
     def __init__(self, input_dataset: Any, count: Any) -> None:
         super().__init__(input_dataset, (int_operand(count, "count"),))
 
-    def order(self, start: Start) -> Iterator[Any]:
+    def order(self, context: IteratorContext, start: Start) -> Iterator[Any]:
         count = self._number()
         if count < 0:
             return
@@ -112,7 +115,7 @@ class _RepeatDataset(OrderingDataset):
     def __init__(self, input_dataset: Any, count: Any) -> None:
         super().__init__(input_dataset, (-1 if count is None else int_operand(count, "count"),))
 
-    def order(self, start: Start) -> Iterator[Any]:
+    def order(self, context: IteratorContext, start: Start) -> Iterator[Any]:
         count = self._number()
         for _ in itertools.count() if count < 0 else range(count):
             item = empty = object()
@@ -145,7 +148,7 @@ class _ShardDataset(OrderingDataset):
             raise InvalidArgumentError(op="Dataset.shard", what=f"Index must be between 0 and {n - 1} (currently "
                                        f"index = {i}).")  # fmt: skip
 
-    def order(self, start: Start) -> Iterator[Any]:
+    def order(self, context: IteratorContext, start: Start) -> Iterator[Any]:
         n, i = map(int, self._operands)
         return itertools.islice(start(), i, None, n)
 
@@ -173,16 +176,16 @@ class _ShuffleDataset(OrderingDataset):
             raise InvalidArgumentError(op="Dataset.shuffle", found=size,
                                        what="buffer_size must be greater than zero or UNKNOWN_CARDINALITY")  # fmt: skip
 
-    def _generator(self) -> random.Random:
+    def _generator(self, context: IteratorContext) -> random.Random:
         first, second = self._seeds["seed"], self._seeds["seed2"]
-        epoch, self._epoch = self._epoch if self._again else 0, self._epoch + 1
+        epoch = context.epoch(self, self._again)
         if first == 0 and second == 0:
             first = self._entropy
         return random.Random(f"{first} {second} {epoch}")
 
-    def order(self, start: Start) -> Iterator[Any]:
+    def order(self, context: IteratorContext, start: Start) -> Iterator[Any]:
         size = self._number()
-        draw = self._generator().random
+        draw = self._generator(context).random
         items = start()
         buffer: list[Any] = []
         for item in items if size == UNKNOWN else itertools.islice(items, size):
@@ -215,7 +218,7 @@ class _OptionsDataset(OrderingDataset):
         super().__init__(input_dataset)
         self._options = options
 
-    def order(self, start: Start) -> Iterator[Any]:
+    def order(self, context: IteratorContext, start: Start) -> Iterator[Any]:
         return start()
 
     def _cardinality(self) -> int:
@@ -228,8 +231,8 @@ class _ConcatenateDataset(Dataset):
             raise TypeError(f"Dataset.concatenate takes a dataset, found a {type(second).__name__}")
         super().__init__(common_spec((first, second)), (first, second))
 
-    def flow(self) -> Iterator[Any]:
-        return itertools.chain.from_iterable(d.flow() for d in self._inputs)
+    def flow(self, context: IteratorContext) -> Iterator[Any]:
+        return itertools.chain.from_iterable(d.flow(context.input(i)) for i, d in enumerate(self._inputs))
 
     def _cardinality(self) -> int:
         a, b = (d._cardinality() for d in self._inputs)

@@ -17,6 +17,7 @@ from ..ops import dispatch
 from ..tracing.symbolic import SymbolicTensor
 from .base import int_operand, static_int
 from .batching import batch_count, bool_of, check_size
+from .context import IteratorContext
 from .dataset import Dataset
 from .functions import Failure
 from .structure import Flat, Form, flatten, is_structure, map_leaves, operand
@@ -49,13 +50,13 @@ class _PaddedBatchDataset(Dataset):
     def begin(self) -> None:
         check_size(self._operands[0], "padded_batch")
 
-    def flow(self) -> Iterator[Any]:
+    def flow(self, context: IteratorContext) -> Iterator[Any]:
         form = self._inputs[0]._form
         n = len(form.components)
         size, values, late = int(self._operands[0]), self._operands[1 : n + 1], iter(self._operands[n + 1 :])
         shapes = [s if s is not None else tuple(None if d < 0 else int(d) for d in next(late)) for s in self._shapes]
         buffer: list[Flat] = []
-        for item in self._inputs[0].flow():
+        for item in self._inputs[0].flow(context.input()):
             if type(item) is Failure:
                 buffer = []
                 yield item

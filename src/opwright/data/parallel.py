@@ -9,6 +9,7 @@ A thread ends when its consumer does: the consumer is a generator, and closing i
 from __future__ import annotations
 
 import collections
+import functools
 import os
 import queue
 import threading
@@ -20,6 +21,7 @@ from ..core.errors import InvalidArgumentError
 from ..eager.tensor import EagerTensor
 from ..tracing.symbolic import SymbolicTensor
 from .base import int_operand, static_int
+from .context import IteratorContext
 from .dataset import Dataset
 from .functions import Failure
 
@@ -41,11 +43,11 @@ class _PrefetchDataset(Dataset):
             raise InvalidArgumentError(op="Dataset.prefetch", found=size, what="buffer_size must be >= 0 or set "
                                        "buffer_size to be -1 for auto-tuning")  # fmt: skip
 
-    def flow(self) -> Iterator[Any]:
+    def flow(self, context: IteratorContext) -> Iterator[Any]:
         size = int(self._operands[0])
         if size == 0:
-            return iter(self._inputs[0].flow())
-        return prefetched(self._inputs[0].flow, _AHEAD if size < 0 else size)
+            return iter(self._inputs[0].flow(context.input()))
+        return prefetched(functools.partial(self._inputs[0].flow, context.input()), _AHEAD if size < 0 else size)
 
     def _cardinality(self) -> int:
         return int(self._inputs[0]._cardinality())

@@ -18,6 +18,7 @@ from ..core.errors import InvalidArgumentError
 from ..core.specs import TensorSpec
 from ..ops import dispatch
 from ..ops.random.state import seeds_for
+from .context import IteratorContext
 from .dataset import Dataset
 from .functions import Failure, Traced
 from .structure import operand
@@ -33,13 +34,13 @@ class _ResampleDataset(Dataset):
         super().__init__((found, input_dataset.element_spec), (input_dataset,), operands, (traced,))
         self._seeds = seeds_for(seed)
 
-    def flow(self) -> Iterator[Any]:
+    def flow(self, context: IteratorContext) -> Iterator[Any]:
         target = np.asarray(self._operands[0], np.float64)
         counts = np.ones_like(target)
         fixed = np.asarray(self._operands[1], np.float64) if len(self._operands) > 1 else None
-        class_of = self._functions[0].caller()
+        class_of = self._functions[0].caller(context)
         draw = random.Random(str(self._seeds) if any(self._seeds.values()) else None).random
-        for item in self._inputs[0].flow():
+        for item in self._inputs[0].flow(context.input()):
             if type(item) is Failure:
                 yield item
                 continue

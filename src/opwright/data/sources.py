@@ -21,6 +21,7 @@ from ..ops.lod_tensor import LoDTensor, LoDTensorSpec
 from ..ops.random.state import seeds_for
 from ..tracing.symbolic import SymbolicTensor
 from .base import INFINITE, UNKNOWN, Rows
+from .context import IteratorContext
 from .dataset import Dataset
 from .functions import Failure, name_of
 from .structure import Form, form_of_value, map_leaves, operand
@@ -33,7 +34,7 @@ class _TensorDataset(Dataset):
         spec, tensors = form_of_value(value)
         super().__init__(spec, operands=[operand(t) for t in tensors])
 
-    def flow(self) -> Iterator[Any]:
+    def flow(self, context: IteratorContext) -> Iterator[Any]:
         return iter((self._operands,))
 
     def _cardinality(self) -> int:
@@ -69,12 +70,12 @@ class _TensorSliceDataset(Dataset):
             raise InvalidArgumentError(op="Dataset.from_tensor_slices", what="the components differ in their first "
                                        "dimension", found=sorted(sizes), wanted="one size")  # fmt: skip
 
-    def rows(self) -> Rows:
+    def rows(self, context: IteratorContext) -> Rows:
         n = len(self._operands[0])
         return self._operands, lambda: iter(range(n))
 
-    def flow(self) -> Iterator[Any]:
-        return gathered(*self.rows())
+    def flow(self, context: IteratorContext) -> Iterator[Any]:
+        return gathered(*self.rows(context))
 
     def _cardinality(self) -> int:
         first = self._operands[0]
@@ -117,14 +118,14 @@ class _RangeDataset(Dataset):
     def _range(self) -> range:
         return range(*map(int, self._operands))
 
-    def rows(self) -> Rows | None:
+    def rows(self, context: IteratorContext) -> Rows | None:
         numbers = self._range()
         if len(numbers) > _BLOCK:
             return None
         array = np.arange(numbers.start, numbers.stop, numbers.step).astype(self._form.dtypes[0].np)
         return (array,), lambda: iter(range(len(array)))
 
-    def flow(self) -> Iterator[Any]:
+    def flow(self, context: IteratorContext) -> Iterator[Any]:
         numbers, dtype = self._range(), self._form.dtypes[0].np
         for first in range(0, len(numbers), _BLOCK):
             part = numbers[first : first + _BLOCK]
@@ -140,7 +141,7 @@ class _CounterDataset(Dataset):
     def __init__(self, start: Any, step: Any, dtype: DType) -> None:
         super().__init__(TensorSpec((), dtype), operands=(start, step))
 
-    def flow(self) -> Iterator[Any]:
+    def flow(self, context: IteratorContext) -> Iterator[Any]:
         value, step = map(int, self._operands)
         dtype = self._form.dtypes[0].np
         while True:
@@ -160,12 +161,14 @@ class _RandomDataset(Dataset):
 
     def begin(self) -> None:
         self._epoch = 0
+        self._entropy = secrets.randbits(64)  # for elements looked up by number where there is no seed
 
-    def flow(self) -> Iterator[Any]:
+    def flow(self, context: IteratorContext) -> Iterator[Any]:
         seeds = self._seeds
-        key = [seeds["seed"], seeds["seed2"], self._epoch if self._rerandomize else 0]
-        self._epoch += 1
-        generator = np.random.Generator(np.random.Philox(secrets.randbits(64) if key[:2] == [0, 0] else _entropy(key)))
+        key = [seeds["seed"], seeds["seed2"], context.epoch(self, self._rerandomize)]
+        if key[:2] == [0, 0]:
+            key[0] = self._entropy if context.random_access else secrets.randbits(64)
+        generator = np.random.Generator(np.random.Philox(_entropy(key)))
         while True:
             block = generator.integers(0, 1 << 32, _BLOCK // 4, np.int64)
             for i in range(len(block)):
@@ -187,7 +190,7 @@ class _GeneratorDataset(Dataset):
         super().__init__(spec, operands=[operand(t) for t in form_of_value(values)[1]] if values else ())
         self._generator = generator
 
-    def flow(self) -> Iterator[Any]:
+    def flow(self, context: IteratorContext) -> Iterator[Any]:
         convert = element_converter(self._form, f"generator {name_of(self._generator)!r}")
         try:
             source = iter(self._generator(*[a if a.ndim else a[()] for a in map(np.asarray, self._operands)]))

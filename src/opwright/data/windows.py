@@ -13,6 +13,7 @@ from ..core.specs import TensorSpec
 from ..tracing.symbolic import SymbolicTensor
 from .base import UNKNOWN, DatasetHandle, DatasetSpec, int_operand
 from .batching import bool_of
+from .context import IteratorContext
 from .dataset import Dataset
 from .functions import Failure, Traced
 from .mixing import dataset_function
@@ -26,7 +27,7 @@ class _ItemsDataset(Dataset):
         super().__init__(spec)
         self._items = items
 
-    def flow(self) -> Iterator[Any]:
+    def flow(self, context: IteratorContext) -> Iterator[Any]:
         return iter(self._items)
 
     def _cardinality(self) -> int:
@@ -49,13 +50,13 @@ class _WindowDataset(Dataset):
                 raise InvalidArgumentError(op="Dataset.window", found=value,
                                            what=f"Window {name} must be greater than zero.")  # fmt: skip
 
-    def flow(self) -> Iterator[Any]:
+    def flow(self, context: IteratorContext) -> Iterator[Any]:
         size, shift, stride = map(int, self._operands)
         source = self._inputs[0]
         specs = flatten(source.element_spec)
         widths = [len(s.flatten()) for s in specs]
         reach = (size - 1) * stride + 1
-        items: Iterator[Any] = source.flow()
+        items: Iterator[Any] = source.flow(context.input())
         buffer: list[Any] = []
         more = True
         skip = 0
@@ -117,9 +118,9 @@ class _GroupByWindowDataset(Dataset):
         operands = () if window_size is None else (int_operand(window_size, "window_size"),)
         super().__init__(functions[1].form.spec.element_spec, (input_dataset,), operands, functions)
 
-    def flow(self) -> Iterator[Any]:
-        key_of, reduce = (f.caller() for f in self._functions[:2])
-        size_of: Callable[..., Any] | None = self._functions[2].caller() if len(self._functions) > 2 else None
+    def flow(self, context: IteratorContext) -> Iterator[Any]:
+        key_of, reduce = (f.caller(context) for f in self._functions[:2])
+        size_of: Callable[..., Any] | None = self._functions[2].caller(context) if len(self._functions) > 2 else None
         fixed = int(self._operands[0]) if self._operands else 0
         if size_of is None and fixed < 1:
             what = "Window size must be greater than zero"
@@ -131,12 +132,12 @@ class _GroupByWindowDataset(Dataset):
         def finished(key: Any, items: list[Any]) -> Iterator[Any]:
             try:
                 (handle,) = reduce(key, DatasetHandle(_ItemsDataset(spec, items)))
-                flow = handle.dataset.flow()
+                flow = handle.dataset.flow(context.input("made"))
             except Exception as error:
                 flow = iter((Failure(error),))
             return flow
 
-        for item in self._inputs[0].flow():
+        for item in self._inputs[0].flow(context.input()):
             if type(item) is Failure:
                 yield item
                 continue

@@ -95,12 +95,12 @@ class _Own(threading.local):
 _own = _Own()
 
 
-def own_sequences(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function` with sequences of its own, which begin now: what traced operators draw in it, nobody else draws.
+def own_sequences(function: Callable[..., Any], calls: dict[Any, int]) -> Callable[..., Any]:
+    """Return `function` with separate sequences of random numbers for the operators traced in it.
 
-    For the iterators of a dataset, each of which begins anew. Generators' sequences go on.
+    calls: how many draws each sequence has had; empty to begin them. Functions with one dict share the sequences.
+    Generators' sequences go on wherever they are used.
     """
-    calls: dict[Any, int] = {}
 
     def call(*args: Any) -> Any:
         saved, _own.calls = _own.calls, calls
