@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...core import dtypes
 from ...core.dtypes import DType
+from ...core.errors import InternalError
 from .. import language as kl
 from ..loops.expressions import Expr
 from . import Unmade
@@ -45,10 +46,11 @@ def evaluate(expr: Expr, args: Sequence[Value | Pointer], params: Sequence[Value
 
 
 def _one(e: Expr, walk: Callable[[Expr], Any], args: Sequence[Any], params: Sequence[Value]) -> Any:
-    if e.op == "arg":
-        return args[e.value]
-    if e.op == "param":
-        return params[e.value]
+    if e.op in ("arg", "param"):
+        found = args[e.value] if e.op == "arg" else params[e.value]
+        if found.dtype is not e.dtype:
+            raise InternalError(op="kernel", what=f"{e!r} is read as {e.dtype.name}", found=found.dtype.name)
+        return found
     if e.op in ("const", "scalar"):
         return kl.full(e.dtype, 0, e.value)
     if e.op == "call":

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...core.dtypes import DType, float32, float64
+from ...core.errors import InternalError
 from .expressions import Expr
 
 _erf = np.frompyfunc(math.erf, 1, 1)
@@ -23,7 +24,8 @@ _erfc = np.frompyfunc(math.erfc, 1, 1)
 def evaluate_arrays(expr: Expr, args: Sequence[np.ndarray]) -> np.ndarray:
     """The expression of these arrays, which broadcast; args[i] stands for arg i, a table of a look-up for its arg.
 
-    raises KeyError for an operation that the table does not have
+    raises KeyError for an operation that the table does not have, InternalError for an array of another dtype than the
+    expression reads
     """
     known: dict[int, Any] = {}
 
@@ -39,16 +41,25 @@ def evaluate_arrays(expr: Expr, args: Sequence[np.ndarray]) -> np.ndarray:
 
 def _one(e: Expr, walk: Callable[[Expr], Any], args: Sequence[np.ndarray]) -> Any:
     if e.op == "arg":
-        return _wide(args[e.value], e.dtype)
+        return _wide(_read(e, args), e.dtype)
     if e.op in ("const", "scalar"):
         return _wide(np.asarray(e.value, e.dtype.np), e.dtype)
     if e.op == "lookup":
-        table = args[e.args[1].value]
-        return table[np.asarray(walk(e.args[0])).astype(np.int64) & (table.size - 1)]
+        index, table = e.args[0], _read(e.args[1], args)
+        if table.shape != (1 << 8 * index.dtype.size,):
+            raise InternalError(op="loop graph", what=f"a table for {index.dtype.name}", found=list(table.shape))
+        return table[np.asarray(walk(index)).astype(np.int64) & (table.size - 1)]
     if e.op == "call":
         return _wide(e.value.of_arrays(*map(walk, e.args)), e.dtype)
     found = OPERATIONS[e.op](e.dtype, *map(walk, e.args))
     return found if e.dtype is float32 or e.dtype is float64 else np.asarray(found).astype(e.dtype.np, copy=False)
+
+
+def _read(e: Expr, args: Sequence[np.ndarray]) -> np.ndarray:
+    found = args[e.value]
+    if found.dtype != e.dtype.np:
+        raise InternalError(op="loop graph", what=f"operand {e.value} is read as {e.dtype.name}", found=found.dtype)
+    return found
 
 
 def _wide(x: np.ndarray, dtype: DType) -> np.ndarray:

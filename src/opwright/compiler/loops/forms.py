@@ -17,6 +17,7 @@ from typing import Literal
 import numpy as np
 
 from ...core.dtypes import DType
+from ...core.errors import InternalError
 from .expressions import Expr
 
 
@@ -34,6 +35,12 @@ class Buffer:
     constant: np.ndarray | None = None
     parent: Buffer | None = None
     start: int = 0
+
+    def __post_init__(self) -> None:
+        known = self.constant
+        if known is not None and (known.dtype != self.dtype.np or known.size != self.size):
+            raise InternalError(op="loop graph", what=f"the constant {self!r} does not have the elements of its buffer",
+                                found=f"{known.dtype}{list(known.shape)}")  # fmt: skip
 
     @property
     def pitch(self) -> int:

@@ -61,7 +61,7 @@ class _Writer:
         self._tensors = [(a.__array_interface__["data"][0], a.nbytes, i) for i, a in tensors.items() if a.nbytes]
         self._tensors.sort()
         self._starts = [start for start, _, _ in self._tensors]
-        self._blocks: dict[int, tuple[int, np.ndarray]] = {}  # by address, where in the body; and what
+        self._blocks: dict[tuple[int, int], tuple[int, np.ndarray]] = {}  # by place and bytes: where in the body, what
         self._size = 0
         self._digests = digests_by_address()
         self.kernels: list[str] = []
@@ -122,12 +122,13 @@ class _Writer:
                 base, size, tensor = self._tensors[index]
                 if start + array.nbytes <= base + size:
                     return tensor, start - base + w.offset
-        if start not in self._blocks:
-            self._blocks[start] = self._size, array
+        block = start, array.nbytes  # two constants that start at one place may have different lengths
+        if block not in self._blocks:
+            self._blocks[block] = self._size, array
             self._size += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
             if self._size > MOST_CONSTANTS:
                 raise _Unfrozen
-        return "constants", self._blocks[start][0] + w.offset
+        return "constants", self._blocks[block][0] + w.offset
 
     def body(self) -> np.ndarray:
         """All constants, one after the other."""

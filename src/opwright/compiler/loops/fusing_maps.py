@@ -109,9 +109,7 @@ def into_table(state: Rewriting, form: Map) -> bool:
     x = _byte(form)
     if x is None or (form.expr.op == "lookup" and form.expr.args[0].op == "arg"):
         return False
-    place = form.operands.index(x)
-    others = tuple(None if i == place or b.constant is None else b.constant.tobytes()
-                   for i, b in enumerate(form.operands))  # fmt: skip
+    others = tuple(None if b is x or b.constant is None else (b.dtype, b.constant.tobytes()) for b in form.operands)
     known = _table(form.expr, x.dtype, form.output.dtype, others)
     table = Buffer(f"{form.output.name}.table", form.output.dtype, (256,), known)
     state.replace(form, dataclasses.replace(form, operands=(x, table),
@@ -129,10 +127,12 @@ def _byte(form: Map) -> Buffer | None:
 
 
 @functools.lru_cache(maxsize=1024)
-def _table(expr: Expr, dtype: DType, result: DType, tables: tuple[bytes | None, ...]) -> np.ndarray:
-    """The results for the bytes 0 to 255, seen as dtype. tables: the operands of its look-ups, None for the byte."""
+def _table(expr: Expr, dtype: DType, result: DType, tables: tuple[tuple[DType, bytes] | None, ...]
+           ) -> np.ndarray:  # fmt: skip
+    """The results for the bytes 0 to 255, seen as dtype. tables: the operands of its look-ups with their dtypes, None
+    for the byte."""
     x = np.arange(256, dtype=np.uint8).view(dtype.np)
-    operands = [x if t is None else np.frombuffer(t, np.int8) for t in tables]
+    operands = [x if t is None else np.frombuffer(t[1], t[0].np) for t in tables]
     with np.errstate(all="ignore"):
         found: np.ndarray = np.ascontiguousarray(evaluate_arrays(expr, operands))
     found.flags.writeable = False

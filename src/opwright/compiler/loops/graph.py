@@ -10,12 +10,14 @@ import dataclasses
 from collections.abc import Sequence
 
 from ...core.errors import InternalError
+from .element_types import check_types
 from .forms import Banded, Buffer, Form
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LoopGraph:
     """forms: each after those that write what it reads. inputs, outputs: whose memory is given from outside.
+    Raises InternalError where a form reads a buffer as another dtype than it has.
 
     A buffer has one form that writes it; a parent is written by the forms of its slices.
     """
@@ -24,6 +26,10 @@ class LoopGraph:
     inputs: tuple[Buffer, ...]
     outputs: tuple[Buffer, ...]
     forms: tuple[Form, ...]
+
+    def __post_init__(self) -> None:
+        for form in self.forms:
+            check_types(form)
 
     def __str__(self) -> str:
         lines = [f"loops {self.name}({', '.join(map(repr, self.inputs))}) {{"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .element_types import check_types
 from .forms import Buffer, Form
 from .graph import LoopGraph
 
@@ -85,6 +86,7 @@ class Rewriting:
         self._slots[slot] = tuple(f for form in self._slots[slot] for f in (new if form is old else (form,)))
 
     def _add(self, form: Form) -> None:
+        check_types(form)
         self._writers[id(form.output)] = form
         for b in form.inputs:
             if b.constant is None:
