@@ -32,7 +32,7 @@ _NUMBERS = (int, float, LaterNumber)
 
 
 class LaneRange:
-    """`range` where a limit is a scalar of a kernel. step is a Python number."""
+    """`range` where a limit is a scalar of a kernel, an integer. step is a Python int, and not 0."""
 
     def __init__(self, start: Any, stop: Any, step: int) -> None:
         self.start, self.stop, self.step = start, stop, step
@@ -95,7 +95,7 @@ class KernelStage(Stage):
 
         def turn() -> None:
             item = counter.value
-            counter.value = item + items.step
+            counter.value = _following(item, items.step)
             body(item)
 
         _Loop(test, turn, state, counter).run()
@@ -103,8 +103,13 @@ class KernelStage(Stage):
     def builtin(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if name == "range":
             start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
-            if isinstance(step, KernelScalar) or step == 0:
-                raise TypeError("the step of a kernel's range is a Python number, and not 0")
+            if not isinstance(step, int):
+                raise TypeError(f"the step of a kernel's range is a Python int, found {step!r}")
+            if step == 0:
+                raise ValueError("range() arg 3 must not be zero")
+            for limit in (start, stop):
+                if isinstance(limit, float) or (isinstance(limit, KernelScalar) and not limit.dtype.is_integer):
+                    raise TypeError(f"a range counts integers, found {limit!r}")
             return LaneRange(start, stop, step)
         return NotImplemented
 
@@ -115,6 +120,18 @@ class _Counter:
     def __init__(self, items: LaneRange) -> None:
         stop = _trace().to_tensor(items.stop)
         self.value: Any = _trace().to_tensor(items.start, stop.dtype)
+
+
+def _following(item: Any, step: int) -> Any:
+    """The number of a range that follows an item; past the end of the integers it is that end, which ends the range."""
+    least, most = int(item.dtype.min), int(item.dtype.max)
+    if step > 1:
+        last = item.lanes.full(most - step)
+        item = KernelScalar(select(item.lanes > last, last, item.lanes), item.dtype)
+    elif step < -1:
+        last = item.lanes.full(least - step)
+        item = KernelScalar(select(item.lanes < last, last, item.lanes), item.dtype)
+    return item + step
 
 
 def _scalar(mask: Lanes) -> KernelScalar:

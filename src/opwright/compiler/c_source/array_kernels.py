@@ -21,8 +21,9 @@ from ...core import dtypes
 from ...core.dtypes import DType
 from ...core.errors import SignatureError
 from ...ops import dispatch
-from ..language.arrays import Array, ArrayValue, Guards
+from ..language.arrays import Array, ArrayValue
 from ..language.calling import ArrayKernel, ArrayStaging, _Counted
+from ..language.guards import Guards
 from ..language.kinds import I64, KIND, POINTER
 from ..language.places import Pointer
 from ..language.values import Value
@@ -92,7 +93,7 @@ def _staged(kernel: ArrayKernel, module: ir.Module, name: str, constants: Mappin
     b = ir.IRBuilder(function.append_basic_block("entry"))
     state = dispatch.state
     saved = state.trace, state.tapes
-    staged = ArrayStaging(b, kernel.name, named("generic"), None, None)
+    staged = ArrayStaging(b, kernel.name, named("generic"), None, None, None if counting else guards)
     staged.lines = True
     staged.divides_anything = False  # helpers.py has divisions that C may always do
     state.trace, state.tapes = staged, ()

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...core.errors import InvalidArgumentError
 from ..language.family import FamilyCode
+from ..language.parameters import number_word
 from ..loops.adding import Adding, Refused
 from ..loops.forms import Buffer, Form
 from ..loops.plans import Address, word
@@ -49,6 +51,11 @@ def add_written(at: Adding, kernel: OperatorKernel, call: Any, inputs: Sequence[
     if code.counted and not code.fixed:
         raise Refused("how many items its parallel loop has is known only as it runs")
     numbers = {name: getattr(call, place) for name, (role, place) in kernel.roles.items() if role == ATTR}
+    try:
+        for name, number in numbers.items():
+            number_word(number, kernel.kernel.parameters[name], kernel.operator.name, name)
+    except InvalidArgumentError as error:  # which the kernel's own call raises
+        raise Refused(str(error)) from None
     def make(whole: Buffer, results: tuple[tuple[Buffer, int], ...]) -> None:
         at.form(Written, whole, tuple(inputs), code, kernel, results, numbers)
 

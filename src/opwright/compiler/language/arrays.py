@@ -1,11 +1,10 @@
 """Arrays of kernels that Python calls: their annotation, and what a kernel reads and writes through.
 
-Lives here: `Array` (the annotation), `ArrayValue` (while staged), guards.
-Not here: calling such a kernel (calling.py), pointers without bounds (values.py).
+Lives here: `Array` (the annotation), `ArrayValue` (while staged).
+Not here: calling such a kernel (calling.py), the checks in the code (guards.py), pointers without bounds (places.py).
 
 Every access is checked against the array's sizes, when the kernel is staged where both are known then, and by a guard
-in the code where not; LLVM drops the guards that its range analysis proves. A guard that fails ends the kernel with
-its number.
+in the code where not.
 """
 
 from __future__ import annotations
@@ -14,16 +13,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from llvmlite import ir
-
 from ...core import dtypes
 from ...core.dtypes import DType, as_dtype
 from ...core.errors import InvalidArgumentError
-from ...core.frames import users_line
 from .dots import lookup
 from .functions import all as every
 from .functions import first, gather
-from .kinds import I64
+from .guards import Guards, as_index, first_fits, within
 from .places import Pointer
 from .values import Value, current, value
 
@@ -62,26 +58,6 @@ class Array:
         return f"{self.dtype.short}[{', '.join(map(str, self.shape))}]"
 
 
-class Guards:
-    """The checks of one kernel: where each stands, and the code that a failed one jumps to."""
-
-    def __init__(self, on: bool) -> None:
-        self.on = on
-        self.places: list[str] = []  # of guard i + 1
-
-    def check(self, holds: Value, what: str) -> None:
-        """Go on where this holds; else the kernel ends with the guard's number."""
-        if not self.on:
-            return
-        self.places.append(f"{users_line() or 'kernel'}: {what}")
-        b = current().builder
-        failed, fine = b.append_basic_block("guard.failed"), b.append_basic_block("guard.holds")
-        b.cbranch(holds.x, fine, failed)
-        b.position_at_end(failed)
-        b.ret(ir.Constant(I64, len(self.places)))
-        b.position_at_end(fine)
-
-
 class ArrayValue:
     """An array, or a part of one with fewer axes, while a kernel is staged.
 
@@ -110,27 +86,23 @@ class ArrayValue:
         """The element's offset, after a check of each index."""
         offset: Any = 0
         for axis, (i, size, stride) in enumerate(zip(indices, self.shape, self.strides)):
-            wide = width if width > 1 and axis == len(self.shape) - 1 else 1
-            if not isinstance(i, Value | int):
-                raise TypeError(f"{self.label}: an index is an integer, found {i!r}")
-            if isinstance(i, int) and isinstance(size, int):
-                if not 0 <= i <= size - wide:
+            wide = width if axis == len(self.shape) - 1 else 1
+            i = as_index(i, self.label)
+            if isinstance(i, Value) and i.count:
+                raise TypeError(f"{self.label}: a vector is no index; {self.label}.gather(vector) takes one")
+            if isinstance(i, int) and (isinstance(size, int) or not 0 <= i <= int(dtypes.int64.max)):
+                if not isinstance(size, int) or not 0 <= i <= size - wide:
                     what = f"index {i} is outside of {self.label}, axis {axis}"
                     raise InvalidArgumentError(op=current().name, what=what, found=f"{wide} from {i} on",
-                                               wanted=f"within {size}")  # fmt: skip
+                                               wanted=f"within {size}" if isinstance(size, int) else "an index "
+                                               "from 0 on")  # fmt: skip
             else:
-                at = value(i).to(dtypes.int64)
-                last = value(size) - wide if wide > 1 else None
-                unsigned = Value(at.x, dtypes.uint64)
-                if last is None:
-                    holds = unsigned < Value(value(size).x, dtypes.uint64)
-                else:
-                    holds = (at >= 0) & (at <= last)
+                holds = first_fits(i, size, wide) if wide > 1 else within(i, size)
                 self.guards.check(holds, f"index outside of {self.label}, axis {axis}")
             if isinstance(i, int) and isinstance(stride, int):
                 offset = offset + i * stride
             else:
-                offset = value(i).to(dtypes.int64) * stride + offset
+                offset = value(i) * stride + offset
         return offset
 
     def _all(self, indices: Any) -> tuple[Any, ...]:
@@ -166,25 +138,35 @@ class ArrayValue:
     def load(self, *indices: Any, count: int, only: Any = None) -> Value:
         """count neighbours along the last axis as a vector. only: so many of them are read, the other lanes are 0."""
         self._vector(indices)
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise TypeError(f"{self.label}: the count of a vector is a Python int from 1 on, found {count!r}")
         if only is None:
             return self.pointer.load(self._inside(indices, count), count)
-        return self.pointer.load(self._some(indices, count, only), count, mask=first(only, count))
+        offset, lanes = self._some(indices, count, only)
+        return self.pointer.load(offset, count, mask=first(lanes, count))
 
     def store(self, v: Value, *indices: Any, only: Any = None) -> None:
         """Write a vector to neighbours along the last axis. only: so many of its lanes."""
         self._vector(indices)
+        if not isinstance(v, Value):
+            raise TypeError(f"{self.label}.store writes a vector, found {v!r}: kl.full(dtype, count, x) makes one")
         self.written.add(self.label)
         if only is None:
             self.pointer.store(v, self._inside(indices, v.count or 1))
-        else:
-            self.pointer.store(v, self._some(indices, v.count, only), mask=first(only, v.count))
+            return
+        if not v.count:
+            raise TypeError(f"{self.label}.store(only=...) writes lanes of a vector, found {v!r}")
+        offset, lanes = self._some(indices, v.count, only)
+        self.pointer.store(v, offset, mask=first(lanes, v.count))
 
     def gather(self, indices: Value) -> Value:
         """The elements of an array of rank 1 at the indices of a vector."""
         self._only_axis()
-        inside = (indices >= 0) & (indices.to(dtypes.int64) < value(self.shape[0]))
-        self.guards.check(every(inside), f"index outside of {self.label}, axis 0")
-        return gather(self.pointer, indices)
+        if not isinstance(indices, Value) or not indices.count:
+            raise TypeError(f"{self.label}.gather takes a vector of indices, found {indices!r}")
+        at: Any = as_index(indices, self.label)
+        self.guards.check(every(within(at, self.shape[0])), f"index outside of {self.label}, axis 0")
+        return gather(self.pointer, at)
 
     def lookup(self, indices: Value) -> Value:
         """The elements of a table of 256 bytes (rank 1, int8 or uint8) at the uint8 indices of a vector."""
@@ -198,16 +180,20 @@ class ArrayValue:
         if len(self.shape) != 1 or isinstance(self.strides[0], Value):
             raise TypeError(f"{self.label}: picked from is an array of rank 1 whose elements are neighbours")
 
-    def _some(self, indices: Sequence[Any], count: int, only: Any) -> Any:
-        """The offset of a vector of which only some lanes are meant."""
-        last, n = value(indices[-1]).to(dtypes.int64), value(only).to(dtypes.int64)
-        self.guards.check((last >= 0) & (n >= 0) & (n <= count) & (last + n <= self.shape[-1]),
-                          f"vector outside of {self.label}, axis {len(self.shape) - 1}")  # fmt: skip
-        offset = value(indices[-1]).to(dtypes.int64) * self.strides[-1]
+    def _some(self, indices: Sequence[Any], count: int, only: Any) -> tuple[Any, Any]:
+        """The offset of a vector of which only some lanes are meant, and how many, as a number that was checked."""
+        lanes = as_index(only, f"{self.label}, only")
+        if isinstance(lanes, int) and not 0 <= lanes <= count:
+            raise InvalidArgumentError(op=current().name, what=f"{self.label}: only={lanes} of a vector", found=lanes,
+                                       wanted=f"0 to {count} lanes")  # fmt: skip
+        last, n, size = value(as_index(indices[-1], self.label)), value(lanes), value(self.shape[-1])
+        fits = (n >= 0) & (n <= count) & (last >= 0) & (last <= size - n)  # a sum of the two may wrap
+        self.guards.check(fits, f"vector outside of {self.label}, axis {len(self.shape) - 1}")
+        offset = last * self.strides[-1]
         if len(indices) > 1:
             offset = offset + ArrayValue(self.pointer, self.shape[:-1], self.strides[:-1], self.guards, self.label,
                                          self.written)._inside(indices[:-1])  # fmt: skip
-        return offset
+        return offset, lanes
 
     def __repr__(self) -> str:
         return f"<{self.label}: {self.dtype.short}, {len(self.shape)} axes, of kernel {current().name!r}>"

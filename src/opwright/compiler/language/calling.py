@@ -24,13 +24,16 @@ from llvmlite import ir
 from ... import staging
 from ...core import dtypes, flags
 from ...core.dtypes import DType
-from ...core.errors import InvalidArgumentError, OutOfRangeError, SignatureError
+from ...core.errors import InvalidArgumentError, SignatureError
 from ...ops import dispatch
 from ..target import Target, host
-from .arrays import Array, ArrayValue, Guards
+from .arrays import Array, ArrayValue
+from .bounded import BoundedPointer
 from .control import LoopRange, carried
-from .family import word
+from .functions import minimum
+from .guards import Guards
 from .kinds import I64, KIND, POINTER
+from .parameters import number_word
 from .places import Pointer
 from .values import Staging, Value, current, value
 
@@ -50,13 +53,18 @@ class _Counted(Exception):
 class ArrayStaging(Staging):
     """The staging of a kernel on arrays. counting: for the number of items of its parallel loop alone."""
 
-    divides_anything = True
+    divides_anything = counts_anything = True
 
     def __init__(self, builder: ir.IRBuilder, name: str, target: Target, begin: Value | None,
-                 end: Value | None) -> None:  # fmt: skip
+                 end: Value | None, guards: Guards | None = None) -> None:  # fmt: skip
         super().__init__(builder, name, target)
+        self.guards = guards
         self.begin, self.end = begin, end
         self.has_parallel = False
+
+    def owned(self, memory: Any, size: int) -> Any:
+        """The pointer to memory of the kernel's own, which checks what is read and written by it."""
+        return memory if self.guards is None or not self.guards.on else BoundedPointer(memory, size, self.guards)
 
 
 def parallel(n: Any) -> Any:
@@ -70,7 +78,12 @@ def parallel(n: Any) -> Any:
     if staged.has_parallel:
         raise SignatureError(op=staged.name, what="a kernel has one parallel loop", found="two of them")
     staged.has_parallel = True
-    count = value(carried(n)).to(dtypes.int64)
+    count = value(carried(n))
+    if count.dtype.is_floating or count.dtype.is_bool or count.count:
+        raise TypeError(f"parallel takes an integer, found {count!r}")
+    if count.dtype is dtypes.uint64:
+        count = minimum(count, int(dtypes.int64.max))
+    count = count.to(dtypes.int64)
     if staged.begin is None:
         raise _Counted(count)
     return LoopRange(staged.begin, staged.end)
@@ -137,15 +150,15 @@ class ArrayKernel:
         words, begin, end, _ = function.args
         state = dispatch.state
         saved = state.trace, state.tapes
-        staged = ArrayStaging(b, self.name, target, None, None)
+        guards = None if counting else facts.guards  # what only counts items touches no array
+        staged = ArrayStaging(b, self.name, target, None, None, guards)
         state.trace, state.tapes = staged, ()
         if not counting:
             staged.begin, staged.end = Value(begin, dtypes.int64), Value(end, dtypes.int64)
         try:
             given = [b.load(b.gep(words, [ir.Constant(I64, i)], source_etype=I64), typ=kind, align=8)
                      for i, kind in enumerate(kinds)]  # fmt: skip
-            guards = Guards(False) if counting else facts.guards
-            arguments = self._arguments(given, dense, guards, facts.written)
+            arguments = self._arguments(given, dense, guards or Guards(False), facts.written)
             try:
                 with staging.converting(True):
                     result = staging.to_graph(self.function)(*arguments, **constants)
@@ -225,7 +238,7 @@ class ArrayKernel:
         dense: list[bool] = []
         for (name, kind), x in zip(self.parameters.items(), arguments):
             if isinstance(kind, DType):
-                words.append(word(x, kind))
+                words.append(number_word(x, kind, self.name, name))
             else:
                 dense.append(self._array(name, kind, x, words, sizes))
         key = (tuple(dense), tuple(constants.items()), flags.target)
@@ -292,7 +305,7 @@ class _Compiled:
         alone = threads == 1 or items <= 1
         status = self.run_alone(block, 0, items, None) if alone else self._shared(words, items, threads)
         if status:
-            raise OutOfRangeError(op=self.name, what=self.facts.guards.places[status - 1])
+            raise self.facts.guards.error(self.name, status)
 
     def _shared(self, words: list[int], items: int, threads: int) -> int:
         from ..native.executor import Executor, Step, StepError

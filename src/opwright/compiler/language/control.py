@@ -26,16 +26,29 @@ from ...staging.stages import (
     is_returned_value,
     register_stage,
 )
+from .bounded import BoundedPointer
 from .functions import maximum, minimum, select
-from .kinds import POINTER, number, typed
+from .kinds import I64, POINTER, number, typed
 from .places import Pointer, allocate
 from .values import Value, current, value
 
+ZERO_STEP = "range() arg 3 must not be zero"
+
 
 class LoopRange:
-    """A range that is run by a loop. step: a Python number or a positive value."""
+    """A range that is run by a loop. start, stop, step: integers, Python's or the kernel's.
+
+    raises TypeError for what is no integer, ValueError for a step of 0
+    """
 
     def __init__(self, start: Any, stop: Any, step: Any = 1) -> None:
+        for limit in (start, stop, step):
+            integer = isinstance(limit, int) or (
+                isinstance(limit, Value) and not (limit.dtype.is_floating or limit.dtype.is_bool or limit.count))
+            if not integer:
+                raise TypeError(f"a range counts integers, found {limit!r}")
+        if isinstance(step, int) and step == 0:
+            raise ValueError(ZERO_STEP)
         self.start, self.stop, self.step = start, stop, step
 
 
@@ -49,10 +62,17 @@ class _Carried:
 
     def __init__(self, like: Any) -> None:
         self.like = like
-        self.place = allocate(POINTER if isinstance(like, Pointer) else like.x.type)
+        kept = value(like.start) if isinstance(like, BoundedPointer) else like
+        self.place = allocate(POINTER if isinstance(kept, Pointer) else kept.x.type)
 
     def put(self, name: str, now: Any) -> None:
         now = carried(now, self.like)
+        if isinstance(self.like, BoundedPointer):
+            if not self.like.same_memory(now):
+                raise SignatureError(op=current().name, what=f"{name} points into other memory after a turn than "
+                                     "before", do="index the memory instead")  # fmt: skip
+            current().builder.store(value(now.start).x, self.place)
+            return
         alike = isinstance(now, Pointer) == isinstance(self.like, Pointer) and now.dtype is self.like.dtype
         if not alike or (isinstance(now, Value) and now.count != self.like.count):
             raise SignatureError(op=current().name, what=f"{name} has another type after a turn than before",
@@ -62,6 +82,8 @@ class _Carried:
 
     def get(self) -> Any:
         b = current().builder
+        if isinstance(self.like, BoundedPointer):
+            return self.like.moved(Value(b.load(self.place, typ=I64), dtypes.int64))
         if isinstance(self.like, Pointer):
             return Pointer(b.load(self.place, typ=POINTER), self.like.dtype, self.like.dtype.size)
         return Value(b.load(self.place, typ=self.like.x.type), self.like.dtype)
@@ -164,23 +186,18 @@ class LanguageStage(Stage):
     ) -> None:
         if not isinstance(items, LoopRange):
             raise TypeError(f"a for statement of a kernel runs over a range; found {type(items).__name__}")
-        b = current().builder
-        stop = carried(items.stop, items.start if isinstance(items.start, Value) else None)
-        start = carried(items.start, stop)
-        counter = _Carried(start)
-        counter.put("the range's counter", start)
-        down = isinstance(items.step, int) and items.step < 0
+        steps = _Steps(items)
+        counter = _Carried(steps.start)
+        counter.put("the range's counter", steps.start)
 
         def test() -> Any:
-            i = counter.get()
-            inside = i > stop if down else i < stop
+            inside = steps.inside(counter.get())
             return inside if go_on is None else inside & Value(_test(go_on()), dtypes.bool)
 
         def turn() -> None:
             i = counter.get()
             body(i)
-            following = b.add(i.x, carried(items.step, start).x, flags=("nsw",))
-            counter.put("the range's counter", Value(following, i.dtype))
+            counter.put("the range's counter", steps.after(i))
 
         _run(test, turn, state)
 
@@ -194,6 +211,62 @@ class LanguageStage(Stage):
                 found = join(found, x)
             return found
         return NotImplemented
+
+
+class _Steps:
+    """The numbers of a range: the first, whether a number is one of them, and which follows it.
+
+    The number that follows never wraps: past the integer's end it is that end, which is inside of no range.
+    """
+
+    def __init__(self, items: LoopRange) -> None:
+        like = next((x for x in (items.stop, items.start, items.step) if isinstance(x, Value)), None)
+        self.stop = carried(items.stop, like)
+        self.start = carried(items.start, self.stop)
+        dtype = self.dtype = self.start.dtype
+        self.step = step = items.step
+        self.anything = current().counts_anything
+        if not isinstance(step, Value):
+            self.up: Any = step > 0
+            return
+        if step.dtype is not dtype:
+            raise TypeError(f"{dtype.name} and {step.dtype.name} do not mix in a kernel: x.to(dtype) converts")
+        self.up = True
+        if self.anything:
+            if current().guards is not None:
+                current().guards.require(step != 0, ZERO_STEP)
+            if not dtype.is_unsigned:
+                self.up = step > 0
+            self.turns = step != 0
+
+    def inside(self, i: Value) -> Value:
+        if not isinstance(self.up, Value):
+            found = i < self.stop if self.up else i > self.stop
+        else:
+            found = (self.up & (i < self.stop)) | (~self.up & (i > self.stop))
+        return found & self.turns if isinstance(self.step, Value) and self.anything else found
+
+    def after(self, i: Value) -> Value:
+        b, dtype, step = current().builder, self.dtype, self.step
+        least, most = int(dtype.min), int(dtype.max)
+        flag = "nuw" if dtype.is_unsigned else "nsw"
+        if isinstance(step, Value):
+            if not self.anything:
+                return Value(b.add(i.x, step.x, flags=(flag,)), dtype)
+            ahead = select(i > most - step, most, i + step)
+            if not isinstance(self.up, Value):
+                return ahead
+            return select(self.up, ahead, select(i < least - step, least, i + step))
+        by = abs(step)
+        end = most if self.up else least
+        if by > most - least:
+            return Value(number(dtype, end), dtype)
+        if by > 1 and self.anything:
+            i = minimum(i, end - by) if self.up else maximum(i, end + by)
+        if by > most:  # a signed integer's whole range and more: the sum is right as it wraps
+            wrapped = Value(number(dtype, by - (1 << 8 * dtype.size)), dtype)
+            return i + wrapped if self.up else i - wrapped
+        return Value((b.add if self.up else b.sub)(i.x, number(dtype, by), flags=(flag,)), dtype)
 
 
 def _same_number(one: Any, other: Any) -> bool:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import struct
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,7 +21,7 @@ import numpy as np
 from ...core import flags
 from ...core.dtypes import DType
 from ..target import Target, host
-from .parameters import PointerKind
+from .parameters import PointerKind, number_word
 
 if TYPE_CHECKING:
     from llvmlite import ir
@@ -110,10 +109,7 @@ def word(v: Any, kind: Any) -> int:
     """One word of a call."""
     if isinstance(kind, PointerKind):
         return int(v.ctypes.data) if isinstance(v, np.ndarray) else int(v)
-    if kind.is_floating:
-        bits = np.asarray(v, kind.np).tobytes().ljust(8, b"\0")
-        return int(struct.unpack("<q", bits)[0])
-    return int(v)
+    return number_word(v, kind)
 
 
 def family(function: Callable[..., Any]) -> Family:

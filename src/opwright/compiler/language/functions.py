@@ -89,7 +89,8 @@ def stack(dtype: DType, n: int, align: int = 64) -> Pointer:
     """Memory for n elements that lives as long as this call of the kernel."""
     place = allocate(KIND[dtype], n, align)
     place.type = POINTER  # llvmlite takes it for a pointer to dtype alone
-    return Pointer(place, dtype, align)
+    memory: Pointer = current().owned(Pointer(place, dtype, align), n)
+    return memory
 
 
 def null(dtype: DType) -> Pointer:
@@ -108,6 +109,8 @@ def pointer(address: Value, dtype: DType) -> Pointer:
 def select(mask: Any, a: Any, c: Any) -> Value:
     """a where the mask holds, else c."""
     if isinstance(a, Pointer):
+        if hasattr(a, "select"):  # memory with bounds
+            return a.select(mask, c)
         return Pointer(current().builder.select(mask.x, a.x, c.x), a.dtype, min(a.align, c.align))  # type: ignore[return-value]
     a, c = _values(a, c)
     count = max(mask.count, a.count)

@@ -27,6 +27,7 @@ from llvmlite import ir
 from ...core import dtypes
 from ...core.dtypes import DType
 from ...core.errors import UnimplementedError
+from .bounded import BoundedPointer
 from .functions import constant_vector, stack
 from .kinds import I8
 from .places import Pointer
@@ -60,6 +61,13 @@ def tile_config(sizes: Sequence[tuple[Any, Any]]) -> None:
                                  f"for with {rows} of {row_bytes}")  # fmt: skip
             else:
                 known[at] = x
+    staged = current()
+    staged.tiles = dict(enumerate(sizes))
+    for at, x in unknown:
+        if staged.guards is not None:
+            wide = x.to(dtypes.int64)
+            fits = (wide >= 1) & (wide <= ROWS if at >= _ROWS_AT else (wide <= ROW_BYTES) & (wide & 3 == 0))
+            staged.guards.check(fits, f"a tile has 1 to {ROWS} rows of 4 to {ROW_BYTES} bytes, in fours")
     place = stack(dtypes.uint8, 64)
     place.store(constant_vector(dtypes.uint8, known))
     for at, x in unknown:
@@ -82,13 +90,13 @@ def tile_zero(tile: int) -> None:
 def tile_load(tile: int, p: Pointer, pitch: Any) -> None:
     """A tile's rows from p on, `pitch` bytes apart."""
     _asked("tile_load", tile)
-    intrinsic("x86.tileloadd64", ir.VoidType(), _name(tile), _place("tile_load", p), _bytes(pitch))
+    intrinsic("x86.tileloadd64", ir.VoidType(), _name(tile), _place("tile_load", tile, p, pitch), _bytes(pitch))
 
 
 def tile_store(tile: int, p: Pointer, pitch: Any) -> None:
     """Write a tile's rows from p on, `pitch` bytes apart."""
     _asked("tile_store", tile)
-    intrinsic("x86.tilestored64", ir.VoidType(), _name(tile), _place("tile_store", p), _bytes(pitch))
+    intrinsic("x86.tilestored64", ir.VoidType(), _name(tile), _place("tile_store", tile, p, pitch), _bytes(pitch))
 
 
 def tile_dot(acc: int, a: int, b: int, a_dtype: DType, b_dtype: DType) -> None:
@@ -114,10 +122,16 @@ def _name(tile: int) -> ir.Value:
     return ir.Constant(I8, tile)
 
 
-def _place(op: str, p: Any) -> ir.Value:
+def _place(op: str, tile: int, p: Any, pitch: Any) -> ir.Value:
+    """The pointer for the instruction; of memory whose size is known, after a check that the tile lies inside."""
     if not isinstance(p, Pointer):
         raise TypeError(f"{op} takes a pointer, such as stack(dtype, n) gives; found {p!r}")
-    return p.x
+    if not isinstance(p, BoundedPointer):
+        return p.x
+    rows, row_bytes = (value(n).to(dtypes.int64) for n in current().tiles.get(tile, (ROWS, ROW_BYTES)))
+    apart = value(pitch).to(dtypes.int64)
+    p.guards.check((apart >= 0) & (apart < 1 << 32), f"{op}: rows are 0 to 4 GiB apart")
+    return p.spanning((rows - 1) * apart + row_bytes)
 
 
 def _bytes(pitch: Any) -> ir.Value:

@@ -44,12 +44,21 @@ class Staging(KernelTrace):
     """
 
     divides_anything = False
+    counts_anything = False
+    """Whether ranges have any limits and steps; those of Opwright's own kernels end far from their integer's."""
+    guards: Any = None
+    """The checks of a kernel whose accesses are checked (guards.py)."""
 
     def __init__(self, builder: ir.IRBuilder, name: str, target: Any) -> None:
         super().__init__(builder, name, 0)
         self.target = target
         self.lines = "kernel" in flags.show  # whether the IR names the lines of Python
+        self.tiles: dict[int, tuple[Any, Any]] = {}  # sizes of the tiles that the kernel configured
         self._line: tuple[str, int] | None = None
+
+    def owned(self, memory: Any, size: int) -> Any:
+        """The pointer to memory of the kernel's own; a kernel with guards knows its size in elements."""
+        return memory
 
     def mark(self) -> None:
         """Write the line of the kernel's Python into the IR, where it is another than before."""
@@ -263,6 +272,16 @@ class Value(KernelScalar):
 
     def __getitem__(self, lane: Any) -> Value:
         """One lane."""
+        guards = current().guards
+        if isinstance(lane, Value):
+            if lane.count or lane.dtype.is_floating:
+                raise TypeError(f"a lane is named by an integer, found {lane!r}")
+            if guards is not None:
+                wide = lane.to(dtypes.int64)
+                holds = Value(wide.x, dtypes.uint64) < self.count
+                guards.check(holds, f"lane outside of a vector of {self.count}")
+        elif not 0 <= lane < self.count:
+            raise IndexError(f"a vector of {self.count} lanes has no lane {lane}")
         at = lane.x if isinstance(lane, Value) else ir.Constant(I32, lane)
         return Value(current().builder.extract_element(self.x, at), self.dtype)
 

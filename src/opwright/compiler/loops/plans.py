@@ -15,6 +15,7 @@ import numpy as np
 
 from ...core import dtypes
 from ...core.errors import InternalError
+from ..language.parameters import number_word
 from ..native import executor as native
 from ..native.executor import ALIGNMENT, StepFailed, aligned
 from .forms import Buffer, Form
@@ -114,7 +115,10 @@ _FLOATS = {dtypes.float32: "<f4x", dtypes.float64: "<d"}
 def word(value: Any, parameter: Any) -> int:
     """A number as the 8-byte word of a parameter of this type. Raises InternalError for what is no number."""
     if parameter is dtypes.float32:
-        return int(struct.unpack("<q", struct.pack("<f4x", value))[0])
+        try:
+            return int(struct.unpack("<q", struct.pack("<f4x", value))[0])
+        except OverflowError:  # beyond float32's range: an infinity
+            return number_word(value, parameter)
     if parameter is dtypes.float64:
         return int(struct.unpack("<q", struct.pack("<d", value))[0])
     if parameter is dtypes.float16 or parameter is dtypes.bfloat16:

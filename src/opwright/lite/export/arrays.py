@@ -19,6 +19,7 @@ from ...compiler.c_source.array_kernels import ArraySource, array_source
 from ...compiler.c_source.expressions import c_type
 from ...compiler.language.arrays import REST, Array
 from ...compiler.language.kinds import KIND
+from ...compiler.language.parameters import number_word
 from ...compiler.operator_kernels import ATTR, INPUT, OperatorKernel
 from ...core import dtypes
 from ...core.dtypes import DType
@@ -85,8 +86,10 @@ def array_export_of(op: Operator, kernel: OperatorKernel, attrs: Mapping[str, An
         raise UnimplementedError(op=op.name, what="its attributes have too many combinations", found=len(combinations),
                                  wanted=f"at most {MOST_CHOICES}", do="attrs={...}")  # fmt: skip
     export.choices = len(combinations)
-    export.narrow = {at for name, (role, at) in kernel.roles.items()
-                     if role == ATTR and kernel.kernel.parameters[name] is dtypes.int32}  # fmt: skip
+    export.narrow = {at: kind for name, (role, at) in kernel.roles.items()
+                     if role == ATTR and (kind := kernel.kernel.parameters[name]).is_integer
+                     and kind is not dtypes.int64}  # fmt: skip
+    _check_numbers(op, kernel)
     export.sizes = tuple(dict.fromkeys(s for _, k in export.inputs for s in k.shape if isinstance(s, str)))
     _check_outputs(export)
     for k, values in enumerate(combinations):
@@ -103,6 +106,20 @@ def array_export_of(op: Operator, kernel: OperatorKernel, attrs: Mapping[str, An
     if wrong:
         raise UnimplementedError(op=op.name, what=f"its kernel writes input {wrong[0]!r}", do="write an output")
     return export
+
+
+def _check_numbers(op: Operator, kernel: OperatorKernel) -> None:
+    """Raise UnimplementedError where an attribute's type or default does not fit the kernel's parameter."""
+    for name, (role, at) in kernel.roles.items():
+        kind = kernel.kernel.parameters[name]
+        if role != ATTR or kind.is_floating:
+            continue
+        attr = op.attr_defs[at]
+        if attr.type is float:
+            raise UnimplementedError(op=op.name, what=f"attribute {at!r} is a float and the kernel's parameter "
+                                     f"{kind.name}", do="annotate both alike")  # fmt: skip
+        if not attr.required and attr.default is not None:
+            number_word(attr.default, kind, op.name, at)
 
 
 def _check_outputs(export: ArrayExport) -> None:

@@ -22,6 +22,7 @@ from ...compiler.c_source.numbers import AttributeNeeded
 from ...compiler.c_source.scalar_kernels import SYMBOLIC, ScalarSource, scalar_source
 from ...compiler.kernel import Kernel
 from ...compiler.lowering import KINDS, LOWER
+from ...core import dtypes as core_dtypes
 from ...core.dtypes import DType
 from ...core.errors import InvalidArgumentError, OpError, SignatureError, UnimplementedError
 from ...ops.attributes import Attr
@@ -71,7 +72,8 @@ class Export:
     """An operator as C.
 
     stem: begins the names of its C functions. choices: how many combinations of fixed attributes there are.
-    refused: dtypes that it takes in Python and not here, with the reason. narrow: attributes that become int32.
+    refused: dtypes that it takes in Python and not here, with the reason. narrow: attributes that become
+    integers other than int64, and which.
     """
 
     op: Operator
@@ -82,7 +84,7 @@ class Export:
     cases: list[Case] = field(default_factory=list)
     choices: int = 1
     refused: dict[tuple[DType | None, ...], str] = field(default_factory=dict)
-    narrow: set[str] = field(default_factory=set)
+    narrow: dict[str, DType] = field(default_factory=dict)
 
     @property
     def optional(self) -> list[int]:
@@ -138,7 +140,7 @@ def export_of(op: Operator, attrs: Mapping[str, Any]) -> Export:
             ) from error
         except (UnimplementedError, SignatureError, TypeError, ValueError) as error:
             export.refused[dtypes] = _reason(error)
-    export.narrow = {name for case in export.cases for name in case.source.narrow}
+    export.narrow = {name: core_dtypes.int32 for case in export.cases for name in case.source.narrow}
     if not export.cases:
         raise UnimplementedError(op=op.name, what="its kernel has no form in C for any of its dtypes",
                                  found={dtype_words(k): v for k, v in export.refused.items()}

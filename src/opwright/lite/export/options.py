@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from ...compiler.c_source.functions import in_comment
+from ...core import dtypes
+from ...core.dtypes import DType
 from ..format.carried import VERSION_KEY
 from .cases import Export, Option, c_number, condition, later_type
 
@@ -168,14 +170,23 @@ def _number(export: Export, option: Option) -> list[str]:
     wanted = option.attr.check.wanted if option.attr.check is not None else ""
     checks = [(t, f"attribute '{option.name}' is out of its range: {wanted}") for t in tests]
     if option.name in export.narrow:
-        words = f"attribute '{option.name}' is out of its range: the operator computes with it as int32"
-        checks.append(("INT32_MIN <= number && number <= INT32_MAX", words))
+        dtype = export.narrow[option.name]
+        words = f"attribute '{option.name}' is out of its range: the operator computes with it as {dtype.name}"
+        checks += [(test, words) for test in _held(dtype)]
     for test, words in checks:
         lines += [f"      if (!({test})) {{", *_failed(printed(words[:180]))]
     if option.choices:
         later = next(i for i, c in enumerate(option.choices) if isinstance(c, type))
         lines.append(f"      state->{option.field}_choice = {later};")
     return [*lines, f"      state->{option.field} = number;"]
+
+
+def _held(dtype: DType) -> list[str]:
+    """Tests whether an int64 is a number of the dtype."""
+    if dtype is dtypes.uint64:
+        return ["number >= 0"]
+    name = f"{'U' if dtype.is_unsigned else ''}INT{8 * dtype.size}"
+    return [f"{'0' if dtype.is_unsigned else f'{name}_MIN'} <= number && number <= {name}_MAX"]
 
 
 def defaults(export: Export) -> list[str]:
