@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import functools
 import sys
-import threading
 from typing import Any
 
 from llvmlite import binding as llvm
 
 from ..core import flags
+from .background import LLVM
 from .native.image import runs_images
 from .target import Target, host, optimised
-
-_lock = threading.RLock()
 
 
 def object_code(text: str, target: Target) -> bytes:
     """The object file of a module in LLVM's text form, for code that this process can load; shown where asked for."""
+    with LLVM:
+        return _object_code(text, target)  # whose modules are freed before the lock is
+
+
+def _object_code(text: str, target: Target) -> bytes:
     machine = target.machine(jit=not runs_images())
     if "kernel" in flags.show:
         print(text, file=sys.stderr)
@@ -34,14 +37,14 @@ def object_code(text: str, target: Target) -> bytes:
     return code
 
 
-@functools.cache
+@functools.cache  # under the lock
 def _engine() -> Any:
     return llvm.create_mcjit_compiler(llvm.parse_assembly(""), host().machine(jit=True))
 
 
 def load_object(code: bytes, symbol: str) -> int:
     """The address of a function of an object file, loaded by LLVM; no other may have its name."""
-    with _lock:
+    with LLVM:
         engine = _engine()
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()

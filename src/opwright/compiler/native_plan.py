@@ -8,16 +8,16 @@ Not here: what becomes native (stretches.py), plans of Python lines (plan.py).
 from __future__ import annotations
 
 import sys
-import threading
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..core import flags
+from ..core import flags, forks
 from ..core.errors import OpError
 from ..graph import Graph
+from .background import compiling
 from .calls import function_of
 from .kernels import Unmade
 from .plan import Plan
@@ -37,7 +37,7 @@ class NativePlan:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
         self._made: dict[tuple[Shape | None, ...], tuple[Plan, Compiled]] = {}
         self._plain: Plan | None = None
         self.run: Callable[..., tuple[Any, ...]] = self._first
@@ -136,7 +136,7 @@ class HotPlan:
         if self._left == 0:
             native = NativePlan(self.graph)
             shapes = [None if v.dtype.is_handle else np.shape(a) for a, v in zip(inputs, self.graph.inputs)]
-            threading.Thread(target=self._compile, args=(native, shapes), daemon=True, name="opwright-compiler").start()
+            compiling.submit(lambda: self._compile(native, shapes))
         return self._plain
 
     def _compile(self, native: NativePlan, shapes: Sequence[Shape | None]) -> None:

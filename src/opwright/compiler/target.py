@@ -14,6 +14,7 @@ from typing import Any
 
 from ..core import flags
 from ..core.errors import FailedPreconditionError, NotFoundError
+from .background import LLVM
 from .native.host import host_words
 
 
@@ -47,9 +48,10 @@ class Target:
         """
         from llvmlite import binding as llvm
 
-        llvm.initialize_all_targets()
         try:
-            llvm.Target.from_triple(triple)
+            with LLVM:
+                llvm.initialize_all_targets()
+                llvm.Target.from_triple(triple)
         except RuntimeError as error:
             raise NotFoundError(what="LLVM has no such target", found=triple,
                                 wanted="a triple, as x86_64-unknown-linux-gnu",
@@ -84,9 +86,10 @@ class Target:
 
     def object_code(self, text: str) -> bytes:
         """The object file of a module in LLVM's text form."""
-        machine = self.machine()
-        code: bytes = machine.emit_object(optimised(text, machine))
-        return code
+        with LLVM:
+            machine = self.machine()
+            code: bytes = machine.emit_object(optimised(text, machine))
+            return code
 
 
 @functools.cache

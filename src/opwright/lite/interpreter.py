@@ -11,6 +11,7 @@ import functools
 import os
 import weakref
 from collections.abc import Callable, Sequence
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from .runtime.details import node_details, tensor_details
 from .runtime.errors import also, as_base
 from .runtime.lending import Lent, check_lent, lend
 from .runtime.opening import open_model
+from .runtime.ownership import Ownership, brief, exclusive
 from .runtime.resolution import Missing, place, resolve, unresolved
 from .runtime.signatures import SignatureRunner
 from .runtime.subgraph import Subgraph
@@ -46,6 +48,9 @@ def _alive(me: weakref.ref[Interpreter]) -> Interpreter:
     found = me()
     assert found is not None, "delegates are asked by an interpreter that lives"
     return found
+
+
+_OF_FILE = ("_subgraphs", "_model", "_signatures")  # what an interpreter has once its file is open
 
 
 class OpResolverType(enum.Enum):
@@ -98,6 +103,7 @@ class Interpreter:
                 raise ValueError(f"type of num_threads should be int, found {type(num_threads).__name__}")
             if num_threads < 1:
                 raise ValueError(f"num_threads should >= 1, found {num_threads}")
+        self._ownership = Ownership()
         base = default_resolver() if op_resolver is None else op_resolver
         if not isinstance(base, OpResolver):
             raise TypeError(f"op_resolver is a lite.OpResolver, found {type(base).__name__}")
@@ -131,7 +137,7 @@ class Interpreter:
             refuse_external(model)
             codes = resolve(model, self._resolver)
             for i in range(len(model.subgraphs)):
-                subgraphs.append(Subgraph(model, i, codes, self._threads, subgraphs))
+                subgraphs.append(Subgraph(model, i, codes, self._threads, subgraphs, self._ownership))
             if any(c.has_early() for c in codes):
                 for subgraph in subgraphs:
                     subgraph.init_early()
@@ -148,23 +154,32 @@ class Interpreter:
         return None if flags.check_inputs or flags.verify else find(self._source)
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("_subgraphs", "_model", "_signatures") and self.__dict__.get("_shortcut") is not None:
+        if name in _OF_FILE and self.__dict__.get("_shortcut") is not None:
             self._leave_shortcut()
             return self.__dict__[name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
+    @exclusive("changed")
     def _leave_shortcut(self) -> None:
         """Open the file after all, in the state that the shortcut has."""
         shortcut, self._shortcut = self._shortcut, None
-        assert shortcut is not None
-        self._open(None, shortcut.mapping)
-        if shortcut.allocated:
-            self._allocate(0)
-            for index, t in shortcut.tensors.items():
-                np.copyto(self._elements(index, 0), elements(t))
+        if shortcut is None:  # another thread has left it, while this one waited
+            return
+        try:
+            self._open(None, shortcut.mapping)
+            if shortcut.allocated:
+                self._allocate(0)
+                for index, t in shortcut.tensors.items():
+                    np.copyto(self._elements(index, 0), elements(t))
+        except BaseException:  # a KeyboardInterrupt, or no memory: it stays what it was
+            self._engine, self._waiting, self._shortcut = None, False, shortcut
+            for name in _OF_FILE:
+                self.__dict__.pop(name, None)
+            raise
 
     # ---- life -----------------------------------------------------------------------------------------------------
 
+    @exclusive("allocated")
     def allocate_tensors(self) -> None:
         """Make ready to run: init and prepare the operators, give tensors their memory. Again after a resize.
 
@@ -177,10 +192,20 @@ class Interpreter:
 
     def invoke(self) -> None:
         """Run the model. Raises RuntimeError (errors.OpError, too) naming the node that failed."""
-        shortcut = self._shortcut
-        if shortcut is None or flags.check_inputs or not shortcut.run():
-            self._invoke(0)
+        ownership, me = self._ownership, get_ident()
+        if ownership.thread == me:
+            ownership.refuse("invoked")
+        while ownership.thread:
+            ownership.wait("invoked")
+        ownership.thread = me  # as `exclusive` does, without the 150 ns of its call
+        try:
+            shortcut = self._shortcut
+            if shortcut is None or flags.check_inputs or not shortcut.run():
+                self._invoke(0)
+        finally:
+            ownership.thread = 0
 
+    @exclusive("profiled")
     def profile(self, runs: int = 20, *, memory: bool = False) -> Profile:
         """Invoke `runs` times and time each node; memory: once more, to see what each allocates beside the arena.
 
@@ -200,6 +225,7 @@ class Interpreter:
 
         return profile(self._subgraphs, runs, memory)
 
+    @exclusive("closed")
     def close(self) -> None:
         """Free every operator's state, once; the interpreter cannot run any more. Happens by itself at the end.
 
@@ -208,8 +234,8 @@ class Interpreter:
         if self._shortcut is not None:
             self._shortcut.close()
             return
-        if self._subgraphs:
-            self._subgraphs[0].resources.check_idle("closed")
+        if self._engine is not None:
+            self._engine.cancel()
         errors = [error for subgraph in self._subgraphs for error in subgraph.close()]
         if errors:
             raise errors[0]
@@ -221,15 +247,17 @@ class Interpreter:
         self.close()
 
     def __del__(self) -> None:
-        if "_subgraphs" in self.__dict__:
+        if "_subgraphs" in self.__dict__ and not self._ownership.torn:
             self.close()  # Python shows an error that is raised here, and goes on
 
     # ---- tensors --------------------------------------------------------------------------------------------------
 
+    @brief("written")
     def set_tensor(self, tensor_index: int, value: Any) -> None:
         """Copy a value, of exactly its dtype and shape, into a tensor. Raises ValueError."""
         self._set(tensor_index, value, 0)
 
+    @brief("read")
     def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> Any:
         """A copy of a tensor's elements; of rank 0, a NumPy scalar.
 
@@ -246,8 +274,13 @@ class Interpreter:
         """
         if self._shortcut is not None:  # views are of what stays
             self._leave_shortcut()
-        return lambda: lend(self._lent, self._tensor(tensor_index, 0), self._elements(tensor_index, 0))
+        return lambda: self._lend(tensor_index)
 
+    @brief("read")
+    def _lend(self, tensor_index: int) -> np.ndarray:
+        return lend(self._lent, self._tensor(tensor_index, 0), self._elements(tensor_index, 0))
+
+    @exclusive("resized")
     def resize_tensor_input(self, input_index: int, tensor_size: Any, strict: bool = False) -> None:
         """Give an input another shape; allocate_tensors comes next. strict: only sizes that are unknown may change.
 
@@ -255,6 +288,7 @@ class Interpreter:
         """
         self._resize(input_index, tensor_size, strict, 0)
 
+    @exclusive("reset")
     def reset_all_variables(self) -> None:
         """Set every variable tensor to zeros."""
         for subgraph in self._subgraphs:
@@ -318,6 +352,7 @@ class Interpreter:
 
     # ---- delegates ------------------------------------------------------------------------------------------------
 
+    @exclusive("changed")
     def modify_graph_with_delegate(self, delegate: Any) -> None:
         """Let a `lite.Delegate` claim nodes of every subgraph, after those that were applied before.
 
@@ -337,6 +372,7 @@ class Interpreter:
             for i in ready:
                 self._allocate(i)
 
+    @exclusive("changed")
     def remove_all_delegates(self) -> None:
         """Free all delegates' kernels, and run the model as the file has it. allocate_tensors comes next.
 
@@ -348,14 +384,14 @@ class Interpreter:
             from .runtime.delegation import remove_all_delegates
 
             if any(s.delegation is not None and s.delegation.applied for s in self._subgraphs):
-                self._subgraphs[0].resources.check_idle("changed")
+                self._ownership.check_idle("changed")
             remove_all_delegates(self._subgraphs)
 
     def _withdraw(self) -> None:
         """Give back the nodes that the compiled engine has; the next allocation applies it again."""
         if self._engine is not None:
             if self._engine.runs_nodes():
-                self._subgraphs[0].resources.check_idle("changed")
+                self._ownership.check_idle("changed")
             self._engine.withdraw()
             self._engine, self._waiting = None, False
 
@@ -378,7 +414,7 @@ class Interpreter:
     def _delegate(self, delegate: Any, strict: bool) -> None:
         from .runtime.delegation import Surroundings, apply_delegate  # a program without delegates need not load it
 
-        self._subgraphs[0].resources.check_idle("changed")
+        self._ownership.check_idle("changed")
         if self._around is None:
             me = weakref.ref(self)  # it is to be freed without waiting for the collector of cycles
             self._around = Surroundings(lambda name: _alive(me)._metadata(name),

@@ -311,10 +311,8 @@ def test_one_interpreter_used_from_two_threads_is_an_error():
     thread.start()
     assert entered.wait(20)
     for act in (interpreter.invoke, lambda: interpreter.resize_tensor_input(0, [2]), interpreter.close,
-                interpreter.remove_all_delegates):  # fmt: skip
-        if act == interpreter.remove_all_delegates:
-            act()  # there are none
-            continue
+                interpreter.remove_all_delegates, lambda: interpreter.get_tensor(1), lambda: interpreter.set_tensor(0, X),
+                interpreter.tensor(0), interpreter.reset_all_variables, interpreter.allocate_tensors, interpreter.profile):  # fmt: skip
         with pytest.raises(RuntimeError, match="while it runs") as raised:
             act()
         assert isinstance(raised.value, OpError)

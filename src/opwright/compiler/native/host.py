@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...core import flags
+from ..background import LLVM
 from ..cache import objects
 from .image import library
 
@@ -93,9 +94,10 @@ def cache_bytes() -> int:
 def _asked() -> HostWords:
     from llvmlite import binding as llvm
 
-    features = llvm.get_host_cpu_features()
-    wide = 64 if features.get("avx512f") else 32 if features.get("avx2") else 16
-    return HostWords(llvm.get_process_triple(), llvm.get_host_cpu_name(), features.flatten(), wide)
+    with LLVM:
+        features = llvm.get_host_cpu_features()
+        wide = 64 if features.get("avx512f") else 32 if features.get("avx2") else 16
+        return HostWords(llvm.get_process_triple(), llvm.get_host_cpu_name(), features.flatten(), wide)
 
 
 def _signs() -> str | None:

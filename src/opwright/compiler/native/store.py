@@ -19,17 +19,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 from ... import core
-from ...core import flags
+from ...core import flags, forks
 from ...core.errors import DataLossError, UnavailableError
+from ...core.once import once
+from ..background import Job, generating
 from ..cache import objects
 from ..target import Target, host
 from .image import Image, load_images, merged, runs_images
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
 
 FORMAT = 2  # of what the cache holds: raised where the same kernel would become other code
 _SHOWN_WHEN_COMPILED = frozenset({"kernel", "llvm", "asm"})
@@ -63,8 +62,8 @@ class _Thread(threading.local):
 _here = _Thread()
 _loaded: dict[str, int] = {}  # addresses by digest
 _folders: dict[str, Path] = {}  # the cache that each is kept in: another may be set meanwhile
-_lock = threading.Lock()  # of `_making`
-_making: dict[str, threading.Lock] = {}  # a kernel is made by one thread, others by others meanwhile
+_lock = forks.lock()  # of `_making`
+_making: dict[str, Any] = {}  # a kernel is made by one thread, others by others meanwhile
 
 
 def find_or_make(name: str, constants: str, target: Target | None, make: Callable[[], tuple[str, str]]) -> Code:
@@ -92,7 +91,7 @@ def _find(digest: str, name: str, make: Callable[[], tuple[str, str]]) -> Code:
         return Code(0, name)
     if address is None:
         with _lock:
-            lock = _making.setdefault(digest, threading.Lock())
+            lock = _making.setdefault(digest, forks.lock())
         try:
             with lock:
                 address = _loaded.get(digest)
@@ -177,23 +176,23 @@ class _Beside:
     """Kernels that are staged on one thread and compiled on another."""
 
     def __init__(self) -> None:
-        from concurrent.futures import ThreadPoolExecutor
-
-        self._pool = ThreadPoolExecutor(1, "opwright-llvm")
-        self._compiled: dict[str, Future[Code]] = {}
+        self._compiled: dict[str, Job] = {}
 
     def make(self, digest: str, name: str, make: Callable[[], tuple[str, str]]) -> None:
         """Stage a kernel now, unless it is kept already, and have it compiled."""
         if digest not in self._compiled:
             if objects(flags.cache_dir).find(digest) is None:
                 make = _given(make())
-            self._compiled[digest] = self._pool.submit(_find, digest, name, make)
+            self._compiled[digest] = generating.submit(functools.partial(_find, digest, name, make))
 
     def wait(self, done: bool) -> None:
         """Until all are compiled; or give up what was not begun. Raises what compiling raised."""
-        self._pool.shutdown(cancel_futures=not done)
-        for future in self._compiled.values() if done else ():
-            future.result()
+        for job in self._compiled.values():
+            if not done:
+                job.cancel()
+            job.wait()
+            if done and job.error is not None:
+                raise job.error
 
 
 def _given(made: tuple[str, str]) -> Callable[[], tuple[str, str]]:
@@ -286,7 +285,7 @@ def program_digest(*parts: str) -> str:
     return _digest(host(), *parts)
 
 
-@functools.cache
+@once
 def sources() -> str:
     """A digest of the sources that kernels are made by: names, sizes and times of their files."""
     found: list[str] = []

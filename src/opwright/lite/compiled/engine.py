@@ -11,12 +11,14 @@ inputs and variables as they were.
 from __future__ import annotations
 
 import contextlib
-import os
+import functools
 import threading
 import warnings
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from ...compiler.background import Job, compiling
 from ...compiler.kernels import Unmade
 from ...compiler.loops import freezing, frozen
 from ...compiler.loops.planning import plan_of
@@ -28,16 +30,6 @@ from .delegate import Cold, CompiledDelegate
 from .keeping import Made
 
 _warned = threading.Event()  # that nothing can be compiled here
-_one_at_a_time = threading.Lock()
-
-
-def _after_fork() -> None:
-    global _one_at_a_time
-    _one_at_a_time = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
 
 
 class Engine:
@@ -53,8 +45,7 @@ class Engine:
             identity = frozen.key_of_bytes(content)
         self._key = identity or f"{[len(s.nodes) for s in subgraphs]} {[len(s.tensors) for s in subgraphs]}"
         self.delegate = CompiledDelegate(self._key, identity)
-        self._job: threading.Thread | None = None
-        self._process = 0
+        self._job: Job | None = None
         apply(self.delegate)
 
     def settle(self) -> bool:
@@ -64,56 +55,44 @@ class Engine:
         if self.delegate.whole is not None and self._path and len(self._subgraphs) == 1:
             shortcut.keep(self._path, self.delegate.whole, self._subgraphs[0])
         if made is not None:
-            thread = threading.Thread(target=self._keep, args=(made,), name="opwright-keeper")
-            thread.start()
-            if not flags.background:
-                thread.join()
+            path = self._path if len(self._subgraphs) == 1 else None
+            keep = functools.partial(_keep, made, path, self._subgraphs[0])
+            if flags.background:
+                compiling.submit(keep, urgent=True)
+            else:
+                keep()
         if self.delegate.failure is not None:
             _warn(self.delegate.failure)
         elif self.delegate.cold and self._job is None:
-            self._process = os.getpid()
-            self._job = threading.Thread(target=self._compile, args=(self.delegate.cold,), daemon=True,
-                                         name="opwright-compiler")  # fmt: skip
-            self._job.start()
+            self._job = compiling.submit(functools.partial(_compile, self._key, self.delegate.cold))
+            weakref.finalize(self, self._job.cancel).atexit = False  # nobody waits for it any more
         return self._job is not None
-
-    def _compile(self, cold: Iterable[Cold]) -> None:
-        with _one_at_a_time:
-            try:
-                for graph, apart in cold:
-                    with pack(f"{self._key} {graph.name}"), compiling_beside():
-                        try:
-                            plan_of(graph, apart=apart)
-                        except Unmade:
-                            continue  # what else the graph has is compiled; it is planned again without these
-            except Exception as error:
-                self.delegate.failure = error
-
-    def _keep(self, made: Made) -> None:
-        """Keep a plan for later processes, and where it is all of the model, the short way to it."""
-        with _one_at_a_time, contextlib.suppress(OSError, MemoryError):
-            freezing.keep(*made)
-            if self._path and len(self._subgraphs) == 1:
-                shortcut.keep(self._path, made.key, self._subgraphs[0])
 
     def wait(self) -> None:
         """Until the compiler is done."""
-        if self._job is not None and self._process == os.getpid():
-            self._job.join()
+        if self._job is not None:
+            self._job.wait()
+
+    def cancel(self) -> None:
+        """Compile nothing any more, but what the compiler has begun."""
+        if self._job is not None:
+            self._job.cancel()
 
     def switch(self) -> bool:
         """Between two runs: take the nodes if their kernels are there now. Whether something is missing still."""
         job = self._job
-        if job is None or (job.is_alive() and self._process == os.getpid()):
+        if job is None or not job.done:
             return job is not None
-        self._job, self.delegate.cold = None, []
-        if self._process != os.getpid():  # the thread is in the process that this one was forked from
-            return False
-        if self.delegate.failure is None:
-            for s in self._subgraphs:
-                if s.delegation is not None and not s.delegation.has(self.delegate):
-                    s.retake(self.delegate)
-        return self.settle()
+        if not job.lost:
+            self.delegate.cold = []
+            if isinstance(job.error, Exception):
+                self.delegate.failure = job.error
+            if self.delegate.failure is None:
+                for s in self._subgraphs:
+                    if s.delegation is not None and not s.delegation.has(self.delegate):
+                        s.retake(self.delegate)
+        self._job = None
+        return not job.lost and self.settle()
 
     def runs_nodes(self) -> bool:
         """Whether nodes are taken in any subgraph."""
@@ -124,6 +103,24 @@ class Engine:
         for s in self._subgraphs:
             if s.delegation is not None:
                 s.delegation.withdraw(self.delegate)
+
+
+def _compile(key: str, cold: Iterable[Cold]) -> None:
+    """Compile what these graphs lack. key: of the model."""
+    for graph, apart in cold:
+        with pack(f"{key} {graph.name}"), compiling_beside():
+            try:
+                plan_of(graph, apart=apart)
+            except Unmade:
+                continue  # what else the graph has is compiled; it is planned again without these
+
+
+def _keep(made: Made, path: Any, subgraph: Subgraph) -> None:
+    """Keep a plan for later processes, and where it is all of the model in a file, the short way to it."""
+    with contextlib.suppress(OSError, MemoryError):
+        freezing.keep(*made)
+        if path:
+            shortcut.keep(path, made.key, subgraph)
 
 
 def _warn(error: Exception) -> None:

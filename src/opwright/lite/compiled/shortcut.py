@@ -43,7 +43,10 @@ class Quantization(NamedTuple):
 
 
 class Shortcut:
-    """One model by its frozen plan. inputs, outputs: its tensors, in the file's order; mapping: the file."""
+    """One model by its frozen plan. inputs, outputs: its tensors, in the file's order; mapping: the file.
+
+    Who calls it owns the interpreter (runtime/ownership.py): nothing here asks whether it runs.
+    """
 
     def __init__(self, mapping: mmap.mmap, note: dict[str, Any], plan: Any) -> None:
         self.mapping, self._note, self._plan = mapping, note, plan
@@ -55,7 +58,7 @@ class Shortcut:
         self.inputs = [made[row["index"]] for row in note["inputs"]]
         self.outputs = [made[row["index"]] for row in note["outputs"]]
         self._running: Any = None
-        self._busy = self._closed = False
+        self._closed = False
 
     @property
     def allocated(self) -> bool:
@@ -81,15 +84,12 @@ class Shortcut:
     def run(self) -> bool:
         """Run the model; whether it did. It does not before it is allocated, or where a guard fails: the operators'
         own kernels then say what is wrong."""
-        if self._running is None or self._busy:
+        if self._running is None:
             return False
-        self._busy = True
         try:
             self._running.run()
         except StepFailed:
             return False
-        finally:
-            self._busy = False
         return True
 
     def close(self) -> None:

@@ -209,7 +209,7 @@ class GivenNode:
 
     def keep(self) -> None:
         """Let nothing be freed when the process ends: the node still runs."""
-        self._interpreter._subgraphs[0].resources.busy = True
+        self._interpreter._ownership.running = True
 
     def close(self) -> None:
         """Free the operator's state. The run time must have let go of the node before."""

@@ -76,6 +76,7 @@ class Called:
 
         An output may be given an array only if it is `placeable`. by: who connects.
         """
+        self.connected = None
         for i, array in zip(self.inputs, inputs):
             if array is not None:
                 self.tensors[i].bind(array)

@@ -136,9 +136,11 @@ class Delegation:
             made: list[Any] = subgraph.nodes[count:]
             for node in made:
                 subgraph.prepare(node)
-        except Exception as error:
+        except BaseException as error:
             subgraph.execution_plan = plan
             self._release(count)
+            if not isinstance(error, Exception):
+                raise
             delegate.failure = error
             return False
         finally:

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import FailedPreconditionError, InvalidArgumentError
-from .errors import also
 from .holding import check_bytes
+from .ownership import Ownership
 
 _OBJECT = 64  # bytes that an element of a table or of strings takes besides its own, about
 
@@ -25,26 +25,18 @@ _OBJECT = 64  # bytes that an element of a table or of strings takes besides its
 class Resources:
     """The resources of one interpreter, by name; made when first asked for. initialized: subgraphs that ran once.
 
-    busy: whether the interpreter runs.
+    ownership: which thread uses the interpreter.
     """
 
-    __slots__ = ("busy", "caches", "initialized", "nbytes", "tables", "variables")
+    __slots__ = ("caches", "initialized", "nbytes", "ownership", "tables", "variables")
 
-    def __init__(self) -> None:
+    def __init__(self, ownership: Ownership) -> None:
+        self.ownership = ownership
         self.variables: dict[tuple[str, str], ResourceVariable] = {}
         self.tables: dict[int, HashTable] = {}
         self.caches: dict[int, KeptEntries] = {}
         self.initialized: set[int] = set()
-        self.busy = False
         self.nbytes = 0  # of all values together
-
-    def check_idle(self, what: str) -> None:
-        """Raises the error for an interpreter that is `what` (closed, resized, ...) while it runs."""
-        if self.busy:
-            raise also(FailedPreconditionError, RuntimeError)(
-                what=f"the interpreter is {what} while it runs", found="a call from another thread or from a kernel",
-                wanted="one call at a time", do="make an interpreter for each thread; they can share one lite.Model",
-            )  # fmt: skip
 
     def variable(self, container: str, shared_name: str) -> ResourceVariable:
         """The variable of this name in this container."""

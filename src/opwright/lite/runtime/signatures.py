@@ -11,6 +11,7 @@ import numpy as np
 
 from ...core.errors import InvalidArgumentError
 from .details import tensor_details
+from .ownership import exclusive
 
 if TYPE_CHECKING:
     from ..interpreter import Interpreter
@@ -24,6 +25,7 @@ class SignatureRunner:
 
     def __init__(self, interpreter: Interpreter, key: str) -> None:
         self._interpreter, self._key = interpreter, key
+        self._ownership = interpreter._ownership
         definition = interpreter._signatures.get(key)
         if definition is None:
             raise InvalidArgumentError(what=f'Invalid signature_key provided: "{key}".',
@@ -32,6 +34,7 @@ class SignatureRunner:
         self._inputs: dict[str, int] = {m.name: int(m.tensor_index) for m in definition.inputs}
         self._outputs: dict[str, int] = {m.name: int(m.tensor_index) for m in definition.outputs}
 
+    @exclusive("invoked")
     def __call__(self, **inputs: Any) -> dict[str, Any]:
         if len(inputs) != len(self._inputs):
             raise InvalidArgumentError(

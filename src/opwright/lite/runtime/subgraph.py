@@ -32,6 +32,7 @@ from .called import Called
 from .errors import also, failed, of_node, told
 from .holding import Holding
 from .node import Context, Node, check_status, check_temporaries
+from .ownership import Ownership
 from .resolution import Resolved
 from .resources import Resources
 from .settling import is_settled
@@ -45,11 +46,14 @@ class Subgraph(Called):
     """One subgraph of a verified model, with its tensors and nodes."""
 
     def __init__(
-        self, model: Any, index: int, codes: list[Resolved], num_threads: int, family: list[Subgraph] | None = None
-    ) -> None:
+        self, model: Any, index: int, codes: list[Resolved], num_threads: int, family: list[Subgraph] | None = None,
+        ownership: Ownership | None = None,
+    ) -> None:  # fmt: skip
         source = model.subgraphs[index]
         self.family: list[Subgraph] = [] if family is None else family  # all subgraphs of the model, itself included
-        self.resources: Resources = self.family[0].resources if self.family else Resources()
+        self.resources: Resources = self.family[0].resources if self.family else Resources(
+            ownership or Ownership())  # fmt: skip
+        self.ownership = self.resources.ownership
         self.model, self.index, self.name = model, index, source.name or ""
         self.observer: Callable[[Node, bool], None] | None = None  # see run_observed; `observe` sets it
         self.tensors = [of_file(i, t, model.buffers[t.buffer]) for i, t in enumerate(source.tensors)]
@@ -96,7 +100,7 @@ class Subgraph(Called):
         """Make it ready to run; nothing happens where it is ready. Raises OpErrors that are RuntimeErrors, too."""
         if self.ready:
             return
-        self.resources.check_idle("allocated")
+        self.ownership.check_idle("allocated")
         self.accepted = self.connected = None
         self._changing = frozenset()
         self.preserve_all = preserve_all
@@ -150,20 +154,24 @@ class Subgraph(Called):
 
     def retake(self, delegate: Any) -> None:
         """Between two runs, let a delegate take nodes that are prepared. What stays from run to run stays."""
-        if not (self.ready or self.accepted is not None):
+        accepted = self.accepted
+        if not (self.ready or accepted is not None):
             return
         kept = [t for i, t in enumerate(self.tensors) if (i in self.inputs or t.is_variable) and t.array is not None]
         elements = [t.array.copy() for t in kept if t.array is not None]
         if not self.delegation.take(delegate):
             return
+        self.ready, self.accepted = False, None  # as it stays where this is interrupted: steps of two plans do not mix
         self._place_all()
         for t, array in zip(kept, elements):
             if t.array is not None and t.kind != OUTSIDE:
                 t.array[...] = array
-        if self.accepted is not None:
+        if accepted is not None:
             self.keep_places()
+            self.accepted = accepted
         else:
             self._bind_steps()
+            self.ready = True
 
     def prepare_all(self, nodes: Iterable[Node], prepare: Callable[[Node], None]) -> set[int]:
         """Prepare nodes in order, but those with an input of unknown shape; the numbers of these."""
@@ -343,14 +351,14 @@ class Subgraph(Called):
         if not self.ready:
             do = "make another interpreter: this one was closed" if self.closed else "call allocate_tensors() first"
             raise also(FailedPreconditionError, RuntimeError)(what=NOT_READY, do=do)
-        resources = self.resources
-        if resources.busy:  # no lock: threads that share the GIL cannot come between this line and the next
-            resources.check_idle("invoked")
-        self.running = resources.busy = True
+        ownership = self.ownership
+        if ownership.running:
+            ownership.refuse("invoked")
+        self.running = ownership.running = True
         try:
             quietly(self._run)
         finally:
-            self.running = resources.busy = False
+            self.running = ownership.running = False
 
     def _run(self) -> None:
         step: Any = None
@@ -381,7 +389,7 @@ class Subgraph(Called):
         """Another shape for an input; tensors must be allocated again."""
         if sizes == t.shape and t.kind in (ARENA, OWN):
             return
-        self.resources.check_idle("resized")
+        self.ownership.check_idle("resized")
         self.bounded(t, sizes)
         if self.delegation is not None:
             self.delegation.resized()

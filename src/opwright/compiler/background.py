@@ -1,0 +1,152 @@
+"""Work in the background: compiling, and keeping what was compiled. A bounded number of threads, whatever the demand.
+
+Lives here: `Job`, `Worker`, the process's two workers.  Not here: what jobs do.
+
+A worker is at most one daemon thread, which ends when its queue is empty. Jobs run in the order they were submitted;
+urgent ones go first. In a fork's child queues are empty, and jobs of the parent are `lost`. When the process ends,
+urgent jobs are done and all others dropped; a thread that compiles then waits before the next call into LLVM, whose
+memory the system is about to take apart.
+"""
+
+from __future__ import annotations
+
+import atexit
+import collections
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ..core import forks
+
+_PATIENCE = 10.0  # seconds that the end of the process waits for a job that runs
+
+
+class Job:
+    """A call to be made in the background. error: what it raised, once it is done."""
+
+    def __init__(self, work: Callable[[], Any], urgent: bool) -> None:
+        self._work: Callable[[], Any] | None = work
+        self._generation = forks.generation
+        self._event = threading.Event()
+        self.urgent = urgent
+        self.error: BaseException | None = None
+
+    @property
+    def lost(self) -> bool:
+        """Whether its thread is in the process that this one was forked from."""
+        return self._generation != forks.generation and not self._event.is_set()
+
+    @property
+    def done(self) -> bool:
+        """Whether it is over: run, dropped or lost."""
+        return self._event.is_set() or self.lost
+
+    def cancel(self) -> None:
+        """Drop it if it has not begun."""
+        if self._take() is not None:
+            self._event.set()
+
+    def wait(self) -> None:
+        """Until it is done."""
+        if not self.done:
+            self._event.wait()
+
+    def run(self) -> None:
+        """Run it on this thread, unless another has begun or it was dropped. Raises what is no Exception."""
+        work = self._take()
+        if work is not None:
+            try:
+                work()
+            except Exception as error:
+                self.error = error
+            except BaseException as error:
+                self.error = error
+                raise
+            finally:
+                self._event.set()
+
+    def _take(self) -> Callable[[], Any] | None:
+        return self.__dict__.pop("_work", None)  # one call, which gives the work to one thread alone
+
+
+class Worker:
+    """A queue and a thread of that name, which lives while there are jobs."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._lock = forks.lock()
+        self._queue: collections.deque[Job] = collections.deque()
+        self._thread: threading.Thread | None = None
+        self._current: Job | None = None
+        forks.in_child(self._begin)
+
+    def _begin(self) -> None:
+        self._queue, self._thread, self._current = collections.deque(), None, None
+
+    def submit(self, work: Callable[[], Any], *, urgent: bool = False) -> Job:
+        """Have a function called, with no arguments. urgent: before those that are not, and before the process ends.
+
+        Where no thread is to be had any more, it is called at once.
+        """
+        job = Job(work, urgent)
+        with self._lock:
+            if urgent:
+                place = next((i for i, other in enumerate(self._queue) if not other.urgent), len(self._queue))
+                self._queue.insert(place, job)
+            else:
+                self._queue.append(job)
+            if self._thread is None:
+                thread = threading.Thread(target=self._work, name=self.name, daemon=True)
+                self._thread = thread
+                try:
+                    thread.start()
+                except RuntimeError:  # the process is ending, or the system has no more threads
+                    self._thread = None
+                    self._queue.remove(job)
+        if self._thread is None:
+            job.run()
+        return job
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                if not self._queue:
+                    self._thread = None
+                    return
+                self._current = self._queue.popleft()
+            with contextlib.suppress(BaseException):  # it is the job's error
+                self._current.run()
+            self._current = None
+
+    def finish(self, until: float) -> None:
+        """At the end of the process: run what is urgent, drop what is not, wait for an urgent job that runs."""
+        with self._lock:
+            jobs, self._queue = self._queue, collections.deque()
+            current = self._current
+        for job in jobs:
+            if job.urgent:
+                job.run()
+            else:
+                job.cancel()
+        if current is not None and current.urgent and not current.done:
+            current._event.wait(max(until - time.monotonic(), 0.0))
+
+
+compiling = Worker("opwright-compiler")
+"""Stages and plans, and keeps plans."""
+generating = Worker("opwright-llvm")
+"""Calls LLVM for kernels that another thread stages meanwhile."""
+LLVM = forks.held_through_forks()
+"""Held by whoever calls LLVM, whose own state no fork and no end of the process may cut in two."""
+
+
+def _at_exit() -> None:
+    until = time.monotonic() + _PATIENCE
+    for worker in (compiling, generating):
+        worker.finish(until)
+    LLVM.acquire(timeout=max(until - time.monotonic(), 0.0))  # for good
+
+
+atexit.register(_at_exit)

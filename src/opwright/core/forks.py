@@ -1,0 +1,111 @@
+"""Fork safety: locks that do not outlive their thread, and forks that wait for what cannot be cut in two.
+
+Lives here: `lock`, `held_through_forks`, `in_child`, `generation`.  Not here: caches filled by several threads (once.py).
+
+A forked child has one thread, the one that called fork. A lock held by any other thread would stay locked in the child
+for ever. Two remedies exist, by what a lock protects:
+
+    lock()                 is made free in the child: what it protects is consistent between any two lines
+    held_through_forks()   the fork waits until nobody holds it: what runs under it (LLVM) cannot be abandoned halfway
+
+A fork also waits for other threads' imports on this package's behalf, because a module that was being imported stays
+locked in the child, and half filled. Python's own fork takes only the lock of the import machinery's tables.
+"""
+
+from __future__ import annotations
+
+import _imp
+import importlib
+import os
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+PATIENCE = 30.0
+"""Seconds that a fork waits. Compiling a kernel takes up to one; who waits longer has met a deadlock of others' locks."""
+_OURS = __name__.partition(".")[0]
+_PREFIX = f"{_OURS}."
+
+generation = 0
+"""How many forks lie between the first process and this one: threads and jobs of another generation are gone."""
+_freed: weakref.WeakSet[Any] = weakref.WeakSet()
+_held: list[Any] = []
+_acquired: list[Any] = []  # what to call after a fork: it gives back what the hook before it took
+
+
+def lock() -> Any:
+    """Return a new reentrant lock, which a fork's child finds free unless the forking thread itself holds it."""
+    new = threading.RLock()
+    _freed.add(new)
+    return new
+
+
+def held_through_forks() -> Any:
+    """Return a new reentrant lock that lives as long as the process and that no fork happens under.
+
+    Whoever holds it must not wait for another lock that may be held around a fork.
+    """
+    new = threading.RLock()
+    _held.append(new)
+    return new
+
+
+def in_child(hook: Callable[[], None]) -> None:
+    """Call a function in the child after each fork, locks being free again. Where there is no fork it is never called."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=hook)
+
+
+def _is_importing(me: int) -> bool:
+    """Whether another thread imports a module of this package, or any module on its behalf."""
+    locks = getattr(importlib._bootstrap, "_module_locks", {})  # type: ignore[attr-defined]
+    frames: dict[int, Any] = {}
+    for name, reference in list(locks.items()):
+        owner = getattr(reference(), "owner", None)
+        if owner is None or owner == me:
+            continue
+        if str(name) == _OURS or str(name).startswith(_PREFIX):
+            return True
+        frames = frames or sys._current_frames()
+        frame = frames.get(owner)
+        while frame is not None:
+            if str(frame.f_globals.get("__name__", "")).startswith(_PREFIX):
+                return True
+            frame = frame.f_back
+    return False
+
+
+def _before() -> None:
+    """Wait until no thread compiles or imports for this package, and keep it so until the fork is done."""
+    me, until = threading.get_ident(), time.monotonic() + PATIENCE
+    while True:
+        for each in _held:
+            if each.acquire(timeout=max(until - time.monotonic(), 0.0)):
+                _acquired.append(each.release)
+        _imp.acquire_lock()  # from here on no thread begins to import another module
+        _acquired.append(_imp.release_lock)
+        if not _is_importing(me) or time.monotonic() > until:
+            return
+        _after_in_parent()  # who imports may need what is held here
+        time.sleep(0.001)
+
+
+def _after_in_parent() -> None:
+    while _acquired:
+        _acquired.pop()()
+
+
+def _after_in_child() -> None:
+    global generation
+    generation += 1
+    _after_in_parent()
+    for each in (*_freed, *_held):
+        if not each._is_owned():
+            each._at_fork_reinit()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child)
