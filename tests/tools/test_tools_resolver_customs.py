@@ -21,7 +21,7 @@ from opwright.lite.native import compilers
 NATIVE = Path(__file__).parents[1] / "lite" / "native" / "examples"
 X = np.linspace(-2, 2, 5, dtype=np.float32)
 
-PACKAGE = '''
+PACKAGE = """
 import opwright as ow
 
 @ow.operator
@@ -31,7 +31,7 @@ class Tripled:
 
     def compute(op, x):
         return 3 * x
-'''
+"""
 
 
 @pytest.fixture
@@ -138,7 +138,7 @@ def test_one_that_is_given_goes_before_that_of_a_package(tmp_path, packages, mon
         from opwright.ops import installed, registry
 
         registry._users.pop("Tripled", None)
-        installed._seen = None
+        installed._scanned = installed._Scanned(None, {}, {})
 
 
 @pytest.mark.slow

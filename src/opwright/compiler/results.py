@@ -10,12 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from ..core import forks
+
 LARGE, KEPT = 1 << 20, 1 << 27
 """Bytes of a result whose memory is kept for the next one when it dies, and of all that is kept at most: what the
 system gives anew is zeroed page by page, which takes longer than most kernels."""
 
 _kept: dict[int, list[_Memory]] = {}
 _kept_bytes = 0
+_lock = forks.lock()  # reentrant: the collector may run `__del__` anywhere
 
 
 class _Memory(np.ndarray):
@@ -28,22 +31,22 @@ class _Block(np.ndarray):
     def __del__(self) -> None:
         global _kept_bytes
         memory = self.base
-        if type(memory) is _Memory and _kept_bytes + memory.nbytes <= KEPT:
-            _kept_bytes += memory.nbytes
-            _kept.setdefault(memory.nbytes, []).append(memory)
+        if type(memory) is _Memory:
+            with _lock:
+                if _kept_bytes + memory.nbytes <= KEPT:
+                    _kept_bytes += memory.nbytes
+                    _kept.setdefault(memory.nbytes, []).append(memory)
 
 
 def large(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
     """As np.empty, for what is at least LARGE: in memory that an earlier one of the same size has left."""
     global _kept_bytes
     nbytes = math.prod(shape) * dtype.itemsize
-    blocks = _kept.get(nbytes)
-    try:
-        memory = blocks.pop() if blocks else None
-    except IndexError:  # another thread was quicker
-        memory = None
+    memory = None
+    with _lock:
+        if blocks := _kept.get(nbytes):
+            memory = blocks.pop()
+            _kept_bytes -= nbytes
     if memory is None:
         memory = _Memory(nbytes, np.uint8)
-    else:
-        _kept_bytes -= nbytes
     return np.ndarray(shape, dtype, memory.view(_Block))

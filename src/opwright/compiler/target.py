@@ -14,6 +14,7 @@ from typing import Any
 
 from ..core import flags
 from ..core.errors import FailedPreconditionError, NotFoundError
+from ..core.once import once
 from .background import LLVM
 from .native.host import host_words
 
@@ -92,7 +93,7 @@ class Target:
             return code
 
 
-@functools.cache
+@once
 def _machine(target: Target, jit: bool) -> Any:
     from llvmlite import binding as llvm
 

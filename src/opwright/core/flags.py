@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from . import forks
 from .errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ FLAGS: dict[str, Flag] = {
 
 # --- values: the base (defaults, environment, `configure`) under the overrides in force -----------------------------
 
-_lock = threading.RLock()
+_lock = forks.lock()
 _base: dict[str, Any] = {}
 _source: dict[str, str] = {}
 _listeners: list[Callable[[], None]] = []

@@ -1,6 +1,7 @@
 """Fork safety: locks that do not outlive their thread, and forks that wait for what cannot be cut in two.
 
-Lives here: `lock`, `held_through_forks`, `in_child`, `generation`.  Not here: caches filled by several threads (once.py).
+Lives here: `lock`, `held_through_forks`, `in_child`, `generation`.
+Not here: caches that several threads fill (once.py).
 
 A forked child has one thread, the one that called fork. A lock held by any other thread would stay locked in the child
 for ever. Two remedies exist, by what a lock protects:
@@ -25,7 +26,7 @@ from collections.abc import Callable
 from typing import Any
 
 PATIENCE = 30.0
-"""Seconds that a fork waits. Compiling a kernel takes up to one; who waits longer has met a deadlock of others' locks."""
+"""Seconds that a fork waits. Compiling a kernel takes up to one; a longer wait is a deadlock with others' locks."""
 _OURS = __name__.partition(".")[0]
 _PREFIX = f"{_OURS}."
 
@@ -54,14 +55,14 @@ def held_through_forks() -> Any:
 
 
 def in_child(hook: Callable[[], None]) -> None:
-    """Call a function in the child after each fork, locks being free again. Where there is no fork it is never called."""
+    """Call a function in the child after each fork, once locks are free again; never where the system has no fork."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=hook)
 
 
 def _is_importing(me: int) -> bool:
     """Whether another thread imports a module of this package, or any module on its behalf."""
-    locks = getattr(importlib._bootstrap, "_module_locks", {})  # type: ignore[attr-defined]
+    locks = getattr(importlib._bootstrap, "_module_locks", {})
     frames: dict[int, Any] = {}
     for name, reference in list(locks.items()):
         owner = getattr(reference(), "owner", None)
@@ -82,9 +83,8 @@ def _before() -> None:
     """Wait until no thread compiles or imports for this package, and keep it so until the fork is done."""
     me, until = threading.get_ident(), time.monotonic() + PATIENCE
     while True:
-        for each in _held:
-            if each.acquire(timeout=max(until - time.monotonic(), 0.0)):
-                _acquired.append(each.release)
+        remaining = max(until - time.monotonic(), 0.0)
+        _acquired.extend([each.release for each in _held if each.acquire(timeout=remaining)])
         _imp.acquire_lock()  # from here on no thread begins to import another module
         _acquired.append(_imp.release_lock)
         if not _is_importing(me) or time.monotonic() > until:

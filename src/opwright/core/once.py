@@ -36,12 +36,12 @@ def once(function: Callable[P, T]) -> Callable[P, T]:
         results.clear()
         forget()
 
-    cached.cache_clear = cache_clear
+    cached.cache_clear, cached.__wrapped__ = cache_clear, function
     result: Callable[P, T] = cached
     return result
 
 
-class cached_property(Generic[T]):  # noqa: N801  named like functools'
+class cached_property(Generic[T]):
     """`functools.cached_property` without a lock: Python 3.11 holds one for all instances, which a fork may cut off."""
 
     def __init__(self, compute: Callable[[Any], T]) -> None:

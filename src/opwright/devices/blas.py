@@ -7,13 +7,13 @@ Not here: products (ops/linalg), our own threads (cpu.py).
 from __future__ import annotations
 
 import ctypes
-import functools
 import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 from ..core import flags
+from ..core.once import once
 
 # OpenBLAS under the names of its builds (NumPy's wheels prefix and suffix them), MKL, BLIS
 _NAMES = (
@@ -46,7 +46,7 @@ def _loaded() -> list[str]:
     return [path for path in dict.fromkeys(found) if _LIBRARY.search(Path(path).name)]
 
 
-@functools.cache
+@once
 def switches() -> tuple[Switch, ...]:
     """How to read and set the number of threads of each BLAS that has a switch for it; none where none is found."""
     found: list[Switch] = []

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from ..core import forks
 from ..core.dtypes import DType, as_dtype, resource
 from ..core.errors import FailedPreconditionError, InvalidArgumentError
 from ..core.shapes import SCALAR, TensorShape
@@ -81,7 +82,7 @@ class Variable(TensorLike):
         self.name = f"{'/'.join((*dispatch.state.names, name or 'Variable'))}:0"
         self.trainable = True if trainable is None else bool(trainable)
         self.constraint = constraint
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
         self._guard: Any = None  # made when the value is first written to in place
         self._value: EagerTensor | None = EagerTensor(array, found)
         self._initial: EagerTensor | None = None

@@ -6,11 +6,11 @@ Lives here: `Writing`, which takes a variable's value out and puts it back.  Not
 from __future__ import annotations
 
 import sys
-import threading
 from typing import Any
 
 import numpy as np
 
+from ..core import forks
 from ..core.dtypes import float64
 from .tensor import EagerTensor
 
@@ -32,7 +32,7 @@ class Writing:
         if variable._guard is None:
             with _GUARDS:
                 if variable._guard is None:
-                    variable._guard = threading.RLock()
+                    variable._guard = forks.lock()
         variable._guard.acquire()
         try:
             held: list[Any] = [variable._settled()]
@@ -64,7 +64,7 @@ def _references(held: list[Any]) -> tuple[int, int]:
     return sys.getrefcount(held[0]), sys.getrefcount(held[0]._array)
 
 
-_GUARDS = threading.Lock()
+_GUARDS = forks.lock()
 # How often a tensor and its array are referred to where `held` is all that holds them. None where threads run without
 # the global lock: counts say little there, and every write is to a copy.
 _ALONE = _references([EagerTensor(np.zeros(1), float64)]) if getattr(sys, "_is_gil_enabled", lambda: True)() else None

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..core.dtypes import DType
 from ..core.errors import InternalError, InvalidArgumentError, UnimplementedError
+from ..core.once import once
 from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
 from ..ops.call import Call
@@ -267,8 +268,10 @@ class OperatorRegistration(Registration):
 
 def is_kept(operator: Operator, node: Node) -> bool:
     """Whether a node is computed once an allocation: one that says so, of constants."""
-    return isinstance(operator, LiteOperator) and operator.once and all(
-        t is None or t.kind == CONSTANT for t in node.tensors_in
+    return (
+        isinstance(operator, LiteOperator)
+        and operator.once
+        and all(t is None or t.kind == CONSTANT for t in node.tensors_in)
     )
 
 
@@ -364,7 +367,7 @@ def direct(operator: Operator, call: Call, dtype: DType | None) -> np.ufunc | No
     return writes(dtype) if writes is not None and isinstance(operator, LiteOperator) else None
 
 
-@functools.cache
+@once
 def _of_operator(operator: Operator) -> Registration:
     if isinstance(operator, LiteOperator) and operator.registration is not None:
         return cast(Registration, operator.registration(operator))

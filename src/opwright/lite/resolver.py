@@ -9,13 +9,13 @@ not there is an error when the model is loaded, never a wrong answer.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..core.errors import InvalidArgumentError
+from ..core.once import once
 from ..ops import registry
 from ..ops.definition import Operator
 from . import customs
@@ -170,7 +170,7 @@ def _from_package(name: str) -> Registration | None:
     return None if found is None else registration_of(found)
 
 
-@functools.cache
+@once
 def default_resolver() -> OpResolver:
     """The builtin and the shipped custom operators, made once; not to be changed."""
     return BuiltinOpResolver()

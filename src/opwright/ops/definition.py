@@ -17,6 +17,7 @@ import numpy as np
 
 from ..core.dtypes import DType
 from ..core.errors import InternalError, InvalidArgumentError, SignatureError, UnimplementedError
+from ..core.once import cached_property
 from ..core.shapes import SCALAR, broadcast
 from ..core.specs import TensorSpec
 from ..graph import Graph
@@ -134,18 +135,18 @@ class Operator:
         self.__module__ = cls.__module__
         self.__doc__ = cls.__doc__
 
-    @functools.cached_property
+    @cached_property
     def inplace_places(self) -> tuple[int, ...]:
         """Where among the declared inputs those are whose memory the only output may be written into, best first."""
         declared = self.inplace.get(self.output_names[0], ())
         return tuple(map(self.input_names.index, (declared,) if isinstance(declared, str) else declared))
 
-    @functools.cached_property
+    @cached_property
     def doc(self) -> str:
         """The class's docstring, without its indentation."""
         return inspect.cleandoc(self.__doc__ or "")
 
-    @functools.cached_property
+    @cached_property
     def formula(self) -> str:
         """What follows `.. math::` in the docstring, on one line; empty if nothing does."""
         found = re.search(r"\.\. math::\s*(.+?)(?:\n\s*\n|\Z)", self.doc, re.DOTALL)
@@ -164,7 +165,7 @@ class Operator:
         first = code.co_argcount
         return "out" in code.co_varnames[first : first + code.co_kwonlyargcount]
 
-    @functools.cached_property
+    @cached_property
     def gradient_needs(self) -> GradientNeeds:
         """Which inputs and outputs the gradient reads by value, which by shape alone, which not at all."""
         return needs_of(self, self._helpers)

@@ -48,24 +48,33 @@ class Found(NamedTuple):
     trouble: str
 
 
-_entries: dict[str, list[Entry]] = {}
-_loaded: dict[str, list[Found]] = {}
-_seen: Any = None  # the folders of sys.path and when they last changed: a package may come while a notebook runs
+class _Scanned(NamedTuple):
+    """What packages there are. seen: the folders of sys.path and when they last changed: a package may come while a
+    notebook runs. Replaced as a whole: other threads read it meanwhile."""
+
+    seen: Any
+    entries: dict[str, list[Entry]]
+    loaded: dict[str, list[Found]]
+
+
+_scanned = _Scanned(None, {}, {})
 
 
 def entries() -> dict[str, list[Entry]]:
     """Every entry by the operator's name, sorted; imports no package."""
-    global _seen
+    return _current().entries
+
+
+def _current() -> _Scanned:
+    global _scanned
     now = tuple((folder, _changed(folder)) for folder in sys.path)
-    if now != _seen:
+    scanned = _scanned
+    if now != scanned.seen:
         found: dict[str, list[Entry]] = {}
         for entry in _scan():
             found.setdefault(entry.name, []).append(entry)
-        _entries.clear()
-        _loaded.clear()
-        _entries.update(sorted(found.items()))
-        _seen = now
-    return _entries
+        scanned = _scanned = _Scanned(now, dict(sorted(found.items())), {})
+    return scanned
 
 
 def _changed(folder: str) -> int:
@@ -97,10 +106,11 @@ def _scan() -> Iterator[Entry]:
 
 def load(name: str) -> list[Found]:
     """What the packages give that name this operator, broken ones too, loaded once."""
-    known = entries()
-    if name not in _loaded:
-        _loaded[name] = [_load(entry) for entry in known.get(name, ())]
-    return _loaded[name]
+    current = _current()
+    found = current.loaded.get(name)
+    if found is None:
+        found = current.loaded.setdefault(name, [_load(entry) for entry in current.entries.get(name, ())])
+    return found
 
 
 def _load(entry: Entry) -> Found:

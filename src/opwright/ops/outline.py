@@ -10,12 +10,12 @@ symbolic tensors have no buffer to free and are their own identity.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
 
+from ..core import forks
 from ..core.dtypes import DType
 from ..core.errors import InvalidArgumentError
 from ..core.shapes import TensorShape, of_known
@@ -156,7 +156,7 @@ _BY_SHAPE: dict[Any, Callable[..., Any]] = {
     np.full_like: _like(np.full),
 }
 
-_LINKING = threading.Lock()  # two threads that meet a tensor at once must agree on its identity
+_LINKING = forks.lock()  # two threads that meet a tensor at once must agree on its identity
 
 
 def outline_of(x: Any) -> Outline:

@@ -12,13 +12,12 @@ ever written since.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..core import dtypes
+from ..core import dtypes, forks
 from ..core.dtypes import DType
 from ..core.errors import InvalidArgumentError
 from ..core.shapes import UNKNOWN, TensorShape
@@ -66,7 +65,7 @@ class TensorList:
         self._newer: TensorList | None = None  # from here on: an older version's difference to the next newer
         self._at, self._old = -1, None
         self._effort = 0  # what finding this version's elements has cost so far
-        self._lock = threading.Lock() if lock is None else lock  # one for all versions that share a store
+        self._lock = forks.lock() if lock is None else lock  # one for all versions that share a store
 
     @classmethod
     def nothing(cls, dtype: DType = dtypes.variant) -> TensorList:

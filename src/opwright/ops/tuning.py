@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core import dtypes, flags
+from ..core import dtypes, flags, forks
 from ..core.errors import OpError
 from . import dispatch, kernels
 
@@ -62,7 +62,7 @@ class Measured(NamedTuple):
 
 _known: dict[str, Measured] = {}
 _quick: dict[Any, Callable[..., Any]] = {}  # by call, dtype and exact shapes: the kernel
-_measuring = threading.Lock()
+_measuring = forks.lock()
 _inside = threading.local()
 
 
@@ -237,7 +237,7 @@ def agree(plain: Any, other: Any, tolerance: float | None = None) -> bool:
     dtype = None if a.dtype == object else dtypes.of_numpy(a.dtype)
     if dtype is None or not (dtype.is_floating or dtype.is_complex):
         return bool(np.array_equal(a, b))
-    eps = float(2.0 ** -7 if dtype is dtypes.bfloat16 else np.finfo(a.dtype).eps)
+    eps = float(2.0**-7 if dtype is dtypes.bfloat16 else np.finfo(a.dtype).eps)
     with np.errstate(all="ignore"):
         if dtype.size == 2:
             a, b = a.astype(np.float32), b.astype(np.float32)

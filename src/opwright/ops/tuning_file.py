@@ -20,14 +20,14 @@ from typing import Any
 
 import numpy as np
 
-from ..core import flags
+from ..core import flags, forks
 from .tuning import Measured
 
 FORMAT = 1
 MOST_ENTRIES = 2048  # the oldest go
 MOST_BYTES = 1 << 22
 
-_lock = threading.Lock()
+_lock = forks.lock()
 _read: dict[Path, dict[str, Measured]] = {}
 
 

@@ -5,10 +5,10 @@ Lives here: `Backward`, `RowsGradient`.  Not here: how they come about (backward
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ..core.once import cached_property
 from ..core.specs import TensorSpec
 from ..graph import Graph, Node, Value
 from ..ops.indexed_slices import IndexedSlices
@@ -112,7 +112,7 @@ class Backward:
             found.append(variable)
         return found
 
-    @functools.cached_property
+    @cached_property
     def kinds(self) -> dict[str, str]:
         """The kind of every value by name, gradients that are rows by theirs, without their parts (ops/kinds.py)."""
         found = of_graph(self.graph)

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-import threading
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ..core import forks
 from ..core.errors import AlreadyExistsError, FailedPreconditionError, NotFoundError, SignatureError
 from .names import EMPTY, TEMP
 from .variable import ScopeVariable
@@ -40,7 +40,7 @@ class Scope:
         self.parent: Scope | None = None
         self._vars: dict[str, ScopeVariable] = {}
         self._kids: list[Scope] = []
-        self._lock = threading.RLock()
+        self._lock = forks.lock()
         self._dropped = False
 
     # ---- variables -------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 from ..core.frames import OURS
 from ..core.introspection import copy_annotations
+from ..core.once import once
 from . import operators, rewriting, rules, source
 from .builtins import OVERRIDES
 from .source import Unsupported
@@ -56,7 +57,7 @@ def _namespace() -> types.SimpleNamespace:
     return types.SimpleNamespace(call=call, NOT_RETURNED=NOT_RETURNED, **{n: getattr(operators, n) for n in names})
 
 
-@functools.cache
+@once
 def _operators_cell() -> Any:
     return types.CellType(_namespace())
 

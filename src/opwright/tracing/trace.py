@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..compiler.plan import Plan
-from ..core import dtypes
+from ..core import dtypes, forks
 from ..core.specs import TensorSpec
 from ..eager.tensor import EagerTensor, to_array
 from ..eager.variable import Variable
@@ -39,7 +38,7 @@ _HANDLE = TensorSpec((), dtypes.resource)
 
 # Held by whoever records. One for all traces: functions call each other, in any order, and differentiating one adds to
 # its trace what the gradient needs of it, so that no thread may copy or extend a trace while another one does.
-TRACING = threading.RLock()
+TRACING = forks.lock()
 
 
 def user_line() -> str | None:
@@ -170,9 +169,7 @@ class FuncTrace:
     def record_control(self, kind: type[OpRecord], op: Operator, structure: Sequence[Any], attrs: dict[str, Any],
                        specs: Sequence[TensorSpec], name: str | None) -> list[SymbolicTensor]:  # fmt: skip
         """Add a node of control flow, whose graphs are among its attributes; `kind` says how gradients pass it."""
-        operands = [
-            tuple([self.value_of(y) for y in x]) if type(x) is tuple else self.value_of(x) for x in structure
-        ]
+        operands = [tuple([self.value_of(y) for y in x]) if type(x) is tuple else self.value_of(x) for x in structure]
         wanted = "/".join((*state.names, name or op.name))
         node = self.builder.node(op, operands, attrs, specs, wanted, user_line())
         outs = [SymbolicTensor(v, self) for v in node.outputs]

@@ -66,7 +66,7 @@ def packages(tmp_path, monkeypatch):
         sys.modules.pop(module, None)
     for name in registry.users().keys() - users.keys():
         del registry._users[name]
-    installed._seen = None
+    installed._scanned = installed._Scanned(None, {}, {})
 
 
 def model(name: str, version: int = 1) -> bytes:

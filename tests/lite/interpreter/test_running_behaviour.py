@@ -311,8 +311,9 @@ def test_one_interpreter_used_from_two_threads_is_an_error():
     thread.start()
     assert entered.wait(20)
     for act in (interpreter.invoke, lambda: interpreter.resize_tensor_input(0, [2]), interpreter.close,
-                interpreter.remove_all_delegates, lambda: interpreter.get_tensor(1), lambda: interpreter.set_tensor(0, X),
-                interpreter.tensor(0), interpreter.reset_all_variables, interpreter.allocate_tensors, interpreter.profile):  # fmt: skip
+                interpreter.remove_all_delegates, interpreter.reset_all_variables, interpreter.allocate_tensors,
+                interpreter.profile, interpreter.tensor(0), lambda: interpreter.get_tensor(1),
+                lambda: interpreter.set_tensor(0, X)):  # fmt: skip
         with pytest.raises(RuntimeError, match="while it runs") as raised:
             act()
         assert isinstance(raised.value, OpError)

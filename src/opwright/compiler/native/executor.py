@@ -11,8 +11,6 @@ or in chunks, on whichever thread is free. Items are independent, so that every 
 from __future__ import annotations
 
 import ctypes
-import functools
-import os
 import time
 import weakref
 from collections.abc import Callable, Sequence
@@ -20,7 +18,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...core import forks
 from ...core.errors import InvalidArgumentError, ResourceExhaustedError
+from ...core.once import once
 from .image import runs_images
 from .workers import functions, pool_of
 
@@ -202,7 +202,7 @@ class _MethodDef(ctypes.Structure):
                 ("doc", ctypes.c_char_p)]  # fmt: skip
 
 
-@functools.cache
+@once
 def _method() -> _MethodDef:
     no_arguments = 4  # METH_NOARGS
     return _MethodDef(b"run", functions().call, no_arguments, None)
@@ -237,5 +237,4 @@ def _after_fork() -> None:
         executor._run = executor._run_anew
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+forks.in_child(_after_fork)

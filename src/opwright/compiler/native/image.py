@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ...core.errors import DataLossError, NotFoundError, ResourceExhaustedError
+from ...core.once import once
 
 PAGE = 4096  # of the page-relative instructions of AArch64, whatever the system's is
 _MAGIC = b"OWI1"
@@ -96,13 +97,13 @@ def runs_images() -> bool:
     return sys.platform == "linux" and sys.maxsize > 1 << 32 and platform.machine() in ("x86_64", "aarch64")
 
 
-@functools.cache
+@once
 def library() -> Any:
     """The C functions of this process."""
     return ctypes.CDLL(None if os.name == "posix" else "ucrtbase", use_errno=True)
 
 
-@functools.cache
+@once
 def address_of(symbol: str) -> int | None:
     """The address of a C function in this process; None where there is none of that name."""
     try:

@@ -9,12 +9,12 @@ fork the child has no threads but one, so that its pools begin anew when a plan 
 from __future__ import annotations
 
 import ctypes
-import functools
 import os
-import threading
 from pathlib import Path
 from typing import NamedTuple
 
+from ...core import forks
+from ...core.once import once
 from ..target import Target, host
 from .image import library, memory
 from .store import find_or_make
@@ -48,7 +48,7 @@ def executor_text(target: Target) -> str:
     return text.replace("RELAX", _RELAX[target.triple.partition("-")[0]]).replace("SHORT_PLAN", str(SHORT_PLAN))
 
 
-@functools.cache
+@once
 def functions() -> Functions:
     """The machine code of executor.ll."""
     code = find_or_make("executor", "", None, lambda: (executor_text(host()), "executor"))
@@ -66,6 +66,7 @@ class Pool:
         self.threads = threads
         self._records = _POOL_BYTES + _TICKET_BYTES * threads
         self.address = memory(self._records + 16 * threads)
+        self._lock = forks.lock()
         self._begin()
 
     def _begin(self) -> None:
@@ -74,7 +75,7 @@ class Pool:
         crowded = self.threads > _processors()
         spins = (SPIN_WHEN_CROWDED,) * 2 if crowded else (SPIN_IN_PLAN, SPIN_AFTER_PLAN)
         (ctypes.c_int64 * 3).from_address(self.address + 8)[:] = [self.threads, *spins]
-        self._lock, self._started = threading.Lock(), False
+        self._started = False
 
     def start(self) -> None:
         """Start the workers if there are none. Where the system gives fewer threads, plans run with those."""
@@ -109,7 +110,7 @@ def _processors() -> int:
 
 
 _pools: dict[int, Pool] = {}
-_pools_lock = threading.Lock()
+_pools_lock = forks.lock()
 
 
 def pool_of(threads: int) -> Pool:
@@ -123,11 +124,8 @@ def pool_of(threads: int) -> Pool:
 
 
 def _after_fork() -> None:
-    global _pools_lock
-    _pools_lock = threading.Lock()
     for pool in _pools.values():
         pool._begin()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+forks.in_child(_after_fork)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ...core.dtypes import DType, int32
+from ...core.once import once
 from ...graph import Node
 from ...ops import registry
 from .signatures import signature
@@ -100,7 +101,7 @@ _ROWS: dict[str, Form | tuple[Form, ...]] = {
 FORMS = {name: (forms,) if isinstance(forms, Form) else forms for name, forms in _ROWS.items()}
 
 
-@functools.cache
+@once
 def forms_of(name: str) -> tuple[Form, ...]:
     """The forms of an operator of the catalogue, to be tried in order; none where TensorFlow has no such operator."""
     if name not in registry.list_names():
@@ -108,7 +109,7 @@ def forms_of(name: str) -> tuple[Form, ...]:
     return tuple(form for form in FORMS.get(name, (Form(name),)) if signature(form.op) is not None)
 
 
-@functools.cache
+@once
 def form_for(op: str) -> tuple[str, Form] | None:
     """The catalogue's name and form for an operator of TensorFlow's; None where the catalogue has none."""
     ours = _theirs().get(op, op)

@@ -5,12 +5,12 @@ Lives here: `flex_registration`.  Not here: NodeDefs (nodedef.py), TensorFlow's 
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Sequence
 from typing import Any
 
 from ...core.errors import InvalidArgumentError, NotFoundError, SignatureError
+from ...core.once import once
 from ...ops import registry
 from ...ops.call import Call
 from ...ops.definition import Operator
@@ -163,7 +163,7 @@ def _ours(operator: Operator, name: str, value: Any) -> Any:
     return value
 
 
-@functools.cache
+@once
 def flex_registration(name: str) -> FlexRegistration | None:
     """The registration of a custom operator that begins with Flex; None where its operator is not in the catalogue."""
     op = name.removeprefix(PREFIX)

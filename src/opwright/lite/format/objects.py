@@ -20,7 +20,6 @@ What an absent vector and an empty one mean is the same, and `==` says so; but a
 from __future__ import annotations
 
 import enum as _enum
-import functools
 import struct
 from typing import Any, ClassVar
 
@@ -28,6 +27,8 @@ import numpy as np
 
 from opwright.lite.format import schema
 from opwright.lite.format.unknown import Source, UnknownField
+
+from ...core.once import once
 
 REPR_LIMIT = 8  # elements of a vector that repr shows
 
@@ -102,13 +103,13 @@ class TableList(list[Any]):
         self.absent = absent
 
 
-@functools.cache
+@once
 def absent_vector(scalar: str) -> np.ndarray:
     """What stands, by identity, for a vector that a file leaves out."""
     return _empty(scalar).copy()
 
 
-@functools.cache
+@once
 def _empty(scalar: str) -> np.ndarray:
     array = np.zeros(0, schema.SCALARS[scalar][2])
     array.flags.writeable = False
@@ -197,7 +198,7 @@ def register(cls: type[TableObject]) -> type[TableObject]:
 _written_by_hand: dict[str, type[TableObject]] = {}
 
 
-@functools.cache
+@once
 def table_class(name: str) -> type[TableObject]:
     """The class of a table's objects. Raises KeyError for a name the schema lacks."""
     if name in _written_by_hand:

@@ -21,6 +21,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...core.once import once
+
 FILE_IDENTIFIER = b"TFL3"
 FILE_IDENTIFIER_AT = 4  # byte offset of the identifier
 VERSION = 3
@@ -108,7 +110,7 @@ def _field(owner: str, name: str, id: int, type: str, default: Any, align: int =
     return Field(name, id, "vector" if is_vector else "scalar", "", scalar, of, None if is_vector else default, align)
 
 
-@functools.cache
+@once
 def table(name: str) -> Table:
     """The table of that name, spelled as in the schema ("Conv2DOptions"). Raises KeyError for a name it lacks."""
     rows = [_field(name, *row) for row in _facts()["tables"][name]]
@@ -122,20 +124,20 @@ def tables() -> tuple[str, ...]:
     return tuple(_facts()["tables"])
 
 
-@functools.cache
+@once
 def union(name: str) -> dict[int, str]:
     """type tag -> table name, for a union. Tag 0 (NONE) is left out."""
     tags = _facts()["enums"][name]
     return {tags[member]: member for member in _facts()["unions"][name]}
 
 
-@functools.cache
+@once
 def union_tags(name: str) -> dict[str, int]:
     """table name -> type tag, for a union."""
     return {member: tag for tag, member in union(name).items()}
 
 
-@functools.cache
+@once
 def enum(name: str) -> type[_enum.IntEnum]:
     """The enum of that name as an IntEnum class. Raises KeyError for a name the schema lacks."""
     members = _facts()["enums"][name]
@@ -145,7 +147,7 @@ def enum(name: str) -> type[_enum.IntEnum]:
     return simple(_enum.IntEnum)(type(name, (), {"__module__": __name__, "__qualname__": name, **members}))
 
 
-@functools.cache
+@once
 def enum_members(name: str) -> dict[int, _enum.IntEnum]:
     """value -> member, for turning stored numbers into members; a number it lacks is newer than this schema."""
     return {int(member): member for member in enum(name)}

@@ -15,21 +15,13 @@ import os
 import re
 import sys
 import tempfile
-import threading
 from types import TracebackType
+
+from ...core import forks
 
 _ITS_LINE = re.compile(rb"(INFO|WARNING|ERROR|VERBOSE|DEBUG|FATAL):? ")
 _CONTINUED = "└".encode()
-_lock = threading.RLock()
-
-
-def _after_fork() -> None:
-    global _lock
-    _lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+_lock = forks.lock()
 
 
 class Captured(contextlib.AbstractContextManager["Captured"]):

@@ -20,8 +20,10 @@ import re
 import sys
 from typing import Any
 
+from ...core import forks
 from ...core.dtypes import DType
 from ...core.errors import InternalError, NotFoundError, OpError, UnavailableError
+from ...core.once import once
 from ..runtime.errors import also
 
 PACKAGE = "ai-edge-litert"
@@ -156,7 +158,7 @@ class Library:
         return ctypes.cast(getattr(self, name), HANDLE).value or 0
 
 
-@functools.cache
+@once
 def library() -> Library:
     """The library of the installed wheel, loaded once a process.
 
@@ -213,13 +215,19 @@ def in_words(status: int) -> str:
     return f"status {status}, {STATUSES.get(status, 'unknown')}"
 
 
+_lock = forks.lock()
 _INTEGER, _ACCELERATORS, _LOG_SEVERITY, _ONLY_ERRORS = 2, 24, 25, 3
 
 
-@functools.cache
 def environment() -> int:
     """The environment of all models of this process: it logs errors alone, looks for no accelerators, and lives to the
     end."""
+    with _lock:
+        return _environment()
+
+
+@functools.cache  # under the lock
+def _environment() -> int:
     found, settings = HANDLE(), ((_LOG_SEVERITY, _ONLY_ERRORS), (_ACCELERATORS, CPU))
     options = [_EnvironmentOption(tag, _Value(_INTEGER, value)) for tag, value in settings]
     given = (_EnvironmentOption * len(options))(*options)

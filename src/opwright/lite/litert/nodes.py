@@ -12,7 +12,6 @@ interpreter.
 from __future__ import annotations
 
 import ctypes
-import functools
 import os
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -25,6 +24,7 @@ from ...compiler.native.image import runs_images
 from ...compiler.native.store import find_or_make
 from ...compiler.native.workers import functions
 from ...core.errors import InternalError, OpError, UnimplementedError
+from ...core.once import once
 from ..compiled.kernel import PlanRegistration, one_by_one
 from ..interpreter import Interpreter
 from ..native.registration import NativeRegistration
@@ -277,7 +277,7 @@ def _compute(record: int, status: int, outputs: Any) -> int:
 _INIT, _RUN, _DESTROY, _FOREIGN = range(4)
 
 
-@functools.cache
+@once
 def functions_here() -> tuple[int, ...]:
     """The addresses of what callbacks.ll has."""
     text = Path(__file__).with_name("callbacks.ll").read_text(encoding="utf-8")
@@ -286,7 +286,7 @@ def functions_here() -> tuple[int, ...]:
     return tuple(map(table, range(4)))
 
 
-@functools.cache
+@once
 def kernel() -> Kernel:
     """The callbacks of all nodes."""
     here = functions_here()

@@ -9,20 +9,20 @@ libraries are kept (keeping.py), loading one's operators (loading.py).
 from __future__ import annotations
 
 import ctypes
-import functools
 import hashlib
 import os
 import shlex
 import sys
 import tempfile
-import threading
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from ...core import forks
 from ...core.errors import InvalidArgumentError, NotFoundError, UnavailableError
+from ...core.once import once
 from . import compilers, keeping
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ LANGUAGES = {".c": "c", ".cc": "c++", ".cpp": "c++", ".cxx": "c++", ".c++": "c++
 FORMAT = 1  # of what is kept: raised where the same sources would be built in another way
 SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 _LINK = ("-shared", "-undefined", "dynamic_lookup") if sys.platform == "darwin" else ("-shared",)
-_lock = threading.Lock()
+_lock = forks.lock()
 
 
 def include_dir() -> str:
@@ -162,7 +162,7 @@ def _named_in(note: str) -> set[Path]:
     return {Path(word.replace("\0", " ")).absolute() for word in files.split()}
 
 
-@functools.cache
+@once
 def provider() -> ctypes.CDLL:
     """The names that libraries of operators are loaded against, global in this process; built where it is not kept.
 
@@ -179,5 +179,3 @@ def provider() -> ctypes.CDLL:
                                do="pip install 'opwright[c]' (it brings a compiler), or install gcc or clang; once is "
                                "enough, it is kept") from error  # fmt: skip
     return ctypes.CDLL(os.fspath(path), mode=ctypes.RTLD_GLOBAL)
-
-

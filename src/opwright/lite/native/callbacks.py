@@ -44,7 +44,8 @@ def mirror_of(subgraph: Subgraph, provider: Any) -> Mirror:
 def _free_all() -> None:
     """At the end of the process: the state of every node that an interpreter still has."""
     for mirror in list(_mirrors.values()):
-        if not (mirror.subgraph.ownership.running or mirror.subgraph.ownership.thread):  # in a thread that nobody waits for
+        ownership = mirror.subgraph.ownership
+        if not (ownership.running or ownership.thread):  # else in a thread that nobody waits for
             mirror.subgraph.close()
 
 

@@ -8,10 +8,10 @@ Each call lets go of the interpreter lock, and what C calls back takes it.
 from __future__ import annotations
 
 import ctypes as C
-import functools
 from typing import Any
 
 from ...core.errors import InternalError
+from ...core.once import once
 from . import building, records
 
 _POINTER = C.c_void_p
@@ -41,7 +41,7 @@ _FUNCTIONS = {
 _RECORDS = (records.CHost, records.CContext, records.CTensor, records.CNode, records.CRegistration)
 
 
-@functools.cache
+@once
 def provider() -> Any:
     """The provider, loaded so that libraries of operators find its names.
 

@@ -11,7 +11,6 @@ that has loaded a name once does not look at the file again. Both are replaced w
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 import json
 import os
@@ -20,7 +19,7 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
-from ...core import flags
+from ...core import flags, forks
 from ...core.files import replacing
 
 MOST_BYTES = 256 << 20  # then the libraries that were not used for longest go
@@ -29,7 +28,7 @@ _NOTE = ".json"
 
 def find(key: str) -> Path | None:
     """The library of that key; None where there is none, it is damaged, or what it was made of has changed."""
-    own = [_own_folder()] if _temporary.cache_info().currsize else []
+    own = [Path(_temporary.name)] if _temporary is not None else []
     for folder in (_folder(), *own):
         try:
             note = json.loads((folder / f"{key}{_NOTE}").read_bytes())
@@ -86,13 +85,16 @@ def _folder() -> Path:
     return Path(flags.cache_dir) / "operators"
 
 
-@functools.cache
-def _temporary() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="opwright-operators-")
+_temporary: tempfile.TemporaryDirectory[str] | None = None  # once something is kept that the cache folder did not take
+_lock = forks.lock()
 
 
 def _own_folder() -> Path:
-    return Path(_temporary().name)
+    global _temporary
+    with _lock:
+        if _temporary is None:
+            _temporary = tempfile.TemporaryDirectory(prefix="opwright-operators-")
+        return Path(_temporary.name)
 
 
 def _digest(path: str | os.PathLike[str]) -> str:

@@ -23,7 +23,7 @@ import time
 import weakref
 from collections.abc import Callable
 from threading import get_ident
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from ...core import forks
 from ...core.errors import FailedPreconditionError

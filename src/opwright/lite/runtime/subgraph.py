@@ -24,6 +24,7 @@ import numpy as np
 
 from ...core import errors, flags
 from ...core.errors import FailedPreconditionError, InvalidArgumentError, OpError, UnimplementedError
+from ...core.once import cached_property
 from ...ops.dispatch import quietly
 from ..format.verify import called_subgraphs
 from ..ops.definition import defined
@@ -114,7 +115,7 @@ class Subgraph(Called):
             pairs = zip(self.execution_plan, self.steps)
             self.steps = [functools.partial(run_observed, node, step, self.observer) for node, step in pairs]
 
-    @functools.cached_property
+    @cached_property
     def writers(self) -> Counter[int]:
         """By tensor, how many of the file's nodes write it."""
         return Counter(t.index for node in self.nodes if node.delegate is None for t in node.tensors_out)
@@ -238,9 +239,17 @@ class Subgraph(Called):
     def _refuse_output(self, node: Node, t: Tensor) -> None:
         """Raises InvalidArgumentError for an output that may not be written; custom operators may write an input."""
         builtin = node.delegate is None and not isinstance(node.options, bytes)
-        what = ("a constant" if t.kind == CONSTANT else "a variable" if t.is_variable else
-                "an input of the subgraph" if t.kind == OUTSIDE or t.index in self._changing else
-                "an input of the node, too" if t in node.tensors_in and builtin else "")
+        what = (
+            "a constant"
+            if t.kind == CONSTANT
+            else "a variable"
+            if t.is_variable
+            else "an input of the subgraph"
+            if t.kind == OUTSIDE or t.index in self._changing
+            else "an input of the node, too"
+            if t in node.tensors_in and builtin
+            else ""
+        )
         if what:
             raise of_node(InvalidArgumentError(op=node.name, what=f"output {t.name!r} is {what}", found=repr(t),
                                                wanted="a tensor that this node may write"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import secrets
 from typing import Any
 
-from ...core import dtypes, flags
+from ...core import dtypes, flags, forks
 from ...core.dtypes import as_dtype
 from .drawing import RandomStandardNormal, RandomUniform, RandomUniformInt, TruncatedNormal
 from .functions import UNIFORM, integer_bounds, scaled, sizes, uniform_scaled
@@ -86,14 +86,16 @@ class Generator:
 
 
 _global: Generator | None = None
+_lock = forks.lock()
 
 
 def get_global_generator() -> Generator:
     """The generator of this process, made when first asked for."""
     global _global
-    if _global is None:
-        _global = Generator.from_non_deterministic_state()
-    return _global
+    with _lock:
+        if _global is None:
+            _global = Generator.from_non_deterministic_state()
+        return _global
 
 
 def set_global_generator(generator: Generator) -> None:

@@ -25,14 +25,14 @@ from typing import Any
 
 import numpy as np
 
-from ...core import flags
+from ...core import flags, forks
 from .. import dispatch
 
 DEFAULT_SEED = 87654321  # the global seed where only an operator's seed is given
 _MASK = (1 << 64) - 1
 _ONCE, _IN_TRACE = 1 << 62, 1 << 61  # where operators without a seed get theirs; nobody's own seeds are so large
 
-_lock = threading.Lock()
+_lock = forks.lock()
 _global_seed: int | None = None
 _given = 0  # seeds given to eager calls since set_seed
 # Calls so far, by operator, dtype, seeds and stream. An entry lives until set_seed: some 200 bytes for each operator
@@ -137,6 +137,16 @@ def _refuse_unseeded() -> None:
 def _unseeded() -> np.random.Generator:
     """One generator seeded by the operating system; NumPy's have a lock of their own."""
     global _entropy
-    if _entropy is None:
-        _entropy = np.random.Generator(np.random.Philox())
-    return _entropy
+    with _lock:
+        if _entropy is None:
+            _entropy = np.random.Generator(np.random.Philox())
+        return _entropy
+
+
+def _after_fork() -> None:
+    """A child's numbers are others than its parent's and its siblings'."""
+    global _entropy
+    _entropy = None
+
+
+forks.in_child(_after_fork)

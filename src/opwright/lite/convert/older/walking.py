@@ -5,10 +5,10 @@ Lives here: `say_older`, `version_of` a node of the lite dialect.  Not here: the
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 
 from ....core.errors import InvalidArgumentError, UnimplementedError
+from ....core.once import once
 from ....graph import Graph, Node, Value
 from ....graph.ir import flat
 from ...format import objects, schema, versions
@@ -58,7 +58,7 @@ def say_older(graph: Graph, runtime: str) -> Graph:
     return rewrite(graph, rules)
 
 
-@functools.cache
+@once
 def _declining(rule: Rule) -> Rule:
     """The rule, which declines where operators do not take what it would give them."""
 
