@@ -3,7 +3,7 @@
 #   make demo       the whole life of an operator, on this machine
 #   make test       layers check and tests      make test-all   with the slow ones
 #   make lint       ruff, mypy, layers check    make bench      figures against their targets
-#   make fuzz       200,000 mutants of .tflite files (CASES=...): nightly
+#   make fuzz       200,000 mutants of .tflite files, and as many by both engines (CASES=...): nightly
 #   make operator-table  the table operator x type against the official kernels, into docs/ (MODELS=30 a row)
 #   make snapshot   the operator catalogue of this version for tests/compat; refuses what would break users
 #   make clean      remove what was built and cached; .venv stays
@@ -53,6 +53,7 @@ bench-strategies: $(DEV)
 
 fuzz: $(DEV)
 	@$(ONE_THREAD) $(BIN)/python tests/lite/fuzz/run_fuzz.py --cases $(CASES) --workers $(WORKERS)
+	@$(ONE_THREAD) $(BIN)/python tests/lite/fuzz/run_fuzz.py --what engines --cases $(CASES) --workers $(WORKERS)
 
 operator-table: $(DEV)
 	@$(ONE_THREAD) PYTHONPATH=tests/lite:tests/lite/ops $(BIN)/python tests/lite/ops/drawn_table.py $(MODELS) --write

@@ -1,6 +1,7 @@
 """Mutants of .tflite files: the case of a number is always the same bytes, so a finding is named by its number.
 
-Lives here: `mutant`, its seeds (the official corpus and our own models), changes to bytes and to objects.
+Lives here: `mutant`, its seeds (the official corpus and our own models), changes to bytes and to objects, which
+fuzz_options.py makes in other files.
 Not here: what a mutant is tried on (fuzz_target.py), running many (run_fuzz.py).
 """
 
@@ -44,15 +45,20 @@ def mutant(number: int) -> bytes:
     data = files[draw.randrange(len(files))]
     if draw.random() < 0.45:
         return _changed_objects(data, draw)
+    return changed_bytes(data, draw)
+
+
+# ---- bytes ----------------------------------------------------------------------------------------------------------
+
+
+def changed_bytes(data: bytes, draw: random.Random) -> bytes:
+    """The file with one to eight changes that know nothing of its structure."""
     out = bytearray(data)
     for _ in range(draw.choice((1, 1, 1, 2, 3, 5, 8))):
         if len(out) < 12:
             break
         draw.choice(BYTES)(out, draw)
     return bytes(out)
-
-
-# ---- bytes ----------------------------------------------------------------------------------------------------------
 
 
 def _flip(out: bytearray, draw: random.Random) -> None:

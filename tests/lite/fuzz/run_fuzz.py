@@ -1,20 +1,27 @@
 """Tries many mutants of .tflite files, on several processes: `make fuzz`.
 
-    python tests/lite/fuzz/run_fuzz.py [--cases 200000] [--first 0] [--workers 2]
+    python tests/lite/fuzz/run_fuzz.py [--what files] [--cases 200000] [--first 0] [--workers 2] [--log FILE]
     python tests/lite/fuzz/run_fuzz.py --case 1234       one again, with its traceback; --keep FILE writes its bytes
 
-Findings are listed by place, with the numbers of some cases each; the exit code is 1 if there are any. A process that
-dies, or hangs where no signal reaches it, is a finding of the case it was at.
+--what: `files`, any file through every tool and the reference engine (fuzz_target.py); `engines`, models of one
+operator by both engines, which are to agree (fuzz_engines.py), of --mode `options`, `structure` or `bytes` or all.
 
-Lives here: processes, the summary.  Not here: the mutants (fuzz_mutants.py), what is tried (fuzz_target.py).
+Findings are listed by place, with the numbers of some cases each; the exit code is 1 if there are any. A process that
+dies, or is at one case for longer than it may, is a finding of that case; another goes on with the next. --log keeps
+findings and counts as lines of JSON.
+
+Lives here: processes, the summary.  Not here: the mutants (fuzz_mutants.py, fuzz_options.py), what is tried.
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
+import json
 import multiprocessing
 import pathlib
+import queue
+import re
 import sys
 import time
 import traceback
@@ -23,106 +30,153 @@ from typing import Any
 HERE = pathlib.Path(__file__).parent
 sys.path += [str(HERE), str(HERE.parents[1] / "data" / "tflite")]
 BATCH = 250
-SILENT = 60.0  # seconds without a word from a process before it counts as hanging
+SILENT = 150.0  # seconds at one case, on a machine that others use too, before its process counts as hanging
 
 
-def try_case(number: int) -> tuple[str, str | None]:
-    """How far a case came, and the finding: its kind and the place in our code."""
+def outcome_of(number: int, what: str, mode: str | None) -> str:
+    """How far a case came. Raises whatever is a finding."""
+    if what == "engines":
+        import fuzz_engines
+
+        return fuzz_engines.outcome(number, mode)
     import fuzz_mutants
     import fuzz_target
 
-    data = fuzz_mutants.mutant(number)
+    return fuzz_target.outcome(fuzz_mutants.mutant(number)).split(":")[0]
+
+
+def try_case(number: int, what: str = "files", mode: str | None = None) -> tuple[str, str | None]:
+    """How far a case came, and the finding: its kind and the place in our code."""
     try:
-        return fuzz_target.outcome(data), None
+        return outcome_of(number, what, mode), None
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:
         frames = traceback.extract_tb(error.__traceback__)
         ours = [f for f in frames if "opwright" in f.filename] or frames
         place = f"{pathlib.Path(ours[-1].filename).name}:{ours[-1].lineno} {ours[-1].name}"
-        return "finding", f"{type(error).__name__} at {place}: {str(error)[:150]}"
+        if type(error).__name__ == "Different":
+            return "finding", str(error)[:600]
+        return "finding", f"{type(error).__name__} at {place}: {str(error)[:300]}"
 
 
-def work(start: int, stop: int, results: Any) -> None:
-    """Try the cases from start to stop; what happened goes to a queue."""
+def work(start: int, stop: int, results: Any, at: Any, slot: int, what: str, mode: str | None) -> None:
+    """Try the cases from start to stop; what happened goes to a queue, where it is now into `at`."""
     counts: collections.Counter[str] = collections.Counter()
     for number in range(start, stop):
-        results.put(("at", start, number)) if number % 10 == 0 else None
-        outcome, finding = try_case(number)
-        counts[outcome.split(":")[0]] += 1
+        at[2 * slot], at[2 * slot + 1] = number, time.monotonic()
+        outcome, finding = try_case(number, what, mode)
+        counts[outcome] += 1
         if finding is not None:
             results.put(("finding", number, finding))
-    results.put(("done", start, counts))
+    results.put(("done", slot, counts))
+    results.close()
+    results.join_thread()
 
 
-def run(first: int, cases: int, workers: int) -> dict[str, list[int]]:
+def run(first: int, cases: int, workers: int, what: str = "files", mode: str | None = None,
+        log: pathlib.Path | None = None) -> dict[str, list[int]]:  # fmt: skip
     """Try so many cases; the findings, each with the numbers of its cases."""
     context = multiprocessing.get_context("fork")
     results = context.Queue()
+    at = context.Array("d", 2 * workers, lock=False)
     todo = [(start, min(start + BATCH, first + cases)) for start in range(first, first + cases, BATCH)][::-1]
-    running: dict[int, Any] = {}
-    at: dict[int, tuple[int, float]] = {}
+    running: dict[int, tuple[Any, int]] = {}  # by slot: the process, where its cases end
     findings: dict[str, list[int]] = collections.defaultdict(list)
     counts: collections.Counter[str] = collections.Counter()
     began, told = time.monotonic(), 0.0
-    while todo or running:
-        while todo and len(running) < workers:
-            start, stop = todo.pop()
-            running[start] = context.Process(target=work, args=(start, stop, results), daemon=True)
-            at[start] = (start, time.monotonic())
-            running[start].start()
+
+    def note(number: int, text: str) -> None:
+        findings[text].append(number)
+        if log is not None:
+            with log.open("a") as file:
+                file.write(json.dumps({"case": number, "finding": text}) + "\n")
+
+    def take(wait: float) -> bool:
         try:
-            kind, key, value = results.get(timeout=1.0)
-        except Exception:
-            kind, key, value = "", 0, None
-        if kind == "at" and key in at:
-            at[key] = (value, time.monotonic())
-        elif kind == "finding":
-            findings[value].append(key)
-        elif kind == "done":
-            counts += value
-            running.pop(key).join()
-        for start, process in list(running.items()):
-            number, since = at[start]
-            dead = not process.is_alive() and results.empty()
-            if dead or time.monotonic() - since > SILENT:
-                process.kill()
-                what = f"process died ({process.exitcode})" if dead else "hangs"
-                findings[f"{what} at case {number} or soon after"].append(number)
-                del running[start]
+            kind, key, value = results.get(timeout=wait)
+        except queue.Empty:
+            return False
+        if kind == "finding":
+            note(key, value)
+        else:
+            counts.update(value)
+            process, stop = running.pop(key)
+            process.join()
+            if log is not None:
+                with log.open("a") as file:
+                    file.write(json.dumps({"until": stop, "counts": dict(value)}) + "\n")
+        return True
+
+    while todo or running:
+        for slot in set(range(workers)) - running.keys():
+            if todo:
+                start, stop = todo.pop()
+                at[2 * slot], at[2 * slot + 1] = start, time.monotonic()
+                process = context.Process(target=work, args=(start, stop, results, at, slot, what, mode), daemon=True)
+                running[slot] = process, stop
+                process.start()
+        take(1.0)
+        for slot, (process, stop) in list(running.items()):
+            late = time.monotonic() - at[2 * slot + 1] > SILENT
+            if process.is_alive() and not late:
+                continue
+            while take(0.2):
+                pass
+            if slot not in running or running[slot][0] is not process:
+                continue  # it was done
+            number = int(at[2 * slot])
+            process.kill()
+            process.join()
+            del running[slot]
+            note(number, f"case {number} hangs" if late else f"case {number}: process died ({process.exitcode})")
+            counts["finding"] += 1
+            if number + 1 < stop:
+                todo.append((number + 1, stop))
         if time.monotonic() - told > 30:
             told = time.monotonic()
             done = sum(counts.values())
             print(f"{done} of {cases} cases, {told - began:.0f} s, {len(findings)} findings", flush=True)
     print(f"{sum(counts.values())} cases in {time.monotonic() - began:.0f} s: "
-          + ", ".join(f"{n} {what}" for what, n in sorted(counts.items())))  # fmt: skip
+          + ", ".join(f"{n} {name}" for name, n in sorted(counts.items())))  # fmt: skip
     return findings
 
 
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--what", choices=("files", "engines"), default="files")
+    parser.add_argument("--mode", choices=("options", "structure", "bytes"))
     parser.add_argument("--cases", type=int, default=200_000)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--case", type=int)
     parser.add_argument("--keep", type=pathlib.Path)
+    parser.add_argument("--log", type=pathlib.Path)
     given = parser.parse_args()
     if given.case is not None:
-        import fuzz_mutants
+        if given.keep:
+            import fuzz_mutants
+            import fuzz_options
+
+            engines = given.what == "engines"
+            data = fuzz_options.case(given.case, given.mode).data if engines else fuzz_mutants.mutant(given.case)
+            given.keep.write_bytes(data)
+        print(outcome_of(given.case, given.what, given.mode))
+        return 0
+    if given.what == "files":
         import fuzz_target
 
-        data = fuzz_mutants.mutant(given.case)
-        if given.keep:
-            given.keep.write_bytes(data)
-        print(fuzz_target.outcome(data))
-        return 0
-    import fuzz_target
+        fuzz_target.warm()  # before the fork, so that the processes share what is imported
+    else:
+        import fuzz_engines  # noqa: F401  likewise
 
-    fuzz_target.warm()  # before the fork, so that the processes share what is imported
-    findings = run(given.first, given.cases, given.workers)
-    for what, numbers in sorted(findings.items(), key=lambda item: -len(item[1])):
-        print(f"{len(numbers)} times: {what}    cases {numbers[:5]}")
+    findings = run(given.first, given.cases, given.workers, given.what, given.mode, given.log)
+    grouped: dict[str, list[int]] = collections.defaultdict(list)
+    for text, numbers in findings.items():
+        grouped[re.sub(r"case \d+|-?\d[\d.e+-]*", "N", text)[:160]] += numbers
+    for text, numbers in sorted(grouped.items(), key=lambda item: -len(item[1])):
+        print(f"{len(numbers)} times: {text}    cases {numbers[:5]}")
     return 1 if findings else 0
 
 

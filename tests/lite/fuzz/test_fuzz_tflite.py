@@ -1,15 +1,24 @@
-"""Mutants of .tflite files, the first 5,000: `make fuzz` tries 200,000. What was found has a test of its own."""
+"""Mutants of .tflite files, the first of them: `make fuzz` tries 200,000. What was found has a test of its own."""
 
 from __future__ import annotations
+
+import os
+import time
 
 import pytest
 
 pytest.importorskip("resource", reason="limits of memory and time are those of Unix")
 
+pytest.importorskip("ml_dtypes")
+
+import fuzz_engines
 import fuzz_mutants
+import fuzz_options
 import fuzz_target
+import run_fuzz
 
 CASES, GROUPS = 3000, 10
+ENGINE_CASES = 60
 
 
 @pytest.mark.parametrize("group", range(GROUPS))
@@ -48,3 +57,48 @@ def test_the_seeds_themselves_run():
     outcomes = [fuzz_target.outcome(data) for data in fuzz_mutants.seeds()]
     assert outcomes.count("ran") > len(outcomes) / 3
     assert not [o for o in outcomes if o.startswith(("read", "verify"))]
+
+
+@pytest.mark.parametrize("group", range(4))
+def test_the_engines_agree_on_mutants(group):
+    numbers = range(group, ENGINE_CASES, 4)
+    found = {n: finding for n in numbers if (finding := run_fuzz.try_case(n, "engines")[1]) is not None}
+    assert not found, "one again: python tests/lite/fuzz/run_fuzz.py --what engines --case NUMBER"
+
+
+def test_a_case_of_the_engines_is_the_same_every_time():
+    first, again = ([fuzz_options.case(n) for n in range(40)] for _ in range(2))
+    assert [c.data for c in first] == [c.data for c in again]
+    assert {c.mode for c in first} == set(fuzz_options.MODES)
+    assert {c.target for c in first} == set(fuzz_options.TARGETS)
+
+
+def test_engines_that_disagree_are_a_finding(monkeypatch):
+    number = next(n for n in range(200) if fuzz_engines.outcome(n) == "options ran")
+    real = fuzz_engines._run
+
+    def other(case, compiled):
+        verdict, outputs, quantised = real(case, compiled)
+        return (verdict, [x + 2 for x in outputs], quantised) if compiled else (verdict, outputs, quantised)
+
+    monkeypatch.setattr(fuzz_engines, "_run", other)
+    with pytest.raises(fuzz_engines.Different, match="numbers"):
+        fuzz_engines.outcome(number)
+    monkeypatch.setattr(fuzz_engines, "_run", lambda case, c: ("refuses", None, []) if c else real(case, c))
+    with pytest.raises(fuzz_engines.Different, match="verdict"):
+        fuzz_engines.outcome(number)
+
+
+def dying(number, what="files", mode=None):
+    if number == 3:
+        os._exit(7)
+    if number == 5:
+        time.sleep(60)
+    return "ran", None
+
+
+def test_a_process_that_dies_or_hangs_is_a_finding_and_the_rest_is_tried(monkeypatch):
+    monkeypatch.setattr(run_fuzz, "try_case", dying)
+    monkeypatch.setattr(run_fuzz, "SILENT", 1.5)
+    found = run_fuzz.run(0, 9, 1)
+    assert found == {"case 3: process died (7)": [3], "case 5 hangs": [5]}
