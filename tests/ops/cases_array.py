@@ -436,6 +436,15 @@ CASES = {
         bad(f32(2, 2), i32(1, 3, low=0, high=1), says="3 vs. 2"),
     ],
     # ---- moved (moving.py) ----
+    "Permute": [
+        case(f64(2, 3), np.int32([1, 0]), expect=lambda x, _: np.array([[x[i, j] for i in (0, 1)] for j in range(3)])),
+        case(B, np.int64([2, 0, 1]), expect=lambda x, p: np.array(
+            [[[x[i, j, k] for j in range(3)] for i in range(2)] for k in range(4)])),
+        case(B, np.int32([0, -1, 1]), expect=lambda x, p: x.swapaxes(1, 2)),
+        case(np.float64(1), np.zeros(0, np.int32), expect=lambda x, p: x),
+        bad(f32(2, 3), np.int32([0, 0]), says="permutation"),
+        bad(f32(2, 3), np.int32([0]), says="number of dimensions"),
+    ],
     "Transpose": [
         case(f64(2, 3), expect=lambda x: np.array([[x[i, j] for i in range(2)] for j in range(3)])),
         case(B, perm=[2, 0, 1],

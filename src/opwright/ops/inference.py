@@ -66,21 +66,39 @@ def axes_in(axes: Any, rank: int) -> tuple[int, ...]:
 
 
 def static_axes(axis: Any, what: str = "axis") -> tuple[int, ...] | None:
-    """The axes a caller gave: None, an int, a sequence, or a tensor or array whose value is known.
+    """Return the axes a caller gave: None, an int, a sequence, or a tensor or array whose value is known.
 
     raises TypeError for a tensor whose value is known only when the graph runs
     """
     if axis is None:
         return None
-    constant = getattr(axis, "constant", axis)
-    if constant is None:
+    value = known_value(axis)
+    if hasattr(value, "reshape"):
+        value = value.reshape(-1).tolist()
+    several = isinstance(value, Iterable)
+    known = [known_value(a) for a in value] if several else [value]
+    if any(a is None for a in known):
         raise TypeError(f"{what} must be known while tracing; found {axis!r}. Pass Python integers")
-    if hasattr(constant, "reshape"):
-        constant = constant.reshape(-1).tolist()
-    if isinstance(constant, Iterable):
-        known: list[Any] = [getattr(a, "constant", a) for a in constant]
-        return tuple(map(int, known))
-    return (constant.__index__(),)
+    return tuple(map(int, known)) if several else (known[0].__index__(),)
+
+
+def known_value(value: Any) -> Any:
+    """The value of a tensor as far as it is known without running, None where it is not; other things as they are.
+
+    Known are constants, and in a trace small tensors that follow from constants, shapes and ranks.
+    """
+    constant = getattr(value, "constant", value)
+    return constant if constant is not None else getattr(value, "static_value", None)
+
+
+def is_static(axis: Any) -> bool:
+    """Whether `static_axes` and `static_int` take what a caller gave: whether no part is a tensor of unknown value."""
+    if axis is None or isinstance(axis, int):
+        return True
+    value = known_value(axis)
+    if isinstance(value, (list, tuple)):
+        return all(known_value(a) is not None for a in value)
+    return value is not None
 
 
 def static_int(value: Any, what: str) -> int:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from ..core.dtypes import DType
-from ..core.errors import FailedPreconditionError
+from ..core.dtypes import DType, string
+from ..core.errors import FailedPreconditionError, UnimplementedError
 from ..core.shapes import TensorShape, as_shape
 from ..core.specs import TensorSpec
 from ..graph import Value
@@ -67,7 +67,13 @@ class SymbolicTensor(Tensor):
     @property
     def partial(self) -> list[int | None] | None:
         """For a small vector of sizes: the elements that are known, None for others; None if nothing is known."""
-        return partial_sizes(self.value_in_graph)
+        return partial_sizes(self.value_in_graph, self.trace)
+
+    @property
+    def static_value(self) -> np.ndarray | None:
+        """The value of a small tensor that follows from constants, shapes and ranks; None where it does not."""
+        found = _partial(self.value_in_graph, self.trace, 0)
+        return None if found is None else _whole(found, self._spec.dtype)
 
     @property
     def name(self) -> str:
@@ -170,29 +176,40 @@ class SymbolicTensor(Tensor):
 install_named(SymbolicTensor)
 
 MOVES = ("Pack", "Concat", "StridedSlice", "Slice", "Gather", "Identity", "ExpandDims", "Squeeze", "Reshape")
+_SMALL = 64  # elements; more are no sizes, axes or permutation
+_DEPTH = 32  # operators between a value and the shapes that it follows from
 
 
-def partial_sizes(value: Value, depth: int = 0) -> list[int | None] | None:
-    """What is known of a small integer vector: through Shape, and operators that only move elements (MOVES).
+def partial_sizes(value: Value, trace: Any = None) -> list[int | None] | None:
+    """What is known of a small integer vector, None for unknown elements; None where even their number is unknown.
 
-    The moving is done by the operators' own reference computations, on arrays of objects in which None is unknown.
+    trace: the recording that the value belongs to, through which what it captures is looked up.
     """
-    found = _partial(value, depth)
+    found = _partial(value, trace, 0)
     return None if found is None or found.ndim > 1 else found.reshape(-1).tolist()
 
 
-def _partial(value: Value, depth: int) -> np.ndarray | None:
+def _partial(value: Value, trace: Any, depth: int) -> np.ndarray | None:
+    """Known elements of a small tensor, in an array of objects with None for the others where some are unknown.
+
+    Operators that only move elements (MOVES) are computed by their own references on arrays of objects; others, if
+    they have no effect, where every element of their operands is known.
+    """
     constant, node = value.constant, value.node
     if constant is not None:
-        return constant if constant.size <= 64 else None
-    if node is None or depth > 16:
+        return constant if constant.size <= _SMALL else None
+    if depth > _DEPTH:
         return None
-    if node.op.name == "Shape":
+    if node is None:
+        outer = None if trace is None else trace.captured_tensor(value)
+        return None if type(outer) is not SymbolicTensor else _partial(outer.value_in_graph, outer.trace, depth + 1)
+    name = node.op.name
+    if name in ("Shape", "Rank", "Size"):
         (operand,) = node.operands
-        return None if operand.shape.dims is None else np.array(operand.shape.dims, object)
-    if node.op.name == "Cast" and node.attrs["dtype"].is_integer:
-        return _partial(next(node.operands), depth + 1)
-    if node.op.name not in MOVES:
+        return _of_shape(name, operand.spec.shape)
+    if name == "Cast" and node.attrs["dtype"].is_integer:
+        return _partial(next(node.operands), trace, depth + 1)
+    if node.op.effect is not None or any(node.subgraphs):
         return None
     known = []
     for slot in node.inputs:
@@ -202,15 +219,51 @@ def _partial(value: Value, depth: int) -> np.ndarray | None:
             if item is None:
                 arrays.append(None)
                 continue
-            array = _partial(item, depth + 1)
+            array = _partial(item, trace, depth + 1)
             if array is None:
-                if item.spec.shape.rank != 0:
+                if item.spec.shape.rank != 0 or name not in MOVES:
                     return None
                 array = np.array(None, object)  # one unknown size
+            elif name not in MOVES:
+                array = _whole(array, item.spec.dtype)
+                if array is None:
+                    return None
             arrays.append(array)
-        known.append(arrays if isinstance(slot, tuple) else arrays[0])
+        known.append(tuple(arrays) if isinstance(slot, tuple) else arrays[0])
     try:
-        result = node.op.kernel(node.op.bind(dict(node.attrs)))(*known)
-    except (TypeError, ValueError, IndexError):
+        if name in MOVES:
+            return np.asarray(node.op.kernel(node.op.bind(dict(node.attrs)))(*known))
+        if not _is_small(node, value, known):
+            return None
+        return np.asarray(node.op.compute(node.op.bind(dict(node.attrs)), known)[value.index])
+    except (TypeError, ValueError, IndexError, UnimplementedError):
+        return None  # the error belongs to the run, where it names the node
+
+
+def _of_shape(name: str, shape: TensorShape) -> np.ndarray | None:
+    """The value of Shape, Rank or Size of a tensor of this shape, as far as it is known."""
+    if shape.dims is None:
         return None
-    return np.asarray(result)
+    if name == "Shape":
+        return np.array(shape.dims, object)
+    return np.array(shape.rank if name == "Rank" else shape.num_elements(), object)
+
+
+def _is_small(node: Any, value: Value, operands: Any) -> bool:
+    """Whether computing the node makes few elements."""
+    if node.op.elementwise:
+        return True
+    if node.op.name == "Range":
+        start, limit, delta = (float(o) for o in operands)
+        return delta != 0 and abs(limit - start) <= _SMALL * abs(delta)
+    sizes = [v.spec.shape.num_elements() for v in node.outputs]
+    return all(n is not None and n <= _SMALL for n in sizes)
+
+
+def _whole(array: np.ndarray, dtype: DType) -> np.ndarray | None:
+    """The array in its dtype; None where an element is unknown."""
+    if array.dtype == object and dtype is not string:
+        if any(item is None for item in array.flat):
+            return None
+        return array.astype(dtype.np)
+    return array

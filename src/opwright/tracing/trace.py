@@ -265,6 +265,13 @@ class FuncTrace:
         self.captures[id(outer)] = (outer, placeholder)
         return placeholder
 
+    def captured_tensor(self, value: Value) -> Any:
+        """What an input of this graph stands for, if it was captured; None for an argument."""
+        for outer, placeholder in (*self.captures.values(), *self._from_afar.values()):
+            if placeholder.value_in_graph is value:
+                return outer
+        return None
+
     def standing_for(self, tensor: Any, wanted: bool = False) -> Any:
         """What a tensor made outside is in this graph; the tensor itself where it is not known here.
 

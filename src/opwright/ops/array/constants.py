@@ -19,7 +19,7 @@ from ...core.specs import TensorSpec
 from .. import beside, dispatch, lod_rules
 from ..attributes import Attr
 from ..definition import Input, Output, operator
-from ..inference import axis_in, shape_from, static_int
+from ..inference import axis_in, is_static, shape_from, static_int
 from ..strategies import Strategies, Strategy
 
 
@@ -245,14 +245,45 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
     from .shaping import expand_dims, reshape
 
     start, stop = floating_pair(start, stop)
+    if not is_static(num):
+        return _spaced(start, stop, num, axis, name)
     num = static_int(num, "num")
     if start.shape.rank == stop.shape.rank == 0:
         return LinSpace(start, stop, num=num, name=name)
     start, stop = expand_dims(start, axis), expand_dims(stop, axis)
-    at = axis_in(axis, start.shape.rank)
     part = np.linspace(0.0, 1.0, num).astype(start.dtype.np)
-    part = reshape(part, [num if i == at else 1 for i, _ in enumerate(start.shape)])
+    if axis != -1:
+        at = axis_in(axis, _known_rank(start))
+        part = reshape(part, [num if i == at else 1 for i, _ in enumerate(start.shape)])
     return start * (1.0 - part) + stop * part
+
+
+def _known_rank(x: Any) -> int:
+    if x.shape.rank is None:
+        raise TypeError("linspace: the rank must be known while tracing, or axis be -1")
+    return int(x.shape.rank)
+
+
+def _spaced(start: Any, stop: Any, num: Any, axis: int, name: str | None) -> Any:
+    """`linspace` of as many numbers as a tensor says."""
+    from ..debugging import Assert
+    from ..math import maximum
+    from .casting import cast
+    from .selecting import where
+    from .shaping import expand_dims, identity, reshape
+
+    num = reshape(cast(num, dtypes.int32), [])
+    Assert(num > 0, ["linspace: Requires num > 0, got", num])
+    last = num - 1
+    numbers = range(num)
+    if start.shape.rank != 0 or stop.shape.rank != 0:
+        start, stop = expand_dims(start, axis), expand_dims(stop, axis)
+        if axis != -1:
+            at = axis_in(axis, _known_rank(start))
+            numbers = reshape(numbers, [-1 if i == at else 1 for i, _ in enumerate(start.shape)])
+    step = (stop - start) / cast(maximum(last, 1), start.dtype)
+    spread = start + cast(numbers, start.dtype) * step
+    return identity(where((numbers == last) & (last > 0), stop, spread), name=name)
 
 
 @operator
@@ -327,12 +358,28 @@ def one_hot(indices: Any, depth: Any, on_value: Any = None, off_value: Any = Non
     return OneHot(indices, depth, on, off, axis=-1 if axis is None else axis, name=name)
 
 
-def eye(num_rows: int, num_columns: int | None = None, batch_shape: Any = None, dtype: Any = dtypes.float32,
+def eye(num_rows: Any, num_columns: Any = None, batch_shape: Any = None, dtype: Any = dtypes.float32,
         name: str | None = None) -> Any:  # fmt: skip
     """The identity matrix, repeated over `batch_shape`: output[..., i, j] = 1 if i = j else 0."""
     dtype = as_dtype(dtype)
-    matrix = np.eye(int(num_rows), None if num_columns is None else int(num_columns), dtype=dtype.np)
     batch = () if batch_shape is None else _static(batch_shape)
-    if batch is None:
-        raise TypeError("eye: batch_shape must be known while tracing")
+    if batch is None or not is_static(num_rows) or not is_static(num_columns):
+        return _identity_matrix(num_rows, num_rows if num_columns is None else num_columns, batch_shape, dtype, name)
+    rows = static_int(num_rows, "num_rows")
+    matrix = np.eye(rows, None if num_columns is None else static_int(num_columns, "num_columns"), dtype=dtype.np)
     return dispatch.to_tensor(np.broadcast_to(matrix, (*batch, *matrix.shape)).copy(), dtype, name)
+
+
+def _identity_matrix(rows: Any, columns: Any, batch_shape: Any, dtype: DType, name: str | None) -> Any:
+    """`eye` of sizes that are tensors."""
+    from .casting import cast
+    from .joining import concat
+    from .shaping import broadcast_to, dims_tensor, expand_dims, shape_op
+
+    rows, columns = (cast(n, dtypes.int32) for n in (rows, columns))
+    matrix = cast(expand_dims(range(rows), 1) == range(columns), dtype, name=name)
+    if batch_shape is None:
+        return matrix
+    if isinstance(batch_shape, (list, tuple)):
+        batch_shape = dims_tensor(list(batch_shape))
+    return broadcast_to(matrix, concat([cast(batch_shape, dtypes.int32), shape_op(matrix)], 0), name=name)

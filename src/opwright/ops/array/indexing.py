@@ -17,7 +17,7 @@ from .. import beside, dispatch, lod_rules
 from ..attributes import Attr, at_least
 from ..definition import Input, Output, operator
 from ..indexed_slices import IndexedSlices
-from ..inference import axis_in, shape_from, static_int
+from ..inference import axis_in, is_static, shape_from, static_int
 from .constants import range as range_
 from .joining import concat
 from .row_arrays import combine
@@ -134,6 +134,11 @@ def gather(params: Any, indices: Any, validate_indices: Any = None, axis: Any = 
         axis = batch_dims
         if batch_dims < 0:
             axis = batch_dims + len(dispatch.to_tensor(indices).shape)
+    if not is_static(axis):
+        from . import run_time_axes
+
+        return run_time_axes.gather(lambda x, i, b: Gather(x, i, axis=b, batch_dims=b), params, indices, axis,
+                                    batch_dims, name)  # fmt: skip
     return Gather(params, indices, axis=static_int(axis, "axis"), batch_dims=batch_dims, name=name)
 
 

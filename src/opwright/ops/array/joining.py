@@ -18,7 +18,7 @@ from ...core.specs import TensorSpec
 from .. import dispatch, lod_rules
 from ..attributes import Attr
 from ..definition import Input, Output, operator
-from ..inference import axis_in, elements_of, shape_from, static_int
+from ..inference import axis_in, elements_of, is_static, shape_from, static_int
 from ..kernels import KernelKey
 from ..strategies import Strategies, Strategy
 from ..tensor import TensorLike
@@ -134,6 +134,10 @@ def concat(values: Any, axis: Any, name: str | None = "concat") -> Any:
         return values.concatenated(static_int(axis, "axis"))
     if not isinstance(values, (list, tuple)):
         values = [values]
+    if not is_static(axis):
+        from . import run_time_axes
+
+        return run_time_axes.concat(values, axis, name)
     return Concat(values, axis=static_int(axis, "axis"), name=name)
 
 

@@ -14,8 +14,9 @@ from ...core.errors import InvalidArgumentError
 from .. import beside, dispatch, lod_rules
 from ..attributes import Attr
 from ..definition import Input, Output, operator
-from ..inference import axes_in, axis_in, static_axes, static_int
-from .shaping import reshape
+from ..inference import axes_in, axis_in, elements_of, is_static, static_axes, static_int
+from .casting import cast
+from .shaping import dims_tensor, reshape
 
 
 def _permutation(perm: tuple[int, ...], rank: int) -> tuple[int, ...]:
@@ -58,9 +59,55 @@ class Transpose:
         return Transpose(doutput, perm=np.argsort(_permutation(op.perm, len(op.perm))).tolist())
 
 
+@operator
+class Permute:
+    """The dimensions in an order that is computed: Transpose with the permutation as an input.
+
+    .. math:: output[i_{perm_0}, ..., i_{perm_n}] = a[i_0, ..., i_n]
+
+    perm: int32 or int64 [rank].
+    raises InvalidArgumentError if perm does not name each dimension once
+    """
+
+    a = Input()
+    perm = Input(index, rank=1)
+    output = Output(like="a")
+    no_need_buffer = ("a",)
+    views = {"output": "a"}
+    lod = "vanishes"
+
+    def infer(op) -> Any:
+        spec, perm = op.a.spec, elements_of(op.perm)
+        rank = spec.shape.rank
+        if rank is None:
+            return spec if perm is None else spec.with_shape([None] * len(perm))
+        if perm is None:
+            return spec.with_shape([None] * rank)
+        if len(perm) != rank:
+            raise InvalidArgumentError(what="perm names another number of dimensions than the input has", found=perm,
+                                       wanted=f"{rank} numbers")  # fmt: skip
+        if None in perm:
+            return spec.with_shape([None if p is None or not -rank <= p < rank else spec.shape[p] for p in perm])
+        return spec.with_shape([spec.shape[p] for p in _permutation(tuple(perm), rank)])
+
+    def compute(op, a, perm) -> Any:
+        return np.transpose(a, _permutation(tuple(perm.tolist()), a.ndim))
+
+    def gradient(op, doutput) -> Any:
+        from ..math import invert_permutation
+        from .shaping import rank
+
+        n = rank(op.a)
+        perm = cast(op.perm, n.dtype)
+        return Permute(doutput, invert_permutation(perm + cast(perm < 0, n.dtype) * n)), None
+
+
 def transpose(a: Any, perm: Any = None, conjugate: bool = False, name: str = "transpose") -> Any:
-    """See Transpose. conjugate: also the complex conjugate."""
-    moved = Transpose(a, perm=static_axes(perm, "perm"), name=name)
+    """See Transpose; Permute where perm is known only when the graph runs. conjugate: also the complex conjugate."""
+    if is_static(perm):
+        moved = Transpose(a, perm=static_axes(perm, "perm"), name=name)
+    else:
+        moved = Permute(a, dims_tensor(list(perm)) if isinstance(perm, (list, tuple)) else perm, name=name)
     if conjugate and moved.dtype.is_complex:
         from ..math import conj
 
@@ -97,6 +144,10 @@ class Reverse:
 
 def reverse(tensor: Any, axis: Any, name: str | None = None) -> Any:
     """See Reverse."""
+    if not is_static(axis):
+        from . import run_time_axes
+
+        return run_time_axes.reverse(lambda x, n: Reverse(x, axis=tuple(range(n))), tensor, axis, name)
     return Reverse(tensor, axis=static_axes(axis) or (), name=name)
 
 
@@ -136,7 +187,29 @@ class Roll:
 
 def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Any:
     """See Roll. shift and axis: numbers, or as many of the one as of the other."""
-    return Roll(input, reshape(dispatch.to_tensor(shift), [-1]), axis=static_axes(axis) or (), name=name)
+    shift = reshape(dispatch.to_tensor(shift), [-1])
+    if not is_static(axis):
+        return _rolled(dispatch.to_tensor(input), shift, axis, name)
+    return Roll(input, shift, axis=static_axes(axis) or (), name=name)
+
+
+def _rolled(x: Any, shift: Any, axis: Any, name: str | None) -> Any:
+    """Roll along axes known when the graph runs, one after another, as an axis may occur several times."""
+    from . import run_time_axes
+    from .shaping import identity
+    from .slicing import getitem
+
+    axes = reshape(dims_tensor(list(axis)) if isinstance(axis, (list, tuple)) else axis, [-1])
+    counts = {axes.shape[0], shift.shape[0]} - {None}
+    if len(counts) != 1:
+        if counts:
+            raise InvalidArgumentError(op="Roll", node=name, what="shift and axis must have the same size",
+                                       found={"shift": shift.shape[0], "axis": axes.shape[0]})  # fmt: skip
+        raise TypeError(f"axis: the number of axes must be known while tracing; found {axis!r}")
+    for i in range(counts.pop()):
+        part = getitem(shift, slice(i, i + 1))
+        x = run_time_axes.along(lambda x, part=part: Roll(x, part, axis=(0,)), x, getitem(axes, i))
+    return identity(x, name=name)
 
 
 @operator

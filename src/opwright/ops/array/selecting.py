@@ -18,7 +18,7 @@ from ...core.specs import TensorSpec
 from .. import beside, dispatch
 from ..attributes import Attr, one_of
 from ..definition import Input, Output, operator
-from ..inference import axis_in, static_int
+from ..inference import axis_in, is_static, static_int
 from .casting import cast
 from .constants import range as range_
 from .constants import zeros_like
@@ -292,6 +292,10 @@ def boolean_mask(tensor: Any, mask: Any, axis: Any = None, name: str | None = "b
         )
     if rank == 0:
         raise ValueError("mask cannot be scalar.")
+    if not is_static(axis):
+        from . import run_time_axes
+
+        return run_time_axes.remade(lambda x: boolean_mask(x, mask), tensor, axis, before=rank, name=name)
     axis = 0 if axis is None else static_int(axis, "axis")
     if tensor.shape.rank is not None:
         axis = axis_in(axis, tensor.shape.rank)

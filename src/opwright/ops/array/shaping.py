@@ -19,7 +19,7 @@ from ...core.specs import TensorSpec
 from .. import dispatch, lod_rules
 from ..attributes import Attr
 from ..definition import Input, Output, operator
-from ..inference import axis_in, shape_from, static_axes, static_int
+from ..inference import axis_in, is_static, shape_from, static_axes, static_int
 
 
 @operator
@@ -270,6 +270,10 @@ class ExpandDims:
 
 def expand_dims(input: Any, axis: Any, name: str | None = None) -> Any:
     """See ExpandDims."""
+    if not is_static(axis):
+        from . import run_time_axes
+
+        return run_time_axes.expanded(input, axis, name)
     return ExpandDims(input, axis=static_int(axis, "axis"), name=name)
 
 

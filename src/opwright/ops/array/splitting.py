@@ -16,7 +16,7 @@ from ...core.errors import InvalidArgumentError
 from .. import dispatch, lod_rules
 from ..attributes import Attr, at_least
 from ..definition import Input, Output, operator
-from ..inference import axis_in, elements_of, static_int
+from ..inference import axis_in, elements_of, is_static, static_int
 from .joining import concat, stack
 from .shaping import dims_tensor
 
@@ -173,7 +173,12 @@ def split(value: Any, num_or_size_splits: Any, axis: Any = 0, num: int | None = 
     num: how many parts, where sizes are a tensor of unknown length.
     raises ValueError where the number of parts cannot be known
     """
-    value, axis = dispatch.to_tensor(value), static_int(axis, "axis")
+    value = dispatch.to_tensor(value)
+    if not is_static(axis):
+        from . import run_time_axes
+
+        return run_time_axes.split(lambda x: split(x, num_or_size_splits, 0, num), value, axis)
+    axis = static_int(axis, "axis")
     if isinstance(num_or_size_splits, (int, np.integer)):
         return Split(value, num_split=int(num_or_size_splits), axis=axis, name=name)
     if isinstance(num_or_size_splits, (list, tuple)):

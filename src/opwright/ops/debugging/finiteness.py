@@ -55,9 +55,9 @@ def assert_all_finite(x: Any, message: str, name: str | None = None) -> Any:
 
 # Operators that only move values from place to place: what they give was wrong before.
 MOVERS = frozenset({
-    "BroadcastTo", "Concat", "Const", "ExpandDims", "Fill", "Gather", "GatherNd", "Identity", "Pack", "Reshape",
-    "Reverse", "Select", "Slice", "Split", "Squeeze", "Stack", "StopGradient", "StridedSlice", "Tile", "Transpose",
-    "Unpack", "Unstack", "ReadVariable",
+    "BroadcastTo", "Concat", "Const", "ExpandDims", "Fill", "Gather", "GatherNd", "Identity", "Pack", "Permute",
+    "Reshape", "Reverse", "Select", "Slice", "Split", "Squeeze", "Stack", "StopGradient", "StridedSlice", "Tile",
+    "Transpose", "Unpack", "Unstack", "ReadVariable",
 })  # fmt: skip
 
 

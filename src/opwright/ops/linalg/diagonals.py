@@ -23,7 +23,7 @@ from ...core.specs import TensorSpec
 from .. import array, beside, dispatch, lod_rules
 from ..attributes import Attr, length, one_of
 from ..definition import Input, Output, operator
-from ..inference import static_axes, static_int
+from ..inference import is_static, static_axes, static_int
 from ..math.reduction import Prod, Sum
 
 _ANY = tuple(d for d in dtypes.ALL if d is not dtypes.string)
@@ -72,6 +72,48 @@ def _packed_dims(dims: Any, k: tuple[int, int]) -> list[int | None]:
 def _at_least_matrix(spec: TensorSpec) -> None:
     if spec.shape.rank is not None and spec.shape.rank < 2:
         raise InvalidArgumentError(what="input must be at least 2-dim", found=spec.short())
+
+
+def _both_sides(k: Any) -> tuple[Any, Any]:
+    """Rows above a diagonal whose number is a tensor, and columns to the left of it."""
+    from ..math import maximum
+
+    if isinstance(k, (list, tuple)) and len(k) != 1:
+        raise TypeError(f"k: the bounds of a band must be known while tracing; found {k!r}")
+    number = array.cast(k[0] if isinstance(k, (list, tuple)) else k, dtypes.int32)
+    number = number if number.shape.rank == 0 else array.reshape(number, [])
+    return maximum(-number, 0), maximum(number, 0)
+
+
+def _on_last_two(x: Any, pairs: Any) -> Any:
+    """Paddings of a tensor for its last two dimensions: [[above, below], [left, right]]."""
+    first = array.zeros(array.stack([array.rank(x) - 2, 2]), dtypes.int32)
+    return array.concat([first, array.stack([array.stack(list(p)) for p in pairs])], 0)
+
+
+def _placed(diagonal: Any, k: Any, rows: Any, columns: Any, padding: Any, name: str | None = None) -> Any:
+    """A diagonal whose number is a tensor, in matrices of `rows` and `columns`.
+
+    None for the smallest number that holds it; of None and None square ones.
+    """
+    above, left = _both_sides(k)
+    square = MatrixDiag(diagonal, padding, k=(0, 0))
+    n = array.shape_op(diagonal)[-1]
+    below = rows - n - above if rows is not None else left if columns is None else 0
+    right = columns - n - left if columns is not None else above if rows is None else 0
+    paddings = _on_last_two(square, ((above, below), (left, right)))
+    return array.pad(square, paddings, constant_values=padding, name=name)
+
+
+def _from(x: Any, k: Any) -> Any:
+    """Matrices without what is above and to the left of a diagonal whose number is a tensor."""
+    from ..debugging import Assert
+
+    above, left = _both_sides(k)
+    shape = array.shape_op(x)
+    inside = ((above == 0) | (above < shape[-2])) & ((left == 0) | (left < shape[-1]))
+    Assert(inside, ["lower_diag_index is out of bound:", k])
+    return x[..., above:, left:]
 
 
 @operator
@@ -245,6 +287,8 @@ def diag(diagonal: Any, name: str | None = "diag", k: Any = 0, num_rows: Any = -
     rows, columns = static_int(num_rows, "num_rows"), static_int(num_cols, "num_cols")
     diagonal = dispatch.to_tensor(diagonal)
     padding = _padding(padding_value, diagonal.dtype)
+    if not is_static(k):
+        return _placed(diagonal, k, None if rows < 0 else rows, None if columns < 0 else columns, padding, name)
     return MatrixDiag(diagonal, padding, k=_bounds(k), num_rows=rows, num_cols=columns, align=align, name=name)
 
 
@@ -256,11 +300,19 @@ def diag_part(input: Any, name: str | None = "diag_part", k: Any = 0, padding_va
               ) -> Any:  # fmt: skip
     """See MatrixDiagPart. k: one diagonal, or the lowest and the highest."""
     input = dispatch.to_tensor(input)
+    if not is_static(k):
+        return diag_part(_from(input, k), name)
     return MatrixDiagPart(input, _padding(padding_value, input.dtype), k=_bounds(k), align=align, name=name)
 
 
 def set_diag(input: Any, diagonal: Any, name: str | None = "set_diag", k: Any = 0, align: str = "RIGHT_LEFT") -> Any:
     """See MatrixSetDiag. k: one diagonal, or the lowest and the highest."""
+    if not is_static(k):
+        input = dispatch.to_tensor(input)
+        diagonal, shape = dispatch.to_tensor(diagonal, input.dtype), array.shape_op(input)
+        sizes = shape[-2], shape[-1]
+        there = _placed(array.ones(array.shape_op(diagonal), dtypes.bool), k, *sizes, dispatch.to_tensor(False))
+        return array.where(there, _placed(diagonal, k, *sizes, array.zeros([], input.dtype)), input, name=name)
     return MatrixSetDiag(input, diagonal, k=_bounds(k), align=align, name=name)
 
 

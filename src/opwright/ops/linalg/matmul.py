@@ -17,7 +17,7 @@ from ...core.specs import TensorSpec
 from .. import array, dispatch, lod_rules
 from ..attributes import Attr
 from ..definition import Input, Output, operator
-from ..inference import axis_in
+from ..inference import axis_in, known_value, static_axes
 from ..math.arithmetic import _conj
 from ..strategies import Strategies, Strategy
 
@@ -167,9 +167,11 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Any:
 
 
 def _paired_axes(axes: Any, rank_a: int, rank_b: int) -> tuple[list[int], list[int]]:
-    axes = getattr(axes, "constant", axes)
+    axes = known_value(axes)
     if axes is None:
         raise TypeError("tensordot: axes must be known while tracing")
+    if isinstance(axes, (list, tuple)):
+        axes = [static_axes(side, "tensordot: axes") if not isinstance(side, int) else side for side in axes]
     if isinstance(axes, np.ndarray):
         axes = axes.tolist()
     if isinstance(axes, int):

@@ -17,8 +17,7 @@ from ...core.specs import TensorSpec
 from .. import array, beside, dispatch
 from ..attributes import Attr
 from ..definition import Input, Output, operator
-from ..inference import static_axes
-from .reduction import Sum
+from .reduction import Sum, reduced
 
 
 def _other_weights(weights: Any, shape: Any) -> InvalidArgumentError:
@@ -162,7 +161,7 @@ def count_nonzero(input: Any, axis: Any = None, keepdims: Any = None, dtype: Any
     """How many elements are not zero (not empty, for strings; not False), over axes. NaN counts. See Sum."""
     x = dispatch.to_tensor(input)
     counted = array.cast(x if x.dtype.is_bool else x != array.zeros_like(x), dtypes.int64)
-    return array.cast(Sum(counted, axis=static_axes(axis), keepdims=bool(keepdims)), as_dtype(dtype), name)
+    return array.cast(reduced(Sum, counted, axis, bool(keepdims)), as_dtype(dtype), name)
 
 
 def zero_fraction(value: Any, name: str | None = None) -> Any:

@@ -17,7 +17,7 @@ from ...core.specs import TensorSpec
 from .. import array, beside, dispatch
 from ..attributes import Attr
 from ..definition import Input, Output, operator
-from ..inference import static_int
+from ..inference import is_static, static_int
 
 
 def _scanned(op: Any) -> TensorSpec:
@@ -72,9 +72,18 @@ class Cumsum:
         return Cumsum(dy, axis=op.axis, exclusive=op.exclusive, reverse=not op.reverse)
 
 
+def _along(op: Any, x: Any, axis: Any, exclusive: bool, reverse: bool, name: str | None) -> Any:
+    """Call a scan along an axis that may be a tensor."""
+    if is_static(axis):
+        return op(x, axis=static_int(axis, "axis"), exclusive=exclusive, reverse=reverse, name=name)
+    from ..array import run_time_axes
+
+    return run_time_axes.along(lambda y: op(y, axis=0, exclusive=exclusive, reverse=reverse), x, axis, name)
+
+
 def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Any:
     """See Cumsum."""
-    return Cumsum(x, axis=static_int(axis, "axis"), exclusive=exclusive, reverse=reverse, name=name)
+    return _along(Cumsum, x, axis, exclusive, reverse, name)
 
 
 @operator
@@ -112,7 +121,7 @@ class Cumprod:
 
 def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Any:
     """See Cumprod."""
-    return Cumprod(x, axis=static_int(axis, "axis"), exclusive=exclusive, reverse=reverse, name=name)
+    return _along(Cumprod, x, axis, exclusive, reverse, name)
 
 
 @operator
@@ -225,5 +234,4 @@ class CumulativeLogsumexp:
 def cumulative_logsumexp(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
                          ) -> Any:  # fmt: skip
     """See CumulativeLogsumexp."""
-    return CumulativeLogsumexp(dispatch.to_tensor(x), axis=static_int(axis, "axis"), exclusive=exclusive,
-                               reverse=reverse, name=name)  # fmt: skip
+    return _along(CumulativeLogsumexp, dispatch.to_tensor(x), axis, exclusive, reverse, name)

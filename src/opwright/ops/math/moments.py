@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from .. import array, dispatch
-from ..inference import static_axes
 from .arithmetic import _conj as conj_of_complex
-from .reduction import Max, Mean, Sum
+from .reduction import Max, Mean, Sum, reduced
 
 
 def reduce_logsumexp(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
@@ -21,10 +20,10 @@ def reduce_logsumexp(input_tensor: Any, axis: Any = None, keepdims: bool = False
     from .elementary import exp, log
     from .rounding import is_finite
 
-    x, axes = dispatch.to_tensor(input_tensor), static_axes(axis)
-    peak = array.stop_gradient(Max(x, axis=axes, keepdims=True))
+    x = dispatch.to_tensor(input_tensor)
+    peak = array.stop_gradient(reduced(Max, x, axis, keepdims=True))
     peak = array.where(is_finite(peak), peak, array.zeros_like(peak))
-    total = log(Sum(exp(x - peak), axis=axes, keepdims=keepdims))
+    total = log(reduced(Sum, exp(x - peak), axis, keepdims))
     if not keepdims:
         peak = array.reshape(peak, array.shape_op(total))
     return array.identity(total + peak, name=name)
@@ -37,12 +36,12 @@ def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False,
     """
     from .complexes import real as real_part
 
-    x, axes = dispatch.to_tensor(input_tensor), static_axes(axis)
+    x = dispatch.to_tensor(input_tensor)
     if not (x.dtype.is_floating or x.dtype.is_complex):
         raise TypeError(f"Input must be either real or complex. Received integer type {x.dtype}.")
-    distance = x - Mean(x, axis=axes, keepdims=True)
+    distance = x - reduced(Mean, x, axis, keepdims=True)
     squared = real_part(distance * conj_of_complex(distance)) if x.dtype.is_complex else distance * distance
-    return Mean(squared, axis=axes, keepdims=keepdims, name=name)
+    return reduced(Mean, squared, axis, keepdims, name)
 
 
 def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
@@ -60,5 +59,5 @@ def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | N
 
     x = dispatch.to_tensor(x)
     squared = real_part(x * conj_of_complex(x)) if x.dtype.is_complex else x * x
-    inverse = rsqrt(maximum(Sum(squared, axis=static_axes(axis), keepdims=True), epsilon))
+    inverse = rsqrt(maximum(reduced(Sum, squared, axis, keepdims=True), epsilon))
     return array.identity(x * array.cast(inverse, x.dtype), name=name)

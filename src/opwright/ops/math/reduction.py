@@ -18,7 +18,7 @@ from ...core.specs import TensorSpec
 from .. import array, dispatch, lod_rules, registry
 from ..attributes import Attr
 from ..definition import Input, Output, operator
-from ..inference import axes_in, static_axes
+from ..inference import axes_in, is_static, static_axes
 from .cumulative import cumprod
 
 
@@ -321,12 +321,21 @@ class EuclideanNorm:
 # ---- the public functions -----------------------------------------------------------------------------------------
 
 
+def reduced(op: Any, input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+    """Call a reduction over axes that may be a tensor whose value is known only when the graph runs."""
+    if is_static(axis):
+        return op(input_tensor, axis=static_axes(axis), keepdims=bool(keepdims), name=name)
+    from ..array import run_time_axes
+
+    return run_time_axes.reduced(op, input_tensor, axis, bool(keepdims), name)
+
+
 def _function(op: Any, name: str) -> Any:
     def reduce(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
-        return op(input_tensor, axis=static_axes(axis), keepdims=bool(keepdims), name=name)
+        return reduced(op, input_tensor, axis, keepdims, name)
 
     reduce.__name__ = reduce.__qualname__ = name
-    reduce.__doc__ = f"See {op.name}. axis: None for all, an int, a list of them, or a tensor known when tracing."
+    reduce.__doc__ = f"See {op.name}. axis: None for all, an int, a list of them, or a tensor."
     reduce.operator = op
     registry.name_function(name, op)
     return reduce

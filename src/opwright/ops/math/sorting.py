@@ -15,9 +15,10 @@ from ...core.dtypes import DType, as_dtype, floating, index, real
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from .. import array, beside, dispatch, lod_rules
+from ..array import run_time_axes
 from ..attributes import Attr, one_of
 from ..definition import Input, Output, operator
-from ..inference import static_int
+from ..inference import is_static, static_int
 from ..strategies import Strategies, Strategy
 from .comparison import greater, greater_equal
 from .reduction import reduce_all
@@ -100,12 +101,18 @@ class ArgMin:
 
 def argmax(input: Any, axis: Any = None, output_type: Any = dtypes.int64, name: str | None = None) -> Any:
     """See ArgMax. axis: 0 if left out."""
+    if not is_static(axis):
+        found = run_time_axes.without(lambda x: ArgMax(x, axis=0, output_type=as_dtype(output_type)), input, axis)
+        return array.identity(found, name=name)
     axis = 0 if axis is None else static_int(axis, "axis")
     return ArgMax(input, axis=axis, output_type=as_dtype(output_type), name=name)
 
 
 def argmin(input: Any, axis: Any = None, output_type: Any = dtypes.int64, name: str | None = None) -> Any:
     """See ArgMin. axis: 0 if left out."""
+    if not is_static(axis):
+        found = run_time_axes.without(lambda x: ArgMin(x, axis=0, output_type=as_dtype(output_type)), input, axis)
+        return array.identity(found, name=name)
     axis = 0 if axis is None else static_int(axis, "axis")
     return ArgMin(input, axis=axis, output_type=as_dtype(output_type), name=name)
 

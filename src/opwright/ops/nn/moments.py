@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from .. import dispatch
-from ..array import cast, ones_like
+from ..array import cast, gather, ones_like, rank
+from ..array.run_time_axes import as_axes
 from ..array.shaping import shape_op
-from ..inference import static_axes
+from ..inference import is_static, static_axes
 from ..math import divide_no_nan, reduce_mean, reduce_prod, reduce_sum, rsqrt, square, squared_difference
 from .windows import wide_dtype
 
@@ -22,7 +23,7 @@ def moments(x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: 
     .. math:: mean = \\frac{1}{n} \\sum x, \\quad variance = \\frac{1}{n} \\sum (x - mean)^2
     """
     x = dispatch.to_tensor(x)
-    axes = static_axes(axes, "axes")
+    axes = static_axes(axes, "axes") if is_static(axes) else axes
     y = cast(x, wide_dtype(x.dtype))
     mean = reduce_mean(y, axis=axes, keepdims=True)
     variance = reduce_mean(squared_difference(y, mean), axis=axes, keepdims=True)
@@ -38,7 +39,7 @@ def weighted_moments(x: Any, axes: Any, frequency_weights: Any, keepdims: bool =
     .. math:: mean = \\frac{\\sum w x}{\\sum w}, \\quad variance = \\frac{\\sum w (x - mean)^2}{\\sum w}
     """
     x = dispatch.to_tensor(x)
-    axes = static_axes(axes, "axes")
+    axes = static_axes(axes, "axes") if is_static(axes) else axes
     y = cast(x, wide_dtype(x.dtype))
     weights = dispatch.to_tensor(frequency_weights, None if hasattr(frequency_weights, "spec") else y.dtype)
     weights = cast(weights, y.dtype) * ones_like(y)
@@ -54,10 +55,13 @@ def sufficient_statistics(x: Any, axes: Any, shift: Any = None, keepdims: bool =
                           ) -> tuple[Any, Any, Any, Any]:  # fmt: skip
     """(count, sum of x - shift, sum of (x - shift)^2, shift) over `axes`, from which normalize_moments goes on."""
     x = dispatch.to_tensor(x)
-    axes = static_axes(axes, "axes")
+    axes = static_axes(axes, "axes") if is_static(axes) else axes
     sizes = shape_op(x)
-    chosen = range(x.shape.rank or 0) if axes is None else axes
-    count = cast(reduce_prod([sizes[a] for a in chosen]), x.dtype) if len(chosen) else cast(1, x.dtype)
+    if is_static(axes):
+        chosen = range(x.shape.rank or 0) if axes is None else axes
+        count = cast(reduce_prod([sizes[a] for a in chosen]), x.dtype) if len(chosen) else cast(1, x.dtype)
+    else:
+        count = cast(reduce_prod(gather(sizes, as_axes(axes, rank(x)))), x.dtype)
     if shift is not None:
         shift = dispatch.to_tensor(shift, None if hasattr(shift, "spec") else x.dtype)
         moved, squares = x - shift, squared_difference(x, shift)

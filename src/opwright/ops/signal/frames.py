@@ -15,9 +15,10 @@ from ...core.dtypes import index, numeric
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN
 from .. import array, beside, dispatch, lod_rules
+from ..array import run_time_axes
 from ..attributes import Attr
 from ..definition import Input, Output, operator
-from ..inference import axis_in, static_int
+from ..inference import axis_in, is_static, static_int
 from ..linalg.matmul import wide
 from ..math.reduction import Sum
 from .fourier import fitted
@@ -151,6 +152,8 @@ def frame(signal: Any, frame_length: Any, frame_step: Any, pad_end: bool = False
     signal = dispatch.to_tensor(signal)
     pad = dispatch.to_tensor(pad_value, signal.dtype) if pad_end else None
     length, step = dispatch.to_tensor(frame_length), dispatch.to_tensor(frame_step)
+    if not is_static(axis):
+        return run_time_axes.remade(lambda x: Frame(x, length, step, pad, axis=0), signal, axis, after=2, name=name)
     return Frame(signal, length, step, pad, axis=static_int(axis, "axis"), name=name)
 
 

@@ -8,11 +8,15 @@ from __future__ import annotations
 from typing import Any
 
 from .. import array, dispatch
-from ..inference import static_axes
+from ..array import run_time_axes
+from ..inference import is_static, static_axes
 
 
 def _shifted(function: str, x: Any, axes: Any, sign: int, name: str | None) -> Any:
     x = dispatch.to_tensor(x)
+    if not is_static(axes):
+        axes = run_time_axes.as_axes(axes, array.rank(x))
+        return array.roll(x, sign * (array.gather(array.shape_op(x), axes) // 2), axes, name=name)
     chosen = static_axes(axes, "axes")
     if chosen is None:
         if x.shape.rank is None:

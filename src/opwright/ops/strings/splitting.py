@@ -16,10 +16,10 @@ from ...core.errors import UnimplementedError
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from .. import dispatch, lod_rules
-from ..array import reshape
+from ..array import reshape, run_time_axes
 from ..attributes import Attr
 from ..definition import Input, Output, operator
-from ..inference import axes_in, static_axes
+from ..inference import axes_in, is_static, static_axes
 from .editing import each
 
 
@@ -156,6 +156,12 @@ def reduce_join(
     raises ValueError for that where the rank is unknown
     """
     inputs = dispatch.to_tensor(inputs)
+    if not is_static(axis):
+
+        def joined(x: Any, count: int) -> Any:
+            return ReduceJoin(x, tuple(range(count)), False, separator, name=name)
+
+        return run_time_axes.without_several(joined, inputs, axis, keepdims)
     axes = static_axes(axis)
     if axes is None:
         if inputs.shape.rank is None:

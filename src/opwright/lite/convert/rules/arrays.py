@@ -155,6 +155,15 @@ def _transpose(node: Node, low: Lowering) -> Lowered:
     return transposed(low, x, [front(a, rank) for a in order])
 
 
+def _permute(node: Node, low: Lowering) -> Lowered:
+    x, perm = node.operands
+    if x.spec.shape.rank is not None and x.spec.shape.rank > 6:
+        return NoMatch("TRANSPOSE takes ranks up to 6")
+    if perm.constant is not None:
+        return transposed(low, x, perm.constant.tolist())
+    return low.emit("TRANSPOSE", x, low.int32(perm), like=node.outputs[0].spec)
+
+
 def _pad(node: Node, low: Lowering) -> Lowered:
     x, paddings, *values = node.operands
     rank = x.spec.shape.rank
@@ -231,6 +240,7 @@ ARRAYS = table(
     Rule("split_v", "SplitV", _split_v),
     Rule("tile", "Tile", _tile),
     Rule("transpose", "Transpose", _transpose),
+    Rule("permute", "Permute", _permute),
     Rule("pad", "Pad", _pad),
     Rule("mirror_pad", "MirrorPad", _mirror_pad),
     Rule("reverse_v2", "Reverse", _reverse),
