@@ -11,6 +11,7 @@ CODES = [
     ("OpError", 2, "UNKNOWN"),
     ("InvalidArgumentError", 3, "INVALID_ARGUMENT"),
     ("SignatureError", 3, "INVALID_ARGUMENT"),
+    ("DefinitionError", 3, "INVALID_ARGUMENT"),
     ("NotFoundError", 5, "NOT_FOUND"),
     ("AlreadyExistsError", 6, "ALREADY_EXISTS"),
     ("ResourceExhaustedError", 8, "RESOURCE_EXHAUSTED"),

@@ -509,7 +509,9 @@ def test_a_gradient_rule_of_the_wrong_length_is_named():
         def gradient(op, dy):
             return dy
 
-    with pytest.raises(TypeError, match="TapeWrong: gradient gave 1 results for 2 inputs"):
+    with pytest.raises(
+        ow.errors.DefinitionError, match=r"TapeWrong: gradient gave another number of results(?s:.*)1\n(?s:.*)2: x, w"
+    ):
         gradient(TapeWrong, 1.0, 2.0)
 
 

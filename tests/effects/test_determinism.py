@@ -140,7 +140,8 @@ def fresh() -> Any:
     return ow.operator(type("Twice", (), {"__doc__": ".. math:: y = 2 x", **body}))
 
 
-def test_kernels_that_do_not_reproduce_are_left_out() -> None:
+@pytest.mark.parametrize("flag", ["deterministic", "cuda_deterministic"])
+def test_kernels_that_do_not_reproduce_are_left_out_at_every_place(flag: str) -> None:
     twice = fresh()
     gpu = ow.CUDAPlace(0)
     ow.ops.register_kernel(twice, reproducible=False)(lambda op, x: x * 3)
@@ -148,23 +149,38 @@ def test_kernels_that_do_not_reproduce_are_left_out() -> None:
     ow.ops.register_kernel(twice, place=gpu, library="cublas")(lambda op, x: x)
     x = ow.constant([1.0])
     assert twice(x).numpy().tolist() == [3.0]
-    first = lambda place: [k.library for k, _ in serving(twice, KernelKey(place, ow.float32))]  # noqa: E731
-    assert first("gpu") == ["cudnn", "cublas"]
-    with ow.flags(cuda_deterministic=True):
-        assert first("gpu") == ["cublas"]
-        assert twice(x).numpy().tolist() == [3.0]
-        with ow.flags(deterministic=True):
-            assert first("cpu") == []
-            assert twice(x).numpy().tolist() == [2.0]
-    assert first("gpu") == ["cudnn", "cublas"]
+    ow.ops.register_kernel(twice, place="sim", reproducible=False)(lambda op, x: x * 3)
+    libraries = lambda place: [k.library for k, _ in serving(twice, KernelKey(place, ow.float32))]  # noqa: E731
+    scope = ow.Scope()
+    scope.var("x").set(np.float32([1.0]))
+    places = (ow.CPUPlace(), ow.SimulatedPlace(0))
+
+    def on_scopes() -> list[float]:
+        found = []
+        for place in places:
+            twice.on({"x": "x"}, {"y": "y"}).run(scope, place)
+            found.append(float(scope.var("y").value.numpy()[0]))
+        return found
+
+    before = (["cudnn", "cublas"], ["foreign"], ["foreign"])
+    assert (libraries("gpu"), libraries("cpu"), libraries("sim")) == before
+    assert on_scopes() == [3.0, 3.0]
+    with ow.flags(**{flag: True}):
+        assert (libraries("gpu"), libraries("cpu"), libraries("sim")) == (["cublas"], [], [])
+        assert twice(x).numpy().tolist() == [2.0]
+        assert on_scopes() == [2.0, 2.0]
+        assert [ow.ops.explain(twice, [x], place).branch for place in places] == ["reference", "reference"]
+    assert (libraries("gpu"), libraries("cpu"), libraries("sim")) == before
     assert twice(x).numpy().tolist() == [3.0]
+    assert on_scopes() == [3.0, 3.0]
 
 
-def test_atomic_sums_go_to_the_cpu_under_cuda_deterministic() -> None:
+@pytest.mark.parametrize("flag", ["deterministic", "cuda_deterministic"])
+def test_atomic_sums_go_to_the_cpu_where_results_are_to_be_reproducible(flag: str) -> None:
     op, place = ow.ops.get("ScatterNd"), ow.CUDAPlace(0)
     key = KernelKey(place, ow.float32)
     assert candidates(op, op.bind({}), key, place)[0].branch == "reference"
-    with ow.flags(cuda_deterministic=True):
+    with ow.flags(**{flag: True}):
         found = candidates(op, op.bind({}), key, place)
         assert {c.branch for c in found} == {"fallback"}
         assert "atomic" in found[0].reason

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import opwright as ow
-from opwright.core.errors import InternalError, InvalidArgumentError, SignatureError, UnimplementedError
+from opwright.core.errors import DefinitionError, InvalidArgumentError, SignatureError, UnimplementedError
 from opwright.graph import Graph
 
 # ---- operators to look at ---------------------------------------------------------------------------------------
@@ -175,6 +175,22 @@ def define(**body):
          "a kernel on scalars takes a scalar of each input, and z is repeated"),
         ({"kernel": ow.kernel(lambda x, z: x)}, ValueError, "its kernel takes x, z; the inputs are x"),
         ({"kernel": ow.kernel(lambda x, *, q: x)}, ValueError, "parameter 'q' is no attribute"),
+        ({"a": ow.Attr(float, since=2)}, ValueError, "attribute a has since > 1, so it needs a default"),
+        ({"a": ow.Attr(int, default=1.5)}, TypeError, "attribute a: the default 1.5 has the wrong type; wanted int"),
+        ({"a": ow.Attr(int, default=True)}, TypeError, "attribute a: the default True has the wrong type"),
+        ({"a": ow.Attr(float, default="1")}, TypeError, "attribute a: the default '1' has the wrong type"),
+        ({"a": ow.Attr([int], default=[1, "2"])}, TypeError, "wanted list of int"),
+        ({"a": ow.Attr([int], default="12")}, TypeError, "wanted list of int"),
+        ({"a": ow.Attr(float, default=-1, check=ow.attr.at_least(0))}, ValueError,
+         "attribute a: the default -1 is out of its range; wanted at least 0"),
+        ({"a": ow.Attr(int, default=0, since=0)}, ValueError, "a: since is a version of the operator, 1 or more"),
+        ({"w": ow.Input(optional=True, since=1.5)}, ValueError, "w: since is a version of the operator"),
+        ({"w": ow.Input(since=2)}, ValueError, "input w has since > 1, so it is optional"),
+        ({"z": ow.Output(like="x", since=2)}, ValueError, "output z has since > 1, so it is intermediate"),
+        ({"w": ow.Input(rank="x")}, ValueError, "input w: rank is a number of dimensions, or a tuple of them"),
+        ({"w": ow.Input(rank=(1, -2))}, ValueError, "input w: rank is a number of dimensions"),
+        ({"w": ow.Input(optional=True), "v": ow.Input()}, ValueError,
+         "the required input v stands after the optional input w"),
     ],
     ids=lambda v: v if isinstance(v, str) else None,
 )
@@ -193,13 +209,6 @@ def test_versions_are_positive_integers(version):
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda: ow.Attr(float, since=2), ValueError, "needs a default"),
-        (lambda: ow.Attr(int, default=1.5), TypeError, "int"),
-        (lambda: ow.Attr(int, default=True), TypeError, "int"),
-        (lambda: ow.Attr(float, default="1"), TypeError, "float"),
-        (lambda: ow.Attr([int], default=[1, "2"]), TypeError, "list of int"),
-        (lambda: ow.Attr([int], default="12"), TypeError, "list of int"),
-        (lambda: ow.Attr(float, default=-1, check=ow.attr.at_least(0)), ValueError, "at least 0"),
         (lambda: ow.Attr(set), TypeError, "an attribute's type is one of int, float"),
         (lambda: ow.Attr([int, float]), TypeError, "an attribute's type is one of"),
         (lambda: ow.Input("float33"), TypeError, "float33"),
@@ -210,6 +219,10 @@ def test_declarations_that_are_wrong_by_themselves(make, error, words):
     with pytest.raises(error) as caught:
         make()
     assert words in str(caught.value)
+
+
+def test_an_output_takes_its_dtype_by_position():
+    assert ow.Output(ow.float16).dtype is ow.float16
 
 
 def test_like_goes_on_to_the_last():
@@ -497,7 +510,7 @@ def test_control_flow_runs_in_graphs_alone():
     ],
 )
 def test_compute_is_held_to_the_inferred_dtype(compute, words, elementwise):
-    with pytest.raises(InternalError, match=r"^DefinedWrong") as caught:
+    with pytest.raises(DefinitionError, match=r"^DefinedWrong") as caught:
         define(compute=compute, elementwise=elementwise)(X)
     assert [w for w in words if w not in str(caught.value)] == []
 
@@ -512,20 +525,20 @@ def test_what_numpy_widens_is_narrowed(dtype):
 
 
 def test_compute_is_held_to_the_inferred_shape():
-    with pytest.raises(InternalError, match=r"another shape(?s:.*)\(1, 2\)(?s:.*)\(2,\)"):
+    with pytest.raises(DefinitionError, match=r"another shape(?s:.*)\(1, 2\)(?s:.*)\(2,\)"):
         define(compute=lambda op, x: x[None])(X)
 
 
 @pytest.mark.parametrize("result", [(X,), (X, X, X)], ids=["one", "three"])
 def test_compute_gives_one_result_for_each_output(result):
     op = define(z=ow.Output(like="x"), compute=lambda op, x: result)
-    with pytest.raises(InternalError, match=r"DefinedWrong: compute gave another number(?s:.*)y, z"):
+    with pytest.raises(DefinitionError, match=r"DefinedWrong: compute gave another number(?s:.*)y, z"):
         op(X)
 
 
 def test_infer_gives_one_spec_for_each_output():
     op = define(infer=lambda op: (op.x.spec, op.x.spec), compute=lambda op, x: x)
-    with pytest.raises(InternalError, match="DefinedWrong: infer gave 2 specs"):
+    with pytest.raises(DefinitionError, match="DefinedWrong: infer gave 2 specs"):
         op(X)
 
 
@@ -540,7 +553,7 @@ def test_errors_of_rules_get_the_operators_name():
 
 
 def test_errors_of_numpy_get_the_operators_name_and_inputs():
-    with pytest.raises(InvalidArgumentError, match=r"Wrong: ValueError: cannot reshape(?s:.*)x f32\[2\]") as caught:
+    with pytest.raises(InvalidArgumentError, match=r"Wrong: compute raised ValueError: cannot reshape(?s:.*)x f32\[2\]") as caught:
         define(compute=lambda op, x: x.reshape(7))(X)
     assert isinstance(caught.value.__cause__, ValueError)
 

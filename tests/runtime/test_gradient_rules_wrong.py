@@ -46,7 +46,7 @@ WRONG = {
 @pytest.mark.parametrize("wrong", WRONG)
 def test_what_cannot_be_a_gradient(wrong: str, run: Any) -> None:
     rule, words = WRONG[wrong]
-    with pytest.raises(ow.errors.InternalError, match=f"Ruled.*{words}"):
+    with pytest.raises(ow.errors.DefinitionError, match=f"Ruled.*{words}"):
         run(define(rule))
 
 
@@ -62,7 +62,7 @@ def test_a_list_of_another_length_shifts_nothing() -> None:
     with ow.GradientTape() as tape:
         tape.watch(x)
         y = op([x, x])
-    with pytest.raises(ow.errors.InternalError, match=r"Ruled: gradient gives a list for(?s:.)*found +1 of"):
+    with pytest.raises(ow.errors.DefinitionError, match=r"Ruled: gradient gives a list for(?s:.)*found +1 of"):
         tape.gradient(y, x)
 
 

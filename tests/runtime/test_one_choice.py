@@ -99,7 +99,7 @@ def test_rules_that_are_wrong(mistake: str) -> None:
     rules, words = MISTAKES[mistake]
     scope = ow.Scope()
     scope.var("x").set(ONE)
-    with pytest.raises(ow.errors.InternalError, match=f"OneChoice .*{words}"):
+    with pytest.raises(ow.errors.DefinitionError, match=f"OneChoice .*{words}"):
         define(**rules).on({"x": "x"}, {"y": "y"}).run(scope)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import copy
 import threading
 from typing import Any
@@ -195,8 +196,8 @@ def test_errors_have_the_operator_and_the_line_where_the_instance_was_made() -> 
 
     with pytest.raises(KeyError) as other:
         fresh(compute=odd).on({"x": "a"}, {"y": "b"}).run(scope, CPU)
-    assert "Twice" in other.value.__notes__[0]
-    assert "test_running.py" in other.value.__notes__[0]
+    assert isinstance(other.value, ow.errors.OpError)
+    assert re.search(r"^Twice \(.*test_running.py:\d+\): compute raised KeyError: 'of its own'", str(other.value))
 
 
 def test_a_failed_run_leaves_scope_and_place_usable() -> None:
@@ -212,7 +213,7 @@ def test_a_failed_run_leaves_scope_and_place_usable() -> None:
 
 def test_inference_runs_again_on_the_shapes_there_are() -> None:
     twice = fresh(compute=lambda op, x: x[:1])
-    with pytest.raises(ow.errors.InternalError, match="another shape than was inferred"):
+    with pytest.raises(ow.errors.DefinitionError, match="another shape than was inferred"):
         twice.on({"x": "a"}, {"y": "b"}).run(filled(a=[1.0, 2.0]), CPU)
 
 
@@ -306,14 +307,14 @@ def test_what_compute_may_give_is_the_same_eagerly_and_on_scopes(given: Any, wan
 @pytest.mark.parametrize("given", [None, "text", object()], ids=["None", "text", "object"])
 def test_what_is_no_array_is_an_error_that_says_so(given: Any) -> None:
     give = fresh(compute=lambda op, x: given)
-    with pytest.raises(ow.errors.InternalError, match=r"Twice .*compute gave no (?s:.)*wanted +f32.2."):
+    with pytest.raises(ow.errors.DefinitionError, match=r"Twice .*compute gave no (?s:.)*wanted +f32.2."):
         give.on({"x": "a"}, {"y": "b"}).run(filled(a=np.float32([5, 6])))
 
 
 @pytest.mark.parametrize("given", [None, 3, "text", [3]])
 def test_an_infer_rule_that_gives_no_spec(given: Any) -> None:
     wrong = fresh(infer=lambda op: given)
-    with pytest.raises(ow.errors.InternalError, match=r"Twice.*infer gave something that is no spec"):
+    with pytest.raises(ow.errors.DefinitionError, match=r"Twice.*infer gave something that is no spec"):
         wrong.on({"x": "a"}, {"y": "b"}).run(filled(a=np.float32([5, 6])))
-    with pytest.raises(ow.errors.InternalError, match="infer gave something that is no spec"):
+    with pytest.raises(ow.errors.DefinitionError, match="infer gave something that is no spec"):
         wrong(np.float32([5, 6]))

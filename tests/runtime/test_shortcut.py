@@ -144,7 +144,7 @@ def test_promises_are_kept_in_every_run() -> None:
     instance, scope = op.on({"x": "x"}, {"y": "y"}), scope_of(x=np.float32([1, 2]))
     instance.run(scope)
     for words in ("another shape", "another dtype"):
-        with pytest.raises(ow.errors.InternalError, match=f"ShortcutLies(.|\n)*{words}"):
+        with pytest.raises(ow.errors.DefinitionError, match=f"ShortcutLies(.|\n)*{words}"):
             instance.run(scope)
 
 

@@ -16,8 +16,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core import flags
-from ..core.errors import InvalidArgumentError, OpError
+from ..core.errors import OpError
 from ..graph import Graph, Node
+from ..ops.rule_errors import computed_by, failure_cause, rule_failure
 from .writer import Writer
 
 # Python keeps the file name of all that was ever compiled: plans that are gone leave theirs to others.
@@ -92,13 +93,12 @@ class Plan:
             located = type(error)(op=node.op.name, node=node.name, at=node.at, what=error.message.partition(": ")[2]
                                   if error.op == node.op.name else error.message)  # fmt: skip
             return located.with_traceback(error.__traceback__)
-        if isinstance(error, (MemoryError, RecursionError)) or not isinstance(
-            error, (ValueError, TypeError, IndexError)
-        ):
-            return error
         found = {v.name: v.spec.short() for v in node.operands}
-        return InvalidArgumentError(op=node.op.name, node=node.name, at=node.at,
-                                    what=f"{type(error).__name__}: {error}", found=found)  # fmt: skip
+        first = next(node.operands, None)
+        rule = computed_by(node.op, node.op.bind(dict(node.attrs)), None if first is None else first.dtype)
+        failure = rule_failure(node.op, rule, error, node=node.name, at=node.at, found=found)
+        failure.__cause__ = failure_cause(error, failure)
+        return failure
 
     def __str__(self) -> str:
         return f"plan of {self.graph.name}\n{self.source}"

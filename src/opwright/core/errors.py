@@ -21,7 +21,7 @@ __all__ = [
     "INVALID_ARGUMENT", "NOT_FOUND", "OK", "OUT_OF_RANGE", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED",
     "UNAUTHENTICATED", "UNAVAILABLE", "UNIMPLEMENTED", "UNKNOWN",
     "AbortedError", "AlreadyExistsError", "CancelledError", "DataLossError", "DeadlineExceededError",
-    "FailedPreconditionError", "InternalError", "InvalidArgumentError", "NotFoundError", "OpError", "OutOfRangeError",
+    "DefinitionError", "FailedPreconditionError", "InternalError", "InvalidArgumentError", "NotFoundError", "OpError", "OutOfRangeError",
     "PermissionDeniedError", "ResourceExhaustedError", "SignatureError", "UnauthenticatedError", "UnavailableError",
     "UnimplementedError", "UnknownError",
 ]  # fmt: skip
@@ -91,6 +91,9 @@ class OpError(Exception):
         text = compose(what or message, op=op, node=node, at=at, found=found, wanted=wanted, do=do, explain=explain)
         super().__init__(text or f"{type(self).__name__} without a message")
 
+    def __str__(self) -> str:
+        return str(self.args[0])  # also where KeyError, which prints its argument's repr, is another base
+
     @property
     def message(self) -> str:
         """The whole error text."""
@@ -113,6 +116,10 @@ class SignatureError(InvalidArgumentError, TypeError):
 
     TensorFlow raises TypeError for some of these and InvalidArgumentError for others; this is both.
     """
+
+
+class DefinitionError(InvalidArgumentError):
+    """A rule of a user-defined operator breaks its contract: it returned what its definition does not allow."""
 
 
 class NotFoundError(OpError):
@@ -203,3 +210,45 @@ class UnavailableError(OpError):
     """What is needed is not there now, and may be later."""
 
     code, code_name = UNAVAILABLE, "UNAVAILABLE"
+
+
+# ---- errors that are also Python's ------------------------------------------------------------------------------------
+
+# The status of a Python exception that leaves user code; the first class that fits.
+_STATUS: tuple[tuple[type[Exception], type[OpError]], ...] = (
+    (StopIteration, OutOfRangeError),
+    (MemoryError, ResourceExhaustedError),
+    (NotImplementedError, UnimplementedError),
+    (TypeError, InvalidArgumentError),
+    (ValueError, InvalidArgumentError),
+)
+
+
+def status_class(error: Exception, default: type[OpError] = UnknownError) -> type[OpError]:
+    """Return the error class whose status code stands for a Python exception; `default` where none does."""
+    return next((status for python, status in _STATUS if isinstance(error, python)), default)
+
+
+_joined: dict[tuple[type[OpError], type[Exception]], type[OpError]] = {}  # one class a pair, so that types compare
+
+
+def also(cls: type[OpError], base: type[Exception]) -> type[OpError]:
+    """Return the subclass of an error class that is also a `base`; the class itself where it is one already.
+
+    raises TypeError where the two have incompatible instance layouts
+    """
+    if issubclass(cls, base):
+        return cls
+    known = _joined.get((cls, base))
+    if known is None:
+        body = {"__module__": cls.__module__, "__doc__": cls.__doc__,
+                "__reduce__": lambda self: (_rebuild, (cls, base, self.message, dict(self.__dict__)))}  # fmt: skip
+        known = _joined.setdefault((cls, base), type(cls.__name__, (cls, base), body))
+    return known
+
+
+def _rebuild(cls: type[OpError], base: type[Exception], message: str, state: dict[str, Any]) -> OpError:
+    """Unpickle an error of a class that `also` made."""
+    error = also(cls, base)(message)
+    error.__dict__.update(state)
+    return error

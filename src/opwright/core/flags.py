@@ -193,7 +193,7 @@ FLAGS: dict[str, Flag] = {
         Flag("benchmark", SWITCH, False, "Wait for the device after each operator that is run on one."),
         Flag("run_functions_eagerly", SWITCH, False, "Run the Python of a `function` at each call; trace nothing."),
         Flag("deterministic", SWITCH, False, "Give the same bits on every run, where that costs speed."),
-        Flag("cuda_deterministic", SWITCH, False, "On GPUs run no kernel whose bits may differ from run to run."),
+        Flag("cuda_deterministic", SWITCH, False, "Run no kernel whose bits may differ from run to run, at any place."),
         Flag("fast_math", SWITCH, False, "Let kernels of the kernel language round differently, where that is faster."),
         Flag("tune", SWITCH, False, "Time competing ways to compute on the shapes at hand, once; take the fastest."),
         Flag("num_threads", COUNT, 0, "Threads that one operator may use; 0 means one for each core."),

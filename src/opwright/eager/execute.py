@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..core import flags
-from ..core.errors import InternalError, InvalidArgumentError, OpError
+from ..core.errors import OpError
 from ..core.frames import users_line
 from ..ops import dispatch
 from ..ops.arguments import tensors
@@ -22,6 +22,7 @@ from ..ops.autodiff import OpRecord, flattened
 from ..ops.call import Call
 from ..ops.definition import Operator
 from ..ops.outline import WithheldError, withheld
+from ..ops.rule_errors import computed_by, contract_violation, failure_cause, mismatch, rule_failure
 from ..ops.tensor import overriding
 from .tensor import EagerTensor, make, number
 
@@ -52,11 +53,11 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
             kernel = op.kernel(bound, found[0]) if op.cpu_kernels else bound.reference or op.reference(bound)
             result = quietly(kernel, *[x._array for x in inputs])
         except Exception as error:
-            raise explain(op, bound, inputs, name, error) from _cause(error)
+            raise (failure := explain(op, bound, inputs, name, error)) from failure_cause(error, failure)
         if op.single:
             dtype: Any = out_dtypes[0]
             if not op.catalogue and not _is_mapped(result, dtype, inputs[0]._array):
-                _check_promise(op, (result,), op.infer(bound, inputs), name)
+                _check_promise(op, (result,), op.infer(bound, inputs), bound, inputs, name)
             out = EagerTensor(result, dtype)
             if state.tapes:
                 _remember(op, bound, inputs, (out,))
@@ -76,10 +77,10 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
         try:
             result = quietly(op.kernel(bound, _first_dtype(inputs)), *arrays)
         except Exception as error:
-            raise explain(op, bound, inputs, name, error) from _cause(error)
+            raise (failure := explain(op, bound, inputs, name, error)) from failure_cause(error, failure)
     flat = op.flat_outputs(result)
     if not op.catalogue and not (op.single and not op.quick and _is_promised(result, promised[0])):
-        _check_promise(op, flat, specs if op.quick else promised, name)
+        _check_promise(op, flat, specs if op.quick else promised, bound, inputs, name)
     outs = tuple([EagerTensor(a, d) for a, d in zip(flat, specs, strict=True)])
     if state.tapes:
         _remember(op, bound, inputs, outs)
@@ -160,31 +161,15 @@ def _is_mapped(result: Any, dtype: Any, first: np.ndarray) -> bool:
     return type(result) is np.ndarray and result.dtype is dtype.np and result.shape == first.shape
 
 
-def _check_promise(op: Operator, results: Sequence[Any], promised: Sequence[Any], name: str | None) -> None:
-    """Whether `compute` gave what inference said. Catalogue operators are checked by their tests, others here.
+def _check_promise(op: Operator, results: Sequence[Any], promised: Sequence[Any], bound: Call, inputs: Sequence[Any],
+                   name: str | None) -> None:  # fmt: skip
+    """Check that what was computed is what inference promised. Tests check the catalogue's operators, this the others'.
 
-    raises InternalError naming operator, found and wanted
+    raises DefinitionError naming operator, what computed it, found and wanted
     """
-    if len(results) != len(promised):
-        raise InternalError(op=op.name, node=name, what="compute gave another number of results than infer",
-                            found=len(results), wanted=len(promised))  # fmt: skip
-    for result, spec in zip(results, promised):
-        dtype = getattr(spec, "dtype", spec)
-        if result is None or result is NotImplemented:
-            raise InternalError(op=op.name, node=name, what="compute gave no result", found=result, wanted=spec,
-                                do="return an array")  # fmt: skip
-        if isinstance(result, (np.ndarray, np.generic)) and result.dtype != dtype.np:
-            raise InternalError(
-                op=op.name,
-                node=name,
-                what="compute gave another dtype than was inferred",
-                found=result.dtype.name,
-                wanted=dtype.name,
-                do=f"y.astype({dtype.np.name!r})",
-            )
-        if spec is not dtype and not spec.shape.is_compatible_with(np.shape(result)):
-            raise InternalError(op=op.name, node=name, what="compute gave another shape than was inferred",
-                                found=np.shape(result), wanted=spec.shape)  # fmt: skip
+    wrong = mismatch(results, promised)
+    if wrong is not None:
+        raise contract_violation(op, computed_by(op, bound, _first_dtype(inputs)), node=name, **wrong)
 
 
 def _remember(op: Operator, bound: Call, inputs: Sequence[Any], outputs: Sequence[EagerTensor]) -> None:
@@ -198,20 +183,15 @@ def _remember(op: Operator, bound: Call, inputs: Sequence[Any], outputs: Sequenc
             tape.keep(record)
 
 
-def _cause(error: Exception) -> BaseException | None:
-    return None if isinstance(error, OpError) else error
-
-
 def explain(op: Operator, bound: Call, inputs: Sequence[Any], name: str | None, error: Exception) -> Exception:
-    """The error to raise for a kernel that failed: inference's own words if it objects, else NumPy's."""
+    """Return the error to raise for a kernel that failed: that of inference if it objects, else one naming the kernel."""
     if isinstance(error, WithheldError) and error.op is None:
         return withheld(error.outline, op.name, _name_of(error.outline, op, inputs))
-    if isinstance(error, OpError):
-        return error if error.op is not None else type(error)(op=op.name, node=name, what=error.message)
-    try:
-        op.infer(bound, inputs, name)
-    except InvalidArgumentError as better:
-        return better
+    if not isinstance(error, OpError):
+        try:
+            op.infer(bound, inputs, name)
+        except OpError as better:
+            return better
     found = {
         declared.name: "absent"
         if x is None
@@ -220,11 +200,7 @@ def explain(op: Operator, bound: Call, inputs: Sequence[Any], name: str | None, 
         else x.spec.short()
         for declared, x in zip(op.inputs, inputs)
     }
-    if isinstance(error, (MemoryError, NotImplementedError, LookupError)) and not isinstance(
-        error, (IndexError, KeyError)
-    ):
-        return error
-    return InvalidArgumentError(op=op.name, node=name, what=f"{type(error).__name__}: {error}", found=found)
+    return rule_failure(op, computed_by(op, bound, _first_dtype(inputs)), error, node=name, found=found)
 
 
 def _name_of(outline: Any, op: Operator, inputs: Sequence[Any]) -> str | None:

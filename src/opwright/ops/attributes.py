@@ -167,10 +167,12 @@ class Attr:
     tuple). default: left out means required; None is allowed as a default of any type and means "not given".
     check: a `Check` the value must pass. since: the operator version that introduced it; its default is then what
     earlier versions did, so it needs one.
-    raises TypeError or ValueError at definition for a default that is itself not allowed
+    raises TypeError for an unknown type; the definition that has it raises TypeError or ValueError for a default that
+    is itself not allowed
     """
 
-    __slots__ = ("check", "default", "doc", "name", "since", "type")
+    __slots__ = ("check", "default", "default_error", "doc", "name", "since", "type")
+    default_error: TypeError | ValueError | None  # why the default is not allowed; the operator's check raises it
 
     def __init__(self, type: Any, *, default: Any = REQUIRED, check: Check | None = None, since: int = 1,
                  doc: str = "") -> None:  # fmt: skip
@@ -183,9 +185,12 @@ class Attr:
             raise TypeError(f"an attribute's type is one of {known}, or [T]; found {type!r}")
         self.type, self.check, self.since, self.doc = type, check, since, doc
         self.name = ""
-        if since > 1 and default is REQUIRED:
-            raise ValueError("an attribute with since > 1 needs a default: what the operator did before it")
-        self.default = default if default is REQUIRED or default is None else self.convert(default)
+        self.default, self.default_error = default, None
+        if default is not REQUIRED and default is not None:
+            try:
+                self.default = self.convert(default)
+            except (TypeError, ValueError) as error:
+                self.default_error = error
 
     if TYPE_CHECKING:  # in a rule `op.alpha` is not this declaration but the value
 

@@ -17,11 +17,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..core.dtypes import DType
-from ..core.errors import InternalError
 from . import dispatch
 from .call import Call
 from .indexed_slices import IndexedSlices
 from .outline import Outline, WithheldError, linked, outline_in_trace
+from .rule_errors import contract_violation, failure_cause, rule_failure
 
 # Operators whose gradient rules take IndexedSlices as they are; before the others, slices are made dense.
 SPARSE_THROUGH = frozenset({"Identity", "IdentityN", "Neg", "ReadVariable"})
@@ -33,7 +33,7 @@ def is_trainable(dtype: DType) -> bool:
 
 
 def _fitting(op: Any, structure: Sequence[Any], grads: Sequence[Any]) -> list[Any]:
-    """What a user's gradient rule gave, as tensors. Raises InternalError for what cannot be an input's gradient."""
+    """What a user's gradient rule gave, as tensors. Raises DefinitionError for what cannot be an input's gradient."""
     made: list[Any] = []
     for name, item, grad in zip(op.input_names, structure, grads):
         if grad is None or item is None:
@@ -45,8 +45,8 @@ def _fitting(op: Any, structure: Sequence[Any], grads: Sequence[Any]) -> list[An
                          for i, (x, g) in enumerate(zip(item, grad))])  # fmt: skip
         else:
             found = f"{len(grad)} of them" if isinstance(grad, (tuple, list)) else type(grad).__name__
-            raise InternalError(op=op.name, what=f"gradient gives a list for the repeated input {name!r}", found=found,
-                                wanted=f"a list of {len(item)}, None where there is none")  # fmt: skip
+            raise contract_violation(op, "gradient", f"gives a list for the repeated input {name!r}", found=found,
+                                     wanted=f"a list of {len(item)}, None where there is none")  # fmt: skip
     return made
 
 
@@ -56,16 +56,16 @@ def _fit(op: Any, name: str, x: Any, grad: Any) -> Any:
             grad = dispatch.to_tensor(grad, None if hasattr(grad, "dtype") else x.dtype)
         except (TypeError, ValueError):
             found = f"{grad!r} ({type(grad).__name__})"[:80]
-            raise InternalError(op=op.name, what=f"gradient gave no tensor for input {name!r}", found=found,
-                                wanted=x.spec.short()) from None  # fmt: skip
+            raise contract_violation(op, "gradient", f"gave no tensor for input {name!r}", found=found,
+                                     wanted=x.spec.short()) from None  # fmt: skip
     fits = op.elementwise or grad.shape.is_compatible_with(x.shape)  # those of element-wise operators are summed up
     if x.dtype.is_handle or (grad.dtype is x.dtype and fits):
         return grad
     part = "shape" if grad.dtype is x.dtype else "dtype"
     way_out = "elementwise = True in the class, if it broadcasts its inputs: then gradients are summed up"
-    raise InternalError(op=op.name, what=f"the gradient rule gave another {part} than input {name!r} has",
-                        found=f"{grad.dtype.name} {grad.shape}", wanted=f"{x.dtype.name} {x.shape}",
-                        do=way_out if part == "shape" and len(op.inputs) > 1 else None)  # fmt: skip
+    raise contract_violation(op, "the gradient rule", f"gave another {part} than input {name!r} has",
+                             found=f"{grad.dtype.name} {grad.shape}", wanted=f"{x.dtype.name} {x.shape}",
+                             do=way_out if part == "shape" and len(op.inputs) > 1 else None)  # fmt: skip
 
 
 
@@ -161,12 +161,16 @@ class OpRecord:
             grads = rule(call, *arriving)
         except WithheldError as error:
             raise self._misdeclared(structure, error) from error
+        except Exception as error:
+            if op.trusted:
+                raise
+            raise (failure := rule_failure(op, "gradient", error)) from failure_cause(error, failure)
         if not isinstance(grads, (tuple, list)) or (len(op.inputs) == 1 and op.inputs[0].repeated):
             grads = (grads,)
         if len(grads) != len(op.inputs):
-            raise TypeError(
-                f"{op.name}: gradient gave {len(grads)} results for {len(op.inputs)} inputs {op.input_names}"
-            )
+            raise contract_violation(op, "gradient", "gave another number of results than there are inputs",
+                                     found=len(grads), wanted=f"{len(op.inputs)}: {', '.join(op.input_names)}"
+                                     )  # fmt: skip
         if not op.trusted:
             grads = _fitting(op, self.structure, grads)
         if op.simple:

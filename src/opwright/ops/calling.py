@@ -20,24 +20,12 @@ from .definition import Input, Output, operator
 
 _HANDLE = TensorSpec((), resource)
 
-# What a Python exception becomes where the program that called back ran outside Python.
-_BECOMES: tuple[tuple[type[Exception], type[errors.OpError]], ...] = (  # the first that fits
-    (StopIteration, errors.OutOfRangeError),
-    (MemoryError, errors.ResourceExhaustedError),
-    (NotImplementedError, errors.UnimplementedError),
-    (TypeError, errors.InvalidArgumentError),
-    (ValueError, errors.InvalidArgumentError),
-    (Exception, errors.UnknownError),
-)
-
-
 def translated(error: Exception, op: str) -> errors.OpError:
     """The error of the operator `op` for an exception of the function that it called."""
     if isinstance(error, errors.OpError):
         kind: Any = type(error)
         return kind(op=op, what=f"{type(error).__name__}: {error}")
-    kind = next(to for of, to in _BECOMES if isinstance(error, of))
-    return kind(op=op, what=f"{type(error).__name__}: {error}")
+    return errors.status_class(error)(op=op, what=f"{type(error).__name__}: {error}")
 
 
 def _called(handle: Any, method: str, op: str, *args: Any) -> Any:

@@ -16,7 +16,7 @@ from typing import Any, overload
 import numpy as np
 
 from ..core.dtypes import DType
-from ..core.errors import InternalError, InvalidArgumentError, SignatureError, UnimplementedError
+from ..core.errors import InvalidArgumentError, SignatureError, UnimplementedError
 from ..core.once import cached_property
 from ..core.shapes import SCALAR, broadcast
 from ..core.specs import TensorSpec
@@ -28,6 +28,7 @@ from .gradient_makers import GradientMaker, GradientNeeds, maker_of, needs_of
 from .guarding import guarded
 from .narrowing import narrowed
 from .publishing import public_function
+from .rule_errors import contract_violation, failure_cause, rule_failure
 from .slots import Input, Output
 
 
@@ -324,18 +325,21 @@ class Operator:
         except InvalidArgumentError as error:
             if error.op is None:
                 raise InvalidArgumentError(op=self.name, node=name, what=error.message) from None
-            raise
+            raise rule_failure(self, "infer", error) from error.__cause__
+        except Exception as error:
+            if self.trusted:  # whoever infers knows what the catalogue's rules raise
+                raise
+            raise (failure := rule_failure(self, "infer", error, node=name)) from failure_cause(error, failure)
         if not isinstance(specs, (tuple, list)) or (self.single is False and len(self.outputs) == 1):
             specs = [specs]
         if len(specs) != len(self.outputs):
-            raise InternalError(
-                op=self.name, what=f"infer gave {len(specs)} specs, the operator has {len(self.outputs)} outputs"
-            )
+            raise contract_violation(self, "infer", f"gave {len(specs)} specs, the operator has {len(self.outputs)} "
+                                     "outputs", node=name)  # fmt: skip
         try:
             found = [list(map(_as_spec, s)) if isinstance(s, (tuple, list)) else _as_spec(s) for s in specs]
         except AttributeError:
-            raise InternalError(op=self.name, node=name, what="infer gave something that is no spec",
-                                found=_brief(specs), wanted="a TensorSpec for each output") from None  # fmt: skip
+            raise contract_violation(self, "infer", "gave something that is no spec", node=name, found=_brief(specs),
+                                     wanted="a TensorSpec for each output") from None  # fmt: skip
         for k in self._tensors_only:
             several: Any = found[k] if isinstance(found[k], list) else (found[k],)
             if any(s.dtype.is_handle for s in several):
@@ -400,7 +404,7 @@ class Operator:
         return self.flat_outputs(result)
 
     def flat_outputs(self, result: Any) -> tuple[Any, ...]:
-        """What compute returned, as a flat tuple. Raises InternalError where it is not one result for each output."""
+        """What compute returned, as a flat tuple. Raises DefinitionError where it is not one result for each output."""
         if self.single:
             return (result,)
         if len(self.outputs) == 1:
@@ -409,8 +413,8 @@ class Operator:
             return ()
         if not isinstance(result, (tuple, list)) or len(result) != len(self.outputs):
             found = f"{len(result)} results" if isinstance(result, (tuple, list)) else type(result).__name__
-            raise InternalError(op=self.name, what="compute gave another number of results than there are outputs",
-                                found=found, wanted=f"a tuple of {', '.join(self.output_names)}")  # fmt: skip
+            raise contract_violation(self, "compute", "gave another number of results than there are outputs",
+                                     found=found, wanted=f"a tuple of {', '.join(self.output_names)}")  # fmt: skip
         if not any(o.repeated for o in self.outputs):
             return tuple(result)
         flat: list[Any] = []

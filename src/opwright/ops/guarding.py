@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core import flags
-from ..core.errors import PermissionDeniedError
+from ..core import flags, lod
+from ..core.errors import OpError, PermissionDeniedError
+from .rule_errors import contract_violation
 
 if TYPE_CHECKING:
     from .definition import Operator
@@ -79,7 +80,8 @@ def _share(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 def guarded(op: Operator, compute: Callable[..., Any]) -> Callable[..., Any]:
-    """A user's computation, its inputs read-only and its results its own."""
+    """Wrap a user's computation: its inputs read-only, its results its own, new offsets a LoD over their rows."""
+    new_offsets = [(op.output_names.index(o.lod_of), k, o.repeated) for k, o in enumerate(op.outputs) if o.lod_of]
 
     def run(*arrays: Any, **out: Any) -> Any:
         given = [_readonly(a) for a in arrays]
@@ -92,12 +94,38 @@ def guarded(op: Operator, compute: Callable[..., Any]) -> Callable[..., Any]:
         if type(result) is np.ndarray:
             return result if result.base is None else _own(op, 0, result, given)
         if type(result) in (tuple, list):
+            if new_offsets and len(result) == len(op.outputs):
+                _check_offsets(op, new_offsets, result)
             return type(result)(
                 [_own(op, i, r, given) if isinstance(r, (np.ndarray, list)) else r for i, r in enumerate(result)]
             )
         return result
 
     return run
+
+
+def _check_offsets(op: Operator, pairs: Sequence[tuple[int, int, bool]], results: Sequence[Any]) -> None:
+    """Raise DefinitionError where offsets among the results are no LoD over the rows they are for.
+
+    pairs: of results, the rows, their offsets, and whether these are all levels. Of a last level that goes under those
+    of an input this is the part that it alone decides.
+    """
+    for rows, offsets, repeated in pairs:
+        levels = results[offsets] if repeated else [results[offsets]]
+        if all(isinstance(level, np.ndarray) and level.ndim == 1 for level in levels):
+            why = lod.wrong(tuple(levels), len(results[rows]) if np.ndim(results[rows]) else -1)
+            if why is not None:
+                raise offsets_violation(op, "compute", op.output_names[rows], why, [x.tolist() for x in levels])
+
+
+def offsets_violation(op: Operator, rule: str, output: str, why: str, levels: Sequence[Sequence[int]],
+                      node: str | None = None) -> OpError:  # fmt: skip
+    """Return the error for offsets of an output that are no LoD over its rows."""
+    return contract_violation(
+        op, rule, f"gave offsets of {output!r} that are no LoD: {why}", node=node,
+        found=levels if sum(map(len, levels)) <= 24 else f"{len(levels)} levels",
+        wanted="offsets that start at 0, never fall and end at the number of units below",
+    )  # fmt: skip
 
 
 def _readonly(value: Any) -> Any:

@@ -103,8 +103,10 @@ class IndexedSlices(CompositeTensor):
         rows = None
         if self.dense_shape is not None:
             constant = getattr(self.dense_shape, "constant", self.dense_shape)
+            if constant is None:
+                constant = getattr(self.dense_shape, "partial", None)  # what a trace knows of the elements
             if constant is not None:
-                return TensorShape([int(d) for d in constant])
+                return TensorShape([None if d is None else int(d) for d in constant])
         tail = self.values.shape[1:]
         return TensorShape([rows]).concatenate(tail)
 

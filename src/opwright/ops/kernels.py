@@ -89,7 +89,7 @@ def register_kernel(
     library: what it is made with: "foreign" (C, or whatever is not ours), "compiled", "reference" (NumPy's functions),
     and where the place is a GPU "cublas" or "cudnn". pure: False for a kernel that does more than compute, which
     is then never called to time it. reproducible: False for one whose bits may differ from run to run, where sums are
-    atomic; the switches deterministic (CPU) and cuda_deterministic (GPUs) leave it out. tolerance: how far from the
+    atomic: no place runs it under the flags deterministic and cuda_deterministic. tolerance: how far from the
     reference it may be, in units of the dtype's eps at the largest result; the tuner takes none that is farther (by
     default 64).
     raises AlreadyExistsError if the key has a kernel, ValueError for an unknown layout, library or kind of places,
@@ -149,23 +149,28 @@ def serving(op: Operator, key: KernelKey) -> tuple[tuple[KernelKey, Kernel], ...
             for dtype in (key.dtype, None):
                 for layout in (key.layout, "any"):
                     one = KernelKey(key.place, dtype, layout, library)
-                    if one in op.kernels and not (one in op.irreproducible and _must_reproduce(one)):
+                    if one in op.kernels and not (one in op.irreproducible and must_reproduce()):
                         found[one] = op.kernels[one]
         known = op.found_kernels[key] = tuple(found.items())
     return known
 
 
-def _must_reproduce(key: KernelKey) -> bool:
-    return bool(flags.deterministic if key.place == "cpu" else flags.cuda_deterministic)
+def must_reproduce() -> bool:
+    """Whether kernels whose bits may differ from run to run are left out, at every place.
+
+    deterministic asks for it among other things; cuda_deterministic, Paddle's name, asks for this alone.
+    """
+    return bool(flags.deterministic or flags.cuda_deterministic)
 
 
 def _forget_found() -> None:
-    """What serves which key follows from the two switches, for operators with kernels they leave out."""
+    """Drop which kernels serve which key, for operators with kernels that the two flags leave out."""
     for op in _with_irreproducible:
         op.found_kernels.clear()
 
 
 _with_irreproducible: weakref.WeakSet[Operator] = weakref.WeakSet()
+flags.on_change("deterministic", _forget_found)
 flags.on_change("cuda_deterministic", _forget_found)
 
 

@@ -22,8 +22,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..core.dtypes import DType
-from ..core.errors import InternalError, InvalidArgumentError
+from ..core.errors import InvalidArgumentError
 from ..core.specs import TensorSpec
+from .rule_errors import call_rule, contract_violation
 
 if TYPE_CHECKING:
     from ..graph import Graph
@@ -100,15 +101,10 @@ def infer(
     check(op, found, node)
     kinds = [tuple(k) if isinstance(k, list) else k for k in found]
     if op.kinds_rule is not None:
-        try:
-            given = op.kinds_rule(op.bind(attrs or {}).with_inputs(kinds))
-        except InvalidArgumentError as error:
-            if error.op is None:
-                raise InvalidArgumentError(op=op.name, node=node, what=error.message) from None
-            raise
+        given = call_rule(op, "infer_kinds", op.kinds_rule, op.bind(attrs or {}).with_inputs(kinds), node=node)
         given = [given] if len(op.outputs) == 1 else list(given)
         if len(given) != len(op.outputs):
-            raise InternalError(op=op.name, what=f"infer_kinds gave {len(given)} kinds for {len(op.outputs)} outputs")
+            raise contract_violation(op, "infer_kinds", f"gave {len(given)} kinds for {len(op.outputs)} outputs")
         return given
     by_name = dict(zip(op.input_names, kinds))
     word = _lod_word(op, kinds, attrs, specs)
@@ -155,7 +151,8 @@ def _lod_word(op: Operator, kinds: Sequence[Any], attrs: Mapping[str, Any] | Non
     if specs is None:
         unknown = [TensorSpec(None, i.dtypes[0]) for i in op.inputs]
         specs = [None if k is None else (s,) * len(k) if isinstance(k, tuple) else s for k, s in zip(kinds, unknown)]
-    return op.lod_rule(op.bind(attrs or {}).with_inputs(specs))
+    word: str = call_rule(op, "lod", op.lod_rule, op.bind(attrs or {}).with_inputs(specs))
+    return word
 
 
 def of_graph(graph: Graph, given: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -219,4 +216,4 @@ def call_on_rows(op: Operator, attrs: Mapping[str, Any], inputs: Sequence[Any], 
              for x in inputs]  # fmt: skip
     check(op, found, node)
     assert op.rows_rule is not None  # wellformed.py: an input that takes rows comes with it
-    return op.rows_rule(op.bind(attrs), *inputs)
+    return call_rule(op, "on_rows", op.rows_rule, op.bind(attrs), *inputs, node=node)

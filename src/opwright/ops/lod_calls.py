@@ -21,9 +21,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..core import lod
 from ..core.errors import InvalidArgumentError
 from . import array, dispatch
+from .guarding import offsets_violation
 from .lod_tensor import LoDTensor
+from .rule_errors import call_rule
 
 
 def call(op: Any, inputs: Sequence[Any], bound: Any, name: str | None) -> Any:
@@ -107,7 +110,10 @@ def take_apart(op: Any, inputs: Sequence[Any], carriers: dict[str, LoDTensor], n
 
 def lod_word(op: Any, bound: Any, plain: Sequence[Any]) -> str:
     """What becomes of the LoD in this call, in one of the words above."""
-    return op.lod if op.lod_rule is None else op.lod_rule(bound.with_inputs(plain))
+    if op.lod_rule is None:
+        return str(op.lod)
+    word: str = call_rule(op, "lod", op.lod_rule, bound.with_inputs(plain))
+    return word
 
 
 def put_together(op: Any, word: str, carriers: dict[str, LoDTensor], results: Sequence[Any], outputs: Sequence[Any],
@@ -122,18 +128,33 @@ def put_together(op: Any, word: str, carriers: dict[str, LoDTensor], results: Se
         above = () if carrier is None else carrier.levels[:-1]
         new = {o.lod_of: r if o.repeated else (*above, r) for o, r in zip(outputs, results) if o.lod_of is not None}
         return [
-            LoDTensor.of(r, new[o.name]) if new.get(o.name) else r
+            _checked(op, o, LoDTensor.of(r, new[o.name]), name) if new.get(o.name) else r
             for o, r in zip(outputs, results)
             if o.lod_of is None
         ]
     if word == "above":
         above = () if carrier is None else carrier.levels[:-1]
-        return [LoDTensor.of(r, above) if above and o.rows else r for o, r in zip(outputs, results)]
+        return [_checked(op, o, LoDTensor.of(r, above), name) if above and o.rows else r
+                for o, r in zip(outputs, results)]  # fmt: skip
     if word.startswith("as "):
         carrier = carriers.get(word[3:])
     if carrier is None or word == "vanishes":
         return list(results)
     return [_shared(op, o, carrier, r, name) for o, r in zip(outputs, results)]
+
+
+def _checked(op: Any, output: Any, made: LoDTensor, name: str | None) -> LoDTensor:
+    """Return a result whose offsets, where they are known by now, are a LoD over its rows.
+
+    Offsets that are known when a graph runs are checked then, with what computed them (guarding.py).
+    raises DefinitionError naming operator and output where they are none
+    """
+    if op.trusted or any(level.constant is None for level in made.levels):
+        return made
+    why = lod.wrong(made._offsets(), made._rows())
+    if why is not None:
+        raise offsets_violation(op, "compute", output.name, why, made.lod(), name)
+    return made
 
 
 def joined(op: Any, inputs: Sequence[Any], name: str | None = None) -> LoDTensor:

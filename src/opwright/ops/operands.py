@@ -12,11 +12,12 @@ from typing import Any
 
 from ..core import dtypes
 from ..core.dtypes import DType
-from ..core.errors import InternalError, InvalidArgumentError, SignatureError
+from ..core.errors import DefinitionError, InvalidArgumentError, SignatureError
 from ..core.places import CPUPlace, Place
 from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
 from .kernels import KernelKey
+from .rule_errors import call_rule, contract_violation
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +47,8 @@ class Operand:
     def dtype(self) -> DType:
         """Its dtype. Raises InvalidArgumentError naming operator, input and variable where it holds nothing."""
         if self.by_shape:
-            raise InternalError(op=self.op, what=f"the choice of a kernel may not look into input {self.slot!r}",
-                                wanted="its shape alone: it is in shape_only")  # fmt: skip
+            raise DefinitionError(op=self.op, what=f"the choice of a kernel may not look into input {self.slot!r}",
+                                  wanted="its shape alone: it is in shape_only")  # fmt: skip
         return self.checked().dtype
 
     @property
@@ -57,9 +58,9 @@ class Operand:
 
     @property
     def constant(self) -> Any:
-        """There is none: a kernel is chosen by kinds of tensors, never by elements. Raises InternalError."""
-        raise InternalError(op=self.op, what=f"the choice of a kernel may not look into input {self.slot!r}",
-                            found="its rule asks for elements", wanted="dtype, shape, layout and place")  # fmt: skip
+        """There is none: a kernel is chosen by kinds of tensors, never by elements. Raises DefinitionError."""
+        raise DefinitionError(op=self.op, what=f"the choice of a kernel may not look into input {self.slot!r}",
+                              found="its rule asks for elements", wanted="dtype, shape, layout and place")  # fmt: skip
 
     def checked(self) -> TensorSpec:
         """Its spec. Raises InvalidArgumentError where it holds nothing."""
@@ -158,10 +159,10 @@ def transforms_of(op: Any, call: Any, operand: Operand, expected: KernelKey, tar
         return []
     held = KernelKey(operand.place, operand.dtype, operand.layout)
     if op.input_key_rule is not None:
-        wanted = op.input_key_rule(call, operand, expected)
+        wanted = call_rule(op, "input_kernel_key", op.input_key_rule, call, operand, expected)
         if not isinstance(wanted, KernelKey):
-            raise InternalError(op=op.name, what=f"input_kernel_key gave no key for input {operand.slot!r}",
-                                found=type(wanted).__name__, wanted="a KernelKey")  # fmt: skip
+            raise contract_violation(op, "input_kernel_key", f"gave no key for input {operand.slot!r}",
+                                     found=type(wanted).__name__, wanted="a KernelKey")  # fmt: skip
     else:
         wanted = KernelKey(target, held.dtype, expected.layout)
     found = []

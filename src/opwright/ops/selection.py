@@ -40,11 +40,12 @@ import numpy as np
 
 from ..core import dtypes, flags
 from ..core.dtypes import DType
-from ..core.errors import InternalError, InvalidArgumentError, NotFoundError, SignatureError
+from ..core.errors import InvalidArgumentError, NotFoundError, SignatureError
 from ..core.places import CPUPlace, Place
 from . import strategies, tuning
-from .kernels import LAYOUTS, KernelKey, serving
+from .kernels import LAYOUTS, KernelKey, must_reproduce, serving
 from .operands import Operand, Transform, members, on_devices, operands_of, transforms_of
+from .rule_errors import call_rule, contract_violation
 
 # ---- the key asked for ----------------------------------------------------------------------------------------------
 
@@ -57,10 +58,10 @@ def expected_kernel_key(op: Any, call: Any, operands: Sequence[Any], place: Plac
     """
     if op.key_rule is None:
         return default_key(op, call, operands, place)
-    key = op.key_rule(call.with_inputs(operands), place)
+    key = call_rule(op, "expected_kernel_key", op.key_rule, call.with_inputs(operands), place)
     if not isinstance(key, KernelKey):
-        raise InternalError(op=op.name, what="expected_kernel_key gave no key", found=type(key).__name__,
-                            wanted="a KernelKey")  # fmt: skip
+        raise contract_violation(op, "expected_kernel_key", "gave no key", found=type(key).__name__,
+                                 wanted="a KernelKey")  # fmt: skip
     return key
 
 
@@ -142,8 +143,8 @@ def dtype_of(call: Any, *slots: str, skip_empty: bool = False) -> DType:
     op = call.operator
     for slot in slots:
         if slot not in op.input_names:
-            raise InternalError(op=op.name, what=f"its rule asks for the dtype of {slot!r}, which is no input",
-                                wanted=f"one of {', '.join(op.input_names)}")  # fmt: skip
+            raise contract_violation(op, "expected_kernel_key", f"asks for the dtype of {slot!r}, which is no input",
+                                     wanted=f"one of {', '.join(op.input_names)}")  # fmt: skip
         declared = op.inputs[op.input_names.index(slot)]
         value = getattr(call, slot)
         found = [one for one in members(value) if one.is_initialized or one.absent or not skip_empty]
@@ -190,8 +191,8 @@ def candidates(op: Any, call: Any, key: KernelKey, place: Place) -> list[Candida
     """
     if key.place != place.kind:
         if key.place != "cpu":
-            raise InternalError(op=op.name, what="expected_kernel_key asks for another device", found=str(key),
-                                wanted=f"one for {place.kind}, where it is run, or for the CPU")  # fmt: skip
+            raise contract_violation(op, "expected_kernel_key", "asks for another device", found=str(key),
+                                     wanted=f"one for {place.kind}, where it is run, or for the CPU")  # fmt: skip
         if not (forced := _on_cpu(op, call, key, "host", "its expected_kernel_key asks for the CPU")):
             raise not_found(op, key)
         return forced
@@ -219,12 +220,12 @@ def candidates(op: Any, call: Any, key: KernelKey, place: Place) -> list[Candida
 
 
 def _irreproducible(op: Any, place: Place) -> str | None:
-    """Why the reference must not run there under the switch cuda_deterministic; None where it may."""
-    if not flags.cuda_deterministic or place.kind == "cpu":
+    """Return why the reference must not run there where results are to be reproducible; None where it may."""
+    if place.kind == "cpu" or not must_reproduce():
         return None
     from .cuda_kernels import ATOMIC
 
-    return "its sums by index are atomic on GPUs, which cuda_deterministic excludes" if op.name in ATOMIC else None
+    return "its sums by index are atomic on GPUs, which deterministic and cuda_deterministic exclude" if op.name in ATOMIC else None
 
 
 def _at(key: KernelKey, place: Place) -> KernelKey:

@@ -46,13 +46,11 @@ class Input:
         since: int = 1,
         doc: str = "",
     ) -> None:
-        if since > 1 and not optional:
-            raise ValueError("an input with since > 1 is optional: calls and files of earlier versions do not give it")
         self.name, self.since = "", since
         one = isinstance(dtypes, (DType, str, type, np.dtype))
         self.dtypes: tuple[DType, ...] = tuple(map(as_dtype, (dtypes,) if one else dtypes))
         self.like, self.optional, self.repeated, self.mixed, self.doc = like, optional, repeated, mixed, doc
-        self.ranks = None if rank is None else (rank,) if isinstance(rank, int) else tuple(rank)
+        self.ranks = None if rank is None else tuple(rank) if isinstance(rank, (tuple, list)) else (rank,)
         self.lod = None if lod is None else (lod,) if isinstance(lod, int) else tuple(lod)
         self.lod_of = lod_of
         self.kinds = None if kinds is None else tuple(kinds)
@@ -65,7 +63,7 @@ class Input:
 class Output:
     """An output tensor of an operator.
 
-    like: an input whose dtype (and, where there is no `infer`, shape) this output has. dtype: a fixed dtype instead.
+    dtype: a fixed dtype. like: instead, an input whose dtype (and, where there is no `infer`, shape) this output has.
     repeated: several tensors, as a list. intermediate: kept for the gradient, not given to the caller.
     rows: whether it has the rows of the inputs, and so their LoD where that is unchanged: statistics have not.
     lod_of: another output, whose offsets this one is: of the last level of its LoD, or of every level if repeated.
@@ -78,9 +76,9 @@ class Output:
 
     def __init__(
         self,
+        dtype: Any = None,
         *,
         like: str | None = None,
-        dtype: Any = None,
         repeated: bool = False,
         intermediate: bool = False,
         rows: bool = True,
@@ -89,8 +87,6 @@ class Output:
         since: int = 1,
         doc: str = "",
     ) -> None:
-        if since > 1 and not intermediate:
-            raise ValueError("an output with since > 1 is intermediate: callers of earlier versions do not take it")
         self.name, self.since = "", since
         self.like, self.repeated, self.intermediate, self.doc = like, repeated, intermediate, doc
         self.rows, self.lod_of, self.kind = rows, lod_of, kind

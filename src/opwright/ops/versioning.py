@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..core.errors import InternalError
 from ..graph.ir import same_attr
+from .rule_errors import call_rule, contract_violation
 
 
 def least_version(op: Any, attrs: Mapping[str, Any], operands: Sequence[Any], read: Sequence[bool] = ()) -> int:
@@ -26,7 +26,7 @@ def least_version(op: Any, attrs: Mapping[str, Any], operands: Sequence[Any], re
 
     operands: one for each declared input, None or () where it is left out. read: for each declared output whether
     anybody reads it; without it nobody reads those that are intermediate.
-    raises InternalError where the definition's version_needed gives what is no version of it
+    raises DefinitionError where the definition's version_needed gives what is no version of it
     """
     needed = _unaccounted(op)
     for name, attr in op.attr_defs.items():
@@ -40,10 +40,10 @@ def least_version(op: Any, attrs: Mapping[str, Any], operands: Sequence[Any], re
             needed = max(needed, declared.since)
     if op.version_rule is None:
         return needed
-    by_rule = op.version_rule(op.bind(dict(attrs)).with_inputs(operands))
+    by_rule = call_rule(op, "version_needed", op.version_rule, op.bind(dict(attrs)).with_inputs(operands))
     if type(by_rule) is not int or not 1 <= by_rule <= op.version:
-        raise InternalError(op=op.name, what="version_needed gave what is no version of the operator",
-                            found=repr(by_rule), wanted=f"1..{op.version}")  # fmt: skip
+        raise contract_violation(op, "version_needed", "gave what is no version of the operator",
+                                 found=repr(by_rule), wanted=f"1..{op.version}")  # fmt: skip
     return max(needed, by_rule)
 
 

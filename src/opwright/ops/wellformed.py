@@ -42,6 +42,43 @@ def _names(op: Operator, body: Mapping[str, Any]) -> None:
             raise ValueError(f"operator {op.name}: the name {part!r} is taken; name this input or attribute otherwise")
 
 
+def _parts(op: Operator, body: Mapping[str, Any]) -> None:
+    """Check each declaration by itself: its version, an attribute's default, the ranks and the order of inputs."""
+    part: Any
+    for part in (*op.inputs, *op.outputs, *op.attr_defs.values()):
+        if type(part.since) is not int or part.since < 1:
+            raise ValueError(f"operator {op.name}: {part.name}: since is a version of the operator, 1 or more; found "
+                             f"{part.since!r}")  # fmt: skip
+    optional = ""
+    # The inputs of a gradient operator stand in the forward operator's order, and are given by name.
+    by_name = op.catalogue or any(o.name.endswith("_grad") for o in op.outputs)
+    for part in op.inputs:
+        if part.since > 1 and not part.optional:
+            raise ValueError(f"operator {op.name}: input {part.name} has since > 1, so it is optional: calls and files "
+                             "of earlier versions do not give it")  # fmt: skip
+        for rank in part.ranks or ():
+            if type(rank) is not int or rank < 0:
+                raise ValueError(f"operator {op.name}: input {part.name}: rank is a number of dimensions, or a tuple "
+                                 f"of them; found {rank!r}")  # fmt: skip
+        if part.optional and part.lod_of is None:
+            optional = optional or part.name
+        elif optional and not part.optional and part.lod_of is None and not by_name:
+            raise ValueError(f"operator {op.name}: the required input {part.name} stands after the optional input "
+                             f"{optional}; required ones stand first")  # fmt: skip
+    for part in op.outputs:
+        if part.since > 1 and not part.intermediate:
+            raise ValueError(f"operator {op.name}: output {part.name} has since > 1, so it is intermediate: callers of "
+                             "earlier versions do not take it")  # fmt: skip
+    for part in op.attr_defs.values():
+        if part.since > 1 and part.required:
+            raise ValueError(f"operator {op.name}: attribute {part.name} has since > 1, so it needs a default: what "
+                             "the operator did before it")  # fmt: skip
+        if part.default_error is not None:
+            wrong = "has the wrong type" if isinstance(part.default_error, TypeError) else "is out of its range"
+            raise type(part.default_error)(f"operator {op.name}: attribute {part.name}: the default {part.default!r} "
+                                           f"{wrong}; wanted {part.default_error}")  # fmt: skip
+
+
 def _likes(op: Operator, body: Mapping[str, Any]) -> None:
     """Every `like` names an input; one that is like another is made like the last of the chain."""
     by_name = {i.name: i for i in op.inputs}
@@ -182,7 +219,7 @@ def _versions(op: Operator, body: Mapping[str, Any]) -> None:
 
 
 RULES: tuple[Callable[[Operator, Mapping[str, Any]], None], ...] = (  # in this order: later ones trust earlier ones
-    _body, _names, _likes, _inferable, _memory, _gradient, _lods, _words, _kinds, _kernel, _control, _versions,
+    _body, _names, _parts, _likes, _inferable, _memory, _gradient, _lods, _words, _kinds, _kernel, _control, _versions,
 )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core import dtypes
+from ..core.errors import InvalidArgumentError
 from ..eager.variable import Variable
 from ..ops import array, dispatch, math
 from ..ops.indexed_slices import IndexedSlices
@@ -17,9 +18,18 @@ from ..ops.lod_tensor import rows_of
 
 
 def prepare(gradient: Any, variable: Variable, slices: bool) -> Any:
-    """A tensor; or, if `slices`, IndexedSlices with each row once where rows are what was given."""
+    """Return a gradient as a tensor; or, if `slices`, IndexedSlices as such with each row once.
+
+    raises InvalidArgumentError for sparse rows of a dense shape that is not the variable's
+    """
     if not isinstance(gradient, IndexedSlices):
         return rows_of(dispatch.to_tensor(gradient, None if hasattr(gradient, "dtype") else variable.dtype))
+    if not gradient.shape.is_compatible_with(variable.shape):
+        raise InvalidArgumentError(
+            what=f"the sparse gradient of variable {variable.name!r} has another dense shape",
+            found={"IndexedSlices of": gradient.shape, "variable": variable.shape},
+            wanted="equal heights, rows of equal width", do="dense_shape=ow.shape(variable)",
+        )  # fmt: skip
     if slices:
         return gradient.merged()
     shape = gradient.dense_shape

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import InternalError, InvalidArgumentError
+from ..core.errors import InvalidArgumentError
 from ..core.places import CPUPlace, Place
 from ..ops import lod_calls
 from ..ops.indexed_slices import IndexedSlices
 from ..ops.lod_tensor import LoDTensor
 from ..ops.operands import on_devices
+from ..ops.rule_errors import contract_violation, mismatch
 from ..ops.tensor import Tensor
 from .feeding import Feed
 from .held import moved, place_of_tensor, tensor_of
@@ -33,19 +34,19 @@ def left(flat: Sequence[Any], arrays: Sequence[Any]) -> bool:
     return bool(given) and any(isinstance(r, (np.ndarray, np.generic)) for r in flat)
 
 
-def as_tensor(op: Any, result: Any, spec: Any, place: Place, arrays: Sequence[Any]) -> Any:
-    """A result as a tensor at `place`, with memory of its own. Raises InternalError if it is not what was inferred."""
+def as_tensor(op: Any, result: Any, spec: Any, place: Place, arrays: Sequence[Any], rule: str = "compute") -> Any:
+    """Return a result as a tensor at `place`, with memory of its own. rule: what computed it, as errors name it.
+
+    raises DefinitionError where the result is not what was inferred (InternalError for an operator of this package)
+    """
     if not on_devices(spec.dtype):
         return tensor_of(result, spec.dtype, CPUPlace())
     result = getattr(result, "_array", result) if isinstance(result, Tensor) else result
     if not hasattr(result, "dtype"):
-        result = _numbers(op, result, spec)
-    if np.dtype(result.dtype) != spec.dtype.np:
-        raise InternalError(op=op.name, what="compute gave another dtype than was inferred", found=result.dtype,
-                            wanted=spec.dtype.name)  # fmt: skip
-    if not spec.shape.is_compatible_with(tuple(np.shape(result))):
-        raise InternalError(op=op.name, what="compute gave another shape than was inferred", found=np.shape(result),
-                            wanted=spec.shape)  # fmt: skip
+        result = _numbers(op, result, spec, rule)
+    wrong = mismatch((result,), (spec,))
+    if wrong is not None:
+        raise contract_violation(op, rule, **wrong)
     if isinstance(result, (np.ndarray, np.generic)):
         if isinstance(result, np.ndarray) and _overlaps(result, arrays):
             result = result.copy()  # a view, or the input itself: who sets the variable of one must not set the other's
@@ -54,16 +55,16 @@ def as_tensor(op: Any, result: Any, spec: Any, place: Place, arrays: Sequence[An
     return tensor_of(result, spec.dtype, place)
 
 
-def _numbers(op: Any, result: Any, spec: Any) -> np.ndarray:
-    """Python numbers, or lists of them, as an array, which is what eager calls make of them too."""
+def _numbers(op: Any, result: Any, spec: Any, rule: str) -> np.ndarray:
+    """Return Python numbers, or lists of them, as an array, as eager calls do."""
     try:
         if result is not None:
             return np.asarray(result, spec.dtype.np)
     except (TypeError, ValueError):
         pass
-    raise InternalError(op=op.name, what="compute gave no result" if result is None else "compute gave no array",
-                        found=f"{result!r} ({type(result).__name__})"[:80], wanted=spec.short(), do="return an array"
-                        )  # fmt: skip
+    raise contract_violation(op, rule, "gave no result" if result is None else "gave no array",
+                             found=f"{result!r} ({type(result).__name__})"[:80], wanted=spec.short(),
+                             do="return an array")  # fmt: skip
 
 
 def _overlaps(result: np.ndarray, arrays: Sequence[Any]) -> bool:

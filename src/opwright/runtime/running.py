@@ -27,11 +27,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core import flags
-from ..core.errors import InternalError, InvalidArgumentError, NotFoundError, OpError, ResourceExhaustedError
+from ..core.errors import InvalidArgumentError, NotFoundError, OpError, ResourceExhaustedError
 from ..core.places import CPUPlace, Place, place_of
 from ..ops import dispatch, guarding, kinds, selection, tuning
 from ..ops.kernels import KernelKey, of_call
 from ..ops.operands import Operand, transforms_of
+from ..ops.rule_errors import contract_violation, failure_cause, kernel_name, mismatch, rule_failure
 from ..ops.selection import Candidate, Explanation
 from .feeding import Feed, feed_of, settled
 from .held import context_of
@@ -216,17 +217,22 @@ def _attempt(instance: OpInstance, call: Any, feed: Feed, key: Any, candidate: C
     if flags.check_inputs and on_host:
         kernel = guarding.watched(op, kernel, at=instance.at)
     report(op.name, instance.at, place, steps)
+    computing = "compute" if candidate.kernel is None else kernel_name(op, candidate.key, candidate.kernel)
     with context_of(place):
-        result = dispatch.quietly(kernel, *arrays)
+        try:
+            result = dispatch.quietly(kernel, *arrays)
+        except Exception as error:
+            if candidate.kernel is None:
+                raise
+            raise (failure := rule_failure(op, computing, error)) from failure_cause(error, failure)
     if result is NotImplemented:
         return None
     flat = list(op.flat_outputs(result))
     if len(flat) != len(promised):
-        raise InternalError(op=op.name, what="compute gave another number of results than infer", found=len(flat),
-                            wanted=len(promised))  # fmt: skip
+        raise contract_violation(op, computing, **(mismatch(flat, promised) or {}))
     if not on_host and candidate.branch == "reference" and left(flat, arrays):
         raise TypeError("it computes on the host")
-    return [as_tensor(op, r, s, place, arrays) for r, s in zip(flat, promised)], arrays, kernel, steps
+    return [as_tensor(op, r, s, place, arrays, computing) for r, s in zip(flat, promised)], arrays, kernel, steps
 
 
 def _arrays(tensor: Any) -> Any:
@@ -265,7 +271,4 @@ def located(instance: OpInstance, error: Exception) -> Exception:
             return error
         text = error.message.partition(": ")[2] if error.op == op.name else error.message
         return type(error)(op=op.name, node=error.node, at=at, what=text).with_traceback(error.__traceback__)
-    if isinstance(error, (ValueError, TypeError, IndexError)):
-        return InvalidArgumentError(op=op.name, at=at, what=f"{type(error).__name__}: {error}", found=repr(instance))
-    error.add_note(f"in {instance!r}{f', made at {at}' if at else ''}")
-    return error
+    return rule_failure(op, "compute", error, at=at, found=repr(instance))

@@ -92,7 +92,7 @@ class Program:
         try:
             arrays = quietly(plan.run, *[a._array for a in arguments], *[c._array for c in captured])
         except Exception as error:
-            raise plan.explain(error) from None
+            raise (failure := plan.explain(error)) from failure.__cause__
         return [EagerTensor(a, v.spec.dtype) for a, v in zip(arrays, self.graph.outputs)]
 
     def consume(self, arrays: list[Any]) -> list[EagerTensor]:
@@ -101,7 +101,7 @@ class Program:
         try:
             results = quietly(plan.consume, arrays)
         except Exception as error:
-            raise plan.explain(error) from None
+            raise (failure := plan.explain(error)) from failure.__cause__
         return [EagerTensor(a, v.spec.dtype) for a, v in zip(results, self.graph.outputs)]
 
     def call(self, arguments: Sequence[Any], captured: Sequence[Any] | None = None) -> list[Any]:

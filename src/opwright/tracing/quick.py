@@ -148,7 +148,7 @@ class Way:
                 return self._run(*[t._array for t in tensors], *self._captured)
         except Exception as other:
             error = other
-        raise self.concrete.program.plan.explain(error) from None
+        raise (failure := self.concrete.program.plan.explain(error)) from failure.__cause__
 
     def _long(self, tensors: list[Any]) -> Any:
         """Under tapes, in another trace, and the first time."""

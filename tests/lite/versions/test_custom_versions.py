@@ -190,7 +190,7 @@ def test_a_rule_that_gives_no_version_is_named(gives):
     body = {"x": ow.Input(ow.floating), "y": ow.Output(like="x"), "compute": lambda op, x: x,
             "version_needed": lambda op: gives}  # fmt: skip
     op = ow.operator(name="VersionTestBad", version=2)(type("VersionTestBad", (), body))
-    with pytest.raises(ow.errors.InternalError, match=r"version_needed(.|\n)*1\.\.2"):
+    with pytest.raises(ow.errors.DefinitionError, match=r"version_needed(.|\n)*1\.\.2"):
         least_version(op, {}, [X])
 
 

@@ -1,8 +1,8 @@
 """Errors of running a model: those of core/errors.py that are also what the official interpreter raises.
 
-Lives here: `also` (an error class joined with RuntimeError or ValueError), `of_node` (the error of a failed method:
+Lives here: `as_base` (an error joined with RuntimeError or ValueError), `of_node` (the error of a failed method:
 what was wrong, the node's tensors, its number).
-Not here: the texts of single checks.
+Not here: the texts of single checks; joined classes (core/errors.py: `also`).
 
 The official interpreter raises ValueError from its constructor and accessors, RuntimeError from allocate_tensors,
 invoke and resize_tensor_input. Programs catch those; `except ow.errors.OpError` catches all of ours.
@@ -12,25 +12,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.errors import OpError, ResourceExhaustedError
+from ...core.errors import OpError, ResourceExhaustedError, also
 from .. import ops
 
 MOST_TENSORS = 12
 """So many tensors of a node an error names."""
-
-_joined: dict[tuple[Any, Any], type[OpError]] = {}  # one class a pair, so that errors of one kind have one type
-
-
-def also(cls: type[OpError], base: type[Exception]) -> type[OpError]:
-    """The subclass of an error class that is also a `base`; the class itself where it is one already."""
-    if issubclass(cls, base):
-        return cls
-    return _joined.setdefault((cls, base), _join(cls, base))
-
-
-def _join(cls: type[OpError], base: type[Exception]) -> type[OpError]:
-    return type(cls.__name__, (cls, base), {"__module__": cls.__module__, "__doc__": cls.__doc__})
-
 
 def as_base(error: OpError, base: type[Exception]) -> OpError:
     """The same error as one that is also a `base`."""

@@ -1,0 +1,130 @@
+"""Errors of an operator's rules: exceptions that a rule raised, and contracts that its result broke.
+
+Lives here: `rule_failure`, `contract_violation`, `call_rule`, the comparison of results with what `infer` promised, and
+the name of the kernel that an error blames.
+Not here: who runs rules (definition.py, autodiff.py, eager/, runtime/, lite/).
+
+Whoever runs a rule (`infer`, `compute`, a kernel, `gradient`, ...) passes an exception through `rule_failure`, so that
+the error names the operator and the rule in every way of running. A broken contract is a mistake in the definition:
+DefinitionError for a user-defined operator, InternalError for one of this package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..core.errors import (
+    DefinitionError,
+    InternalError,
+    InvalidArgumentError,
+    OpError,
+    OutOfRangeError,
+    also,
+    status_class,
+)
+
+if TYPE_CHECKING:
+    from .definition import Operator
+
+
+def rule_failure(
+    op: Operator, rule: str, error: Exception, *, node: str | None = None, at: str | None = None, found: Any = None
+) -> OpError:
+    """Return the error to raise for an exception that a rule of an operator raised; chain it with `failure_cause`.
+
+    An OpError without an operator gets this one; one that names another operator, which the rule called, gets a line
+    that names the rule. Any other exception becomes the OpError of its status, which is also an instance of the
+    exception's builtin class: `except KeyError` still catches it.
+    """
+    if isinstance(error, OpError):
+        if error.op is None:
+            return type(error)(op=op.name, node=node, at=at, what=error.message).with_traceback(error.__traceback__)
+        line = f"\n  in      {rule} of {op.name}"
+        if error.op != op.name and not op.trusted and line not in error.message:
+            error.args = (error.message + line, *error.args[1:])
+        return error
+    cls = status_class(error, InvalidArgumentError)
+    base = next(c for c in type(error).__mro__ if c.__module__ == "builtins")
+    if cls is not OutOfRangeError and base is not Exception:  # a StopIteration would end a caller's generator
+        try:
+            cls = also(cls, base)
+        except TypeError:  # incompatible layouts
+            pass
+    said = f"{rule} raised {type(error).__name__}"
+    what = f"{said}: {error}" if str(error) else said
+    try:
+        return cls(op=op.name, node=node, at=at, what=what, found=found)
+    except TypeError:  # a builtin class with a constructor of its own, as UnicodeDecodeError
+        return status_class(error, InvalidArgumentError)(op=op.name, node=node, at=at, what=what, found=found)
+
+
+def failure_cause(error: Exception, raised: Exception) -> BaseException | None:
+    """Return what `raise raised from ...` chains: the rule's own exception where another one is raised for it."""
+    return error.__cause__ if raised is error or isinstance(error, OpError) else error
+
+
+def contract_violation(
+    op: Operator, rule: str, what: str, *, node: str | None = None, found: Any = None, wanted: Any = None,
+    do: str | None = None,
+) -> OpError:  # fmt: skip
+    """Return the error for a rule whose result breaks the contract of the definition. what: goes after the rule."""
+    cls = InternalError if op.trusted else DefinitionError
+    return cls(op=op.name, node=node, what=f"{rule} {what}", found=found, wanted=wanted, do=do)
+
+
+def call_rule(op: Operator, rule: str, function: Callable[..., Any], *args: Any, node: str | None = None) -> Any:
+    """Call a rule of an operator; an exception that it raises names the operator and the rule."""
+    try:
+        return function(*args)
+    except Exception as error:
+        failure = rule_failure(op, rule, error, node=node)
+        if failure is error:
+            raise
+        raise failure from failure_cause(error, failure)
+
+
+def mismatch(results: Sequence[Any], promised: Sequence[Any]) -> dict[str, Any] | None:
+    """Return how flat results differ from what `infer` promised, as parts of an error; None where they agree.
+
+    promised: for each result its TensorSpec, or its DType alone where the shape is not checked.
+    """
+    if len(results) != len(promised):
+        return {"what": "gave another number of results than infer", "found": len(results), "wanted": len(promised)}
+    for result, spec in zip(results, promised):
+        dtype = getattr(spec, "dtype", spec)
+        if result is None or result is NotImplemented:
+            return {"what": "gave no result", "found": result, "wanted": spec, "do": "return an array"}
+        got = getattr(result, "dtype", None)
+        got = getattr(got, "np", got)  # of a tensor
+        if got is not None and np.dtype(got) != dtype.np:
+            return {"what": "gave another dtype than was inferred", "found": np.dtype(got).name, "wanted": dtype.name,
+                    "do": f"y.astype({dtype.np.name!r})"}  # fmt: skip
+        if spec is not dtype and not spec.shape.is_compatible_with(tuple(np.shape(result))):
+            return {"what": "gave another shape than was inferred", "found": np.shape(result), "wanted": spec.shape}
+    return None
+
+
+def computed_by(op: Operator, call: Any, dtype: Any = None) -> str:
+    """Return the name of what computes an eager call of this first dtype: `compute`, or a registered kernel.
+
+    The `kernel` of the definition is not blamed where there is a `compute`, which serves the dtypes that it does not.
+    """
+    own = "compute" if op.compute_rule is not None or op.kernel_rule is None else "kernel"
+    if not op.cpu_kernels:
+        return own
+    from . import kernels
+
+    serving = kernels.serving(op, kernels.key_of(op, call, dtype))
+    return own if not serving or serving[0][1] is op.kernel_rule else kernel_name(op, *serving[0])
+
+
+def kernel_name(op: Operator, key: Any, kernel: Any) -> str:
+    """Return the name of a kernel in errors: its key, and what takes over where it may decline a call."""
+    if kernel is op.kernel_rule:
+        return "kernel"
+    code = getattr(kernel, "__code__", None)
+    declines = code is not None and "NotImplemented" in code.co_names
+    return f"the kernel {key}" + (", or what serves where it declines," if declines else "")
