@@ -249,7 +249,7 @@ def test_compute_runs_under_the_stream(gpu, cupy):
     (y,) = gpu.compute(lambda: cupy.empty((2,), np.float32), [spec])
     assert cupy.calls == [("empty", (2,), 1, gpu.stream)]
     assert y.shape == (2,)
-    with pytest.raises(ow.errors.InternalError):
+    with pytest.raises(ow.errors.InvalidArgumentError):
         gpu.compute(lambda: cupy.empty((3,), np.float32), [spec])
 
 

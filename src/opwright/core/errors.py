@@ -21,7 +21,8 @@ __all__ = [
     "INVALID_ARGUMENT", "NOT_FOUND", "OK", "OUT_OF_RANGE", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED",
     "UNAUTHENTICATED", "UNAVAILABLE", "UNIMPLEMENTED", "UNKNOWN",
     "AbortedError", "AlreadyExistsError", "CancelledError", "DataLossError", "DeadlineExceededError",
-    "DefinitionError", "FailedPreconditionError", "InternalError", "InvalidArgumentError", "NotFoundError", "OpError", "OutOfRangeError",
+    "DefinitionError", "FailedPreconditionError", "InternalError", "InvalidArgumentError", "NotFoundError", "OpError",
+    "OutOfRangeError",
     "PermissionDeniedError", "ResourceExhaustedError", "SignatureError", "UnauthenticatedError", "UnavailableError",
     "UnimplementedError", "UnknownError",
 ]  # fmt: skip
@@ -212,7 +213,7 @@ class UnavailableError(OpError):
     code, code_name = UNAVAILABLE, "UNAVAILABLE"
 
 
-# ---- errors that are also Python's ------------------------------------------------------------------------------------
+# ---- errors that are Python exceptions too ---------------------------------------------------------------------------
 
 # The status of a Python exception that leaves user code; the first class that fits.
 _STATUS: tuple[tuple[type[Exception], type[OpError]], ...] = (

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..core.errors import FailedPreconditionError, InternalError
+from ..core.errors import FailedPreconditionError, InvalidArgumentError
 from ..core.places import Place
 from .random import ContextRandom
 
@@ -111,7 +111,7 @@ class DeviceContext(ABC):
 
         fn: gives an array, or as many in a tuple as there are specs, and is a function of its arguments alone.
         specs: objects with a full `shape` and a `dtype`.
-        raises InternalError where fn gives something else than `specs` say, at once or at the next `wait`
+        raises InvalidArgumentError where fn gives something else than `specs` say, at once or at the next `wait`
         """
         with self:
             return checked(fn(*args), list(specs), name or name_of(fn))
@@ -188,11 +188,11 @@ def _shape(value: Any) -> tuple[int, ...]:
 
 
 def checked(results: Any, specs: list[Any], name: str) -> tuple:
-    """The results as a tuple. Raises InternalError unless there are as many as specs, of their shapes and dtypes."""
+    """Return the results as a tuple. Raises InvalidArgumentError unless they fit the specs."""
     found = as_tuple(results)
     wanted = [(sizes(spec.shape), numpy_dtype(spec.dtype)) for spec in specs]
     if [(_shape(r), getattr(r, "dtype", None)) for r in found] != wanted:
-        raise InternalError(
+        raise InvalidArgumentError(
             op=name,
             what="gives other results than were promised for it",
             found=", ".join(f"{getattr(r, 'dtype', type(r).__name__)}{list(_shape(r))}" for r in found) or "nothing",

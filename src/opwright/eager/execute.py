@@ -184,7 +184,7 @@ def _remember(op: Operator, bound: Call, inputs: Sequence[Any], outputs: Sequenc
 
 
 def explain(op: Operator, bound: Call, inputs: Sequence[Any], name: str | None, error: Exception) -> Exception:
-    """Return the error to raise for a kernel that failed: that of inference if it objects, else one naming the kernel."""
+    """Return the error to raise for a kernel that failed: that of inference if it objects, else one of the kernel."""
     if isinstance(error, WithheldError) and error.op is None:
         return withheld(error.outline, op.name, _name_of(error.outline, op, inputs))
     if not isinstance(error, OpError):

@@ -14,13 +14,14 @@ from typing import Any, cast
 import numpy as np
 
 from ..core.dtypes import DType
-from ..core.errors import InternalError, InvalidArgumentError, UnimplementedError
+from ..core.errors import InvalidArgumentError, UnimplementedError
 from ..core.once import once
 from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
 from ..ops.call import Call
 from ..ops.definition import Operator
 from ..ops.dispatch import quietly
+from ..ops.rule_errors import contract_violation
 from .ops.definition import LiteOperator
 from .ops.parts import BLOCK, store_parts
 from .quantized_registration import as_real, divided, is_quantized, kernel_of, real_dtype, rule_of, run_quantized
@@ -233,11 +234,11 @@ class OperatorRegistration(Registration):
             names = self.group(node, [None if t is None else t.name for t in node.tensors_in])
 
             def put(result: Any) -> None:
-                store(_taken(operator.flat_outputs(result), operator, outs), outs, operator.name)
+                store(_taken(operator.flat_outputs(result), operator, outs), outs, operator)
 
             return functools.partial(watched_call, node.name, kernel, names, arrays, put)
         if operator.single:
-            return functools.partial(_run_single, kernel, arrays, outs[0], operator.name)
+            return functools.partial(_run_single, kernel, arrays, outs[0], operator)
         return functools.partial(_run_several, kernel, arrays, outs, operator)
 
     def _invoke(self, context: Context, node: Node) -> None:
@@ -260,7 +261,7 @@ class OperatorRegistration(Registration):
         for spec, t, result in zip(specs, node.tensors_out, results):
             if not spec.shape.is_fully_defined() and spec.shape.is_compatible_with(np.shape(result)):
                 context.resize(t, np.shape(result))
-        store(results, [t.array for t in node.tensors_out], node.name)
+        store(results, [t.array for t in node.tensors_out], self.operator)
 
     def __repr__(self) -> str:
         return f"<Registration of {self.operator.name}, version {self.version}>"
@@ -317,10 +318,10 @@ class Asked(Known):
         self.asked[0] = True
 
 
-def _run_single(kernel: Callable[..., Any], arrays: Sequence[Any], out: np.ndarray, name: str) -> None:
+def _run_single(kernel: Callable[..., Any], arrays: Sequence[Any], out: np.ndarray, operator: Operator) -> None:
     result = kernel(*arrays)
     if getattr(result, "shape", None) != out.shape or result.dtype != out.dtype:
-        result = _fitting(result, out, name)
+        result = _fitting(result, out, operator)
     np.copyto(out, result)
 
 
@@ -329,7 +330,7 @@ def _run_parts(parts: Callable[..., Any], arguments: Sequence[Any], out: np.ndar
 
 
 def _run_several(kernel: Callable[..., Any], arrays: Sequence[Any], outs: Sequence[Any], operator: Operator) -> None:
-    store(_taken(operator.flat_outputs(kernel(*arrays)), operator, outs), outs, operator.name)
+    store(_taken(operator.flat_outputs(kernel(*arrays)), operator, outs), outs, operator)
 
 
 def _taken(results: Sequence[Any], operator: Operator, outs: Sequence[Any]) -> Sequence[Any]:
@@ -337,21 +338,24 @@ def _taken(results: Sequence[Any], operator: Operator, outs: Sequence[Any]) -> S
     return results[: len(outs)] if operator.outputs and operator.outputs[-1].since > 1 else results
 
 
-def store(results: Sequence[Any], outs: Sequence[Any], name: str) -> None:
-    """Copy what compute gave to the outputs. Raises InternalError where it is not what infer said."""
+def store(results: Sequence[Any], outs: Sequence[Any], operator: Operator) -> None:
+    """Copy computed results to the outputs.
+
+    raises DefinitionError where they are not what `infer` promised (InternalError for an operator of this package)
+    """
     if len(results) != len(outs):
-        raise InternalError(op=name, what="compute gave another number of results than infer",
-                            found=len(results), wanted=len(outs))  # fmt: skip
+        raise contract_violation(operator, "compute", "gave another number of results than infer",
+                                 found=len(results), wanted=len(outs))  # fmt: skip
     for result, out in zip(results, outs):
-        np.copyto(out, _fitting(result, out, name))
+        np.copyto(out, _fitting(result, out, operator))
 
 
-def _fitting(result: Any, out: np.ndarray, name: str) -> np.ndarray:
+def _fitting(result: Any, out: np.ndarray, operator: Operator) -> np.ndarray:
     array = np.asarray(result, object if out.dtype.kind == "O" else None)
     if array.shape != out.shape or array.dtype != out.dtype:
-        raise InternalError(op=name, what="compute gave another dtype or shape than was inferred",
-                            found=f"{array.dtype} {list(array.shape)}", wanted=f"{out.dtype} {list(out.shape)}",
-                            do=f"y.astype({out.dtype.name!r}) in compute, or mend infer")  # fmt: skip
+        raise contract_violation(operator, "compute", "gave another dtype or shape than was inferred",
+                                 found=f"{array.dtype} {list(array.shape)}", wanted=f"{out.dtype} {list(out.shape)}",
+                                 do=f"y.astype({out.dtype.name!r}) in compute, or mend infer")  # fmt: skip
     return array
 
 

@@ -103,6 +103,7 @@ class Operator:
         self.tolerances: dict[kernels.KernelKey, float] = {}
         self.found_kernels: dict[Any, tuple[Any, ...]] = {}  # what serves each full key, and on the CPU each dtype
         self.refused: dict[kernels.KernelKey, str] = {}  # where the reference could not run, and why
+        self.trusted = catalogue or type(self) is not Operator  # others' computations get read-only inputs
         wellformed.check(self, body)
         self._tensors_only = tuple(  # by kind; their dtype is for `infer` to say
             k for k, o in enumerate(self.outputs)
@@ -119,7 +120,6 @@ class Operator:
         self._bound: dict[Any, Call] = {}
         self._keeps_calls = not any(a.type in (object, Graph, [object], [Graph]) for a in self.attr_defs.values())
         self._default: Call | None = None  # the Call of all defaults
-        self.trusted = catalogue or type(self) is not Operator  # others' computations get read-only inputs
         self.writes_out = self._can_write_out()
         # A user's computation need not mind NumPy's widening; the catalogue's minds it itself.
         self.narrows = (

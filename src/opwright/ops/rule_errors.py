@@ -11,6 +11,7 @@ DefinitionError for a user-defined operator, InternalError for one of this packa
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -49,10 +50,8 @@ def rule_failure(
     cls = status_class(error, InvalidArgumentError)
     base = next(c for c in type(error).__mro__ if c.__module__ == "builtins")
     if cls is not OutOfRangeError and base is not Exception:  # a StopIteration would end a caller's generator
-        try:
+        with contextlib.suppress(TypeError):  # incompatible layouts
             cls = also(cls, base)
-        except TypeError:  # incompatible layouts
-            pass
     said = f"{rule} raised {type(error).__name__}"
     what = f"{said}: {error}" if str(error) else said
     try:

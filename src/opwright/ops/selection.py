@@ -225,7 +225,9 @@ def _irreproducible(op: Any, place: Place) -> str | None:
         return None
     from .cuda_kernels import ATOMIC
 
-    return "its sums by index are atomic on GPUs, which deterministic and cuda_deterministic exclude" if op.name in ATOMIC else None
+    if op.name not in ATOMIC:
+        return None
+    return "its sums by index are atomic on GPUs, which deterministic and cuda_deterministic exclude"
 
 
 def _at(key: KernelKey, place: Place) -> KernelKey:

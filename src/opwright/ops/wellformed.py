@@ -51,7 +51,7 @@ def _parts(op: Operator, body: Mapping[str, Any]) -> None:
                              f"{part.since!r}")  # fmt: skip
     optional = ""
     # The inputs of a gradient operator stand in the forward operator's order, and are given by name.
-    by_name = op.catalogue or any(o.name.endswith("_grad") for o in op.outputs)
+    by_name = op.trusted or any(o.name.endswith("_grad") for o in op.outputs)
     for part in op.inputs:
         if part.since > 1 and not part.optional:
             raise ValueError(f"operator {op.name}: input {part.name} has since > 1, so it is optional: calls and files "
@@ -64,7 +64,8 @@ def _parts(op: Operator, body: Mapping[str, Any]) -> None:
             optional = optional or part.name
         elif optional and not part.optional and part.lod_of is None and not by_name:
             raise ValueError(f"operator {op.name}: the required input {part.name} stands after the optional input "
-                             f"{optional}; required ones stand first")  # fmt: skip
+                             f"{optional}; required ones stand first. Where a file fixes this order, declare both "
+                             "optional and check in infer")  # fmt: skip
     for part in op.outputs:
         if part.since > 1 and not part.intermediate:
             raise ValueError(f"operator {op.name}: output {part.name} has since > 1, so it is intermediate: callers of "

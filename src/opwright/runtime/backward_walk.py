@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.errors import InternalError, InvalidArgumentError, UnimplementedError
+from ..core.errors import DefinitionError, InvalidArgumentError, UnimplementedError
 from ..graph import Graph, Node, Value
 from ..graph.verify import verify
 from ..ops import array, math
@@ -157,9 +157,9 @@ class Walk:
             part = self._own(self.trace.to_tensor(dx))
             self._typed_like(part, x, node)
         if part.dtype is not x.dtype:
-            raise InternalError(op=node.op.name if node else None, node=node.name if node else None,
-                                what="the gradient rule gave another dtype than the input has",
-                                found=part.dtype.name, wanted=x.dtype.name)  # fmt: skip
+            raise DefinitionError(op=node.op.name if node else None, node=node.name if node else None,
+                                  what="the gradient rule gave another dtype than the input has",
+                                  found=part.dtype.name, wanted=x.dtype.name)  # fmt: skip
         parts = self.parts.setdefault(id(x), [])
         parts.append(part)
         return len(parts) - 1
@@ -169,9 +169,9 @@ class Walk:
         try:
             part.set_shape(x.shape)
         except ValueError:
-            raise InternalError(op=node.op.name if node else None, node=node.name if node else None,
-                                what="the gradient rule gave another shape than the input has",
-                                found=part.spec.short(), wanted=str(x.shape)) from None  # fmt: skip
+            raise DefinitionError(op=node.op.name if node else None, node=node.name if node else None,
+                                  what="the gradient rule gave another shape than the input has",
+                                  found=part.spec.short(), wanted=str(x.shape)) from None  # fmt: skip
 
     def _own(self, tensor: Any) -> SymbolicTensor:
         """A value that is nothing else's gradient and no value of the forward graph: itself, or a copy of it."""
@@ -226,8 +226,9 @@ class Walk:
                 ) -> Backward:  # fmt: skip
         builder, recording = self.trace.builder, self.recording
         if len(builder.inputs) != len(self.graph.inputs):
-            raise InternalError(what=f"a gradient rule in graph {self.graph.name!r} reads what is outside the graph",
-                                found=", ".join(v.name for v in builder.inputs[len(self.graph.inputs) :]))  # fmt: skip
+            raise DefinitionError(what=f"a gradient rule in graph {self.graph.name!r} reads what is outside the graph",
+                                  found=", ".join(v.name for v in builder.inputs[len(self.graph.inputs) :])
+                                  )  # fmt: skip
         found = {v.name: self.finished[id(x)] for v, x in sources if id(x) in self.finished}
         outputs = [self.trace.value_of(recording.tensors[v.name]) for v in self.graph.outputs]
         flat = [t.value_in_graph for grad in found.values() for t in flat_gradient(grad)]

@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core import flags
-from ..core.errors import InvalidArgumentError, NotFoundError, OpError, ResourceExhaustedError
+from ..core.errors import NotFoundError, OpError, ResourceExhaustedError
 from ..core.places import CPUPlace, Place, place_of
 from ..ops import dispatch, guarding, kinds, selection, tuning
 from ..ops.kernels import KernelKey, of_call

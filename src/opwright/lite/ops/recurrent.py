@@ -104,12 +104,12 @@ class RecurrentRegistration(OperatorRegistration):
             name: None if t is None else t.array if name in variables else t.readonly
             for name, t in self._named(node, node.tensors_in).items()
         }
-        name = self.operator.name
+        operator = self.operator
         if not any(out.size for out in outs):  # a batch of nothing, or no step of time: states stay
             return lambda: None
 
         def step() -> None:
-            store(kernel(arrays), outs, name)
+            store(kernel(arrays), outs, operator)
 
         return step
 

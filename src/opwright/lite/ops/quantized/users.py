@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 
 from ....core.dtypes import float32
-from ....core.errors import InternalError, UnimplementedError
+from ....core.errors import DefinitionError, UnimplementedError
+from ....ops.rule_errors import call_rule, contract_violation
 from ..parts import store_parts
 from .operand import Operand
 from .quantizing import dequantize, quantize
@@ -70,8 +71,8 @@ def _on_reals(call: Any, *operands: Any) -> Callable[..., Any]:
         given = [_applied(function, a) for function, a in zip(before, arrays)]
         results = operator.flat_outputs(operator.kernel(call, float32)(*given))
         if len(results) != len(after):
-            raise InternalError(op=operator.name, what="compute gave another number of results than infer",
-                                found=len(results), wanted=len(after))  # fmt: skip
+            raise contract_violation(operator, "compute", "gave another number of results than infer",
+                                     found=len(results), wanted=len(after))  # fmt: skip
         return tuple(function(np.asarray(r)) for function, r in zip(after, results))
 
     return run
@@ -113,8 +114,8 @@ def _steps(o: Operand) -> Callable[[Any], Any]:
 
     def run(real: np.ndarray) -> np.ndarray:
         if real.dtype.kind not in "fV":
-            raise InternalError(what=f"compute gave {real.dtype} for {o.name!r}, which stands for real numbers",
-                                wanted="float32")  # fmt: skip
+            raise DefinitionError(what=f"compute gave {real.dtype} for {o.name!r}, which stands for real numbers",
+                                  wanted="float32")  # fmt: skip
         out = np.empty(real.shape, np.float64)
         store_parts(rule(real.astype(np.float32, copy=False)), out)
         return out
@@ -125,11 +126,11 @@ def _steps(o: Operand) -> Callable[[Any], Any]:
 def _by_method(method: Callable[..., Any], call: Any, *operands: Any) -> Callable[..., Any]:
     """What the class's own method gives; its results are held within the outputs' types."""
     operator = call.operator
-    kernel = method(call, *operands)
+    kernel = call_rule(operator, "quantized", method, call, *operands)
     outputs = _flat(operands[len(operator.inputs) :])
     if not callable(kernel):
-        raise InternalError(op=operator.name, what="its method `quantized` gave no function", found=repr(kernel)[:80],
-                            wanted="a function of the inputs' integers")  # fmt: skip
+        raise contract_violation(operator, "quantized", "gave no function", found=repr(kernel)[:80],
+                                 wanted="a function of the inputs' integers")  # fmt: skip
 
     def run(*arrays: Any) -> tuple[Any, ...]:
         results = operator.flat_outputs(kernel(*arrays))
@@ -140,7 +141,7 @@ def _by_method(method: Callable[..., Any], call: Any, *operands: Any) -> Callabl
 
 def _within(operator: Any, result: np.ndarray, o: Operand) -> np.ndarray:
     if len(o.scales) and result.dtype.kind not in "iu":
-        what = f"its method `quantized` gave {result.dtype} for {o.name!r}"
-        raise InternalError(op=operator.name, what=what, wanted=f"integers within {o.low} to {o.high}",
-                            do="np.rint(y).astype(np.int32)")  # fmt: skip
+        raise contract_violation(operator, "quantized", f"gave {result.dtype} for {o.name!r}",
+                                 wanted=f"integers within {o.low} to {o.high}", do="np.rint(y).astype(np.int32)"
+                                 )  # fmt: skip
     return np.clip(result, o.low, o.high) if len(o.scales) else result
