@@ -106,6 +106,7 @@ CHECKS: dict[str, Callable[[Trial], Any]] = {
     "traces": running.traces,
     "places": _at_each_place,
     "gradient is slope": slopes.gradient_is_slope,
+    "second gradient is slope": slopes.second_gradient_is_slope,
     "gradient on graphs": _by_graph,
     "gradient reads no more": _no_more,
     "in place": _in_place,
@@ -123,6 +124,9 @@ CHECKS: dict[str, Callable[[Trial], Any]] = {
 OF_NUMBERS = ("float32", "float64")
 """The dtypes in which results are compared with an oracle, besides the one that is given."""
 
+OF_FORMULAS = ("float16", "bfloat16", "int8", "int32", "int64")
+"""Those in which they are compared where the oracle is a formula: its result follows the rounded inputs."""
+
 
 def check(op: Any, inputs: Mapping[str, Any] | None = None, expect: Any = None, *, rtol: float | None = None,
           atol: float | None = None, without: Iterable[str] = (), against: Any = None) -> Report:  # fmt: skip
@@ -136,11 +140,12 @@ def check(op: Any, inputs: Mapping[str, Any] | None = None, expect: Any = None, 
     without: names of checks (`ow.testing.CHECKS`) that are left out. against: an older specification, as `ow.ops.spec`
     gave it or a file of it, which the operator must be compatible with.
 
-    The checks: results are those of `expect`, as given, in float32 and in float64; inference promises what comes out,
-    whatever of the sizes it knows; inputs stay as they are; every dtype that is declared is computed; it traces, prints
-    and reads back; on scopes at each place it gives the same; the gradient is the slope by central differences in
-    float64, is the same on a graph and by the tape, and reads nothing it does not keep; memory that is used again
-    changes no bit of the call, its gradient and the gradient of that; LoD levels are as declared; empty sequences work;
+    The checks: results are those of `expect`, as given, in float32 and in float64, and where it is a formula in the
+    narrow floating dtypes and integers that the operator takes; inference promises what comes out, whatever of the
+    sizes it knows; inputs stay as they are; every dtype that is declared is computed; it traces, prints and reads back;
+    on scopes at each place it gives the same; the gradient is the slope by central differences in float64, and so is
+    the gradient of the gradient; it is the same on a graph and by the tape, and reads nothing it does not keep; memory
+    that is used again changes no bit of the call, its gradient and the gradient of that; LoD levels are as declared; empty sequences work;
     the same call gives the same bits; as a model file it gives the same: interpreted, compiled, as C where there is a
     compiler, by the official run time where that is installed; its attributes come back from a file, older files give
     defaults, newer ones are refused by name.
@@ -199,6 +204,10 @@ def _against_oracle(trial: Trial, expect: Any, rtol: float | None, atol: float |
         if {name} == given:
             continue
         found.append(_outcome(op, f"outputs in {name}", functools.partial(_in_dtype, trial, name, expect, rtol, atol)))
+    for name in OF_FORMULAS if callable(expect) else ():
+        if {name} != given:
+            one = functools.partial(running.matches_formula, trial, name, expect, rtol, atol)
+            found.append(_outcome(op, f"outputs in {name}", one))
     return found
 
 

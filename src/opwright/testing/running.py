@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.dtypes import DType, as_dtype
 from ..core.specs import TensorSpec
 from ..eager.tensor import make
 from ..graph import parse, same, text
@@ -17,7 +18,7 @@ from ..ops import dispatch, registry
 from ..ops.lod_tensor import LoDTensor
 from ..tracing.function import function
 from .making import numbers
-from .trial import NotTried, Trial, array, assert_near, assert_same, flat, lod_of, refs, replaced
+from .trial import TOLERANCE, NotTried, Trial, array, assert_near, assert_same, flat, lod_of, refs, replaced
 
 
 def matches_oracle(trial: Trial, expect: Any, rtol: float | None = None, atol: float | None = None) -> None:
@@ -45,6 +46,9 @@ def matches_oracle(trial: Trial, expect: Any, rtol: float | None = None, atol: f
 
 
 def _exact(a: np.ndarray) -> np.ndarray:
+    """Return floating numbers in float64 and integers in int64, in which a formula does not round or overflow."""
+    if a.dtype.kind in "iu" and a.dtype.itemsize < 8:
+        return a.astype(np.int64)
     if a.dtype.kind in "fV" or a.dtype.name == "bfloat16":
         return a.astype(np.float64)
     return a.astype(np.complex128) if a.dtype.kind == "c" else a
@@ -157,9 +161,10 @@ def pickles(trial: Trial) -> None:
 
 
 def in_dtype(trial: Trial, name: str) -> Trial:
-    """The call with floating inputs in another floating dtype. Raises NotTried where it has none or takes it not."""
-    from ..core.dtypes import as_dtype
+    """Return the call with floating inputs in another dtype; integers are the rounded numbers, within its range.
 
+    raises NotTried where there are no floating inputs, or one that does not take the dtype
+    """
     dtype = as_dtype(name)
     op = trial.op
     floating = [k for k, t in enumerate(trial.tensors()) if t.dtype.is_floating]
@@ -170,5 +175,33 @@ def in_dtype(trial: Trial, name: str) -> Trial:
         if any(m.dtype.is_floating for m in members) and dtype not in declared.dtypes:
             raise NotTried(f"input {declared.name!r} does not take {name}")
     return trial.over([
-        replaced(t, make(array(t).astype(dtype.np))) if k in floating else t for k, t in enumerate(trial.tensors())
+        replaced(t, make(_converted(array(t), dtype))) if k in floating else t for k, t in enumerate(trial.tensors())
     ])  # fmt: skip
+
+
+def _converted(numbers: np.ndarray, dtype: DType) -> np.ndarray:
+    if not dtype.is_integer:
+        return numbers.astype(dtype.np)
+    return np.clip(np.rint(numbers.astype(np.float64)), max(dtype.min, -100), min(dtype.max, 100)).astype(dtype.np)
+
+
+def matches_formula(trial: Trial, name: str, expect: Callable[..., Any], rtol: float | None, atol: float | None) -> None:
+    """Check that the results in a narrow floating dtype or in integers are those of the formula.
+
+    A sum of rounded terms may cancel, so the absolute tolerance of floats is the dtype's at the largest result.
+    raises NotTried where the formula gives no integers for an integer result, or numbers beyond its range
+    """
+    trial = in_dtype(trial, name)
+    given = trial.operands([_exact(array(t)) for t in trial.tensors()])
+    wanted = expect(*[list(x) if isinstance(x, tuple) else x for x in given])
+    for y, part in zip(trial.flat(), wanted if isinstance(wanted, tuple) else (wanted,)):
+        found, numbers = array(y), np.asarray(part[0] if isinstance(part, tuple) else part)
+        if found.dtype.kind in "iu" and numbers.dtype.kind in "iufb":
+            info = np.iinfo(found.dtype)
+            exact = numbers.astype(np.float64)
+            if not np.all((exact >= info.min) & (exact <= info.max) & (exact == np.rint(exact))):
+                raise NotTried(f"the formula gives what {found.dtype} does not hold")
+        elif found.dtype.name in TOLERANCE and atol is None:
+            finite = np.abs(numbers[np.isfinite(numbers)])
+            atol = TOLERANCE[found.dtype.name][0] * max(1.0, float(finite.max(initial=0)))
+    matches_oracle(trial, expect, rtol, atol)

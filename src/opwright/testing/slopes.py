@@ -1,6 +1,6 @@
 """Gradients: against differences, on graphs against tapes, and with the memory of what they may not read spoilt.
 
-Lives here: `gradient_is_slope`, `backward_is_tape`, `gradient_reads_no_more`, `objective`.
+Lives here: `gradient_is_slope`, `second_gradient_is_slope`, `backward_is_tape`, `gradient_reads_no_more`, `objective`.
 Not here: gradients in memory that is used again (memory.py).
 """
 
@@ -27,6 +27,7 @@ DELTA, LIMIT = 1e-5, 1e-5  # of central differences in float64
 COARSE_DELTA, COARSE_LIMIT = 4e-3, 4e-3  # in float32: a third root of its rounding, and what that leaves, ten times
 HUGE, COARSE_HUGE = 1e100, 1e30  # a result of this size, the maximum of nothing, would drown all others
 MOST = 128  # elements of one input that are moved; of larger ones so many, spread evenly
+MOST_SECOND = 16  # of second derivatives, where every output of the gradient is in the objective
 
 Function = Callable[[list[Any]], list[Any]]
 """What is differentiated: tensors in a list to tensors in a list."""
@@ -126,9 +127,51 @@ def gradient_is_slope(trial: Trial) -> str:
     return f"{slopes_compared(run, values, names)} elements"
 
 
+def second_gradient_is_slope(trial: Trial) -> str:
+    """Check that the derivative of the gradient, by the inputs and by the gradients that arrive, is its slope.
+
+    In float64 alone: what float32 leaves of a difference of differences tells nothing.
+    """
+    trial = wide(trial)
+    if not _takes_wide(trial):
+        raise NotTried("second derivatives are compared in float64, which it does not take")
+    run, values = of_floats(trial)
+    names = [name for name, t in trial.parts() if flows(t)]
+    outputs = _floating(run(values))
+    if not outputs:
+        raise NotTried("no output in floats")
+    arriving = [_arriving(y) for y in outputs]
+    count = len(values)
+
+    def gradient(given: list[Any]) -> list[Any]:
+        with GradientTape() as tape:
+            for t in given[:count]:
+                tape.watch(t)
+            results = _floating(run(given[:count]))
+        grads = tape.gradient(results, given[:count], output_gradients=given[count:])
+        return [g for g in grads if g is not None]
+
+    if not gradient([*values, *arriving]):
+        raise NotTried("no gradient flows")
+    try:
+        moved = slopes_compared(gradient, [*values, *arriving], [*names, *(f"dy[{i}]" for i in range(len(arriving)))],
+                                most=MOST_SECOND)  # fmt: skip
+    except LookupError as error:
+        if "has no gradient" not in str(error):
+            raise
+        raise NotTried("its gradient has no gradient") from None
+    return f"{moved} elements"
+
+
+def _arriving(y: Any) -> Any:
+    """Return a gradient for an output: its weights, 0 where the output is too large for an objective."""
+    numbers = array(y)
+    return replaced(y, np.asarray(weight(numbers.shape) * _counted(numbers), numbers.dtype))
+
+
 def slopes_compared(run: Function, values: Sequence[Any], names: Sequence[str] = (), limit: float = LIMIT,
-                    delta: float = DELTA) -> int:  # fmt: skip
-    """Compare the gradients of the objective of a function with differences; gives how many elements were moved."""
+                    delta: float = DELTA, most: int = MOST) -> int:  # fmt: skip
+    """Compare the gradients of the objective of a function with differences; return how many elements were moved."""
     count = 0
     grads, weights = taped(run, values)
     names = names or [f"tensor {i}" for i in range(len(values))]
@@ -142,8 +185,8 @@ def slopes_compared(run: Function, values: Sequence[Any], names: Sequence[str] =
         assert analytic.shape == numbers.shape, f"of {names[k]!r}: shape {analytic.shape}, wanted {numbers.shape}"
         assert grad is None or lod_of(grad) == lod_of(x), f"of {names[k]!r}: LoD {lod_of(grad)}, wanted {lod_of(x)}"
         chosen = range(numbers.size)
-        if numbers.size > MOST:
-            chosen = np.unique(np.linspace(0, numbers.size - 1, MOST).astype(int)).tolist()
+        if numbers.size > most:
+            chosen = np.unique(np.linspace(0, numbers.size - 1, most).astype(int)).tolist()
         found, wanted = [], []
         count += len(chosen)
         for at in chosen:
@@ -158,8 +201,8 @@ def slopes_compared(run: Function, values: Sequence[Any], names: Sequence[str] =
                 found.append(float(np.real(np.conj(analytic.reshape(-1)[at]) * unit)))
         a, b = np.array(found), np.array(wanted)
         known = np.isfinite(b)
-        most = limit * (1 + np.abs(b[known]).max(initial=0))
-        assert np.abs(a - b)[known].max(initial=0) <= most, (
+        tolerance = limit * (1 + np.abs(b[known]).max(initial=0))
+        assert np.abs(a - b)[known].max(initial=0) <= tolerance, (
             f"of {names[k]!r}: gradient {np.round(a[:4], 5).tolist()}, by differences {np.round(b[:4], 5).tolist()}"
         )
     return count
