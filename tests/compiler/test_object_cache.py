@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from opwright.compiler.cache import SUFFIX, Objects
+from opwright.compiler.cache import _UNITS_A_SWEEP, SUFFIX, WRITTEN, Objects
+from opwright.core.private_files import MAC_BYTES, PrivateFolder
 
 CODE = b"\x7fELF" + bytes(range(256)) * 4
 DIGEST = "ab" * 32
@@ -54,7 +55,8 @@ DAMAGE = {
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_damaged_file_is_made_anew(tmp_path: Path, damage: str) -> None:
     run(tmp_path)
-    file = max((tmp_path / "kernels").iterdir(), key=lambda f: f.stat().st_size)  # beside what says which host this is
+    files = (tmp_path / "kernels").glob(f"*{SUFFIX}")
+    file = max(files, key=lambda f: f.stat().st_size)  # the other says which host this is
     whole = file.read_bytes()
     file.write_bytes(DAMAGE[damage](whole))
     assert run(tmp_path)[1].startswith("compile Wave.f32")
@@ -63,7 +65,7 @@ def test_a_damaged_file_is_made_anew(tmp_path: Path, damage: str) -> None:
 
 def test_a_folder_that_cannot_be_written_is_told_of_once(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
-    objects = Objects(tmp_path / "file" / "kernels")
+    objects = Objects(PrivateFolder(tmp_path / "file" / "kernels"))
     with pytest.warns(RuntimeWarning, match="OPWRIGHT_CACHE_DIR"):
         objects.keep(DIGEST, CODE)
     with warnings.catch_warnings():
@@ -74,7 +76,7 @@ def test_a_folder_that_cannot_be_written_is_told_of_once(tmp_path: Path) -> None
 
 
 def test_what_was_not_used_for_longest_goes(tmp_path: Path) -> None:
-    objects = Objects(tmp_path, most_bytes=4 * (len(CODE) + 32))
+    objects = Objects(PrivateFolder(tmp_path), most_bytes=4 * (len(CODE) + MAC_BYTES))
     names = [f"{i:064x}" for i in range(5)]
     for age, name in enumerate(names[:4]):
         objects.keep(name, CODE)
@@ -84,8 +86,70 @@ def test_what_was_not_used_for_longest_goes(tmp_path: Path) -> None:
     assert [objects.find(name) is not None for name in names] == [True, False, False, True, True]
 
 
+def test_the_folder_is_not_listed_at_each_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Listings, over all processes, follow what is written and not how much is there."""
+    listings: list[str] = []
+    scandir = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda path: (listings.append(os.fspath(path)), scandir(path))[1])
+    for i in range(3000):
+        if i % 100 == 0:
+            objects = Objects(PrivateFolder(tmp_path))  # as in a new process
+        objects.keep(f"{i:064x}", CODE)
+    assert len(listings) <= 1 + 2 * (3000 // _UNITS_A_SWEEP + 1)  # a sweep lists leftovers, and then objects
+    assert len(listings) >= 3000 // _UNITS_A_SWEEP
+
+
+def test_the_limit_holds_over_processes_that_write_little(tmp_path: Path) -> None:
+    limit = 64 * 1024
+    for i in range(400):
+        Objects(PrivateFolder(tmp_path), limit).keep(f"{i:064x}", CODE)
+        assert sum(p.stat().st_size for p in tmp_path.glob(f"*{SUFFIX}")) <= limit * 17 // 16 + 2 * len(CODE)
+    kept = {p.stem for p in tmp_path.glob(f"*{SUFFIX}")}
+    assert kept == {f"{i:064x}" for i in range(400 - len(kept), 400)}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="locks on files are POSIX's")
+def test_leftovers_of_killed_writers_are_swept(tmp_path: Path) -> None:
+    objects = Objects(PrivateFolder(tmp_path))
+    objects.keep(DIGEST, CODE)
+    left = [tmp_path / f"{DIGEST}{SUFFIX}.tmp-1234abcd", tmp_path / f"{DIGEST}{SUFFIX}.tmp-opwright-1234abcd"]
+    for path in left:
+        path.write_bytes(b"half")
+        os.utime(path, (1000, 1000))
+    recent = tmp_path / f"{DIGEST}{SUFFIX}.tmp-1234abce"
+    recent.write_bytes(b"half")
+    objects.sweep(str(tmp_path))
+    assert [path.exists() for path in left] == [False, False]
+    assert recent.exists()
+    assert objects.find(DIGEST) == CODE
+
+
+FUNCTION = """
+import opwright as ow
+f = ow.function(lambda a, b: ow.tanh(ow.matmul(a, b)) * 0.5 + a, jit_compile=True)
+print(f(ow.ones([4, 4]), ow.ones([4, 4])).numpy().tolist())
+with ow.flags(show="time"):
+    g = ow.function(lambda a: ow.exp(a) * 2.0, jit_compile=True)
+    print(g(ow.ones([3])).numpy().tolist())
+"""
+
+
+def test_files_under_the_name_of_another_count_as_missing(tmp_path: Path) -> None:
+    """As after a wrong restore: each file is whole, and none is what its name says."""
+    answer, _ = run(tmp_path, FUNCTION)
+    files = sorted((tmp_path / "kernels").glob(f"*{SUFFIX}"))
+    contents = [file.read_bytes() for file in files]
+    assert len(files) >= 3
+    for file, content in zip(files, contents[1:] + contents[:1]):
+        file.write_bytes(content)
+    again, said = run(tmp_path, FUNCTION)
+    assert again == answer
+    assert "compile" in said
+
+
 def test_processes_share_the_folder(tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(lambda _: run(tmp_path)[0], range(4)))
     assert set(answers) == {"0.9588511\n"}
-    assert [f.suffix for f in (tmp_path / "kernels").iterdir()] == [SUFFIX] * 2  # the kernel, and which host this is
+    files = sorted(f.suffix or f.name for f in (tmp_path / "kernels").iterdir())
+    assert files == [SUFFIX, SUFFIX, WRITTEN]  # the kernel, which host this is, and how much was written

@@ -22,12 +22,12 @@ def _clean():
 
 
 def test_attributes_and_table_name_the_same_flags():
-    plain = {bool: flags.SWITCH, int: (flags.COUNT, flags.SIZE), Path: flags.FOLDER}
+    plain = {bool: flags.SWITCH, int: (flags.COUNT, flags.SIZE), Path | None: flags.FOLDER}
     every = typing.get_type_hints(flags, localns={"Path": Path})
     hints = {name: hint for name, hint in every.items() if name[0] != "_" and name.islower()}
     assert set(hints) == set(flags.FLAGS)
     for name, hint in hints.items():
-        assert isinstance(flags.get(name), typing.get_origin(hint) or hint)
+        assert isinstance(flags.get(name), hint if hint in plain else typing.get_origin(hint))
         if hint in plain:
             assert flags.FLAGS[name].type in (plain[hint] if isinstance(plain[hint], tuple) else (plain[hint],))
 

@@ -1,41 +1,54 @@
 """The object cache: machine code of kernels, kept between processes.
 
-Lives here: `Objects`: finding, keeping, the limit on its size.  Not here: what is kept (native/).
+Lives here: `Objects`: finding, keeping, the limit on its size.
+Not here: what is kept (native/), which folders and files are trusted (../core/private_files.py).
 
-A file a kernel, named by a digest of all that its code hangs on. It holds the digest of its own bytes, so that one
-that is damaged counts as missing and is made anew. Files are replaced whole: processes may share the folder. What is
-large is kept in two parts: only the head has that digest, and the body is mapped. Whether that is whole its reader
-finds out, once: beside it lies the state of the file that was looked at.
+Each file is named by a digest of everything that its contents depend on, and is authenticated by a keyed digest of that
+name and the contents, so that a damaged or foreign file counts as missing and is made again. Files are replaced whole:
+processes may share the folder. Large objects have two parts, a head and a body that is mapped. The body is verified
+once for each state of the file: an authenticated note next to it holds the state in which it was verified.
+
+The folder is swept after each sixteenth of its limit that was written, by whatever processes: each write appends to
+a file as many bytes as it wrote units. A sweep removes what killed writers left and, above the limit, what was not
+used for longest, down to three quarters.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import mmap
 import os
+import re
+import time
 import warnings
-from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from ..core.files import replacing
+from ..core.files import LOCKLESS_SECONDS, remove_leftovers
+from ..core.private_files import MAC_BYTES, PrivateFolder, cache_folder
 
-SUFFIX, SEEN = ".kernel", ".seen"
-MOST_BYTES = 1 << 30  # then the files that were not used for longest go, down to three quarters
+SUFFIX, SEEN, WRITTEN = ".kernel", ".seen", "written"
+MOST_BYTES = 1 << 30
+MOST_CODE = 1 << 26  # bytes of an object in one part
+MOST_MAPPED = 1 << 29
 PAGE = 4096
-_DIGEST = hashlib.sha256().digest_size
+_LENGTH = 8
+_HEADS_AT = 2 * MAC_BYTES + _LENGTH
+_UNITS = 1 << 14  # of the limit
+_UNITS_A_SWEEP = _UNITS // 16
+_OLD_LEFTOVER = re.compile(r"[0-9a-f]+(\.kernel|\.seen)\.tmp-[0-9a-f]{8}")  # of versions up to 0.9
 
 
 class Mapped(NamedTuple):
-    """An object in two parts. checked: whether all of it was looked at since its file was touched; else only the head
-    was. state: of the file, by which that is known."""
+    """An object in two parts. checked: whether head and body were verified in this state of the file; else only the
+    head was. state: of the file; mac: of the body."""
 
     head: memoryview
     body: memoryview
     checked: bool
     state: bytes
+    mac: memoryview
 
 
 def _state(stat: os.stat_result) -> bytes:
@@ -43,94 +56,121 @@ def _state(stat: os.stat_result) -> bytes:
 
 
 class Objects:
-    """The folder of objects. `find` and `keep` take a digest in hexadecimal."""
+    """The objects in a folder. `find` and `keep` take a digest in hexadecimal."""
 
-    def __init__(self, folder: Path, most_bytes: int = MOST_BYTES) -> None:
-        self.folder, self.most_bytes = folder, most_bytes
+    def __init__(self, files: PrivateFolder, most_bytes: int = MOST_BYTES) -> None:
+        self.files, self.most_bytes = files, most_bytes
         self._told = False
 
     def find(self, digest: str) -> bytes | None:
-        """The object of that digest; None where there is no whole one."""
-        path = self.folder / f"{digest}{SUFFIX}"
-        try:
-            content = path.read_bytes()
-        except OSError:
-            return None
-        if len(content) <= _DIGEST or hashlib.sha256(content[_DIGEST:]).digest() != content[:_DIGEST]:
-            self.drop(digest)
-            return None
-        with contextlib.suppress(OSError):
-            os.utime(path)
-        return content[_DIGEST:]
+        """The object of that digest; None if there is none or it is damaged."""
+        return self.files.read(f"{digest}{SUFFIX}", MOST_CODE, touch=True)
 
     def keep(self, digest: str, code: bytes) -> None:
-        """Write an object; where that cannot be, say so once and go on."""
-        self._write(digest, (hashlib.sha256(code).digest(), code))
+        """Write an object; if that fails, warn once and go on."""
+        if len(code) <= MOST_CODE:
+            self._write(digest, [code])
 
     def find_mapped(self, digest: str) -> Mapped | None:
-        """The object of that digest that `keep_mapped` wrote; None where there is none, or its head is not whole."""
-        path = self.folder / f"{digest}{SUFFIX}"
+        """The object of that digest that `keep_mapped` wrote; None if there is none or its head is damaged."""
+        name = f"{digest}{SUFFIX}"
+        handle = self.files.open(name, MOST_MAPPED)
+        if handle is None:
+            return None
         try:
-            with path.open("rb") as file:
-                seen = _state(os.fstat(file.fileno()))
-                mapped = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+            state = _state(os.fstat(handle))
+            mapped = memoryview(mmap.mmap(handle, 0, access=mmap.ACCESS_READ))
         except (OSError, ValueError):  # ValueError: it is empty
             return None
-        try:
-            checked = self._seen(digest).read_bytes() == seen
-        except OSError:
-            checked = False
-        size = int.from_bytes(mapped[_DIGEST : _DIGEST + 8], "little")
-        head = mapped[_DIGEST + 8 : _DIGEST + 8 + size]
-        if not checked and (len(head) != size or hashlib.sha256(head).digest() != mapped[:_DIGEST]):
+        finally:
+            os.close(handle)
+        checked = self.files.read(f"{digest}{SEEN}", len(state), touch=True) == state
+        size = int.from_bytes(mapped[_HEADS_AT - _LENGTH : _HEADS_AT], "little")
+        head = mapped[_HEADS_AT : _HEADS_AT + size]
+        signed = mapped[MAC_BYTES : _HEADS_AT + size]
+        if not checked and (len(head) != size or not self.files.is_authentic(name, mapped[:MAC_BYTES], [signed])):
             self.drop(digest)
             return None
-        if checked:
+        body = mapped[-(-(_HEADS_AT + size) // PAGE) * PAGE :]
+        return Mapped(head, body, checked, state, mapped[MAC_BYTES : 2 * MAC_BYTES])
+
+    def verify(self, digest: str, found: Mapped) -> bool:
+        """Whether an object's body is what was kept; remembered until its file is touched."""
+        if not found.checked:
+            if not self.files.is_authentic(f"{digest}{SUFFIX} body", found.mac, [found.body]):
+                return False
             with contextlib.suppress(OSError):
-                os.utime(self._seen(digest))
-        return Mapped(head, mapped[-(-(_DIGEST + 8 + size) // PAGE) * PAGE :], checked, seen)
+                self.files.write(f"{digest}{SEEN}", [found.state])
+        return True
 
-    def trust(self, digest: str, found: Mapped) -> None:
-        """Remember that all of an object was looked at, until its file is touched."""
-        with contextlib.suppress(OSError), replacing(self._seen(digest)) as file:
-            file.write(found.state)
-
-    def _seen(self, digest: str) -> Path:
-        return self.folder / f"{digest}{SEEN}"
-
-    def keep_mapped(self, digest: str, head: bytes, body: Iterable[bytes | memoryview]) -> None:
+    def keep_mapped(self, digest: str, head: bytes, body: bytes | memoryview) -> None:
         """Write an object in two parts; the body starts on a page."""
-        start = hashlib.sha256(head).digest() + len(head).to_bytes(8, "little") + head
-        self._write(digest, (start, bytes(-len(start) % PAGE), *body))
+        try:
+            mac = self.files.mac(f"{digest}{SUFFIX} body", [body], make=True) if self.files.real(make=True) else None
+        except OSError as error:
+            self._warn(error)
+            return
+        if mac is not None and len(head) + memoryview(body).nbytes + 2 * PAGE <= MOST_MAPPED:
+            start = mac + len(head).to_bytes(_LENGTH, "little") + head
+            self._write(digest, [start, bytes(-(MAC_BYTES + len(start)) % PAGE), body], signed=1)
 
     def drop(self, digest: str) -> None:
         """Forget an object that was found to be damaged."""
         for suffix in (SUFFIX, SEEN):
-            with contextlib.suppress(OSError):
-                (self.folder / f"{digest}{suffix}").unlink()
+            self.files.remove(f"{digest}{suffix}")
 
-    def _write(self, digest: str, parts: Iterable[bytes | memoryview]) -> None:
+    def _write(self, digest: str, parts: list[bytes | memoryview], signed: int | None = None) -> None:
+        """Write an object, and warn once if that fails. signed: how many parts its keyed digest is of; None for all."""
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with replacing(self.folder / f"{digest}{SUFFIX}") as file:
-                for part in parts:
-                    file.write(part)
-            self._shrink()
+            if self.files.write(f"{digest}{SUFFIX}", parts, signed):
+                self._count(sum(memoryview(part).nbytes for part in parts))
         except OSError as error:
-            if not self._told:
-                self._told = True
-                warnings.warn(f"compiled kernels cannot be kept in {self.folder}: {error}; each process compiles "
-                              "them anew. OPWRIGHT_CACHE_DIR names another folder.",
-                              RuntimeWarning, stacklevel=2)  # fmt: skip
+            self._warn(error)
 
-    def _shrink(self) -> None:
+    def _warn(self, error: OSError) -> None:
+        if not self._told:
+            self._told = True
+            warnings.warn(f"compiled kernels cannot be kept in {self.files.path}: {error}; each process compiles "
+                          "them again. OPWRIGHT_CACHE_DIR names another folder.",
+                          RuntimeWarning, stacklevel=3)  # fmt: skip
+
+    # ---- the limit ---------------------------------------------------------------------------------------------------
+
+    def _count(self, size: int) -> None:
+        """Count what was written, and sweep the folder once that is enough. Raises OSError."""
+        folder = self.files.real()
+        if folder is None:
+            return
+        units = -(-size // max(1, self.most_bytes // _UNITS))
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+        handle = os.open(os.path.join(folder, WRITTEN), flags, 0o600)
+        try:
+            os.write(handle, bytes(units))
+            full = os.fstat(handle).st_size > _UNITS_A_SWEEP
+            if full:
+                os.ftruncate(handle, 0)
+        finally:
+            os.close(handle)
+        if full:
+            self.sweep(folder)
+
+    def sweep(self, folder: str) -> None:
+        """Remove what was not used for longest, if there is too much, and what killed writers left. Raises OSError."""
+        remove_leftovers(folder)
         sizes: dict[str, int] = {}
         used: dict[str, float] = {}
-        with os.scandir(self.folder) as entries:
+        with os.scandir(folder) as entries:
             for e in entries:
                 digest, suffix = os.path.splitext(e.name)
-                if suffix in (SUFFIX, SEEN):
-                    stat = e.stat()
+                if suffix in (SUFFIX, SEEN) or _OLD_LEFTOVER.fullmatch(e.name):
+                    try:
+                        stat = e.stat(follow_symlinks=False)
+                    except OSError:  # another process has removed it
+                        continue
+                    if suffix not in (SUFFIX, SEEN):
+                        if time.time() - stat.st_mtime > LOCKLESS_SECONDS:
+                            self.files.remove(e.name)
+                        continue
                     sizes[digest] = sizes.get(digest, 0) + stat.st_size
                     used[digest] = max(used.get(digest, 0.0), stat.st_mtime)
         total = sum(sizes.values())
@@ -144,6 +184,6 @@ class Objects:
 
 
 @functools.cache
-def objects(folder: Path) -> Objects:
+def objects(folder: Path | None) -> Objects:
     """The objects in a cache folder."""
-    return Objects(folder / "kernels")
+    return Objects(cache_folder(folder, "kernels"))

@@ -1,37 +1,200 @@
-"""Files that are written whole or not at all.
+"""Files and folders that are written whole or not at all, and what killed writers leave behind.
 
-Lives here: `replacing`.  Not here: what is in them.
+Lives here: `replacing`, `Replacement`, `replacing_folder`, `remove_leftovers`.
+Not here: what is in the files, which files may be trusted (private_files.py).
+
+Everything is written under a temporary name next to its target, `TARGET.tmp-opwright-XXXXXXXX`, and renamed. The
+writer holds a lock on the temporary file (flock), which the system releases when the writer dies. A leftover is a file
+of that name, of this user, that nobody has a lock on and that was not written to for ten minutes; where the file
+system has no locks, for a day. The first write to a folder in a process removes the leftovers it finds there.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
+import shutil
+import stat
+import sys
+import time
 from collections.abc import Iterator
+from itertools import islice
 from typing import BinaryIO
+
+if sys.platform != "win32":
+    import fcntl
+
+_MARK = ".tmp-opwright-"
+_TEMPORARY = re.compile(rf".+{re.escape(_MARK)}[0-9a-f]{{8}}", re.DOTALL)
+UNLOCKED_SECONDS = 600.0  # file systems may keep locks to one host: a writer on another one still writes now and then
+LOCKLESS_SECONDS = 86400.0
+_MOST_NAMES = 10_000  # read of a folder when its leftovers are looked for
+
+_cleaned: set[str] = set()
 
 
 def temporary(path: str) -> str:
-    """A name beside `path` that nobody uses."""
-    return f"{path}.tmp-{secrets.token_hex(4)}"
+    """A name next to `path` that nobody uses, by which a leftover is known."""
+    return f"{path}{_MARK}{secrets.token_hex(4)}"
+
+
+def _lock(handle: int) -> bool | None:
+    """Lock an open file; whether nobody else has it locked. None where the file system has no locks."""
+    if sys.platform == "win32":
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
+class Replacement:
+    """A file that takes the place of another one once it is complete. Raises OSError.
+
+        new = Replacement(path)
+        new.file.write(...)
+        new.commit()                # or new.discard()
+
+    file: open for writing. mode: permissions, less those that the process masks.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], mode: int = 0o666) -> None:
+        self.path = os.fspath(path)
+        _clean_once(os.path.dirname(self.path) or ".")
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+        while True:
+            self._inside = temporary(self.path)
+            handle = os.open(self._inside, flags, mode)
+            if _lock(handle) is not False and (os.name == "nt" or os.fstat(handle).st_nlink):
+                break
+            os.close(handle)  # somebody took it for a leftover before it was locked
+        self.file: BinaryIO = os.fdopen(handle, "wb")
+
+    def commit(self, sync: bool = False) -> None:
+        """Give the file its name.
+
+        sync: wait until the contents are on the disk, so that they outlast a loss of power. Raises OSError.
+        """
+        try:
+            self.file.flush()
+            if sync:
+                os.fsync(self.file.fileno())
+            if os.name == "nt":  # which renames no open file
+                self.file.close()
+            os.replace(self._inside, self.path)
+        except BaseException:
+            self.discard()
+            raise
+        self.file.close()
+
+    def discard(self) -> None:
+        """Remove the file; nothing happens after `commit`."""
+        if not self.file.closed or os.name == "nt":
+            with contextlib.suppress(OSError):
+                self.file.close()
+            with contextlib.suppress(OSError):
+                os.unlink(self._inside)
 
 
 @contextlib.contextmanager
-def replacing(path: str | os.PathLike[str], sync: bool = False) -> Iterator[BinaryIO]:
-    """A file to write, which takes the place of `path` when the `with` ends well and vanishes otherwise.
+def replacing(path: str | os.PathLike[str], sync: bool = False, mode: int = 0o666) -> Iterator[BinaryIO]:
+    """Open a file to write, which takes the place of `path` when the `with` ends well and vanishes otherwise.
 
-    sync: wait until the contents are on the disk, so that they outlast a loss of power. Raises OSError.
+    sync, mode: as of `Replacement`. Raises OSError.
     """
-    inside = temporary(os.fspath(path))
+    new = Replacement(path, mode)
     try:
-        with open(inside, "wb") as file:
-            yield file
-            if sync:
-                file.flush()
-                os.fsync(file.fileno())
-        os.replace(inside, path)
+        yield new.file
     except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(inside)
+        new.discard()
         raise
+    new.commit(sync)
+
+
+@contextlib.contextmanager
+def replacing_folder(path: str | os.PathLike[str]) -> Iterator[str]:
+    """Make a folder to fill, which gets the name `path` when the `with` ends well and vanishes otherwise.
+
+    Nothing, or an empty folder, has that name before; where that is not so then, nothing is changed.
+    yields the folder's path meanwhile. Raises OSError.
+    """
+    target = os.path.abspath(path)
+    _clean_once(os.path.dirname(target))
+    inside = temporary(target)
+    os.mkdir(inside)
+    handle = None
+    try:
+        with contextlib.suppress(OSError):
+            handle = os.open(inside, os.O_RDONLY)  # Windows opens no folders
+        if handle is not None:
+            _lock(handle)
+        yield inside
+        with contextlib.suppress(OSError):
+            os.rmdir(target)
+        os.rename(inside, target)
+    finally:
+        if handle is not None:
+            os.close(handle)
+        shutil.rmtree(inside, ignore_errors=True)
+
+
+def _clean_once(folder: str) -> None:
+    key = os.path.abspath(folder)
+    if _TEMPORARY.fullmatch(os.path.basename(key)):  # a folder that is being filled
+        return
+    if key in _cleaned:
+        return
+    _cleaned.add(key)
+    remove_leftovers(key)
+
+
+def remove_leftovers(folder: str | os.PathLike[str]) -> list[str]:
+    """Remove the temporary files and folders that killed writers left in a folder; return their paths."""
+    try:
+        with os.scandir(folder) as entries:
+            temporary = [e.path for e in islice(entries, _MOST_NAMES) if _TEMPORARY.fullmatch(e.name)]
+    except OSError:
+        return []
+    return [path for path in temporary if _remove_leftover(path)]
+
+
+def _remove_leftover(path: str) -> bool:
+    """Remove a temporary file or folder unless its writer may be alive; whether it was removed."""
+    try:
+        found = os.lstat(path)
+        quiet = time.time() - _last_written(path, found)
+        if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)) or quiet < UNLOCKED_SECONDS:
+            return False
+        if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
+            return False
+        handle = None
+        if os.name != "nt":
+            handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            locked = None if handle is None else _lock(handle)
+            if locked is False or (locked is None and quiet < LOCKLESS_SECONDS):
+                return False
+            if stat.S_ISDIR(found.st_mode):
+                shutil.rmtree(path)
+            else:
+                os.unlink(path)
+        finally:
+            if handle is not None:
+                os.close(handle)
+    except OSError:
+        return False
+    return True
+
+
+def _last_written(path: str, found: os.stat_result) -> float:
+    """When a file, or what a folder directly has, was last changed."""
+    times = [found.st_mtime]
+    if stat.S_ISDIR(found.st_mode):
+        with os.scandir(path) as entries:
+            times += [entry.stat(follow_symlinks=False).st_mtime for entry in entries]
+    return max(times)

@@ -46,7 +46,7 @@ fast_math: bool
 tune: bool
 num_threads: int
 hot_calls: int
-cache_dir: Path
+cache_dir: Path | None  # None: nothing is kept
 target: str
 max_model_bytes: int
 max_activation_bytes: int
@@ -120,21 +120,24 @@ NAME = FlagType("name", lambda value: value.strip() or None if isinstance(value,
 # --- the table ------------------------------------------------------------------------------------------------------
 
 
-def _user_cache() -> Path:
-    """The folder for this package under the user's cache folder, as each system places it."""
+def _user_cache() -> Path | None:
+    """The folder for this package under the user's cache folder, as each system places it.
+
+    None for a user without a home, such as a bare user number in a container: a folder in /tmp could be made by anybody
+    before, and what is read there is run.
+    """
     from pathlib import Path
 
+    xdg = os.environ.get("XDG_CACHE_HOME", "")
     try:
         home = Path.home()
-    except RuntimeError:  # no such user: a container with a bare user number
-        import tempfile
-
-        return Path(tempfile.gettempdir()) / f"opwright-{getattr(os, 'getuid', lambda: 'user')()}"
+    except RuntimeError:
+        named = os.path.isabs(xdg) and sys.platform not in ("win32", "darwin")
+        return Path(xdg) / "opwright" if named else None
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "opwright" / "cache"
     if sys.platform == "darwin":
         return home / "Library" / "Caches" / "opwright"
-    xdg = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(xdg) if os.path.isabs(xdg) else home / ".cache") / "opwright"  # XDG 0.8: relative paths are ignored
 
 
@@ -198,7 +201,7 @@ FLAGS: dict[str, Flag] = {
         Flag("tune", SWITCH, False, "Time competing ways to compute on the shapes at hand, once; take the fastest."),
         Flag("num_threads", COUNT, 0, "Threads that one operator may use; 0 means one for each core."),
         Flag("hot_calls", COUNT, 0, "Calls after which a function that jit_compile leaves open is compiled; 0: never."),
-        Flag("cache_dir", FOLDER, _user_cache, "Where compiled kernels are kept between runs."),
+        Flag("cache_dir", FOLDER, _user_cache, "Where compiled kernels are kept: a folder that only you can write to."),
         Flag("target", NAME, "host", "Compile for this processor, by name: x86-64-v3 leaves out AVX-512, for example."),
         Flag("max_model_bytes", SIZE, 2**31, "Largest model file that is read; a larger one is refused."),
         Flag(

@@ -22,6 +22,7 @@ import numpy as np
 
 from ..core.dtypes import DType
 from ..core.errors import DataLossError
+from ..core.files import Replacement
 from ..eager.tensor import convert_to_tensor
 from ..tracing.symbolic import SymbolicTensor
 from .context import IteratorContext
@@ -66,32 +67,27 @@ class _CacheDataset(Dataset):
 
     def _written(self, path: str, context: IteratorContext) -> Iterator[Any]:
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        part = f"{path}.{os.getpid()}.{id(self):x}.part"
-        count, whole = 0, False
+        new = Replacement(path)
         try:
-            with open(part, "wb") as file:
-                file.write(_MAGIC)
-                header = json.dumps([d.name for d in self._form.dtypes]).encode()
-                file.write(struct.pack("<q", len(header)) + header)
-                good = True
-                for item in self._inputs[0].flow(context.input()):
-                    if type(item) is Failure:
-                        good = False
-                    elif good:
-                        file.write(b"E")
-                        for array in item:
-                            _write_array(file, array)
-                        count += 1
-                    yield item
-                file.write(b"." + struct.pack("<q", count))
-                file.flush()
-                os.fsync(file.fileno())
-                whole = good
+            file = new.file
+            file.write(_MAGIC)
+            header = json.dumps([d.name for d in self._form.dtypes]).encode()
+            file.write(struct.pack("<q", len(header)) + header)
+            count, whole = 0, True
+            for item in self._inputs[0].flow(context.input()):
+                if type(item) is Failure:
+                    whole = False
+                elif whole:
+                    file.write(b"E")
+                    for array in item:
+                        _write_array(file, array)
+                    count += 1
+                yield item
+            file.write(b"." + struct.pack("<q", count))
             if whole:
-                os.replace(part, path)
+                new.commit(sync=True)
         finally:
-            if not whole and os.path.exists(part):
-                os.unlink(part)
+            new.discard()
 
     def _cardinality(self) -> int:
         return int(self._inputs[0]._cardinality())

@@ -3,24 +3,27 @@
 Lives here: reading it, once, and adding to it. Not here: what a choice is and how it comes about (tuning.py).
 
 The file is an aid: one that is missing, damaged, too large, of another format or another machine counts as empty, and
-where it cannot be written nothing is said. It is replaced whole and at once, after what others wrote in between is read
-again, so that readers see a whole file; of two writers at one moment one may lose an entry, which is measured again.
+where it cannot be written nothing is said. It only chooses among the ways that this package knows, so it has no keyed
+digest; its folder is trusted by the rule of core/private_files.py. It is replaced whole and at once, after what others
+wrote in between is read again, so that readers see a whole file; of two writers at one moment one may lose an entry,
+which is measured again.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import math
 import os
 import platform
-import threading
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..core import flags, forks
+from ..core.private_files import cache_folder
 from .tuning import Measured
 
 FORMAT = 1
@@ -28,7 +31,7 @@ MOST_ENTRIES = 2048  # the oldest go
 MOST_BYTES = 1 << 22
 
 _lock = forks.lock()
-_read: dict[Path, dict[str, Measured]] = {}
+_read: dict[Path | None, dict[str, Measured]] = {}
 
 
 @functools.cache
@@ -53,11 +56,16 @@ def _processor() -> str:
     return found or platform.processor() or "processor"
 
 
-def path() -> Path:
-    """Where the choices of this machine are kept."""
+def path() -> Path | None:
+    """Where the choices of this machine are kept; None where nothing is."""
+    return None if flags.cache_dir is None else flags.cache_dir / _name()
+
+
+@functools.cache
+def _name() -> str:
     import hashlib
 
-    return Path(flags.cache_dir) / f"tuning-{hashlib.sha256(machine().encode()).hexdigest()[:16]}.json"
+    return f"tuning-{hashlib.sha256(machine().encode()).hexdigest()[:16]}.json"
 
 
 def read() -> dict[str, Measured]:
@@ -66,7 +74,7 @@ def read() -> dict[str, Measured]:
     found = _read.get(here)
     if found is None:
         with _lock:
-            found = _read.setdefault(here, _load(here))
+            found = _read.setdefault(here, _load())
     return found
 
 
@@ -76,13 +84,13 @@ def reread() -> None:
         _read.clear()
 
 
-def _load(here: Path) -> dict[str, Measured]:
+def _load() -> dict[str, Measured]:
     try:
-        with open(here, "rb") as file:
-            data = file.read(MOST_BYTES + 1)
-        if len(data) > MOST_BYTES:
+        handle = cache_folder(flags.cache_dir).open(_name(), MOST_BYTES)
+        if handle is None:
             return {}
-        content = json.loads(data)
+        with os.fdopen(handle, "rb") as file:
+            content = json.loads(file.read(MOST_BYTES))
         if content["format"] != FORMAT or content["machine"] != machine():
             return {}
         entries = content["choices"].items()
@@ -107,7 +115,7 @@ def write(key: str, found: Measured) -> None:
     here = path()
     read()
     with _lock:
-        known = {**_read.get(here, {}), **_load(here)}
+        known = {**_read.get(here, {}), **_load()}
         known.pop(key, None)
         known[key] = Measured(found.chosen, {n: s for n, s in found.seconds.items() if math.isfinite(s)})
         known = dict(list(known.items())[-MOST_ENTRIES:])
@@ -117,10 +125,5 @@ def write(key: str, found: Measured) -> None:
         text = json.dumps(content, indent=0)
         if len(text.encode()) > MOST_BYTES:
             return
-        beside = here.with_name(f"{here.name}.{os.getpid()}.{threading.get_ident()}.part")
-        try:
-            here.parent.mkdir(parents=True, exist_ok=True)
-            beside.write_text(text, encoding="utf-8")
-            os.replace(beside, here)
-        except OSError:
-            beside.unlink(missing_ok=True) if beside.parent.is_dir() else None
+        with contextlib.suppress(OSError):
+            cache_folder(flags.cache_dir).write_plain(_name(), [text.encode()])

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import zlib
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import AlreadyExistsError, OpError
-from ..core.files import replacing, temporary
+from ..core.files import replacing, replacing_folder
 from . import files, safetensors
 from .manifest import FORMAT, MANIFEST
 
@@ -28,22 +27,17 @@ def write_folder(folder: str, content: dict[str, Any], graphs: bytes, stored: Ma
     parent = os.path.dirname(os.path.abspath(folder))
     os.makedirs(parent, exist_ok=True)
     if not os.path.isdir(folder) or not os.listdir(folder):
-        inside = temporary(os.path.abspath(folder))
-        os.mkdir(inside)
+        complete = False
         try:
-            _write_files(inside, content, graphs, stored)
-            files.sync_folder(inside)
-            with contextlib.suppress(OSError):
-                os.rmdir(folder)
-            try:
-                os.rename(inside, folder)
-                files.sync_folder(parent)
-                return
-            except OSError:  # somebody else made it meanwhile
-                if not os.path.isdir(folder):
-                    raise
-        finally:
-            shutil.rmtree(inside, ignore_errors=True)
+            with replacing_folder(folder) as inside:
+                _write_files(inside, content, graphs, stored)
+                files.sync_folder(inside)
+                complete = True
+            files.sync_folder(parent)
+            return
+        except OSError:
+            if not (complete and os.path.isdir(folder)):  # else somebody else made it meanwhile
+                raise
     old = _files_of(folder)
     mark = f"{zlib.crc32(graphs, zlib.crc32(repr(content['tensors']).encode())):08x}"
     content = {**content, "graphs": f"graphs-{mark}.txt", "variables": f"variables-{mark}.safetensors"}

@@ -11,12 +11,12 @@ import platform
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from rich.table import Table
 from rich.text import Text
 
 from ..core import flags, numerics
+from ..core.private_files import fault_of_folder
 from ..ops import installed
 from .report import out, print_json
 
@@ -85,9 +85,16 @@ def _devices() -> Iterator[Finding]:
 
 
 def _cache() -> Iterator[Finding]:
-    folder = Path(flags.get("cache_dir"))
-    nearest = next(p for p in (folder, *folder.parents) if p.exists())
-    yield "cache folder", str(folder), os.access(nearest, os.W_OK)
+    folder = flags.get("cache_dir")
+    if folder is None:
+        yield "cache folder", "none: this user has no home directory, and OPWRIGHT_CACHE_DIR is not set", False
+        return
+    nearest = next(p for p in (folder, *folder.absolute().parents) if p.exists())
+    fault = fault_of_folder(nearest, above=nearest != folder)
+    if fault is not None:
+        yield "cache folder", f"{folder} is not used: {fault.path} {fault.found}", False
+    else:
+        yield "cache folder", str(folder), os.access(nearest, os.W_OK)
 
 
 def _switches() -> Iterator[Finding]:

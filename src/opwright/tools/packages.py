@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import importlib.util
 import keyword
-import os
 import re
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from string import Template
 
 import click
 
-from ..core.files import temporary
+from ..core.files import replacing_folder
 from ..core.version import __version__
 from ..lite.customs import list_names as shipped
 from ..ops import installed, registry
@@ -98,12 +96,10 @@ def new_package(name: str, folder: str | None, as_json: bool) -> None:
 
 def _write(target: Path, files: dict[str, str]) -> None:
     """All files, or none: they are written beside the folder, which then gets its name."""
-    inside = Path(temporary(str(target)))
     try:
-        for path, text in files.items():
-            (inside / path).parent.mkdir(parents=True, exist_ok=True)
-            (inside / path).write_text(text, "utf-8")
-        os.replace(inside, target)
+        with replacing_folder(target) as inside:
+            for path, text in files.items():
+                (Path(inside) / path).parent.mkdir(parents=True, exist_ok=True)
+                (Path(inside) / path).write_text(text, "utf-8")
     except OSError as error:
-        shutil.rmtree(inside, ignore_errors=True)
         raise BadFile(f"{target} cannot be written: {error.strerror or error}") from error

@@ -5,7 +5,6 @@ Lives here: the report, inputs from files and random ones.  Not here: running it
 
 from __future__ import annotations
 
-import os
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ import click
 import numpy as np
 
 from .. import lite
+from ..core.files import replacing
 from .customs import operators_for
 from .models import read_model
 from .report import BadFile, notes, out, print_json
@@ -130,9 +130,8 @@ def _save(results: Sequence[tuple[str, np.ndarray]], folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         for i, (name, array) in enumerate(results):
             target = folder / f"{i}.npy"
-            temporary = folder / f".{i}.tmp.npy"
-            np.save(temporary, _storable(array), allow_pickle=False)
-            os.replace(temporary, target)
+            with replacing(target) as file:
+                np.save(file, _storable(array), allow_pickle=False)
             notes().print(f"output {name}: {target}")
     except OSError as error:
         raise BadFile(f"{folder}: {error}") from error

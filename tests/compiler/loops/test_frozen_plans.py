@@ -25,6 +25,7 @@ from opwright.compiler.native import store
 from opwright.compiler.native.image import runs_images
 from opwright.core import flags
 from opwright.core.dtypes import float32, int32
+from opwright.core.private_files import PrivateFolder
 
 pytestmark = pytest.mark.skipif(not runs_images(), reason="LLVM's own loader is used on this system")
 
@@ -191,9 +192,9 @@ def test_every_byte_counts(folder: Path) -> None:
     wanted = run(found(), x)
     path = file_of(folder)
     whole = path.read_bytes()
-    head = 40 + int.from_bytes(whole[32:40], "little")
+    head = 72 + int.from_bytes(whole[64:72], "little")  # two keyed digests, the length
     body = -(-head // cache.PAGE) * cache.PAGE
-    for at in (*range(64), *rng.integers(64, head, 100), *rng.integers(body, len(whole), 100), len(whole) - 1):
+    for at in (*range(96), *rng.integers(96, head, 100), *rng.integers(body, len(whole), 100), len(whole) - 1):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1 :])
         assert frozen.find("key") is None, at
         assert not path.exists()
@@ -218,8 +219,9 @@ def test_a_file_of_another_length_is_found(folder: Path, change: Callable[[bytes
 def test_all_is_looked_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     keep()
     looked: list[int] = []
-    whole = frozen.checksum
-    monkeypatch.setattr(frozen, "checksum", lambda body: (looked.append(body.size), whole(body))[1])
+    whole = PrivateFolder.mac
+    monkeypatch.setattr(PrivateFolder, "mac", lambda self, name, *more, **options: (
+        looked.append(1) if name.endswith("body") else None, whole(self, name, *more, **options))[1])
     for _ in range(3):
         found()
     assert len(looked) == 1
@@ -233,20 +235,20 @@ def test_all_is_looked_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_what_is_used_stays(tmp_path: Path) -> None:
-    objects = cache.Objects(tmp_path, most_bytes=50_000)
+    objects = cache.Objects(PrivateFolder(tmp_path), most_bytes=50_000)
     for age, name in enumerate("abcd"):
-        objects.keep_mapped(name, b"head", [bytes(8192)])
+        objects.keep_mapped(name, b"head", bytes(8192))
         found = objects.find_mapped(name)
         assert found is not None
-        objects.trust(name, found)
+        assert objects.verify(name, found)
         for path in tmp_path.glob(f"{name}.*"):
             os.utime(path, (1000 + age, 1000 + age))
     state = objects.find_mapped("a")
     assert state is not None
     assert not state.checked  # its times were changed
-    objects.trust("a", state)  # used just now
-    objects.keep_mapped("e", b"head", [bytes(8192)])
-    assert {p.stem for p in tmp_path.iterdir()} == {"a", "d", "e"}
+    assert objects.verify("a", state)  # used just now
+    objects.keep_mapped("e", b"head", bytes(8192))
+    assert {p.stem for p in tmp_path.iterdir() if p.suffix} == {"a", "d", "e"}
     assert objects.find_mapped("b") is None
 
 

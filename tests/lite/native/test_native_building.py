@@ -56,7 +56,7 @@ def cache(tmp_path):
 
 
 def note_of(library):
-    (note,) = library.parent.glob(library.stem.split("-")[-1] + "*.json")
+    (note,) = library.parent.glob(library.stem.split("-")[-1] + "*.note")
     return note
 
 
@@ -142,7 +142,7 @@ class TestWhatIsKept:
             paths = pool.map(_build_in, [str(cache.parent)] * 3)
         assert len(set(paths)) == 1
         suffixes = sorted(p.suffix for p in cache.iterdir())  # the provider's and the library's, nothing half made
-        assert suffixes == [".json", ".json", ".so", ".so"]
+        assert suffixes == [".note", ".note", ".so", ".so"]
 
 
 def _build_in(folder):

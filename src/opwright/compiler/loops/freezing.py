@@ -20,7 +20,7 @@ from ..native.executor import ALIGNMENT, aligned
 from ..native.image import runs_images
 from ..native.store import digests_by_address, packed
 from .forms import Buffer
-from .frozen import HEAD, checksum, digest_of
+from .frozen import HEAD, digest_of
 from .plans import Address, Constant, InArena, Plan, word
 
 MOST_CONSTANTS = 1 << 28  # bytes
@@ -47,11 +47,11 @@ def keep(key: str, plans: Sequence[Plan], note: Any, tensors: Mapping[int, np.nd
             return
         body = writer.body()
         numbers = np.concatenate([np.zeros(0, np.int64), *writer.numbers])
-        text = json.dumps({"note": note, "plans": told, "kernels": writer.kernels, "checksum": checksum(body),
+        text = json.dumps({"note": note, "plans": told, "kernels": writer.kernels,
                            "constants": body.size, "lengths": [n.size for n in writer.numbers]}).encode()  # fmt: skip
         text += b" " * (-len(meta + text + code) % 8)
         head = HEAD.pack(len(meta), len(text), len(code), numbers.size) + meta + text + code + numbers.tobytes()
-        objects(flags.cache_dir).keep_mapped(digest_of(key), head, [body.data])
+        objects(flags.cache_dir).keep_mapped(digest_of(key), head, body.data)
 
 
 class _Writer:

@@ -11,7 +11,6 @@ they are read. Words that are addresses hold offsets; loading adds where the are
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import functools
 import hashlib
 import itertools
@@ -28,10 +27,9 @@ from ...core import flags
 from ...core.errors import DataLossError
 from ..cache import Mapped, objects
 from ..native import executor as native
-from ..native.executor import ALIGNMENT, StepFailed, aligned
+from ..native.executor import StepFailed, aligned
 from ..native.image import runs_images
 from ..native.store import list_sources, load_packed, program_digest
-from ..native.workers import functions
 
 _MOST_CONTENT = 4 << 20  # of a model in memory, which is known by its bytes
 HEAD = struct.Struct("<QQQQ")  # bytes of meta, of text, of code; number of integers; these follow
@@ -155,11 +153,9 @@ def find(key: str) -> Frozen | None:
     found = objects(flags.cache_dir).find_mapped(digest)
     if found is None:
         return None
-    with contextlib.suppress(DataLossError):
-        frozen = _read(found)
-        if not found.checked:
-            objects(flags.cache_dir).trust(digest, found)
-        return frozen
+    if objects(flags.cache_dir).verify(digest, found):
+        with contextlib.suppress(DataLossError):
+            return _read(found)
     objects(flags.cache_dir).drop(digest)
     return None
 
@@ -169,7 +165,7 @@ def _read(found: Mapped) -> Frozen:
     *sizes, count = HEAD.unpack_from(head)
     meta, text, code, end = itertools.accumulate(sizes, initial=HEAD.size)
     told = json.loads(bytes(head[text:code]))
-    if body.size != told["constants"] or not (found.checked or checksum(body) == told["checksum"]):
+    if body.size != told["constants"]:
         raise DataLossError(what="damaged constants")
     addresses = load_packed(head[code:end])
     numbers = np.frombuffer(head, np.int64, count, end)
@@ -182,12 +178,6 @@ def _read(found: Mapped) -> Frozen:
         rows[:, 0] = np.array([addresses[d] for d in told["kernels"]], np.int64)[kernels] if len(kernels) else 0
         plans.append(FrozenPlan(plan, (block, *places), body))
     return Frozen(told["note"], bytes(head[meta:text]), plans)
-
-
-def checksum(body: np.ndarray) -> int:
-    """A number that tells whether memory is what it was. body: uint8[n], whole lines of the cache."""
-    call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)(functions().checksum)
-    return int(call(body.__array_interface__["data"][0], body.size // ALIGNMENT)) if body.size else 0
 
 
 def digest_of(key: str) -> str:

@@ -61,7 +61,7 @@ class _Thread(threading.local):
 
 _here = _Thread()
 _loaded: dict[str, int] = {}  # addresses by digest
-_folders: dict[str, Path] = {}  # the cache that each is kept in: another may be set meanwhile
+_folders: dict[str, Path | None] = {}  # the cache that each is kept in: another may be set meanwhile
 _lock = forks.lock()  # of `_making`
 _making: dict[str, Any] = {}  # a kernel is made by one thread, others by others meanwhile
 

@@ -3,9 +3,10 @@
 Lives here: `find`, `keep`: a library by its key, as long as the files that it was made of are what they were.
 Not here: building (building.py); kernels of models are kept by compiler/cache.py.
 
-A note, under the key, says which library it is, its digest, and the digests of the files that it was made of: one that
-is damaged counts as missing and never gets as far as the loader. A library's name has its content in it, since a loader
-that has loaded a name once does not look at the file again. Both are replaced whole: processes may share the folder.
+A note, under the key, says which library it is, its digest, and the digests of the files that it was made of. The note
+is authenticated (core/private_files.py), so a library that is damaged, foreign or that of another key counts as missing
+and never gets as far as the loader. A library's name has its content in it, since a loader that has loaded a name once
+does not look at the file again. Both are replaced whole: processes may share the folder.
 """
 
 from __future__ import annotations
@@ -20,20 +21,28 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...core import flags, forks
-from ...core.files import replacing
+from ...core.errors import UnavailableError
+from ...core.files import remove_leftovers
+from ...core.private_files import PrivateFolder, cache_folder
 
 MOST_BYTES = 256 << 20  # then the libraries that were not used for longest go
-_NOTE = ".json"
+MOST_LIBRARY, MOST_NOTE = 1 << 31, 1 << 24  # bytes of one that is read
+_NOTE = ".note"
+_LIBRARIES = (".so", ".dylib", ".dll")
 
 
 def find(key: str) -> Path | None:
     """The library of that key; None where there is none, it is damaged, or what it was made of has changed."""
-    own = [Path(_temporary.name)] if _temporary is not None else []
-    for folder in (_folder(), *own):
+    own = [_own_folder()] if _temporary is not None else []
+    for files in (_folder(), *own):
+        folder = files.real()
+        if folder is None:
+            continue
         try:
-            note = json.loads((folder / f"{key}{_NOTE}").read_bytes())
-            library = folder / os.path.basename(note["library"])
-            if _digest(library) == note["digest"] and all(_digest(p) == d for p, d in note["made_of"].items()):
+            note = json.loads(files.read(f"{key}{_NOTE}", MOST_NOTE) or b"null")
+            name = os.path.basename(note["library"])
+            if _digest_in(files, name) == note["digest"] and all(_digest(p) == d for p, d in note["made_of"].items()):
+                library = Path(folder) / name
                 os.utime(library)
                 return library
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
@@ -42,35 +51,47 @@ def find(key: str) -> Path | None:
 
 
 def keep(key: str, name: str, content: bytes, made_of: Sequence[Path]) -> Path:
-    """Write a library. Where that cannot be, it lives in a folder of this process's own; said once a library.
+    """Write a library; where that cannot be, to a folder of this process's own, which one warning a library tells.
 
     name: how its file's begins and ends, for people to know it by
     """
+    files = _folder()
     try:
-        return _write(_folder(), key, name, content, made_of)
+        library = _write(files, key, name, content, made_of)
+        if library is not None:
+            return library
     except OSError as error:
-        warnings.warn(f"compiled operators cannot be kept in {_folder()}: {error}; each process compiles them anew. "
+        warnings.warn(f"compiled operators cannot be kept in {files.path}: {error}; each process compiles them again. "
                       "OPWRIGHT_CACHE_DIR names another folder.", RuntimeWarning, stacklevel=5)  # fmt: skip
-        return _write(_own_folder(), key, name, content, made_of)
-
-
-def _write(folder: Path, key: str, name: str, content: bytes, made_of: Sequence[Path]) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    digest = hashlib.sha256(content).hexdigest()
-    stem, suffix = os.path.splitext(name)
-    library = folder / f"{stem}-{digest[:16]}-{key[:16]}{suffix}"
-    note = {"library": library.name, "digest": digest, "made_of": {os.fspath(p): _digest(p) for p in made_of}}
-    with replacing(library) as file:
-        file.write(content)
-    with replacing(folder / f"{key}{_NOTE}") as file:
-        file.write(json.dumps(note).encode())
-    _shrink(folder, library)
+    library = _write(_own_folder(), key, name, content, made_of)
+    if library is None:
+        raise UnavailableError(what="a library that was built has no folder to be loaded from", found=str(_own_folder().path),
+                               wanted="a folder for temporary files that other users cannot change",
+                               do="TMPDIR=FOLDER, or OPWRIGHT_CACHE_DIR=FOLDER")  # fmt: skip
     return library
 
 
+def _write(files: PrivateFolder, key: str, name: str, content: bytes, made_of: Sequence[Path]) -> Path | None:
+    """Write a library and its note; None where the folder is refused. Raises OSError."""
+    digest = hashlib.sha256(content).hexdigest()
+    stem, suffix = os.path.splitext(name)
+    file = f"{stem}-{digest[:16]}-{key[:16]}{suffix}"
+    note = {"library": file, "digest": digest, "made_of": {os.fspath(p): _digest(p) for p in made_of}}
+    if not (files.write_plain(file, [content]) and files.write(f"{key}{_NOTE}", [json.dumps(note).encode()])):
+        return None
+    folder = Path(files.real() or "")
+    _shrink(folder, folder / file)
+    return folder / file
+
+
 def _shrink(folder: Path, kept: Path) -> None:
-    """Down to the limit, oldest first. A library that is loaded somewhere goes on without its name."""
-    found = [(path.stat(), path) for path in folder.iterdir() if path.suffix != _NOTE and path != kept]
+    """Remove what killed writers left, and libraries above the limit, oldest first.
+
+    One that a process has loaded is used there without its name. There are a few dozen, and each took a compiler, so
+    that it costs little to do this each time.
+    """
+    remove_leftovers(folder)
+    found = [(path.stat(), path) for path in folder.iterdir() if path.suffix in _LIBRARIES and path != kept]
     total = sum(stat.st_size for stat, _ in found)
     for stat, path in sorted(found, key=lambda item: item[0].st_mtime):
         if total <= MOST_BYTES:
@@ -81,20 +102,29 @@ def _shrink(folder: Path, kept: Path) -> None:
         total -= stat.st_size
 
 
-def _folder() -> Path:
-    return Path(flags.cache_dir) / "operators"
+def _folder() -> PrivateFolder:
+    return cache_folder(flags.cache_dir, "operators")
 
 
 _temporary: tempfile.TemporaryDirectory[str] | None = None  # once something is kept that the cache folder did not take
 _lock = forks.lock()
 
 
-def _own_folder() -> Path:
+def _own_folder() -> PrivateFolder:
     global _temporary
     with _lock:
         if _temporary is None:
             _temporary = tempfile.TemporaryDirectory(prefix="opwright-operators-")
-        return Path(_temporary.name)
+        return cache_folder(Path(_temporary.name))
+
+
+def _digest_in(files: PrivateFolder, name: str) -> str | None:
+    """The digest of a library; None where it is missing or refused."""
+    handle = files.open(name, MOST_LIBRARY)
+    if handle is None:
+        return None
+    with os.fdopen(handle, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _digest(path: str | os.PathLike[str]) -> str:
