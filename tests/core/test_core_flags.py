@@ -27,7 +27,7 @@ def test_attributes_and_table_name_the_same_flags():
     hints = {name: hint for name, hint in every.items() if name[0] != "_" and name.islower()}
     assert set(hints) == set(flags.FLAGS)
     for name, hint in hints.items():
-        assert isinstance(flags.get(name), hint if hint in plain else typing.get_origin(hint))
+        assert isinstance(flags.get(name), hint if hint in plain else typing.get_origin(hint) or hint)
         if hint in plain:
             assert flags.FLAGS[name].type in (plain[hint] if isinstance(plain[hint], tuple) else (plain[hint],))
 
