@@ -13,7 +13,7 @@ import opwright as ow
 from opwright.core import dtypes
 from opwright.core.specs import TensorSpec
 from opwright.ops import registry
-from opwright.ops.kernels import LIBRARIES, serving
+from opwright.ops.kernels import KernelKey, libraries, serving
 from opwright.ops.operands import Operand
 from opwright.ops.selection import expected_kernel_key
 
@@ -74,7 +74,7 @@ def test_kernels_serve_by_library_then_dtype_then_layout() -> None:
     assert serving(twice, ow.KernelKey(GPU, ow.float32)) == ()
     asked = serving(twice, ow.KernelKey(CPU, ow.float32, "any", "compiled"))
     assert [k.library for k, _ in asked] == ["compiled"] * 2 + ["foreign"] * 2  # a library named comes first
-    assert LIBRARIES[-1] == "reference"
+    assert libraries()[-1] == "reference"
 
 
 # ---- the key asked for ----------------------------------------------------------------------------------------------
@@ -336,3 +336,38 @@ def test_an_explanation_prints_key_kernel_reason_transforms_and_what_comes_next(
         "  transform   y: place cpu:0 -> sim:0",
         "  otherwise   (cpu, float32, any layout, reference): nothing computes it on sim, the CPU does",
     ]
+
+
+def test_libraries_of_ones_own_and_onednn_are_tried_in_their_order():
+    name = ow.ops.register_library("selection_own", before="compiled")
+    assert ow.ops.register_library("selection_own", before="compiled") == name  # once more is no change
+    assert libraries().index(name) + 1 == libraries().index("compiled")
+
+    @ow.operator
+    class SelectionLibraries:
+        x = ow.Input(ow.floating)
+        y = ow.Output(like="x")
+
+        def compute(op, x):
+            return x * 1
+
+    ow.ops.register_kernel(SelectionLibraries, library=name)(lambda op, x: x * 2)
+    assert float(SelectionLibraries(1.0)) == 2
+    assert ow.ops.explain(SelectionLibraries, [ow.TensorSpec([])]).chosen.library == name
+    ow.ops.register_kernel(SelectionLibraries, library="mkldnn")(lambda op, x: x * 3)
+    assert float(SelectionLibraries(1.0)) == 3
+    assert ow.ops.explain(SelectionLibraries, [ow.TensorSpec([])]).chosen == KernelKey("cpu", library="onednn")
+    assert KernelKey("cpu", library="mkldnn") == KernelKey("cpu", library="onednn")
+    with pytest.raises(ow.errors.AlreadyExistsError, match="has another place in the order"):
+        ow.ops.register_library(name, before="cudnn")
+
+
+@pytest.mark.parametrize(("name", "before", "words"), [
+    ("two words", "foreign", "identifier"), ("any", "foreign", "identifier"), ("mkldnn", "foreign", "identifier"),
+    (3, "foreign", "identifier"), ("selection_new", "nobody", "is not one of cudnn"),
+])  # fmt: skip
+def test_names_that_are_no_libraries(name, before, words):
+    with pytest.raises(ValueError, match=words):
+        ow.ops.register_library(name, before=before)
+    with pytest.raises(ValueError, match="ow.ops.register_library enters another"):
+        KernelKey("cpu", library="selection_unknown")

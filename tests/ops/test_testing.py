@@ -51,36 +51,13 @@ def test_a_right_operator() -> None:
     assert {found[f"outputs in {name}"].state for name in ("float16", "bfloat16")} == {"ok"}
     assert found["second gradient is slope"].state == "ok"
     not_tried = {name for name, o in found.items() if o.state == "not tried"}
-    assert not_tried - {"official run time", *of_formulas} == {"kernel is compute", "empty sequences", "compiled", "exported"}
+    others = {"official run time", *of_formulas}
+    assert not_tried - others == {"kernel is compute", "empty sequences", "compiled", "exported"}
     assert found["gradient is slope"].detail == "12 elements"
     assert found["places"].detail == "cpu: reference, sim: reference"
     assert check("Tanh", {"x": X}, np.tanh)
     assert check("MatMul", {"a": X, "b": X.T.copy()}, lambda a, b: a @ b)
     assert check("Concat", {"values": [X, X[:1]], "axis": 0}, lambda values: np.concatenate(values))
-
-
-def test_a_wrong_second_derivative_is_found() -> None:
-    body = {"compute": lambda op, x: x**3, "gradient": lambda op, dy: 3.0 * dy * ow.stop_gradient(op.x) ** 2}
-    assert failed(powers(**body), {"x": X}, lambda x: x**3) == {"second gradient is slope"}
-    body["gradient"] = lambda op, dy: 3.0 * ow.stop_gradient(dy) * op.x**2  # which is not linear in dy any more
-    assert failed(powers(**body), {"x": X}, lambda x: x**3) == {"second gradient is slope"}
-    body["gradient"] = lambda op, dy: 3.0 * dy * op.x**2
-    assert check(powers(**body), {"x": X}, lambda x: x**3)
-
-
-@pytest.mark.parametrize("name", ["float16", "bfloat16", "int8", "int32", "int64"])
-def test_wrong_numbers_in_one_dtype_are_found(name: str) -> None:
-    def compute(op: Any, x: Any) -> Any:
-        return x * x + (1 if x.dtype.name == name else 0)
-
-    op = powers(compute=compute, x=ow.Input((*ow.floating, ow.int8, ow.int32, ow.int64)), gradient=None)
-    assert failed(op, {"x": X}, lambda x: x * x) == {f"outputs in {name}"}
-
-
-def powers(**body: Any) -> Any:
-    """An operator of one input; body: what replaces its parts."""
-    parts = {"__doc__": "A power.   .. math:: y = x^k", "x": ow.Input(ow.floating), "y": ow.Output(like="x")}
-    return ow.operator(type("TestingPower", (), {**parts, **body}))
 
 
 def test_a_wrong_second_derivative_is_found() -> None:

@@ -4,14 +4,14 @@ Lives here: the machinery of definitions (definition.py, attributes.py, call.py)
 (dispatch.py), reverse-mode differentiation over recorded calls (autodiff.py), and one package per operator family.
 Not here: who runs a call (eager/, tracing/), and the `.tflite` dialect (lite/ops/).
 
-What users call `ow.ops`: get, list, spec, compatibility, lint, register_kernel, explain, DefaultGradient,
+What users call `ow.ops`: get, list, spec, compatibility, lint, register_kernel, register_library, explain, DefaultGradient,
 SingleGradient.
 """
 
 import importlib
 from typing import Any
 
-from .kernels import KernelKey, register_kernel
+from .kernels import KernelKey, register_kernel, register_library
 from .registry import get
 from .registry import list_names as list
 
@@ -29,5 +29,5 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "Change", "DefaultGradient", "KernelKey", "SingleGradient", "compatibility", "explain", "get", "lint", "list",
-    "register_kernel", "spec",
+    "register_kernel", "register_library", "spec",
 ]  # fmt: skip

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..core import flags
+from ..core import flags, forks
 from ..core.dtypes import DType, as_dtype
 from ..core.errors import AlreadyExistsError, InvalidArgumentError, SignatureError
 from ..core.places import CPUPlace, Place, place_of
@@ -26,9 +26,45 @@ if TYPE_CHECKING:
 Kernel = Callable[..., Any]
 """fn(op, *arrays) -> array or tuple of arrays, as `compute`; NotImplemented hands the call to the next kernel."""
 
-LIBRARIES = ("cudnn", "cublas", "foreign", "compiled", "reference")  # in the order they are tried
+_libraries: tuple[str, ...] = ("cudnn", "cublas", "onednn", "foreign", "compiled", "reference")
 CUDA_LIBRARIES = ("cudnn", "cublas")
 LAYOUTS = ("any", "NHWC", "NCHW")
+
+
+def libraries() -> tuple[str, ...]:
+    """Return the names of the libraries that kernels are made with, in the order in which they are tried."""
+    return _libraries
+
+
+def register_library(name: str, *, before: str = "foreign") -> str:
+    """Enter a name of one's own for the library that kernels are made with; return it, for `library=`.
+
+    before: the library in front of which its kernels are tried. A name that stands there already stays.
+
+    >>> ow.ops.register_library("xnnpack", before="compiled")
+    'xnnpack'
+
+    raises ValueError for what is no identifier and for an unknown `before`, AlreadyExistsError for a name that stands
+    elsewhere in the order
+    """
+    global _libraries
+    if not isinstance(name, str) or not name.isidentifier() or name in ("any", *_ALIASES):
+        raise ValueError(f"register_library: a library's name is an identifier other than 'any'; found {name!r}")
+    with _registering:
+        if before not in _libraries:
+            raise ValueError(f"register_library: before={before!r} is not one of {', '.join(_libraries)}")
+        if name in _libraries:
+            if _libraries.index(name) + 1 != _libraries.index(before):
+                raise AlreadyExistsError(op="register_library", what=f"library {name!r} has another place in the order",
+                                         found=", ".join(_libraries), wanted=f"{name} before {before}")  # fmt: skip
+            return name
+        position = _libraries.index(before)
+        _libraries = (*_libraries[:position], name, *_libraries[position:])
+    return name
+
+
+_ALIASES = {"mkldnn": "onednn"}  # Paddle's name of the library, from before it was renamed
+_registering = forks.lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +72,7 @@ class KernelKey:
     """What a kernel is chosen by. Equal keys are equal whatever the number of the device.
 
     place: the kind of place, "cpu" or "gpu"; a place stands for its kind. dtype: of the first input, None for any.
-    layout: "any", "NHWC" or "NCHW". library: one of LIBRARIES; in what is asked for "any" leaves it open.
+    layout: "any", "NHWC" or "NCHW". library: one of `libraries()`; in what is asked for "any" leaves it open.
     raises ValueError for another layout or library
 
     >>> KernelKey(CUDAPlace(0), "float32") == KernelKey(CUDAPlace(1), "float32")
@@ -59,8 +95,10 @@ class KernelKey:
             raise ValueError(f"KernelKey: place {self.place!r} is neither a place nor the name of a kind of places")
         if self.layout not in LAYOUTS:
             raise ValueError(f"KernelKey: layout {self.layout!r} is not one of {', '.join(LAYOUTS)}")
-        if self.library != "any" and self.library not in LIBRARIES:
-            raise ValueError(f"KernelKey: library {self.library!r} is not one of any, {', '.join(LIBRARIES)}")
+        object.__setattr__(self, "library", _ALIASES.get(self.library, self.library))
+        if self.library != "any" and self.library not in _libraries:
+            raise ValueError(f"KernelKey: library {self.library!r} is not one of any, {', '.join(_libraries)}; "
+                             "ow.ops.register_library enters another")  # fmt: skip
 
     def __str__(self) -> str:
         dtype = "any dtype" if self.dtype is None else self.dtype.name
@@ -87,7 +125,7 @@ def register_kernel(
     ... def fast_leaky_clip(op, x): ...
 
     library: what it is made with: "foreign" (C, or whatever is not ours), "compiled", "reference" (NumPy's functions),
-    and where the place is a GPU "cublas" or "cudnn". pure: False for a kernel that does more than compute, which
+    "onednn", where the place is a GPU "cublas" or "cudnn", or a name of your own (`register_library`). pure: False for a kernel that does more than compute, which
     is then never called to time it. reproducible: False for one whose bits may differ from run to run, where sums are
     atomic: no place runs it under the flags deterministic and cuda_deterministic. tolerance: how far from the
     reference it may be, in units of the dtype's eps at the largest result; the tuner takes none that is farther (by
@@ -96,8 +134,10 @@ def register_kernel(
     SignatureError for what is no operator or no function
     """
     op = registry.operator_of(op)
-    if library not in LIBRARIES:
-        raise ValueError(f"{op.name}: library {library!r} is not one of {', '.join(LIBRARIES)}")
+    library = _ALIASES.get(library, library)
+    if library not in _libraries:
+        raise ValueError(f"{op.name}: library {library!r} is not one of {', '.join(_libraries)}; "
+                         "ow.ops.register_library enters another")  # fmt: skip
     if op.control:
         raise ValueError(f"{op.name}: control flow has no kernels: it runs the graphs among its attributes")
     key = KernelKey(place or CPUPlace(), None if dtype is None else as_dtype(dtype), layout, library)
@@ -145,7 +185,7 @@ def serving(op: Operator, key: KernelKey) -> tuple[tuple[KernelKey, Kernel], ...
     known = op.found_kernels.get(key)
     if known is None:
         found: dict[KernelKey, Kernel] = {}
-        for library in dict.fromkeys(LIBRARIES if key.library == "any" else (key.library, *LIBRARIES)):
+        for library in dict.fromkeys(_libraries if key.library == "any" else (key.library, *_libraries)):
             for dtype in (key.dtype, None):
                 for layout in (key.layout, "any"):
                     one = KernelKey(key.place, dtype, layout, library)
