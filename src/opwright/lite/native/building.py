@@ -59,7 +59,8 @@ def build_custom_ops(
 
     sources: files that become one library, or one. ops: as `load_custom_ops` takes them: functions that give
     registrations, by the operators' names; None for every function called as such functions are. include_dirs: folders
-    of headers, beside `include_dir()`. defines: macros; None for one without a value. flags: for the compiler, after
+    of headers, which are searched before `include_dir()`: a folder with the official headers takes the place of those
+    there. defines: macros; None for one without a value. flags: for the compiler, after
     `-O2`; link_flags: for the linker, such as `-lm`.
     A library is kept, and built again when a source, a header that one includes, a flag or the compiler is another.
     raises InvalidArgumentError with the compiler's lines, NotFoundError for a file, UnavailableError without a compiler
@@ -89,7 +90,7 @@ def build_library(
     for folder in folders:
         if not os.path.isdir(folder):
             raise NotFoundError(op="build_custom_ops", what="an include folder is not there", found=folder)
-    arguments = ["-O2", "-fPIC", f"-I{include_dir()}", *(f"-I{folder}" for folder in folders)]
+    arguments = ["-O2", "-fPIC", *(f"-I{folder}" for folder in (*folders, include_dir()))]
     for name, value in (defines or {}).items():
         arguments.append(f"-D{name}" if value is None else f"-D{name}={value}")
     return _built(paths, [*arguments, *_words(flags)], _words(link_flags), paths[0].stem[:60])

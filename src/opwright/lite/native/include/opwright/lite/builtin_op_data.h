@@ -2,6 +2,8 @@
 #ifndef OPWRIGHT_LITE_BUILTIN_OP_DATA_H_
 #define OPWRIGHT_LITE_BUILTIN_OP_DATA_H_
 
+#include "types.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -33,6 +35,38 @@ typedef struct TfLitePoolParams {
     TfLitePaddingValues padding;
   } computed;
 } TfLitePoolParams;
+
+/* Options of convolutions, in the same way: Convolution2DTransposeBias. Later headers appended fields. */
+typedef struct TfLiteConvParams {
+  TfLitePadding padding;
+  int stride_width, stride_height;
+  TfLiteFusedActivation activation;
+  int dilation_width_factor, dilation_height_factor;
+  TfLiteType quantized_bias_type;
+} TfLiteConvParams;
+
+typedef struct TfLiteConv3DParams {
+  TfLitePadding padding;
+  int stride_width, stride_height, stride_depth;
+  int dilation_width_factor, dilation_height_factor, dilation_depth_factor;
+  TfLiteFusedActivation activation;
+} TfLiteConv3DParams;
+typedef TfLiteConv3DParams TfLiteConv3DTransposeParams;
+
+typedef struct TfLiteDepthwiseConvParams {
+  TfLitePadding padding;
+  int stride_width, stride_height;
+  int depth_multiplier;
+  TfLiteFusedActivation activation;
+  int dilation_width_factor, dilation_height_factor;
+} TfLiteDepthwiseConvParams;
+
+typedef struct TfLiteTransposeConvParams {
+  TfLitePadding padding;
+  int stride_width, stride_height;
+  TfLiteFusedActivation activation;
+  TfLiteType quantized_bias_type;
+} TfLiteTransposeConvParams;
 
 #ifdef __cplusplus
 }

@@ -9,8 +9,12 @@
 #endif
 
 #include <cstdint>
+#include <initializer_list>
+#include <limits>
 
 #include "builtin_op_data.h"
+#include "common.h"
+#include "parameters.h"
 
 namespace tflite {
 
@@ -48,6 +52,32 @@ inline TfLitePaddingValues ComputePaddingHeightWidth(int stride_height, int stri
   values.width = ComputePaddingWithOffset(stride_width, dilation_rate_width, in_width, filter_width, *out_width,
                                           &values.width_offset);
   return values;
+}
+
+/* The same in three dimensions. */
+inline Padding3DValues ComputePadding3DValues(int stride_height, int stride_width, int stride_depth,
+                                              int dilation_rate_height, int dilation_rate_width,
+                                              int dilation_rate_depth, int in_height, int in_width, int in_depth,
+                                              int filter_height, int filter_width, int filter_depth,
+                                              TfLitePadding padding, int* out_height, int* out_width, int* out_depth) {
+  const TfLitePaddingValues plane =
+      ComputePaddingHeightWidth(stride_height, stride_width, dilation_rate_height, dilation_rate_width, in_height,
+                                in_width, filter_height, filter_width, padding, out_height, out_width);
+  int offset;
+  *out_depth = ComputeOutSize(padding, in_depth, filter_depth, stride_depth, dilation_rate_depth);
+  const int depth =
+      ComputePaddingWithOffset(stride_depth, dilation_rate_depth, in_depth, filter_depth, *out_depth, &offset);
+  return Padding3DValues{static_cast<int16_t>(plane.width), static_cast<int16_t>(plane.height),
+                         static_cast<int16_t>(depth), static_cast<int16_t>(plane.width_offset),
+                         static_cast<int16_t>(plane.height_offset), static_cast<int16_t>(offset)};
+}
+
+/* Whether PaddingValues, which has 16 bits for each, holds them. */
+inline TfLiteStatus ValidatePaddingValuesForInt16(const TfLitePaddingValues& values) {
+  for (int value : {values.width, values.height, values.width_offset, values.height_offset}) {
+    if (value < std::numeric_limits<int16_t>::min() || value > std::numeric_limits<int16_t>::max()) return kTfLiteError;
+  }
+  return kTfLiteOk;
 }
 
 }  // namespace tflite

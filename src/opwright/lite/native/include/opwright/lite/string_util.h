@@ -14,6 +14,8 @@
 
 namespace tflite {
 
+using std::string;
+
 /* Bytes of a string; no 0 behind them. */
 struct StringRef {
   const char* str;
@@ -39,10 +41,13 @@ inline StringRef GetString(const TfLiteTensor* tensor, int index) { return GetSt
 /* Strings one after another, until they become a tensor. */
 class DynamicBuffer {
  public:
+  explicit DynamicBuffer(size_t max_length = INT32_MAX) : max_length_(max_length) {}
+  /* kTfLiteError, and nothing is added, where the strings would be longer together than max_length. */
   TfLiteStatus AddString(const char* str, size_t len) {
+    if (len > max_length_ || text_.size() > max_length_ - len) return kTfLiteError;
     text_.append(str, len);
     ends_.push_back(text_.size());
-    return text_.size() > static_cast<size_t>(INT32_MAX) ? kTfLiteError : kTfLiteOk;
+    return kTfLiteOk;
   }
   TfLiteStatus AddString(const StringRef& string) { return AddString(string.str, string.len); }
   void AddJoinedString(const std::vector<StringRef>& strings, StringRef separator) {
@@ -90,6 +95,7 @@ class DynamicBuffer {
  private:
   std::string text_;
   std::vector<size_t> ends_;
+  size_t max_length_;
 };
 
 }  // namespace tflite

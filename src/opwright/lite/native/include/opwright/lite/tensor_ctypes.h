@@ -12,6 +12,7 @@
 
 #include "common.h"
 #include "compatibility.h"
+#include "parameters.h"
 
 namespace tflite {
 

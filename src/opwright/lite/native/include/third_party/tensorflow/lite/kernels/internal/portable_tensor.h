@@ -1,1 +1,1 @@
-#include "opwright/lite/tensor_ctypes.h"
+#include "opwright/lite/writers.h"

@@ -1,0 +1,1 @@
+#include "opwright/lite/lookup.h"
