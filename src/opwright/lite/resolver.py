@@ -9,6 +9,7 @@ not there is an error when the model is loaded, never a wrong answer.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -214,17 +215,32 @@ def with_customs(base: OpResolver, custom_ops: CustomOps) -> OpResolver:
     custom_ops: @ow.operator classes in a list or a set, a mapping from names to them or to Registrations, a resolver
     (all of it goes before), or a list of any of these; of two that serve one version the one given later counts, in a
     set the greater version. Each serves the versions from 1 to its own.
-    raises TypeError for anything else
+    raises TypeError for anything else; warns where one operator comes from two libraries
     """
     customs = _Customs()
+    libraries: dict[str, str] = {}
     for found in _flat(custom_ops):
         if isinstance(found, OpResolver):
             base = Overlay(found, Overlay(customs, base) if customs.custom_names() else base)
             customs = _Customs()
         else:
             name, kernel = found
+            _warn_of_another_library(name, kernel, libraries)
             customs.add_custom(name, kernel, 1, registration_of(kernel).version)
     return Overlay(customs, base) if customs.custom_names() else base
+
+
+def _warn_of_another_library(name: str, kernel: Any, libraries: dict[str, str]) -> None:
+    """Warn where an operator comes from two libraries. libraries: by operator, the one that it came from so far."""
+    library = getattr(kernel, "library", None)
+    if library is None:
+        return
+    before = libraries.setdefault(name, library)
+    if before != library:
+        warnings.warn(f"custom_ops: two libraries have an operator {name!r}: {before} and {library}; the latter's is "
+                      "used. Give one of them, or load_custom_ops(path, {name: function}) with other names.",
+                      RuntimeWarning, stacklevel=4)  # fmt: skip
+        libraries[name] = library
 
 
 def _flat(custom_ops: CustomOps) -> Iterator[OpResolver | tuple[str, Any]]:

@@ -268,7 +268,7 @@ static TfLiteStatus quantization(TfLiteContext* context, TfLiteNode* node) {
     y[4] = (float)q->scale->size, y[5] = q->scale->data[q->scale->size - 1];
     y[6] = (float)q->zero_point->size, y[7] = (float)q->zero_point->data[0], y[8] = (float)q->quantized_dimension;
   }
-  y[9] = (float)x->allocation_type, y[10] = (float)(x->dims_signature ? x->dims_signature->size : 0);
+  y[9] = (float)x->allocation_type, y[10] = (float)(x->dims_signature ? x->dims_signature->size : -1);
   y[11] = x->dims_signature && x->dims_signature->size ? (float)x->dims_signature->data[0] : 0;
   return kTfLiteOk;
 }
@@ -280,7 +280,8 @@ static TfLiteStatus facts(TfLiteContext* context, TfLiteNode* node) {
   size_t size = 0;
   memset(y, 0, 48);
   y[0] = (float)context->recommended_num_threads, y[1] = (float)context->tensors_size;
-  y[2] = context->GetExternalContext(context, kTfLiteCpuBackendContext) == NULL;
+  y[2] = context->GetExternalContext(context, kTfLiteCpuBackendContext) != NULL &&
+         context->GetExternalContext(context, kTfLiteGemmLowpContext) == NULL;
   y[3] = context->AllocatePersistentBuffer == NULL && context->RequestScratchBufferInArena == NULL;
   y[4] = context->GetTensor == NULL && context->GetEvalTensor == NULL;
   y[5] = context->GetModelMetadata(context, "note", &bytes, &size) == kTfLiteOk && size == 5 && !memcmp(bytes, "hello", 5);
@@ -375,6 +376,13 @@ static TfLiteStatus foreign_tensor(TfLiteContext* context, TfLiteNode* node) {
   return context->ResizeTensor(context, &mine, TfLiteIntArrayCopy(IN(0)->dims));
 }
 OPERATOR(FOREIGN_TENSOR, NULL, NULL, foreign_tensor, nothing)
+/* As a library finds an output whose headers have a smaller TfLiteTensor. */
+static TfLiteStatus smaller_tensors(TfLiteContext* context, TfLiteNode* node) {
+  char* array = (char*)context->tensors;
+  TfLiteTensor* y = (TfLiteTensor*)(void*)(array + node->outputs->data[0] * 104);
+  return context->ResizeTensor(context, y, TfLiteIntArrayCopy(context->tensors[0].dims));
+}
+OPERATOR(SMALLER_TENSORS, NULL, NULL, smaller_tensors, nothing)
 static TfLiteStatus wrong_type(TfLiteContext* context, TfLiteNode* node) {
   OUT(0)->type = (TfLiteType)77;
   return kTfLiteOk;
@@ -395,6 +403,13 @@ static TfLiteStatus adds_endlessly(TfLiteContext* context, TfLiteNode* node) {
   return context->AddTensors(context, 1 << 30, &first);
 }
 OPERATOR(ADDS_ENDLESSLY, NULL, NULL, adds_endlessly, nothing)
+
+static TfLiteStatus adds_fewer_than_none(TfLiteContext* context, TfLiteNode* node) {
+  int first = 0;
+  (void)node;
+  return context->AddTensors(context, -1, &first);
+}
+OPERATOR(ADDS_FEWER_THAN_NONE, NULL, NULL, adds_fewer_than_none, nothing)
 static TfLiteStatus untyped(TfLiteContext* context, TfLiteNode* node) {
   int first;
   TF_LITE_ENSURE_OK(context, context->AddTensors(context, 1, &first));

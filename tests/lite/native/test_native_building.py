@@ -265,3 +265,14 @@ for source, name in (("atan_opaque.c", "ATAN"), ("atan_opaque.cc", "ATAN"), ("no
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "['NORMALIZE']"
+
+
+def test_a_kept_library_is_loaded_once(tmp_path):
+    """Using one again notes that it was used, which must not make it another file to whoever has it loaded."""
+    (tmp_path / "once.c").write_text('#include "tensorflow/lite/c/common.h"\n'
+                                     "static TfLiteStatus run(TfLiteContext* c, TfLiteNode* n) "
+                                     "{ (void)c, (void)n; return kTfLiteOk; }\n"
+                                     "TfLiteRegistration* Register_ONCE(void) "
+                                     "{ static TfLiteRegistration r = {.invoke = run}; return &r; }\n")  # fmt: skip
+    first, second = (lite.build_custom_ops(tmp_path / "once.c")["ONCE"] for _ in range(2))
+    assert first.record.invoke == second.record.invoke

@@ -12,6 +12,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -234,11 +235,54 @@ def test_a_library_cut_short(forms, tmp_path):
             lite.load_custom_ops(path)
 
 
+def without_sections(content):
+    """A library as `sstrip` leaves it: no section headers, and nothing behind what is loaded."""
+    header = list(struct.unpack_from("<16sHHIQQQIHHHHHH", content))
+    rows = [struct.unpack_from("<IIQQQQQQ", content, header[5] + i * header[9])
+            for i in range(header[10])]  # fmt: skip
+    end = max(offset + size for _, _, offset, _, _, size, _, _ in rows)
+    header[6] = header[11] = header[12] = header[13] = 0
+    return struct.pack("<16sHHIQQQIHHHHHH", *header) + content[64:end]
+
+
+@pytest.mark.parametrize("style", ["gnu", "sysv", "both"])
+def test_libraries_without_section_headers(tmp_path, style):
+    need_compiler()
+    whole = build_library([HERE / "forms.c"], link_flags=[f"-Wl,--hash-style={style}"])
+    content = whole.read_bytes()
+    path = tmp_path / f"lib{style}.so"
+    path.write_bytes(without_sections(content))
+    stripped, full = read_library("lib", path.read_bytes()), read_library("lib", content)
+    assert stripped is not None
+    assert full is not None
+    assert stripped.defined == full.defined
+    assert sorted(stripped.undefined) == sorted(full.undefined)
+    assert stripped.needed == full.needed
+    ops = lite.load_custom_ops(path, list(FORMS))
+    assert value_of(ops, "ByValue") == FORMS["ByValueRegistration"][1]
+    assert lite.load_custom_ops(path)
+
+
+def test_an_operator_of_two_libraries_is_warned_of(forms, tmp_path):
+    other = tmp_path / "libother.so"
+    other.write_bytes(pathlib.Path(forms).read_bytes())
+    named = {"ByValue": "ByValueRegistration"}
+    one, two = lite.load_custom_ops(forms, named), lite.load_custom_ops(other, named)
+    with pytest.warns(RuntimeWarning, match=rf"two libraries have an operator 'ByValue': {forms} and {other}"):
+        lite.Interpreter(model_content=single("ByValue"), custom_ops=[one, two])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lite.Interpreter(model_content=single("ByValue"), custom_ops=[one, one])
+        lite.Interpreter(model_content=single("ByValue"), custom_ops={**one, **two})  # which says so itself
+
+
+@pytest.mark.parametrize("sections", [True, False])
 @given(data=st.data())
-def test_reading_damaged_libraries_never_fails_otherwise(forms, data):
-    content = bytearray(pathlib.Path(forms).read_bytes())
+def test_reading_damaged_libraries_never_fails_otherwise(forms, sections, data):
+    whole = pathlib.Path(forms).read_bytes()
+    content = bytearray(whole if sections else without_sections(whole))
     header = struct.unpack_from("<16sHHIQQQIHHHHHH", content)
-    sections = header[6]
+    sections = header[6] or len(content) // 2
     for _ in range(data.draw(st.integers(1, 6))):
         low, high = data.draw(st.sampled_from([(24, 64), (sections, len(content) - 32), (0x40, 0x400)]))
         at = data.draw(st.integers(low, max(low, high - 1)))

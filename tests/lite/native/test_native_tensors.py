@@ -172,6 +172,14 @@ def test_scales_types_and_signatures(p, type, fields, wanted):
     np.testing.assert_array_equal(interpreter.get_tensor(1), np.float32(wanted))
 
 
+def test_constants_have_no_signature_and_no_scales(p):
+    """As in the official run time, where both pointers are null."""
+    b = Build().tensor("x", data=np.float32([1, 2])).tensor("y", (12,)).custom("QUANTIZATION", "x", "y")
+    interpreter = allocated(p, b.done("", "y"))
+    interpreter.invoke()
+    np.testing.assert_array_equal(interpreter.get_tensor(1), np.float32([1, 0, 0, 0, 0, 0, 0, 0, 0, 1, -1, 0]))
+
+
 def test_facts_of_the_context(p):
     b = Build().tensor("x").tensor("y", (12,)).custom("FACTS", "x", "y", a=1)
     b.model.buffers.append(objects.Buffer(data=np.frombuffer(b"hello", np.uint8)))

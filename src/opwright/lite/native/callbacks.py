@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ...core.errors import FailedPreconditionError, InvalidArgumentError
 from ..runtime.tensor import CONSTANT, DYNAMIC
 from . import records
-from .mirror import EVERY, MOST_DIMENSIONS, READABLE, Mirror
+from .mirror import EVERY, MOST_DIMENSIONS, OLD_HEADERS, READABLE, Mirror
 from .taking import pull
 
 if TYPE_CHECKING:
@@ -125,7 +125,8 @@ def resize(mirror: Mirror, i: int, shape: int | None) -> int:
     if t.kind != CONSTANT:
         if not native.may_resize(i):
             raise InvalidArgumentError(what=f"tensor {i} {t.name!r} is none that this node may resize", found=repr(t),
-                                       wanted="an output, or a tensor that it added")  # fmt: skip
+                                       wanted="an output, or a tensor that it added",
+                                       do=f"ResizeTensor of these alone; if it means to, {OLD_HEADERS}")  # fmt: skip
         pull(mirror, i)
         if t.type is None:
             raise InvalidArgumentError(what=f"tensor {i} was added and has no type yet",

@@ -27,10 +27,11 @@ _HEADER, _SECTION, _SYMBOL, _SEGMENT = (
     struct.Struct(f) for f in ("<16sHHIQQQIHHHHHH", "<IIQQQQIIQQ", "<IBBHQQ", "<IIQQQQQQ")
 )
 _SYMTAB, _DYNAMIC, _DYNSYM = 2, 6, 11
-_LOAD = 1
+_LOAD, _DYNAMIC_SEGMENT = 1, 2
 _OBJECT, _FUNCTION, _IFUNC = 1, 2, 10
 _LOCAL, _WEAK = 0, 2
-_NEEDED = 1
+_NEEDED, _HASH, _NAMES, _SYMBOLS, _NAMES_SIZE, _GNU_HASH = 1, 4, 5, 6, 10, 0x6FFFFEF5
+"""Tags of the dynamic section."""
 _MOST_SYMBOLS = 1 << 22
 
 
@@ -43,10 +44,11 @@ class Symbol(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A range of addresses that is loaded, in the same counting."""
+    """A range of addresses that is loaded, in the same counting. offset: in the file."""
 
     start: int
     size: int
+    offset: int
 
 
 @dataclass(slots=True)
@@ -123,11 +125,13 @@ def _read(path: str, content: bytes) -> LibraryFile:
                                    do="link it with: cc -shared -fPIC ... -o libops.so")  # fmt: skip
     header = _HEADER.unpack_from(content)
     segments_at, sections_at, _, _, segment_size, segments, section_size, sections, _ = header[5:]
-    found = LibraryFile()
+    found, dynamic = LibraryFile(), b""
     for i in range(segments):
-        what, _, _, at, _, _, size, _ = _SEGMENT.unpack_from(content, segments_at + i * segment_size)
+        what, _, offset, at, _, file_size, size, _ = _SEGMENT.unpack_from(content, segments_at + i * segment_size)
         if what == _LOAD:
-            found.segments.append(Segment(at, size))
+            found.segments.append(Segment(at, size, offset))
+        elif what == _DYNAMIC_SEGMENT:
+            dynamic = _bytes(content, offset, file_size)
     rows = [_SECTION.unpack_from(content, sections_at + i * section_size) for i in range(sections)]
     for row in rows:
         kind, offset, size, link = row[1], row[4], row[5], row[6]
@@ -137,7 +141,49 @@ def _read(path: str, content: bytes) -> LibraryFile:
                 _read_needed(_bytes(content, offset, size), names, found)
             else:
                 _read_symbols(_bytes(content, offset, size), names, found, kind == _DYNSYM)
+    if dynamic and not any(row[1] == _DYNSYM for row in rows):
+        _read_dynamic(content, dynamic, found)
     return found
+
+
+def _read_dynamic(content: bytes, dynamic: bytes, found: LibraryFile) -> None:
+    """What a file without section headers says: all that the system's loader goes by."""
+    usable = len(dynamic) // 16 * 16
+    rows = [(tag, value) for tag, value in struct.iter_unpack("<QQ", dynamic[:usable])]
+    tags = dict(rows[: next((i for i, row in enumerate(rows) if row[0] == 0), len(rows))])
+    if _SYMBOLS not in tags or _NAMES not in tags:
+        return
+    names = _bytes(content, _offset(found, tags[_NAMES]), tags.get(_NAMES_SIZE, 0))
+    _read_needed(dynamic, names, found)
+    size = _count_of_symbols(content, found, tags) * _SYMBOL.size
+    _read_symbols(_bytes(content, _offset(found, tags[_SYMBOLS]), size), names, found, True)
+
+
+def _count_of_symbols(content: bytes, found: LibraryFile, tags: dict[int, int]) -> int:
+    """The dynamic section does not say it, but its tables of hashes end where the symbols do."""
+    if _HASH in tags:
+        (count,) = struct.unpack_from("<I", content, _offset(found, tags[_HASH]) + 4)
+        return int(count)
+    if _GNU_HASH not in tags:
+        return 0
+    start = _offset(found, tags[_GNU_HASH])
+    buckets, first, bloom, _ = struct.unpack_from("<IIII", content, start)
+    at = start + 16 + 8 * bloom
+    last = max(struct.unpack_from(f"<{buckets}I", _bytes(content, at, 4 * buckets)), default=0)
+    if last < first:
+        return int(first)
+    chains = at + 4 * buckets
+    while not struct.unpack_from("<I", content, chains + 4 * (last - first))[0] & 1:  # the last of its chain is odd
+        last += 1
+    return int(last + 1)
+
+
+def _offset(found: LibraryFile, address: int) -> int:
+    """Where in the file an address is. Raises IndexError for one that is not loaded from it."""
+    for segment in found.segments:
+        if segment.start <= address < segment.start + segment.size:
+            return segment.offset + address - segment.start
+    raise IndexError(f"address {address:#x} is in no segment")
 
 
 def _bytes(content: bytes, offset: int, size: int) -> bytes:

@@ -18,6 +18,7 @@ _POINTER = C.c_void_p
 _FUNCTIONS = {
     # name                      result     arguments
     "ow_context_init":          (None,     (_POINTER, _POINTER)),
+    "ow_context_end":           (None,     (_POINTER,)),
     "ow_init":                  (_POINTER, (_POINTER, _POINTER, _POINTER, C.c_size_t)),
     "ow_free":                  (None,     (_POINTER, _POINTER, _POINTER)),
     "ow_prepare":               (C.c_int,  (_POINTER, _POINTER, _POINTER)),

@@ -16,6 +16,7 @@ import hashlib
 import json
 import os
 import tempfile
+import time
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -43,11 +44,17 @@ def find(key: str) -> Path | None:
             name = os.path.basename(note["library"])
             if _digest_in(files, name) == note["digest"] and all(_digest(p) == d for p, d in note["made_of"].items()):
                 library = Path(folder) / name
-                os.utime(library)
+                _mark_used(library)
                 return library
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             continue
     return None
+
+
+def _mark_used(library: Path) -> None:
+    """Note when a library was last used, in its time of access: another time of change would make it another library
+    to whoever has loaded it (library.py)."""
+    os.utime(library, ns=(time.time_ns(), library.stat().st_mtime_ns))
 
 
 def keep(key: str, name: str, content: bytes, made_of: Sequence[Path]) -> Path:
@@ -93,7 +100,7 @@ def _shrink(folder: Path, kept: Path) -> None:
     remove_leftovers(folder)
     found = [(path.stat(), path) for path in folder.iterdir() if path.suffix in _LIBRARIES and path != kept]
     total = sum(stat.st_size for stat, _ in found)
-    for stat, path in sorted(found, key=lambda item: item[0].st_mtime):
+    for stat, path in sorted(found, key=lambda item: max(item[0].st_atime, item[0].st_mtime)):
         if total <= MOST_BYTES:
             break
         for gone in (path, *folder.glob(f"{path.stem.rsplit('-', 1)[-1]}*{_NOTE}")):

@@ -28,6 +28,7 @@ from .records import CERTAIN, METHODS, CAdded, COperator, CRegistration
 from .registration import NativeRegistration
 
 _BUFFER = 256
+_THROWN = 2  # what ow_call_by_value says of a function that threw
 _BY_ADDRESS = C.sizeof(C.c_void_p)
 
 
@@ -164,6 +165,9 @@ def _records_of(library: Library, symbol: str, where: str) -> list[_Record]:
         added = _added(where)
     finally:
         native.ow_added_end()
+    if by_value == _THROWN:
+        raise InvalidArgumentError(what=f"{where} threw a C++ exception", found=buffer.value.decode(errors="replace"),
+                                   wanted="a registration")  # fmt: skip
     if added:
         return added
     if mangled is not None and mangled[1] != "v":

@@ -31,6 +31,10 @@ ROOM = 16
 MOST_ADDED = 1 << 16
 MOST_DIMENSIONS = 64
 REPORT_BYTES = 1 << 14
+OLDER_SIZES = 80, 96, 104
+"""Bytes of a TfLiteTensor in the headers of TensorFlow 1 to 2.1. Nothing in a library says which it was compiled by."""
+OLD_HEADERS = ("compile it against the headers of TensorFlow 2.2 or later, or of lite.include_dir(): before 2.2 "
+               "tensors were smaller, and it finds others than it means")
 _SIZE = C.sizeof(CTensor)
 
 
@@ -83,12 +87,24 @@ class Mirror:
             offset = (address or 0) - C.addressof(array)
             if 0 <= offset < min(len(array), len(self.tensors)) * _SIZE and offset % _SIZE == 0:
                 return offset // _SIZE
-        raise InvalidArgumentError(what="a pointer to no tensor of this subgraph", found=hex(address or 0),
-                                   wanted="a tensor of this context, got in this call")  # fmt: skip
+        raise InvalidArgumentError(what="a pointer to no tensor of this subgraph", found=self._place(address or 0),
+                                   wanted="a tensor of this context, got in this call", do=OLD_HEADERS)  # fmt: skip
+
+    def _place(self, address: int) -> str:
+        """Where a pointer to no tensor leads: what it would be if tensors were as large as in older headers."""
+        offset = address - C.addressof(self.array)
+        if 0 <= offset < len(self.tensors) * _SIZE:
+            for size in OLDER_SIZES:
+                if offset % size == 0:
+                    return f"{address:#x}, tensor {offset // size} if a TfLiteTensor had {size} bytes and not {_SIZE}"
+        return hex(address)
 
     def add(self, count: int) -> int:
         """Add tensors without type and shape; the index of the first."""
-        if not 0 <= count <= MOST_ADDED or len(self.tensors) + count > self.subgraph.file_tensors + MOST_ADDED:
+        if count < 0:
+            raise InvalidArgumentError(what="AddTensors was asked for a number of tensors that is none", found=count,
+                                       wanted="0 or more")  # fmt: skip
+        if count > MOST_ADDED or len(self.tensors) + count > self.subgraph.file_tensors + MOST_ADDED:
             raise ResourceExhaustedError(what="tensors are added without end", found=f"{count} beside "
                                          f"{len(self.tensors)}", wanted="at most 65536 in a subgraph",
                                          do="add a node's tensors once, in init or the first prepare")  # fmt: skip
@@ -127,7 +143,7 @@ class Mirror:
         t, c = self.tensors[i], self.array[i]
         c.name, c.buffer_handle, c.is_variable = self.text(t.name.encode()), -1, t.is_variable
         c.dims = self.arrays.ints(t.shape)
-        c.dims_signature = self.arrays.ints(t.signature or ())
+        c.dims_signature = None if t.kind == CONSTANT else self.arrays.ints(t.signature or ())
         self._describe_quantization(t, c)
         self.push(i, elements=not is_converted(t))  # a vocabulary is packed for who reads it
 
@@ -268,6 +284,7 @@ class Mirror:
                 record = records.AffineQuantization.from_address(c.quantization.params)
                 self.arrays.free_floats(record.scale)
                 self.arrays.free(record.zero_point)
+        self.provider.ow_context_end(self.address)
         self.tensors = []
         self.context.tensors_size = 0
         self._buffers.clear()

@@ -143,7 +143,7 @@ class CHost(C.Structure):
         ("inputs_size", C.c_int32), ("outputs_size", C.c_int32), ("variables_size", C.c_int32), ("step", C.c_int32),
         ("nodes_size", C.c_size_t), ("name", C.c_void_p), ("external_contexts", C.c_void_p * 5),
         ("report", C.c_void_p), ("report_size", C.c_size_t), ("report_used", C.c_size_t), ("misuse", C.c_int32),
-        ("resized", C.c_int32), ("node", C.c_void_p),
+        ("resized", C.c_int32), ("thrown", C.c_int32), ("node", C.c_void_p), ("backends", C.c_void_p),
     )  # fmt: skip
 
 

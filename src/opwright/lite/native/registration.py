@@ -197,8 +197,8 @@ class NativeRegistration(Registration):
         for line in mirror.reported():
             context.report_error(line)
         if mirror.host.misuse and failure is None:
-            words = "misused the interface"
-        mirror.host.report_used = mirror.host.misuse = 0
+            words = "threw a C++ exception" if mirror.host.thrown else "misused the interface"
+        mirror.host.report_used = mirror.host.misuse = mirror.host.thrown = 0
         cls = CancelledError if status == records.CANCELLED else FailedPreconditionError
         error = failure or cls(op=native.node.name, what=f"{phase} {words}")
         if not isinstance(error, OpError):

@@ -192,7 +192,11 @@ static TfLiteStatus release_subgraph(TfLiteContext* context, int index) {
 
 static TfLiteExternalContext* external_context(TfLiteContext* context, TfLiteExternalContextType type) {
   OW_REQUIRE(context != NULL && (unsigned)type < kTfLiteMaxExternalContexts, NULL);
-  return HOST(context)->external_contexts[type];
+  TfLiteExternalContext* external = HOST(context)->external_contexts[type];
+  if (external == NULL && type == kTfLiteCpuBackendContext) {
+    return ow_backend(context, __builtin_return_address(0));
+  }
+  return external;
 }
 
 static void set_external_context(TfLiteContext* context, TfLiteExternalContextType type,

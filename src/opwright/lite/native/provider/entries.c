@@ -16,13 +16,29 @@
 
 /* --- calling ------------------------------------------------------------------------------------------------------- */
 
+static _Thread_local char thrown[256]; /* by the entry that runs, or ran last */
+
+void ow_thrown(const char* words) {
+  if (ow_here == NULL) { /* a function that gives registrations */
+    memcpy(thrown, words, strnlen(words, sizeof thrown - 1) + 1);
+    thrown[sizeof thrown - 1] = 0;
+    return;
+  }
+  ow_here->thrown++;
+  ow_here->misuse++;
+  ow_report(ow_here, "a C++ exception: %s", words);
+}
+
 #if defined(__x86_64__)
 int ow_call_by_value(void* function, void* buffer, void** result) {
   /* A record by value goes to where the hidden first argument points, which is also what is given back. A function
      that gives a pointer takes no argument and leaves it alone. */
-  void* (*f)(void*);
-  memcpy(&f, &function, sizeof f);
-  *result = f(buffer);
+  thrown[0] = 0;
+  *result = ow_call(function, buffer, NULL, NULL, NULL);
+  if (thrown[0] != 0) {
+    memcpy(buffer, thrown, sizeof thrown);
+    return 2;
+  }
   return *result == buffer;
 }
 #elif defined(__aarch64__)

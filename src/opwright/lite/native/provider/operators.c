@@ -184,7 +184,7 @@ static OwHost* begin(TfLiteContext* context, int step, TfLiteNode* node) {
   host->step = step;
   host->node = node;
   host->report_used = 0; /* what a callback reports that succeeds is not kept */
-  host->misuse = 0;
+  host->misuse = host->thrown = 0;
   ow_here = host;
   return outer;
 }
@@ -196,17 +196,27 @@ static int end(TfLiteContext* context, OwHost* outer, TfLiteStatus status) {
   return status == kTfLiteOk && host->misuse != 0 ? kTfLiteError : (int)status;
 }
 
+/* The functions of a record, as addresses: a library may be in C++, and throw. */
+#define CALL(function, a, b, c, d) ow_call(address_of(&(function)), (void*)(a), (void*)(b), (void*)(c), (void*)(d))
+#define STATUS(function, a, b, c) (TfLiteStatus)(intptr_t)CALL(function, a, b, c, NULL)
+
+static void* address_of(const void* function) {
+  void* address;
+  memcpy(&address, function, sizeof address);
+  return address;
+}
+
 void* ow_init(const TfLiteRegistration* r, TfLiteContext* context, const char* buffer, size_t length) {
   const TfLiteOperator* op = r->registration_external;
   TfLiteOpaqueContext* opaque = (TfLiteOpaqueContext*)context;
   OwHost* outer = begin(context, OW_INIT, NULL);
   void* state = NULL;
   if (op != NULL && op->init_with_data != NULL) {
-    state = op->init_with_data(op->user_data, opaque, buffer, length);
+    state = CALL(op->init_with_data, op->user_data, opaque, buffer, length);
   } else if (op != NULL && op->init != NULL) {
-    state = op->init(opaque, buffer, length);
+    state = CALL(op->init, opaque, buffer, length, NULL);
   } else if (r->init != NULL) {
-    state = r->init(context, buffer, length);
+    state = CALL(r->init, context, buffer, length, NULL);
   }
   end(context, outer, kTfLiteOk);
   return state;
@@ -218,11 +228,11 @@ void ow_free(const TfLiteRegistration* r, TfLiteContext* context, void* state) {
   if (state == NULL) return;
   OwHost* outer = begin(context, OW_FREE, NULL);
   if (op != NULL && op->free_with_data != NULL) {
-    op->free_with_data(op->user_data, opaque, state);
+    CALL(op->free_with_data, op->user_data, opaque, state, NULL);
   } else if (op != NULL && op->free != NULL) {
-    op->free(opaque, state);
+    CALL(op->free, opaque, state, NULL, NULL);
   } else if (r->free != NULL) {
-    r->free(context, state);
+    CALL(r->free, context, state, NULL, NULL);
   }
   end(context, outer, kTfLiteOk);
 }
@@ -233,11 +243,11 @@ int ow_prepare(const TfLiteRegistration* r, TfLiteContext* context, TfLiteNode* 
   OwHost* outer = begin(context, OW_PREPARE, node);
   TfLiteStatus status = kTfLiteOk;
   if (op != NULL && op->prepare_with_data != NULL) {
-    status = op->prepare_with_data(op->user_data, opaque, (TfLiteOpaqueNode*)node);
+    status = STATUS(op->prepare_with_data, op->user_data, opaque, node);
   } else if (op != NULL && op->prepare != NULL) {
-    status = op->prepare(opaque, (TfLiteOpaqueNode*)node);
+    status = STATUS(op->prepare, opaque, node, NULL);
   } else if (r->prepare != NULL) {
-    status = r->prepare(context, node);
+    status = STATUS(r->prepare, context, node, NULL);
   }
   return end(context, outer, status);
 }
@@ -248,11 +258,11 @@ int ow_invoke(const TfLiteRegistration* r, TfLiteContext* context, TfLiteNode* n
   OwHost* outer = begin(context, OW_INVOKE, node);
   TfLiteStatus status = kTfLiteError;
   if (op != NULL && op->invoke_with_data != NULL) {
-    status = op->invoke_with_data(op->user_data, opaque, (TfLiteOpaqueNode*)node);
+    status = STATUS(op->invoke_with_data, op->user_data, opaque, node);
   } else if (op != NULL && op->invoke != NULL) {
-    status = op->invoke(opaque, (TfLiteOpaqueNode*)node);
+    status = STATUS(op->invoke, opaque, node, NULL);
   } else if (r->invoke != NULL) {
-    status = r->invoke(context, node);
+    status = STATUS(r->invoke, context, node, NULL);
   } else {
     ow_report(ow_here, "the operator has no invoke");
   }

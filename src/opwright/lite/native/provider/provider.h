@@ -14,6 +14,9 @@
      opaque.c          tensors and their builders, of the opaque interface
      kernel_util.c     the C++ helpers under their mangled names; quantization.c those that do arithmetic
      entries.c         functions of a library that give registrations, or add them to a resolver
+     guard.c           calls that C++ exceptions do not leave
+     strings.c         tflite::DynamicBuffer, of libraries of the official headers
+     backend.c         the CpuBackendContext of libraries that have one linked in
      async.c           asynchronous kernels, attribute maps
      programs.c        functions by which programs run models: each says that this cannot be done here */
 #ifndef OPWRIGHT_NATIVE_PROVIDER_H_
@@ -47,11 +50,15 @@ typedef struct OwHost {
   size_t report_size, report_used;
   int32_t misuse;  /* calls with a null pointer or an index out of range since the callback began: it failed */
   int32_t resized; /* tensors that got another shape or other memory since this was set to 0 */
+  int32_t thrown;  /* C++ exceptions that left a callback since it began: it failed */
   TfLiteNode* node; /* whose prepare or invoke ran last; null for init and free */
+  struct OwBackend* backends; /* of the libraries that asked for one; ow_context_end gives them back */
 } OwHost;
 
 /* Set the functions of a context, and its impl_. tensors and tensors_size are the interpreter's. */
 OW_EXPORT void ow_context_init(TfLiteContext* context, OwHost* host);
+/* Give back what a context has handed to libraries; nothing of them runs in it any more. */
+OW_EXPORT void ow_context_end(TfLiteContext* context);
 
 /* One callback of a record, with what its registration_external has going first. prepare may be missing, invoke may
    not; free is called for a state other than null alone. A callback in which something was misused has failed. */
@@ -84,7 +91,8 @@ OW_EXPORT int ow_is_operator(const void* pointer);
 OW_EXPORT void ow_operator_registration(const TfLiteOperator* op, TfLiteRegistration* r);
 
 /* Call `record function(void)`, whether it gives a record by value or a pointer. buffer: 256 bytes, all 0, that a
-   record by value is left in. result: the pointer otherwise. Gives 1 for a record by value. */
+   record by value is left in. result: the pointer otherwise. Gives 1 for a record by value; 2 where the function threw a
+   C++ exception, whose description the buffer then has. */
 OW_EXPORT int ow_call_by_value(void* function, void* buffer, void** result);
 
 /* What MutableOpResolver::AddCustom and ::AddBuiltin were called with on this thread between begin and end. */
@@ -118,6 +126,12 @@ OW_INSIDE void ow_report_va(OwHost* host, const char* format, va_list arguments)
 /* The same for a call that should not have been made: the callback it happens in has failed. */
 OW_INSIDE void ow_misuse(const char* function, const char* what);
 OW_INSIDE void ow_misused_index(const char* function, long long index, size_t count);
+
+/* function(a, b, c, d), which may take fewer. Null where it threw a C++ exception, which ow_thrown is told about. */
+OW_INSIDE void* ow_call(void* function, void* a, void* b, void* c, void* d);
+OW_INSIDE void ow_thrown(const char* words);
+
+OW_INSIDE TfLiteExternalContext* ow_backend(TfLiteContext* context, const void* caller);
 
 OW_INSIDE void* ow_alloc(size_t bytes); /* malloc, calloc(1, ...), realloc and free of what ow_blocks counts */
 OW_INSIDE void* ow_zeroed(size_t bytes);
