@@ -369,5 +369,5 @@ def test_libraries_of_ones_own_and_onednn_are_tried_in_their_order():
 def test_names_that_are_no_libraries(name, before, words):
     with pytest.raises(ValueError, match=words):
         ow.ops.register_library(name, before=before)
-    with pytest.raises(ValueError, match="ow.ops.register_library enters another"):
+    with pytest.raises(ValueError, match=r"ow\.ops\.register_library enters another"):
         KernelKey("cpu", library="selection_unknown")

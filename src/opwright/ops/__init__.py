@@ -4,8 +4,8 @@ Lives here: the machinery of definitions (definition.py, attributes.py, call.py)
 (dispatch.py), reverse-mode differentiation over recorded calls (autodiff.py), and one package per operator family.
 Not here: who runs a call (eager/, tracing/), and the `.tflite` dialect (lite/ops/).
 
-What users call `ow.ops`: get, list, spec, compatibility, lint, register_kernel, register_library, explain, DefaultGradient,
-SingleGradient.
+What users call `ow.ops`: get, list, spec, compatibility, lint, register_kernel, register_library, explain,
+DefaultGradient, SingleGradient.
 """
 
 import importlib

@@ -185,7 +185,8 @@ def _converted(numbers: np.ndarray, dtype: DType) -> np.ndarray:
     return np.clip(np.rint(numbers.astype(np.float64)), max(dtype.min, -100), min(dtype.max, 100)).astype(dtype.np)
 
 
-def matches_formula(trial: Trial, name: str, expect: Callable[..., Any], rtol: float | None, atol: float | None) -> None:
+def matches_formula(trial: Trial, name: str, expect: Callable[..., Any], rtol: float | None, atol: float | None
+                    ) -> None:  # fmt: skip
     """Check that the results in a narrow floating dtype or in integers are those of the formula.
 
     A sum of rounded terms may cancel, so the absolute tolerance of floats is the dtype's at the largest result.
