@@ -126,10 +126,10 @@ def register_kernel(
 
     library: what it is made with: "foreign" (C, or whatever is not ours), "compiled", "reference" (NumPy's functions),
     "onednn", where the place is a GPU "cublas" or "cudnn", or a name of your own (`register_library`).
-    pure: False for a kernel that does more than compute, which is then never called to time it. reproducible: False for one whose bits may differ from run to run, where sums are
-    atomic: no place runs it under the flags deterministic and cuda_deterministic. tolerance: how far from the
-    reference it may be, in units of the dtype's eps at the largest result; the tuner takes none that is farther (by
-    default 64).
+    pure: False for a kernel that does more than compute, which is then never called to time it. reproducible: False for
+    one whose bits may differ from run to run, where sums are atomic: no place runs it under the flags deterministic and
+    cuda_deterministic. tolerance: how far from the reference it may be, in units of the dtype's eps at the largest
+    result; the tuner takes none that is farther (by default 64).
     raises AlreadyExistsError if the key has a kernel, ValueError for an unknown layout, library or kind of places,
     SignatureError for what is no operator or no function
     """

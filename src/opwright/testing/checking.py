@@ -147,8 +147,8 @@ def check(op: Any, inputs: Mapping[str, Any] | None = None, expect: Any = None, 
     the gradient of the gradient; it is the same on a graph and by the tape, and reads nothing it does not keep; memory
     that is used again changes no bit of the call, its gradient and the gradient of that; LoD levels are as declared;
     empty sequences work; the same call gives the same bits; as a model file it gives the same: interpreted, compiled,
-    as C where there is a compiler, by the official run time where that is installed; its attributes come back from a file, older files give
-    defaults, newer ones are refused by name.
+    as C where there is a compiler, by the official run time where that is installed; its attributes come back from a
+    file, older files give defaults, newer ones are refused by name.
 
     gives every Outcome; those that are not for this operator are "not tried", with the reason. The list prints as a
     table
