@@ -53,7 +53,7 @@ def _keep(code: types.CodeType, entry: Converted) -> None:
 
 def _namespace() -> types.SimpleNamespace:
     names = ("if_stmt", "while_stmt", "for_stmt", "if_exp", "and_", "or_", "not_", "in_", "not_in", "chain",
-             "assert_stmt", "list_comp", "returned")  # fmt: skip
+             "assert_stmt", "items_of", "list_comp", "returned")  # fmt: skip
     return types.SimpleNamespace(call=call, NOT_RETURNED=NOT_RETURNED, **{n: getattr(operators, n) for n in names})
 
 

@@ -10,7 +10,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import Any
 
-from .names import FUNCTIONS, Effects
+from .names import FUNCTIONS, Effects, index_names, support
 
 Names = frozenset[str]
 
@@ -20,13 +20,15 @@ class Facts:
     """Of one statement. state: variables it may change that are read later (or, in a loop, in the next round), sorted.
 
     kept: further ones that one branch changes and another reads: each branch must find them as they were.
-    composites: text -> node of attributes and items it writes. bound: all names its blocks bind, which they must
+    composites: text -> node of attributes and items it writes. containers: text -> node of dicts and lists whose items
+    it may change otherwise. bound: all names its blocks bind, which they must
     declare. grows: symbols appended to. target: names that a loop's head binds each round.
     """
 
     state: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
     composites: dict[str, Any] = field(default_factory=dict)
+    containers: dict[str, Any] = field(default_factory=dict)
     bound: Names = frozenset()
     grows: set[str] = field(default_factory=set)
     target: Names = frozenset()
@@ -60,7 +62,7 @@ class Liveness:
         if type(node) is ast.If:
             test = self._of(node.test)
             before = self.block(node.body, after) | self.block(node.orelse, after)
-            node.facts = self._facts([node.body, node.orelse], before, after | self._always)  # type: ignore[attr-defined]
+            node.facts = self._facts([node.body, node.orelse], before, after | self._always, False)  # type: ignore[attr-defined]
             return (before - test.writes) | test.reads
         if isinstance(node, (ast.While, ast.For)):
             return self._loop(node, after)
@@ -105,7 +107,7 @@ class Liveness:
                 break
             live = inner
         needed = self.block(node.body, live)
-        node.facts = self._facts(blocks, live, live)
+        node.facts = self._facts(blocks, live, live, True)
         node.facts.target = written
         if isinstance(node, ast.For):
             items = self._of(node.iter)
@@ -121,20 +123,37 @@ class Liveness:
         inside = self.block(node.body, self.block(node.orelse, behind) | caught)
         return inside | caught
 
-    def _facts(self, blocks: list[Any], before: Names, after: Names) -> Facts:
+    def _facts(self, blocks: list[Any], before: Names, after: Names, repeats: bool) -> Facts:
+        """Facts of a statement with these blocks, which run one after the other (repeats) or one of them.
+
+        An item whose index changes inside is another one each time, so its container stands for it. A container that a
+        loop binds anew is a variable of the loop, a copy already.
+        """
         effects = Effects()
         for statement in (s for block in blocks for s in block):
             effects.merge(self._of(statement))
         changed = (effects.writes | effects.changes) & (self._own | self._always)
-        composites = {
-            text: node
-            for text, (node, names) in effects.composites.items()
-            if names <= before and not names & effects.writes
-        }
+        composites: dict[str, Any] = {}
+        containers: dict[str, Any] = {}
+
+        def trackable(node: Any, names: frozenset[str]) -> bool:
+            inside = names if repeats else index_names(node) or frozenset()
+            return names <= before and not inside & effects.writes
+
+        pending = dict(effects.containers)
+        for text, (node, names) in effects.composites.items():
+            if trackable(node, names):
+                composites[text] = node
+            elif isinstance(node, ast.Subscript):
+                pending.setdefault(ast.unparse(node.value), (node.value, support(node.value) or frozenset()))
+        for text, (node, names) in pending.items():
+            if trackable(node, names):
+                containers[text] = node
         return Facts(
             sorted(changed & after),
             sorted((changed & before) - after),
             composites,
+            containers,
             frozenset(effects.writes),
             effects.grows & (changed | set(composites)),
         )

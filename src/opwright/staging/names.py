@@ -16,14 +16,16 @@ from .source import children, nodes, parameters
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 GROWING = frozenset({"append", "extend", "insert", "pop", "clear", "reverse"})  # methods that change a list
+MUTATORS = frozenset({"update", "setdefault", "popitem", "pop", "clear", "remove", "sort"})  # of dicts and lists
 
 
 class Effects:
     """What code does to variables.
 
     reads: names read. writes: names bound anew. changes: names whose value may change in other ways (a list grows, a
-    function called assigns it). composites: text of each attribute or item written -> (target node, names in it).
-    grows: symbols of lists that are appended to.
+    function called assigns it). composites: text of each attribute or item written or deleted -> (target node, names
+    in it). containers: likewise those dicts and lists whose items change in a way that no composite describes: by a
+    method, a slice, a computed index, a deletion. grows: symbols of lists that are appended to.
     """
 
     def __init__(self, functions: dict[str, Effects] | None = None) -> None:
@@ -31,6 +33,7 @@ class Effects:
         self.writes: set[str] = set()
         self.changes: set[str] = set()
         self.composites: dict[str, tuple[Any, frozenset[str]]] = {}
+        self.containers: dict[str, tuple[Any, frozenset[str]]] = {}
         self.grows: set[str] = set()
         self._functions = {} if functions is None else functions
 
@@ -56,7 +59,12 @@ class Effects:
         self.writes |= other.writes
         self.changes |= other.changes
         self.composites |= other.composites
+        self.containers |= other.containers
         self.grows |= other.grows
+
+    def size(self) -> tuple[int, ...]:
+        """Return how many symbols of each kind there are; merging only adds to them."""
+        return len(self.reads), len(self.writes), len(self.composites), len(self.containers)
 
     def _Name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Load):
@@ -65,6 +73,8 @@ class Effects:
             if called is not None:  # whoever mentions a local function may call it
                 self.reads |= called.reads
                 self.changes |= called.writes
+                self.composites |= called.composites
+                self.containers |= called.containers
         else:
             self.writes.add(node.id)
 
@@ -94,8 +104,15 @@ class Effects:
 
     def _composite(self, node: Any) -> None:
         names = support(node)
-        if names is not None and isinstance(node.ctx, ast.Store):
+        if names is not None:
             self.composites[ast.unparse(node)] = (node, names)
+        if isinstance(node, ast.Subscript) and (names is None or isinstance(node.ctx, ast.Del)):
+            self._container(node.value)
+
+    def _container(self, node: Any) -> None:
+        names = support(node)
+        if names is not None:
+            self.containers[ast.unparse(node)] = (node, names)
 
     def _Expr(self, node: ast.Expr) -> None:
         call = node.value
@@ -104,8 +121,11 @@ class Effects:
         self.add(call)
 
     def _Call(self, node: ast.Call) -> None:
-        if isinstance(node.func, ast.Attribute) and node.func.attr == "pop":
-            self._grow(node.func.value)
+        if isinstance(node.func, ast.Attribute):
+            if node.func.attr == "pop":
+                self._grow(node.func.value)
+            if node.func.attr in MUTATORS:
+                self._container(node.func.value)
         for child in children(node):
             self.add(child)
 
@@ -150,7 +170,8 @@ class Effects:
         self.reads |= inner.reads - bound.writes
         self.writes |= named
         self.changes |= inner.changes
-        self.composites.update(inner.composites)
+        self.composites |= inner.composites
+        self.containers |= inner.containers
 
     _ListComp = _SetComp = _DictComp = _GeneratorExp = _comprehended
 
@@ -180,24 +201,32 @@ class Effects:
     _Nonlocal = _Global
 
 
+# What an index may be made of that is the same when it is read twice.
+_INDEX = (ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.UnaryOp, ast.BinOp, ast.Tuple)
+
+
 def support(node: Any) -> frozenset[str] | None:
-    """The names that an attribute or item such as a.b['c'].d is made of; None where it is made of more than names."""
+    """Return the names that an attribute or item such as a.b['c'][i + 1].d is made of.
+
+    None where reading it twice need not read the same place: a call or a slice is part of it.
+    """
+    names = index_names(node)
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return None if names is None or not isinstance(node, ast.Name) else names | {node.id}
+
+
+def index_names(node: Any) -> frozenset[str] | None:
+    """Return the names in the indices of an attribute or item; None where an index is more than names and numbers."""
     names: set[str] = set()
-    while True:
-        if isinstance(node, ast.Name):
-            names.add(node.id)
-            return frozenset(names)
-        if isinstance(node, ast.Attribute):
-            node = node.value
-        elif isinstance(node, ast.Subscript):
-            index = node.slice
-            if isinstance(index, ast.Name):
-                names.add(index.id)
-            elif not isinstance(index, ast.Constant):
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        if isinstance(node, ast.Subscript):
+            parts = nodes(node.slice)
+            if not all(isinstance(part, _INDEX) for part in parts):
                 return None
-            node = node.value
-        else:
-            return None
+            names.update(part.id for part in parts if isinstance(part, ast.Name))
+        node = node.value
+    return frozenset(names)
 
 
 class Scope:
@@ -239,6 +268,8 @@ def effects_of_function(node: Any, functions: dict[str, Effects]) -> Effects:
     result.reads = inner.reads - scope.locals
     result.writes = (inner.writes | inner.changes) & scope.declared_nonlocal
     result.writes |= inner.changes - scope.locals - scope.declared_global
+    result.composites = {k: v for k, v in inner.composites.items() if not v[1] & scope.locals}
+    result.containers = {k: v for k, v in inner.containers.items() if not v[1] & scope.locals}
     return result
 
 
@@ -252,13 +283,12 @@ def local_functions(body: list[Any]) -> dict[str, Effects]:
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
             definitions.extend((t.id, node.value) for t in node.targets if isinstance(t, ast.Name))
     for _ in range(len(definitions)):
-        before = {k: (len(v.reads), len(v.writes)) for k, v in functions.items()}
+        before = {k: v.size() for k, v in functions.items()}
         for name, node in definitions:
             found = effects_of_function(node, functions)
             if name in functions:
-                found.reads |= functions[name].reads
-                found.writes |= functions[name].writes
+                found.merge(functions[name])
             functions[name] = found
-        if before == {k: (len(v.reads), len(v.writes)) for k, v in functions.items()}:
+        if before == {k: v.size() for k, v in functions.items()}:
             break
     return functions

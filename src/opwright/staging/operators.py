@@ -28,6 +28,28 @@ from .stages import (
 )
 
 
+def items_of(text: str, container: Thunk) -> tuple[str, Thunk, Callable[[Any], None], Thunk]:
+    """Return the row of a `State` whose value is a copy of a dict or list; setting it changes the items in place.
+
+    What is neither has no value there.
+    """
+
+    def get() -> Any:
+        whole = container()
+        if isinstance(whole, (dict, list)):
+            return dict(whole) if isinstance(whole, dict) else list(whole)
+        raise LookupError(text)
+
+    def put(items: Any) -> None:
+        whole = container()
+        if not isinstance(whole, (dict, list)):  # a list that grows in a graph by now, which is a variable itself
+            return
+        whole.clear()
+        whole.update(items) if isinstance(whole, dict) else whole.extend(items)
+
+    return text, get, put, lambda: None
+
+
 def if_stmt(
     test: Any,
     body: Thunk,

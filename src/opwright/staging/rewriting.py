@@ -22,7 +22,7 @@ import ast
 import contextlib
 from typing import Any
 
-from .expressions import Expressions
+from .expressions import Expressions, lazy
 from .jumps import Lowering, ag_call, at, load
 from .liveness import Facts, Liveness
 from .names import Scope, local_functions, own_nodes
@@ -124,15 +124,18 @@ class _Function:
         if not (facts.state or facts.kept):
             variables = ast.Constant(None)
         arguments = [variables]
-        if facts.composites:
-            rows: list[Any] = []
-            for text, target in sorted(facts.composites.items()):
-                value = f"value_{self._numbers[0]}{SUFFIX}"
-                assign = ast.Assign([_as(target, ast.Store())], load(value), type_comment=None)
-                setter = self._made("set", [assign], Facts(), where, value)
-                before.append(setter)
-                getter = ast.Lambda(ast.arguments([], [], None, [], [], None, []), _as(target, ast.Load()))
-                rows.append(ast.Tuple([ast.Constant(text), getter, load(setter.name)], ast.Load()))
+        rows: list[Any] = []
+        for text, target in sorted(facts.composites.items()):
+            value = f"value_{self._numbers[0]}{SUFFIX}"
+            assign = ast.Assign([_as(target, ast.Store())], load(value), type_comment=None)
+            setter = self._made("set", [assign], Facts(), where, value)
+            deleter = self._made("delete", [ast.Delete([_as(target, ast.Del())])], Facts(), where)
+            before += [setter, deleter]
+            functions = [lazy(_as(target, ast.Load())), load(setter.name), load(deleter.name)]
+            rows.append(ast.Tuple([ast.Constant(text), *functions], ast.Load()))
+        for text, target in sorted(facts.containers.items()):
+            rows.append(ag_call("items_of", ast.Constant(f"{text}[...]"), lazy(_as(target, ast.Load()))))
+        if rows:
             arguments.append(ast.Tuple(rows, ast.Load()))
         return before, arguments
 

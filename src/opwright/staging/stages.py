@@ -43,13 +43,14 @@ class NotReturned:
 
 
 NOT_RETURNED = NotReturned()
+_NO_VALUE = (AttributeError, LookupError, NameError, TypeError)  # what reading an item of what has none raises
 
 
 class State:
     """The variables that a statement may change and that are read later: plain ones by cells, others by functions.
 
-    variables: a function that mentions the plain ones; its cells are theirs. composites: (text, getter, setter) of
-    attributes and items. names: all of them, in order. Values are read and written as a list in that order.
+    variables: a function that mentions the plain ones; its cells are theirs. composites: (text, getter, setter,
+    deleter) of attributes and items. names: all of them, in order. Values are read and written as a list in that order.
     """
 
     __slots__ = ("_composites", "_globals", "names", "places")
@@ -78,10 +79,10 @@ class State:
             except ValueError:
                 value = Undefined(name)
             values.append(Undefined(name) if value is NOT_RETURNED else value)
-        for name, getter, _ in self._composites:
+        for name, getter, _, _ in self._composites:
             try:
                 values.append(getter())
-            except (AttributeError, LookupError):
+            except _NO_VALUE:
                 values.append(Undefined(name))
         return values
 
@@ -99,15 +100,20 @@ class State:
                 self._globals[name] = value
             else:
                 cell.cell_contents = value
-        for (_, getter, setter), value in zip(self._composites, values[len(self.places) :]):
-            if isinstance(value, Undefined):
+        for (name, getter, setter, deleter), value in zip(self._composites, values[len(self.places) :]):
+            try:
+                current = getter()
+            except _NO_VALUE:
+                current = value if isinstance(value, Undefined) else NOT_RETURNED
+            if current is value:  # read-only attributes may stand in the state as long as nothing changes them
+                continue
+            if not isinstance(value, Undefined):
+                setter(value)
                 continue
             try:
-                if getter() is value:  # read-only attributes may stand in the state as long as nothing changes them
-                    continue
-            except (AttributeError, LookupError):
-                pass
-            setter(value)
+                deleter()
+            except (AttributeError, TypeError) as error:
+                raise StagingError(f"{name!r} is set in one branch only and cannot be deleted again: {error}") from error
 
 
 def is_returned_value(name: str) -> bool:

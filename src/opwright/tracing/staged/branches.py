@@ -91,8 +91,8 @@ def choose(test: Any, names: tuple[str, ...], main: Thunk, other: Thunk, name: s
 
 
 def _merged(name: str, names: tuple[str, ...], a: Any, b: Any, main_trace: Any, other_trace: Any) -> Any:
-    """None where both are undefined, or (form, leaves)."""
-    if isinstance(a, Undefined) and isinstance(b, Undefined):
+    """None where both are undefined, or one object whose items are a variable of their own; or (form, leaves)."""
+    if (isinstance(a, Undefined) and isinstance(b, Undefined)) or (a is b and f"{name}[...]" in names):
         return None
     if isinstance(a, Undefined) or isinstance(b, Undefined):
         form = b if isinstance(a, Undefined) else a
