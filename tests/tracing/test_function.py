@@ -571,7 +571,7 @@ def test_unconnected_and_integer_results() -> None:
         a, b, c = f(x)
     assert tape.gradient(a, x).numpy() == 2.0
     assert tape.gradient(b, x) is None
-    assert tape.gradient(c, x) is None
+    assert tape.gradient(c, x).numpy() == 0.0  # as TensorFlow 2.21: another output depends on x
     assert tape.gradient(c, x, unconnected_gradients="zero").numpy() == 0.0
 
 

@@ -1,4 +1,4 @@
-"""Attributes and items that control flow over tensors creates, changes and deletes: each branch finds what Python finds.
+"""Attributes and items that control flow over tensors creates, changes and deletes: each branch has its own.
 
 A row is a program of one number, what it gives for some numbers, or the error that says why a graph cannot have it.
 Rows of `LEAKS` are those where TensorFlow lets one branch's items into the other; what Python does is the oracle there.
@@ -149,7 +149,7 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("program, branch", REFUSED, ids=[p.__name__ for p, _ in REFUSED])
+@pytest.mark.parametrize(("program", "branch"), REFUSED, ids=[p.__name__ for p, _ in REFUSED])
 def test_what_one_branch_creates_must_be_in_the_other_too(tf, program, branch):
     with pytest.raises(ValueError, match=f"must also be initialized in the {branch} branch"):
         tf.function(program)(tf.constant(0))

@@ -285,7 +285,8 @@ class GradientTape:
     ) -> Any:
         """The jacobian of each batch entry by itself: target [b, ...t], source [b, ...s] -> [b, ...t, ...s].
 
-        Right where entry i of the target depends on entry i of the source only.
+        Right where entry i of the target depends on entry i of the source only. A target that does not depend on the
+        source has a jacobian of zeros.
         raises ValueError for ranks below 1 or batch sizes that differ
         """
         unconnected = UnconnectedGradients(unconnected_gradients)
@@ -306,10 +307,8 @@ class GradientTape:
             rows.append(_dense(grad))
         if not self.persistent:
             self._records, self._live = [], set()
-        if not rows:
+        if not rows or any(g is None for g in rows):  # zeros whatever `unconnected_gradients` says, as in TensorFlow
             return array.zeros((*shape, *source_shape[1:]), target.dtype)
-        if any(g is None for g in rows):
-            return None
         return array.reshape(array.stack(rows, axis=1), (batch, *inner, *source_shape[1:]))
 
 

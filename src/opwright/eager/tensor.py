@@ -120,6 +120,15 @@ class EagerTensor(Tensor):
             raise TypeError(f"only an integer tensor can be an index; this one is {self._dtype.name}")
         return int(self._scalar("an index value"))
 
+    def __bytes__(self) -> bytes:
+        if self._dtype.np.kind not in "biufcV" or type(self._array) is not np.ndarray:
+            raise TypeError(f"a {self._dtype.name} tensor has no bytes of its own")
+        return self._array.tobytes()
+
+    def __buffer__(self, flags: int) -> memoryview:
+        """The elements, not to be written to, for `memoryview` (Python 3.12 and later)."""
+        return self.__array__().data
+
     def set_shape(self, shape: Any) -> None:
         """Raises ValueError where `shape` does not fit; nothing else is to be learned of a value's shape."""
         if not self.shape.is_compatible_with(shape):
@@ -221,6 +230,8 @@ def to_array(value: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
     if isinstance(value, IndexedSlices):
         value = value.to_dense()
     if isinstance(value, (list, tuple)) and value:
+        if dtype is None:
+            dtype = _dtype_inside(value)
         value = _without_tensors(value)
     if isinstance(value, TensorLike):
         value = value.numpy()
@@ -255,7 +266,8 @@ def _shown(value: Any) -> str:
 def _without_tensors(value: Any) -> Any:
     """A nesting with the tensors in it as arrays."""
     if isinstance(value, TensorLike):
-        return np.asarray(value.numpy())
+        array = np.asarray(value.numpy(), object if value.dtype is dtypes.string else None)
+        return array.tolist() if value.dtype is dtypes.string else array
     if isinstance(value, (list, tuple)):
         return [_without_tensors(v) for v in value]
     return value

@@ -363,8 +363,27 @@ class Variable(TensorLike):
     def __float__(self) -> float:
         return float(self.value())
 
+    def __complex__(self) -> complex:
+        return complex(self.value())
+
     def __index__(self) -> int:
         return self.value().__index__()
+
+    def __bytes__(self) -> bytes:
+        return bytes(self.value())
+
+    def __buffer__(self, flags: int) -> memoryview:
+        """The elements now, not to be written to (Python 3.12 and later)."""
+        return self.value().__buffer__(flags)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.value(), spec) if spec else str(self)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return EagerTensor(self.read_array().copy(), self.dtype).__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.value().__dlpack_device__()
 
     def __len__(self) -> int:
         return len(self.value())

@@ -169,7 +169,7 @@ def natural_dtype(value: Any) -> DType:
     if isinstance(value, TensorShape):
         if not value.is_fully_defined():
             raise ValueError(f"Cannot convert a partially known TensorShape {value} to a Tensor.")
-        return dtypes.int32
+        return dtypes.int64 if any(size > dtypes.int32.max for size in value.as_list()) else dtypes.int32
     array = np.asarray(value)
     if array.dtype == object:
         raise ValueError(f"Attempt to convert a value ({value!r}) with an unsupported type {type(value)} to a Tensor.")

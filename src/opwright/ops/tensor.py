@@ -111,10 +111,14 @@ def overriding(inputs: Any) -> Overriding | None:
 class Reference:
     """A hashable reference to a tensor or variable; equal for the same object."""
 
-    __slots__ = ("_target",)
+    __slots__ = ("__weakref__", "_target")
 
     def __init__(self, target: Any) -> None:
         self._target = target
+
+    def __lt__(self, other: Any) -> bool:
+        """An order without a meaning, so that keys of a dict can be sorted."""
+        return id(self._target) < id(other._target) if isinstance(other, Reference) else NotImplemented
 
     def deref(self) -> Any:
         """The tensor itself."""

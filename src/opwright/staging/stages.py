@@ -113,7 +113,7 @@ class State:
             try:
                 deleter()
             except (AttributeError, TypeError) as error:
-                raise StagingError(f"{name!r} is set in one branch only and cannot be deleted again: {error}") from error
+                raise StagingError(f"{name!r} is set in one branch only and cannot be deleted: {error}") from error
 
 
 def is_returned_value(name: str) -> bool:

@@ -85,7 +85,7 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
         def grad(*dys: Any, variables: Sequence[Any] | None = None) -> Any:
             tensors = [a for a in nest.flatten(args) if isinstance(a, TensorLike)]
             with GradientTape() as tape:
-                again = [array.identity_without_record(t) for t in tensors]
+                again = [array.identity(t) for t in tensors]  # recorded: gradients of this gradient flow through it
                 tape.watch(again)
                 fresh = iter(again)
                 repeated = nest.map_structure(lambda a: next(fresh) if isinstance(a, TensorLike) else a, list(args))

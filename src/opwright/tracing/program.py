@@ -155,8 +155,14 @@ class Program:
         recorded = results if higher else results[:n]
         outlines = [linked(y) for y in recorded]
 
+        sources = list(map(linked, inputs))
+
         def backward(dys: Sequence[Any], once: bool = False) -> list[Any]:
-            return derivative.backward(dys, known, outlines, once and not higher)
+            grads = derivative.backward(dys, known, outlines, once and not higher)
+            for i in derivative.reached:
+                if grads[i] is None:
+                    grads[i] = array.zeros_like(sources[i])
+            return grads
 
         record = CustomRecord(inputs, recorded, backward, functools.partial(backward, once=True))
         for tape in state.tapes:
@@ -229,6 +235,11 @@ class _Derivative:
         kept = {id(c) for c in read}
         self.kept_outputs = [(i, id(o)) for i, o in enumerate(self.forward.outputs) if id(o) in kept]
         self.kept_inputs = [(i, id(p)) for i, p in enumerate(self.placeholders) if id(p) in kept]
+        # What some output depends on has a gradient whichever outputs are differentiated: zeros at least.
+        kinds = self._backward[tuple(is_trainable(o.dtype) for o in program.outputs)].kinds
+        sources = zip((*trace.inputs, *program.captured), kinds)
+        self.reached = [i for i, (source, kind) in enumerate(sources)
+                        if kind and (isinstance(source, Variable) or not source.dtype.is_handle)]  # fmt: skip
 
     def _read(self, backward: Program, higher: bool = False) -> list[SymbolicTensor]:
         """The tensors of the forward program that are kept for a backward program.
