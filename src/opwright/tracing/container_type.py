@@ -114,7 +114,7 @@ class Form:
         """The children of a value of this form."""
         if self.kind == "Dict":
             return [value[k] for k in self.names]
-        if self.kind in ("Attrs", "Fields"):
+        if self.kind in ("Attrs", "Fields", "Slice"):
             return [getattr(value, n) for n in self.names]
         if self.kind == "CustomNest":
             return value.__tf_flatten__()[1]
@@ -142,6 +142,8 @@ class Form:
             return children
         if self.kind == "Tuple":
             return tuple(children)
+        if self.kind == "Slice":
+            return slice(*children)
         if self.kind == "CustomNest":
             return self.cls.__tf_unflatten__(self.metadata, tuple(children))
         if self.kind == "NamedTuple":
@@ -171,3 +173,4 @@ def halves(call: Structure) -> tuple[Structure, Structure]:
 
 
 LIST, TUPLE = Form("List"), Form("Tuple")
+SLICE = Form("Slice", slice, ("start", "stop", "step"))

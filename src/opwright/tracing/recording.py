@@ -53,16 +53,16 @@ def record_trace(
 
         args = [place(n, p) for n, p in zip(names, positional.parts)]
         kwargs = {n: place(n, p) for n, p in zip(by_name.form.names, by_name.parts)}
-        given_before = {n: nest.map_structure(_same, a) for n, a in (*zip(names, args), *kwargs.items())
-                        if nest.is_nested(a)}  # fmt: skip
+        kinds = {**dict(zip(names, positional.parts)), **dict(zip(by_name.form.names, by_name.parts))}
+        arguments = {**dict(zip(names, args)), **kwargs}
+        before = {n: _leaves(kinds[n], a) for n, a in arguments.items()}
         with autograph(function.autograph):
             python = staging.requested(function.python_function) if function.autograph else function.python_function
             try:
                 result = python(*args, **kwargs)
             except Exception as error:
                 raise error.with_traceback(staging.users_frames(error.__traceback__))  # noqa: B904  the same error
-        now = {**dict(zip(names, args)), **kwargs}
-        modified = [n for n, before in given_before.items() if not _unchanged(before, now[n])]
+        modified = [n for n, a in arguments.items() if not _same(before[n], _leaves(kinds[n], a))]
         if modified:
             called = getattr(function.python_function, "__qualname__", function.name)
             raise ValueError(
@@ -76,17 +76,28 @@ def record_trace(
     return concrete, trace.created_variables
 
 
-def _same(value: Any) -> Any:
-    return value
-
-
-def _unchanged(before: Any, after: Any) -> bool:
-    """Whether two structures are alike and hold the very same leaves."""
+def _leaves(kind: Any, value: Any) -> list[Any] | None:
+    """Return what the containers of a type hold in a value; None where the value is no longer of that structure."""
+    if type(kind) is not Structure:
+        return [value]
     try:
-        nest.assert_same_structure(before, after)
-    except (TypeError, ValueError):
-        return False
-    return all(a is b for a, b in zip(nest.flatten(before), nest.flatten(after)))
+        children = kind.form.parts_of(value, len(kind.parts))
+    except (AttributeError, LookupError):
+        return None
+    if children is None:
+        return None
+    leaves: list[Any] = []
+    for part, child in zip(kind.parts, children):
+        inner = _leaves(part, child)
+        if inner is None:
+            return None
+        leaves += inner
+    return leaves
+
+
+def _same(before: list[Any] | None, after: list[Any] | None) -> bool:
+    """Whether two lists of leaves hold the very same objects."""
+    return before is not None and after is not None and all(a is b for a, b in zip(before, after, strict=True))
 
 
 @contextlib.contextmanager

@@ -8,8 +8,8 @@ Not here: containers (container_type.py), the protocol (core/type_spec.py), tens
     tensor, NumPy array, NumPy scalar             TensorSpec              dtype; shapes by subtyping
     composite (CompositeTensor)                   its `_type_spec`        by its parts
     object with __tf_tracing_type__               what it gives           as that says
-    None, bool, int, float, str, enum, type ...   Literal                 the same type and an equal value
-    list, tuple, namedtuple, dict, attrs          the same of types       part by part
+    None, bool, int, str, enum, range, type ...   Literal                 the same type and an equal value
+    list, tuple, namedtuple, dict, slice, attrs   the same of types       part by part
     dataclass that compares by its fields         Fields                  part by part
     Variable                                      VariableType            the same variable
     anything else                                 Reference               equality, through a weak reference
@@ -33,7 +33,7 @@ from ..core.type_spec import CompositeTensor, TraceType, TypeSpec
 from ..eager.tensor import EagerTensor
 from ..eager.variable import Variable
 from ..ops.tensor import Tensor
-from .container_type import LIST, TUPLE, Form, Structure
+from .container_type import LIST, SLICE, TUPLE, Form, Structure
 
 _CUSTOM, _MAPPING, _NAMEDTUPLE, _ATTRS = STRUCTURES[:4]
 
@@ -307,7 +307,7 @@ def from_value(value: Any, context: TracingContext) -> Any:
     kind = type(value)
     if kind is EagerTensor:
         return TensorSpec(value.shape, value._dtype)
-    if kind in _LITERALS:
+    if kind in _LITERALS or isinstance(value, np.str_):
         return Literal(value)
     if isinstance(value, Tensor) and not isinstance(value, CompositeTensor):
         return TensorSpec(value.shape, value.dtype)
@@ -333,6 +333,8 @@ def from_value(value: Any, context: TracingContext) -> Any:
         return Structure(LIST, [from_value(v, context) for v in value])
     if kind is tuple:
         return Structure(TUPLE, [from_value(v, context) for v in value])
+    if kind is slice:
+        return Structure(SLICE, [from_value(getattr(value, n), context) for n in SLICE.names])
     if is_namedtuple(kind):
         return Structure(Form("NamedTuple", kind, kind._fields), [from_value(v, context) for v in value])
     if isinstance(value, tuple):
