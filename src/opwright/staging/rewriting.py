@@ -142,11 +142,12 @@ class _Function:
     def _if(self, node: ast.If) -> list[Any]:
         facts: Facts = node.facts  # type: ignore[attr-defined]
         test = self._expressions.visit(node.test)
-        body = self._made("if_body", self._block(node.body), _binding(node.body, facts), node)
+        bound, others = _binding(node.body), _binding(node.orelse)
+        body = self._made("if_body", self._block(node.body), bound, node)
         made = [body]
         orelse: Any = ast.Constant(None)
         if node.orelse:
-            other = self._made("else_body", self._block(node.orelse), _binding(node.orelse, facts), node)
+            other = self._made("else_body", self._block(node.orelse), others, node)
             made.append(other)
             orelse = load(other.name)
         setters, state = self._state(facts, node)
@@ -162,7 +163,8 @@ class _Function:
         options, body_statements = self._options(node, facts)
         test = self._expressions.visit(_with_stops(node, node.test))
         head = self._made("loop_test", [at(ast.Return(test), node)], Facts(bound=facts.target), node.test)
-        body = self._made("loop_body", self._block(body_statements), _binding(node.body, facts), node)
+        bound = _binding(node.body)
+        body = self._made("loop_body", self._block(body_statements), bound, node)
         setters, state = self._state(facts, node)
         call = ag_call("while_stmt", load(head.name), load(body.name), *_padded(state), *options)
         return [head, body, *setters, at(ast.Expr(call), node)]
@@ -175,9 +177,8 @@ class _Function:
         items = self._expressions.visit(node.iter)
         first = at(bind, node.target)
         self._expressions.visit(node.target)
-        body = self._made(
-            "loop_body", [first, *self._block(body_statements)], _binding([first, *node.body], facts), node, item
-        )
+        bound = _binding([first, *node.body])
+        body = self._made("loop_body", [first, *self._block(body_statements)], bound, node, item)
         made = [body]
         go_on: Any = ast.Constant(None)
         if getattr(node, "stops", ()):
@@ -251,7 +252,8 @@ def _lazily(items: list[tuple[str, Any]], where: Any) -> Any:
     return at(ast.Lambda(ast.arguments([], [], None, [], [], None, []), options), where)
 
 
-def _binding(block: list[Any], facts: Facts) -> Facts:
+def _binding(block: list[Any]) -> Facts:
+    """The names that a block binds, asked before its statements are rewritten, which happens in place."""
     from .names import Effects
 
     return Facts(bound=frozenset(Effects().add(block).writes))
