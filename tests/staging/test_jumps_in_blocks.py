@@ -52,7 +52,7 @@ def program(loop, blocks, jump):
 
 
 SINGLE = [(block,) for block in BLOCKS]
-NESTED = [p for p in itertools.permutations(("with", "try finally", "try except", "if"), 2)]
+NESTED = list(itertools.permutations(("with", "try finally", "try except", "if"), 2))
 ROWS = [
     pytest.param(loop, blocks, jump, id=f"{jump} in {' in '.join(blocks)} in {loop}",
                  marks=[pytest.mark.ours] if BEYOND_TENSORFLOW & {jump, *blocks} else [])
