@@ -8,14 +8,16 @@ broadcast is the shape check, and only a failure looks for the words. Everything
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..core import flags
-from ..core.errors import OpError
+from ..core.errors import OpError, ResourceExhaustedError
 from ..core.frames import users_line
+from ..core.specs import TensorSpec
 from ..ops import dispatch
 from ..ops.arguments import tensors
 from ..ops.autodiff import OpRecord, flattened
@@ -102,6 +104,10 @@ def _number_beside(x: Any, y: Any) -> tuple[EagerTensor, EagerTensor] | None:
 _NUMBERS = frozenset({float, int})
 
 
+ADDRESSABLE = 1 << 47
+"""Bytes of a process's address space on the processors that there are."""
+
+
 class Asking:
     """An input as `infer` sees it, noting whether its value was asked for."""
 
@@ -129,9 +135,19 @@ class Asking:
 
 
 def _infer(op: Operator, bound: Call, inputs: Sequence[Any], key: Any, name: str | None) -> list[Any]:
-    """The flat output specs; kept for the next call with such inputs where they follow from dtypes and shapes alone."""
+    """The flat output specs; kept for the next call with such inputs where they follow from dtypes and shapes alone.
+
+    raises ResourceExhaustedError for an output that no address space holds, before its kernel works towards it
+    """
     operands = [Asking(x) for x in inputs]
     promised = _flat_specs(op.infer(bound, operands, name))
+    for spec in promised:
+        if isinstance(spec, TensorSpec) and spec.shape.is_fully_defined():
+            nbytes = math.prod(spec.shape.dims) * spec.dtype.size
+            if nbytes > ADDRESSABLE:
+                raise ResourceExhaustedError(op=op.name, node=name, what="an output is larger than any memory",
+                                             found=f"{spec.short()}: {nbytes} bytes",
+                                             wanted=f"at most {ADDRESSABLE}")  # fmt: skip
     if promised and not any(o.asked for o in operands) and len(bound.inferred) < 64:
         bound.inferred[key] = promised
     return promised

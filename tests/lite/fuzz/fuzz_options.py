@@ -33,6 +33,7 @@ from opwright.lite.format import schema
 
 MODES = ("options", "options", "options", "structure", "bytes")
 TARGETS = ("host", "x86-64-v3")
+PAIRS = [(row, kind) for row in ROWS for kind in row.kinds]
 SCALES = (*fuzz_mutants.FLOATS, 1e-38, 1e-30, 1e-9, 0.25, 0.5, 2.0, 100.0, 1e9, 1e30)
 SIZES = (0, 1, 2, 3, 7, 8, 16, 17, 33, 256, 257, 300, 1024, 2**16, 2**20, 2**31 - 1, -1, -2)
 COMPILED = ("FLOAT32", "INT8", "UINT8", "INT16", "INT32")
@@ -58,11 +59,60 @@ class Case:
 @functools.cache
 def rows() -> list[tuple[Any, str]]:
     """The rows of the table operator x type; those of types that are compiled three times, to be drawn more often."""
-    return [(row, kind) for row in ROWS for kind in row.kinds for _ in range(3 if kind in COMPILED else 1)]
+    return [(row, kind) for row, kind in PAIRS for _ in range(3 if kind in COMPILED else 1)]
+
+
+EXTREME = (2**20, 2**31 - 1, -(2**31), 255, 100, -1, 0)
+"""What each field of whole numbers is in turn."""
+
+
+@functools.cache
+def sweep() -> list[tuple[Any, str, str, Any]]:
+    """Each field of each row's options table with each extreme: row, type, field, what it is."""
+    found = []
+    for row, kind in PAIRS:
+        model = model_of(row.name, row.draw(Draw(0, kind)))
+        for table in _tables(model):
+            for place in schema.table(table.table_name).fields:
+                if place.kind == "scalar" and place.scalar == "float32":
+                    values: Any = SCALES
+                elif place.kind == "scalar" and place.scalar == "bool":
+                    values = (True, False)
+                elif place.kind == "scalar":
+                    values = [*EXTREME, *(range(-1, 7) if place.enum else ())]
+                elif place.kind == "vector" and place.scalar != "float32":
+                    values = [np.array([x], schema.SCALARS[place.scalar][2]) for x in EXTREME if _holds(place, x)]
+                else:
+                    continue
+                found += [(row, kind, place.name, v) for v in values if not isinstance(v, int) or _holds(place, v)]
+    return found
+
+
+def _holds(place: schema.Field, value: int) -> bool:
+    limits = np.iinfo(schema.SCALARS[place.scalar][2]) if place.scalar != "bool" else None
+    return limits is None or int(limits.min) <= value <= int(limits.max)
+
+
+def _tables(model: Any) -> list[Any]:
+    return [t for op in _operators(model) for t in (op.builtin_options, op.builtin_options_2) if t is not None]
+
+
+def swept(number: int) -> Case:
+    """A case of the sweep, which is as long as `sweep()`."""
+    row, kind, name, value = sweep()[number % len(sweep())]
+    drawn = row.draw(Draw(number // len(sweep()), kind))
+    model = model_of(row.name, drawn)
+    for table in _tables(model):
+        if hasattr(table, name):
+            setattr(table, name, value)
+    return Case(number, f"{row} {kind}", "sweep", TARGETS[number % len(TARGETS)], model.to_bytes(), feeds(drawn),
+                row.within, changed=[f"{name} = {value!r}"])  # fmt: skip
 
 
 def case(number: int, mode: str | None = None) -> Case:
     """The case of a number; of one mode, or of whichever the number draws."""
+    if mode == "sweep":
+        return swept(number)
     draw = random.Random(f"engines {number}")
     drawn_mode, target = draw.choice(MODES), TARGETS[number % len(TARGETS)]
     mode = mode or drawn_mode
@@ -101,7 +151,7 @@ def _tensors(model: Any) -> list[Any]:
 
 def _options(model: Any, draw: random.Random) -> str:
     """A field of an options table."""
-    tables = [t for op in _operators(model) for t in (op.builtin_options, op.builtin_options_2) if t is not None]
+    tables = _tables(model)
     places = [(t, f) for t in tables for f in schema.table(t.table_name).fields]
     if not places:
         return _custom(model, draw)

@@ -4,7 +4,8 @@
     python tests/lite/fuzz/run_fuzz.py --case 1234       one again, with its traceback; --keep FILE writes its bytes
 
 --what: `files`, any file through every tool and the reference engine (fuzz_target.py); `engines`, models of one
-operator by both engines, which are to agree (fuzz_engines.py), of --mode `options`, `structure` or `bytes` or all.
+operator by both engines, which are to agree (fuzz_engines.py), of --mode `options`, `structure` or `bytes` or all;
+--mode `sweep` gives each field of each options table each extreme in turn.
 
 Findings are listed by place, with the numbers of some cases each; the exit code is 1 if there are any. A process that
 dies, or is at one case for longer than it may, is a finding of that case; another goes on with the next. --log keeps
@@ -146,7 +147,7 @@ def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--what", choices=("files", "engines"), default="files")
-    parser.add_argument("--mode", choices=("options", "structure", "bytes"))
+    parser.add_argument("--mode", choices=("options", "structure", "bytes", "sweep"))
     parser.add_argument("--cases", type=int, default=200_000)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2)

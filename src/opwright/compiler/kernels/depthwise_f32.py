@@ -118,7 +118,7 @@ def _along(lines: Any, tap: Any, start: Any, finish: Any, y: Any, at: Any, c: An
         for d in range(depth):
             sums[r, d] = start
     for t in range(count + (depth - 1)):
-        for j in range(strides[1]):
+        for j in range(min(strides[1], size[1])):  # columns beyond the window are in none
             column = (t * strides[1] + j) * across + base
             if within(column, width):
                 for i in range(len(lines)):
@@ -215,7 +215,7 @@ def make_depthwise_f32(form: Depthwise, build: Builder) -> None:
         return
     bias, expr, operands = without_bias(form.expr, form.operands)
     epilogue, more = epilogue_of(expr, operands, out, build)
-    rows = 1 if down > 1 else rows_together(out_height)
+    rows = 1 if down > 1 or sh > kh else rows_together(out_height)  # together they read each line between them
     code = depthwise_f32.code(size=(kh, kw), strides=(sh, sw), rows=rows, lanes=lanes, has_bias=bias is not None,
                               dilated=across > 1, more=len(more), epilogue=epilogue)  # fmt: skip
     band = BAND if n * blocks * -(-out_height // BAND) >= BAND else rows

@@ -130,7 +130,7 @@ def _along(tile: Tile, lines: Any, taps: Any, start: Any, scale: Any, zero: Any,
         for d in range(depth):
             sums[r, d] = start
     for t in range(count + (depth - 1)):
-        for j in range(sw):
+        for j in range(min(sw, kw)):
             column = (t * sw + j) * across + base
             pixels = kl.registers(u8, 4 * lanes, len(groups))
             for g in range(len(groups)):
@@ -282,7 +282,7 @@ def _quick(form: Depthwise, lanes: int, build: Builder) -> None:
     n, out_height, out_width, channels = out.shape
     image, pitch, zeros, scales = _rounded(form, build) if form.rounding else (build.pointer(x), x.pitch, 0, 0)
     team = _team(size[0], strides[0]) if down == 1 and out_height > 1 else 1
-    rows = 2 * team if down == 1 and _two_teams(out_height, team) else team
+    rows = 2 * team if down == 1 and strides[0] <= size[0] and _two_teams(out_height, team) else team
     tile = Tile(size, strides, rows, team, _parts(form.filter, form.filter_zero), lanes)
     signed = x.dtype is not dtypes.uint8
     zero = -1 if form.rounding else form.input_zero + (128 if signed else 0)

@@ -45,6 +45,7 @@ class Family:
         self.parameters = {p.name: p.annotation for p in parameters[1:] if p.kind is p.POSITIONAL_OR_KEYWORD}
         more = [p for p in parameters if p.kind is p.VAR_POSITIONAL]
         self._codes: dict[Any, FamilyCode] = {}
+        self._too_large: dict[Any, Exception] = {}  # what cannot be staged is not tried again
         self.more = (more[0].name, more[0].annotation) if more else None
         self.constants = tuple(p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.VAR_POSITIONAL))
         for name, kind in (*self.parameters.items(), *([self.more] if self.more else ())):
@@ -68,10 +69,15 @@ class Family:
             return str(self.emit(target or host(), **constants))
 
     def emit(self, target: Target, **constants: Any) -> ir.Module:
-        """The module of one kernel, before optimisation; its function is `entry(constants)`."""
+        """The module of one kernel, before optimisation; its function is `entry(constants)`. Raises TooLarge."""
         from .emitting import emit
+        from .values import TooLarge
 
-        return emit(self, target, constants)
+        try:
+            return emit(self, target, constants)
+        except TooLarge as error:
+            self._too_large[target, tuple(constants.items())] = error
+            raise
 
     def code(self, **constants: Any) -> FamilyCode:
         """Machine code of one kernel for this processor: made once a process, and kept between processes.
@@ -82,6 +88,8 @@ class Family:
 
         target = host()
         key = target, tuple(constants.items())
+        if key in self._too_large:
+            raise self._too_large[key].with_traceback(None)
         found = self._codes.get(key)
         if found is None:
             entry = self.entry(constants)

@@ -18,6 +18,7 @@ from llvmlite import ir
 
 from ...core import dtypes, flags
 from ...core.dtypes import DType
+from ...core.errors import InvalidArgumentError
 from ...core.frames import OURS
 from ...ops import dispatch
 from ..lanes import Lanes
@@ -31,6 +32,14 @@ _KERNELS = os.path.join(OURS, "compiler", "kernels") + os.sep
 def _is_between(file: str) -> bool:
     """Whether a frame is of what stages kernels, not of a kernel."""
     return file.startswith(OURS) and not file.startswith(_KERNELS)
+
+
+MOST_VALUES = 100_000
+"""Values that a kernel may compute while it is staged, loops that are unrolled included: LLVM needs minutes for more."""
+
+
+class TooLarge(InvalidArgumentError):
+    """A kernel unrolls more than may be compiled. Its forms are run another way."""
 
 
 DIVISIONS = ("sdiv", "srem", "udiv", "urem")
@@ -53,6 +62,7 @@ class Staging(KernelTrace):
         super().__init__(builder, name, 0)
         self.target = target
         self.lines = "kernel" in flags.show  # whether the IR names the lines of Python
+        self.values = 0  # computed so far
         self.tiles: dict[int, tuple[Any, Any]] = {}  # sizes of the tiles that the kernel configured
         self._line: tuple[str, int] | None = None
 
@@ -110,6 +120,10 @@ class Value(KernelScalar):
     def __init__(self, x: ir.Value, dtype: DType) -> None:
         staged = current()
         super().__init__(Lanes(staged.builder, x), dtype)
+        staged.values += 1
+        if staged.values > MOST_VALUES:
+            raise TooLarge(op=staged.name, what="the kernel unrolls too much", found=f"more than {MOST_VALUES} values",
+                           do="kl.loop(n) is a loop where range(n) is copies of its body")  # fmt: skip
         if staged.lines:
             staged.mark()
 
