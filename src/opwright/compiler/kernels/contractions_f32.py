@@ -51,6 +51,8 @@ def make_contract(form: Contract, build: Builder) -> None:
         raise Unmade(f"a contraction of {form.input.dtype.name}")
     if form.filter.dtype not in (float32, float16, bfloat16):
         raise Unmade(f"a filter of {form.filter.dtype.name} beside an input of float32")
+    if any(n > 0 for n in form.window.padding) and not is_finite(form.filter):
+        raise Unmade("weights that are infinities or NaN, which are multiplied with zeros outside of the image")
     features = form.filter.shape[0] // form.groups
     channels = form.filter.shape[3]
     bias, expr, operands = without_bias(form.expr, form.operands)
@@ -60,6 +62,11 @@ def make_contract(form: Contract, build: Builder) -> None:
         group = Group(form, g * channels, g * features, features, depth, epilogue, more, bias)
         _make_group(group, build)
     share(form, build, operands, epilogue)
+
+
+def is_finite(filter: Buffer) -> bool:
+    """Whether no weight of a constant filter is an infinity or NaN; those that are computed are taken to be finite."""
+    return filter.constant is None or bool(np.isfinite(filter.constant).all())
 
 
 def _make_group(group: Group, build: Builder) -> None:
@@ -114,7 +121,7 @@ def _winograd_patch(form: Contract) -> int:
     window = form.window
     if window.size != (3, 3) or window.strides != (1, 1) or window.dilations != (1, 1) or form.groups > 1:
         return 0
-    if form.filter.constant is None:
+    if form.filter.constant is None or not is_finite(form.filter):
         return 0
     _, height, width, features = form.output.shape
     return wins(form.filter.shape[3], features, (height, width), host().vector_bytes // 4)
@@ -160,10 +167,11 @@ def _make_winograd(group: Group, build: Builder, m: int) -> None:
 
     key = (form.filter, "winograd", m, panels.lanes)
     packed = build.packed((size_of(channels, group.features, m),), np.float32, fill, key)
-    words = [build.pointer(form.input), packed, build.pointer(form.output), height, width, form.input.pitch, channels,
+    words = [build.pointer(form.input), packed, build.pointer(form.filter), build.pointer(form.output), height, width,
+             form.input.pitch, channels,
              form.window.padding[0], form.window.padding[2], out_height, out_width, form.output.pitch, group.features,
              down, across, cut.tall, *more]  # fmt: skip
-    code = winograd.code(more=len(more), rows=cut.height, short=cut.tall != cut.tiles, m=m,
+    code = winograd.code(more=len(more), rows=cut.height, short=cut.tall != cut.tiles, m=m, dtype=form.filter.dtype,
                          epilogue=epilogue)  # fmt: skip
     build.step(code, words, cut.tiles, scratch_of(channels, panels.width, cut.height, m))
 

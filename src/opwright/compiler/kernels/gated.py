@@ -51,7 +51,8 @@ def gru(work, x: ptr[f32], gates: ptr[f32], candidate: ptr[f32], h: ptr[f32], y:
                 for row in range(rows):
                     (update + row * wide).store(sigmoid(sums.total(row, 0)), at)
                     before = (now + row * wide).load(at, lanes)
-                    (reset + row * wide).store(sigmoid(sums.total(row, 1)) * before, at)
+                    # behind the last cell stay zeros: an infinity times the zeros of the weights there is NaN
+                    (reset + row * wide).store(kl.select(mask, sigmoid(sums.total(row, 1)) * before, 0.0), at)
             w = candidate
             for at in range(0, wide, lanes):
                 mask = kl.first(kl.minimum(cells - at, lanes), lanes)
@@ -63,7 +64,7 @@ def gru(work, x: ptr[f32], gates: ptr[f32], candidate: ptr[f32], h: ptr[f32], y:
                     c = activated(activation, sums.total(row, 0))
                     before, u = (now + row * wide).load(at, lanes), (update + row * wide).load(at, lanes)
                     first, second = (c, before) if keeps else (before, c)
-                    (now + row * wide).store(kl.fma(u, second - first, first), at)
+                    (now + row * wide).store(kl.select(mask, kl.fma(u, second - first, first), 0.0), at)
             for row in range(rows):
                 written(y + ((item * rows + row) * steps + t * step) * cells, now + row * wide, cells, lanes)
 

@@ -72,11 +72,16 @@ def gemv(work, x: ptr[f32], weights: ptr[kl.u8], out: ptr[f32], depth: i64, feat
                     sums[i] = kl.fma(v, lines[i].load(at, lanes, mask=rest).to(f32), sums[i])
         else:
             for k in range(at, depth):
+                v = _alone(p[k], lanes)
                 for i in range(lanes):
-                    one = kl.insert(kl.zeros(f32, lanes), 0, lines[i][k].to(f32))
-                    sums[i] = kl.fma(one, p[k], sums[i])
+                    sums[i] = kl.fma(v, _alone(lines[i][k].to(f32), lanes), sums[i])
         _write(target + row * out_pitch, gathered([sums[i] for i in range(lanes)]), finish, row, column,
                features - column, lanes, masked)  # fmt: skip
+
+
+def _alone(x: Value, lanes: int) -> Value:
+    """A number in the first lane and zeros in the others: of both factors, as 0 times an infinity is not 0."""
+    return kl.insert(kl.zeros(f32, lanes), 0, x)
 
 
 def _lines(filters: Pointer, column: Value, features: Value, pitch: Value, lanes: int) -> list[Pointer]:

@@ -121,8 +121,10 @@ def lstm(work, gates_i: ptr[f32], gates_f: ptr[f32], gates_g: ptr[f32], gates_o:
                     after = forget * before + let_in * activated(activation, z[first_gate + 1])
                     after = _clipped(after, cell_clip)
                     z_out = kl.fma(after, seen[first_gate + 1], z[gates - 1]) if peepholes else z[gates - 1]
-                    (state + row * room).store(after, at)
-                    (new + row * room).store(sigmoid(z_out) * activated(activation, after), at)
+                    there = sigmoid(z_out) * activated(activation, after)
+                    # behind the last cell stay zeros: an infinity times the zeros of the weights there is NaN
+                    (state + row * room).store(kl.select(mask, after, 0.0), at)
+                    (new + row * room).store(kl.select(mask, there, 0.0), at)
             if projected:
                 p = projection
                 for at in range(0, depth, lanes):
@@ -132,7 +134,7 @@ def lstm(work, gates_i: ptr[f32], gates_f: ptr[f32], gates_g: ptr[f32], gates_o:
                         sums.start(row, 0, bias.load(at, lanes, mask) if projected == 2 else kl.zeros(f32, lanes))
                     p = sums.add(new, room, p, wide)
                     for row in range(rows):
-                        (now + row * room).store(_clipped(sums.total(row, 0), output_clip), at)
+                        (now + row * room).store(kl.select(mask, _clipped(sums.total(row, 0), output_clip), 0.0), at)
             else:
                 now, new = new, now
             for row in range(rows):

@@ -122,13 +122,15 @@ def transform_filter(work, source: ptr[kl.u8], out: ptr[f32], channels: i64, *, 
 
 
 @kl.family
-def winograd(work, x: ptr[f32], filters: ptr[f32], out: ptr[f32], height: i64, width: i64, x_pitch: i64, channels: i64,
-             top: i64, left: i64, out_height: i64, out_width: i64, out_pitch: i64, features: i64, down: i64,
-             across: i64, tall: i64, *more: i64,
-             rows: int, short: bool, m: int, epilogue: Epilogue):  # fmt: skip
+def winograd(work, x: ptr[f32], filters: ptr[f32], taps: ptr[kl.u8], out: ptr[f32], height: i64, width: i64,
+             x_pitch: i64, channels: i64, top: i64, left: i64, out_height: i64, out_width: i64, out_pitch: i64,
+             features: i64, down: i64, across: i64, tall: i64, *more: i64,
+             rows: int, short: bool, m: int, dtype: Any, epilogue: Epilogue):  # fmt: skip
     """out[n, oy, ox, f] = epilogue(sum x[n, oy + ky - top, ox + kx - left, c] filter[f, ky, kx, c]) of 3x3 windows.
 
-    filters: as `transform_filter` writes them. The output is cut into patches of m x m, down x across an image.
+    filters: as `transform_filter` writes them; taps: as they are, of `dtype`. Outputs that come out as infinities or
+    NaN are computed again, by the sum above: all others are right.
+    The output is cut into patches of m x m, down x across an image.
     Items: `rows` patches next to each other, `tall` of them, then (if short) one less. channels are whole vectors,
     features whole panels. Scratch: `scratch_of`.
     """
@@ -170,11 +172,39 @@ def winograd(work, x: ptr[f32], filters: ptr[f32], out: ptr[f32], height: i64, w
                 for c in range(0, wide, lanes):
                     results = _transform_back(sums + t * wide + c, count * wide, m, lanes)
                     column = panel * wide + c
+                    if _has_other_than_finite(results, m, lanes):
+                        _sum_directly(image, n, oy, ox, taps.cast(dtype, dtype.size) + column * (9 * channels), results,
+                                      m, lanes)  # fmt: skip
                     for i in range(kl.minimum(out_height - oy, m)):
                         row = (n * out_height + oy + i) * out_width + ox
                         for j in range(kl.minimum(out_width - ox, m)):
                             found = finish(results.load((i * m + j) * lanes, lanes), row + j, column, lanes)
                             (target + (row + j) * out_pitch).store(found, column)
+
+
+def _has_other_than_finite(results: Pointer, m: int, lanes: int) -> Value:
+    """Whether an output is an infinity or NaN: 0 times it is not 0."""
+    found = kl.zeros(f32, lanes)
+    for place in range(m * m):
+        found = kl.fma(results.load(place * lanes, lanes), kl.zeros(f32, lanes), found)
+    return kl.any(found != 0.0)
+
+
+def _sum_directly(image: Image, n: Value, oy: Value, ox: Value, taps: Pointer, results: Pointer, m: int,
+                  lanes: int) -> None:  # fmt: skip
+    """The outputs of a patch by their definition. Transforms add elements of a patch that an output does not see, and
+    take them away again: with an infinity, or a sum above the greatest float, that is NaN."""
+    for place in kl.loop(m * m):
+        for lane in kl.loop(lanes):
+            total = kl.full(f32, 0, 0.0)
+            for tap in kl.loop(9):
+                y, x = oy + place // m + tap // 3 - image.top, ox + place % m + tap % 3 - image.left
+                if (y >= 0) & (y < image.height) & (x >= 0) & (x < image.width):
+                    pixel = image.x + ((n * image.height + y) * image.width + x) * image.pitch
+                    weights = taps + (lane * 9 + tap) * image.channels
+                    for c in range(image.channels):
+                        total = kl.fma(pixel[c], weights[c].to(f32), total)
+            results[place * lanes + lane] = total
 
 
 def _keep(sums: Registers, rows: int, lanes: int, into: Pointer) -> None:

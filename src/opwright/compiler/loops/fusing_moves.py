@@ -8,6 +8,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import numpy as np
+
 from .expressions import Expr
 from .forms import Buffer, Contract, Depthwise, Form, Map, MatMul, Move, Pool, View, Window
 from .planning import slice_copy
@@ -63,13 +65,17 @@ def into_window(state: Rewriting, form: Move) -> bool:
     if isinstance(reader, Pool):
         if reader.kind != "max" or not _at_least(state, x, form.fill) or not _touches(w, more):
             return False
-    elif form.fill != reader.input_zero:
-        return False
+    elif form.fill != reader.input_zero or (form.output.dtype.is_floating and not _is_finite(reader.filter)):
+        return False  # 0 times an infinity is NaN, but what lies outside a window is not multiplied
     a, b, c, d = w.padding
     window = Window(w.size, w.strides, w.dilations, (a + more[0], b + more[1], c + more[2], d + more[3]))
     whole = dataclasses.replace(reader, input=x, window=window, origin=reader.origin + form.origin)
     state.join(form, reader, whole)
     return True
+
+
+def _is_finite(b: Buffer) -> bool:
+    return b.constant is None or bool(np.isfinite(b.constant).all())
 
 
 def _is_padding(form: Move) -> bool:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.dtypes import uint8
+from ...core.errors import InternalError
 from ..kernels import Unmade, make
 from ..memory import Allocation, plan_arena
 from .forms import Buffer, Form, IndexMap, Move, Ring, Rows, View
@@ -55,7 +56,13 @@ class Builder:
     # ---- what makers call -------------------------------------------------------------------------------------------
 
     def pointer(self, buffer: Buffer, offset: int = 0) -> Address:
-        """The address of a buffer's element `offset`; a slice of another starts within that one (see buffer.pitch)."""
+        """The address of a buffer's element `offset`; a slice of another starts within that one (see buffer.pitch).
+
+        raises InternalError for a constant whose elements do not lie in order
+        """
+        if buffer.constant is not None and not buffer.constant.flags.c_contiguous:
+            raise InternalError(op="loop graph", what=f"the constant {buffer!r} is read where it is, but has gaps",
+                                found=buffer.constant.strides)  # fmt: skip
         return Address(buffer, offset * buffer.dtype.size)
 
     def constant(self, array: np.ndarray, key: Any = None) -> Address:
