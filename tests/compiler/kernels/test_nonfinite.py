@@ -1,7 +1,8 @@
 """Infinities and NaN in products, convolutions and recurrence: they reach what they are summed into, and nothing else.
 
 Kernels fill the ends of vectors, panels and patches with zeros; 0 times an infinity is NaN. The oracle is the
-definition in float64, in which a tap outside of the image is no term of the sum. Depths and channels are no multiples of vectors.
+definition in float64, in which a tap outside of the image is no term of the sum. Depths and channels are no
+multiples of vectors.
 """
 
 from __future__ import annotations
