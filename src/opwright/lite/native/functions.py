@@ -24,6 +24,7 @@ _FUNCTIONS = {
     "ow_prepare":               (C.c_int,  (_POINTER, _POINTER, _POINTER)),
     "ow_invoke":                (C.c_int,  (_POINTER, _POINTER, _POINTER)),
     "ow_run":                   (C.c_int,  (_POINTER,)),
+    "ow_run_all":               (C.c_int,  (_POINTER,)),
     "ow_has_invoke":            (C.c_int,  (_POINTER,)),
     "ow_is_operator":           (C.c_int,  (_POINTER,)),
     "ow_operator_registration": (None,     (_POINTER, _POINTER)),

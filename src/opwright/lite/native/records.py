@@ -169,6 +169,12 @@ class CCall(C.Structure):
                 ("places_size", C.c_size_t))  # fmt: skip
 
 
+class CCalls(C.Structure):
+    """OwCalls, runs of nodes one after the other."""
+
+    _fields_ = (("calls", C.c_void_p), ("size", C.c_size_t), ("done", C.c_size_t))
+
+
 class Arrays:
     """TfLiteIntArrays and TfLiteFloatArrays on the provider's heap, where operators may free them."""
 

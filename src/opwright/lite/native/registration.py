@@ -11,7 +11,7 @@ and taken back around it.
 from __future__ import annotations
 
 import ctypes as C
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...core.errors import CancelledError, FailedPreconditionError, InvalidArgumentError, OpError, UnimplementedError
@@ -21,10 +21,32 @@ from ..runtime.tensor import DYNAMIC, Tensor
 from . import records
 from .callbacks import mirror_of
 from .elements import is_converted
+from .functions import provider
 from .mirror import EVERY, READABLE
 from .nodes import NativeNode, Words
-from .records import CContext, CRegistration, CTensor
+from .records import CCall, CCalls, CContext, CRegistration, CTensor
 from .taking import check_shape, pull, take
+
+
+class JoinedRun:
+    """A run of several nodes by one foreign call. failed: the place of the node whose error was raised last."""
+
+    __slots__ = ("_address", "_context", "_kept", "_record", "_run", "failed", "nodes")
+
+    def __init__(self, context: Context, nodes: Sequence[Node]) -> None:
+        self.nodes, self.failed, self._context = nodes, 0, context
+        calls: list[CCall] = [node.user_data.call for node in nodes]
+        addresses = (C.c_void_p * len(calls))(*map(C.addressof, calls))
+        self._record, self._kept = CCalls(C.addressof(addresses), len(calls), 0), (addresses, calls)
+        self._run, self._address = provider().ow_run_all, C.addressof(self._record)
+
+    def __call__(self) -> None:
+        status = self._run(self._address)
+        if status:
+            self.failed = self._record.done
+            node = self.nodes[self.failed]
+            registration: Any = node.registration
+            raise registration.failed_run(self._context, node, status)
 
 
 class NativeRegistration(Registration):
@@ -109,6 +131,7 @@ class NativeRegistration(Registration):
             mirror.push(i, *EVERY)
         self._check_inputs(node)
         if any(self._is_handed_over(mirror.tensors[i]) for i in native.touched()):
+            native.call = None
             return super().bind(context, node)
         native.call = native.as_call(self._address)
         run, call = self._provider.ow_run, C.addressof(native.call)
@@ -116,12 +139,24 @@ class NativeRegistration(Registration):
         def step() -> None:
             status = run(call)
             if status:
-                context.begin(node)
-                for i in native.touched():  # whatever C made of them
-                    mirror.push(i, *EVERY)
-                raise self._error(context, native, "invoke", self._words(status), status)
+                raise self.failed_run(context, node, status)
 
         return step
+
+    def failed_run(self, context: Context, node: Node, status: int) -> OpError:
+        """The error of a run that gave this status; C sees the node's tensors again as they are."""
+        native: NativeNode = node.user_data
+        context.begin(node)
+        for i in native.touched():  # whatever C made of them
+            native.mirror.push(i, *EVERY)
+        return self._error(context, native, "invoke", self._words(status), status)
+
+    @staticmethod
+    def is_joinable(node: Node) -> bool:
+        """Whether a node, once it is bound, can be one of several in a JoinedRun: it is not handed tensors over."""
+        return node.user_data.call is not None
+
+    bind_many = JoinedRun
 
     def words(self, node: Node) -> Words | None:
         """For whoever runs the node without Python, once it is bound: see Words. None where it is handed tensors over.

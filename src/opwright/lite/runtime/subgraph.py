@@ -32,6 +32,7 @@ from . import memory
 from .called import Called
 from .errors import also, failed, of_node, told
 from .holding import Holding
+from .joining import joined
 from .node import Context, Node, check_status, check_temporaries
 from .ownership import Ownership
 from .resolution import Resolved
@@ -73,7 +74,8 @@ class Subgraph(Called):
         self.holding: Holding = Holding(self.family[0].holding.family if self.family else [])
         self._dynamic: set[int] = set()  # indices of tensors that a prepare made dynamic
         self._touched: dict[int, Node] = {}  # by identity of a tensor, the last node prepared that reads or writes it
-        self.steps: list[Callable[[], Any]] = []
+        self.steps: list[Callable[[], Any]] = []  # one for each node
+        self.joined: list[Callable[[], Any]] = []  # the same work by fewer calls (joining.py)
         self._deferred: set[int] = set()
         self.accepted: Any = None  # what `accept` made it ready for; None where it is no node that runs it
         self.connected: Any = None  # who connected it last
@@ -114,6 +116,9 @@ class Subgraph(Called):
         if self.observer is not None:
             pairs = zip(self.execution_plan, self.steps)
             self.steps = [functools.partial(run_observed, node, step, self.observer) for node, step in pairs]
+            self.joined = self.steps
+        else:
+            self.joined = joined(self.context, self.execution_plan, self.steps, self._deferred)
 
     @cached_property
     def writers(self) -> Counter[int]:
@@ -136,7 +141,7 @@ class Subgraph(Called):
             self.delegation.plan(self._plan_once)
 
     def _plan_once(self) -> None:
-        self.steps = []
+        self.steps = self.joined = []
         for node in self.execution_plan:
             self.init(node)
         self._deferred = self.prepare_all(self.execution_plan, self.prepare)
@@ -371,7 +376,7 @@ class Subgraph(Called):
 
     def _run(self) -> None:
         step: Any = None
-        steps = self.runnable()
+        steps = self.runnable() if flags.check_inputs else self.joined
         try:
             for step in steps:
                 step()
@@ -379,7 +384,7 @@ class Subgraph(Called):
             self.blame(error, steps, step)
 
     def runnable(self) -> list[Callable[[], Any]]:
-        """The bound kernels in order, as they run under the present flags."""
+        """The bound kernels in order, one for each node, as they run under the present flags."""
         if flags.check_inputs:
             pairs = zip(self.execution_plan, self.steps)
             return [functools.partial(run_watched, node, step) for node, step in pairs]
@@ -387,7 +392,11 @@ class Subgraph(Called):
 
     def blame(self, error: Exception, steps: list[Callable[[], Any]], step: Any) -> None:
         """Raises the error for one that came out of a step, naming its node."""
-        node = self.execution_plan[next(i for i, s in enumerate(steps) if s is step)]
+        if hasattr(step, "failed"):
+            node = step.nodes[step.failed]
+        else:
+            each = self.steps if steps is self.joined else steps
+            node = self.execution_plan[next(i for i, s in enumerate(each) if s is step)]
         if isinstance(error, OpError) and told(error):
             lines = (failed(node, "prepare"), *(failed(n, "invoke") for n in node.replaced))
             if error.message.endswith(lines):
@@ -424,7 +433,8 @@ class Subgraph(Called):
 
     def unready(self) -> None:
         """It must be allocated again before it runs again."""
-        self.ready, self.steps, self.accepted, self.connected = False, [], None, None
+        self.ready, self.accepted, self.connected = False, None, None
+        self.steps = self.joined = []
         for t in self.tensors:
             if t.kind == SETTLED:
                 self.holding.forget((t,))
@@ -432,7 +442,8 @@ class Subgraph(Called):
 
     def close(self) -> list[Exception]:
         """Free every node whose init returned; the errors on the way."""
-        self.ready, self.steps, self.closed = False, [], True
+        self.ready, self.closed = False, True
+        self.steps = self.joined = []
         errors = self.free(self.nodes)
         if self.native is not None:
             self.native.release()

@@ -292,6 +292,14 @@ int ow_run(const OwCall* call) {
   return status;
 }
 
+int ow_run_all(OwCalls* calls) {
+  for (calls->done = 0; calls->done < calls->size; ++calls->done) {
+    const int status = ow_run(calls->calls[calls->done]);
+    if (status != kTfLiteOk) return status;
+  }
+  return kTfLiteOk;
+}
+
 int ow_has_invoke(const TfLiteRegistration* r) {
   const TfLiteOperator* op = r->registration_external;
   return (op != NULL && (op->invoke_with_data != NULL || op->invoke != NULL)) || r->invoke != NULL;

@@ -83,6 +83,12 @@ typedef struct OwCall {
   size_t places_size;
 } OwCall;
 OW_EXPORT int ow_run(const OwCall* call);
+/* The same for nodes one after the other, up to the first that fails: its status. done: how many ran before it. */
+typedef struct OwCalls {
+  const OwCall* const* calls;
+  size_t size, done;
+} OwCalls;
+OW_EXPORT int ow_run_all(OwCalls* calls);
 OW_EXPORT int ow_has_invoke(const TfLiteRegistration* r);
 
 /* Whether TfLiteOperatorCreate, in any of its generations, made this, and it lives. Reads nothing behind the pointer. */
