@@ -102,7 +102,7 @@ class FrozenRegistration(PlanRegistration):
         for view in node.outputs:
             context.resize_tensor(view, self._shapes[view.index])
         return [(t.index, t, self._shapes[t.index]) for t in (*node.tensors_in, *node.tensors_out)
-                if t is not None and t.index in self._shapes]  # fmt: skip
+                if t is not None and t.index in self.plan.outside]  # fmt: skip
 
     def _start(self, context: Context, node: Node) -> Any:
         tensors = node.subgraph.tensors

@@ -78,7 +78,7 @@ class Shortcut:
         running = self._plan.start(threads, lambda index: base + places[str(index)])
         for t in self.tensors.values():
             t.bind(_zeros(t.shape, t.dtype.np))
-        running.connect({i: _address(t.array) for i, t in self.tensors.items()})
+        running.connect({i: _address(self.tensors[i].array) for i in self._plan.outside})
         self._running = running
 
     def run(self) -> bool:

@@ -17,10 +17,18 @@ from opwright.lite.format.objects import absent_vector, default_of, table_class
 
 
 class Damage(Exception):
-    """The structure is damaged. Each level on the way up puts its step in front of `path`."""
+    """The structure is damaged. Each level on the way up puts its step in front of `path`. do: what may help."""
+
+    do = "get or convert the file again; it is cut short or damaged"
 
     def __init__(self, what: str, path: str = "") -> None:
         self.what, self.path = what, path
+
+
+class Misaligned(Damage):
+    """Something is not where FlatBuffers' alignment puts it; the official run time refuses the file, too."""
+
+    do = "write or convert the file again: what wrote it last did not align it as FlatBuffers are"
 
 
 class Layout(NamedTuple):
@@ -85,7 +93,10 @@ def layout_of(name: str, size: int, entries: Sequence[int], how: Mapping[str, Ca
                 plain = field.kind != "vector" or field.keeps_absence
                 absent.append((field.name, default_of(field) if plain else absent_vector(field.scalar)))
             continue
-        if position < 4 or position + width > size or (width < 8 and position % width):
+        if width < 8 and position % width and 4 <= position <= size - width:
+            what = f"field of {width} bytes at byte {position} of table {name} is not aligned"
+            raise Misaligned(what, f".{field.name}")
+        if position < 4 or position + width > size:
             raise Damage(f"field of {width} bytes at byte {position} of a table of {size}", f".{field.name}")
         if width == 8:
             phases.add(position % 8)
@@ -100,7 +111,7 @@ def layout_of(name: str, size: int, entries: Sequence[int], how: Mapping[str, Ca
         else:
             present.append((position, code, width, field, scalar if field.kind == "scalar" else how[field.kind]))
     if len(phases) > 1:
-        raise Damage(f"8-byte fields of table {name} are not aligned to each other")
+        raise Misaligned(f"8-byte fields of table {name} are not aligned to each other")
     present.sort(key=lambda item: item[0])
     steps, codes, end = [], "<", 0
     for position, code, width, field, read in present:

@@ -1,7 +1,8 @@
 """Bytes of a .tflite file to objects: a FlatBuffers reader, driven by the schema, that trusts nothing it reads.
 
 Lives here: `read`, from any buffer (bytes, mmap) to a `Model` object tree, with every offset, vtable, length, alignment
-and string checked before use, and the work bounded by the size of the file. Vectors of scalars are views on the buffer.
+and string checked before use, and the work bounded by the size of the file. Vectors of scalars are views on the buffer,
+but for 8-byte elements at an odd multiple of 4 bytes, as some tools write them: these are copied.
 Not here: whether the contents make sense (verify.py), files and paths (model.py), writing (writer.py), what a vtable
 becomes (layout.py), files behind the model (attachment.py), what is newer than the schema (unknown.py).
 
@@ -28,7 +29,7 @@ import numpy as np
 
 from opwright.core.errors import DataLossError, InvalidArgumentError
 from opwright.lite.format import attachment, schema
-from opwright.lite.format.layout import Damage, Layout, layout_of
+from opwright.lite.format.layout import Damage, Layout, Misaligned, layout_of
 from opwright.lite.format.objects import TableList, TableObject, UnknownUnionMember
 from opwright.lite.format.unknown import Source, UnknownField
 
@@ -109,7 +110,7 @@ class _Reader:
         except Damage as damage:
             raise DataLossError(
                 what=f"{NOT_VALID}: Model{damage.path}: {damage.what}",
-                do="get or convert the file again; it is cut short or damaged",
+                do=damage.do,
                 explain="OW401",
             ) from None
         if model.version != schema.VERSION:
@@ -136,7 +137,7 @@ class _Reader:
         if at + layout.size > self.size:
             raise Damage(f"table {name} of {layout.size} bytes at offset {at} runs past {self.end}")
         if layout.phase is not None and (at + layout.phase) & 7:
-            raise Damage(f"8-byte field of table {name} at offset {at} is not aligned")
+            raise Misaligned(f"8-byte field of table {name} at offset {at} is not aligned")
         self.room -= layout.room
         if self.room < 0:
             self.spend_room(0)
@@ -242,8 +243,11 @@ class _Reader:
         if scalar == "bool":
             self.spend_room(n)
             return np.frombuffer(self.view, np.uint8, n, at + 4) != 0
-        if width == 8 and n and (at + 4) & 7:
-            raise Damage(f"vector of {scalar} at offset {at} is not aligned to 8 bytes")
+        if width == 8 and n and (at + 4) & 7:  # taken: the official verifier looks at the length alone
+            self.spend_room(total)
+            array = np.frombuffer(self.view, schema.SCALARS[scalar][2], n, at + 4).copy()
+            array.flags.writeable = False
+            return array
         start = (at + 4) // width
         return self.arrays[scalar][start : start + n]
 
@@ -326,7 +330,7 @@ class _Reader:
 
     def misplaced(self, what: str, at: int) -> Damage:
         if 0 <= at <= self.size - 4:
-            return Damage(f"{what} at offset {at} is not aligned")
+            return Misaligned(f"{what} at offset {at} is not aligned")
         return Damage(f"{what} at offset {at} lies outside the file ({self.size} bytes)")
 
 

@@ -72,7 +72,8 @@ def keep(key: str, name: str, content: bytes, made_of: Sequence[Path]) -> Path:
                       "OPWRIGHT_CACHE_DIR names another folder.", RuntimeWarning, stacklevel=5)  # fmt: skip
     library = _write(_own_folder(), key, name, content, made_of)
     if library is None:
-        raise UnavailableError(what="a library that was built has no folder to be loaded from", found=str(_own_folder().path),
+        raise UnavailableError(what="a library that was built has no folder to be loaded from",
+                               found=str(_own_folder().path),
                                wanted="a folder for temporary files that other users cannot change",
                                do="TMPDIR=FOLDER, or OPWRIGHT_CACHE_DIR=FOLDER")  # fmt: skip
     return library
